@@ -1,0 +1,97 @@
+// op.h: the op table. One row per operator holds everything the compiler knows of it: attributes with types and
+// defaults, type relation, fusion kind, reference evaluation, test shapes. Rows live in src/ir/ops/FAMILY.cc.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/ir/attrs.h"
+#include "collage/ir/expr.h"
+#include "collage/ir/type.h"
+#include "collage/runtime/tensor.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// Fusion kinds, Relay's "TOpPattern" (RFC 0.81, Phase 1), ordered: a larger kind is harder to fuse.
+enum class OpPatternKind : uint8_t {
+  kElemWise = 0,         ///< E: output element depends on the same element of each input
+  kBroadcast = 1,        ///< B: as E, after broadcasting
+  kInjective = 2,        ///< I: each output element is one input element
+  kCommReduce = 3,       ///< R: reduction
+  kOutEWiseFusable = 4,  ///< A: anchor, element-wise operators may follow inside the kernel
+  kTuple = 7,            ///< T
+  kOpaque = 8,           ///< O: never fused
+};
+
+/// 'E' 'B' 'I' 'R' 'A' 'T' 'O'.
+char KindLetter(OpPatternKind kind);
+
+enum class AttrKind : uint8_t { kBool, kInt, kDouble, kString, kDType, kInts, kAny };
+
+/// One attribute of an operator. Optional attributes have a default, possibly None.
+struct AttrField {
+  std::string name;
+  AttrKind kind;
+  AttrValue default_value;
+  std::string doc;
+  bool required = false;
+};
+
+/// What a type relation sees: the types of the arguments (tensors, or tuples of tensors) and the complete attributes.
+struct OpCall {
+  std::span<const Type> args;
+  const Attrs& attrs;
+};
+
+/// Result type, or why the arguments do not fit ("expects 4-d data, got Tensor[(1, 3), float32]").
+using TypeRelation = std::function<Result<Type>(const OpCall& call)>;
+
+/// Computes the operator plainly: `inputs` and `outputs` are the tensors of arguments and result with tuples flattened;
+/// outputs are allocated with the inferred static type. Slow and obviously right.
+using ReferenceFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs)>;
+
+/// Arguments on which conformance tests try the operator. Tuple arguments are given as tuple types.
+struct OpExample {
+  std::vector<Type> args;
+  Attrs attrs;
+  /// Inputs are drawn uniformly from [low, high] (integers within bounds too).
+  double low = -1.0;
+  double high = 1.0;
+};
+
+struct OpDef {
+  std::string name;
+  std::string doc;
+  /// Names of the arguments; calls must have between `min_args` and `args.size()` of them (min_args < 0: all).
+  std::vector<std::string> args;
+  std::vector<AttrField> attrs;
+  OpPatternKind pattern = OpPatternKind::kOpaque;
+  TypeRelation relation;
+  ReferenceFn reference;
+  std::vector<OpExample> examples;
+  int min_args = -1;
+  /// The result is the first argument's elements under another shape, unmoved: reshape, expand_dims, squeeze …
+  bool is_reshape = false;
+  /// Whether the layout of the result may be that of the first argument at no cost (relu, add, max_pool2d …).
+  bool layout_agnostic = false;
+
+  const AttrField* FindAttr(std::string_view attr_name) const;
+};
+
+/// The operator called `name`; null when there is none. Nodes are unique: equal operators are the same node.
+Op FindOp(std::string_view name);
+/// As FindOp, but throws kInput with near misses for an unknown name.
+Op GetOp(std::string_view name);
+/// All operators, by name.
+std::span<const Op> AllOps();
+/// Up to three names of operators that resemble `name`.
+std::vector<std::string> SimilarOps(std::string_view name);
+
+/// Checks `attrs` against the schema and adds the defaults of what is absent. Throws kInput naming operator and field.
+Attrs CompleteAttrs(const OpDef& op, Attrs attrs);
+
+}  // namespace collage

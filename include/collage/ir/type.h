@@ -1,0 +1,176 @@
+// type.h: Relay's types (RFC 0.81 builds on the whole language): tensors with `Any` dimensions, tuples, functions,
+// references, algebraic data types, type variables.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/data_type.h"
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// A dimension of a tensor type: a known size, or `Any` (`?`), known at run time only.
+class Dim {
+ public:
+  Dim(int64_t size) : size_(size) {}  // NOLINT: implicit, so that shapes read as lists of numbers
+  static Dim Any() { return Dim(kAnySize); }
+
+  bool is_any() const { return size_ == kAnySize; }
+  /// The size; must not be asked of `Any`.
+  int64_t size() const;
+  std::string ToString() const;
+
+  bool operator==(const Dim&) const = default;
+
+ private:
+  static constexpr int64_t kAnySize = -1;
+  int64_t size_;
+};
+
+enum class TypeKind : uint8_t {
+  kTensor,
+  kTuple,
+  kFunc,
+  kRef,
+  kTypeVar,
+  kGlobalTypeVar,
+  kTypeCall,
+  kIncomplete,
+};
+
+class TypeNode;
+/// Types are immutable and shared. A null `Type` means "not known yet".
+using Type = std::shared_ptr<const TypeNode>;
+
+class TypeNode {
+ public:
+  virtual ~TypeNode() = default;
+  TypeKind kind() const { return kind_; }
+
+ protected:
+  explicit TypeNode(TypeKind kind) : kind_(kind) {}
+
+ private:
+  TypeKind kind_;
+};
+
+/// `Tensor[(1, ?, 28), float32]`; a rank-0 tensor prints as its dtype alone.
+class TensorTypeNode : public TypeNode {
+ public:
+  TensorTypeNode(std::vector<Dim> shape, DataType dtype)
+      : TypeNode(TypeKind::kTensor), shape_(std::move(shape)), dtype_(dtype) {}
+  const std::vector<Dim>& shape() const { return shape_; }
+  int rank() const { return static_cast<int>(shape_.size()); }
+  DataType dtype() const { return dtype_; }
+  bool is_static() const;
+  /// The dimensions as numbers; all must be known.
+  Shape static_shape() const;
+
+ private:
+  std::vector<Dim> shape_;
+  DataType dtype_;
+};
+
+/// `(A, B)`; `()` is the empty tuple.
+class TupleTypeNode : public TypeNode {
+ public:
+  explicit TupleTypeNode(std::vector<Type> fields) : TypeNode(TypeKind::kTuple), fields_(std::move(fields)) {}
+  const std::vector<Type>& fields() const { return fields_; }
+
+ private:
+  std::vector<Type> fields_;
+};
+
+/// A type variable bound by a function or a type definition; identity is the node.
+class TypeVarNode : public TypeNode {
+ public:
+  explicit TypeVarNode(std::string name) : TypeNode(TypeKind::kTypeVar), name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+using TypeVar = std::shared_ptr<const TypeVarNode>;
+
+/// `fn [A] (A, B) -> C`.
+class FuncTypeNode : public TypeNode {
+ public:
+  FuncTypeNode(std::vector<Type> args, Type result, std::vector<TypeVar> type_params)
+      : TypeNode(TypeKind::kFunc),
+        args_(std::move(args)),
+        result_(std::move(result)),
+        type_params_(std::move(type_params)) {}
+  const std::vector<Type>& args() const { return args_; }
+  const Type& result() const { return result_; }
+  const std::vector<TypeVar>& type_params() const { return type_params_; }
+
+ private:
+  std::vector<Type> args_;
+  Type result_;
+  std::vector<TypeVar> type_params_;
+};
+
+/// `ref(T)`, a mutable cell.
+class RefTypeNode : public TypeNode {
+ public:
+  explicit RefTypeNode(Type value) : TypeNode(TypeKind::kRef), value_(std::move(value)) {}
+  const Type& value() const { return value_; }
+
+ private:
+  Type value_;
+};
+
+/// The name of an algebraic data type; its definition is in the `IRModule`.
+class GlobalTypeVarNode : public TypeNode {
+ public:
+  explicit GlobalTypeVarNode(std::string name) : TypeNode(TypeKind::kGlobalTypeVar), name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+using GlobalTypeVar = std::shared_ptr<const GlobalTypeVarNode>;
+
+/// `List[Tensor[(2), float32]]`: an algebraic data type applied to its arguments.
+class TypeCallNode : public TypeNode {
+ public:
+  TypeCallNode(GlobalTypeVar callee, std::vector<Type> args)
+      : TypeNode(TypeKind::kTypeCall), callee_(std::move(callee)), args_(std::move(args)) {}
+  const GlobalTypeVar& callee() const { return callee_; }
+  const std::vector<Type>& args() const { return args_; }
+
+ private:
+  GlobalTypeVar callee_;
+  std::vector<Type> args_;
+};
+
+/// A hole that type inference fills; never in a typed module.
+class IncompleteTypeNode : public TypeNode {
+ public:
+  IncompleteTypeNode() : TypeNode(TypeKind::kIncomplete) {}
+};
+
+Type TensorType(std::vector<Dim> shape, DataType dtype);
+/// From numbers; -1 is not `Any` here, all sizes must be >= 0.
+Type TensorType(const Shape& shape, DataType dtype);
+Type TupleType(std::vector<Type> fields);
+Type FuncType(std::vector<Type> args, Type result, std::vector<TypeVar> type_params = {});
+
+/// Downcasts by kind; null when `type` is null or of another kind.
+const TensorTypeNode* AsTensorType(const Type& type);
+const TupleTypeNode* AsTupleType(const Type& type);
+const FuncTypeNode* AsFuncType(const Type& type);
+
+/// Structural equality; bound type variables compare up to renaming, free ones by identity.
+bool TypeEqual(const Type& a, const Type& b);
+
+/// Relay text of a type; "?" for a null one.
+std::string ToString(const Type& type);
+
+/// The tensor types inside `type`, tuples flattened in order; throws kUnsupported for functions, references and ADTs.
+std::vector<Type> FlattenTensorTypes(const Type& type);
+
+}  // namespace collage

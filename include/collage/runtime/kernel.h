@@ -1,0 +1,57 @@
+// kernel.h: what a toolchain's compiled partition looks like to the executor, and how it is loaded from an executable.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// One compiled partition, ready to run.
+///
+/// The executor binds addresses once and then calls `Run` for each inference, so that a call costs no more than the
+/// toolchain's own. Not thread-safe; one instance belongs to one execution instance.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  /// Remembers where the partition reads and writes. `inputs` and `outputs` are in the order of the partition's
+  /// flattened parameters and results, 64-byte aligned, laid out in the boundary layouts it was compiled for;
+  /// `workspace` has the bytes that the compiled partition asked for (null when none). May be called again.
+  virtual void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
+
+  /// Computes the outputs. Throws Error when the toolchain fails.
+  virtual void Run() = 0;
+};
+
+/// What a kernel is loaded from. The memory outlives the kernel.
+struct KernelImage {
+  std::span<const std::byte> blob;       ///< written by the toolchain's compiler, meaningful to its loader only
+  std::span<const Tensor> constants;     ///< weights kept outside the blob, in the order the compiler listed them
+  int num_threads = 1;                   ///< threads that the kernel may use
+};
+
+/// Turns blobs of one kind into kernels. Loaders of toolchains that need a vendor's library live in modules of their
+/// own (`libcollage_rt_NAME.so`), opened when the first blob of that kind is met.
+class KernelLoader {
+ public:
+  virtual ~KernelLoader() = default;
+  /// Throws kCorrupt for a blob it cannot read, kUnavailable when its library is missing or of another version.
+  virtual std::unique_ptr<Kernel> Load(const KernelImage& image) = 0;
+};
+
+/// The loader called `name`: one that was added, or the one of module `libcollage_rt_NAME.so`, looked for beside
+/// libcollage_runtime.so and in $COLLAGE_MODULE_PATH. Throws kUnavailable with the reason when there is none.
+KernelLoader& GetKernelLoader(std::string_view name);
+
+/// Adds a loader to this process, replacing one of the same name (used by tests and by statically linked programs).
+void AddKernelLoader(std::string name, std::unique_ptr<KernelLoader> loader);
+
+/// Signature of `collage_make_kernel_loader`, the C symbol that a loader module exports.
+using MakeKernelLoaderFn = KernelLoader*();
+
+}  // namespace collage

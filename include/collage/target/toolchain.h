@@ -1,0 +1,141 @@
+// toolchain.h: what a vendor or library author implements to add a toolchain. One folder under src/backends/, one line
+// in src/backends/CMakeLists.txt, nothing else (see docs/add-a-toolchain.md).
+//
+// A toolchain comes in up to three parts, so that nothing heavy is loaded before it is needed:
+//   - this description (patterns, predicates, layouts): light, free of vendor headers, in libcollage;
+//   - its compiler, `RelayToRuntime`: may live in a module `libcollage_NAME_compiler.so`, opened in the worker process;
+//   - its kernel loader (runtime/kernel.h): a module `libcollage_rt_NAME.so` that needs none of the compiler.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/ir/op.h"
+#include "collage/runtime/layout.h"
+#include "collage/runtime/tensor.h"
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// Whether a toolchain can be used here: a version, or the reason why not and how to get it.
+struct Availability {
+  bool available = false;
+  std::string version;  ///< part of every tuning key: a new version invalidates old measurements
+  std::string reason;   ///< when not available
+  std::string hint;     ///< how to install it
+};
+
+/// One row of a pattern table (RFC 0.81, "PartitionRule": what MergeComposite used).
+struct PatternTableEntry {
+  /// The Composite name, "dnnl.conv2d_bias_relu".
+  std::string name;
+  /// DFPattern text: `*` anything, `const`, `op(P, …)`, `(P | P)`, `proj(P, i)`, `tuple(P, …)`, `op{attr=value}(P)`;
+  /// add and multiply commute. Several patterns may share one name.
+  std::string pattern;
+  /// Whether the matched sub-graph is really supported; `composite` is the extracted, typed function whose body is
+  /// the match (constants inlined). The reason of a "no" ends in the explanation. May be empty: always yes.
+  std::function<Result<void>(const Function& composite)> predicate;
+};
+
+/// A choice of memory layouts at the boundary of a partition: one for each flattened parameter and result.
+struct BoundaryLayouts {
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+  auto operator<=>(const BoundaryLayouts&) const = default;
+};
+
+/// What is to be compiled.
+struct PartitionRequest {
+  /// A closed, typed function. Parameters are tensors; the result is a tensor or a tuple of tensors. Constants are
+  /// inlined in the body. For pattern toolchains the body calls inner functions with a Composite attribute.
+  Function function;
+  BoundaryLayouts layouts;
+  int num_threads = 1;
+};
+
+/// What a toolchain made of a partition, self-contained.
+struct CompiledPartition {
+  std::string loader;                ///< name of the kernel loader, usually the toolchain's
+  std::vector<std::byte> blob;       ///< opaque to all but the loader; equal blobs are stored once
+  std::vector<Tensor> constants;     ///< weights kept outside of the blob, stored once and mapped
+  size_t workspace_bytes = 0;        ///< scratch memory that `Kernel::Bind` gets
+  std::string source;                ///< readable form of what was generated, for `--emit`; may be empty
+};
+
+/// How candidates of a toolchain are enumerated.
+enum class FusionStyle : uint8_t {
+  kNoFusion,   ///< each match alone (kernel libraries)
+  kTVMFusion,  ///< matches combine by operator kind, as FuseOps would
+  kArbitrary,  ///< any connected union of matches (graph compilers)
+};
+
+/// A toolchain's description and compiler. Implementations are stateless and may be called from several threads.
+class Toolchain {
+ public:
+  virtual ~Toolchain() = default;
+
+  /// The compiler name, as in `-compiler=NAME`, Function attribute Compiler and reports.
+  virtual std::string name() const = 0;
+  virtual std::string description() const = 0;
+  /// Looks for the toolchain on this machine. Cheap; must not start threads or initialise the vendor's library.
+  virtual Availability Probe() const = 0;
+  /// Decides between candidates that measurement cannot separate; lower wins.
+  virtual int priority() const = 0;
+
+  /// Pattern-based toolchains list their patterns; an empty table means operator-predicate based.
+  virtual std::vector<PatternTableEntry> PatternTable() const { return {}; }
+  /// Predicate of operator-based toolchains (RFC 0.81's "target.NAME"): may this typed operator call be offloaded?
+  virtual Result<void> SupportsCall(const CallNode& call) const;
+  /// True for the toolchain that leaves no Compiler attribute: its kernels mimic FuseOps (RFC 0.81, Phase 1).
+  virtual bool is_native() const { return false; }
+  virtual FusionStyle fusion_style() const { return FusionStyle::kNoFusion; }
+  /// Longest path of a candidate, in operator calls; 0 = no limit.
+  virtual int max_depth() const { return 4; }
+  /// Whether one maximal partition of everything it supports is worth a candidate of its own.
+  virtual bool wants_maximal() const { return false; }
+
+  /// Layout combinations that the compiler accepts for `function`, best first; at least one. `eligible_inputs` and
+  /// `eligible_outputs` say which flattened parameters and results may be channels-last at all: the others are plain.
+  virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                               const std::vector<bool>& eligible_outputs) const;
+
+  /// RFC 10's `RelayToRuntime` hook: compiles one partition. A `Reason` when the toolchain cannot; may also throw, or
+  /// even crash or hang: it is called in a worker process.
+  virtual Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const = 0;
+};
+
+/// The toolchains of this process in their fixed order. Built-in ones come from the generated list of src/backends/;
+/// tests and embedders may add more.
+class ToolchainRegistry {
+ public:
+  static ToolchainRegistry& Global();
+
+  /// Adds `toolchain`; throws kInput if its name is taken.
+  void Add(std::unique_ptr<Toolchain> toolchain);
+  /// Null when unknown.
+  const Toolchain* Find(std::string_view name) const;
+  std::vector<const Toolchain*> All() const;
+  /// The one with `is_native()`; never null in a full build.
+  const Toolchain* Native() const;
+
+ private:
+  std::vector<std::unique_ptr<Toolchain>> toolchains_;
+};
+
+/// All inputs and outputs plain.
+BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs);
+/// Eligible ones channels-last, the others plain.
+BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
+                                    const std::vector<bool>& eligible_outputs);
+
+/// Opens `libcollage_NAME_compiler.so` (beside this library, or in $COLLAGE_MODULE_PATH) and returns its C symbol
+/// `collage_compile_partition`; throws kUnavailable with the loader's reason.
+using CompilePartitionFn = void(const PartitionRequest& request, Result<CompiledPartition>& result);
+CompilePartitionFn* OpenCompilerModule(std::string_view name);
+
+}  // namespace collage

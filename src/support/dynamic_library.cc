@@ -1,0 +1,52 @@
+// dynamic_library.cc: dlopen with the search order and the errors that Collage's modules want.
+#include "support/dynamic_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <vector>
+
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+std::vector<std::filesystem::path> ModuleFolders() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* path = std::getenv("COLLAGE_MODULE_PATH")) {
+    std::istringstream parts(path);
+    for (std::string part; std::getline(parts, part, ':');) {
+      if (!part.empty()) folders.emplace_back(part);
+    }
+  }
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&FindModuleSymbol), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code ignored;
+    folders.push_back(std::filesystem::weakly_canonical(info.dli_fname, ignored).parent_path());
+  }
+  return folders;
+}
+
+}  // namespace
+
+void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
+  std::string reason = "the file was not found";
+  for (const auto& folder : ModuleFolders()) {
+    const auto path = folder / file;
+    if (!std::filesystem::exists(path)) continue;
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      reason = dlerror();
+      continue;
+    }
+    void* address = dlsym(handle, symbol.c_str());
+    if (address != nullptr) return address;
+    reason = "it lacks the symbol '" + symbol + "'";
+  }
+  throw Error(ErrorCategory::kUnavailable, "cannot open module '" + file + "': " + reason, "",
+              "modules are looked for in $COLLAGE_MODULE_PATH and beside the Collage libraries");
+}
+
+}  // namespace collage

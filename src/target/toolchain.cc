@@ -1,0 +1,70 @@
+// toolchain.cc: defaults of the toolchain interface, the registry, and opening of compiler modules.
+#include "collage/target/toolchain.h"
+
+#include "support/dynamic_library.h"
+
+namespace collage {
+
+Result<void> Toolchain::SupportsCall(const CallNode&) const {
+  return Reason{"takes patterns, not single operators", name()};
+}
+
+std::vector<BoundaryLayouts> Toolchain::Layouts(const Function&, const std::vector<bool>& eligible_inputs,
+                                                const std::vector<bool>& eligible_outputs) const {
+  return {PlainLayouts(eligible_inputs.size(), eligible_outputs.size())};
+}
+
+ToolchainRegistry& ToolchainRegistry::Global() {
+  static ToolchainRegistry registry;
+  return registry;
+}
+
+void ToolchainRegistry::Add(std::unique_ptr<Toolchain> toolchain) {
+  if (Find(toolchain->name()) != nullptr) {
+    throw Error(ErrorCategory::kInput, "toolchain '" + toolchain->name() + "' is registered already");
+  }
+  toolchains_.push_back(std::move(toolchain));
+}
+
+const Toolchain* ToolchainRegistry::Find(std::string_view name) const {
+  for (const auto& toolchain : toolchains_) {
+    if (toolchain->name() == name) return toolchain.get();
+  }
+  return nullptr;
+}
+
+std::vector<const Toolchain*> ToolchainRegistry::All() const {
+  std::vector<const Toolchain*> result;
+  for (const auto& toolchain : toolchains_) result.push_back(toolchain.get());
+  return result;
+}
+
+const Toolchain* ToolchainRegistry::Native() const {
+  for (const auto& toolchain : toolchains_) {
+    if (toolchain->is_native()) return toolchain.get();
+  }
+  return nullptr;
+}
+
+BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs) {
+  return {std::vector<Layout>(num_inputs, Layout::kPlain), std::vector<Layout>(num_outputs, Layout::kPlain)};
+}
+
+BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
+                                    const std::vector<bool>& eligible_outputs) {
+  BoundaryLayouts layouts;
+  for (bool eligible : eligible_inputs) {
+    layouts.inputs.push_back(eligible ? Layout::kChannelsLast : Layout::kPlain);
+  }
+  for (bool eligible : eligible_outputs) {
+    layouts.outputs.push_back(eligible ? Layout::kChannelsLast : Layout::kPlain);
+  }
+  return layouts;
+}
+
+CompilePartitionFn* OpenCompilerModule(std::string_view name) {
+  void* symbol = FindModuleSymbol("libcollage_" + std::string(name) + "_compiler.so", "collage_compile_partition");
+  return reinterpret_cast<CompilePartitionFn*>(symbol);
+}
+
+}  // namespace collage
