@@ -1,3 +1,14 @@
-# `cmake --install` and find_package(Collage).
+# `cmake --install` and find_package(Collage): targets Collage::runtime (run executables), Collage::ir (write a toolchain)
+# and Collage::collage (compile).
 include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Collage)
+
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/collage DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT CollageTargets NAMESPACE Collage:: DESTINATION ${package_folder})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/CollageConfig.cmake.in
+                              ${CMAKE_BINARY_DIR}/generated/CollageConfig.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/CollageConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/generated/CollageConfig.cmake ${CMAKE_BINARY_DIR}/generated/CollageConfigVersion.cmake
+        DESTINATION ${package_folder})

@@ -1,0 +1,107 @@
+// compile.h: the main job: a model goes in, one file that runs it at the lowest latency measured on this machine comes
+// out.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// What the compiler is doing, told while it works. All calls come from the thread that called CompileModel.
+class CompileProgress {
+ public:
+  virtual ~CompileProgress() = default;
+  /// A phase begins: "import", "candidates", "search", "play-off".
+  virtual void Phase(const std::string& name) = 0;
+  /// Within the search: measurements done and, as far as known, wanted; what is being measured now.
+  virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;
+  /// Within the play-off: rounds done of all.
+  virtual void PlayOff(int round, int rounds, const std::string& what) = 0;
+  /// Something the user should know and can act on; each text once.
+  virtual void Warn(const std::string& text) = 0;
+};
+
+struct CompileOptions {
+  /// Where the executable goes.
+  std::filesystem::path output;
+  /// Binds dynamic inputs: name → shape.
+  std::map<std::string, Shape> shapes;
+  /// Threads that the executable uses, the caller included; 0 = all processors that this process may use.
+  int num_threads = 0;
+  /// Toolchains to consider; empty = all that are available. The native one always joins: it is the fall-back.
+  std::vector<std::string> toolchains;
+  /// Toolchains without which compiling must fail.
+  std::vector<std::string> require;
+  /// Tuning database; empty = TuningDatabase::DefaultPath().
+  std::filesystem::path database;
+  /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
+  double budget_seconds = 0;
+  /// How many of the best covers enter the play-off, beside the single-toolchain ones.
+  int num_covers = 3;
+  /// A candidate that answers nothing for so long has cost Invalid.
+  double candidate_timeout_seconds = 60;
+  CompileProgress* progress = nullptr;
+};
+
+/// One contestant of the play-off.
+struct Contestant {
+  std::string name;             ///< "collage", "collage-2", …, or a toolchain's name for its single cover
+  bool is_single = false;       ///< a single-toolchain cover
+  double estimated_seconds = 0; ///< sum of partitions and penalties
+  double p50 = 0;               ///< seconds, measured whole, interleaved with the others
+  double p90 = 0;
+  double minimum = 0;
+  int samples = 0;
+  double max_error = 0;         ///< against the reference evaluation of the whole model, relative to its largest result
+  std::map<std::string, int> partitions;  ///< by toolchain
+  std::string failure;          ///< why it could not take part; empty when it did
+};
+
+struct ToolchainReport {
+  std::string name;
+  bool available = false;
+  std::string version;
+  std::string reason;  ///< when not available
+  std::string hint;
+};
+
+/// Everything that was found out; what the command line prints and `--json` writes.
+struct CompileReport {
+  std::string model;
+  int64_t num_operators = 0;
+  int64_t num_parameters = 0;
+  std::string machine;
+  int num_threads = 0;
+  std::vector<ToolchainReport> toolchains;
+  int64_t num_candidates = 0;
+  int64_t num_variants = 0;       ///< candidates times layouts at their boundary
+  int64_t num_measured = 0;
+  int64_t num_from_database = 0;
+  int64_t num_failed = 0;
+  bool budget_spent = false;
+  int64_t num_states = 0;         ///< of the search
+  std::vector<Contestant> contestants;
+  std::string winner;
+  double additive_error_seconds = 0;  ///< RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover
+  std::filesystem::path output;
+  int64_t output_bytes = 0;
+  double import_seconds = 0;
+  double search_seconds = 0;
+  double play_off_seconds = 0;
+  double total_seconds = 0;
+  /// Failures by kind, with how often and one example: the first of each kind is worth a line.
+  std::map<std::string, std::pair<int64_t, std::string>> failures;
+};
+
+/// Compiles the ONNX model at `model`. Throws Error; leaves nothing half-written.
+CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options);
+
+/// The toolchains of this build and whether they can be used here.
+std::vector<ToolchainReport> ProbeToolchains();
+
+}  // namespace collage

@@ -1,0 +1,88 @@
+// estimator.h: what a partition costs, asked lazily by the search (RFC 0.81, Appendix E).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "collage/target/toolchain.h"
+#include "cost/measure.h"
+#include "cost/tuning_database.h"
+#include "cost/worker.h"
+
+namespace collage {
+
+/// A partition to be estimated: what, by whom, and a number under which the worker can find it again.
+struct CostQuery {
+  const PartitionRequest& request;
+  const Toolchain& toolchain;
+  /// Given back to `FindPartition` in the worker, which shares this process's memory as it was when it was forked.
+  int64_t job;
+  std::string label;  ///< operators, for people
+};
+
+/// The estimating interface. `Estimate` is allowed to take long; the answer is a record, with a reason when not ok.
+class CostEstimator {
+ public:
+  virtual ~CostEstimator() = default;
+  virtual TuningRecord Estimate(const CostQuery& query) = 0;
+  /// Seconds to change the layout of a value of logical `shape`.
+  virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
+};
+
+/// What the measuring estimator did.
+struct EstimatorCounts {
+  int64_t measured = 0;
+  int64_t from_database = 0;
+  int64_t failed = 0;
+  int64_t skipped = 0;  ///< not measured because the budget was spent
+};
+
+/// Database first, then the worker; every answer is committed before it is returned.
+class MeasuringEstimator : public CostEstimator {
+ public:
+  struct Options {
+    int num_threads = 1;
+    std::string machine;             ///< hardware fingerprint
+    WorkerLimits limits;
+    TimingOptions timing;
+    double budget_seconds = 0;       ///< for measuring; 0 = none
+    std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
+  };
+  /// Finds a job's partition and toolchain again; called in the worker.
+  using FindPartition = std::function<std::pair<PartitionRequest, const Toolchain*>(int64_t job)>;
+  /// Told before each measurement.
+  using OnMeasure = std::function<void(const EstimatorCounts&, const std::string& label)>;
+
+  MeasuringEstimator(TuningDatabase& database, FindPartition find, Options options, OnMeasure on_measure);
+
+  TuningRecord Estimate(const CostQuery& query) override;
+  double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
+
+  const EstimatorCounts& counts() const { return counts_; }
+  bool budget_spent() const { return counts_.skipped > 0; }
+  /// Text of failures by kind with count and one example.
+  const std::map<std::string, std::pair<int64_t, std::string>>& failures() const { return failures_; }
+
+  TuningKey KeyOf(const PartitionRequest& request, const Toolchain& toolchain) const;
+
+ private:
+  TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& worker_request);
+  std::string Answer(const std::string& request);
+
+  TuningDatabase& database_;
+  FindPartition find_;
+  Options options_;
+  OnMeasure on_measure_;
+  Worker worker_;
+  std::map<TuningKey, TuningRecord> known_;
+  EstimatorCounts counts_;
+  double spent_seconds_ = 0;
+  std::map<std::string, std::pair<int64_t, std::string>> failures_;
+};
+
+/// "pc:c": the layouts of inputs and of outputs, one letter each.
+std::string LayoutsText(const BoundaryLayouts& layouts);
+
+}  // namespace collage

@@ -1,0 +1,187 @@
+// measure.cc: one candidate, from function to seconds.
+#include "cost/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <string>
+
+#include "collage/ir/structural.h"
+#include "collage/runtime/thread_pool.h"
+#include "ir/evaluate.h"
+#include "runtime/compare.h"
+#include "runtime/random_inputs.h"
+
+namespace collage {
+namespace {
+
+constexpr uint64_t kInputSeed = 20220301;
+constexpr size_t kReferencesKept = 64;
+constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
+
+/// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
+std::vector<Tensor> ReferenceOutputs(const Function& function, const std::vector<Tensor>& inputs) {
+  static std::deque<std::pair<std::string, std::vector<Tensor>>> known;
+  std::string key = StructuralHash(function);
+  for (const auto& [hash, outputs] : known) {
+    if (hash == key) return outputs;
+  }
+  std::vector<Tensor> outputs = Evaluate(function, inputs);
+  known.emplace_back(std::move(key), outputs);
+  if (known.size() > kReferencesKept) known.pop_front();
+  return outputs;
+}
+
+std::vector<Type> ParameterTypes(const Function& function) {
+  std::vector<Type> types;
+  for (const Var& param : function->params()) {
+    for (const Type& type : FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
+      types.push_back(type);
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+int64_t IntegerInputBound(const Function& function, size_t parameter) {
+  int64_t bound = 2;
+  const Var& param = function->params().at(parameter);
+  // Where the parameter indexes something, stay within it; everywhere else small numbers do.
+  bool indexes = false;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op() == nullptr || call->args().size() < 2 || call->args()[1] != Expr(param)) return;
+    const TensorTypeNode* data = AsTensorType(call->args()[0]->checked_type());
+    if (data == nullptr || data->rank() == 0) return;
+    const int64_t axis = call->attrs().IntOr("axis", 0);
+    const int64_t size = data->shape()[static_cast<size_t>(axis < 0 ? axis + data->rank() : axis)].size();
+    bound = indexes ? std::min(bound, size) : size;
+    indexes = true;
+  });
+  return std::max<int64_t>(bound, 1);
+}
+
+PartitionBuffers::PartitionBuffers(const PartitionRequest& request) : layouts_(request.layouts) {
+  const std::vector<Type> types = ParameterTypes(request.function);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(types[i]);
+    Tensor plain = Tensor::Empty(type->static_shape(), type->dtype());
+    const int64_t bound = type->dtype().is_integer() && types.size() == request.function->params().size()
+                              ? IntegerInputBound(request.function, i)
+                              : 2;
+    FillRandom(plain, kInputSeed + i, 0, bound - 1);
+    Tensor physical = plain;
+    if (layouts_.inputs[i] != Layout::kPlain) {
+      physical = Tensor::Empty(PhysicalShape(plain.shape(), layouts_.inputs[i]), plain.dtype());
+      ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(),
+                    plain.dtype().size_bytes());
+    }
+    plain_inputs_.push_back(std::move(plain));
+    inputs_.push_back(std::move(physical));
+  }
+  output_types_ = FlattenTensorTypes(request.function->body()->checked_type());
+  for (size_t i = 0; i < output_types_.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(output_types_[i]);
+    outputs_.push_back(Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.outputs[i]), type->dtype()));
+  }
+}
+
+std::vector<Tensor> PartitionBuffers::PlainOutputs() const {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(output_types_[i]);
+    Tensor plain = Tensor::Empty(type->static_shape(), type->dtype());
+    ConvertLayout(outputs_[i].raw(), layouts_.outputs[i], plain.raw(), Layout::kPlain, plain.shape(),
+                  plain.dtype().size_bytes());
+    result.push_back(std::move(plain));
+  }
+  return result;
+}
+
+void PartitionBuffers::PoisonOutputs() {
+  for (Tensor& output : outputs_) std::memset(output.raw(), kPoison, output.size_bytes());
+}
+
+std::vector<void*> PartitionBuffers::InputAddresses() const {
+  std::vector<void*> result;
+  for (const Tensor& tensor : inputs_) result.push_back(tensor.raw());
+  return result;
+}
+
+std::vector<void*> PartitionBuffers::OutputAddresses() const {
+  std::vector<void*> result;
+  for (const Tensor& tensor : outputs_) result.push_back(tensor.raw());
+  return result;
+}
+
+LoadedPartition::LoadedPartition(CompiledPartition compiled, int num_threads) : compiled_(std::move(compiled)) {
+  if (compiled_.workspace_bytes > 0) {
+    workspace_ = Tensor::Zeros({static_cast<int64_t>(compiled_.workspace_bytes)}, kUInt8);
+  }
+  kernel_ = GetKernelLoader(compiled_.loader).Load({compiled_.blob, compiled_.constants, num_threads});
+}
+
+void LoadedPartition::Bind(const PartitionBuffers& buffers) {
+  const std::vector<void*> inputs = buffers.InputAddresses();
+  const std::vector<void*> outputs = buffers.OutputAddresses();
+  kernel_->Bind(inputs, outputs, workspace_.defined() ? workspace_.raw() : nullptr);
+}
+
+namespace {
+
+/// Runs twice and compares each time: a kernel that is right only the first time is wrong.
+std::string FindDifference(LoadedPartition& partition, PartitionBuffers& buffers, const std::vector<Tensor>& expected,
+                           double* max_error) {
+  for (int run = 0; run < 2; ++run) {
+    buffers.PoisonOutputs();
+    partition.kernel().Run();
+    const std::vector<Tensor> actual = buffers.PlainOutputs();
+    if (actual.size() != expected.size()) return "the number of results differs";
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const Comparison comparison = Compare(actual[i], expected[i], ToleranceFor(expected[i]));
+      *max_error = std::max(*max_error, comparison.max_relative_error);
+      if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                              const TimingOptions& timing) {
+  TuningRecord record;
+  SetNumThreads(request.num_threads);
+  Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
+  if (!compiled.ok()) {
+    record.reason = "declined: " + compiled.reason().text;
+    return record;
+  }
+  LoadedPartition partition(std::move(*compiled), request.num_threads);
+  PartitionBuffers buffers(request);
+  partition.Bind(buffers);
+  const std::vector<Tensor> expected = ReferenceOutputs(request.function, buffers.plain_inputs());
+  record.reason = FindDifference(partition, buffers, expected, &record.max_error);
+  if (!record.reason.empty()) return record;
+  const Samples samples = TimeRuns([&] { partition.kernel().Run(); }, timing);
+  record.ok = true;
+  record.minimum = samples.minimum();
+  record.p50 = samples.p50();
+  record.p90 = samples.p90();
+  record.num_samples = static_cast<int64_t>(samples.size());
+  return record;
+}
+
+Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads) {
+  SetNumThreads(num_threads);
+  const Tensor source = Tensor::Zeros(shape, dtype);
+  const Tensor target = Tensor::Zeros(shape, dtype);
+  return TimeRuns(
+      [&] { ConvertLayout(source.raw(), from, target.raw(), to, shape, dtype.size_bytes()); });
+}
+
+}  // namespace collage

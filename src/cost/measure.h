@@ -1,0 +1,62 @@
+// measure.h: compiles one partition with one toolchain, checks it against the reference evaluation and times it. Runs in
+// a worker: it may crash or hang.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collage/runtime/kernel.h"
+#include "collage/target/toolchain.h"
+#include "cost/timing.h"
+#include "cost/tuning_database.h"
+
+namespace collage {
+
+/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, and
+/// outputs.
+class PartitionBuffers {
+ public:
+  explicit PartitionBuffers(const PartitionRequest& request);
+
+  /// Flattened parameters and results in logical, plain order.
+  const std::vector<Tensor>& plain_inputs() const { return plain_inputs_; }
+  /// The results, converted back from their boundary layouts.
+  std::vector<Tensor> PlainOutputs() const;
+  /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
+  void PoisonOutputs();
+
+  std::vector<void*> InputAddresses() const;
+  std::vector<void*> OutputAddresses() const;
+
+ private:
+  BoundaryLayouts layouts_;
+  std::vector<Tensor> plain_inputs_;
+  std::vector<Tensor> inputs_;   // physical order
+  std::vector<Tensor> outputs_;  // physical order
+  std::vector<Type> output_types_;
+};
+
+/// The loaded kernel of `compiled` with what it refers to.
+class LoadedPartition {
+ public:
+  LoadedPartition(CompiledPartition compiled, int num_threads);
+  Kernel& kernel() { return *kernel_; }
+  void Bind(const PartitionBuffers& buffers);
+
+ private:
+  CompiledPartition compiled_;
+  Tensor workspace_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+/// Integer inputs of a partition are drawn from [0, bound): indices must stay within what they index.
+int64_t IntegerInputBound(const Function& function, size_t parameter);
+
+/// Compiles, checks, times. A refusal, a wrong result or an exception gives a record with `ok` false and the reason.
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                              const TimingOptions& timing = {});
+
+/// Times changing the layout of one value.
+Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads);
+
+}  // namespace collage

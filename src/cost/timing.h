@@ -1,0 +1,48 @@
+// timing.h: how Collage times things.
+//
+// Method: the steady clock around batches of runs. A batch is as many runs as take `min_batch_seconds` together, so that
+// the clock's own cost (about 25 ns) stays below 1 %. Warm-up runs come first and are not counted. Samples are taken until
+// `min_samples` and `min_seconds` are both reached, or `max_seconds` is spent. Estimator: the p50 of the batch means; the
+// minimum is kept beside it, since on a shared machine noise only ever adds.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace collage {
+
+struct TimingOptions {
+  double warmup_seconds = 0.002;
+  double min_batch_seconds = 20e-6;
+  double min_seconds = 0.015;
+  double max_seconds = 1.0;
+  int min_samples = 7;
+};
+
+/// Seconds per run, one entry per batch, in the order taken.
+class Samples {
+ public:
+  void Add(double seconds) { values_.push_back(seconds); }
+  size_t size() const { return values_.size(); }
+  const std::vector<double>& values() const { return values_; }
+  /// The `fraction` quantile by linear interpolation, 0 <= fraction <= 1; 0 when there are no samples.
+  double Quantile(double fraction) const;
+  double minimum() const { return Quantile(0.0); }
+  double p50() const { return Quantile(0.5); }
+  double p90() const { return Quantile(0.9); }
+  double p99() const { return Quantile(0.99); }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// Times `run` alone.
+Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options = {});
+
+/// Times several contestants interleaved, one run of each in turn for `rounds` rounds, the order rotated each round so
+/// that none always follows the same neighbour. What disturbs the machine then disturbs all alike.
+std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds,
+                                     const std::function<void(int round)>& on_round = nullptr);
+
+}  // namespace collage

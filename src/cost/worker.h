@@ -1,0 +1,69 @@
+// worker.h: a child process that does what must not be able to harm the compiler: running vendors' libraries and
+// generated code. It may crash, hang, run out of memory or print garbage; the answer is then a reason.
+//
+// The child is forked from this process, so it sees the model, the candidates and their constants without any
+// copying, and is forked again when it has died or when what it should see has changed. The parent must not have
+// initialised any vendor's library and runs no threads of its own but the pool's, which the child replaces.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "collage/support/result.h"
+
+namespace collage {
+
+struct WorkerLimits {
+  /// Longest silence: a call that sends neither progress nor its answer for so long is killed.
+  std::chrono::milliseconds timeout{60'000};
+  /// Memory beyond what the parent has, in bytes; 0 = no limit.
+  int64_t memory_bytes = 0;
+};
+
+/// Sends a line of progress from within a handler to the parent; also proves that the call is alive.
+using SendProgress = std::function<void(const std::string& text)>;
+
+/// Runs in the child: answers `request`. Throwing Error, or any exception, makes the call fail with its text.
+using WorkerHandler = std::function<std::string(const std::string& request, const SendProgress& progress)>;
+
+/// One worker. Calls are synchronous. Not thread-safe.
+class Worker {
+ public:
+  Worker(WorkerHandler handler, WorkerLimits limits);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// The handler's answer, or why there is none ("crashed with signal 11 (Segmentation fault): last output …").
+  /// `on_progress` is called in this process for each progress line.
+  Result<std::string> Call(const std::string& request,
+                           const std::function<void(const std::string&)>& on_progress = nullptr);
+
+  /// Ends the child; the next call forks a new one that sees this process as it is then.
+  void Restart();
+
+  /// How often a child was started.
+  int num_starts() const { return num_starts_; }
+
+ private:
+  struct Message;
+  void Start();
+  void Stop();
+  [[noreturn]] void RunChild(int request_fd, int answer_fd);
+  Reason Died(const std::string& what);
+  std::string LastOutput() const;
+
+  WorkerHandler handler_;
+  WorkerLimits limits_;
+  pid_t child_ = -1;
+  int request_fd_ = -1;
+  int answer_fd_ = -1;
+  int output_fd_ = -1;  ///< an unlinked file with what the child prints
+  int num_starts_ = 0;
+};
+
+}  // namespace collage

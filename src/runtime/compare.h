@@ -1,0 +1,32 @@
+// compare.h: whether two tensors agree within a tolerance, and where not.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// |actual - expected| <= absolute + relative * |expected| must hold for every element.
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-4;
+};
+
+/// The outcome of a comparison.
+struct Comparison {
+  bool agrees = false;
+  double max_absolute_error = 0;
+  double max_relative_error = 0;  ///< largest |actual - expected| over the largest |expected|
+  std::string difference;         ///< when they disagree: the first place, or what differs in type
+};
+
+/// Compares dtype, shape and elements. NaN agrees with NaN, an infinity with itself.
+Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance);
+
+/// Tolerance for a result computed in `dtype` from terms as large as `expected`'s elements: exact for integers, the
+/// absolute part scaled by the largest element for floats (sums are reordered, terms may cancel).
+Tolerance ToleranceFor(const Tensor& expected);
+
+}  // namespace collage

@@ -1,0 +1,242 @@
+// compile.cc: `collage compile`: the main job, its progress and its report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <set>
+
+#include "collage/compile.h"
+#include "collage/support/error.h"
+#include "command.h"
+
+namespace collage::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  CompileOptions options;
+  std::string model;
+  std::vector<std::string> shapes;
+  std::string toolchains;
+  std::string require;
+  std::string budget = "0";
+  bool json = false;
+  bool quiet = false;
+};
+
+/// A bar on a terminal, else a line every few seconds; always on standard error.
+class ConsoleProgress : public CompileProgress {
+ public:
+  ConsoleProgress(bool quiet, double budget_seconds)
+      : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
+  ~ConsoleProgress() override { EndLine(); }
+
+  void Phase(const std::string& name) override {
+    EndLine();
+    phase_ = name;
+    phase_started_ = Clock::now();
+    Show(name, /*always=*/true);
+  }
+
+  void Measuring(int64_t measured, int64_t from_database, const std::string& what) override {
+    std::string left;
+    if (budget_seconds_ > 0) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+      left = fmt::format(" · at most {:.0f} s left", std::max(0.0, budget_seconds_ - seconds));
+    }
+    Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
+  }
+
+  void PlayOff(int round, int rounds, const std::string& what) override {
+    constexpr int kWidth = 24;
+    const int filled = rounds > 0 ? kWidth * round / rounds : 0;
+    std::string bar;
+    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "━" : "─";
+    std::string left;
+    const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+    if (round > 0) left = fmt::format(" · {:.0f} s left", seconds * (rounds - round) / round);
+    Show(fmt::format("play-off {} {}/{}{} · {}", bar, round, rounds, left, what));
+  }
+
+  void Warn(const std::string& text) override {
+    if (!warned_.insert(text).second) return;
+    EndLine();
+    fmt::print(stderr, "collage: warning: {}\n", text);
+  }
+
+ private:
+  void Show(const std::string& text, bool always = false) {
+    if (quiet_) return;
+    const double interval = terminal_ ? 0.1 : 5.0;
+    const auto now = Clock::now();
+    if (!always && std::chrono::duration<double>(now - shown_).count() < interval) return;
+    shown_ = now;
+    if (terminal_) {
+      fmt::print(stderr, "\r\033[K{}", text.substr(0, 150));
+      line_open_ = true;
+    } else {
+      fmt::print(stderr, "{}\n", text);
+    }
+    std::fflush(stderr);
+  }
+
+  void EndLine() {
+    if (line_open_) fmt::print(stderr, "\r\033[K");
+    line_open_ = false;
+  }
+
+  bool quiet_;
+  bool terminal_;
+  double budget_seconds_;
+  bool line_open_ = false;
+  std::string phase_;
+  Clock::time_point phase_started_ = Clock::now();
+  Clock::time_point shown_{};
+  std::set<std::string> warned_;
+};
+
+std::string PartitionsText(const Contestant& contestant) {
+  std::string text;
+  for (const auto& [toolchain, count] : contestant.partitions) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : " · ", toolchain, count);
+  }
+  return text;
+}
+
+Json ToJson(const CompileReport& report) {
+  Json json{{"schema", 1},
+            {"model", report.model},
+            {"operators", report.num_operators},
+            {"parameters", report.num_parameters},
+            {"machine", report.machine},
+            {"threads", report.num_threads},
+            {"output", report.output.string()},
+            {"output_bytes", report.output_bytes},
+            {"winner", report.winner},
+            {"additive_error_seconds", report.additive_error_seconds}};
+  for (const ToolchainReport& toolchain : report.toolchains) {
+    json["toolchains"].push_back({{"name", toolchain.name},
+                                  {"available", toolchain.available},
+                                  {"version", toolchain.version},
+                                  {"reason", toolchain.reason}});
+  }
+  json["search"] = {{"candidates", report.num_candidates}, {"variants", report.num_variants},
+                    {"states", report.num_states},         {"measured", report.num_measured},
+                    {"from_database", report.num_from_database}, {"failed", report.num_failed},
+                    {"budget_spent", report.budget_spent}};
+  for (const auto& [kind, failure] : report.failures) {
+    json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
+  }
+  for (const Contestant& contestant : report.contestants) {
+    json["play_off"].push_back({{"name", contestant.name},
+                                {"single", contestant.is_single},
+                                {"estimated_seconds", contestant.estimated_seconds},
+                                {"p50_seconds", contestant.p50},
+                                {"p90_seconds", contestant.p90},
+                                {"min_seconds", contestant.minimum},
+                                {"samples", contestant.samples},
+                                {"max_error", contestant.max_error},
+                                {"partitions", contestant.partitions},
+                                {"failure", contestant.failure}});
+  }
+  json["seconds"] = {{"import", report.import_seconds},
+                     {"search", report.search_seconds},
+                     {"play_off", report.play_off_seconds},
+                     {"total", report.total_seconds}};
+  return json;
+}
+
+void PrintPlayOff(const CompileReport& report) {
+  const Contestant* winner = nullptr;
+  for (const Contestant& contestant : report.contestants) {
+    if (contestant.name == report.winner) winner = &contestant;
+  }
+  Table table({"play-off", "p50", "± half p10-p90", "", "estimated", "partitions"});
+  for (const Contestant& contestant : report.contestants) {
+    if (!contestant.failure.empty()) {
+      table.Add({contestant.name, "failed: " + contestant.failure});
+      continue;
+    }
+    table.Add({contestant.name + (contestant.is_single ? " alone" : ""), FormatSeconds(contestant.p50),
+               FormatSeconds(contestant.p90 - contestant.p50),
+               winner == nullptr ? "" : fmt::format("{:.2f}x", contestant.p50 / winner->p50),
+               contestant.estimated_seconds > 0 ? FormatSeconds(contestant.estimated_seconds) : "",
+               PartitionsText(contestant)});
+  }
+  fmt::print("{}", table.ToText());
+}
+
+void PrintReport(const CompileReport& report) {
+  fmt::print("{}  {} operators · {:.2f} M parameters\n", report.model, report.num_operators,
+             static_cast<double>(report.num_parameters) / 1e6);
+  fmt::print("machine     {} · {} thread{}\n", report.machine, report.num_threads, report.num_threads == 1 ? "" : "s");
+  std::string here;
+  std::string missing;
+  for (const ToolchainReport& toolchain : report.toolchains) {
+    std::string& text = toolchain.available ? here : missing;
+    text += (text.empty() ? "" : " · ") + toolchain.name +
+            (toolchain.available ? " " + toolchain.version : " (" + toolchain.reason + ")");
+  }
+  fmt::print("toolchains  {}{}\n", here, missing.empty() ? "" : "   not here: " + missing);
+  fmt::print("search      {} candidates · {} measured, {} from the database, {} failed{}\n", report.num_candidates,
+             report.num_measured, report.num_from_database, report.num_failed,
+             report.budget_spent ? " · the budget was spent: run again to measure more" : "");
+  for (const auto& [kind, failure] : report.failures) {
+    fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
+  }
+  PrintPlayOff(report);
+  for (const Contestant& contestant : report.contestants) {
+    if (contestant.name != report.winner) continue;
+    fmt::print("verified    {} against the reference evaluation: max error {:.1e} of the largest result\n",
+               contestant.name, contestant.max_error);
+  }
+  fmt::print("wrote       {}  {}  in {:.0f} s (import {:.1f}, search {:.1f}, play-off {:.1f})\n",
+             report.output.string(), FormatBytes(static_cast<double>(report.output_bytes)), report.total_seconds,
+             report.import_seconds, report.search_seconds, report.play_off_seconds);
+}
+
+void Run(const Arguments& arguments) {
+  CompileOptions options = arguments.options;
+  options.shapes = ParseShapeArguments(arguments.shapes);
+  options.toolchains = SplitCommas(arguments.toolchains);
+  options.require = SplitCommas(arguments.require);
+  options.budget_seconds = ParseDuration(arguments.budget);
+  if (options.output.empty()) options.output = std::filesystem::path(arguments.model).stem().string() + ".clg";
+  CompileReport report;
+  {
+    ConsoleProgress progress(arguments.quiet, options.budget_seconds);
+    options.progress = &progress;
+    report = CompileModel(arguments.model, options);
+  }
+  if (arguments.json) {
+    PrintJson(ToJson(report));
+  } else {
+    PrintReport(report);
+  }
+}
+
+}  // namespace
+
+void AddCompileCommand(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("compile", "Find the fastest mix of toolchains for a model and write it");
+  command->add_option("model", arguments->model, "ONNX model")->required();
+  command->add_option("-o,--output", arguments->options.output, "Executable to write (default: MODEL.clg)");
+  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
+  command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
+  command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
+  command->add_option("--database", arguments->options.database,
+                      "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
+  command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 3)")
+      ->check(CLI::Range(1, 16));
+  command->add_flag("--json", arguments->json, "Print the report as JSON");
+  command->add_flag("--quiet", arguments->quiet, "No progress");
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace collage::cli

@@ -1,0 +1,56 @@
+// main.cc: the `collage` command: sub-commands, errors, exit codes.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "collage/support/error.h"
+#include "command.h"
+
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  collage compile model.onnx -o model.clg                   fastest mix of all toolchains that are here
+  collage compile detector.onnx -o d.clg --shape x=1x3x640x640 --threads 1 --budget 10m
+  collage run model.clg --inputs in.npz --outputs out.npz
+  collage benchmark model.clg --model model.onnx            against every toolchain alone, interleaved
+  collage targets                                           what can be used here, and why not
+
+Exit codes: 0 done · 1 ran, but the answer is no · 2 wrong input · 3 unsupported · 4 something is not available here
+            5 damaged file · 6 disk, memory or permission · 70 a mistake of Collage's own)";
+
+int Fail(const collage::Error& error) {
+  std::fprintf(stderr, "collage: %s\n", error.Format().c_str());
+  return collage::ExitCode(error.category());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
+               "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
+  app.name("collage");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", COLLAGE_VERSION);
+  collage::cli::AddCompileCommand(app);
+  collage::cli::AddRunCommand(app);
+  collage::cli::AddBenchmarkCommand(app);
+  collage::cli::AddInfoCommand(app);
+  collage::cli::AddTargetsCommand(app);
+  collage::cli::AddImportCommand(app);
+  collage::cli::AddDatabaseCommand(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 || error.get_name() == "RuntimeError" ? code
+                                                           : collage::ExitCode(collage::ErrorCategory::kInput);
+  } catch (const collage::Error& error) {
+    return Fail(error);
+  } catch (const std::bad_alloc&) {
+    return Fail({collage::ErrorCategory::kResource, "out of memory"});
+  } catch (const std::exception& error) {
+    return Fail({collage::ErrorCategory::kInternal, error.what()});
+  }
+}
