@@ -1,0 +1,134 @@
+// executable.h: the file that runs a model. It is loaded with nothing but this library: constants are mapped, machine code
+// is opened, and a toolchain's own library only when a kernel of its kind is in it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/kernel.h"
+#include "collage/runtime/layout.h"
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// What to run, in which order, on which memory.
+struct ExecutionPlan {
+  /// A tensor of the plan; `shape` is logical, `layout` says how it lies in memory.
+  struct Value {
+    enum class Storage : uint8_t {
+      kArena,     ///< `offset_or_index` is a byte offset in the arena
+      kInput,     ///< … the number of a graph input
+      kOutput,    ///< … the number of a graph output
+      kConstant,  ///< … the number of a constant
+    };
+    Shape shape;
+    DataType dtype;
+    Layout layout = Layout::kPlain;
+    Storage storage = Storage::kArena;
+    int64_t offset_or_index = 0;
+    int alias_of = -1;  ///< another value whose memory this one is, under another shape
+  };
+
+  struct Step {
+    enum Kind : uint8_t { kKernel, kConvertLayout, kCopy };
+    Kind kind = kKernel;
+    int kernel = -1;
+    std::vector<int> inputs;   ///< values
+    std::vector<int> outputs;  ///< values
+    int64_t workspace_offset = -1;  ///< in the arena; -1 = none
+  };
+
+  struct KernelEntry {
+    std::string loader;
+    int blob = -1;
+    std::vector<int> constants;
+    size_t workspace_bytes = 0;
+    std::string toolchain;
+    std::string label;               ///< operators, joined by '+'
+    std::vector<std::string> nodes;  ///< names of the model's nodes
+    double estimated_seconds = 0;
+  };
+
+  struct Port {
+    std::string name;
+    int value;
+  };
+
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<KernelEntry> kernels;
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> blobs;
+  std::vector<Tensor> constants;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  size_t arena_bytes = 0;
+  int num_threads = 1;
+  /// JSON text for people and tools: model, machine, how the choice was made.
+  std::string metadata_json = "{}";
+};
+
+/// Name, shape and dtype of a graph input or output.
+struct PortInfo {
+  std::string name;
+  Shape shape;
+  DataType dtype;
+};
+
+/// A compiled model. A handle: copies share everything. Immutable, safe to use from several threads.
+class Executable {
+ public:
+  static Executable FromPlan(ExecutionPlan plan);
+
+  /// Maps the file at `path`. Throws kInput when it cannot be opened, kCorrupt when it is damaged or no executable,
+  /// kUnavailable when it needs processor features that this machine lacks.
+  static Executable Load(const std::filesystem::path& path);
+
+  /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
+  void Save(const std::filesystem::path& path) const;
+
+  /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan only, so that it takes
+  /// milliseconds however large the constants are.)
+  static void Verify(const std::filesystem::path& path);
+
+  const ExecutionPlan& plan() const;
+  std::vector<PortInfo> inputs() const;
+  std::vector<PortInfo> outputs() const;
+
+  struct State;  // src/runtime/executable_state.h
+
+ private:
+  friend class ExecutionInstance;
+  std::shared_ptr<const State> state_;
+};
+
+/// One execution of an executable: its arena, its kernels, its inputs and outputs. Not thread-safe; for several threads
+/// make several instances, which share constants and code.
+class ExecutionInstance {
+ public:
+  /// Loads the kernels. Sets the process's number of threads to the plan's.
+  explicit ExecutionInstance(Executable executable);
+  ~ExecutionInstance();
+  ExecutionInstance(ExecutionInstance&&) noexcept;
+
+  /// Uses `tensor`'s memory as input `index`, without a copy if it is 64-byte aligned; only kernels that read it are bound
+  /// again. Throws kInput when dtype or shape do not fit.
+  void SetInput(size_t index, const Tensor& tensor);
+  /// Lets the kernels write output `index` straight into `tensor`.
+  void SetOutput(size_t index, const Tensor& tensor);
+  /// The tensor that output `index` is written to: own memory unless `SetOutput` was called. Valid after `Run`,
+  /// overwritten by the next.
+  const Tensor& Output(size_t index) const;
+
+  /// Runs the model once. All inputs must have been set.
+  void Run();
+  /// Runs once and returns seconds per step, in the order of the plan.
+  std::vector<double> RunTimed();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collage

@@ -1,0 +1,220 @@
+// relations.cc: shape arithmetic of the op table.
+#include "ir/ops/relations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+
+namespace collage {
+
+TypeRelation Relation(std::function<Type(const OpCall&)> function) {
+  return [function = std::move(function)](const OpCall& call) -> Result<Type> {
+    try {
+      return function(call);
+    } catch (const RelationFailure& failure) {
+      return Reason{failure.text, "type relation"};
+    }
+  };
+}
+
+const TensorTypeNode& TensorArg(const OpCall& call, size_t index) {
+  if (index >= call.args.size()) throw RelationFailure{fmt::format("argument {} is missing", index)};
+  const TensorTypeNode* type = AsTensorType(call.args[index]);
+  if (type == nullptr) {
+    throw RelationFailure{fmt::format("expects a tensor as argument {}, got {}", index, ToString(call.args[index]))};
+  }
+  return *type;
+}
+
+const TensorTypeNode& TensorArg(const OpCall& call, size_t index, int rank) {
+  const TensorTypeNode& type = TensorArg(call, index);
+  if (type.rank() != rank) {
+    throw RelationFailure{fmt::format("expects {}-d data, got {}", rank, ToString(call.args[index]))};
+  }
+  return type;
+}
+
+int NormalAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) throw RelationFailure{fmt::format("axis {} is out of range for rank {}", axis, rank)};
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+std::vector<Dim> BroadcastShapes(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<Dim> result(rank, Dim(1));
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim x = i < rank - a.size() ? Dim(1) : a[i - (rank - a.size())];
+    const Dim y = i < rank - b.size() ? Dim(1) : b[i - (rank - b.size())];
+    if (x == Dim(1)) {
+      result[i] = y;
+    } else if (y == Dim(1) || x == y || y.is_any()) {
+      result[i] = x;
+    } else if (x.is_any()) {
+      result[i] = y;
+    } else {
+      throw RelationFailure{fmt::format("cannot broadcast {} and {}", ToString(TensorType(a, kFloat32)),
+                                        ToString(TensorType(b, kFloat32)))};
+    }
+  }
+  return result;
+}
+
+std::vector<int> ReduceAxes(const Attrs& attrs, int rank) {
+  std::vector<bool> chosen(static_cast<size_t>(rank), attrs.IsNone("axis"));
+  if (!attrs.IsNone("axis")) {
+    for (int64_t axis : attrs.Ints("axis")) chosen[static_cast<size_t>(NormalAxis(axis, rank))] = true;
+    if (attrs.Bool("exclude")) chosen.flip();
+  }
+  std::vector<int> axes;
+  for (int i = 0; i < rank; ++i) {
+    if (chosen[static_cast<size_t>(i)]) axes.push_back(i);
+  }
+  return axes;
+}
+
+Dim WindowedDim(Dim size, int64_t kernel, int64_t stride, int64_t pad_before, int64_t pad_after, int64_t dilation,
+                bool ceil_mode) {
+  if (size.is_any()) return Dim::Any();
+  const int64_t room = size.size() + pad_before + pad_after - ((kernel - 1) * dilation + 1);
+  if (room < 0 || stride < 1) {
+    throw RelationFailure{fmt::format("a window of {} does not fit into {} with padding {} and {}", kernel, size.size(),
+                                      pad_before, pad_after)};
+  }
+  if (!ceil_mode) return room / stride + 1;
+  int64_t count = (room + stride - 1) / stride + 1;
+  // A last window must begin within the data or its leading padding.
+  if ((count - 1) * stride >= size.size() + pad_before) --count;
+  return count;
+}
+
+std::vector<int64_t> PerDimension(std::vector<int64_t> values, int rank) {
+  if (values.size() == 1) values.assign(static_cast<size_t>(rank), values[0]);
+  if (static_cast<int>(values.size()) != rank) {
+    throw RelationFailure{fmt::format("expects {} values per attribute, got {}", rank, values.size())};
+  }
+  return values;
+}
+
+Padding SpatialPadding(const Attrs& attrs, int rank) {
+  std::vector<int64_t> values = attrs.Ints("padding");
+  if (static_cast<int>(values.size()) == 2 * rank) {
+    return {{values.begin(), values.begin() + rank}, {values.begin() + rank, values.end()}};
+  }
+  values = PerDimension(std::move(values), rank);
+  return {values, values};
+}
+
+std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<int64_t>& newshape) {
+  std::vector<Dim> result;
+  size_t source = 0;
+  int inferred = -1;
+  const auto next = [&]() -> Dim {
+    if (source >= shape.size()) throw RelationFailure{"reshape asks for more dimensions than there are"};
+    return shape[source++];
+  };
+  const auto times = [](Dim a, Dim b) { return a.is_any() || b.is_any() ? Dim::Any() : Dim(a.size() * b.size()); };
+  for (size_t i = 0; i < newshape.size(); ++i) {
+    const int64_t wanted = newshape[i];
+    if (wanted > 0) {
+      result.emplace_back(wanted);
+      ++source;
+    } else if (wanted == 0) {
+      result.push_back(next());
+    } else if (wanted == -1) {
+      if (inferred >= 0) throw RelationFailure{"reshape infers two dimensions"};
+      inferred = static_cast<int>(result.size());
+      result.emplace_back(1);
+      ++source;
+    } else if (wanted == -2) {
+      while (source < shape.size()) result.push_back(next());
+    } else if (wanted == -3) {
+      const Dim first = next();
+      result.push_back(times(first, next()));
+    } else if (wanted == -4) {
+      if (i + 2 >= newshape.size()) throw RelationFailure{"reshape's -4 needs two sizes behind it"};
+      const Dim whole = next();
+      Dim left = newshape[i + 1] == -1 ? Dim::Any() : Dim(newshape[i + 1]);
+      Dim right = newshape[i + 2] == -1 ? Dim::Any() : Dim(newshape[i + 2]);
+      if (left.is_any() && !right.is_any() && !whole.is_any()) left = Dim(whole.size() / right.size());
+      if (right.is_any() && !left.is_any() && !whole.is_any()) right = Dim(whole.size() / left.size());
+      result.push_back(left);
+      result.push_back(right);
+      i += 2;
+    } else {
+      throw RelationFailure{fmt::format("reshape does not know the size {}", wanted)};
+    }
+  }
+  Dim before(1);
+  Dim after(1);
+  for (Dim dim : shape) before = times(before, dim);
+  for (Dim dim : result) after = times(after, dim);
+  if (inferred >= 0) {
+    if (before.is_any() || after.is_any() || after.size() == 0) {
+      result[static_cast<size_t>(inferred)] = Dim::Any();
+      return result;
+    }
+    result[static_cast<size_t>(inferred)] = Dim(before.size() / after.size());
+    after = Dim(before.size() / after.size() * after.size());
+  }
+  if (!before.is_any() && !after.is_any() && before != after) {
+    throw RelationFailure{fmt::format("cannot reshape {} elements to {}", before.size(),
+                                      ToString(TensorType(result, kFloat32)))};
+  }
+  return result;
+}
+
+std::vector<int64_t> Strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+std::vector<int64_t> BroadcastStrides(const Shape& shape, const Shape& target) {
+  const std::vector<int64_t> own = Strides(shape);
+  std::vector<int64_t> strides(target.size(), 0);
+  const size_t offset = target.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) strides[i + offset] = shape[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+void ForEachIndex(const Shape& shape, const std::function<void(const std::vector<int64_t>&)>& visit) {
+  const int64_t count = NumElements(shape);
+  std::vector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    visit(index);
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+int64_t Offset(const std::vector<int64_t>& index, const std::vector<int64_t>& strides) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
+  return offset;
+}
+
+void InParallel(int64_t count, const std::function<void(int64_t, int64_t)>& body) {
+  ParallelFor(
+      count,
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<const std::function<void(int64_t, int64_t)>*>(context))(begin, end);
+      },
+      const_cast<std::function<void(int64_t, int64_t)>*>(&body));
+}
+
+void CopyElement(const Tensor& source, int64_t from, const Tensor& target, int64_t to) {
+  const size_t bytes = source.dtype().size_bytes();
+  std::memcpy(target.data<char>() + static_cast<size_t>(to) * bytes,
+              source.data<char>() + static_cast<size_t>(from) * bytes, bytes);
+}
+
+Type F32(Shape shape) { return TensorType(shape, kFloat32); }
+Type I64(Shape shape) { return TensorType(shape, kInt64); }
+
+}  // namespace collage

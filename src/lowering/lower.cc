@@ -1,0 +1,374 @@
+// lower.cc: walks the partitioned function once, in order, and writes down steps and values.
+#include "lowering/lower.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <unordered_map>
+
+#include "collage/ir/op.h"
+#include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "runtime/memory_planner.h"
+
+namespace collage {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t AlignedBytes(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::vector<Layout> LayoutsFromAttr(const Attrs& attrs, const char* name, size_t count) {
+  std::vector<Layout> layouts(count, Layout::kPlain);
+  const AttrValue* value = attrs.Find(name);
+  if (value == nullptr) return layouts;
+  const AttrValue::List* list = value->as_list();
+  COLLAGE_CHECK(list != nullptr && list->size() == count) << "attribute '" << name << "' does not fit the function";
+  for (size_t i = 0; i < count; ++i) {
+    const std::string* text = (*list)[i].as_string();
+    COLLAGE_CHECK(text != nullptr) << "attribute '" << name << "' must be a list of strings";
+    if (*text == ToString(Layout::kChannelsLast)) layouts[i] = Layout::kChannelsLast;
+  }
+  return layouts;
+}
+
+AttrValue LayoutsToAttr(const std::vector<Layout>& layouts) {
+  AttrValue::List list;
+  for (Layout layout : layouts) list.emplace_back(std::string(ToString(layout)));
+  return list;
+}
+
+size_t CountTensors(const std::vector<Var>& params) {
+  size_t count = 0;
+  for (const Var& param : params) count += FlattenTensorTypes(param->checked_type()).size();
+  return count;
+}
+
+/// Names of the model's nodes inside `function`, in order of computation.
+std::vector<std::string> SourceNodes(const Function& function) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    if (expr->kind() == ExprKind::kCall && !expr->span().source.empty() && seen.insert(expr->span().source).second) {
+      names.push_back(expr->span().source);
+    }
+  });
+  return names;
+}
+
+/// Operators of `function` joined by '+', as RFC 0.81 labels sub-graphs.
+std::string OperatorLabel(const Function& function) {
+  std::string label;
+  PostOrder(function, [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call != nullptr && call->op() != nullptr) label += (label.empty() ? "" : "+") + call->op()->name;
+  });
+  return label;
+}
+
+/// `partition` without the attributes that differ between equal partitions, so that these are compiled once.
+Function WithoutAnnotations(const Function& partition) {
+  Function bare = MakeFunction(partition->params(), partition->body(), partition->result_type());
+  bare->set_checked_type(partition->checked_type());
+  return bare;
+}
+
+/// State of one lowering.
+class Lowering {
+ public:
+  Lowering(const IRModule& module, int num_threads, PartitionCache& cache)
+      : main_(module.main()), cache_(cache) {
+    plan_.num_threads = num_threads;
+  }
+
+  ExecutionPlan Run() {
+    for (size_t i = 0; i < main_->params().size(); ++i) AddInput(main_->params()[i]);
+    PostOrder(main_->body(), [&](const Expr& expr) { Visit(expr); });
+    AddOutputs();
+    PlaceInArena();
+    return std::move(plan_);
+  }
+
+ private:
+  using Values = std::vector<int>;
+
+  int AddValue(const Type& type, Layout layout, ExecutionPlan::Value::Storage storage, int64_t place) {
+    const TensorTypeNode* tensor = AsTensorType(type);
+    COLLAGE_CHECK(tensor != nullptr && tensor->is_static()) << "cannot plan a value of type " << ToString(type);
+    ExecutionPlan::Value value;
+    value.shape = tensor->static_shape();
+    value.dtype = tensor->dtype();
+    value.layout = layout;
+    value.storage = storage;
+    value.offset_or_index = place;
+    plan_.values.push_back(std::move(value));
+    return static_cast<int>(plan_.values.size()) - 1;
+  }
+
+  int AddArenaValue(const Type& type, Layout layout) {
+    return AddValue(type, layout, ExecutionPlan::Value::Storage::kArena, -1);
+  }
+
+  void AddInput(const Var& param) {
+    const int value = AddValue(param->checked_type(), Layout::kPlain, ExecutionPlan::Value::Storage::kInput,
+                               static_cast<int64_t>(plan_.inputs.size()));
+    plan_.inputs.push_back({param->name(), value});
+    values_[param.get()] = {value};
+  }
+
+  void Visit(const Expr& expr) {
+    switch (expr->kind()) {
+      case ExprKind::kVar:
+      case ExprKind::kOp:
+      case ExprKind::kFunction: return;
+      case ExprKind::kConstant: return AddConstant(static_cast<const ConstantNode&>(*expr));
+      case ExprKind::kTuple: {
+        Values fields;
+        for (const Expr& field : static_cast<const TupleNode&>(*expr).fields()) {
+          const Values& values = values_.at(field.get());
+          fields.insert(fields.end(), values.begin(), values.end());
+        }
+        values_[expr.get()] = std::move(fields);
+        return;
+      }
+      case ExprKind::kTupleGetItem: return Project(static_cast<const TupleGetItemNode&>(*expr));
+      case ExprKind::kCall: return VisitCall(static_cast<const CallNode&>(*expr));
+      default:
+        throw Error(ErrorCategory::kUnsupported, "only static dataflow can be planned; control flow needs the VM",
+                    expr->span().source);
+    }
+  }
+
+  void AddConstant(const ConstantNode& constant) {
+    plan_.constants.push_back(constant.value());
+    values_[&constant] = {AddValue(constant.checked_type(), Layout::kPlain, ExecutionPlan::Value::Storage::kConstant,
+                                   static_cast<int64_t>(plan_.constants.size()) - 1)};
+  }
+
+  void Project(const TupleGetItemNode& projection) {
+    const TupleTypeNode* type = AsTupleType(projection.tuple()->checked_type());
+    COLLAGE_CHECK(type != nullptr) << "projection of " << ToString(projection.tuple()->checked_type());
+    size_t first = 0;
+    for (int i = 0; i < projection.index(); ++i) first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
+    const size_t count = FlattenTensorTypes(type->fields()[static_cast<size_t>(projection.index())]).size();
+    const Values& all = values_.at(projection.tuple().get());
+    values_[&projection] = Values(all.begin() + static_cast<int64_t>(first),
+                                  all.begin() + static_cast<int64_t>(first + count));
+  }
+
+  void VisitCall(const CallNode& call) {
+    if (const FunctionNode* function = As<FunctionNode>(call.callee());
+        function != nullptr && function->attrs().IntOr(kAttrPrimitive, 0) != 0) {
+      return CallPartition(call, AsShared<FunctionNode>(call.callee()));
+    }
+    const OpDef* op = call.op();
+    if (op != nullptr && op->is_reshape) return Reshape(call);
+    throw Error(ErrorCategory::kInternal,
+                fmt::format("operator '{}' was left without a toolchain", op == nullptr ? "a call" : op->name),
+                call.span().source);
+  }
+
+  void Reshape(const CallNode& call) {
+    const int source = InLayout(values_.at(call.args()[0].get()).at(0), Layout::kPlain);
+    const int value = AddArenaValue(call.checked_type(), Layout::kPlain);
+    plan_.values[static_cast<size_t>(value)].alias_of = Root(source);
+    values_[&call] = {value};
+  }
+
+  void CallPartition(const CallNode& call, const Function& function) {
+    const std::string toolchain = function->attrs().StringOr(kAttrCompiler, "");
+    PartitionRequest request{WithoutAnnotations(function), LayoutsOf(function), plan_.num_threads};
+    const std::shared_ptr<const CompiledPartition> compiled = cache_.Compile(toolchain, request);
+    ExecutionPlan::Step step;
+    step.kind = ExecutionPlan::Step::kKernel;
+    step.kernel = AddKernel(*compiled, function);
+    for (const Expr& arg : call.args()) {
+      for (int value : values_.at(arg.get())) {
+        step.inputs.push_back(InLayout(value, request.layouts.inputs[step.inputs.size()]));
+      }
+    }
+    Values outputs;
+    for (const Type& type : FlattenTensorTypes(call.checked_type())) {
+      outputs.push_back(AddArenaValue(type, request.layouts.outputs[outputs.size()]));
+    }
+    step.outputs = outputs;
+    plan_.steps.push_back(std::move(step));
+    values_[&call] = std::move(outputs);
+  }
+
+  int AddKernel(const CompiledPartition& compiled, const Function& function) {
+    ExecutionPlan::KernelEntry kernel;
+    kernel.loader = compiled.loader;
+    kernel.blob = AddBlob(compiled);
+    for (const Tensor& constant : compiled.constants) {
+      // Equal constants are stored once by the executable, so there is no need to look for them here.
+      plan_.constants.push_back(constant);
+      kernel.constants.push_back(static_cast<int>(plan_.constants.size()) - 1);
+    }
+    kernel.workspace_bytes = compiled.workspace_bytes;
+    kernel.toolchain = function->attrs().StringOr(kAttrCompiler, NativeName());
+    kernel.label = OperatorLabel(function);
+    kernel.nodes = SourceNodes(function);
+    if (const AttrValue* estimate = function->attrs().Find(kAttrEstimate)) {
+      if (estimate->as_double() != nullptr) kernel.estimated_seconds = *estimate->as_double();
+    }
+    plan_.kernels.push_back(std::move(kernel));
+    return static_cast<int>(plan_.kernels.size()) - 1;
+  }
+
+  static std::string NativeName() {
+    const Toolchain* native = ToolchainRegistry::Global().Native();
+    return native == nullptr ? "native" : native->name();
+  }
+
+  int AddBlob(const CompiledPartition& compiled) {
+    auto [it, is_new] = blobs_.emplace(&compiled, static_cast<int>(plan_.blobs.size()));
+    if (is_new) plan_.blobs.push_back(std::make_shared<const std::vector<std::byte>>(compiled.blob));
+    return it->second;
+  }
+
+  /// The value that owns the memory of `value`.
+  int Root(int value) const {
+    while (plan_.values[static_cast<size_t>(value)].alias_of >= 0) {
+      value = plan_.values[static_cast<size_t>(value)].alias_of;
+    }
+    return value;
+  }
+
+  /// `value`, or a converted copy of it; each conversion is made once.
+  int InLayout(int value, Layout layout) {
+    const ExecutionPlan::Value from = plan_.values[static_cast<size_t>(value)];
+    if (from.layout == layout) return value;
+    auto [it, is_new] = converted_.emplace(std::pair(value, layout), -1);
+    if (!is_new) return it->second;
+    const int converted = AddArenaValue(TensorType(from.shape, from.dtype), layout);
+    ExecutionPlan::Step step;
+    step.kind = ExecutionPlan::Step::kConvertLayout;
+    step.inputs = {value};
+    step.outputs = {converted};
+    plan_.steps.push_back(std::move(step));
+    return converted_[std::pair(value, layout)] = converted;
+  }
+
+  /// Graph results: written in place by their producer where one result is one arena value, copied otherwise.
+  void AddOutputs() {
+    const Values results = values_.at(main_->body().get());
+    std::vector<std::string> names = OutputNames(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      int value = InLayout(results[i], Layout::kPlain);
+      const int root = Root(value);
+      ExecutionPlan::Value& owner = plan_.values[static_cast<size_t>(root)];
+      if (owner.storage == ExecutionPlan::Value::Storage::kArena) {
+        owner.storage = ExecutionPlan::Value::Storage::kOutput;
+        owner.offset_or_index = static_cast<int64_t>(i);
+      } else {
+        const ExecutionPlan::Value& source = plan_.values[static_cast<size_t>(value)];
+        const int copy = AddValue(TensorType(source.shape, source.dtype), Layout::kPlain,
+                                  ExecutionPlan::Value::Storage::kOutput, static_cast<int64_t>(i));
+        ExecutionPlan::Step step;
+        step.kind = ExecutionPlan::Step::kCopy;
+        step.inputs = {value};
+        step.outputs = {copy};
+        plan_.steps.push_back(std::move(step));
+        value = copy;
+      }
+      plan_.outputs.push_back({names[i], value});
+    }
+  }
+
+  std::vector<std::string> OutputNames(size_t count) const {
+    std::vector<std::string> names;
+    if (const AttrValue* value = main_->attrs().Find("output_names"); value != nullptr && value->as_list() != nullptr) {
+      for (const AttrValue& name : *value->as_list()) {
+        if (name.as_string() != nullptr) names.push_back(*name.as_string());
+      }
+    }
+    while (names.size() < count) names.push_back(fmt::format("output_{}", names.size()));
+    return names;
+  }
+
+  /// Gives each arena value, and each kernel's workspace, its place.
+  void PlaceInArena() {
+    std::vector<LiveRange> ranges;
+    std::vector<int> range_of(plan_.values.size(), -1);
+    const auto touch = [&](int value, int step) {
+      const int root = Root(value);
+      const ExecutionPlan::Value& owner = plan_.values[static_cast<size_t>(root)];
+      if (owner.storage != ExecutionPlan::Value::Storage::kArena) return;
+      int& range = range_of[static_cast<size_t>(root)];
+      if (range < 0) {
+        range = static_cast<int>(ranges.size());
+        const auto bytes = NumElements(owner.shape) * static_cast<int64_t>(owner.dtype.size_bytes());
+        ranges.push_back({AlignedBytes(bytes), step, step});
+      }
+      ranges[static_cast<size_t>(range)].last_use = step;
+    };
+    std::vector<int> workspace_of(plan_.steps.size(), -1);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const ExecutionPlan::Step& step = plan_.steps[i];
+      for (int value : step.inputs) touch(value, static_cast<int>(i));
+      for (int value : step.outputs) touch(value, static_cast<int>(i));
+      const size_t workspace = step.kernel < 0 ? 0 : plan_.kernels[static_cast<size_t>(step.kernel)].workspace_bytes;
+      if (workspace == 0) continue;
+      workspace_of[i] = static_cast<int>(ranges.size());
+      ranges.push_back({AlignedBytes(static_cast<int64_t>(workspace)), static_cast<int>(i), static_cast<int>(i)});
+    }
+    const ArenaPlan arena = PlanArena(ranges);
+    plan_.arena_bytes = arena.total_bytes;
+    for (size_t value = 0; value < range_of.size(); ++value) {
+      if (range_of[value] >= 0) {
+        plan_.values[value].offset_or_index = arena.offsets[static_cast<size_t>(range_of[value])];
+      }
+    }
+    for (size_t i = 0; i < workspace_of.size(); ++i) {
+      if (workspace_of[i] >= 0) plan_.steps[i].workspace_offset = arena.offsets[static_cast<size_t>(workspace_of[i])];
+    }
+  }
+
+  Function main_;
+  PartitionCache& cache_;
+  ExecutionPlan plan_;
+  std::unordered_map<const ExprNode*, Values> values_;
+  std::map<std::pair<int, Layout>, int> converted_;
+  std::map<const CompiledPartition*, int> blobs_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::string& toolchain,
+                                                                 const PartitionRequest& request) {
+  const Toolchain* compiler = toolchain.empty() ? toolchains_.Native() : toolchains_.Find(toolchain);
+  if (compiler == nullptr) {
+    throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
+  }
+  std::string key = compiler->name() + "/" + StructuralHash(request.function);
+  for (Layout layout : request.layouts.inputs) key += layout == Layout::kPlain ? 'p' : 'c';
+  key += ':';
+  for (Layout layout : request.layouts.outputs) key += layout == Layout::kPlain ? 'p' : 'c';
+  auto& entry = compiled_[key];
+  if (entry) return entry;
+  Result<CompiledPartition> compiled = compiler->RelayToRuntime(request);
+  if (!compiled.ok()) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("toolchain '{}' declined a partition: {}", compiler->name(), compiled.reason().text));
+  }
+  return entry = std::make_shared<const CompiledPartition>(std::move(*compiled));
+}
+
+BoundaryLayouts LayoutsOf(const Function& partition) {
+  return {LayoutsFromAttr(partition->attrs(), kAttrInputLayouts, CountTensors(partition->params())),
+          LayoutsFromAttr(partition->attrs(), kAttrOutputLayouts,
+                          FlattenTensorTypes(partition->body()->checked_type()).size())};
+}
+
+Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts) {
+  return WithAttr(WithAttr(partition, kAttrInputLayouts, LayoutsToAttr(layouts.inputs)), kAttrOutputLayouts,
+                  LayoutsToAttr(layouts.outputs));
+}
+
+ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache) {
+  return Lowering(module, num_threads, cache).Run();
+}
+
+}  // namespace collage

@@ -1,0 +1,231 @@
+// executable.cc: the file format.
+//
+//   magic "CLGE", version u32, offset u64 and size u64 and crc u32 of the plan, zero u32   (32 bytes)
+//   constants and blobs, each at a multiple of 64
+//   the plan: JSON, last, so that it can hold the places of everything before it
+#include "collage/runtime/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "collage/support/error.h"
+#include "runtime/executable_state.h"
+#include "runtime/plan_json.h"
+#include "support/file.h"
+#include "support/hash.h"
+#include "support/machine.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint32_t kMagic = 0x45474c43;  // "CLGE"
+constexpr uint32_t kFormatVersion = 1;
+constexpr size_t kAlignment = 64;
+
+struct FileHeader {
+  uint32_t magic;
+  uint32_t version;
+  uint64_t plan_offset;
+  uint64_t plan_size;
+  uint32_t plan_crc;
+  uint32_t reserved;
+};
+static_assert(sizeof(FileHeader) == 32);
+
+[[noreturn]] void Damaged(const std::string& what, const std::filesystem::path& path) {
+  throw Error(ErrorCategory::kCorrupt, what, path.string(), "compile the model again");
+}
+
+FileHeader ReadHeader(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  FileHeader header{};
+  if (bytes.size() < sizeof header) Damaged("not a Collage executable: too short", path);
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) Damaged("not a Collage executable: wrong magic number", path);
+  if (header.version != kFormatVersion) {
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("the executable has format {}, this Collage reads {}", header.version, kFormatVersion),
+                path.string(), "compile the model again with this version");
+  }
+  const bool fits = header.plan_offset <= bytes.size() && header.plan_size <= bytes.size() - header.plan_offset;
+  if (!fits) Damaged("the executable is truncated", path);
+  if (Crc32(bytes.data() + header.plan_offset, header.plan_size) != header.plan_crc) {
+    Damaged("the executable is damaged: its plan has a wrong checksum", path);
+  }
+  return header;
+}
+
+void CheckMachine(const Json& json, const std::filesystem::path& path) {
+  const MachineInfo& machine = ThisMachine();
+  std::string missing;
+  if (json.at("isa") != machine.isa) missing = json.at("isa").get<std::string>();
+  for (const Json& feature : json.at("features")) {
+    const auto name = feature.get<std::string>();
+    if (std::find(machine.features.begin(), machine.features.end(), name) == machine.features.end()) {
+      missing += (missing.empty() ? "" : ", ") + name;
+    }
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCategory::kUnavailable,
+              fmt::format("the executable needs {}; this machine ({}) has not got it", missing, machine.cpu),
+              path.string(), "compile the model on this machine");
+}
+
+/// Places of bytes in the file.
+struct Extent {
+  uint64_t offset;
+  uint64_t size;
+};
+
+/// Writes each distinct piece of bytes once.
+class PieceWriter {
+ public:
+  explicit PieceWriter(AtomicFile& file) : file_(file) {}
+
+  Json Write(const void* data, size_t size) {
+    Hasher hasher;
+    hasher.Add(data, size);
+    auto [it, is_new] = written_.emplace(hasher.Hex() + fmt::format(":{}", size), Extent{});
+    if (is_new) {
+      file_.Align(kAlignment);
+      it->second = {file_.position(), size};
+      file_.Write(data, size);
+    }
+    return {it->second.offset, it->second.size, Crc32(data, size)};
+  }
+
+ private:
+  AtomicFile& file_;
+  std::map<std::string, Extent> written_;
+};
+
+std::span<std::byte> Piece(const Json& extent, std::span<std::byte> bytes, const std::filesystem::path& path) {
+  const auto offset = extent.at(0).get<uint64_t>();
+  const auto size = extent.at(1).get<uint64_t>();
+  if (offset > bytes.size() || size > bytes.size() - offset || offset % kAlignment != 0) {
+    Damaged("the executable is truncated", path);
+  }
+  return bytes.subspan(offset, size);
+}
+
+Json ParsePlan(std::span<const std::byte> bytes, const FileHeader& header, const std::filesystem::path& path) {
+  const auto* text = reinterpret_cast<const char*>(bytes.data() + header.plan_offset);
+  Json json = Json::parse(text, text + header.plan_size, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) Damaged("the executable is damaged: its plan cannot be read", path);
+  return json;
+}
+
+void ReadPieces(const Json& json, const std::shared_ptr<MappedFile>& file, const std::filesystem::path& path,
+                Executable::State& state) {
+  for (const Json& constant : json.at("constants")) {
+    const std::span<std::byte> piece = Piece(constant.at("place"), file->bytes(), path);
+    auto shape = constant.at("shape").get<Shape>();
+    const DataType dtype = DataType::FromString(constant.at("dtype").get<std::string>());
+    for (int64_t size : shape) {
+      if (size < 0 || size > (int64_t{1} << 40)) Damaged("the executable is damaged: a constant's shape", path);
+    }
+    if (static_cast<uint64_t>(NumElements(shape)) * dtype.size_bytes() != piece.size()) {
+      Damaged("the executable is damaged: a constant's size", path);
+    }
+    state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.data(), file));
+  }
+  for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, file->bytes(), path));
+}
+
+}  // namespace
+
+Executable Executable::FromPlan(ExecutionPlan plan) {
+  auto state = std::make_shared<State>();
+  state->plan = std::move(plan);
+  for (const auto& blob : state->plan.blobs) state->blobs.emplace_back(*blob);
+  const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
+  COLLAGE_CHECK(problem.empty()) << problem;
+  Executable executable;
+  executable.state_ = std::move(state);
+  return executable;
+}
+
+void Executable::Save(const std::filesystem::path& path) const {
+  AtomicFile file(path);
+  FileHeader header{kMagic, kFormatVersion, 0, 0, 0, 0};
+  Json json = PlanToJson(state_->plan);
+  file.Write(std::string(sizeof header, '\0'));
+  PieceWriter pieces(file);
+  json["constants"] = Json::array();
+  for (const Tensor& constant : state_->plan.constants) {
+    json["constants"].push_back({{"shape", constant.shape()},
+                                 {"dtype", constant.dtype().ToString()},
+                                 {"place", pieces.Write(constant.raw(), constant.size_bytes())}});
+  }
+  json["blobs"] = Json::array();
+  for (std::span<const std::byte> blob : state_->blobs) json["blobs"].push_back(pieces.Write(blob.data(), blob.size()));
+  json["isa"] = ThisMachine().isa;
+  json["features"] = ThisMachine().features;
+  file.Align(kAlignment);
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  header.plan_offset = file.position();
+  header.plan_size = text.size();
+  header.plan_crc = Crc32(text.data(), text.size());
+  file.Write(text);
+  file.Overwrite(0, &header, sizeof header);
+  file.Commit();
+}
+
+Executable Executable::Load(const std::filesystem::path& path) {
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  const FileHeader header = ReadHeader(file->bytes(), path);
+  const Json json = ParsePlan(file->bytes(), header, path);
+  auto state = std::make_shared<State>();
+  state->file = file;
+  try {
+    CheckMachine(json, path);
+    ReadPieces(json, file, path, *state);
+    PlanFromJson(json, state->plan);
+  } catch (const Json::exception& error) {
+    Damaged(fmt::format("the executable is damaged: {}", error.what()), path);
+  }
+  const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
+  if (!problem.empty()) Damaged("the executable is damaged: " + problem, path);
+  Executable executable;
+  executable.state_ = std::move(state);
+  return executable;
+}
+
+void Executable::Verify(const std::filesystem::path& path) {
+  Load(path);
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  const Json json = ParsePlan(file->bytes(), ReadHeader(file->bytes(), path), path);
+  const auto check = [&](const Json& place, const char* what) {
+    const std::span<std::byte> piece = Piece(place, file->bytes(), path);
+    if (Crc32(piece.data(), piece.size()) != place.at(2).get<uint32_t>()) {
+      Damaged(fmt::format("the executable is damaged: {} has a wrong checksum", what), path);
+    }
+  };
+  for (const Json& constant : json.at("constants")) check(constant.at("place"), "a constant");
+  for (const Json& blob : json.at("blobs")) check(blob, "a kernel");
+}
+
+const ExecutionPlan& Executable::plan() const { return state_->plan; }
+
+namespace {
+
+std::vector<PortInfo> Describe(const ExecutionPlan& plan, const std::vector<ExecutionPlan::Port>& ports) {
+  std::vector<PortInfo> infos;
+  for (const ExecutionPlan::Port& port : ports) {
+    const ExecutionPlan::Value& value = plan.values[static_cast<size_t>(port.value)];
+    infos.push_back({port.name, value.shape, value.dtype});
+  }
+  return infos;
+}
+
+}  // namespace
+
+std::vector<PortInfo> Executable::inputs() const { return Describe(plan(), plan().inputs); }
+std::vector<PortInfo> Executable::outputs() const { return Describe(plan(), plan().outputs); }
+
+}  // namespace collage

@@ -1,0 +1,194 @@
+// instance.cc: running a plan: addresses are resolved when something is bound, a run is a row of calls.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "collage/runtime/executable.h"
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "runtime/executable_state.h"
+
+namespace collage {
+namespace {
+
+using Value = ExecutionPlan::Value;
+using Step = ExecutionPlan::Step;
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr uintptr_t kAlignment = 64;
+
+/// Changes the layout of a value, or copies it.
+class MoveKernel : public Kernel {
+ public:
+  MoveKernel(const Value& from, const Value& to) : from_(from), to_(to) {}
+  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    source_ = inputs[0];
+    target_ = outputs[0];
+  }
+  void Run() override {
+    ConvertLayout(source_, from_.layout, target_, to_.layout, from_.shape, from_.dtype.size_bytes());
+  }
+
+ private:
+  const Value& from_;
+  const Value& to_;
+  const void* source_ = nullptr;
+  void* target_ = nullptr;
+};
+
+struct BoundStep {
+  std::unique_ptr<Kernel> kernel;
+  const Step* step;
+};
+
+}  // namespace
+
+struct ExecutionInstance::State {
+  Executable executable;
+  std::unique_ptr<std::byte, decltype(&std::free)> arena{nullptr, std::free};
+  std::vector<BoundStep> steps;
+  std::vector<std::vector<int>> readers;  ///< steps that touch graph input i
+  std::vector<std::vector<int>> writers;  ///< steps that touch graph output i
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+
+  explicit State(Executable the_executable) : executable(std::move(the_executable)) {}
+
+  const ExecutionPlan& plan() const { return executable.plan(); }
+
+  const Value& Root(int value) const {
+    while (plan().values[static_cast<size_t>(value)].alias_of >= 0) value = plan().values[static_cast<size_t>(value)].alias_of;
+    return plan().values[static_cast<size_t>(value)];
+  }
+
+  /// Null for an input that has not been set.
+  void* Address(int value) const {
+    const Value& root = Root(value);
+    const auto place = static_cast<size_t>(root.offset_or_index);
+    switch (root.storage) {
+      case Value::Storage::kArena: return arena.get() + place;
+      case Value::Storage::kInput: return inputs[place].defined() ? inputs[place].raw() : nullptr;
+      case Value::Storage::kOutput: return outputs[place].raw();
+      case Value::Storage::kConstant: return plan().constants[place].raw();
+    }
+    return nullptr;
+  }
+
+  void Bind(size_t index) {
+    const Step& step = *steps[index].step;
+    std::vector<void*> sources;
+    std::vector<void*> targets;
+    for (int value : step.inputs) {
+      sources.push_back(Address(value));
+      if (sources.back() == nullptr) return;  // bound once the input is set
+    }
+    for (int value : step.outputs) targets.push_back(Address(value));
+    void* workspace = step.workspace_offset < 0 ? nullptr : arena.get() + step.workspace_offset;
+    steps[index].kernel->Bind(sources, targets, workspace);
+  }
+
+  void AllocateArena() {
+    const size_t bytes = (plan().arena_bytes + kHugePage - 1) / kHugePage * kHugePage;
+    if (bytes == 0) return;
+    arena.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
+    if (!arena) throw std::bad_alloc();
+    madvise(arena.get(), bytes, MADV_HUGEPAGE);
+    std::memset(arena.get(), 0, bytes);  // touched now, not in the first run
+  }
+
+  std::unique_ptr<Kernel> MakeKernel(const Step& step) const {
+    if (step.kind != Step::kKernel) {
+      return std::make_unique<MoveKernel>(plan().values[static_cast<size_t>(step.inputs[0])],
+                                          plan().values[static_cast<size_t>(step.outputs[0])]);
+    }
+    const ExecutionPlan::KernelEntry& entry = plan().kernels[static_cast<size_t>(step.kernel)];
+    std::vector<Tensor> constants;
+    for (int constant : entry.constants) constants.push_back(plan().constants[static_cast<size_t>(constant)]);
+    return GetKernelLoader(entry.loader)
+        .Load({executable.state_->blobs[static_cast<size_t>(entry.blob)], constants, plan().num_threads});
+  }
+
+  void NoteUses(const std::vector<int>& values, int step) {
+    for (int value : values) {
+      const Value& root = Root(value);
+      if (root.storage == Value::Storage::kInput) readers[static_cast<size_t>(root.offset_or_index)].push_back(step);
+      if (root.storage == Value::Storage::kOutput) writers[static_cast<size_t>(root.offset_or_index)].push_back(step);
+    }
+  }
+
+  static void CheckFits(const Tensor& tensor, const PortInfo& port, const char* what) {
+    if (tensor.dtype() == port.dtype && tensor.shape() == port.shape) return;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("{} '{}' wants {} {}, got {} {}", what, port.name, port.dtype.ToString(),
+                            ToString(port.shape), tensor.dtype().ToString(), ToString(tensor.shape())));
+  }
+};
+
+ExecutionInstance::ExecutionInstance(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {
+  const ExecutionPlan& plan = state_->plan();
+  SetNumThreads(plan.num_threads);
+  state_->AllocateArena();
+  state_->inputs.resize(plan.inputs.size());
+  state_->readers.resize(plan.inputs.size());
+  state_->writers.resize(plan.outputs.size());
+  for (const PortInfo& port : state_->executable.outputs()) {
+    state_->outputs.push_back(Tensor::Zeros(port.shape, port.dtype));
+  }
+  for (const Step& step : plan.steps) {
+    const int index = static_cast<int>(state_->steps.size());
+    state_->steps.push_back({state_->MakeKernel(step), &step});
+    state_->NoteUses(step.inputs, index);
+    state_->NoteUses(step.outputs, index);
+    state_->Bind(static_cast<size_t>(index));
+  }
+}
+
+ExecutionInstance::~ExecutionInstance() = default;
+ExecutionInstance::ExecutionInstance(ExecutionInstance&&) noexcept = default;
+
+void ExecutionInstance::SetInput(size_t index, const Tensor& tensor) {
+  const std::vector<PortInfo> ports = state_->executable.inputs();
+  if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no input {}", index));
+  State::CheckFits(tensor, ports[index], "input");
+  const bool aligned = reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment == 0;
+  state_->inputs[index] = aligned ? tensor : tensor.Clone();
+  for (int step : state_->readers[index]) state_->Bind(static_cast<size_t>(step));
+}
+
+void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
+  const std::vector<PortInfo> ports = state_->executable.outputs();
+  if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no output {}", index));
+  State::CheckFits(tensor, ports[index], "output");
+  if (reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment != 0) {
+    throw Error(ErrorCategory::kInput, fmt::format("the memory of output '{}' is not 64-byte aligned", ports[index].name));
+  }
+  state_->outputs[index] = tensor;
+  for (int step : state_->writers[index]) state_->Bind(static_cast<size_t>(step));
+}
+
+const Tensor& ExecutionInstance::Output(size_t index) const { return state_->outputs.at(index); }
+
+void ExecutionInstance::Run() {
+  for (size_t i = 0; i < state_->inputs.size(); ++i) {
+    if (!state_->inputs[i].defined()) {
+      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has not been set", state_->plan().inputs[i].name));
+    }
+  }
+  for (const BoundStep& step : state_->steps) step.kernel->Run();
+}
+
+std::vector<double> ExecutionInstance::RunTimed() {
+  std::vector<double> seconds;
+  auto before = std::chrono::steady_clock::now();
+  for (const BoundStep& step : state_->steps) {
+    step.kernel->Run();
+    const auto after = std::chrono::steady_clock::now();
+    seconds.push_back(std::chrono::duration<double>(after - before).count());
+    before = after;
+  }
+  return seconds;
+}
+
+}  // namespace collage

@@ -1,0 +1,46 @@
+// kernel.cc: finding the loader of a kernel's kind.
+#include "collage/runtime/kernel.h"
+
+#include <map>
+#include <mutex>
+
+#include "runtime/native_loader.h"
+#include "support/dynamic_library.h"
+
+namespace collage {
+namespace {
+
+struct Loaders {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<KernelLoader>, std::less<>> by_name;
+
+  static Loaders& Get() {
+    static Loaders loaders;
+    return loaders;
+  }
+};
+
+}  // namespace
+
+KernelLoader& GetKernelLoader(std::string_view name) {
+  Loaders& loaders = Loaders::Get();
+  const std::lock_guard lock(loaders.mutex);
+  auto it = loaders.by_name.find(name);
+  if (it != loaders.by_name.end()) return *it->second;
+  std::unique_ptr<KernelLoader> loader;
+  if (name == kObjectLoaderName) {
+    loader = MakeObjectLoader();
+  } else {
+    void* symbol = FindModuleSymbol("libcollage_rt_" + std::string(name) + ".so", "collage_make_kernel_loader");
+    loader.reset(reinterpret_cast<MakeKernelLoaderFn*>(symbol)());
+  }
+  return *loaders.by_name.emplace(std::string(name), std::move(loader)).first->second;
+}
+
+void AddKernelLoader(std::string name, std::unique_ptr<KernelLoader> loader) {
+  Loaders& loaders = Loaders::Get();
+  const std::lock_guard lock(loaders.mutex);
+  loaders.by_name[std::move(name)] = std::move(loader);
+}
+
+}  // namespace collage

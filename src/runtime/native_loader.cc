@@ -1,0 +1,102 @@
+// native_loader.cc: dlopen from an anonymous file; equal objects are opened once.
+#include "runtime/native_loader.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "collage/support/error.h"
+#include "support/hash.h"
+
+namespace collage {
+namespace {
+
+using KernelEntryPoint = void(void* const* buffers);
+
+/// An opened object; closed when the last kernel of it goes.
+class LoadedObject {
+ public:
+  explicit LoadedObject(std::span<const std::byte> blob) {
+    const int fd = memfd_create("collage-kernel", MFD_CLOEXEC);
+    if (fd < 0) throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(errno)));
+    size_t written = 0;
+    while (written < blob.size()) {
+      const ssize_t count = write(fd, blob.data() + written, blob.size() - written);
+      if (count <= 0) break;
+      written += static_cast<size_t>(count);
+    }
+    handle_ = dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
+    const char* reason = handle_ == nullptr ? dlerror() : "";
+    close(fd);
+    if (handle_ == nullptr) throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
+    entry_ = reinterpret_cast<KernelEntryPoint*>(dlsym(handle_, "collage_kernel"));
+    if (entry_ == nullptr) {
+      dlclose(handle_);
+      throw Error(ErrorCategory::kCorrupt, "a kernel's code lacks its entry point 'collage_kernel'");
+    }
+  }
+  ~LoadedObject() { dlclose(handle_); }
+  LoadedObject(const LoadedObject&) = delete;
+  LoadedObject& operator=(const LoadedObject&) = delete;
+
+  KernelEntryPoint* entry() const { return entry_; }
+
+ private:
+  void* handle_ = nullptr;
+  KernelEntryPoint* entry_ = nullptr;
+};
+
+class ObjectKernel : public Kernel {
+ public:
+  ObjectKernel(std::shared_ptr<LoadedObject> object, std::span<const Tensor> constants)
+      : object_(std::move(object)), entry_(object_->entry()), constants_(constants.begin(), constants.end()) {}
+
+  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    buffers_.assign(inputs.begin(), inputs.end());
+    for (const Tensor& constant : constants_) buffers_.push_back(constant.raw());
+    buffers_.insert(buffers_.end(), outputs.begin(), outputs.end());
+    buffers_.push_back(workspace);
+  }
+
+  void Run() override { entry_(buffers_.data()); }
+
+ private:
+  std::shared_ptr<LoadedObject> object_;
+  KernelEntryPoint* entry_;
+  std::vector<Tensor> constants_;
+  std::vector<void*> buffers_;
+};
+
+class ObjectLoader : public KernelLoader {
+ public:
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
+    Hasher hasher;
+    hasher.Add(image.blob.data(), image.blob.size());
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<LoadedObject>& known = objects_[hasher.Hex()];
+    std::shared_ptr<LoadedObject> object = known.lock();
+    if (!object) {
+      object = std::make_shared<LoadedObject>(image.blob);
+      known = object;
+    }
+    return std::make_unique<ObjectKernel>(std::move(object), image.constants);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<LoadedObject>> objects_;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelLoader> MakeObjectLoader() { return std::make_unique<ObjectLoader>(); }
+
+}  // namespace collage

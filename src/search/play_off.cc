@@ -1,0 +1,333 @@
+// play_off.cc: building and timing whole covers in a worker.
+#include "search/play_off.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "collage/ir/structural.h"
+#include "collage/ir/text.h"
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "collage/target/toolchain.h"
+#include "cost/measure.h"
+#include "ir/evaluate.h"
+#include "lowering/lower.h"
+#include "runtime/compare.h"
+#include "support/hash.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Tensor> RandomInputs(const Function& main) {
+  const PartitionRequest request{main, PlainLayouts(main->params().size(),
+                                                    FlattenTensorTypes(main->body()->checked_type()).size())};
+  return PartitionBuffers(request).plain_inputs();
+}
+
+std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
+  std::map<std::string, int> counts;
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) ++counts[kernel.toolchain];
+  return counts;
+}
+
+/// What one worker does: builds entrants one by one, then times those that were right, then writes the winner.
+class PlayOffWorker {
+ public:
+  PlayOffWorker(const IRModule& original, const std::vector<Entrant>& entrants, const PlayOffOptions& options)
+      : original_(original), entrants_(entrants), options_(options), cache_(ToolchainRegistry::Global()) {}
+
+  /// `request`: {"entrants": [indices], "time": whether to time them or only to write the first}.
+  std::string Answer(const std::string& request, const SendProgress& progress) {
+    const Json json = Json::parse(request);
+    SetNumThreads(options_.num_threads);
+    progress("reference");
+    inputs_ = RandomInputs(original_.main());
+    expected_ = Evaluate(original_.main(), inputs_);
+    std::vector<Built> built;
+    Json answer{{"contestants", Json::array()}};
+    for (int index : json.at("entrants").get<std::vector<int>>()) {
+      progress(fmt::format("build {}", index));
+      built.push_back(Build(index));
+    }
+    if (json.at("time").get<bool>()) Time(built, progress);
+    int winner = -1;
+    for (const Built& one : built) {
+      answer["contestants"].push_back(ToJson(one));
+      if (!one.contestant.failure.empty()) continue;
+      const bool faster = winner < 0 || one.contestant.p50 < built[static_cast<size_t>(winner)].contestant.p50;
+      if (faster) winner = static_cast<int>(&one - built.data());
+    }
+    answer["winner"] = winner < 0 ? -1 : built[static_cast<size_t>(winner)].index;
+    if (winner >= 0) {
+      progress("write");
+      built[static_cast<size_t>(winner)].executable->Save(options_.output);
+      answer["output_bytes"] = std::filesystem::file_size(options_.output);
+    }
+    return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+ private:
+  struct Built {
+    int index;
+    Contestant contestant;
+    std::shared_ptr<Executable> executable;
+    std::unique_ptr<ExecutionInstance> instance;
+  };
+
+  static Json ToJson(const Built& built) {
+    const Contestant& c = built.contestant;
+    return {{"index", built.index}, {"p50", c.p50},         {"p90", c.p90},         {"minimum", c.minimum},
+            {"samples", c.samples}, {"max_error", c.max_error}, {"partitions", c.partitions}, {"failure", c.failure}};
+  }
+
+  Built Build(int index) {
+    Built built{index, {}, nullptr, nullptr};
+    try {
+      ExecutionPlan plan = Lower(entrants_[static_cast<size_t>(index)].module, options_.num_threads, cache_);
+      built.contestant.partitions = CountPartitions(plan);
+      plan.metadata_json = options_.metadata_json;
+      built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
+      built.instance = std::make_unique<ExecutionInstance>(*built.executable);
+      for (size_t i = 0; i < inputs_.size(); ++i) built.instance->SetInput(i, inputs_[i]);
+      built.contestant.failure = Check(built);
+    } catch (const std::exception& error) {
+      built.contestant.failure = error.what();
+    }
+    if (!built.contestant.failure.empty()) built.instance.reset();
+    return built;
+  }
+
+  /// Empty when right.
+  std::string Check(Built& built) {
+    for (int run = 0; run < 2; ++run) {
+      built.instance->Run();
+      for (size_t i = 0; i < expected_.size(); ++i) {
+        const Comparison comparison =
+            Compare(built.instance->Output(i), expected_[i], ToleranceFor(expected_[i]));
+        built.contestant.max_error = std::max(built.contestant.max_error, comparison.max_relative_error);
+        if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+      }
+    }
+    return "";
+  }
+
+  void Time(std::vector<Built>& built, const SendProgress& progress) {
+    std::vector<Built*> timed;
+    std::vector<std::function<void()>> runs;
+    for (Built& one : built) {
+      if (!one.instance) continue;
+      timed.push_back(&one);
+      runs.emplace_back([&one] { one.instance->Run(); });
+    }
+    if (runs.empty()) return;
+    const auto started = std::chrono::steady_clock::now();
+    TimeInterleaved(runs, 2);
+    const double round = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / 2;
+    const int rounds = std::clamp(static_cast<int>(options_.seconds / std::max(round, 1e-6)), options_.min_rounds,
+                                  options_.max_rounds);
+    const std::vector<Samples> samples = TimeInterleaved(
+        runs, rounds, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
+    for (size_t i = 0; i < timed.size(); ++i) {
+      Contestant& contestant = timed[i]->contestant;
+      contestant.p50 = samples[i].p50();
+      contestant.p90 = samples[i].p90();
+      contestant.minimum = samples[i].minimum();
+      contestant.samples = static_cast<int>(samples[i].size());
+    }
+  }
+
+  const IRModule& original_;
+  const std::vector<Entrant>& entrants_;
+  const PlayOffOptions& options_;
+  PartitionCache cache_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> expected_;
+};
+
+Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
+  Contestant contestant;
+  contestant.name = entrant.name;
+  contestant.is_single = entrant.is_single;
+  contestant.estimated_seconds = entrant.estimated_seconds;
+  contestant.p50 = json.at("p50");
+  contestant.p90 = json.at("p90");
+  contestant.minimum = json.at("minimum");
+  contestant.samples = json.at("samples");
+  contestant.max_error = json.at("max_error");
+  contestant.partitions = json.at("partitions").get<std::map<std::string, int>>();
+  contestant.failure = json.at("failure");
+  return contestant;
+}
+
+/// Identifies the entrants, their constants by shape: the same cover of the same structure is the same entrant.
+std::string EntrantDigest(const Entrant& entrant) {
+  StructuralHashOptions options;
+  options.constants_by_shape = true;
+  return StructuralHash(entrant.module.main(), options);
+}
+
+/// One play-off, from the parent's side: what is asked of the worker and what is made of its answers.
+class PlayOff {
+ public:
+  PlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
+          const std::string& machine, const PlayOffOptions& options, CompileProgress* progress)
+      : entrants_(entrants),
+        database_(database),
+        machine_(machine),
+        progress_(progress),
+        worker_state_(original, entrants, options),
+        worker_([this](const std::string& request,
+                       const SendProgress& send) { return worker_state_.Answer(request, send); },
+                options.limits) {
+    std::string all;
+    for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
+    field_ = HexDigest(all);
+    num_threads_ = options.num_threads;
+    for (size_t i = 0; i < entrants.size(); ++i) {
+      result_.contestants.push_back({});
+      result_.contestants[i].name = entrants[i].name;
+      result_.contestants[i].is_single = entrants[i].is_single;
+      result_.contestants[i].estimated_seconds = entrants[i].estimated_seconds;
+    }
+  }
+
+  PlayOffResult Run() {
+    std::vector<int> known = KnownRanking();
+    for (int index : known) {
+      if (Ask({index}, /*time=*/false)) return std::move(result_);
+    }
+    std::vector<int> field;
+    for (size_t i = 0; i < entrants_.size(); ++i) {
+      if (result_.contestants[i].failure.empty()) field.push_back(static_cast<int>(i));
+    }
+    while (!field.empty() && !Ask(field, /*time=*/true)) {
+      std::erase_if(field, [&](int i) { return !result_.contestants[static_cast<size_t>(i)].failure.empty(); });
+    }
+    if (result_.winner < 0) {
+      throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
+                  result_.contestants.empty() ? "" : "first failure: " + result_.contestants.front().failure);
+    }
+    Remember();
+    return std::move(result_);
+  }
+
+ private:
+  TuningKey KeyOf(size_t index) const {
+    return {EntrantDigest(entrants_[index]), field_, "play-off", entrants_[index].name, machine_, num_threads_};
+  }
+
+  /// Indices by measured p50 when the database knows this very field, else empty.
+  std::vector<int> KnownRanking() {
+    std::vector<std::pair<double, int>> ranked;
+    for (size_t i = 0; i < entrants_.size(); ++i) {
+      const std::optional<TuningRecord> record = database_.Find(KeyOf(i));
+      if (!record) return {};
+      Contestant& contestant = result_.contestants[i];
+      if (!record->ok) {
+        contestant.failure = record->reason;
+        continue;
+      }
+      contestant.p50 = record->p50;
+      contestant.p90 = record->p90;
+      contestant.minimum = record->minimum;
+      contestant.samples = static_cast<int>(record->num_samples);
+      contestant.max_error = record->max_error;
+      contestant.partitions = Json::parse(record->label).get<std::map<std::string, int>>();
+      ranked.emplace_back(record->p50, static_cast<int>(i));
+    }
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<int> indices;
+    for (const auto& [seconds, index] : ranked) indices.push_back(index);
+    return indices;
+  }
+
+  void Remember() {
+    for (size_t i = 0; i < entrants_.size(); ++i) {
+      const Contestant& contestant = result_.contestants[i];
+      TuningRecord record;
+      record.ok = contestant.failure.empty();
+      record.reason = contestant.failure;
+      record.minimum = contestant.minimum;
+      record.p50 = contestant.p50;
+      record.p90 = contestant.p90;
+      record.num_samples = contestant.samples;
+      record.max_error = contestant.max_error;
+      record.label = Json(contestant.partitions).dump();
+      database_.Put(KeyOf(i), record);
+    }
+  }
+
+  /// True when the worker answered with a winner. Otherwise at least one of `field` has a failure now.
+  bool Ask(const std::vector<int>& field, bool time) {
+    int building = -1;
+    const auto on_progress = [&](const std::string& text) {
+      int round = 0;
+      int rounds = 0;
+      if (std::sscanf(text.c_str(), "build %d", &building) == 1) {
+        Show(0, 0, "building " + entrants_[static_cast<size_t>(building)].name);
+      } else if (std::sscanf(text.c_str(), "round %d %d", &round, &rounds) == 2) {
+        building = -1;
+        Show(round, rounds, "timing");
+      } else {
+        Show(0, 0, text);
+      }
+    };
+    const Result<std::string> answer = worker_.Call(Json{{"entrants", field}, {"time", time}}.dump(), on_progress);
+    if (!answer.ok()) {
+      // Whoever was being built when the worker died is out; died it while timing, no one can tell who did it.
+      for (int index : field) {
+        if (building < 0 || building == index) {
+          result_.contestants[static_cast<size_t>(index)].failure = answer.reason().text;
+        }
+      }
+      return false;
+    }
+    const Json json = Json::parse(*answer);
+    for (const Json& one : json.at("contestants")) {
+      const auto index = one.at("index").get<size_t>();
+      const Contestant before = result_.contestants[index];
+      result_.contestants[index] = ContestantFrom(one, entrants_[index]);
+      if (!time) {  // keep what the database knew
+        const double max_error = result_.contestants[index].max_error;
+        const std::string failure = result_.contestants[index].failure;
+        result_.contestants[index] = before;
+        result_.contestants[index].max_error = max_error;
+        result_.contestants[index].failure = failure;
+      }
+    }
+    result_.winner = json.at("winner");
+    if (result_.winner < 0) return false;
+    result_.output_bytes = json.at("output_bytes");
+    return true;
+  }
+
+  void Show(int round, int rounds, const std::string& what) {
+    if (progress_ != nullptr) progress_->PlayOff(round, rounds, what);
+  }
+
+  const std::vector<Entrant>& entrants_;
+  TuningDatabase& database_;
+  std::string machine_;
+  CompileProgress* progress_;
+  PlayOffWorker worker_state_;
+  Worker worker_;
+  std::string field_;  ///< digest of all entrants
+  int num_threads_ = 1;
+  PlayOffResult result_;
+};
+
+}  // namespace
+
+PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
+                         const std::string& machine, const PlayOffOptions& options, CompileProgress* progress) {
+  return PlayOff(original, entrants, database, machine, options, progress).Run();
+}
+
+}  // namespace collage

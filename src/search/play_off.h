@@ -1,0 +1,50 @@
+// play_off.h: the last word is end to end. Covers are built whole and timed interleaved, in a worker; the fastest is
+// written. An additive cost model may choose wrongly, this cannot choose worse than the best single toolchain.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "collage/ir/module.h"
+#include "collage/runtime/executable.h"
+#include "cost/tuning_database.h"
+#include "cost/worker.h"
+
+namespace collage {
+
+/// A partitioned module that takes part.
+struct Entrant {
+  std::string name;
+  bool is_single = false;
+  IRModule module;               ///< partitioned and typed
+  double estimated_seconds = 0;
+};
+
+struct PlayOffOptions {
+  int num_threads = 1;
+  WorkerLimits limits;
+  double seconds = 12;           ///< spent on timed rounds, about
+  int min_rounds = 11;
+  int max_rounds = 400;
+  std::filesystem::path output;  ///< where the winner's executable is written
+  std::string metadata_json;     ///< goes into the executable
+};
+
+struct PlayOffResult {
+  std::vector<Contestant> contestants;  ///< in the order of the entrants
+  int winner = -1;
+  int64_t output_bytes = 0;
+};
+
+/// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,
+/// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.
+///
+/// When `database` knows the timings of exactly these entrants from an earlier run, they are used: only the winner is then
+/// built, checked and written.
+PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
+                         const std::string& machine, const PlayOffOptions& options, CompileProgress* progress);
+
+}  // namespace collage

@@ -1,0 +1,138 @@
+// file.cc: files through the system's own calls, so that every failure is noticed.
+#include "support/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+int OpenForReading(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status{};
+  if (fd >= 0 && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    close(fd);
+    throw Error(ErrorCategory::kInput, "expected a file, found a folder", path.string());
+  }
+  if (fd < 0) throw Error(ErrorCategory::kInput, fmt::format("cannot open: {}", std::strerror(errno)), path.string());
+  return fd;
+}
+
+}  // namespace
+
+std::string ReadFile(const std::filesystem::path& path) {
+  const int fd = OpenForReading(path);
+  std::string content;
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const int code = errno;
+      close(fd);
+      throw Error(ErrorCategory::kInput, fmt::format("cannot read: {}", std::strerror(code)), path.string());
+    }
+    if (got == 0) break;
+    content.append(buffer.data(), static_cast<size_t>(got));
+  }
+  close(fd);
+  return content;
+}
+
+std::shared_ptr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
+  const int fd = OpenForReading(path);
+  struct stat status{};
+  fstat(fd, &status);
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  const auto size = static_cast<size_t>(status.st_size);
+  if (size > 0) {
+    void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (address == MAP_FAILED) {
+      const int code = errno;
+      close(fd);
+      throw Error(ErrorCategory::kResource, fmt::format("cannot map: {}", std::strerror(code)), path.string());
+    }
+    file->bytes_ = {static_cast<std::byte*>(address), size};
+  }
+  close(fd);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  temporary_ = path_.string() + fmt::format(".{}.part", getpid());
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) Fail("create");
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_.c_str());
+}
+
+void AtomicFile::Fail(const char* doing) {
+  const int code = errno;
+  if (fd_ >= 0) {
+    close(fd_);
+    unlink(temporary_.c_str());
+    fd_ = -1;
+  }
+  throw Error(ErrorCategory::kResource, fmt::format("cannot {}: {}", doing, std::strerror(code)), path_.string());
+}
+
+void AtomicFile::Write(const void* data, size_t size) {
+  const char* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = write(fd_, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) Fail("write");
+    bytes += written;
+    size -= static_cast<size_t>(written);
+    position_ += static_cast<size_t>(written);
+  }
+}
+
+void AtomicFile::Overwrite(size_t offset, const void* data, size_t size) {
+  if (pwrite(fd_, data, size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) Fail("write");
+}
+
+void AtomicFile::Align(size_t alignment) {
+  static constexpr std::array<char, 4096> kZeros{};
+  size_t missing = (alignment - position_ % alignment) % alignment;
+  while (missing > 0) {
+    const size_t count = std::min(missing, kZeros.size());
+    Write(kZeros.data(), count);
+    missing -= count;
+  }
+}
+
+void AtomicFile::Commit() {
+  if (fsync(fd_) != 0) Fail("write");
+  if (close(fd_) != 0) {
+    fd_ = -1;
+    Fail("write");
+  }
+  fd_ = -1;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int code = errno;
+    unlink(temporary_.c_str());
+    errno = code;
+    Fail("rename");
+  }
+}
+
+}  // namespace collage

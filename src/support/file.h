@@ -1,0 +1,61 @@
+// file.h: reading, mapping and atomic writing of files.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace collage {
+
+/// The whole file. Throws kInput when it cannot be read.
+std::string ReadFile(const std::filesystem::path& path);
+
+/// A file mapped read-only (copy on write) for as long as the object lives.
+class MappedFile {
+ public:
+  /// Throws kInput when the file cannot be opened.
+  static std::shared_ptr<MappedFile> Open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  MappedFile() = default;
+  std::span<std::byte> bytes_;
+};
+
+/// Writes a file so that it is there whole or not at all: to a temporary name in the same folder, then renamed.
+class AtomicFile {
+ public:
+  /// Throws kResource when the folder cannot be written.
+  explicit AtomicFile(std::filesystem::path path);
+  /// Removes the temporary file unless `Commit` was called.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Throws kResource, on a full disk for example.
+  void Write(const void* data, size_t size);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  /// Zeros up to the next multiple of `alignment`.
+  void Align(size_t alignment);
+  /// Replaces bytes that were written already.
+  void Overwrite(size_t offset, const void* data, size_t size);
+  size_t position() const { return position_; }
+  /// Flushes to disk and renames.
+  void Commit();
+
+ private:
+  [[noreturn]] void Fail(const char* doing);
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int fd_ = -1;
+  size_t position_ = 0;
+};
+
+}  // namespace collage

@@ -1,0 +1,70 @@
+// machine.cc: read from /proc/cpuinfo.
+#include "support/machine.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "support/hash.h"
+
+namespace collage {
+namespace {
+
+// Instruction sets that libraries and generated code choose by.
+constexpr std::array kFeatures{"sse4_1",       "sse4_2",      "avx",          "f16c",        "fma",
+                               "avx2",         "bmi2",        "avx512f",      "avx512bw",    "avx512dq",
+                               "avx512vl",     "avx512cd",    "avx512_vnni",  "avx512_bf16", "avx512_fp16",
+                               "avx512vbmi",   "avx_vnni",    "amx_tile",     "amx_bf16",    "amx_int8"};
+
+std::map<std::string, std::string> ReadCpuInfo() {
+  std::map<std::string, std::string> info;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    std::string key = line.substr(0, colon);
+    while (!key.empty() && (key.back() == '\t' || key.back() == ' ')) key.pop_back();
+    info[key] = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
+  }
+  return info;
+}
+
+MachineInfo Read() {
+  MachineInfo machine;
+  std::map<std::string, std::string> info = ReadCpuInfo();
+  machine.cpu = info.contains("model name") ? info["model name"] : "unknown CPU";
+#if defined(__x86_64__)
+  machine.isa = "x86-64";
+#elif defined(__aarch64__)
+  machine.isa = "aarch64";
+#else
+  machine.isa = "unknown";
+#endif
+  std::istringstream flags(info["flags"]);
+  for (std::string flag; flags >> flag;) {
+    if (std::find(kFeatures.begin(), kFeatures.end(), flag) != kFeatures.end()) machine.features.push_back(flag);
+  }
+  std::sort(machine.features.begin(), machine.features.end());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = CPU_COUNT(&set);
+  std::string all = info["cache size"];
+  for (const std::string& feature : machine.features) all += "," + feature;
+  machine.fingerprint = fmt::format("{}-{}.{}.{}-{}", machine.isa, info["cpu family"], info["model"], info["stepping"],
+                                    HexDigest(all).substr(0, 8));
+  return machine;
+}
+
+}  // namespace
+
+const MachineInfo& ThisMachine() {
+  static const MachineInfo machine = Read();
+  return machine;
+}
+
+}  // namespace collage

@@ -1,0 +1,20 @@
+// machine.h: which machine this is, for tuning keys, reports and executables that must not run elsewhere.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace collage {
+
+struct MachineInfo {
+  std::string cpu;                    ///< "AMD EPYC"
+  std::string isa;                    ///< "x86-64"
+  std::vector<std::string> features;  ///< those that generated code may use, sorted: avx2, avx512f, fma …
+  int processors = 1;                 ///< that this process may use
+  /// Short text that is equal on machines of one kind: model numbers and features, caches.
+  std::string fingerprint;
+};
+
+const MachineInfo& ThisMachine();
+
+}  // namespace collage
