@@ -14,8 +14,6 @@ std::vector<OpDef> AllOpRows() {
   AddReduceOps(rows);
   AddShapeOps(rows);
   AddIndexOps(rows);
-  AddRecurrentOps(rows);
-  AddQuantisedOps(rows);
   return rows;
 }
 

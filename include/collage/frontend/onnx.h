@@ -1,0 +1,24 @@
+// onnx.h: ONNX models → Relay.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "collage/ir/module.h"
+
+namespace collage {
+
+struct ImportOptions {
+  /// Shapes of inputs that the model leaves open, by input name.
+  std::map<std::string, Shape> shapes;
+};
+
+/// Reads an ONNX model (ai.onnx, opset 7 and newer, external data included) into a typed module with one `@main`.
+///
+/// Whatever follows from constants and shapes is computed while importing, so that shape arithmetic vanishes. Every
+/// expression's span is the name of its ONNX node; `@main` has the attribute `output_names`. Throws kInput for files that
+/// cannot be read and inputs that do not fit, kUnsupported for unknown operators, all of them at once.
+IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options = {});
+
+}  // namespace collage

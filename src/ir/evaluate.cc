@@ -1,0 +1,137 @@
+// evaluate.cc: evaluation in post-order; a value is dropped after its last use.
+#include "ir/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+using Values = std::vector<Tensor>;
+
+class Evaluator {
+ public:
+  Values Run(const Function& function, std::span<const Tensor> inputs) {
+    Bind(*function, inputs);
+    CountUses(function->body());
+    PostOrderInScope(function->body(), [&](const Expr& expr) {
+      values_[expr.get()] = Compute(expr);
+      for (const Expr& child : Children(expr)) Use(child);
+    });
+    return values_.at(function->body().get());
+  }
+
+ private:
+  void Bind(const FunctionNode& function, std::span<const Tensor> inputs) {
+    size_t next = 0;
+    for (const Var& param : function.params()) {
+      const Type type = param->checked_type() ? param->checked_type() : param->type_annotation();
+      Values values;
+      for (const Type& leaf : FlattenTensorTypes(type)) {
+        if (next >= inputs.size()) throw Error(ErrorCategory::kInput, "too few inputs");
+        const Tensor& tensor = inputs[next++];
+        const TensorTypeNode* wanted = AsTensorType(leaf);
+        if (tensor.dtype() != wanted->dtype() || (wanted->is_static() && wanted->static_shape() != tensor.shape())) {
+          throw Error(ErrorCategory::kInput, fmt::format("input '{}' wants {}, got {} {}", param->name(), ToString(leaf),
+                                                         tensor.dtype().ToString(), ToString(tensor.shape())));
+        }
+        values.push_back(tensor);
+      }
+      values_[param.get()] = std::move(values);
+      uses_[param.get()] = 1 << 30;
+    }
+  }
+
+  void CountUses(const Expr& body) {
+    PostOrderInScope(body, [&](const Expr& expr) {
+      if (expr->kind() == ExprKind::kFunction) return;
+      for (const Expr& child : Children(expr)) ++uses_[child.get()];
+    });
+    ++uses_[body.get()];
+  }
+
+  void Use(const Expr& child) {
+    auto it = uses_.find(child.get());
+    if (it != uses_.end() && --it->second == 0) values_.erase(child.get());
+  }
+
+  Values Compute(const Expr& expr) {
+    switch (expr->kind()) {
+      case ExprKind::kVar: {
+        auto it = values_.find(expr.get());
+        if (it == values_.end()) {
+          throw Error(ErrorCategory::kInput,
+                      "free variable '%" + static_cast<const VarNode&>(*expr).name() + "' has no value");
+        }
+        return it->second;
+      }
+      case ExprKind::kConstant: return {static_cast<const ConstantNode&>(*expr).value()};
+      case ExprKind::kOp:
+      case ExprKind::kFunction: return {};
+      case ExprKind::kTuple: {
+        Values all;
+        for (const Expr& field : static_cast<const TupleNode&>(*expr).fields()) {
+          const Values& values = values_.at(field.get());
+          all.insert(all.end(), values.begin(), values.end());
+        }
+        return all;
+      }
+      case ExprKind::kTupleGetItem: return Project(static_cast<const TupleGetItemNode&>(*expr));
+      case ExprKind::kCall: return Call(static_cast<const CallNode&>(*expr));
+      default:
+        throw Error(ErrorCategory::kUnsupported, "the evaluator does not cover this kind of expression yet",
+                    expr->span().source);
+    }
+  }
+
+  Values Project(const TupleGetItemNode& item) {
+    const TupleTypeNode* type = AsTupleType(InferType(item.tuple()));
+    size_t first = 0;
+    for (int i = 0; i < item.index(); ++i) first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
+    const size_t count = FlattenTensorTypes(type->fields()[static_cast<size_t>(item.index())]).size();
+    const Values& all = values_.at(item.tuple().get());
+    return {all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + count)};
+  }
+
+  Values Call(const CallNode& call) {
+    Values inputs;
+    std::vector<Type> types;
+    for (const Expr& arg : call.args()) {
+      const Values& values = values_.at(arg.get());
+      inputs.insert(inputs.end(), values.begin(), values.end());
+      types.push_back(InferType(arg));
+    }
+    if (const OpDef* op = call.op()) return EvaluateOp(*op, call.attrs(), types, inputs);
+    if (Function function = AsShared<FunctionNode>(call.callee())) return Evaluator().Run(function, inputs);
+    throw Error(ErrorCategory::kUnsupported, "the evaluator calls operators and functions only", call.span().source);
+  }
+
+  std::unordered_map<const ExprNode*, Values> values_;
+  std::unordered_map<const ExprNode*, int> uses_;
+};
+
+}  // namespace
+
+std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
+                               std::span<const Tensor> inputs) {
+  const Result<Type> type = op.relation({arg_types, attrs});
+  if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
+  std::vector<Tensor> outputs;
+  for (const Type& leaf : FlattenTensorTypes(*type)) {
+    const TensorTypeNode* tensor = AsTensorType(leaf);
+    outputs.push_back(Tensor::Empty(tensor->static_shape(), tensor->dtype()));
+  }
+  op.reference(inputs, attrs, outputs);
+  return outputs;
+}
+
+std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs) {
+  return Evaluator().Run(function, inputs);
+}
+
+}  // namespace collage

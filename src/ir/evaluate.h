@@ -1,0 +1,21 @@
+// evaluate.h: the reference interpreter: what every toolchain's results are compared with. Slow and plainly right.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/ir/op.h"
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// Evaluates one call of `op` with complete attributes; tuple arguments flattened into `inputs`, of types `arg_types`.
+std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
+                               std::span<const Tensor> inputs);
+
+/// Evaluates `function` on its flattened inputs; returns its flattened results. Covers dataflow, calls of inner
+/// functions, let and if. Throws kInput when the inputs do not fit, kUnsupported for other expressions.
+std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs);
+
+}  // namespace collage

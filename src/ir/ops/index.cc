@@ -1,0 +1,88 @@
+// index.cc: operators that read elements at computed positions.
+#include "ir/ops/families.h"
+#include "ir/ops/relations.h"
+
+namespace collage {
+namespace {
+
+using V = std::vector<int64_t>;
+
+int64_t WrapIndex(int64_t index, int64_t length) {
+  if (index < 0) index += length;
+  return index < 0 ? 0 : index >= length ? length - 1 : index;
+}
+
+void CheckIndices(const OpCall& call, size_t argument) {
+  if (TensorArg(call, argument).dtype().is_floating()) {
+    throw RelationFailure{"expects integers as indices, got " + ToString(call.args[argument])};
+  }
+}
+
+OpDef Take() {
+  OpDef op;
+  op.name = "take";
+  op.doc = "Slices of the data along an axis, at the given indices; negative ones count from the end.";
+  op.args = {"data", "indices"};
+  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}, {"mode", AttrKind::kString, "clip", "indices beyond the end are clipped"}};
+  op.pattern = OpPatternKind::kInjective;
+  op.relation = Relation([](const OpCall& call) {
+    CheckIndices(call, 1);
+    const TensorTypeNode& data = TensorArg(call, 0);
+    const std::vector<Dim>& indices = TensorArg(call, 1).shape();
+    const int axis = NormalAxis(call.attrs.Int("axis"), data.rank());
+    std::vector<Dim> shape(data.shape().begin(), data.shape().begin() + axis);
+    shape.insert(shape.end(), indices.begin(), indices.end());
+    shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
+    return TensorType(shape, data.dtype());
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
+    const Shape& shape = inputs[0].shape();
+    const V indices = inputs[1].ToInts();
+    const int64_t inner = Strides(shape)[axis];
+    const auto count = static_cast<int64_t>(indices.size());
+    for (int64_t o = 0; o < outputs[0].num_elements(); ++o) {
+      const int64_t index = WrapIndex(indices[static_cast<size_t>(o / inner % count)], shape[axis]);
+      CopyElement(inputs[0], (o / inner / count * shape[axis] + index) * inner + o % inner, outputs[0], o);
+    }
+  };
+  op.examples = {{{F32({19, 7}), I64({2, 5})}, {}, 0, 18}, {{F32({3, 5, 7}), I64({})}, {{"axis", 1}}, 0, 4}};
+  return op;
+}
+
+OpDef Gather() {
+  OpDef op;
+  op.name = "gather";
+  op.doc = "Elements of the data at the given indices along an axis; data and indices have equal rank.";
+  op.args = {"data", "indices"};
+  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}};
+  op.pattern = OpPatternKind::kInjective;
+  op.relation = Relation([](const OpCall& call) {
+    CheckIndices(call, 1);
+    const TensorTypeNode& data = TensorArg(call, 0);
+    NormalAxis(call.attrs.Int("axis"), data.rank());
+    return TensorType(TensorArg(call, 1, data.rank()).shape(), data.dtype());
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
+    const V strides = Strides(inputs[0].shape());
+    const V indices = inputs[1].ToInts();
+    int64_t o = 0;
+    ForEachIndex(outputs[0].shape(), [&](const V& index) {
+      V at = index;
+      at[axis] = WrapIndex(indices[static_cast<size_t>(o)], inputs[0].shape()[axis]);
+      CopyElement(inputs[0], Offset(at, strides), outputs[0], o++);
+    });
+  };
+  op.examples = {{{F32({5, 7}), I64({3, 7})}, {}, 0, 4}};
+  return op;
+}
+
+}  // namespace
+
+void AddIndexOps(std::vector<OpDef>& rows) {
+  rows.push_back(Take());
+  rows.push_back(Gather());
+}
+
+}  // namespace collage

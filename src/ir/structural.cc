@@ -1,0 +1,115 @@
+// structural.cc: nodes are numbered in post-order; a digest of that numbered listing identifies the structure.
+#include "collage/ir/structural.h"
+
+#include <unordered_map>
+
+#include "collage/ir/op.h"
+#include "collage/ir/visitor.h"
+#include "support/hash.h"
+
+namespace collage {
+namespace {
+
+void AddValue(Hasher& hasher, const AttrValue& value) {
+  if (const bool* b = value.as_bool()) {
+    hasher.AddInt(*b ? 2 : 1);
+  } else if (const int64_t* i = value.as_int()) {
+    hasher.AddInt(3);
+    hasher.AddInt(*i);
+  } else if (const double* d = value.as_double()) {
+    hasher.AddInt(4);
+    hasher.Add(d, sizeof *d);
+  } else if (const std::string* s = value.as_string()) {
+    hasher.AddInt(5);
+    hasher.Add(*s);
+  } else if (const AttrValue::List* list = value.as_list()) {
+    hasher.AddInt(6);
+    hasher.AddInt(static_cast<int64_t>(list->size()));
+    for (const AttrValue& item : *list) AddValue(hasher, item);
+  } else {
+    hasher.AddInt(0);
+  }
+}
+
+void AddAttrs(Hasher& hasher, const Attrs& attrs) {
+  hasher.AddInt(static_cast<int64_t>(attrs.size()));
+  for (const auto& [name, value] : attrs) {
+    hasher.Add(name);
+    AddValue(hasher, value);
+  }
+}
+
+class Digest {
+ public:
+  explicit Digest(const StructuralHashOptions& options) : options_(options) {}
+
+  std::string Of(const Expr& root) {
+    PostOrder(root, [this](const Expr& expr) { Add(expr); });
+    return hasher_.Hex();
+  }
+
+ private:
+  int NumberOf(const ExprNode* node) { return numbers_.emplace(node, static_cast<int>(numbers_.size())).first->second; }
+
+  void Add(const Expr& expr) {
+    hasher_.AddInt(static_cast<int64_t>(expr->kind()) + 1000);
+    hasher_.AddInt(NumberOf(expr.get()));
+    for (const Expr& child : Children(expr)) hasher_.AddInt(child ? NumberOf(child.get()) : -1);
+    switch (expr->kind()) {
+      case ExprKind::kVar: {
+        const auto& var = static_cast<const VarNode&>(*expr);
+        hasher_.Add(ToString(var.type_annotation() ? var.type_annotation() : var.checked_type()));
+        break;
+      }
+      case ExprKind::kGlobalVar: hasher_.Add(static_cast<const GlobalVarNode&>(*expr).name()); break;
+      case ExprKind::kOp: hasher_.Add(static_cast<const OpNode&>(*expr).name()); break;
+      case ExprKind::kConstructor: hasher_.Add(static_cast<const ConstructorNode&>(*expr).name()); break;
+      case ExprKind::kConstant: AddConstant(static_cast<const ConstantNode&>(*expr).value()); break;
+      case ExprKind::kTupleGetItem: hasher_.AddInt(static_cast<const TupleGetItemNode&>(*expr).index()); break;
+      case ExprKind::kCall: AddAttrs(hasher_, static_cast<const CallNode&>(*expr).attrs()); break;
+      case ExprKind::kFunction: {
+        const auto& function = static_cast<const FunctionNode&>(*expr);
+        for (const Var& param : function.params()) {
+          hasher_.AddInt(NumberOf(param.get()));
+          hasher_.Add(ToString(param->type_annotation() ? param->type_annotation() : param->checked_type()));
+        }
+        AddAttrs(hasher_, function.attrs());
+        break;
+      }
+      case ExprKind::kLet: hasher_.AddInt(NumberOf(static_cast<const LetNode&>(*expr).var().get())); break;
+      case ExprKind::kMatch: AddPatterns(static_cast<const MatchNode&>(*expr)); break;
+      default: break;
+    }
+  }
+
+  void AddConstant(const Tensor& value) {
+    hasher_.Add(value.dtype().ToString());
+    hasher_.Add(ToString(value.shape()));
+    if (!options_.constants_by_shape || value.rank() == 0) hasher_.Add(value.raw(), value.size_bytes());
+  }
+
+  void AddPatterns(const MatchNode& match) {
+    hasher_.AddInt(match.complete() ? 1 : 0);
+    for (const Clause& clause : match.clauses()) AddPattern(clause.pattern);
+  }
+
+  void AddPattern(const Pattern& pattern) {
+    hasher_.AddInt(static_cast<int64_t>(pattern.kind));
+    if (pattern.var) hasher_.AddInt(NumberOf(pattern.var.get()));
+    if (pattern.constructor) hasher_.Add(pattern.constructor->name());
+    hasher_.AddInt(static_cast<int64_t>(pattern.sub_patterns.size()));
+    for (const Pattern& sub : pattern.sub_patterns) AddPattern(sub);
+  }
+
+  StructuralHashOptions options_;
+  Hasher hasher_;
+  std::unordered_map<const ExprNode*, int> numbers_;
+};
+
+}  // namespace
+
+std::string StructuralHash(const Expr& expr, const StructuralHashOptions& options) { return Digest(options).Of(expr); }
+
+bool StructuralEqual(const Expr& a, const Expr& b) { return a == b || StructuralHash(a) == StructuralHash(b); }
+
+}  // namespace collage

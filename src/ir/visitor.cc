@@ -1,0 +1,148 @@
+// visitor.cc: post-order traversal and bottom-up rewriting.
+#include "collage/ir/visitor.h"
+
+#include <unordered_set>
+
+#include "collage/support/error.h"
+
+namespace collage {
+
+std::vector<Expr> Children(const Expr& expr) {
+  switch (expr->kind()) {
+    case ExprKind::kVar:
+    case ExprKind::kGlobalVar:
+    case ExprKind::kConstant:
+    case ExprKind::kOp:
+    case ExprKind::kConstructor: return {};
+    case ExprKind::kTuple: return static_cast<const TupleNode&>(*expr).fields();
+    case ExprKind::kTupleGetItem: return {static_cast<const TupleGetItemNode&>(*expr).tuple()};
+    case ExprKind::kCall: {
+      const auto& call = static_cast<const CallNode&>(*expr);
+      std::vector<Expr> children{call.callee()};
+      children.insert(children.end(), call.args().begin(), call.args().end());
+      return children;
+    }
+    case ExprKind::kFunction: return {static_cast<const FunctionNode&>(*expr).body()};
+    case ExprKind::kLet: {
+      const auto& let = static_cast<const LetNode&>(*expr);
+      return {let.value(), let.body()};
+    }
+    case ExprKind::kIf: {
+      const auto& branch = static_cast<const IfNode&>(*expr);
+      return {branch.condition(), branch.then_branch(), branch.else_branch()};
+    }
+    case ExprKind::kMatch: {
+      const auto& match = static_cast<const MatchNode&>(*expr);
+      std::vector<Expr> children{match.data()};
+      for (const Clause& clause : match.clauses()) children.push_back(clause.body);
+      return children;
+    }
+    case ExprKind::kRefCreate: return {static_cast<const RefCreateNode&>(*expr).value()};
+    case ExprKind::kRefRead: return {static_cast<const RefReadNode&>(*expr).ref()};
+    case ExprKind::kRefWrite: {
+      const auto& write = static_cast<const RefWriteNode&>(*expr);
+      return {write.ref(), write.value()};
+    }
+  }
+  return {};
+}
+
+namespace {
+
+void Walk(const Expr& root, bool enter_functions, const std::function<void(const Expr&)>& visit) {
+  struct Frame {
+    Expr expr;
+    std::vector<Expr> children;
+    size_t next = 0;
+  };
+  std::unordered_set<const ExprNode*> seen{root.get()};
+  std::vector<Frame> stack;
+  stack.push_back({root, Children(root), 0});
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next == frame.children.size()) {
+      visit(frame.expr);
+      stack.pop_back();
+      continue;
+    }
+    const Expr child = frame.children[frame.next++];
+    if (!child || !seen.insert(child.get()).second) continue;
+    const bool enter = enter_functions || child->kind() != ExprKind::kFunction;
+    stack.push_back({child, enter ? Children(child) : std::vector<Expr>{}, 0});
+  }
+}
+
+}  // namespace
+
+void PostOrder(const Expr& root, const std::function<void(const Expr&)>& visit) { Walk(root, true, visit); }
+
+void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& visit) { Walk(root, false, visit); }
+
+Expr WithChildren(const Expr& expr, const std::vector<Expr>& children) {
+  Expr result;
+  switch (expr->kind()) {
+    case ExprKind::kTuple: result = MakeTuple(children); break;
+    case ExprKind::kTupleGetItem:
+      result = MakeTupleGetItem(children[0], static_cast<const TupleGetItemNode&>(*expr).index());
+      break;
+    case ExprKind::kCall: {
+      const auto& call = static_cast<const CallNode&>(*expr);
+      result = MakeCall(children[0], {children.begin() + 1, children.end()}, call.attrs(), call.type_args());
+      break;
+    }
+    case ExprKind::kFunction: {
+      const auto& function = static_cast<const FunctionNode&>(*expr);
+      result = MakeFunction(function.params(), children[0], function.result_type(), function.attrs(),
+                            function.type_params());
+      break;
+    }
+    case ExprKind::kLet:
+      result = std::make_shared<LetNode>(static_cast<const LetNode&>(*expr).var(), children[0], children[1]);
+      break;
+    case ExprKind::kIf: result = std::make_shared<IfNode>(children[0], children[1], children[2]); break;
+    case ExprKind::kMatch: {
+      const auto& match = static_cast<const MatchNode&>(*expr);
+      std::vector<Clause> clauses = match.clauses();
+      for (size_t i = 0; i < clauses.size(); ++i) clauses[i].body = children[i + 1];
+      result = std::make_shared<MatchNode>(children[0], std::move(clauses), match.complete());
+      break;
+    }
+    case ExprKind::kRefCreate: result = std::make_shared<RefCreateNode>(children[0]); break;
+    case ExprKind::kRefRead: result = std::make_shared<RefReadNode>(children[0]); break;
+    case ExprKind::kRefWrite: result = std::make_shared<RefWriteNode>(children[0], children[1]); break;
+    default: COLLAGE_CHECK(children.empty()) << "a leaf has no children"; return expr;
+  }
+  result->share_span(*expr);
+  return result;
+}
+
+Expr Rewrite(const Expr& root, const std::function<Expr(const Expr&)>& rewrite) {
+  std::unordered_map<const ExprNode*, Expr> done;
+  PostOrder(root, [&](const Expr& expr) {
+    std::vector<Expr> children = Children(expr);
+    bool changed = false;
+    for (Expr& child : children) {
+      if (!child) continue;
+      const Expr& replacement = done.at(child.get());
+      changed = changed || replacement != child;
+      child = replacement;
+    }
+    done[expr.get()] = rewrite(changed ? WithChildren(expr, children) : expr);
+  });
+  return done.at(root.get());
+}
+
+Expr Substitute(const Expr& root, const std::unordered_map<const ExprNode*, Expr>& replacements) {
+  return Rewrite(root, [&](const Expr& expr) {
+    auto it = replacements.find(expr.get());
+    return it == replacements.end() ? expr : it->second;
+  });
+}
+
+size_t CountNodes(const Expr& root) {
+  size_t count = 0;
+  PostOrder(root, [&](const Expr&) { ++count; });
+  return count;
+}
+
+}  // namespace collage

@@ -1,0 +1,51 @@
+// eliminate_common_subexpr.cc: equal calls of equal arguments become one node.
+#include <map>
+#include <vector>
+
+#include "collage/ir/op.h"
+#include "collage/ir/visitor.h"
+#include "transform/passes.h"
+
+namespace collage {
+namespace {
+
+/// What makes two pure expressions equal: operator or projection, children, attributes.
+using Key = std::pair<std::vector<const void*>, std::vector<std::pair<std::string, AttrValue>>>;
+
+bool KeyOf(const Expr& expr, Key* key) {
+  if (const CallNode* call = As<CallNode>(expr)) {
+    if (call->op() == nullptr) return false;
+    key->first.push_back(call->callee().get());
+    for (const Expr& arg : call->args()) key->first.push_back(arg.get());
+    key->second.assign(call->attrs().begin(), call->attrs().end());
+    return true;
+  }
+  if (const TupleGetItemNode* item = As<TupleGetItemNode>(expr)) {
+    key->first = {item->tuple().get()};
+    key->second = {{"index", item->index()}};
+    return true;
+  }
+  if (const TupleNode* tuple = As<TupleNode>(expr)) {
+    key->second = {{"tuple", 1}};
+    for (const Expr& field : tuple->fields()) key->first.push_back(field.get());
+    return true;
+  }
+  if (const ConstantNode* constant = As<ConstantNode>(expr); constant != nullptr && constant->is_scalar()) {
+    key->second = {{"scalar", constant->value().At(0)}, {"dtype", constant->value().dtype().ToString()}};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Function EliminateCommonSubexpr(const Function& function) {
+  std::map<Key, Expr> known;
+  return AsShared<FunctionNode>(Rewrite(function, [&](const Expr& expr) -> Expr {
+    Key key;
+    if (!KeyOf(expr, &key)) return expr;
+    return known.emplace(std::move(key), expr).first->second;
+  }));
+}
+
+}  // namespace collage
