@@ -1,0 +1,76 @@
+// translate.h: from a Relay function to OpenVINO's graph. One row per Relay operator, in files by family.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <openvino/openvino.hpp>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/target/toolchain.h"
+
+namespace collage::openvino {
+
+/// Why a partition cannot be translated; becomes the refusal's reason.
+struct Untranslatable {
+  std::string text;
+};
+
+/// What a row sees of a call.
+struct OpArgs {
+  const Attrs& attrs;
+  const ov::OutputVector& inputs;  ///< tuples flattened
+  const Type& result;              ///< checked type of the call
+
+  const ov::Output<ov::Node>& operator[](size_t index) const { return inputs.at(index); }
+  size_t rank(size_t index = 0) const { return inputs.at(index).get_shape().size(); }
+  /// Shape of the (only, or `index`-th) result.
+  ov::Shape result_shape(size_t index = 0) const;
+  ov::element::Type result_type(size_t index = 0) const;
+};
+
+/// Makes the nodes of one call; gives its flattened results.
+using TranslateFn = std::function<ov::OutputVector(const OpArgs& call)>;
+using RowMap = std::unordered_map<std::string_view, TranslateFn>;
+
+void AddElementwiseRows(RowMap& rows);
+void AddContractionRows(RowMap& rows);
+void AddNormalisationRows(RowMap& rows);
+void AddPoolRows(RowMap& rows);
+void AddReduceRows(RowMap& rows);
+void AddShapeRows(RowMap& rows);
+void AddIndexRows(RowMap& rows);
+void AddQuantisedRows(RowMap& rows);
+void AddRecurrentRows(RowMap& rows);
+
+/// Parameters and results have the memory order that `layouts` says. Constants wrap the memory of the function's.
+/// Throws Untranslatable.
+std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLayouts& layouts);
+
+ov::element::Type ElementType(DataType dtype);
+/// A rank-1 i64 constant.
+ov::Output<ov::Node> Ints(const std::vector<int64_t>& values);
+/// A rank-0 constant.
+ov::Output<ov::Node> Scalar(ov::element::Type type, double value);
+/// `value` [C] seen as [1, …, C, …, 1]: C at `axis` of `rank` dimensions.
+ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, size_t rank);
+/// `value` under another shape; chains of reshapes collapse, and one that changes nothing is no node.
+ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape& shape);
+/// Permutes dimensions.
+ov::Output<ov::Node> Transposed(const ov::Output<ov::Node>& value, const std::vector<int64_t>& axes);
+/// `axis` from the front.
+int64_t NormalAxis(int64_t axis, size_t rank);
+
+/// Spatial attributes of windows, one entry per dimension.
+struct Window {
+  ov::Strides strides;
+  ov::Strides dilation;
+  std::vector<int64_t> before;
+  std::vector<int64_t> after;
+
+  Window(const Attrs& attrs, size_t spatial_rank);
+};
+
+}  // namespace collage::openvino

@@ -1,0 +1,60 @@
+// toolchain.cc: OpenVINO's description: what may be offloaded, in which layouts, and where its compiler is.
+#include "collage/target/toolchain.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "backends/openvino/support.h"
+
+namespace collage::openvino {
+namespace {
+
+#ifdef COLLAGE_OPENVINO_LIBRARY
+constexpr const char* kLibrary = COLLAGE_OPENVINO_LIBRARY;
+constexpr const char* kVersion = COLLAGE_OPENVINO_VERSION;
+#else
+constexpr const char* kLibrary = "";
+constexpr const char* kVersion = "";
+#endif
+
+class OpenVinoToolchain : public Toolchain {
+ public:
+  std::string name() const override { return "openvino"; }
+  std::string description() const override { return "OpenVINO's CPU plugin: sub-graphs of any shape, compiled whole"; }
+
+  Availability Probe() const override {
+    const std::string hint = "run ./setup, which installs the openvino wheel, and build again";
+    if (*kLibrary == '\0') return {false, "", "this build was made without OpenVINO", hint};
+    std::error_code ignored;
+    if (!std::filesystem::exists(kLibrary, ignored)) {
+      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
+    }
+    return {true, kVersion, "", ""};
+  }
+
+  int priority() const override { return 2; }
+  Result<void> SupportsCall(const CallNode& call) const override { return Supports(call); }
+  FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }
+  int max_depth() const override { return 4; }
+  bool wants_maximal() const override { return true; }
+
+  std::vector<BoundaryLayouts> Layouts(const Function&, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
+    const BoundaryLayouts channels_last = ChannelsLastLayouts(eligible_inputs, eligible_outputs);
+    if (plain == channels_last) return {plain};
+    return {channels_last, plain};
+  }
+
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
+    OpenCompilerModule(name())(request, result);
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Toolchain> MakeToolchain() { return std::make_unique<OpenVinoToolchain>(); }
+
+}  // namespace collage::openvino

@@ -1,0 +1,169 @@
+// conformance.cc: running candidates in this process.
+#include "conformance/conformance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <random>
+
+#include "backends/builtin_toolchains.h"
+#include "collage/ir/infer_type.h"
+#include "collage/runtime/kernel.h"
+#include "collage/runtime/thread_pool.h"
+#include "ir/evaluate.h"
+
+namespace collage::conformance {
+namespace {
+
+std::vector<Tensor> RandomInputs(const Function& function, const Options& options, uint32_t seed) {
+  std::vector<Tensor> inputs;
+  for (const Var& param : function->params()) {
+    for (const Type& type : FlattenTensorTypes(param->type_annotation())) {
+      const TensorTypeNode& tensor = *AsTensorType(type);
+      inputs.push_back(RandomTensor(tensor.static_shape(), tensor.dtype(), options.low, options.high, seed++));
+    }
+  }
+  return inputs;
+}
+
+Tensor InLayout(const Tensor& tensor, Layout from, Layout to) {
+  if (from == to) return tensor;
+  Tensor result = Tensor::Empty(tensor.shape(), tensor.dtype());
+  ConvertLayout(tensor.raw(), from, result.raw(), to, tensor.shape(), tensor.dtype().size_bytes());
+  return result;
+}
+
+void Compare(const Tensor& got, const Tensor& want, double tolerance, size_t output) {
+  double largest = 1;
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    if (std::isfinite(want.At(i))) largest = std::max(largest, std::abs(want.At(i)));
+  }
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    const double a = got.At(i);
+    const double b = want.At(i);
+    if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * largest) continue;
+    FAIL() << "result " << output << ", element " << i << " of " << ToString(want.shape()) << ": got " << a << ", want " << b;
+  }
+}
+
+/// Runs `kernel` on fresh memory and compares.
+void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function& function, const Options& options,
+             uint32_t seed) {
+  const std::vector<Tensor> inputs = RandomInputs(function, options, seed);
+  const std::vector<Tensor> expected = Evaluate(function, inputs);
+  std::vector<Tensor> placed;
+  std::vector<void*> input_addresses;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    placed.push_back(InLayout(inputs[i], Layout::kPlain, options.layouts.inputs[i]));
+    input_addresses.push_back(placed.back().raw());
+  }
+  std::vector<Tensor> outputs;
+  std::vector<void*> output_addresses;
+  for (const Tensor& want : expected) {
+    outputs.push_back(Tensor::Zeros(want.shape(), want.dtype()));
+    std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), uint8_t{0x5a});
+    output_addresses.push_back(outputs.back().raw());
+  }
+  const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(partition.workspace_bytes)}, kUInt8);
+  kernel.Bind(input_addresses, output_addresses, partition.workspace_bytes == 0 ? nullptr : workspace.raw());
+  kernel.Run();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Compare(InLayout(outputs[i], options.layouts.outputs[i], Layout::kPlain), expected[i], options.tolerance, i);
+  }
+}
+
+}  // namespace
+
+const Toolchain& BuiltinToolchain(const std::string& name) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
+  });
+  const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+  COLLAGE_CHECK(toolchain != nullptr) << "no toolchain " << name;
+  return *toolchain;
+}
+
+void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Options& options) {
+  InferType(function);
+  Options complete = options;
+  size_t num_inputs = 0;
+  for (const Var& param : function->params()) num_inputs += FlattenTensorTypes(param->type_annotation()).size();
+  if (complete.layouts == BoundaryLayouts{}) {
+    complete.layouts = PlainLayouts(num_inputs, FlattenTensorTypes(function->body()->checked_type()).size());
+  }
+  SetNumThreads(complete.num_threads);
+  Result<CompiledPartition> compiled = toolchain.RelayToRuntime({function, complete.layouts, complete.num_threads});
+  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+  std::unique_ptr<Kernel> kernel =
+      GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, complete.num_threads});
+  RunOnce(*kernel, *compiled, function, complete, 1);
+  RunOnce(*kernel, *compiled, function, complete, 1001);
+}
+
+void ExpectPatternAgrees(const Toolchain& toolchain, const std::string& pattern, const Function& function,
+                         const Options& options) {
+  InferType(function);
+  bool known = false;
+  for (const PatternTableEntry& entry : toolchain.PatternTable()) {
+    if (entry.name != pattern) continue;
+    known = true;
+    if (!entry.predicate) break;
+    const Result<void> answer = entry.predicate(function);
+    ASSERT_TRUE(answer.ok()) << answer.reason().text;
+    break;
+  }
+  ASSERT_TRUE(known) << "no pattern " << pattern;
+  std::vector<Var> params;
+  std::vector<Expr> args;
+  for (const Var& param : function->params()) {
+    params.push_back(MakeVar(param->name(), param->type_annotation()));
+    args.push_back(params.back());
+  }
+  const Function composite = WithAttr(function, "Composite", pattern);
+  InferType(composite);
+  ExpectAgrees(toolchain, MakeFunction(params, MakeCall(composite, args)), options);
+}
+
+Function ExampleFunction(const OpDef& op, const OpExample& example, size_t constant_from) {
+  std::vector<Var> params;
+  std::vector<Expr> args;
+  uint32_t seed = 77;
+  for (const Type& type : example.args) {
+    std::vector<Expr> parts;
+    for (const Type& part : FlattenTensorTypes(type)) {
+      const TensorTypeNode& tensor = *AsTensorType(part);
+      if (args.size() >= constant_from) {
+        parts.push_back(MakeConstant(RandomTensor(tensor.static_shape(), tensor.dtype(), example.low, example.high, seed++)));
+        continue;
+      }
+      params.push_back(MakeVar(fmt::format("x{}", params.size()), part));
+      parts.push_back(params.back());
+    }
+    args.push_back(AsTupleType(type) == nullptr ? parts.at(0) : MakeTuple(parts));
+  }
+  return MakeFunction(params, MakeCall(op.name, args, example.attrs));
+}
+
+Tensor RandomTensor(const Shape& shape, DataType dtype, double low, double high, uint32_t seed) {
+  Tensor tensor = Tensor::Empty(shape, dtype);
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> uniform(low, high);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double value = uniform(generator);
+    tensor.Set(i, dtype.is_bool() ? (value > (low + high) / 2 ? 1.0 : 0.0)
+                                  : dtype.is_floating() ? value : std::round(value));
+  }
+  return tensor;
+}
+
+Constant RandomConstant(const Shape& shape, uint32_t seed, double low, double high) {
+  return MakeConstant(RandomTensor(shape, kFloat32, low, high, seed));
+}
+
+Var Input(const std::string& name, const Shape& shape, DataType dtype) { return MakeVar(name, TensorType(shape, dtype)); }
+
+}  // namespace collage::conformance

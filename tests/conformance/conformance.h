@@ -1,0 +1,43 @@
+// conformance.h: compiles a function with one toolchain, runs it, and compares with the reference evaluation.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "collage/ir/op.h"
+#include "collage/target/toolchain.h"
+
+namespace collage::conformance {
+
+/// How a comparison is done.
+struct Options {
+  BoundaryLayouts layouts;    ///< empty: all plain
+  int num_threads = 1;
+  double tolerance = 1e-4;    ///< relative to the largest reference result (at least 1)
+  double low = -1.0;          ///< inputs are drawn from [low, high]
+  double high = 1.0;
+};
+
+/// The built-in toolchain called `name`.
+const Toolchain& BuiltinToolchain(const std::string& name);
+
+/// Compiles `function` (parameters are tensors; typed here) and compares two runs, the second on other addresses, with
+/// the reference. A refusal is a failure.
+void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Options& options = {});
+
+/// As ExpectAgrees for one of the toolchain's pattern rows: `function` becomes its composite, checked by its predicate.
+void ExpectPatternAgrees(const Toolchain& toolchain, const std::string& pattern, const Function& function,
+                         const Options& options = {});
+
+/// A function of one operator call with the example's arguments as parameters. `constant_from`: arguments from this one on
+/// are random constants.
+Function ExampleFunction(const OpDef& op, const OpExample& example, size_t constant_from = SIZE_MAX);
+
+/// Values in [low, high], whole numbers for integers; the same for the same seed.
+Tensor RandomTensor(const Shape& shape, DataType dtype, double low, double high, uint32_t seed);
+Constant RandomConstant(const Shape& shape, uint32_t seed, double low = -1, double high = 1);
+Var Input(const std::string& name, const Shape& shape, DataType dtype = kFloat32);
+
+}  // namespace collage::conformance

@@ -1,0 +1,149 @@
+// openvino_test.cc: OpenVINO against the reference: every operator's examples, layouts, threads, and what it fuses.
+#include <gtest/gtest.h>
+
+#include "collage/ir/infer_type.h"
+#include "conformance/conformance.h"
+
+namespace collage {
+namespace {
+
+using conformance::BuiltinToolchain;
+using conformance::ExampleFunction;
+using conformance::ExpectAgrees;
+using conformance::Input;
+using conformance::Options;
+using conformance::RandomConstant;
+using V = std::vector<int64_t>;
+
+class OpenVino : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Availability here = BuiltinToolchain("openvino").Probe();
+    if (!here.available) GTEST_SKIP() << here.reason;
+  }
+  const Toolchain& toolchain_ = BuiltinToolchain("openvino");
+};
+
+/// One operator: each example, with all arguments as inputs and with all but the first constant.
+class OpenVinoOp : public testing::TestWithParam<std::string> {};
+
+TEST_P(OpenVinoOp, AgreesWithReference) {
+  const Toolchain& toolchain = BuiltinToolchain("openvino");
+  if (!toolchain.Probe().available) GTEST_SKIP() << toolchain.Probe().reason;
+  const OpDef& op = GetOp(GetParam())->def();
+  int declined = 0;
+  for (size_t i = 0; i < op.examples.size(); ++i) {
+    for (size_t constant_from : {size_t{1}, SIZE_MAX}) {
+      if (constant_from == 1 && op.examples[i].args.size() < 2) continue;
+      SCOPED_TRACE("example " + std::to_string(i) + (constant_from == 1 ? ", constant arguments" : ""));
+      const Function function = ExampleFunction(op, op.examples[i], constant_from);
+      InferType(function);
+      if (!toolchain.SupportsCall(*As<CallNode>(function->body()))) {
+        ++declined;
+        continue;
+      }
+      // Large products sum in another order; transcendental functions are polynomials.
+      ExpectAgrees(toolchain, function, {.tolerance = 2e-4, .low = op.examples[i].low, .high = op.examples[i].high});
+    }
+  }
+  if (declined > 0) GTEST_SKIP() << declined << " examples declined";
+}
+
+std::vector<std::string> OpNames() {
+  std::vector<std::string> names;
+  for (const Op& op : AllOps()) {
+    if (!op->def().examples.empty()) names.push_back(op->name());
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenVinoOp, testing::ValuesIn(OpNames()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) c = c == '.' ? '_' : c;
+  return name;
+});
+
+Expr Conv(const Expr& data, const Shape& weight, uint32_t seed, Attrs attrs) {
+  return MakeCall("nn.conv2d", {data, RandomConstant(weight, seed, -0.2, 0.2)}, std::move(attrs));
+}
+
+Function ConvBlock() {
+  const Var x = Input("x", {1, 16, 14, 13});
+  Expr y = Conv(x, {16, 16, 3, 3}, 1, {{"padding", V{1, 1}}});
+  y = MakeCall("add", {y, RandomConstant({16, 1, 1}, 2)});
+  y = MakeCall("add", {y, x});
+  y = MakeCall("nn.relu", {y});
+  y = MakeCall("nn.max_pool2d", {y}, {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}});
+  return MakeFunction({x}, y);
+}
+
+TEST_F(OpenVino, RunsAConvolutionBlockInEveryLayout) {
+  for (const Layout in : {Layout::kPlain, Layout::kChannelsLast}) {
+    for (const Layout out : {Layout::kPlain, Layout::kChannelsLast}) {
+      for (int threads : {1, 2}) ExpectAgrees(toolchain_, ConvBlock(), {.layouts = {{in}, {out}}, .num_threads = threads});
+    }
+  }
+}
+
+TEST_F(OpenVino, OffersChannelsLastOnlyWhereEligible) {
+  const auto layouts = toolchain_.Layouts(ConvBlock(), {true, false}, {true});
+  ASSERT_EQ(layouts.size(), 2u);
+  EXPECT_EQ(layouts[0].inputs, (std::vector{Layout::kChannelsLast, Layout::kPlain}));
+  EXPECT_EQ(toolchain_.Layouts(ConvBlock(), {false}, {false}).size(), 1u);
+}
+
+TEST_F(OpenVino, MultipliesFlattenedSequences) {
+  const Var x = Input("x", {2, 7, 24});
+  Expr y = MakeCall("reshape", {x}, {{"newshape", V{-1, 24}}});
+  y = MakeCall("nn.dense", {y, RandomConstant({10, 24}, 3)});
+  y = MakeCall("reshape", {y}, {{"newshape", V{2, 7, 10}}});
+  y = MakeCall("add", {y, RandomConstant({10}, 4)});
+  ExpectAgrees(toolchain_, MakeFunction({x}, y));
+}
+
+TEST_F(OpenVino, RunsAttention) {
+  const Shape heads{2, 3, 8, 4};
+  const Var q = Input("q", heads), k = Input("k", heads), v = Input("v", heads);
+  const auto flat = [](const Expr& e) { return MakeCall("reshape", {e}, {{"newshape", V{6, 8, 4}}}); };
+  Expr scores = MakeCall("nn.batch_matmul", {flat(q), flat(k)}, {{"transpose_b", true}});
+  scores = MakeCall("nn.softmax", {MakeCall("multiply", {scores, MakeScalar(0.5, kFloat32)})});
+  Expr y = MakeCall("nn.batch_matmul", {scores, flat(v)});
+  y = MakeCall("reshape", {y}, {{"newshape", V{2, 3, 8, 4}}});
+  y = MakeCall("transpose", {y}, {{"axes", V{0, 2, 1, 3}}});
+  ExpectAgrees(toolchain_, MakeFunction({q, k, v}, y));
+}
+
+TEST_F(OpenVino, ReturnsSeveralResultsOneOfThemAnInput) {
+  const Var x = Input("x", {3, 6});
+  const Expr parts = MakeCall("split", {x}, {{"indices_or_sections", V{2}}, {"axis", 1}});
+  const Expr y = MakeTuple({MakeTupleGetItem(parts, 1), MakeCall("tanh", {MakeTupleGetItem(parts, 0)}), x});
+  ExpectAgrees(toolchain_, MakeFunction({x}, y));
+}
+
+TEST_F(OpenVino, InlinesInnerFunctions) {
+  const Var p = Input("p", {3, 6});
+  const Function inner = MakeFunction({p}, MakeCall("exp", {MakeCall("negative", {p})}), nullptr, {{"Composite", "x.y"}});
+  const Var x = Input("x", {3, 6});
+  ExpectAgrees(toolchain_, MakeFunction({x}, MakeCall("add", {MakeCall(inner, {x}), MakeCall(inner, {MakeCall("abs", {x})})})));
+}
+
+TEST_F(OpenVino, TranslatesChainsOfAnyDepth) {
+  const Var x = Input("x", {4});
+  Expr y = x;
+  for (int i = 0; i < 2000; ++i) y = MakeCall("add", {y, x});
+  // Only the walk is under test: OpenVINO itself is not asked to compile more.
+  ExpectAgrees(toolchain_, MakeFunction({x}, y), {.tolerance = 1e-3});
+}
+
+TEST_F(OpenVino, DeclinesWithReasons) {
+  const Var x = Input("x", {3, 6}, kFloat64);
+  const Expr y = MakeCall("tanh", {x});
+  InferType(MakeFunction({x}, y));
+  const Result<void> answer = toolchain_.SupportsCall(*As<CallNode>(y));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.reason().text, "its argument is float64, which the CPU plugin computes in another precision");
+  EXPECT_EQ(answer.reason().origin, "openvino");
+}
+
+}  // namespace
+}  // namespace collage
