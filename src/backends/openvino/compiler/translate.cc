@@ -228,6 +228,10 @@ std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLay
   const ov::OutputVector values = BodyTranslator::Run(function, args);
   ov::ResultVector results;
   for (const ov::Output<ov::Node>& value : values) {
+    // The plugin would read the input from the memory that the result was bound to, without a copy.
+    if (ov::is_type<ops::Parameter>(value.get_node())) {
+      throw Untranslatable{fmt::format("result {} is an input, unchanged", results.size())};
+    }
     const Layout layout = layouts.outputs.at(results.size());
     const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(value.get_shape().size()));
     results.push_back(std::make_shared<ops::Result>(

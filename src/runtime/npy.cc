@@ -1,0 +1,254 @@
+// npy.cc: the .npy header, and as much of the zip format as .npz files use.
+#include "runtime/npy.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "collage/support/error.h"
+#include "support/file.h"
+#include "support/hash.h"
+
+namespace collage {
+namespace {
+
+[[noreturn]] void Malformed(const std::string& what, const std::filesystem::path& path) {
+  throw Error(ErrorCategory::kInput, what, path.string());
+}
+
+uint64_t LittleEndian(std::string_view bytes, size_t at, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  return value;
+}
+
+std::string ToLittleEndian(uint64_t value, size_t count) {
+  std::string bytes;
+  for (size_t i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i));
+  return bytes;
+}
+
+struct Descriptor {
+  std::string_view text;
+  DataType dtype;
+};
+
+constexpr Descriptor kDescriptors[] = {
+    {"<f4", kFloat32}, {"<f8", kFloat64}, {"<f2", kFloat16}, {"|i1", kInt8}, {"<i2", DataType::Int(16)}, {"<i4", kInt32},
+    {"<i8", kInt64}, {"|u1", kUInt8}, {"<u2", DataType::UInt(16)}, {"<u4", DataType::UInt(32)},
+    {"<u8", DataType::UInt(64)}, {"|b1", kBool}};
+
+/// The text between the quotes or brackets behind `'key':`.
+std::string_view HeaderField(std::string_view header, std::string_view key, char open, char close,
+                             const std::filesystem::path& path) {
+  const size_t at = header.find(fmt::format("'{}'", key));
+  const size_t begin = at == std::string_view::npos ? at : header.find(open, at + key.size() + 2);
+  const size_t end = begin == std::string_view::npos ? begin : header.find(close, begin + 1);
+  if (end == std::string_view::npos) Malformed(fmt::format("not a NumPy array: no '{}' in its header", key), path);
+  return header.substr(begin + 1, end - begin - 1);
+}
+
+Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
+  Shape shape;
+  while (!text.empty()) {
+    const size_t digit = text.find_first_of("0123456789");
+    if (digit == std::string_view::npos) break;
+    text.remove_prefix(digit);
+    int64_t size = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (code != std::errc() || size > (int64_t{1} << 40)) Malformed("not a NumPy array: its shape is out of range", path);
+    shape.push_back(size);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+  }
+  return shape;
+}
+
+Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
+  if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") Malformed("not a NumPy array: wrong magic", path);
+  const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
+  const size_t length = LittleEndian(bytes, 8, length_bytes);
+  if (length > bytes.size() - 8 - length_bytes) Malformed("the NumPy array is truncated", path);
+  const std::string_view header = bytes.substr(8 + length_bytes, length);
+  if (header.find("'fortran_order': True") != std::string_view::npos) {
+    Malformed("the NumPy array is in Fortran order; save it with numpy.ascontiguousarray", path);
+  }
+  std::optional<DataType> dtype;
+  const std::string_view descriptor = HeaderField(header, "descr", '\'', '\'', path);
+  for (const Descriptor& known : kDescriptors) {
+    if (known.text == descriptor) dtype = known.dtype;
+  }
+  if (!dtype) Malformed(fmt::format("NumPy dtype '{}' is not supported", descriptor), path);
+  Shape shape = ParseShape(HeaderField(header, "shape", '(', ')', path), path);
+  const std::string_view data = bytes.substr(8 + length_bytes + length);
+  double count = static_cast<double>(dtype->size_bytes());
+  for (int64_t size : shape) count *= static_cast<double>(size);
+  if (count != static_cast<double>(data.size())) Malformed("the NumPy array is truncated", path);
+  Tensor tensor = Tensor::Empty(std::move(shape), *dtype);
+  std::memcpy(tensor.raw(), data.data(), data.size());
+  return tensor;
+}
+
+std::string ToNpy(const Tensor& tensor) {
+  std::string_view descriptor;
+  for (const Descriptor& known : kDescriptors) {
+    if (known.dtype == tensor.dtype()) descriptor = known.text;
+  }
+  if (descriptor.empty()) {
+    throw Error(ErrorCategory::kUnsupported, "NumPy has no dtype for " + tensor.dtype().ToString());
+  }
+  std::string dims;
+  for (int64_t size : tensor.shape()) dims += fmt::format("{}, ", size);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, dims);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += ToLittleEndian(header.size(), 2) + header;
+  bytes.append(tensor.data<char>(), tensor.size_bytes());
+  return bytes;
+}
+
+std::string Inflate(std::string_view compressed, size_t size, const std::filesystem::path& path) {
+  std::string result(size, '\0');
+  z_stream stream{};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
+  stream.avail_in = static_cast<uInt>(compressed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(size);
+  const bool begun = inflateInit2(&stream, -MAX_WBITS) == Z_OK;
+  const int code = begun ? inflate(&stream, Z_FINISH) : Z_ERRNO;
+  if (begun) inflateEnd(&stream);
+  if (code != Z_STREAM_END || stream.total_out != size) Malformed("the archive is damaged", path);
+  return result;
+}
+
+// ---- ONNX TensorProto, by hand: three fields are enough, and the runtime must not need protobuf ----------------------
+
+/// Reads a protobuf varint at `at`, moving it; nothing when the text ends.
+std::optional<uint64_t> ReadVarint(std::string_view bytes, size_t& at) {
+  uint64_t value = 0;
+  for (int shift = 0; at < bytes.size() && shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[at++]);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return value;
+  }
+  return std::nullopt;
+}
+
+Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& path) {
+  Shape shape;
+  uint64_t type = 0;
+  std::optional<std::string_view> raw;
+  for (size_t at = 0; at < bytes.size();) {
+    const std::optional<uint64_t> tag = ReadVarint(bytes, at);
+    if (!tag) Malformed("not an ONNX tensor", path);
+    const uint64_t field = *tag >> 3;
+    if ((*tag & 7) == 0) {
+      const std::optional<uint64_t> value = ReadVarint(bytes, at);
+      if (!value) Malformed("not an ONNX tensor", path);
+      if (field == 1) shape.push_back(static_cast<int64_t>(*value));
+      if (field == 2) type = *value;
+    } else if ((*tag & 7) == 2) {
+      const std::optional<uint64_t> size = ReadVarint(bytes, at);
+      if (!size || *size > bytes.size() - at) Malformed("not an ONNX tensor", path);
+      const std::string_view content = bytes.substr(at, *size);
+      at += *size;
+      if (field == 9) raw = content;
+      for (size_t i = 0; field == 1 && i < content.size();) {  // packed dims
+        const std::optional<uint64_t> value = ReadVarint(content, i);
+        if (!value) Malformed("not an ONNX tensor", path);
+        shape.push_back(static_cast<int64_t>(*value));
+      }
+    } else {
+      Malformed("not an ONNX tensor", path);
+    }
+  }
+  constexpr std::pair<uint64_t, DataType> kTypes[] = {{1, kFloat32}, {2, kUInt8}, {3, kInt8}, {6, kInt32}, {7, kInt64},
+                                                      {9, kBool}, {10, kFloat16}, {11, kFloat64}};
+  for (const auto& [number, dtype] : kTypes) {
+    if (number != type) continue;
+    double wanted = static_cast<double>(dtype.size_bytes());
+    for (int64_t size : shape) wanted *= static_cast<double>(size);
+    if (!raw || wanted != static_cast<double>(raw->size())) Malformed("an ONNX tensor without raw data of its size", path);
+    Tensor tensor = Tensor::Empty(shape, dtype);
+    std::memcpy(tensor.raw(), raw->data(), raw->size());
+    return tensor;
+  }
+  Malformed(fmt::format("not an ONNX tensor of a supported type ({})", type), path);
+}
+
+}  // namespace
+
+Tensor ReadArray(const std::filesystem::path& path) {
+  const std::string bytes = ReadFile(path);
+  return path.extension() == ".pb" ? ParseTensorProto(bytes, path) : ParseNpy(bytes, path);
+}
+
+std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
+  const std::string file = ReadFile(path);
+  const std::string_view bytes = file;
+  // The end-of-central-directory record is the last thing in the file, behind it at most a comment.
+  constexpr std::string_view kEnd("PK\x05\x06", 4);
+  const size_t end = bytes.rfind(kEnd);
+  if (end == std::string_view::npos || bytes.size() - end < 22) Malformed("not an .npz archive", path);
+  const size_t count = LittleEndian(bytes, end + 10, 2);
+  size_t at = LittleEndian(bytes, end + 16, 4);
+  std::map<std::string, Tensor> arrays;
+  for (size_t i = 0; i < count; ++i) {
+    if (at > bytes.size() || bytes.size() - at < 46 || bytes.substr(at, 4) != std::string_view("PK\x01\x02", 4)) {
+      Malformed("the archive is damaged", path);
+    }
+    const uint64_t method = LittleEndian(bytes, at + 10, 2);
+    const uint64_t compressed = LittleEndian(bytes, at + 20, 4);
+    const uint64_t size = LittleEndian(bytes, at + 24, 4);
+    const uint64_t name_length = LittleEndian(bytes, at + 28, 2);
+    const uint64_t local = LittleEndian(bytes, at + 42, 4);
+    if (compressed == 0xffffffff || size == 0xffffffff) Malformed("arrays above 4 GB in an archive are not supported", path);
+    if (bytes.size() - at - 46 < name_length || local > bytes.size() || bytes.size() - local < 30) {
+      Malformed("the archive is damaged", path);
+    }
+    std::string name(bytes.substr(at + 46, name_length));
+    const uint64_t begin = local + 30 + LittleEndian(bytes, local + 26, 2) + LittleEndian(bytes, local + 28, 2);
+    if (begin > bytes.size() || compressed > bytes.size() - begin) Malformed("the archive is truncated", path);
+    const std::string_view content = bytes.substr(begin, compressed);
+    if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (method == 0) {
+      arrays[name] = ParseNpy(content, path);
+    } else if (method == 8) {
+      arrays[name] = ParseNpy(Inflate(content, size, path), path);
+    } else {
+      Malformed(fmt::format("compression method {} is not supported", method), path);
+    }
+    at += 46 + name_length + LittleEndian(bytes, at + 30, 2) + LittleEndian(bytes, at + 32, 2);
+  }
+  return arrays;
+}
+
+void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+  AtomicFile file(path);
+  std::string directory;
+  for (const auto& [name, tensor] : arrays) {
+    const std::string content = ToNpy(tensor);
+    if (content.size() >= 0xffffffff) throw Error(ErrorCategory::kUnsupported, "an array above 4 GB", path.string());
+    const std::string entry_name = name + ".npy";
+    // What local header and directory entry share: version, flags, method, time, date, checksum, sizes.
+    const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) +
+                               ToLittleEndian(0x21, 2) + ToLittleEndian(Crc32(content.data(), content.size()), 4) +
+                               ToLittleEndian(content.size(), 4) + ToLittleEndian(content.size(), 4) +
+                               ToLittleEndian(entry_name.size(), 2) + ToLittleEndian(0, 2);
+    directory += std::string("PK\x01\x02", 4) + ToLittleEndian(20, 2) + common + std::string(2 + 2 + 2 + 4, '\0') +
+                 ToLittleEndian(file.position(), 4) + entry_name;
+    file.Write(std::string("PK\x03\x04", 4) + common + entry_name);
+    file.Write(content);
+  }
+  const size_t begin = file.position();
+  file.Write(directory);
+  file.Write(std::string("PK\x05\x06", 4) + std::string(4, '\0') + ToLittleEndian(arrays.size(), 2) +
+             ToLittleEndian(arrays.size(), 2) + ToLittleEndian(directory.size(), 4) + ToLittleEndian(begin, 4) +
+             std::string(2, '\0'));
+  file.Commit();
+}
+
+}  // namespace collage

@@ -1,0 +1,69 @@
+// info.cc: `collage info`: what is in an executable: inputs, outputs, which nodes run where.
+#include <fmt/format.h>
+
+#include "collage/runtime/executable.h"
+#include "command.h"
+
+namespace collage::cli {
+namespace {
+
+struct Arguments {
+  std::string executable;
+  bool verify = false;
+  bool json = false;
+};
+
+Json PortsJson(const std::vector<PortInfo>& ports) {
+  Json json = Json::array();
+  for (const PortInfo& port : ports) {
+    json.push_back({{"name", port.name}, {"shape", port.shape}, {"dtype", port.dtype.ToString()}});
+  }
+  return json;
+}
+
+void Run(const Arguments& arguments) {
+  if (arguments.verify) Executable::Verify(arguments.executable);
+  const Executable executable = Executable::Load(arguments.executable);
+  const ExecutionPlan& plan = executable.plan();
+  Json json{{"schema", 1},
+            {"inputs", PortsJson(executable.inputs())},
+            {"outputs", PortsJson(executable.outputs())},
+            {"threads", plan.num_threads},
+            {"arena_bytes", plan.arena_bytes},
+            {"steps", plan.steps.size()},
+            {"metadata", Json::parse(plan.metadata_json, nullptr, false)}};
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
+    json["partitions"].push_back({{"toolchain", kernel.toolchain}, {"operators", kernel.label}, {"nodes", kernel.nodes},
+                                  {"estimated_seconds", kernel.estimated_seconds}});
+  }
+  if (arguments.json) return PrintJson(json);
+  for (const auto& [title, ports] : {std::pair("input", executable.inputs()), std::pair("output", executable.outputs())}) {
+    for (const PortInfo& port : ports) {
+      fmt::print("{:8}{} {} {}\n", title, port.name, port.dtype.ToString(), ToString(port.shape));
+    }
+  }
+  fmt::print("{} steps · {} threads · arena {}{}\n", plan.steps.size(), plan.num_threads,
+             FormatBytes(static_cast<double>(plan.arena_bytes)), arguments.verify ? " · all checksums are right" : "");
+  Table table({"partition", "toolchain", "estimated", "operators", "nodes of the model"});
+  int number = 0;
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
+    std::string nodes;
+    for (const std::string& node : kernel.nodes) nodes += (nodes.empty() ? "" : " ") + node;
+    table.Add({std::to_string(number++), kernel.toolchain, FormatSeconds(kernel.estimated_seconds),
+               kernel.label.substr(0, 80), nodes.substr(0, 80)});
+  }
+  fmt::print("{}", table.ToText());
+}
+
+}  // namespace
+
+void AddInfoCommand(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("info", "Show what is in an executable, and which nodes run where");
+  command->add_option("executable", arguments->executable, "Executable (.clg)")->required();
+  command->add_flag("--verify", arguments->verify, "Read the whole file and check all checksums");
+  command->add_flag("--json", arguments->json, "Print as JSON");
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace collage::cli
