@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kOperators = std::to_array<std::string_view>({
     "abs", "acos", "acosh", "add", "all", "any", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atanh",
     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast_to", "cast", "ceil", "clip", "concatenate",
-    "copy", "cos", "cosh", "cumsum", "divide", "equal", "erf", "exp", "expand_dims", "floor", "floor_divide",
+    "cos", "cosh", "cumsum", "divide", "equal", "erf", "exp", "expand_dims", "floor", "floor_divide",
     "floor_mod", "gather", "gather_nd", "greater", "greater_equal", "image.resize1d", "image.resize2d",
     "image.resize3d", "isfinite", "isinf", "isnan", "left_shift", "less", "less_equal", "log", "logical_and",
     "logical_not", "logical_or", "logical_xor", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
@@ -33,7 +33,7 @@ constexpr std::array kOperators = std::to_array<std::string_view>({
     "trunc", "variance", "where",
 });
 
-/// Operators that move or count, for which 64-bit integers are safe: the plugin computes with 32 bits.
+/// 64-bit integers are computed with 32 bits, which holds every index and size.
 bool KnownDType(DataType dtype) {
   return dtype == kFloat32 || dtype == kFloat16 || dtype == kInt32 || dtype == kInt64 || dtype == kInt8 ||
          dtype == kUInt8 || dtype == kBool;

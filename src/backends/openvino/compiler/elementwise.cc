@@ -122,7 +122,6 @@ void AddUnaryRows(RowMap& rows) {
   rows["asinh"] = Unary<ops::Asinh>;
   rows["acosh"] = Unary<ops::Acosh>;
   rows["atanh"] = Unary<ops::Atanh>;
-  rows["copy"] = Same;
   rows["logical_not"] = Unary<ops::LogicalNot>;
   rows["bitwise_not"] = Unary<ops::BitwiseNot>;
   rows["isnan"] = Unary<ops::IsNaN>;
