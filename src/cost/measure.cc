@@ -10,6 +10,7 @@
 #include <string>
 
 #include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "ir/evaluate.h"
 #include "runtime/compare.h"

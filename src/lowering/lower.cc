@@ -19,32 +19,6 @@ constexpr int64_t kAlignment = 64;
 
 int64_t AlignedBytes(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-std::vector<Layout> LayoutsFromAttr(const Attrs& attrs, const char* name, size_t count) {
-  std::vector<Layout> layouts(count, Layout::kPlain);
-  const AttrValue* value = attrs.Find(name);
-  if (value == nullptr) return layouts;
-  const AttrValue::List* list = value->as_list();
-  COLLAGE_CHECK(list != nullptr && list->size() == count) << "attribute '" << name << "' does not fit the function";
-  for (size_t i = 0; i < count; ++i) {
-    const std::string* text = (*list)[i].as_string();
-    COLLAGE_CHECK(text != nullptr) << "attribute '" << name << "' must be a list of strings";
-    if (*text == ToString(Layout::kChannelsLast)) layouts[i] = Layout::kChannelsLast;
-  }
-  return layouts;
-}
-
-AttrValue LayoutsToAttr(const std::vector<Layout>& layouts) {
-  AttrValue::List list;
-  for (Layout layout : layouts) list.emplace_back(std::string(ToString(layout)));
-  return list;
-}
-
-size_t CountTensors(const std::vector<Var>& params) {
-  size_t count = 0;
-  for (const Var& param : params) count += FlattenTensorTypes(param->checked_type()).size();
-  return count;
-}
-
 /// Names of the model's nodes inside `function`, in order of computation.
 std::vector<std::string> SourceNodes(const Function& function) {
   std::vector<std::string> names;
@@ -354,17 +328,6 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
                 fmt::format("toolchain '{}' declined a partition: {}", compiler->name(), compiled.reason().text));
   }
   return entry = std::make_shared<const CompiledPartition>(std::move(*compiled));
-}
-
-BoundaryLayouts LayoutsOf(const Function& partition) {
-  return {LayoutsFromAttr(partition->attrs(), kAttrInputLayouts, CountTensors(partition->params())),
-          LayoutsFromAttr(partition->attrs(), kAttrOutputLayouts,
-                          FlattenTensorTypes(partition->body()->checked_type()).size())};
-}
-
-Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts) {
-  return WithAttr(WithAttr(partition, kAttrInputLayouts, LayoutsToAttr(layouts.inputs)), kAttrOutputLayouts,
-                  LayoutsToAttr(layouts.outputs));
 }
 
 ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache) {

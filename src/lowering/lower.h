@@ -10,16 +10,9 @@
 #include "collage/ir/module.h"
 #include "collage/target/toolchain.h"
 #include "collage/runtime/executable.h"
+#include "target/annotations.h"
 
 namespace collage {
-
-// Function attributes by which a partitioned module says how a partition is to be compiled (beside the RFC's Primitive,
-// Compiler, Composite and global_symbol).
-inline constexpr const char* kAttrPrimitive = "Primitive";
-inline constexpr const char* kAttrCompiler = "Compiler";            ///< absent: the native toolchain
-inline constexpr const char* kAttrInputLayouts = "input_layouts";    ///< list of strings; absent: all plain
-inline constexpr const char* kAttrOutputLayouts = "output_layouts";
-inline constexpr const char* kAttrEstimate = "estimated_seconds";
 
 /// Compiles partitions, each distinct one (function, constants included, and layouts) once.
 class PartitionCache {
@@ -33,11 +26,6 @@ class PartitionCache {
   const ToolchainRegistry& toolchains_;
   std::map<std::string, std::shared_ptr<const CompiledPartition>> compiled_;
 };
-
-/// The layouts that `partition` was annotated with; all plain where it was not.
-BoundaryLayouts LayoutsOf(const Function& partition);
-/// `partition` annotated with `layouts`.
-Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts);
 
 /// Compiles every partition of `@main` and plans its execution.
 ///

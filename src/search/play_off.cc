@@ -10,7 +10,6 @@
 #include <set>
 
 #include "collage/ir/structural.h"
-#include "collage/ir/text.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"

@@ -1,0 +1,23 @@
+// rewrite.h: phase 4 of RFC 0.81: the function with all chosen partitions made.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "collage/partition_rule.h"
+
+namespace collage {
+
+/// A candidate that was chosen, with the layouts at its boundary.
+struct ChosenPartition {
+  const CandidatePartition* candidate = nullptr;
+  BoundaryLayouts layouts;
+  double estimated_seconds = 0;
+};
+
+/// The graph's function with every chosen partition as a call of a Primitive function (attributes Compiler,
+/// global_symbol, layouts, estimate), what is left being tuples, projections and reshapes. Works in an order in which each
+/// partition's inputs are ready; nothing when the partitions depend on each other in a circle.
+std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen);
+
+}  // namespace collage

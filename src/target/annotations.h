@@ -1,0 +1,22 @@
+// annotations.h: how a partitioned function says what is to become of its partitions.
+#pragma once
+
+#include "collage/ir/expr.h"
+#include "collage/target/toolchain.h"
+
+namespace collage {
+
+// Function attributes by which a partitioned module says how a partition is to be compiled (beside the RFC's Primitive,
+// Compiler, Composite and global_symbol).
+inline constexpr const char* kAttrPrimitive = "Primitive";
+inline constexpr const char* kAttrCompiler = "Compiler";            ///< absent: the native toolchain
+inline constexpr const char* kAttrInputLayouts = "input_layouts";    ///< list of strings; absent: all plain
+inline constexpr const char* kAttrOutputLayouts = "output_layouts";
+inline constexpr const char* kAttrEstimate = "estimated_seconds";
+
+/// The layouts that `partition` was annotated with; all plain where it was not.
+BoundaryLayouts LayoutsOf(const Function& partition);
+/// `partition` annotated with `layouts`.
+Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts);
+
+}  // namespace collage
