@@ -1,0 +1,33 @@
+// loader.cc: the module that the runtime opens for oneDNN kernels. oneDNN computes with OpenMP; before it is loaded, OpenMP is
+// put on the process's own thread pool, so that no second team of spinning threads competes with it.
+#include "backends/dnnl/query.h"
+#include "collage/runtime/kernel.h"
+#include "support/dynamic_library.h"
+
+#if __has_include("runtime/shared_gomp.h")
+#include "runtime/shared_gomp.h"
+#endif
+
+namespace collage::dnnl_toolchain {
+namespace {
+
+void* OpenImplementation(const char* symbol) {
+#if __has_include("runtime/shared_gomp.h")
+  UseSharedGomp();
+#endif
+  return FindModuleSymbol("libcollage_rt_dnnl_impl.so", symbol);
+}
+
+}  // namespace
+}  // namespace collage::dnnl_toolchain
+
+extern "C" collage::KernelLoader* collage_make_kernel_loader() {
+  void* make = collage::dnnl_toolchain::OpenImplementation("collage_dnnl_make_loader");
+  return reinterpret_cast<collage::MakeKernelLoaderFn*>(make)();
+}
+
+extern "C" collage::Result<collage::dnnl_toolchain::Implementation> collage_dnnl_query(
+    const collage::dnnl_toolchain::Primitive& primitive, int num_threads) {
+  static void* const query = collage::dnnl_toolchain::OpenImplementation("collage_dnnl_query_implementation");
+  return reinterpret_cast<collage::dnnl_toolchain::QueryFn*>(query)(primitive, num_threads);
+}

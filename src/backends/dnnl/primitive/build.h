@@ -1,0 +1,41 @@
+// build.h: from a Primitive to oneDNN's objects.
+#pragma once
+
+#include <dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "backends/dnnl/spec.h"
+
+namespace collage::dnnl_toolchain {
+
+/// An argument of the primitive that a boundary or constant operand feeds.
+struct Binding {
+  int argument = 0;             ///< DNNL_ARG_…
+  Operand operand;
+  dnnl::memory::desc given;     ///< as it lies in memory
+  dnnl::memory::desc wanted;    ///< as the primitive reads it; constants are reordered once, inputs at each run
+};
+
+/// A primitive with all that is needed to run it.
+struct Built {
+  dnnl::primitive primitive;
+  std::string implementation;
+  std::vector<Binding> bindings;
+  dnnl::memory::desc dst;
+  dnnl::memory::desc scratchpad;
+
+  bool is_reference() const { return implementation.starts_with("ref"); }
+};
+
+/// The process's CPU engine and stream.
+dnnl::engine& Engine();
+dnnl::stream& Stream();
+
+/// The number of threads that oneDNN's next regions on this thread use.
+void UseThreads(int num_threads);
+
+/// Throws dnnl::error when oneDNN has no implementation.
+Built Build(const Primitive& primitive);
+
+}  // namespace collage::dnnl_toolchain

@@ -1,0 +1,92 @@
+// toolchain.cc: oneDNN's description. What a match is, is decided here; whether oneDNN has a fast implementation of it is
+// asked of the library in the worker.
+#include "collage/target/toolchain.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "backends/dnnl/describe.h"
+#include "backends/dnnl/patterns.h"
+#include "backends/dnnl/query.h"
+#include "support/dynamic_library.h"
+
+namespace collage::dnnl {
+namespace {
+
+using dnnl_toolchain::Description;
+
+#ifdef COLLAGE_DNNL_LIBRARY_FILE
+constexpr const char* kLibrary = COLLAGE_DNNL_LIBRARY_FILE;
+constexpr const char* kVersion = COLLAGE_DNNL_VERSION;
+#else
+constexpr const char* kLibrary = "";
+constexpr const char* kVersion = "";
+#endif
+
+/// Convolutions of so few channels read plain images faster than they can be reordered.
+constexpr int64_t kImageChannels = 4;
+
+class DnnlToolchain : public Toolchain {
+ public:
+  std::string name() const override { return "dnnl"; }
+  std::string description() const override { return "oneDNN's CPU primitives with bias and post-ops"; }
+
+  Availability Probe() const override {
+    const std::string hint = "run ./setup, which installs the onednn wheels, and build again";
+    if (*kLibrary == '\0') return {false, "", "this build was made without oneDNN", hint};
+    std::error_code ignored;
+    if (!std::filesystem::exists(kLibrary, ignored)) {
+      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
+    }
+    return {true, kVersion, "", ""};
+  }
+
+  int priority() const override { return 1; }
+  std::vector<PatternTableEntry> PatternTable() const override {
+    static const std::vector<PatternTableEntry> table = dnnl_toolchain::Patterns();
+    return table;
+  }
+
+  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
+    const Result<Description> match = dnnl_toolchain::Describe(function, plain);
+    if (!match || !match->primitive.is_window()) return {plain};
+    const BoundaryLayouts channels_last = ChannelsLastLayouts(eligible_inputs, eligible_outputs);
+    if (channels_last == plain) return {plain};
+    std::vector<BoundaryLayouts> choices{channels_last};
+    const dnnl_toolchain::Primitive& primitive = match->primitive;
+    if (primitive.kind == dnnl_toolchain::Kind::kConv && primitive.src.input >= 0 &&
+        primitive.src.shape[1] <= kImageChannels) {
+      BoundaryLayouts image = channels_last;
+      image.inputs.at(static_cast<size_t>(primitive.src.input)) = Layout::kPlain;
+      if (image != channels_last) choices.push_back(image);
+    }
+    choices.push_back(plain);
+    return choices;
+  }
+
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
+    if (!description) return description.reason();
+    const auto query = reinterpret_cast<dnnl_toolchain::QueryFn*>(
+        FindModuleSymbol("libcollage_rt_dnnl.so", "collage_dnnl_query"));
+    const Result<dnnl_toolchain::Implementation> found = query(description->primitive, request.num_threads);
+    if (!found) return found.reason();
+    CompiledPartition partition;
+    partition.loader = name();
+    const std::string text = dnnl_toolchain::ToJson(description->primitive);
+    const auto bytes = std::as_bytes(std::span(text));
+    partition.blob.assign(bytes.begin(), bytes.end());
+    partition.constants = std::move(description->constants);
+    partition.workspace_bytes = found->workspace_bytes;
+    partition.source = found->name + "\n" + text + "\n";
+    return partition;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Toolchain> MakeToolchain() { return std::make_unique<DnnlToolchain>(); }
+
+}  // namespace collage::dnnl

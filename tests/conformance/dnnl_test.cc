@@ -1,0 +1,369 @@
+// dnnl_test.cc: every pattern of oneDNN's table against the reference: paddings, strides, dilation, groups, layouts, threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/dnnl/describe.h"
+#include "collage/ir/infer_type.h"
+#include "conformance/conformance.h"
+#include "dataflow/dataflow_graph.h"
+#include "dataflow/pattern.h"
+
+namespace collage {
+namespace {
+
+using conformance::BuiltinToolchain;
+using conformance::ExpectAgrees;
+using conformance::ExpectPatternAgrees;
+using conformance::Input;
+using conformance::Options;
+using conformance::RandomConstant;
+using V = std::vector<int64_t>;
+
+const Toolchain& Dnnl() { return BuiltinToolchain("dnnl"); }
+
+class DnnlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Dnnl().Probe().available) GTEST_SKIP() << Dnnl().Probe().reason;
+  }
+};
+
+Expr Scalar(double value) { return MakeScalar(value, kFloat32); }
+Expr Mul(const Expr& a, const Expr& b) { return MakeCall("multiply", {a, b}); }
+Expr Plus(const Expr& a, const Expr& b) { return MakeCall("add", {a, b}); }
+Expr Div(const Expr& a, const Expr& b) { return MakeCall("divide", {a, b}); }
+Expr Clip(const Expr& x, double low, double high) { return MakeCall("clip", {x}, {{"a_min", low}, {"a_max", high}}); }
+
+/// Whether the table's text of `name` matches all of `function`.
+bool TextMatches(const std::string& name, const Function& function) {
+  const DataflowGraph graph(function);
+  const size_t operators = graph.size();
+  for (const PatternTableEntry& entry : Dnnl().PatternTable()) {
+    if (entry.name != name) continue;
+    bool whole = false;
+    for (size_t root = 0; root < operators; ++root) {
+      MatchPattern(graph, *ParsePattern(entry.pattern), static_cast<int>(root), [&](const std::vector<int>& inside) {
+        size_t calls = 0;
+        for (int node : inside) calls += As<CallNode>(graph.node(node).expr) != nullptr ? 1 : 0;
+        size_t all = 0;
+        for (size_t node = 0; node < operators; ++node) {
+          all += As<CallNode>(graph.node(static_cast<int>(node)).expr) != nullptr ? 1 : 0;
+        }
+        whole = whole || calls == all;
+      });
+    }
+    if (whole) return true;
+  }
+  return false;
+}
+
+/// The function is matched by the row's text, accepted by its predicate, and computed right.
+void ExpectRow(const std::string& name, const Function& function, const Options& options = {}) {
+  SCOPED_TRACE(name);
+  InferType(function);
+  EXPECT_TRUE(TextMatches(name, function)) << "the text of the pattern does not match";
+  ExpectPatternAgrees(Dnnl(), name, function, options);
+}
+
+// ---- convolutions ----------------------------------------------------------------------------------------------------
+
+struct ConvCase {
+  const char* label;
+  Shape data;
+  Shape weight;
+  Attrs attrs;
+};
+
+const std::vector<ConvCase>& ConvCases() {
+  static const std::vector<ConvCase> cases{
+      {"pointwise", {1, 32, 7, 7}, {40, 32, 1, 1}, {}},
+      {"same", {1, 16, 14, 15}, {24, 16, 3, 3}, {{"padding", V{1, 1}}}},
+      {"asymmetric", {1, 16, 9, 11}, {8, 16, 3, 3}, {{"padding", V{0, 1, 2, 3}}}},
+      {"strided", {2, 16, 13, 12}, {17, 16, 3, 3}, {{"padding", V{1, 1}}, {"strides", V{2, 3}}}},
+      {"dilated", {1, 16, 19, 13}, {16, 16, 3, 2}, {{"dilation", V{2, 3}}, {"padding", V{2, 1}}}},
+      {"grouped", {1, 32, 9, 11}, {48, 8, 3, 3}, {{"groups", 4}, {"padding", V{1, 1}}}},
+      {"depthwise", {1, 24, 9, 11}, {24, 1, 5, 5}, {{"groups", 24}, {"padding", V{2, 2}}}},
+      {"depthwise_strided", {1, 32, 14, 14}, {32, 1, 3, 3}, {{"groups", 32}, {"padding", V{1, 1}}, {"strides", V{2, 2}}}},
+      {"image", {1, 3, 23, 23}, {16, 3, 7, 7}, {{"padding", V{3, 3}}, {"strides", V{2, 2}}}},
+  };
+  return cases;
+}
+
+class DnnlConv : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(DnnlConv, AgreesInEveryLayoutItOffers) {
+  if (!Dnnl().Probe().available) GTEST_SKIP() << Dnnl().Probe().reason;
+  const ConvCase& c = GetParam();
+  const Var x = Input("x", c.data);
+  const Expr conv = MakeCall("nn.conv2d", {x, RandomConstant(c.weight, 3, -0.3, 0.3)}, c.attrs);
+  const Function function = MakeFunction(
+      {x}, MakeCall("nn.relu", {Plus(conv, RandomConstant({c.weight[0], 1, 1}, 4))}));
+  InferType(function);
+  const auto layouts = Dnnl().Layouts(function, {true}, {true});
+  ASSERT_GE(layouts.size(), 2u);
+  EXPECT_EQ(layouts[0].inputs[0], Layout::kChannelsLast);
+  int compiled = 0;
+  for (const BoundaryLayouts& choice : layouts) {
+    SCOPED_TRACE(std::string(ToString(choice.inputs[0])) + " to " + std::string(ToString(choice.outputs[0])));
+    // Plain grouped convolutions may have reference implementations only, which are declined.
+    if (choice != layouts[0] && !Dnnl().RelayToRuntime({function, choice, 1})) continue;
+    ++compiled;
+    for (int threads : {1, 2}) {
+      ExpectRow("dnnl.conv2d_bias_relu", function, {.layouts = choice, .num_threads = threads});
+    }
+  }
+  EXPECT_GE(compiled, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DnnlConv, testing::ValuesIn(ConvCases()),
+                         [](const auto& info) { return std::string(info.param.label); });
+
+/// An anchor of every kind, its result about as large as 1.
+struct Anchor {
+  std::string name;
+  Var x;
+  Expr result;
+  Shape bias;
+
+  static Anchor Conv(int rank) {
+    const Shape data = rank == 1 ? Shape{1, 16, 21} : rank == 2 ? Shape{1, 16, 7, 9} : Shape{1, 16, 5, 6, 7};
+    Shape weight(static_cast<size_t>(rank) + 2, 3);
+    weight[0] = 32;
+    weight[1] = 16;
+    const Var x = Input("x", data);
+    Shape bias(static_cast<size_t>(rank) + 1, 1);
+    bias[0] = 32;
+    const Expr conv = MakeCall("nn.conv" + std::to_string(rank) + "d", {x, RandomConstant(weight, 5, -0.2, 0.2)},
+                               {{"padding", V(static_cast<size_t>(rank), 1)}});
+    return {"conv" + std::to_string(rank) + "d", x, conv, bias};
+  }
+  static Anchor Dense() {
+    const Var x = Input("x", {17, 24});
+    return {"dense", x, MakeCall("nn.dense", {x, RandomConstant({32, 24}, 6, -0.4, 0.4)}), {32}};
+  }
+  Expr Biased() const { return Plus(result, RandomConstant(bias, 7)); }
+  Shape shape() const { return AsTensorType(InferType(result))->static_shape(); }
+};
+
+std::vector<Anchor> Anchors() { return {Anchor::Conv(1), Anchor::Conv(2), Anchor::Conv(3), Anchor::Dense()}; }
+
+TEST_F(DnnlTest, ConvolutionsAndProductsStandAlone) {
+  for (const Anchor& a : Anchors()) {
+    ExpectRow("dnnl." + a.name, MakeFunction({a.x}, a.result));
+    ExpectRow("dnnl." + a.name + "_bias", MakeFunction({a.x}, a.Biased()));
+  }
+}
+
+TEST_F(DnnlTest, BiasMayBeBiasAdd) {
+  const Anchor a = Anchor::Conv(2);
+  ExpectRow("dnnl.conv2d_bias", MakeFunction({a.x}, MakeCall("nn.bias_add", {a.result, RandomConstant({32}, 8)})));
+  const Anchor d = Anchor::Dense();
+  ExpectRow("dnnl.dense_bias",
+            MakeFunction({d.x}, MakeCall("nn.bias_add", {d.result, RandomConstant({32}, 8)}, {{"axis", -1}})));
+}
+
+struct Activation {
+  const char* suffix;
+  std::function<Expr(const Expr&)> apply;
+};
+
+std::vector<Activation> Activations() {
+  const double root = std::sqrt(2.0);
+  const double slope = std::sqrt(2 / M_PI);
+  const auto erf = [root](const Expr& x) { return Plus(MakeCall("erf", {Div(x, Scalar(root))}), Scalar(1)); };
+  const auto cube = [](const Expr& x) { return MakeCall("power", {x, Scalar(3)}); };
+  const auto tanh = [slope](const Expr& x, const Expr& x3) {
+    const Expr inner = Mul(Plus(x, Mul(x3, Scalar(0.044715))), Scalar(slope));
+    return Plus(MakeCall("tanh", {inner}), Scalar(1));
+  };
+  return {
+      {"_relu", [](const Expr& x) { return MakeCall("nn.relu", {x}); }},
+      {"_clip", [](const Expr& x) { return Clip(x, 0, 0.5); }},
+      {"_sigmoid", [](const Expr& x) { return MakeCall("sigmoid", {x}); }},
+      {"_tanh", [](const Expr& x) { return MakeCall("tanh", {x}); }},
+      {"_leaky_relu", [](const Expr& x) { return MakeCall("nn.leaky_relu", {x}, {{"alpha", 0.1}}); }},
+      {"_swish", [](const Expr& x) { return Mul(x, MakeCall("sigmoid", {x})); }},
+      {"_gelu", [erf](const Expr& x) { return Mul(Mul(x, erf(x)), Scalar(0.5)); }},
+      {"_gelu", [erf](const Expr& x) { return Mul(Mul(Scalar(0.5), x), erf(x)); }},
+      {"_gelu", [erf](const Expr& x) { return Mul(x, Mul(erf(x), Scalar(0.5))); }},
+      {"_gelu_tanh", [=](const Expr& x) { return Mul(Mul(Scalar(0.5), x), tanh(x, cube(x))); }},
+      {"_gelu_tanh", [=](const Expr& x) { return Mul(x, Mul(Scalar(0.5), tanh(x, Mul(x, Mul(x, x))))); }},
+      {"_hardswish", [](const Expr& x) { return Mul(x, Div(Clip(Plus(x, Scalar(3)), 0, 6), Scalar(6))); }},
+      {"_hardswish", [](const Expr& x) { return Div(Mul(x, Clip(Plus(x, Scalar(3)), 0, 6)), Scalar(6)); }},
+      {"_hardswish", [](const Expr& x) { return Mul(x, Clip(Plus(Mul(x, Scalar(1.0 / 6)), Scalar(0.5)), 0, 1)); }},
+      {"_mish", [](const Expr& x) {
+         return Mul(x, MakeCall("tanh", {MakeCall("log", {Plus(MakeCall("exp", {x}), Scalar(1))})}));
+       }},
+      {"_hard_sigmoid", [](const Expr& x) { return Clip(Plus(Mul(x, Scalar(0.2)), Scalar(0.5)), 0, 1); }},
+  };
+}
+
+TEST_F(DnnlTest, ActivationsFollowAnchorsWithAndWithoutBias) {
+  for (const Anchor& a : {Anchor::Conv(2), Anchor::Dense()}) {
+    for (const Activation& activation : Activations()) {
+      ExpectRow("dnnl." + a.name + activation.suffix, MakeFunction({a.x}, activation.apply(a.result)));
+      ExpectRow("dnnl." + a.name + "_bias" + activation.suffix, MakeFunction({a.x}, activation.apply(a.Biased())));
+    }
+  }
+}
+
+TEST_F(DnnlTest, ResidualsAreAdded) {
+  for (const Anchor& a : Anchors()) {
+    const Var r = Input("r", a.shape());
+    const Expr sum = Plus(a.Biased(), r);
+    ExpectRow("dnnl." + a.name + "_bias_sum", MakeFunction({a.x, r}, sum));
+    ExpectRow("dnnl." + a.name + "_bias_sum_relu", MakeFunction({r, a.x}, MakeCall("nn.relu", {sum})));
+    ExpectRow("dnnl." + a.name + "_bias_sum_clip", MakeFunction({a.x, r}, Clip(Plus(r, a.Biased()), 0, 0.5)));
+    ExpectRow("dnnl." + a.name + "_sum_relu", MakeFunction({a.x, r}, MakeCall("nn.relu", {Plus(a.result, r)})));
+  }
+}
+
+TEST_F(DnnlTest, ResidualsMayBeChannelsLast) {
+  const Anchor a = Anchor::Conv(2);
+  const Var r = Input("r", a.shape());
+  const Function function = MakeFunction({a.x, r}, Plus(a.Biased(), r));
+  const Layout last = Layout::kChannelsLast;
+  ExpectRow("dnnl.conv2d_bias_sum", function, {.layouts = {{last, last}, {last}}});
+  ExpectRow("dnnl.conv2d_bias_sum", function, {.layouts = {{last, Layout::kPlain}, {last}}});
+}
+
+TEST_F(DnnlTest, ResultsAreMultipliedByABroadcastTensor) {
+  const Anchor a = Anchor::Conv(2);
+  for (const Shape& shape : {Shape{1, 32, 1, 1}, Shape{1, 32, 7, 9}}) {
+    const Var m = Input("m", shape);
+    ExpectRow("dnnl.conv2d_bias_multiply", MakeFunction({a.x, m}, Mul(a.Biased(), m)));
+  }
+}
+
+TEST_F(DnnlTest, TransposedConvolutions) {
+  struct Case {
+    Shape data, weight;
+    Attrs attrs;
+  };
+  const std::vector<Case> cases{
+      {{1, 16, 7, 9}, {16, 24, 4, 4}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}}},
+      {{1, 16, 7, 9}, {16, 8, 2, 2}, {{"strides", V{2, 2}}}},
+      {{1, 16, 6, 5}, {16, 8, 3, 3}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}, {"output_padding", V{1, 1}}}},
+      {{1, 16, 6, 5}, {16, 4, 3, 3}, {{"groups", 2}, {"padding", V{1, 0, 0, 1}}}},
+      {{1, 32, 1, 1}, {32, 16, 4, 4}, {}},
+  };
+  const Layout last = Layout::kChannelsLast;
+  for (const Case& c : cases) {
+    const Var x = Input("x", c.data);
+    const Expr deconv = MakeCall("nn.conv2d_transpose", {x, RandomConstant(c.weight, 9, -0.3, 0.3)}, c.attrs);
+    const int64_t channels = AsTensorType(InferType(deconv))->static_shape()[1];
+    const Expr biased = Plus(deconv, RandomConstant({channels, 1, 1}, 10));
+    ExpectRow("dnnl.deconv2d_bias_tanh", MakeFunction({x}, MakeCall("tanh", {biased})), {.layouts = {{last}, {last}}});
+  }
+  const Var y = Input("y", {1, 16, 12});
+  ExpectRow("dnnl.deconv1d", MakeFunction({y}, MakeCall("nn.conv1d_transpose", {y, RandomConstant({16, 8, 4}, 11)},
+                                                        {{"strides", V{2}}})),
+            {.layouts = {{last}, {last}}});
+}
+
+// ---- products --------------------------------------------------------------------------------------------------------
+
+TEST_F(DnnlTest, DenseSeesThroughTheReshapeOfASequence) {
+  const Var x = Input("x", {14, 24});
+  const Expr y = MakeCall("reshape", {MakeCall("nn.dense", {x, RandomConstant({10, 24}, 12, -0.4, 0.4)})},
+                          {{"newshape", V{2, 7, 10}}});
+  const Expr biased = Plus(y, RandomConstant({10}, 13));
+  ExpectRow("dnnl.dense_bias", MakeFunction({x}, biased));
+  const Var r = Input("r", {2, 7, 10});
+  ExpectRow("dnnl.dense_bias_sum", MakeFunction({x, r}, Plus(biased, r)));
+  ExpectRow("dnnl.dense_bias_gelu",
+            MakeFunction({x}, Mul(Mul(biased, Plus(MakeCall("erf", {Div(biased, Scalar(std::sqrt(2.0)))}), Scalar(1))),
+                                  Scalar(0.5))));
+}
+
+TEST_F(DnnlTest, ProductsOfMatrices) {
+  for (bool transpose : {false, true}) {
+    const Attrs attrs{{"transpose_b", transpose}};
+    const Var a = Input("a", {17, 9}), b = Input("b", transpose ? Shape{21, 9} : Shape{9, 21});
+    ExpectRow("dnnl.matmul", MakeFunction({a, b}, MakeCall("nn.matmul", {a, b}, attrs)));
+    const Var x = Input("x", {6, 8, 4}), y = Input("y", transpose ? Shape{6, 5, 4} : Shape{6, 4, 5});
+    const Expr product = MakeCall("nn.batch_matmul", {x, y}, attrs);
+    ExpectRow("dnnl.batch_matmul", MakeFunction({x, y}, product), {.num_threads = 2});
+    ExpectRow("dnnl.batch_matmul_scale", MakeFunction({x, y}, Div(product, Scalar(2))));
+    const Var mask = Input("mask", {1, 8, 5});
+    ExpectRow("dnnl.batch_matmul_add", MakeFunction({x, y, mask}, Plus(product, mask)));
+  }
+  const Var x = Input("x", {3, 5, 9}), y = Input("y", {1, 9, 6});
+  ExpectRow("dnnl.batch_matmul", MakeFunction({x, y}, MakeCall("nn.batch_matmul", {x, y})));
+  const Var u = Input("u", {1, 64}), w = Input("w", {10, 64});
+  ExpectRow("dnnl.dense", MakeFunction({u, w}, MakeCall("nn.dense", {u, w})));
+}
+
+// ---- pools and normalisations ----------------------------------------------------------------------------------------
+
+TEST_F(DnnlTest, Pools) {
+  const std::vector<Attrs> windows{
+      {{"pool_size", V{3, 3}}, {"strides", V{2, 2}}, {"padding", V{1, 1}}},
+      {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}},
+      {{"pool_size", V{3, 2}}, {"strides", V{2, 1}}, {"padding", V{0, 1, 1, 0}}},
+      {{"pool_size", V{3, 3}}, {"strides", V{2, 2}}, {"ceil_mode", true}},
+      {{"pool_size", V{2, 2}}, {"strides", V{3, 3}}},
+  };
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    const Options options{.layouts = {{layout}, {layout}}};
+    const Var x = Input("x", {1, 16, 13, 12});
+    for (const Attrs& window : windows) {
+      ExpectRow("dnnl.max_pool2d", MakeFunction({x}, MakeCall("nn.max_pool2d", {x}, window)), options);
+      ExpectRow("dnnl.avg_pool2d", MakeFunction({x}, MakeCall("nn.avg_pool2d", {x}, window)), options);
+    }
+    Attrs counted = windows[0];
+    counted.Set("count_include_pad", true);
+    ExpectRow("dnnl.avg_pool2d", MakeFunction({x}, MakeCall("nn.avg_pool2d", {x}, counted)), options);
+    ExpectRow("dnnl.global_avg_pool2d", MakeFunction({x}, MakeCall("nn.global_avg_pool2d", {x})), options);
+    ExpectRow("dnnl.global_max_pool2d", MakeFunction({x}, MakeCall("nn.global_max_pool2d", {x})), options);
+  }
+}
+
+TEST_F(DnnlTest, Normalisations) {
+  const Options wide{.low = -4, .high = 4};
+  const Var x = Input("x", {3, 5, 33});
+  ExpectRow("dnnl.softmax", MakeFunction({x}, MakeCall("nn.softmax", {x})), wide);
+  ExpectRow("dnnl.softmax", MakeFunction({x}, MakeCall("nn.softmax", {x}, {{"axis", 1}})), wide);
+  ExpectRow("dnnl.log_softmax", MakeFunction({x}, MakeCall("nn.log_softmax", {x})), wide);
+  const Expr norm = MakeCall("nn.layer_norm", {x, RandomConstant({33}, 14), RandomConstant({33}, 15)}, {{"epsilon", 1e-6}});
+  ExpectRow("dnnl.layer_norm", MakeFunction({x}, norm), wide);
+}
+
+// ---- refusals --------------------------------------------------------------------------------------------------------
+
+std::string RefusalOf(const Function& function) {
+  InferType(function);
+  const Result<void> answer = dnnl_toolchain::CheckComposite(function);
+  return answer.ok() ? "none" : answer.reason().text;
+}
+
+TEST_F(DnnlTest, DeclinesWithReasons) {
+  const Anchor a = Anchor::Dense();
+  const Var d = Input("d", {4, 6}, kFloat16), e = Input("e", {5, 6}, kFloat16);
+  EXPECT_EQ(RefusalOf(MakeFunction({d, e}, MakeCall("nn.dense", {d, e}))), "computes float32 only, got float16");
+  EXPECT_EQ(RefusalOf(MakeFunction({a.x}, MakeCall("nn.relu", {a.x}))), "has no operator that is a oneDNN primitive");
+  const Var w = Input("w", {4, 16, 3, 3}), x = Input("x", {1, 16, 7, 7});
+  EXPECT_EQ(RefusalOf(MakeFunction({x, w}, MakeCall("nn.conv2d", {x, w}))),
+            "takes constant weights only, which are packed once");
+  EXPECT_EQ(RefusalOf(MakeFunction({a.x}, MakeCall("erf", {a.result}))), "has no post-op for 'erf'");
+  // Looks like GELU, but is scaled by another constant.
+  const Expr almost = Mul(Mul(a.result, Plus(MakeCall("erf", {Div(a.result, Scalar(std::sqrt(2.0)))}), Scalar(1))), Scalar(0.4));
+  EXPECT_NE(RefusalOf(MakeFunction({a.x}, almost)), "none");
+  // The residual is wider than the product.
+  const Var r = Input("r", {3, 17, 32});
+  EXPECT_EQ(RefusalOf(MakeFunction({a.x, r}, Plus(a.result, r))), "'add' changes the size of the result");
+}
+
+TEST_F(DnnlTest, KernelsShareNothingThatTheyWrite) {
+  // Two kernels of equal structure and different weights, loaded at once: packed weights must not be mixed up.
+  const auto dense = [](uint32_t seed) {
+    const Var x = Input("x", {4, 24});
+    return MakeFunction({x}, MakeCall("nn.dense", {x, RandomConstant({32, 24}, seed)}));
+  };
+  ExpectRow("dnnl.dense", dense(21));
+  ExpectRow("dnnl.dense", dense(22));
+}
+
+}  // namespace
+}  // namespace collage
