@@ -126,10 +126,12 @@ dnnl::primitive_attr Attributes(const Primitive& p, Built& built) {
       post_ops.append_eltwise(EltwiseOf(op.eltwise), Finite(op.alpha), Finite(op.beta));
       continue;
     }
-    const Desc desc = DescOf(op.operand);
-    post_ops.append_binary(BinaryOf(op.binary), desc);
+    // Only operands in the result's own layout have fast implementations.
+    const bool full = op.operand.shape == p.dst_shape;
+    const Desc wanted = DescOf(op.operand.shape, full ? p.dst_layout : op.operand.layout);
+    post_ops.append_binary(BinaryOf(op.binary), wanted);
     const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
-    built.bindings.push_back({argument, op.operand, desc, desc});
+    built.bindings.push_back({argument, op.operand, DescOf(op.operand), wanted});
   }
   attributes.set_post_ops(post_ops);
   return attributes;
