@@ -58,7 +58,7 @@ class Lowering {
 
   ExecutionPlan Run() {
     for (size_t i = 0; i < main_->params().size(); ++i) AddInput(main_->params()[i]);
-    PostOrder(main_->body(), [&](const Expr& expr) { Visit(expr); });
+    PostOrderInScope(main_->body(), [&](const Expr& expr) { Visit(expr); });
     AddOutputs();
     PlaceInArena();
     return std::move(plan_);

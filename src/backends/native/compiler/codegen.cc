@@ -1,0 +1,246 @@
+// codegen.cc: the one file that sees MLIR and LLVM.
+#include "backends/native/compiler/codegen.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include "collage/support/error.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+
+extern char** environ;
+
+namespace collage::native {
+namespace {
+
+struct Cpu {
+  std::string name;
+  std::string features;
+};
+
+Cpu ThisCpu() {
+  if (const char* name = std::getenv("COLLAGE_CPU"); name != nullptr && *name != '\0') return {name, ""};
+  std::string features;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+  }
+  return {llvm::sys::getHostCPUName().str(), features};
+}
+
+std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  const llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string problem;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (target == nullptr) throw Error(ErrorCategory::kUnavailable, "LLVM does not know this machine: " + problem);
+  const Cpu cpu = ThisCpu();
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+void Lower(mlir::ModuleOp module) {
+  mlir::PassManager passes(module.getContext());
+  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(mlir::createCSEPass());
+  passes.addPass(mlir::createSCFToControlFlowPass());
+  passes.addPass(mlir::createConvertMathToLLVMPass());
+  passes.addPass(mlir::createConvertMathToLibmPass());
+  passes.addPass(mlir::createConvertVectorToLLVMPass());
+  passes.addPass(mlir::createArithToLLVMConversionPass());
+  passes.addPass(mlir::createConvertControlFlowToLLVMPass());
+  passes.addPass(mlir::createConvertFuncToLLVMPass());
+  passes.addPass(mlir::createReconcileUnrealizedCastsPass());
+  if (mlir::failed(passes.run(module))) throw Error(ErrorCategory::kInternal, "MLIR passes failed");
+}
+
+/// Floating-point freedom that does not change what NaN and infinity mean: sums may be reordered and fused.
+void RelaxMath(llvm::Module& module, const Cpu& cpu, int lanes) {
+  llvm::FastMathFlags flags;
+  flags.setFast();
+  flags.setNoNaNs(false);
+  flags.setNoInfs(false);
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("target-cpu", cpu.name);
+    if (!cpu.features.empty()) function.addFnAttr("target-features", cpu.features);
+    function.addFnAttr("prefer-vector-width", std::to_string(lanes * 32));
+    for (llvm::BasicBlock& block : function) {
+      for (llvm::Instruction& instruction : block) {
+        if (llvm::isa<llvm::FPMathOperator>(instruction)) instruction.setFastMathFlags(flags);
+      }
+    }
+  }
+}
+
+llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::SmallVector<char> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emitter;
+  if (machine.addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    throw Error(ErrorCategory::kInternal, "LLVM cannot emit an object file for this machine");
+  }
+  emitter.run(module);
+  return object;
+}
+
+/// A folder for the linker's files, removed with the scope.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)));
+    }
+    path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void WriteAll(const std::filesystem::path& path, const char* data, size_t size) {
+  FILE* file = std::fopen(path.c_str(), "wb");
+  const bool written = file != nullptr && std::fwrite(data, 1, size, file) == size;
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (!written || !closed) throw Error(ErrorCategory::kResource, "cannot write a temporary file", path.string());
+}
+
+std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
+  const ScratchFolder folder;
+  const std::string input = (folder / "kernel.o").string();
+  const std::string output = (folder / "kernel.so").string();
+  WriteAll(input, object.data(), object.size());
+  const char* linker = std::getenv("COLLAGE_LINKER");
+  const std::string program = linker != nullptr && *linker != '\0' ? linker : COLLAGE_LLD;
+  std::vector<std::string> words{program, "-shared", "-o", output, input};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  int status = 1;
+  const int code = posix_spawnp(&child, program.c_str(), nullptr, nullptr, argv.data(), environ);
+  if (code != 0) {
+    throw Error(ErrorCategory::kUnavailable, fmt::format("cannot run the linker '{}': {}", program, std::strerror(code)));
+  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) throw Error(ErrorCategory::kInternal, "linking a kernel failed");
+  FILE* file = std::fopen(output.c_str(), "rb");
+  std::vector<std::byte> bytes(std::filesystem::file_size(output));
+  const size_t got = std::fread(bytes.data(), 1, bytes.size(), file);
+  std::fclose(file);
+  bytes.resize(got);
+  return bytes;
+}
+
+mlir::MLIRContext& Context() {
+  static mlir::MLIRContext* const context = [] {
+    mlir::DialectRegistry registry;
+    registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                    mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+                    mlir::vector::VectorDialect>();
+    mlir::registerBuiltinDialectTranslation(registry);
+    mlir::registerLLVMDialectTranslation(registry);
+    auto* made = new mlir::MLIRContext(registry, mlir::MLIRContext::Threading::DISABLED);
+    made->loadAllAvailableDialects();
+    return made;
+  }();
+  return *context;
+}
+
+}  // namespace
+
+TargetInfo ThisTarget() {
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
+  const auto* info = machine->getMCSubtargetInfo();
+  if (info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl")) return {16};
+  if (info->checkFeatures("+avx2")) return {8};
+  return {4};
+}
+
+std::vector<std::byte> CompileMlir(const std::string& text) {
+  mlir::MLIRContext& context = Context();
+  std::string diagnostics;
+  const mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
+    diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+    return mlir::success();
+  });
+  try {
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    if (!module) throw Error(ErrorCategory::kInternal, "generated MLIR does not parse");
+    Lower(*module);
+    llvm::LLVMContext llvm_context;
+    const std::unique_ptr<llvm::Module> llvm_module = mlir::translateModuleToLLVMIR(*module, llvm_context);
+    if (!llvm_module) throw Error(ErrorCategory::kInternal, "generated MLIR does not translate to LLVM IR");
+    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
+    llvm_module->setDataLayout(machine->createDataLayout());
+    llvm_module->setTargetTriple(machine->getTargetTriple());
+    RelaxMath(*llvm_module, ThisCpu(), ThisTarget().vector_lanes);
+    return Link(EmitObject(*llvm_module, *machine));
+  } catch (const Error& error) {
+    if (diagnostics.empty()) throw;
+    throw Error(error.category(), error.message() + ": " + diagnostics.substr(0, 600));
+  }
+}
+
+}  // namespace collage::native
