@@ -113,6 +113,16 @@ TEST_F(OpenVino, RunsAttention) {
   ExpectAgrees(toolchain_, MakeFunction({q, k, v}, y));
 }
 
+TEST_F(OpenVino, RunsAttentionOfSharedHeads) {
+  // Two heads of keys serve four of queries: the keys reach the product through reshapes of five dimensions.
+  const Var q = Input("q", {1, 4, 8, 4}), k = Input("k", {1, 2, 1, 8, 4});
+  Expr keys = MakeCall("broadcast_to", {k}, {{"shape", V{1, 2, 2, 8, 4}}});
+  keys = MakeCall("reshape", {MakeCall("reshape", {keys}, {{"newshape", V{1, 4, 8, 4}}})}, {{"newshape", V{4, 8, 4}}});
+  const Expr queries = MakeCall("reshape", {q}, {{"newshape", V{4, 8, 4}}});
+  const Expr scores = MakeCall("nn.batch_matmul", {queries, keys}, {{"transpose_b", true}});
+  ExpectAgrees(toolchain_, MakeFunction({q, k}, MakeCall("reshape", {scores}, {{"newshape", V{1, 4, 8, 8}}})));
+}
+
 TEST_F(OpenVino, ReturnsSeveralResults) {
   const Var x = Input("x", {3, 6});
   const Expr parts = MakeCall("split", {x}, {{"indices_or_sections", V{2}}, {"axis", 1}});

@@ -1,5 +1,6 @@
 // contraction.cc: rows of convolutions and matrix products.
 #include <openvino/opsets/opset13.hpp>
+#include <optional>
 
 #include "backends/openvino/compiler/translate.h"
 
@@ -69,14 +70,28 @@ ov::OutputVector MatMul(const OpArgs& call) {
   return {std::make_shared<ops::MatMul>(call[0], call[1], transpose_a, transpose_b)};
 }
 
+/// `value` [B, R, C] with `lead` dimensions instead of B; none when their product is another number.
+std::optional<Value> WithLead(const Value& value, const ov::Shape& lead) {
+  const ov::Shape& shape = value.get_shape();
+  if (ov::shape_size(lead) != shape[0]) return {};
+  ov::Shape wanted = lead;
+  wanted.insert(wanted.end(), shape.end() - 2, shape.end());
+  return Reshaped(value, wanted);
+}
+
 ov::OutputVector BatchMatMul(const OpArgs& call) {
-  Value x = BeforeMerge(call[0], 2);
-  Value y = BeforeMerge(call[1], 2);
-  const ov::Shape& a = x.get_shape();
-  const ov::Shape& b = y.get_shape();
-  if (a.size() != b.size() || !std::equal(a.begin(), a.end() - 2, b.begin())) {
-    x = call[0];
-    y = call[1];
+  Value x = call[0];
+  Value y = call[1];
+  for (const Value& side : {call[0], call[1]}) {
+    const ov::Shape& shape = BeforeMerge(side, 2).get_shape();
+    if (shape.size() != 4) continue;
+    const ov::Shape lead(shape.begin(), shape.end() - 2);
+    const auto left = WithLead(call[0], lead);
+    const auto right = WithLead(call[1], lead);
+    if (!left || !right) continue;
+    x = *left;
+    y = *right;
+    break;
   }
   const auto product =
       std::make_shared<ops::MatMul>(x, y, call.attrs.Bool("transpose_a"), call.attrs.Bool("transpose_b"));

@@ -177,9 +177,11 @@ int64_t NormalAxis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_
 
 ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape& shape) {
   ov::Output<ov::Node> source = value;
-  while (ov::is_type<ops::Reshape>(source.get_node())) source = source.get_node()->input_value(0);
+  while (source.get_shape() != shape && ov::is_type<ops::Reshape>(source.get_node())) {
+    source = source.get_node()->input_value(0);
+  }
   if (source.get_shape() == shape) return source;
-  return std::make_shared<ops::Reshape>(source, Ints({shape.begin(), shape.end()}), false);
+  return std::make_shared<ops::Reshape>(value, Ints({shape.begin(), shape.end()}), false);
 }
 
 ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, size_t rank) {

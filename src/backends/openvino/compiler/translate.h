@@ -56,7 +56,8 @@ ov::Output<ov::Node> Ints(const std::vector<int64_t>& values);
 ov::Output<ov::Node> Scalar(ov::element::Type type, double value);
 /// `value` [C] seen as [1, …, C, …, 1]: C at `axis` of `rank` dimensions.
 ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, size_t rank);
-/// `value` under another shape; chains of reshapes collapse, and one that changes nothing is no node.
+/// `value` under another shape; what had that shape before a chain of reshapes is found again, so that reshaping there and
+/// back leaves no node.
 ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape& shape);
 /// Permutes dimensions.
 ov::Output<ov::Node> Transposed(const ov::Output<ov::Node>& value, const std::vector<int64_t>& axes);
