@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -21,20 +23,40 @@ namespace {
 
 using KernelEntryPoint = void(void* const* buffers);
 
+/// A file in memory that holds `blob`. The caller closes it.
+int WriteMemoryFile(std::span<const std::byte> blob) {
+  const int fd = memfd_create("collage-kernel", MFD_CLOEXEC);
+  if (fd < 0) throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(errno)));
+  size_t written = 0;
+  while (written < blob.size()) {
+    const ssize_t count = write(fd, blob.data() + written, blob.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int code = errno;
+      close(fd);
+      throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(code)));
+    }
+    written += static_cast<size_t>(count);
+  }
+  return fd;
+}
+
+/// A path of `fd` that no earlier call gave. The dynamic linker takes equal paths for the same library without looking at the
+/// file, and descriptors are used again once closed; so a counter is spelled in the path, one bit a segment: "/." or "/".
+std::string UniquePath(int fd) {
+  static std::atomic<uint64_t> counter{0};
+  std::string path = "/proc/self/fd";
+  for (uint64_t bits = ++counter; bits != 0; bits >>= 1) path += (bits & 1) != 0 ? "/." : "/";
+  return path + fmt::format("/{}", fd);
+}
+
 /// An opened object; closed when the last kernel of it goes.
 class LoadedObject {
  public:
   explicit LoadedObject(std::span<const std::byte> blob) {
-    const int fd = memfd_create("collage-kernel", MFD_CLOEXEC);
-    if (fd < 0) throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(errno)));
-    size_t written = 0;
-    while (written < blob.size()) {
-      const ssize_t count = write(fd, blob.data() + written, blob.size() - written);
-      if (count <= 0) break;
-      written += static_cast<size_t>(count);
-    }
-    handle_ = dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-    const char* reason = handle_ == nullptr ? dlerror() : "";
+    const int fd = WriteMemoryFile(blob);
+    handle_ = dlopen(UniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string reason = handle_ == nullptr ? dlerror() : "";
     close(fd);
     if (handle_ == nullptr) throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
     entry_ = reinterpret_cast<KernelEntryPoint*>(dlsym(handle_, "collage_kernel"));
