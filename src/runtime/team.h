@@ -1,17 +1,31 @@
-// team.h: the pool as a team of concurrent threads, what an OpenMP runtime needs of it (see gomp_shim/).
+/* team.h: the pool as a team of concurrent threads, in C because an OpenMP runtime is built on it (see gomp_shim/).
+ *
+ * One team runs at a time; a team that is begun within another consists of the beginning thread alone. */
 #pragma once
 
-namespace collage {
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/// Called once on each of `size` threads at the same time.
-using TeamFunction = void (*)(void* context, int index, int size);
+/* Runs on `size` threads at the same time, with `index` from 0 to size - 1. Must not throw. */
+typedef void (*collage_team_function)(void* context, int index, int size);
 
-/// Runs `function` on `num_threads` threads, the caller being number 0. Within a region it runs on the caller alone.
-void RunTeam(int num_threads, TeamFunction function, void* context);
-/// Waits for all threads of the team; only from within RunTeam.
-void TeamBarrier();
-int TeamIndex();
-int TeamSize();
-bool InTeam();
+/* Starts `function` on threads 1 … size - 1 and makes the caller thread 0 of that team, which then does its own share. The team
+ * has at most `num_threads` threads. Every call needs its collage_team_end, on the same thread; `context` lives until then. */
+void collage_team_begin(int num_threads, collage_team_function function, void* context);
+/* Waits until all other threads of the team are done. */
+void collage_team_end(void);
+/* Waits for all threads of the team. */
+void collage_team_barrier(void);
 
-}  // namespace collage
+/* Of the calling thread: its place in its team, the team's size, whether it is in one. Outside: 0, 1, 0. */
+int collage_team_index(void);
+int collage_team_size(void);
+int collage_in_team(void);
+
+/* NumThreads() for C. */
+int collage_num_threads(void);
+
+#ifdef __cplusplus
+}
+#endif

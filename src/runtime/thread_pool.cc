@@ -2,6 +2,7 @@
 #include "collage/runtime/thread_pool.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,9 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <mutex>
-#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -24,12 +24,23 @@ namespace {
 // inference, short enough not to burn a core that another runtime's pool waits for.
 constexpr auto kSpin = std::chrono::microseconds(30);
 
+// Pauses before a waiting thread of a team lends its processor to others: some 50 us, so that it happens only when there are
+// fewer processors than threads.
+constexpr int kPausesBeforeYield = 1024;
+
 constexpr uint32_t kSizeBits = 8;
 constexpr uint32_t kSizeMask = (1u << kSizeBits) - 1;
+constexpr int kMaxThreads = static_cast<int>(kSizeMask);
 
-thread_local bool in_region = false;
-thread_local int team_index = 0;
-thread_local int team_size = 1;
+/// The calling thread's place in its team.
+struct Membership {
+  bool inside = false;
+  int index = 0;
+  int size = 1;
+};
+
+thread_local Membership self;
+thread_local std::vector<Membership> outer;  // what `self` was at each collage_team_begin that has not ended
 
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -39,36 +50,58 @@ void FutexWake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-void Pause() { __builtin_ia32_pause(); }
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
-/// Workers of this process. The caller of a region is thread 0; workers 1..n-1 run the same function.
+template <typename Condition>
+void SpinUntil(Condition&& condition) {
+  for (int pauses = 0; !condition(); ++pauses) {
+    if (pauses < kPausesBeforeYield) {
+      Pause();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+/// Workers of this process. The thread that begins a region is number 0; workers 1 … n-1 run the region's function.
 class Pool {
  public:
+  /// A forked child has none of its parent's threads, and so makes a pool of its own.
   static Pool& Get() {
-    static std::mutex mutex;
-    static Pool* pool = nullptr;
-    static pid_t owner = 0;
-    if (owner == getpid()) return *pool;
-    const std::lock_guard lock(mutex);
-    if (owner != getpid()) {
-      pool = new Pool;  // never freed: its threads live as long as the process; a forked child makes its own
-      owner = getpid();
-    }
+    Pool* pool = current.load(std::memory_order_acquire);
+    if (pool != nullptr) return *pool;
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { current.store(nullptr); });
+    static_cast<void>(registered);
+    auto* made = new Pool;  // never freed: its threads live as long as the process
+    if (current.compare_exchange_strong(pool, made)) return *made;
+    delete made;  // another thread was faster; this one has no workers yet
     return *pool;
   }
 
-  void Run(int num_threads, TeamFunction function, void* context) {
-    const std::lock_guard lock(region_);  // one region at a time
+  /// Starts a region and returns its number of threads: less than asked for when the system gives no more. Other threads that
+  /// begin a region wait until this one ends.
+  int Begin(int num_threads, collage_team_function function, void* context) {
+    region_.lock();
     Grow(num_threads - 1);
     function_ = function;
     context_ = context;
-    size_ = num_threads;
-    running_.store(num_threads - 1, std::memory_order_relaxed);
+    size_ = std::min(num_threads, static_cast<int>(threads_.size()) + 1);
+    running_.store(size_ - 1, std::memory_order_relaxed);
     const uint32_t count = (generation_.load(std::memory_order_relaxed) >> kSizeBits) + 1;
-    generation_.store((count << kSizeBits) | static_cast<uint32_t>(num_threads), std::memory_order_seq_cst);
+    generation_.store((count << kSizeBits) | static_cast<uint32_t>(size_), std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) FutexWake(generation_);
-    RunAs(0);
-    while (running_.load(std::memory_order_acquire) > 0) Pause();
+    return size_;
+  }
+
+  void End() {
+    SpinUntil([&] { return running_.load(std::memory_order_acquire) == 0; });
+    region_.unlock();
   }
 
   void Barrier() {
@@ -78,25 +111,19 @@ class Pool {
       barrier_phase_.fetch_add(1, std::memory_order_release);
       return;
     }
-    while (barrier_phase_.load(std::memory_order_acquire) == phase) Pause();
+    SpinUntil([&] { return barrier_phase_.load(std::memory_order_acquire) != phase; });
   }
 
  private:
-  void RunAs(int index) {
-    in_region = true;
-    team_index = index;
-    team_size = size_;
-    function_(context_, index, size_);
-    in_region = false;
-    team_index = 0;
-    team_size = 1;
-  }
-
   void Grow(int workers) {
-    while (static_cast<int>(threads_.size()) < workers) {
-      const int index = static_cast<int>(threads_.size()) + 1;
-      threads_.emplace_back([this, index, seen = generation_.load()] { Work(index, seen); });
-      threads_.back().detach();
+    try {
+      while (static_cast<int>(threads_.size()) < workers) {
+        const int index = static_cast<int>(threads_.size()) + 1;
+        threads_.emplace_back([this, index, seen = generation_.load()] { Work(index, seen); });
+        threads_.back().detach();
+      }
+    } catch (const std::system_error&) {
+      // A limit on threads: generated code cannot be told, and computes the same with a smaller team.
     }
   }
 
@@ -106,8 +133,11 @@ class Pool {
       seen = generation_.load(std::memory_order_acquire);
       // The team's size is read from the same word as the region's number: what a worker that is not in the team reads
       // of a later region cannot be mixed up with it.
-      if (index >= static_cast<int>(seen & kSizeMask)) continue;
-      RunAs(index);
+      const int size = static_cast<int>(seen & kSizeMask);
+      if (index >= size) continue;
+      self = {true, index, size};
+      function_(context_, index, size);
+      self = {};
       running_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -126,71 +156,23 @@ class Pool {
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
+  static std::atomic<Pool*> current;
+
   std::mutex region_;
   std::vector<std::thread> threads_;
-  TeamFunction function_ = nullptr;
+  collage_team_function function_ = nullptr;
   void* context_ = nullptr;
   int size_ = 1;
   std::atomic<uint32_t> generation_{0};  ///< number of the region, and in the low bits its team's size
-  std::atomic<int> running_{0};
+  std::atomic<int> running_{0};          ///< workers that have not finished the region
   std::atomic<int> sleepers_{0};
   std::atomic<int> barrier_count_{0};
   std::atomic<uint32_t> barrier_phase_{0};
 };
 
+std::atomic<Pool*> Pool::current{nullptr};
+
 std::atomic<int> num_threads_setting{0};
-
-/// Processors granted by the cgroup's CPU quota, or a large number.
-int CgroupProcessors() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1 << 20;
-  return std::max(1, static_cast<int>(std::stod(quota) / period + 0.5));
-}
-
-}  // namespace
-
-int AvailableProcessors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, std::min(allowed, CgroupProcessors()));
-}
-
-void SetNumThreads(int num_threads) { num_threads_setting = std::clamp(num_threads, 1, 255); }
-
-int NumThreads() {
-  const int set = num_threads_setting.load(std::memory_order_relaxed);
-  return set > 0 ? set : AvailableProcessors();
-}
-
-void RunTeam(int num_threads, TeamFunction function, void* context) {
-  if (num_threads <= 1 || in_region) {
-    const bool outer = in_region;
-    const int index = team_index;
-    const int size = team_size;
-    in_region = true;
-    team_index = 0;
-    team_size = 1;
-    function(context, 0, 1);
-    in_region = outer;
-    team_index = index;
-    team_size = size;
-    return;
-  }
-  Pool::Get().Run(num_threads, function, context);
-}
-
-void TeamBarrier() {
-  if (team_size > 1) Pool::Get().Barrier();
-}
-
-int TeamIndex() { return team_index; }
-int TeamSize() { return team_size; }
-bool InTeam() { return in_region; }
-
-namespace {
 
 struct LoopContext {
   int64_t count;
@@ -200,24 +182,67 @@ struct LoopContext {
 
 void RunLoopPart(void* context, int index, int size) {
   const auto& loop = *static_cast<const LoopContext*>(context);
-  const int64_t begin = loop.count * index / size;
-  const int64_t end = loop.count * (index + 1) / size;
+  // The first `rest` threads take one more; products of count and index could overflow.
+  const int64_t part = loop.count / size;
+  const int64_t rest = loop.count % size;
+  const int64_t begin = part * index + std::min<int64_t>(index, rest);
+  const int64_t end = begin + part + (index < rest ? 1 : 0);
   if (begin < end) loop.body(loop.context, begin, end);
 }
 
 }  // namespace
 
+void SetNumThreads(int num_threads) { num_threads_setting = std::clamp(num_threads, 1, kMaxThreads); }
+
+int NumThreads() {
+  const int set = num_threads_setting.load(std::memory_order_relaxed);
+  if (set > 0) return set;
+  static const int available = std::min(AvailableProcessors(), kMaxThreads);
+  return available;
+}
+
 void ParallelFor(int64_t count, ParallelBody body, void* context) {
   if (count <= 0) return;
   const int threads = static_cast<int>(std::min<int64_t>(count, NumThreads()));
-  if (threads <= 1 || in_region) return body(context, 0, count);
+  if (threads <= 1 || self.inside) return body(context, 0, count);
   LoopContext loop{count, body, context};
-  RunTeam(threads, &RunLoopPart, &loop);
+  collage_team_begin(threads, &RunLoopPart, &loop);
+  RunLoopPart(&loop, self.index, self.size);
+  collage_team_end();
 }
 
 }  // namespace collage
 
+extern "C" {
+
+void collage_team_begin(int num_threads, collage_team_function function, void* context) {
+  using namespace collage;
+  outer.push_back(self);
+  const bool alone = num_threads <= 1 || self.inside;
+  self = {true, 0, alone ? 1 : Pool::Get().Begin(std::min(num_threads, kMaxThreads), function, context)};
+  // A team of one that the pool began must also be ended by it, so its lock is not kept.
+  if (!alone && self.size == 1) Pool::Get().End();
+}
+
+void collage_team_end(void) {
+  using namespace collage;
+  if (self.size > 1) Pool::Get().End();
+  self = outer.back();
+  outer.pop_back();
+}
+
+void collage_team_barrier(void) {
+  if (collage::self.size > 1) collage::Pool::Get().Barrier();
+}
+
+int collage_team_index(void) { return collage::self.index; }
+int collage_team_size(void) { return collage::self.size; }
+int collage_in_team(void) { return collage::self.inside ? 1 : 0; }
+int collage_num_threads(void) { return collage::NumThreads(); }
+
 /// For generated machine code.
-extern "C" void collage_parallel_for(int64_t count, void (*body)(void*, int64_t, int64_t), void* context) {
+void collage_parallel_for(int64_t count, void (*body)(void*, int64_t, int64_t), void* context) {
   collage::ParallelFor(count, body, context);
 }
+
+}  // extern "C"

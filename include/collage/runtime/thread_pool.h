@@ -12,11 +12,12 @@ int AvailableProcessors();
 void SetNumThreads(int num_threads);
 int NumThreads();
 
-/// A plain function, so that generated machine code can be called without a closure.
+/// A plain function, so that generated machine code can be called without a closure. Must not throw.
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
 
 /// Splits [0, count) into at most NumThreads() contiguous ranges and runs `body` on each, the first on the caller.
-/// Returns when all are done. Nested calls run serially. Costs about a microsecond when more than one thread is used.
+/// Returns when all are done. Nested calls run serially; calls of several threads at
+/// once take turns. Costs about a microsecond when more than one thread is used.
 void ParallelFor(int64_t count, ParallelBody body, void* context);
 
 }  // namespace collage
