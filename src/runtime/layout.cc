@@ -7,6 +7,7 @@
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
+#include "runtime/transpose.h"
 
 namespace collage {
 namespace {
@@ -23,21 +24,14 @@ struct Transpose {
   size_t element_bytes;
 };
 
+/// Target rows [first, last), that is, source columns.
 template <typename T>
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void TransposeRows(const T* source, T* target,
-                                                                                    int64_t rows, int64_t columns,
-                                                                                    int64_t first, int64_t last) {
-  // Blocks of target rows [first, last), i.e. source columns.
+void TransposeRows(const T* source, T* target, int64_t rows, int64_t columns, int64_t first, int64_t last) {
+  if constexpr (sizeof(T) == 4) return TransposeWords(source, target, rows, columns, first, last);
   for (int64_t c0 = first; c0 < last; c0 += kBlock) {
     const int64_t c1 = std::min(c0 + kBlock, last);
     for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
       const int64_t r1 = std::min(r0 + kBlock, rows);
-      if (c1 - c0 == kBlock && r1 - r0 == kBlock) {
-        for (int64_t c = 0; c < kBlock; ++c) {
-          for (int64_t r = 0; r < kBlock; ++r) target[(c0 + c) * rows + r0 + r] = source[(r0 + r) * columns + c0 + c];
-        }
-        continue;
-      }
       for (int64_t c = c0; c < c1; ++c) {
         for (int64_t r = r0; r < r1; ++r) target[c * rows + r] = source[r * columns + c];
       }
