@@ -8,12 +8,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "collage/support/error.h"
 #include "runtime/executable_state.h"
+#include "runtime/native_loader.h"
 #include "runtime/plan_json.h"
 #include "support/file.h"
 #include "support/hash.h"
@@ -54,6 +57,9 @@ FileHeader ReadHeader(std::span<const std::byte> bytes, const std::filesystem::p
   }
   const bool fits = header.plan_offset <= bytes.size() && header.plan_size <= bytes.size() - header.plan_offset;
   if (!fits) Damaged("the executable is truncated", path);
+  if (header.plan_offset + header.plan_size != bytes.size() || header.reserved != 0) {
+    Damaged("the executable is damaged: its header does not fit the file", path);
+  }
   if (Crc32(bytes.data() + header.plan_offset, header.plan_size) != header.plan_crc) {
     Damaged("the executable is damaged: its plan has a wrong checksum", path);
   }
@@ -125,16 +131,30 @@ void ReadPieces(const Json& json, const std::shared_ptr<MappedFile>& file, const
   for (const Json& constant : json.at("constants")) {
     const std::span<std::byte> piece = Piece(constant.at("place"), file->bytes(), path);
     auto shape = constant.at("shape").get<Shape>();
-    const DataType dtype = DataType::FromString(constant.at("dtype").get<std::string>());
-    for (int64_t size : shape) {
-      if (size < 0 || size > (int64_t{1} << 40)) Damaged("the executable is damaged: a constant's shape", path);
-    }
-    if (static_cast<uint64_t>(NumElements(shape)) * dtype.size_bytes() != piece.size()) {
-      Damaged("the executable is damaged: a constant's size", path);
-    }
+    const auto dtype_name = constant.at("dtype").get<std::string>();
+    if (!DataType::IsName(dtype_name)) Damaged("the executable is damaged: a constant's dtype", path);
+    const DataType dtype = DataType::FromString(dtype_name);
+    auto wanted = static_cast<double>(dtype.size_bytes());  // a double cannot overflow into a fitting size
+    for (int64_t size : shape) wanted *= size < 0 ? NAN : static_cast<double>(size);
+    if (wanted != static_cast<double>(piece.size())) Damaged("the executable is damaged: a constant's size", path);
     state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.data(), file));
   }
   for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, file->bytes(), path));
+}
+
+void CheckPiece(const Json& place, std::span<std::byte> bytes, const std::string& what, const std::filesystem::path& path) {
+  const std::span<std::byte> piece = Piece(place, bytes, path);
+  if (Crc32(piece.data(), piece.size()) == place.at(2).get<uint32_t>()) return;
+  Damaged(fmt::format("the executable is damaged: {} has a wrong checksum", what), path);
+}
+
+/// Damaged machine code would not fail but crash, so it is checked whenever a file is loaded; it is small.
+void CheckCode(const Json& json, const MappedFile& file, const std::filesystem::path& path, const ExecutionPlan& plan) {
+  std::set<int> checked;
+  for (const auto& kernel : plan.kernels) {
+    if (kernel.loader != kObjectLoaderName || !checked.insert(kernel.blob).second) continue;
+    CheckPiece(json.at("blobs").at(static_cast<size_t>(kernel.blob)), file.bytes(), "machine code", path);
+  }
 }
 
 }  // namespace
@@ -186,11 +206,12 @@ Executable Executable::Load(const std::filesystem::path& path) {
     CheckMachine(json, path);
     ReadPieces(json, file, path, *state);
     PlanFromJson(json, state->plan);
+    const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
+    if (!problem.empty()) Damaged("the executable is damaged: " + problem, path);
+    CheckCode(json, *file, path, state->plan);
   } catch (const Json::exception& error) {
     Damaged(fmt::format("the executable is damaged: {}", error.what()), path);
   }
-  const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
-  if (!problem.empty()) Damaged("the executable is damaged: " + problem, path);
   Executable executable;
   executable.state_ = std::move(state);
   return executable;
@@ -199,15 +220,13 @@ Executable Executable::Load(const std::filesystem::path& path) {
 void Executable::Verify(const std::filesystem::path& path) {
   Load(path);
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
-  const Json json = ParsePlan(file->bytes(), ReadHeader(file->bytes(), path), path);
-  const auto check = [&](const Json& place, const char* what) {
-    const std::span<std::byte> piece = Piece(place, file->bytes(), path);
-    if (Crc32(piece.data(), piece.size()) != place.at(2).get<uint32_t>()) {
-      Damaged(fmt::format("the executable is damaged: {} has a wrong checksum", what), path);
-    }
-  };
-  for (const Json& constant : json.at("constants")) check(constant.at("place"), "a constant");
-  for (const Json& blob : json.at("blobs")) check(blob, "a kernel");
+  Json json = ParsePlan(file->bytes(), ReadHeader(file->bytes(), path), path);
+  for (size_t i = 0; i < json.at("constants").size(); ++i) {
+    CheckPiece(json["constants"][i]["place"], file->bytes(), fmt::format("constant {}", i), path);
+  }
+  for (size_t i = 0; i < json.at("blobs").size(); ++i) {
+    CheckPiece(json["blobs"][i], file->bytes(), fmt::format("the code of kernel {}", i), path);
+  }
 }
 
 const ExecutionPlan& Executable::plan() const { return state_->plan; }

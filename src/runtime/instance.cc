@@ -90,10 +90,12 @@ struct ExecutionInstance::State {
   }
 
   void AllocateArena() {
+    if (plan().arena_bytes == 0) return;
     const size_t bytes = (plan().arena_bytes + kHugePage - 1) / kHugePage * kHugePage;
-    if (bytes == 0) return;
-    arena.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
-    if (!arena) throw std::bad_alloc();
+    if (bytes >= plan().arena_bytes) arena.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
+    if (!arena) {
+      throw Error(ErrorCategory::kResource, fmt::format("cannot allocate {} bytes of working memory", plan().arena_bytes));
+    }
     madvise(arena.get(), bytes, MADV_HUGEPAGE);
     std::memset(arena.get(), 0, bytes);  // touched now, not in the first run
   }
@@ -118,11 +120,20 @@ struct ExecutionInstance::State {
     }
   }
 
-  static void CheckFits(const Tensor& tensor, const PortInfo& port, const char* what) {
-    if (tensor.dtype() == port.dtype && tensor.shape() == port.shape) return;
-    throw Error(ErrorCategory::kInput,
-                fmt::format("{} '{}' wants {} {}, got {} {}", what, port.name, port.dtype.ToString(),
-                            ToString(port.shape), tensor.dtype().ToString(), ToString(tensor.shape())));
+  void CheckFits(const Tensor& tensor, const std::vector<ExecutionPlan::Port>& ports, size_t index, const char* what) const {
+    if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no {} {}", what, index));
+    const Value& value = plan().values[static_cast<size_t>(ports[index].value)];
+    if (tensor.defined() && tensor.dtype() == value.dtype && tensor.shape() == value.shape) return;
+    const std::string got = tensor.defined() ? tensor.dtype().ToString() + " " + ToString(tensor.shape()) : "an empty tensor";
+    throw Error(ErrorCategory::kInput, fmt::format("{} '{}' wants {} {}, got {}", what, ports[index].name,
+                                                   value.dtype.ToString(), ToString(value.shape), got));
+  }
+
+  void CheckInputsAreSet() const {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].defined()) continue;
+      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has not been set", plan().inputs[i].name));
+    }
   }
 };
 
@@ -149,18 +160,15 @@ ExecutionInstance::~ExecutionInstance() = default;
 ExecutionInstance::ExecutionInstance(ExecutionInstance&&) noexcept = default;
 
 void ExecutionInstance::SetInput(size_t index, const Tensor& tensor) {
-  const std::vector<PortInfo> ports = state_->executable.inputs();
-  if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no input {}", index));
-  State::CheckFits(tensor, ports[index], "input");
+  state_->CheckFits(tensor, state_->plan().inputs, index, "input");
   const bool aligned = reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment == 0;
   state_->inputs[index] = aligned ? tensor : tensor.Clone();
   for (int step : state_->readers[index]) state_->Bind(static_cast<size_t>(step));
 }
 
 void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
-  const std::vector<PortInfo> ports = state_->executable.outputs();
-  if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no output {}", index));
-  State::CheckFits(tensor, ports[index], "output");
+  const std::vector<ExecutionPlan::Port>& ports = state_->plan().outputs;
+  state_->CheckFits(tensor, ports, index, "output");
   if (reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment != 0) {
     throw Error(ErrorCategory::kInput, fmt::format("the memory of output '{}' is not 64-byte aligned", ports[index].name));
   }
@@ -171,16 +179,14 @@ void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
 const Tensor& ExecutionInstance::Output(size_t index) const { return state_->outputs.at(index); }
 
 void ExecutionInstance::Run() {
-  for (size_t i = 0; i < state_->inputs.size(); ++i) {
-    if (!state_->inputs[i].defined()) {
-      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has not been set", state_->plan().inputs[i].name));
-    }
-  }
+  state_->CheckInputsAreSet();
   for (const BoundStep& step : state_->steps) step.kernel->Run();
 }
 
 std::vector<double> ExecutionInstance::RunTimed() {
+  state_->CheckInputsAreSet();
   std::vector<double> seconds;
+  seconds.reserve(state_->steps.size());
   auto before = std::chrono::steady_clock::now();
   for (const BoundStep& step : state_->steps) {
     step.kernel->Run();

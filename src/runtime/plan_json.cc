@@ -13,6 +13,7 @@ using Value = ExecutionPlan::Value;
 using Step = ExecutionPlan::Step;
 
 constexpr int64_t kLargestDimension = int64_t{1} << 40;
+constexpr int64_t kArenaAlignment = 64;  // what kernels rely on
 
 Json PortsToJson(const std::vector<ExecutionPlan::Port>& ports) {
   Json json = Json::array();
@@ -36,8 +37,9 @@ class PlanChecker {
 
   std::string Find() {
     for (size_t i = 0; i < plan_.values.size() && problem_.empty(); ++i) CheckValue(static_cast<int>(i));
-    for (const auto& port : plan_.inputs) CheckIndex(port.value, plan_.values.size(), "an input's value");
-    for (const auto& port : plan_.outputs) CheckIndex(port.value, plan_.values.size(), "an output's value");
+    CheckPorts(plan_.inputs, Value::Storage::kInput);
+    CheckPorts(plan_.outputs, Value::Storage::kOutput);
+    for (size_t i = 0; i < plan_.values.size() && problem_.empty(); ++i) CheckFitsPort(plan_.values[i]);
     for (const auto& kernel : plan_.kernels) {
       CheckIndex(kernel.blob, num_blobs_, "a kernel's blob");
       for (int constant : kernel.constants) CheckIndex(constant, plan_.constants.size(), "a kernel's constant");
@@ -54,6 +56,41 @@ class PlanChecker {
     if (problem_.empty()) problem_ = std::move(text);
   }
 
+  bool IsInArena(int64_t offset, size_t bytes) const {
+    return offset >= 0 && offset % kArenaAlignment == 0 && bytes <= plan_.arena_bytes &&
+           static_cast<size_t>(offset) <= plan_.arena_bytes - bytes;
+  }
+
+  const Value& Root(int index) const {
+    const Value* value = &plan_.values[static_cast<size_t>(index)];
+    while (value->alias_of >= 0) value = &plan_.values[static_cast<size_t>(value->alias_of)];
+    return *value;
+  }
+
+  /// The value of graph input or output `i` must be the whole of memory number `i` of that kind.
+  void CheckPorts(const std::vector<ExecutionPlan::Port>& ports, Value::Storage storage) {
+    for (size_t i = 0; i < ports.size() && problem_.empty(); ++i) {
+      CheckIndex(ports[i].value, plan_.values.size(), "the value of an input or output");
+      if (!problem_.empty()) return;
+      const Value& value = plan_.values[static_cast<size_t>(ports[i].value)];
+      const Value& root = Root(ports[i].value);
+      if (root.storage != storage || root.offset_or_index != static_cast<int64_t>(i) || Bytes(root) != Bytes(value)) {
+        Problem(fmt::format("'{}' is not where an input or output must be", ports[i].name));
+      }
+      if (value.layout != Layout::kPlain) Problem(fmt::format("input or output '{}' is not plain", ports[i].name));
+    }
+  }
+
+  /// The memory of an input or output is as large as its port says; what is computed with must not be larger.
+  void CheckFitsPort(const Value& value) {
+    const bool is_input = value.storage == Value::Storage::kInput;
+    if (value.alias_of >= 0 || (!is_input && value.storage != Value::Storage::kOutput)) return;
+    const auto& port = (is_input ? plan_.inputs : plan_.outputs)[static_cast<size_t>(value.offset_or_index)];
+    if (Bytes(value) > Bytes(plan_.values[static_cast<size_t>(port.value)])) {
+      Problem(fmt::format("'{}' is smaller than what uses it", port.name));
+    }
+  }
+
   void CheckValue(int index) {
     const Value& value = plan_.values[static_cast<size_t>(index)];
     int64_t elements = 1;
@@ -64,17 +101,18 @@ class PlanChecker {
       elements *= size;
     }
     const size_t rank = value.shape.size();
-    if (value.layout != Layout::kPlain && (rank < 3 || rank > 5)) return Problem("a value's layout does not fit");
+    const bool may_be_channels_last = rank >= 3 && rank <= 5;
+    if (value.layout > Layout::kChannelsLast || (value.layout != Layout::kPlain && !may_be_channels_last)) {
+      return Problem("a value's layout does not fit");
+    }
     if (value.alias_of >= 0) {
-      if (value.alias_of >= index) return Problem("an alias precedes what it is an alias of");
+      if (value.alias_of >= index) return Problem("an alias stands before what it is an alias of");
       if (Bytes(plan_.values[static_cast<size_t>(value.alias_of)]) < Bytes(value)) Problem("an alias is too large");
       return;
     }
     switch (value.storage) {
       case Value::Storage::kArena:
-        if (value.offset_or_index < 0 || value.offset_or_index + Bytes(value) > static_cast<int64_t>(plan_.arena_bytes)) {
-          Problem("a value lies outside of the arena");
-        }
+        if (!IsInArena(value.offset_or_index, static_cast<size_t>(Bytes(value)))) Problem("a value lies outside of the arena");
         break;
       case Value::Storage::kInput: return CheckIndex(value.offset_or_index, plan_.inputs.size(), "an input's number");
       case Value::Storage::kOutput: return CheckIndex(value.offset_or_index, plan_.outputs.size(), "an output's number");
@@ -98,10 +136,7 @@ class PlanChecker {
       if (!problem_.empty()) return;
       const size_t workspace = plan_.kernels[static_cast<size_t>(step.kernel)].workspace_bytes;
       if (workspace == 0) return;
-      if (step.workspace_offset < 0 || workspace > plan_.arena_bytes ||
-          static_cast<size_t>(step.workspace_offset) > plan_.arena_bytes - workspace) {
-        Problem("a workspace lies outside of the arena");
-      }
+      if (!IsInArena(step.workspace_offset, workspace)) Problem("a workspace lies outside of the arena");
       return;
     }
     if (step.kind > Step::kCopy || step.inputs.size() != 1 || step.outputs.size() != 1) {

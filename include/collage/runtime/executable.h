@@ -88,8 +88,8 @@ class Executable {
   /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
   void Save(const std::filesystem::path& path) const;
 
-  /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan only, so that it takes
-  /// milliseconds however large the constants are.)
+  /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan and machine code only, so that it
+  /// takes milliseconds however large the constants are.)
   static void Verify(const std::filesystem::path& path);
 
   const ExecutionPlan& plan() const;
