@@ -20,7 +20,8 @@ struct ArenaPlan {
 };
 
 /// Offsets such that ranges which live at the same time do not overlap. Largest first, each into the tightest gap that
-/// its life-time neighbours leave (greedy by size, as in Pisarchyk and Lee, 2020). O(n^2).
+/// its life-time neighbours leave (greedy by size, as in Pisarchyk and Lee, 2020). Steps are counted from 0. Offsets are multiples
+/// of whatever all sizes are multiples of. O(n log n) in ranges, plus the pairs that live at the same time.
 ArenaPlan PlanArena(const std::vector<LiveRange>& ranges);
 
 }  // namespace collage
