@@ -42,9 +42,9 @@ double ToDouble(T value) {
 template <typename T>
 T FromDouble(double value) {
   if constexpr (std::is_same_v<T, Half>) {
-    return {FloatToHalf(static_cast<float>(value))};
+    return {FloatToHalf(RoundToOdd(value))};
   } else if constexpr (std::is_same_v<T, BFloat>) {
-    return {FloatToBFloat16(static_cast<float>(value))};
+    return {FloatToBFloat16(RoundToOdd(value))};
   } else if constexpr (std::is_same_v<T, BoolByte>) {
     return {static_cast<uint8_t>(value != 0.0 ? 1 : 0)};
   } else if constexpr (std::is_floating_point_v<T>) {

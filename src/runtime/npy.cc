@@ -39,7 +39,9 @@ struct Descriptor {
 constexpr Descriptor kDescriptors[] = {
     {"<f4", kFloat32}, {"<f8", kFloat64}, {"<f2", kFloat16}, {"|i1", kInt8}, {"<i2", DataType::Int(16)}, {"<i4", kInt32},
     {"<i8", kInt64}, {"|u1", kUInt8}, {"<u2", DataType::UInt(16)}, {"<u4", DataType::UInt(32)},
-    {"<u8", DataType::UInt(64)}, {"|b1", kBool}};
+    {"<u8", DataType::UInt(64)}, {"|b1", kBool},
+    // NumPy knows bfloat16 only through ml_dtypes, which writes it as two opaque bytes; np.load(…).view(bfloat16) reads it.
+    {"<V2", kBFloat16}, {"|V2", kBFloat16}};
 
 /// The text between the quotes or brackets behind `'key':`.
 std::string_view HeaderField(std::string_view header, std::string_view key, char open, char close,
@@ -66,9 +68,20 @@ Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
   return shape;
 }
 
+/// Whether a tensor has exactly `bytes`; in doubles, since the product of a malformed shape may overflow integers.
+bool FitsBytes(const Shape& shape, DataType dtype, size_t bytes) {
+  auto wanted = static_cast<double>(dtype.size_bytes());
+  for (int64_t size : shape) {
+    if (size < 0) return false;
+    wanted *= static_cast<double>(size);
+  }
+  return wanted == static_cast<double>(bytes);
+}
+
 Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") Malformed("not a NumPy array: wrong magic", path);
   const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
+  if (bytes.size() < 8 + length_bytes) Malformed("the NumPy array is truncated", path);
   const size_t length = LittleEndian(bytes, 8, length_bytes);
   if (length > bytes.size() - 8 - length_bytes) Malformed("the NumPy array is truncated", path);
   const std::string_view header = bytes.substr(8 + length_bytes, length);
@@ -83,9 +96,7 @@ Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
   if (!dtype) Malformed(fmt::format("NumPy dtype '{}' is not supported", descriptor), path);
   Shape shape = ParseShape(HeaderField(header, "shape", '(', ')', path), path);
   const std::string_view data = bytes.substr(8 + length_bytes + length);
-  double count = static_cast<double>(dtype->size_bytes());
-  for (int64_t size : shape) count *= static_cast<double>(size);
-  if (count != static_cast<double>(data.size())) Malformed("the NumPy array is truncated", path);
+  if (!FitsBytes(shape, *dtype, data.size())) Malformed("the NumPy array's shape does not fit its size", path);
   Tensor tensor = Tensor::Empty(std::move(shape), *dtype);
   std::memcpy(tensor.raw(), data.data(), data.size());
   return tensor;
@@ -94,11 +105,9 @@ Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
 std::string ToNpy(const Tensor& tensor) {
   std::string_view descriptor;
   for (const Descriptor& known : kDescriptors) {
-    if (known.dtype == tensor.dtype()) descriptor = known.text;
+    if (descriptor.empty() && known.dtype == tensor.dtype()) descriptor = known.text;
   }
-  if (descriptor.empty()) {
-    throw Error(ErrorCategory::kUnsupported, "NumPy has no dtype for " + tensor.dtype().ToString());
-  }
+  COLLAGE_CHECK(!descriptor.empty()) << "no NumPy dtype for " << tensor.dtype().ToString();
   std::string dims;
   for (int64_t size : tensor.shape()) dims += fmt::format("{}, ", size);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, dims);
@@ -110,7 +119,10 @@ std::string ToNpy(const Tensor& tensor) {
   return bytes;
 }
 
+constexpr size_t kLargestRatio = 1032;  // of deflate: 258 bytes from two bits
+
 std::string Inflate(std::string_view compressed, size_t size, const std::filesystem::path& path) {
+  if (size / kLargestRatio > compressed.size()) Malformed("the archive is damaged: an impossible size", path);
   std::string result(size, '\0');
   z_stream stream{};
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
@@ -140,7 +152,7 @@ std::optional<uint64_t> ReadVarint(std::string_view bytes, size_t& at) {
 Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& path) {
   Shape shape;
   uint64_t type = 0;
-  std::optional<std::string_view> raw;
+  std::string_view raw;
   for (size_t at = 0; at < bytes.size();) {
     const std::optional<uint64_t> tag = ReadVarint(bytes, at);
     if (!tag) Malformed("not an ONNX tensor", path);
@@ -165,15 +177,14 @@ Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& pat
       Malformed("not an ONNX tensor", path);
     }
   }
-  constexpr std::pair<uint64_t, DataType> kTypes[] = {{1, kFloat32}, {2, kUInt8}, {3, kInt8}, {6, kInt32}, {7, kInt64},
-                                                      {9, kBool}, {10, kFloat16}, {11, kFloat64}};
+  constexpr std::pair<uint64_t, DataType> kTypes[] = {
+      {1, kFloat32}, {2, kUInt8}, {3, kInt8}, {4, DataType::UInt(16)}, {5, DataType::Int(16)}, {6, kInt32}, {7, kInt64},
+      {9, kBool}, {10, kFloat16}, {11, kFloat64}, {12, DataType::UInt(32)}, {13, DataType::UInt(64)}, {16, kBFloat16}};
   for (const auto& [number, dtype] : kTypes) {
     if (number != type) continue;
-    double wanted = static_cast<double>(dtype.size_bytes());
-    for (int64_t size : shape) wanted *= static_cast<double>(size);
-    if (!raw || wanted != static_cast<double>(raw->size())) Malformed("an ONNX tensor without raw data of its size", path);
+    if (!FitsBytes(shape, dtype, raw.size())) Malformed("an ONNX tensor without raw data of its size", path);
     Tensor tensor = Tensor::Empty(shape, dtype);
-    std::memcpy(tensor.raw(), raw->data(), raw->size());
+    std::memcpy(tensor.raw(), raw.data(), raw.size());
     return tensor;
   }
   Malformed(fmt::format("not an ONNX tensor of a supported type ({})", type), path);
@@ -186,44 +197,71 @@ Tensor ReadArray(const std::filesystem::path& path) {
   return path.extension() == ".pb" ? ParseTensorProto(bytes, path) : ParseNpy(bytes, path);
 }
 
+namespace {
+
+constexpr uint64_t kZipLimit = 0xffffffff;  // sizes and places are 32 bits wide; all ones stand for "see the zip64 record"
+
+/// An entry of the archive's directory.
+struct ZipEntry {
+  std::string name;
+  uint64_t method;
+  uint64_t crc;
+  uint64_t size;
+  std::string_view content;
+};
+
+/// Reads the directory's entry at `at` and moves it to the next.
+ZipEntry ReadEntry(std::string_view bytes, size_t& at, const std::filesystem::path& path) {
+  if (at > bytes.size() || bytes.size() - at < 46 || bytes.substr(at, 4) != std::string_view("PK\x01\x02", 4)) {
+    Malformed("the archive is damaged", path);
+  }
+  const uint64_t compressed = LittleEndian(bytes, at + 20, 4);
+  const uint64_t name_length = LittleEndian(bytes, at + 28, 2);
+  const uint64_t local = LittleEndian(bytes, at + 42, 4);
+  ZipEntry entry{{}, LittleEndian(bytes, at + 10, 2), LittleEndian(bytes, at + 16, 4), LittleEndian(bytes, at + 24, 4), {}};
+  if (compressed == kZipLimit || entry.size == kZipLimit) Malformed("arrays above 4 GB in an archive are not supported", path);
+  if (bytes.size() - at - 46 < name_length || local > bytes.size() || bytes.size() - local < 30) {
+    Malformed("the archive is damaged", path);
+  }
+  entry.name = bytes.substr(at + 46, name_length);
+  const uint64_t begin = local + 30 + LittleEndian(bytes, local + 26, 2) + LittleEndian(bytes, local + 28, 2);
+  if (begin > bytes.size() || compressed > bytes.size() - begin) Malformed("the archive is truncated", path);
+  entry.content = bytes.substr(begin, compressed);
+  at += 46 + name_length + LittleEndian(bytes, at + 30, 2) + LittleEndian(bytes, at + 32, 2);
+  return entry;
+}
+
+}  // namespace
+
 std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
   const std::string file = ReadFile(path);
   const std::string_view bytes = file;
   // The end-of-central-directory record is the last thing in the file, behind it at most a comment.
-  constexpr std::string_view kEnd("PK\x05\x06", 4);
-  const size_t end = bytes.rfind(kEnd);
+  const size_t end = bytes.rfind(std::string_view("PK\x05\x06", 4));
   if (end == std::string_view::npos || bytes.size() - end < 22) Malformed("not an .npz archive", path);
   const size_t count = LittleEndian(bytes, end + 10, 2);
   size_t at = LittleEndian(bytes, end + 16, 4);
   std::map<std::string, Tensor> arrays;
   for (size_t i = 0; i < count; ++i) {
-    if (at > bytes.size() || bytes.size() - at < 46 || bytes.substr(at, 4) != std::string_view("PK\x01\x02", 4)) {
-      Malformed("the archive is damaged", path);
+    ZipEntry entry = ReadEntry(bytes, at, path);
+    if (entry.method != 0 && entry.method != 8) {
+      Malformed(fmt::format("compression method {} is not supported", entry.method), path);
     }
-    const uint64_t method = LittleEndian(bytes, at + 10, 2);
-    const uint64_t compressed = LittleEndian(bytes, at + 20, 4);
-    const uint64_t size = LittleEndian(bytes, at + 24, 4);
-    const uint64_t name_length = LittleEndian(bytes, at + 28, 2);
-    const uint64_t local = LittleEndian(bytes, at + 42, 4);
-    if (compressed == 0xffffffff || size == 0xffffffff) Malformed("arrays above 4 GB in an archive are not supported", path);
-    if (bytes.size() - at - 46 < name_length || local > bytes.size() || bytes.size() - local < 30) {
-      Malformed("the archive is damaged", path);
+    const std::string inflated = entry.method == 8 ? Inflate(entry.content, entry.size, path) : std::string();
+    const std::string_view content = entry.method == 8 ? std::string_view(inflated) : entry.content;
+    if (Crc32(content.data(), content.size()) != entry.crc) {
+      Malformed(fmt::format("the archive is damaged: '{}' has a wrong checksum", entry.name), path);
     }
-    std::string name(bytes.substr(at + 46, name_length));
-    const uint64_t begin = local + 30 + LittleEndian(bytes, local + 26, 2) + LittleEndian(bytes, local + 28, 2);
-    if (begin > bytes.size() || compressed > bytes.size() - begin) Malformed("the archive is truncated", path);
-    const std::string_view content = bytes.substr(begin, compressed);
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    if (method == 0) {
-      arrays[name] = ParseNpy(content, path);
-    } else if (method == 8) {
-      arrays[name] = ParseNpy(Inflate(content, size, path), path);
-    } else {
-      Malformed(fmt::format("compression method {} is not supported", method), path);
-    }
-    at += 46 + name_length + LittleEndian(bytes, at + 30, 2) + LittleEndian(bytes, at + 32, 2);
+    if (entry.name.ends_with(".npy")) entry.name.resize(entry.name.size() - 4);
+    arrays[entry.name] = ParseNpy(content, path);
   }
   return arrays;
+}
+
+void WriteArray(const std::filesystem::path& path, const Tensor& array) {
+  AtomicFile file(path);
+  file.Write(ToNpy(array));
+  file.Commit();
 }
 
 void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
@@ -231,15 +269,19 @@ void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Ten
   std::string directory;
   for (const auto& [name, tensor] : arrays) {
     const std::string content = ToNpy(tensor);
-    if (content.size() >= 0xffffffff) throw Error(ErrorCategory::kUnsupported, "an array above 4 GB", path.string());
     const std::string entry_name = name + ".npy";
+    const size_t place = file.position();
+    if (place + content.size() + directory.size() >= kZipLimit) {
+      throw Error(ErrorCategory::kUnsupported, "arrays above 4 GB do not fit in an archive", path.string(),
+                  "write fewer outputs");
+    }
     // What local header and directory entry share: version, flags, method, time, date, checksum, sizes.
     const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) +
                                ToLittleEndian(0x21, 2) + ToLittleEndian(Crc32(content.data(), content.size()), 4) +
                                ToLittleEndian(content.size(), 4) + ToLittleEndian(content.size(), 4) +
                                ToLittleEndian(entry_name.size(), 2) + ToLittleEndian(0, 2);
     directory += std::string("PK\x01\x02", 4) + ToLittleEndian(20, 2) + common + std::string(2 + 2 + 2 + 4, '\0') +
-                 ToLittleEndian(file.position(), 4) + entry_name;
+                 ToLittleEndian(place, 4) + entry_name;
     file.Write(std::string("PK\x03\x04", 4) + common + entry_name);
     file.Write(content);
   }

@@ -120,7 +120,7 @@ Tensor Tensor::Cast(DataType dtype) const {
 
 bool BitEqual(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.size_bytes()) == 0);
+         (a.raw() == b.raw() || (a.defined() && b.defined() && std::memcmp(a.raw(), b.raw(), a.size_bytes()) == 0));
 }
 
 }  // namespace collage

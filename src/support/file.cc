@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -73,7 +74,8 @@ MappedFile::~MappedFile() {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  temporary_ = path_.string() + fmt::format(".{}.part", getpid());
+  static std::atomic<int> counter{0};  // two threads may write the same file: the last to commit wins
+  temporary_ = path_.string() + fmt::format(".{}.{}.part", getpid(), ++counter);
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) Fail("create");
 }

@@ -8,7 +8,7 @@
 
 namespace collage {
 
-/// 128 bits, fed piece by piece.
+/// 128 bits, fed piece by piece; the same bytes in other pieces give another digest.
 class Hasher {
  public:
   void Add(const void* data, size_t size);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -65,6 +66,11 @@ MachineInfo Read() {
 const MachineInfo& ThisMachine() {
   static const MachineInfo machine = Read();
   return machine;
+}
+
+double LoadAverage() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
 }
 
 }  // namespace collage

@@ -44,6 +44,18 @@ inline uint16_t FloatToHalf(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
+/// double → float for further rounding to fewer bits: towards zero, the last bit set when something was lost ("round to odd"),
+/// so that the second rounding sees on which side of a tie the value was.
+inline float RoundToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const double back = nearest;
+  if (back == value || value != value) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  const bool grew = (value < 0 ? -back : back) > (value < 0 ? -value : value);
+  if (grew) --bits;
+  return std::bit_cast<float>(bits | 1u);
+}
+
 inline float BFloat16ToFloat(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
 
 /// float → bfloat16, rounded to nearest, ties to even.
