@@ -30,7 +30,8 @@ using SendProgress = std::function<void(const std::string& text)>;
 /// Runs in the child: answers `request`. Throwing Error, or any exception, makes the call fail with its text.
 using WorkerHandler = std::function<std::string(const std::string& request, const SendProgress& progress)>;
 
-/// One worker. Calls are synchronous. Not thread-safe.
+/// One worker. Calls are synchronous. Not thread-safe. With $COLLAGE_NO_WORKER set there is no child: requests are
+/// answered in this process, so that a debugger sees a crash.
 class Worker {
  public:
   Worker(WorkerHandler handler, WorkerLimits limits);
@@ -50,7 +51,7 @@ class Worker {
   int num_starts() const { return num_starts_; }
 
  private:
-  struct Message;
+  Result<std::string> CallHere(const std::string& request, const std::function<void(const std::string&)>& on_progress);
   void Start();
   void Stop();
   [[noreturn]] void RunChild(int request_fd, int answer_fd);
