@@ -1,0 +1,126 @@
+// file_test.cc: reading, mapping, and writing whole or not at all.
+#include "support/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "unit/support/temporary_folder.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+TEST(File, ReadsWhatWasWritten) {
+  const TemporaryFolder folder;
+  std::string content(300'000, 'x');
+  content[70'000] = '\0';
+  WriteBytes(folder / "a", content);
+  EXPECT_EQ(ReadFile(folder / "a"), content);
+  WriteBytes(folder / "empty", "");
+  EXPECT_EQ(ReadFile(folder / "empty"), "");
+}
+
+TEST(File, SaysWhyItCannotBeRead) {
+  const TemporaryFolder folder;
+  ExpectError([&] { ReadFile(folder / "none"); }, ErrorCategory::kInput, "none: error: cannot open: No such file");
+  ExpectError([&] { ReadFile(folder.path()); }, ErrorCategory::kInput, "expected a file, found a folder");
+  ExpectError([&] { MappedFile::Open(folder / "none"); }, ErrorCategory::kInput, "cannot open");
+}
+
+TEST(File, MappingHoldsTheContentAndIsPrivate) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "a", "hello");
+  const auto file = MappedFile::Open(folder / "a");
+  ASSERT_EQ(file->bytes().size(), 5u);
+  EXPECT_EQ(std::memcmp(file->bytes().data(), "hello", 5), 0);
+  file->bytes()[0] = std::byte{'j'};
+  EXPECT_EQ(ReadFile(folder / "a"), "hello");
+  WriteBytes(folder / "empty", "");
+  EXPECT_TRUE(MappedFile::Open(folder / "empty")->bytes().empty());
+}
+
+TEST(AtomicFile, AppearsOnCommitOnly) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "a");
+  file.Write("12345");
+  file.Align(8);
+  EXPECT_EQ(file.position(), 8u);
+  file.Write("678");
+  file.Overwrite(1, "BC", 2);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  file.Commit();
+  EXPECT_EQ(ReadFile(folder / "a"), std::string("1BC45\0\0\0" "678", 11));
+  EXPECT_EQ(folder.NumFiles(), 1);
+}
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "a", "old");
+  { AtomicFile(folder / "a").Write("new"); }
+  EXPECT_EQ(ReadFile(folder / "a"), "old");
+  EXPECT_EQ(folder.NumFiles(), 1);
+}
+
+TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
+  const TemporaryFolder folder;
+  const auto write = [&](char letter) {
+    AtomicFile file(folder / "a");
+    for (int i = 0; i < 100; ++i) file.Write(std::string(1000, letter));
+    file.Commit();
+  };
+  std::thread other(write, 'x');
+  write('y');
+  other.join();
+  const std::string content = ReadFile(folder / "a");
+  EXPECT_EQ(content, std::string(100'000, content[0]));
+  EXPECT_EQ(folder.NumFiles(), 1);
+}
+
+TEST(AtomicFile, FailsInAFolderThatIsNotThere) {
+  const TemporaryFolder folder;
+  ExpectError([&] { AtomicFile(folder / "none/a"); }, ErrorCategory::kResource, "cannot create: No such file");
+  std::filesystem::create_directory(folder / "taken");
+  AtomicFile file(folder / "taken");
+  file.Write("x");
+  ExpectError([&] { file.Commit(); }, ErrorCategory::kResource, "cannot rename");
+  EXPECT_EQ(folder.NumFiles(), 1);
+}
+
+/// Files may not grow beyond `bytes` while it lives: what a full disk looks like.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
+  const TemporaryFolder folder;
+  WriteBytes(folder / "a", "old");
+  AtomicFile file(folder / "a");
+  {
+    const FileSizeLimit limit(4096);
+    ExpectError([&] { file.Write(std::string(10'000, 'x')); }, ErrorCategory::kResource, "cannot write: File too large");
+  }
+  EXPECT_EQ(ReadFile(folder / "a"), "old");
+  EXPECT_EQ(folder.NumFiles(), 1);
+}
+
+}  // namespace
+}  // namespace collage

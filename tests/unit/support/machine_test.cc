@@ -1,0 +1,39 @@
+// machine_test.cc: what is known of this machine is plausible and stable.
+#include "support/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+namespace collage {
+namespace {
+
+TEST(Machine, IsDescribed) {
+  const MachineInfo& machine = ThisMachine();
+  EXPECT_FALSE(machine.cpu.empty());
+  EXPECT_GE(machine.processors, 1);
+  EXPECT_TRUE(std::is_sorted(machine.features.begin(), machine.features.end()));
+  EXPECT_EQ(&machine, &ThisMachine());
+}
+
+TEST(Machine, FingerprintIsShortEnoughForAKey) {
+  EXPECT_TRUE(std::regex_match(ThisMachine().fingerprint, std::regex("[a-z0-9_.-]+-[0-9a-f]{8}")))
+      << ThisMachine().fingerprint;
+}
+
+#if defined(__x86_64__)
+TEST(Machine, FeaturesAreWhatTheProcessorSays) {
+  __builtin_cpu_init();
+  const auto& features = ThisMachine().features;
+  const auto has = [&](const char* name) { return std::find(features.begin(), features.end(), name) != features.end(); };
+  EXPECT_EQ(has("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(has("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(has("fma"), __builtin_cpu_supports("fma") != 0);
+}
+#endif
+
+TEST(Machine, LoadAverageIsNotNegative) { EXPECT_GE(LoadAverage(), 0.0); }
+
+}  // namespace
+}  // namespace collage
