@@ -1,0 +1,56 @@
+// compare_test.cc: agreement within a tolerance.
+#include "runtime/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+namespace collage {
+namespace {
+
+Tensor Floats(std::vector<float> values) {
+  return Tensor::Of<float>({static_cast<int64_t>(values.size())}, kFloat32, std::span<const float>(values));
+}
+
+TEST(Compare, WithinToleranceAgrees) {
+  const Comparison result = Compare(Floats({1.0f, 100.05f}), Floats({1.0f, 100.0f}), {1e-3, 0});
+  EXPECT_TRUE(result.agrees);
+  EXPECT_NEAR(result.max_absolute_error, 0.05, 1e-4);
+  EXPECT_NEAR(result.max_relative_error, 0.0005, 1e-5);
+  EXPECT_EQ(result.difference, "");
+}
+
+TEST(Compare, FirstDifferenceIsNamed) {
+  const Comparison result = Compare(Floats({1, 2, 3}), Floats({1, 2.5, 4}), {1e-3, 1e-3});
+  EXPECT_FALSE(result.agrees);
+  EXPECT_EQ(result.difference, "element 1 of 3: got 2, wanted 2.5");
+}
+
+TEST(Compare, NotANumberAgreesWithItselfOnly) {
+  EXPECT_TRUE(Compare(Floats({NAN, INFINITY}), Floats({NAN, INFINITY}), {}).agrees);
+  EXPECT_FALSE(Compare(Floats({NAN}), Floats({1}), {}).agrees);
+  EXPECT_FALSE(Compare(Floats({1}), Floats({NAN}), {}).agrees);
+  EXPECT_FALSE(Compare(Floats({INFINITY}), Floats({-INFINITY}), {}).agrees);
+}
+
+TEST(Compare, TypesMustBeEqual) {
+  EXPECT_EQ(Compare(Floats({1}), Floats({1, 2}), {}).difference, "got float32 (1), wanted float32 (2)");
+  EXPECT_EQ(Compare(Floats({1}), Tensor::Zeros({1}, kInt8), {}).difference, "got float32 (1), wanted int8 (1)");
+}
+
+TEST(Compare, IntegersMustBeExact) {
+  const Tensor a = Tensor::Zeros({2}, kInt32);
+  const Tensor b = Tensor::Zeros({2}, kInt32);
+  b.Set(1, 1);
+  EXPECT_TRUE(Compare(a, a, ToleranceFor(a)).agrees);
+  EXPECT_FALSE(Compare(b, a, ToleranceFor(a)).agrees);
+}
+
+TEST(Compare, FloatToleranceGrowsWithTheLargestElement) {
+  EXPECT_TRUE(Compare(Floats({1000, 0.05f}), Floats({1000, 0}), ToleranceFor(Floats({1000, 0}))).agrees);
+  EXPECT_FALSE(Compare(Floats({1, 0.05f}), Floats({1, 0}), ToleranceFor(Floats({1, 0}))).agrees);
+}
+
+}  // namespace
+}  // namespace collage
