@@ -105,6 +105,7 @@ TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string&
   if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) {
     ++counts_.skipped;
     TuningRecord record;
+    record.is_skipped = true;
     record.reason = "not measured: the budget was spent";
     return record;  // not remembered: a later run with time may measure it
   }

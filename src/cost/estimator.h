@@ -60,6 +60,8 @@ class MeasuringEstimator : public CostEstimator {
   TuningRecord Estimate(const CostQuery& query) override;
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
 
+  /// Seconds that measuring may take in all; 0 = no limit.
+  void SetBudget(double seconds) { options_.budget_seconds = seconds; }
   const EstimatorCounts& counts() const { return counts_; }
   bool budget_spent() const { return counts_.skipped > 0; }
   /// Text of failures by kind with count and one example.

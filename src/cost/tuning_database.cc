@@ -115,31 +115,37 @@ bool TuningDatabase::TryOpen() {
   }
   sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
   try {
-    Execute("PRAGMA journal_mode = WAL");
+    if (Text("PRAGMA journal_mode") != "wal") Execute("PRAGMA journal_mode = WAL");
     Execute("PRAGMA synchronous = NORMAL");
-    Statement check(*this, "PRAGMA quick_check");
-    if (!check.Step("check") || check.Text(0) != "ok") {
+    if (Text("PRAGMA quick_check") != "ok") {
       throw Error(ErrorCategory::kCorrupt, "the integrity check failed", path_.string());
     }
-    int64_t version = 0;
-    {
-      Statement read(*this, "PRAGMA user_version");
-      if (read.Step("read the schema version of")) version = read.Int(0);
-    }
+    const int version = std::stoi(Text("PRAGMA user_version"));
     if (version > kSchemaVersion) {
       throw Error(ErrorCategory::kInput,
                   fmt::format("the tuning database has schema {}, this Collage knows up to {}", version,
                               kSchemaVersion),
                   path_.string(), "use a newer Collage, or another file with --database PATH");
     }
-    Execute(kSchema);
-    Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
+    if (version < kSchemaVersion) {
+      // Another process may be doing the same: the write lock comes first, then it is done or found done.
+      Execute("BEGIN IMMEDIATE");
+      Execute(kSchema);
+      Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
+      Execute("COMMIT");
+    }
   } catch (const Error& error) {
     Close();
     if (error.category() != ErrorCategory::kCorrupt) throw;
     return false;
   }
   return true;
+}
+
+/// The first column of a query's first row.
+std::string TuningDatabase::Text(const char* sql) {
+  Statement query(*this, sql);
+  return query.Step("read") ? query.Text(0) : "";
 }
 
 void TuningDatabase::Execute(const char* sql) {

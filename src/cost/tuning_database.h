@@ -33,6 +33,7 @@ struct TuningKey {
 /// One measurement: quantiles of the samples in seconds, or why there are none.
 struct TuningRecord {
   bool ok = false;
+  bool is_skipped = false;  ///< neither measured nor failed: there was no time; never stored
   double minimum = 0;
   double p50 = 0;
   double p90 = 0;
@@ -76,6 +77,7 @@ class TuningDatabase {
   bool TryOpen();
   void Close();
   void Execute(const char* sql);
+  std::string Text(const char* sql);
   [[noreturn]] void Fail(int code, const std::string& doing);
 
   std::filesystem::path path_;

@@ -40,6 +40,7 @@ class Partitioner : public CoverCosts {
   Partitioner(const IRModule& module, std::vector<const Toolchain*> toolchains, CompileReport& report)
       : graph_(module.main()), eligible_(ChannelsLastEligible(graph_)), report_(report) {
     for (const Toolchain* toolchain : toolchains) AddCandidates(*toolchain);
+    MarkPrimary();
     report_.num_candidates = static_cast<int64_t>(candidates_.size());
     report_.num_variants = static_cast<int64_t>(variants_.size());
   }
@@ -47,6 +48,7 @@ class Partitioner : public CoverCosts {
   void SetEstimator(CostEstimator* estimator) { estimator_ = estimator; }
 
   const DataflowGraph& graph() const { return graph_; }
+  const Toolchain* ToolchainOf(int candidate) const { return candidates_[static_cast<size_t>(candidate)].toolchain; }
 
   /// What the worker asks for by variant number.
   std::pair<PartitionRequest, const Toolchain*> Find(int64_t variant) const {
@@ -58,15 +60,18 @@ class Partitioner : public CoverCosts {
   double LowerBound(int) override { return 0; }
 
   double Exact(int variant) override {
-    auto [it, is_new] = exact_.emplace(variant, kInfinity);
-    if (!is_new) return it->second;
+    if (auto it = exact_.find(variant); it != exact_.end()) return it->second;
     const auto [request, toolchain] = Find(variant);
     const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
     const TuningRecord record = estimator_->Estimate(
         {request, *toolchain, variant, candidates_[static_cast<size_t>(v.candidate)].sub_graph.Label(graph_)});
-    if (record.ok) it->second = record.p50;
-    return it->second;
+    if (record.is_skipped) return kInfinity;  // may be measured when there is more time
+    return exact_[variant] = record.ok ? record.p50 : kInfinity;
   }
+
+  /// Whether candidate `index` is of those that are tried first: single operators, and what no other candidate of the same
+  /// toolchain holds. A cover of these is found soon; the others refine it.
+  bool IsPrimary(int index) const { return is_primary_[static_cast<size_t>(index)]; }
 
   double Convert(int node, Layout from, Layout to) override {
     const TensorTypeNode* type = AsTensorType(graph_.node(node).expr->checked_type());
@@ -76,11 +81,11 @@ class Partitioner : public CoverCosts {
   double Transition() override { return kTransitionSeconds; }
 
   /// Covers by candidates of `allowed` toolchains.
-  SearchResult Search(const std::function<bool(const CandidatePartition&)>& allowed, const SearchOptions& options) {
+  SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
     std::vector<int> original;
     std::vector<CandidateVariant> variants;
     for (size_t v = 0; v < variants_.size(); ++v) {
-      if (!allowed(candidates_[static_cast<size_t>(variants_[v].candidate)])) continue;
+      if (!allowed(variants_[v].candidate)) continue;
       original.push_back(static_cast<int>(v));
       variants.push_back(variants_[v]);
     }
@@ -169,6 +174,24 @@ class Partitioner : public CoverCosts {
     const std::vector<int>& original_;
   };
 
+  void MarkPrimary() {
+    std::unordered_map<int, std::vector<int>> holding;  // operator node → candidates that hold it
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      for (int member : candidates_[i].sub_graph.members()) holding[member].push_back(static_cast<int>(i));
+    }
+    for (const CandidatePartition& candidate : candidates_) {
+      const SubGraph& own = candidate.sub_graph;
+      const bool is_single = own.depth() == 1;
+      const std::vector<int>& others = holding[own.first()];
+      const bool is_inside = std::any_of(others.begin(), others.end(), [&](int other) {
+        const CandidatePartition& larger = candidates_[static_cast<size_t>(other)];
+        return larger.toolchain == candidate.toolchain && larger.rule_name != "maximal" &&
+               larger.sub_graph.members().size() > own.members().size() && own.inside().IsSubset(larger.sub_graph.inside());
+      });
+      is_primary_.push_back(is_single || !is_inside);
+    }
+  }
+
   void AddCandidates(const Toolchain& toolchain) {
     RuleLog log;
     log.on_refusal = [&](const std::string& label, const Reason& reason) {
@@ -202,6 +225,7 @@ class Partitioner : public CoverCosts {
   CompileReport& report_;
   std::vector<CandidatePartition> candidates_;
   std::vector<CandidateVariant> variants_;
+  std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
   std::unordered_map<int, double> exact_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;
@@ -335,17 +359,23 @@ CompileReport CompileModel(const std::filesystem::path& model, const CompileOpti
 
   phase("search");
   Field field(partitioner, module);
-  const SearchResult best = partitioner.Search([](const CandidatePartition&) { return true; },
-                                               {.num_covers = options.num_covers});
-  report.num_states = best.num_states;
+  // First among few candidates, then among all: when time runs out there is a cover, and what is measured serves both.
+  constexpr double kFirstShare = 0.6;
+  estimator.SetBudget(options.budget_seconds * kFirstShare);
+  const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
+                                                  {.num_covers = options.num_covers});
+  estimator.SetBudget(options.budget_seconds);
+  const SearchResult best = partitioner.Search([](int) { return true; }, {.num_covers = options.num_covers});
+  report.num_states = primary.num_states + best.num_states;
   for (size_t i = 0; i < best.covers.size(); ++i) {
     field.Add(i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]);
   }
+  if (!primary.covers.empty()) field.Add("collage-primary", false, primary.covers[0]);
   const Toolchain* native = ToolchainRegistry::Global().Native();
   for (const Toolchain* toolchain : toolchains) {
     // The toolchain's own best cover by measurement, and what its greedy partitioning gives.
     const SearchResult own = partitioner.Search(
-        [&](const CandidatePartition& candidate) { return candidate.toolchain == toolchain; }, {});
+        [&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
     if (!own.covers.empty()) field.Add(toolchain->name() + "-search", true, own.covers[0]);
     if (const std::optional<Cover> greedy = partitioner.GreedyCover(*toolchain, native)) {
       field.Add(toolchain->name(), true, *greedy);

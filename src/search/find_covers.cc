@@ -177,7 +177,10 @@ class Search {
     if (it == exact_.end()) {
       const double exact = costs_.Exact(entry.variant);
       exact_[entry.variant] = exact;
-      if (exact == kInfinity) return;
+      if (exact == kInfinity) {
+        stuck_.insert(static_cast<int>(covers_[static_cast<size_t>(entry.variant)].FirstInside()));
+        return;
+      }
       const double total = states_[static_cast<size_t>(entry.state)].best + exact + entry.penalty;
       if (total > entry.seconds) return Push({total, entry.priority, 0, entry.state, entry.variant, entry.penalty});
       it = exact_.find(entry.variant);

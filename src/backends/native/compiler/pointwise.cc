@@ -1,6 +1,7 @@
 // pointwise.cc: loops over a result's elements, and gathers.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/native/compiler/stages.h"
 #include "collage/ir/visitor.h"
@@ -47,13 +48,12 @@ namespace {
 std::vector<int> MemoryOrder(const Buffer& buffer) {
   std::vector<int> axes(buffer.shape.size());
   for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
-  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) {
-    const auto rank = [&](int axis) {
-      const auto i = static_cast<size_t>(axis);
-      return std::pair(buffer.strides[i], buffer.shape[i] == 1 ? 0 : 1);
-    };
-    return rank(a) > rank(b);
-  });
+  // Dimensions of one element come first: lanes run along the last.
+  const auto stride = [&](int axis) {
+    const auto i = static_cast<size_t>(axis);
+    return buffer.shape[i] == 1 ? std::numeric_limits<int64_t>::max() : buffer.strides[i];
+  };
+  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return stride(a) > stride(b); });
   return axes;
 }
 
@@ -89,7 +89,7 @@ void EmitPointwiseFrom(PartitionState& state, const Expr& expr, const Buffer& bu
   const std::vector<int> order = MemoryOrder(buffer);
   const int64_t count = NumElements(buffer.shape);
   if (count == 0) return;
-  if (order.empty() || buffer.strides[static_cast<size_t>(order.back())] != 1) e.SetLanes(1);
+  if (order.empty() || count == 1 || buffer.strides[static_cast<size_t>(order.back())] != 1) e.SetLanes(1);
   const int lane_axis = order.empty() ? -1 : order.back();
   const int64_t length = lane_axis < 0 ? 1 : buffer.shape[static_cast<size_t>(lane_axis)];
   std::vector<int64_t> outer;

@@ -1,0 +1,114 @@
+// native_loader_test.cc: kernels that are machine code, opened from memory.
+#include "runtime/native_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "collage/runtime/thread_pool.h"
+#include "support/file.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+constexpr int64_t kCount = 1000;  // of the kernels in kernels/add.c
+
+std::vector<std::byte> ObjectBytes(const std::string& name) {
+  const std::string text = ReadFile(std::string(COLLAGE_TEST_KERNELS) + "/test_kernel_" + name + ".so");
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+/// A loaded kernel with its memory.
+class LoadedKernel {
+ public:
+  LoadedKernel(KernelLoader& loader, const std::string& name, float amount) : blob_(ObjectBytes(name)) {
+    constants_[0].Set(0, amount);
+    kernel_ = loader.Load({blob_, constants_, 1});
+    blob_.assign(blob_.size(), std::byte{0});  // the loader must not need it any more to run
+  }
+
+  /// What is added to each element, or -1 when it is not the same for all.
+  double Run() {
+    for (int64_t i = 0; i < kCount; ++i) input_.Set(i, static_cast<double>(i));
+    kernel_->Bind(std::vector<void*>{input_.raw()}, std::vector<void*>{output_.raw()}, workspace_.raw());
+    kernel_->Run();
+    for (int64_t i = 0; i < kCount; ++i) {
+      if (output_.At(i) - static_cast<double>(i) != output_.At(0)) return -1;
+    }
+    return output_.At(0);
+  }
+
+  const Tensor& workspace() const { return workspace_; }
+
+ private:
+  std::vector<std::byte> blob_;
+  std::vector<Tensor> constants_{Tensor::Zeros({1}, kFloat32)};
+  Tensor input_ = Tensor::Zeros({kCount}, kFloat32);
+  Tensor output_ = Tensor::Zeros({kCount}, kFloat32);
+  Tensor workspace_ = Tensor::Zeros({1}, kFloat32);
+  std::unique_ptr<Kernel> kernel_;
+};
+
+TEST(ObjectLoader, BuffersAreInputsConstantsOutputsWorkspace) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  LoadedKernel kernel(*loader, "add_10", 0.5f);
+  kernel.workspace().Set(0, 77);
+  EXPECT_EQ(kernel.Run(), 10.5);
+  EXPECT_EQ(kernel.workspace().At(0), 0);  // the kernel stores its first input there
+}
+
+TEST(ObjectLoader, GeneratedCodeUsesThePool) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  LoadedKernel kernel(*loader, "add_10", 0.0f);
+  SetNumThreads(3);
+  EXPECT_EQ(kernel.Run(), 10);
+  SetNumThreads(1);
+}
+
+/// The dynamic linker knows libraries by their paths, and descriptors of memory files are used again.
+TEST(ObjectLoader, ObjectsThatAreOpenAtOnceKeepTheirOwnCode) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  LoadedKernel ten(*loader, "add_10", 0.0f);
+  LoadedKernel twenty(*loader, "add_20", 0.0f);
+  EXPECT_EQ(ten.Run(), 10);
+  EXPECT_EQ(twenty.Run(), 20);
+}
+
+TEST(ObjectLoader, EqualObjectsShareCodeButNotConstants) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  LoadedKernel a(*loader, "add_10", 1.0f);
+  LoadedKernel b(*loader, "add_10", 2.0f);
+  EXPECT_EQ(a.Run(), 11);
+  EXPECT_EQ(b.Run(), 12);
+}
+
+TEST(ObjectLoader, ManyLoadsAndUnloads) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  for (int i = 0; i < 300; ++i) {
+    LoadedKernel kernel(*loader, i % 3 == 0 ? "add_20" : "add_10", 0.0f);
+    ASSERT_EQ(kernel.Run(), i % 3 == 0 ? 20 : 10);
+  }
+}
+
+TEST(ObjectLoader, WhatIsNoKernelIsCorrupt) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  const std::vector<std::byte> garbage(100, std::byte{'x'});
+  ExpectError([&] { loader->Load({garbage, {}, 1}); }, ErrorCategory::kCorrupt, "cannot load a kernel: ");
+  ExpectError([&] { loader->Load({{}, {}, 1}); }, ErrorCategory::kCorrupt, "file too short");
+  const std::vector<std::byte> no_entry = ObjectBytes("no_entry");
+  ExpectError([&] { loader->Load({no_entry, {}, 1}); }, ErrorCategory::kCorrupt, "lacks its entry point 'collage_kernel'");
+}
+
+TEST(KernelLoaders, AreFoundByNameAndReplaced) {
+  KernelLoader& object = GetKernelLoader("object");
+  EXPECT_EQ(&object, &GetKernelLoader("object"));
+  ExpectError([] { GetKernelLoader("none"); }, ErrorCategory::kUnavailable, "libcollage_rt_none.so");
+  AddKernelLoader("mine", MakeObjectLoader());
+  KernelLoader& first = GetKernelLoader("mine");
+  EXPECT_EQ(&first, &GetKernelLoader("mine"));
+}
+
+}  // namespace
+}  // namespace collage
