@@ -37,9 +37,10 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
       continue;
     }
     const double error = std::abs(a - b);
-    largest = std::max(largest, std::abs(b));
+    if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
     result.max_absolute_error = std::max(result.max_absolute_error, error);
-    const bool close = error <= tolerance.absolute + tolerance.relative * std::abs(b);  // false for NaN
+    // False for NaN; and an infinity is close to nothing, although any error is within a tolerance relative to it.
+    const bool close = std::isfinite(b) && error <= tolerance.absolute + tolerance.relative * std::abs(b);
     if (!close && result.difference.empty()) {
       result.difference = fmt::format("element {} of {}: got {:g}, wanted {:g}", i, n, a, b);
     }

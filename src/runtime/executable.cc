@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -134,9 +133,7 @@ void ReadPieces(const Json& json, const std::shared_ptr<MappedFile>& file, const
     const auto dtype_name = constant.at("dtype").get<std::string>();
     if (!DataType::IsName(dtype_name)) Damaged("the executable is damaged: a constant's dtype", path);
     const DataType dtype = DataType::FromString(dtype_name);
-    auto wanted = static_cast<double>(dtype.size_bytes());  // a double cannot overflow into a fitting size
-    for (int64_t size : shape) wanted *= size < 0 ? NAN : static_cast<double>(size);
-    if (wanted != static_cast<double>(piece.size())) Damaged("the executable is damaged: a constant's size", path);
+    if (CheckedBytes(shape, dtype) != piece.size()) Damaged("the executable is damaged: a constant's size", path);
     state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.data(), file));
   }
   for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, file->bytes(), path));

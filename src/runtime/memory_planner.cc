@@ -1,9 +1,11 @@
-// memory_planner.cc: greedy placement by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
-// 2020).
+// memory_planner.cc: greedy placement in several orders, of which the best is taken. Placing the largest first is from Pisarchyk
+// and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; no order is best for all models.
 #include "runtime/memory_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -54,14 +56,43 @@ class PlacedRanges {
   std::set<std::pair<int, size_t>> by_first_use_;
 };
 
-}  // namespace
+/// Bytes that are needed at each step.
+std::vector<int64_t> LoadOfSteps(const std::vector<LiveRange>& ranges) {
+  int last = 0;
+  for (const LiveRange& range : ranges) last = std::max(last, range.last_use);
+  std::vector<int64_t> load(static_cast<size_t>(last) + 2);
+  for (const LiveRange& range : ranges) {
+    load[static_cast<size_t>(range.first_use)] += range.bytes;
+    load[static_cast<size_t>(range.last_use) + 1] -= range.bytes;
+  }
+  std::partial_sum(load.begin(), load.end(), load.begin());
+  load.pop_back();
+  return load;
+}
 
-ArenaPlan PlanArena(const std::vector<LiveRange>& ranges) {
+/// For each range, the largest load among its steps; from maxima over runs of 1, 2, 4, … steps.
+std::vector<int64_t> PeaksOfRanges(const std::vector<LiveRange>& ranges, const std::vector<int64_t>& load) {
+  std::vector<std::vector<int64_t>> maxima{load};  // [k][i]: of steps i to i + 2^k - 1
+  for (size_t run = 1; 2 * run <= load.size(); run *= 2) {
+    const std::vector<int64_t>& half = maxima.back();
+    std::vector<int64_t> whole(load.size() - 2 * run + 1);
+    for (size_t i = 0; i < whole.size(); ++i) whole[i] = std::max(half[i], half[i + run]);
+    maxima.push_back(std::move(whole));
+  }
+  std::vector<int64_t> peaks;
+  for (const LiveRange& range : ranges) {
+    const auto steps = static_cast<size_t>(range.last_use - range.first_use) + 1;
+    const auto level = static_cast<size_t>(std::bit_width(steps)) - 1;
+    const auto end = static_cast<size_t>(range.last_use) + 1;
+    peaks.push_back(std::max(maxima[level][static_cast<size_t>(range.first_use)], maxima[level][end - (size_t{1} << level)]));
+  }
+  return peaks;
+}
+
+/// Places `ranges` one after the other, each into the tightest gap that its neighbours in time leave.
+ArenaPlan PlaceInOrder(const std::vector<LiveRange>& ranges, const std::vector<size_t>& order) {
   ArenaPlan plan;
   plan.offsets.assign(ranges.size(), 0);
-  std::vector<size_t> order(ranges.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranges[a].bytes > ranges[b].bytes; });
   PlacedRanges placed(ranges);
   std::vector<size_t> neighbours;
   for (size_t index : order) {
@@ -84,6 +115,33 @@ ArenaPlan PlanArena(const std::vector<LiveRange>& ranges) {
     placed.Add(index);
   }
   return plan;
+}
+
+}  // namespace
+
+ArenaPlan PlanArena(const std::vector<LiveRange>& ranges) {
+  if (ranges.empty()) return {};
+  const std::vector<int64_t> load = LoadOfSteps(ranges);
+  const auto least = static_cast<size_t>(*std::max_element(load.begin(), load.end()));
+  const std::vector<int64_t> peaks = PeaksOfRanges(ranges, load);
+  const auto duration = [&](size_t i) { return static_cast<int64_t>(ranges[i].last_use - ranges[i].first_use) + 1; };
+  // What comes first: the largest; the largest in bytes times steps; at the fullest step, the longest.
+  const std::function<std::array<int64_t, 3>(size_t)> orders[] = {
+      [&](size_t i) { return std::array<int64_t, 3>{ranges[i].bytes, 0, 0}; },
+      [&](size_t i) { return std::array<int64_t, 3>{ranges[i].bytes * duration(i), 0, 0}; },
+      [&](size_t i) { return std::array<int64_t, 3>{peaks[i], duration(i), ranges[i].bytes}; }};
+  ArenaPlan best;
+  for (const auto& priority : orders) {
+    std::vector<std::array<int64_t, 3>> priorities;
+    for (size_t i = 0; i < ranges.size(); ++i) priorities.push_back(priority(i));
+    std::vector<size_t> order(ranges.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return priorities[a] > priorities[b]; });
+    ArenaPlan plan = PlaceInOrder(ranges, order);
+    if (best.offsets.empty() || plan.total_bytes < best.total_bytes) best = std::move(plan);
+    if (best.total_bytes == least) break;
+  }
+  return best;
 }
 
 }  // namespace collage

@@ -99,6 +99,14 @@ class ObjectKernel : public Kernel {
 
 class ObjectLoader : public KernelLoader {
  public:
+  /// Kernels call collage_parallel_for, which the dynamic linker finds only in libraries that are visible to all. This one is not
+  /// when it came with a plug-in, such as a Python module.
+  ObjectLoader() {
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void*>(&MakeObjectLoader), &info) == 0 || info.dli_fname == nullptr) return;
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+  }
+
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
     Hasher hasher;
     hasher.Add(image.blob.data(), image.blob.size());

@@ -68,16 +68,6 @@ Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
   return shape;
 }
 
-/// Whether a tensor has exactly `bytes`; in doubles, since the product of a malformed shape may overflow integers.
-bool FitsBytes(const Shape& shape, DataType dtype, size_t bytes) {
-  auto wanted = static_cast<double>(dtype.size_bytes());
-  for (int64_t size : shape) {
-    if (size < 0) return false;
-    wanted *= static_cast<double>(size);
-  }
-  return wanted == static_cast<double>(bytes);
-}
-
 Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") Malformed("not a NumPy array: wrong magic", path);
   const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
@@ -96,7 +86,7 @@ Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
   if (!dtype) Malformed(fmt::format("NumPy dtype '{}' is not supported", descriptor), path);
   Shape shape = ParseShape(HeaderField(header, "shape", '(', ')', path), path);
   const std::string_view data = bytes.substr(8 + length_bytes + length);
-  if (!FitsBytes(shape, *dtype, data.size())) Malformed("the NumPy array's shape does not fit its size", path);
+  if (CheckedBytes(shape, *dtype) != data.size()) Malformed("the NumPy array's shape does not fit its size", path);
   Tensor tensor = Tensor::Empty(std::move(shape), *dtype);
   std::memcpy(tensor.raw(), data.data(), data.size());
   return tensor;
@@ -182,7 +172,7 @@ Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& pat
       {9, kBool}, {10, kFloat16}, {11, kFloat64}, {12, DataType::UInt(32)}, {13, DataType::UInt(64)}, {16, kBFloat16}};
   for (const auto& [number, dtype] : kTypes) {
     if (number != type) continue;
-    if (!FitsBytes(shape, dtype, raw.size())) Malformed("an ONNX tensor without raw data of its size", path);
+    if (CheckedBytes(shape, dtype) != raw.size()) Malformed("an ONNX tensor without raw data of its size", path);
     Tensor tensor = Tensor::Empty(shape, dtype);
     std::memcpy(tensor.raw(), raw.data(), raw.size());
     return tensor;

@@ -29,6 +29,14 @@ int64_t NumElements(std::span<const int64_t> shape) {
   return count;
 }
 
+std::optional<size_t> CheckedBytes(std::span<const int64_t> shape, DataType dtype) {
+  auto bytes = static_cast<int64_t>(dtype.size_bytes());
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
+  }
+  return static_cast<size_t>(bytes);
+}
+
 std::string ToString(const Shape& shape) {
   std::string text = "(";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ using Shape = std::vector<int64_t>;
 
 /// Product of the dimensions; 1 for a scalar.
 int64_t NumElements(std::span<const int64_t> shape);
+
+/// Bytes of a dense tensor, for shapes from files: nothing when a dimension is negative or the product does not fit 63 bits.
+std::optional<size_t> CheckedBytes(std::span<const int64_t> shape, DataType dtype);
 
 /// "(1, 3, 224, 224)"; "()" for a scalar.
 std::string ToString(const Shape& shape);

@@ -154,7 +154,7 @@ TEST(Npy, DamagedFilesGiveErrorsOrArrays) {
   const std::string npz = ReadFile(folder / "a.npz");
   std::mt19937 random(3);
   int refused = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     const bool is_npz = i % 2 == 1;
     std::string bytes = is_npz ? npz : npy;
     for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) {
@@ -172,7 +172,7 @@ TEST(Npy, DamagedFilesGiveErrorsOrArrays) {
       ASSERT_EQ(error.category(), ErrorCategory::kInput) << error.Format();
     }
   }
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused, 400);
 }
 
 TEST(Npz, ChangedContentHasAWrongChecksum) {

@@ -80,6 +80,15 @@ TEST(Tensor, MistakesAreCaught) {
   ExpectError([&] { Tensor::Zeros({2}, kFloat32).ToInts(); }, ErrorCategory::kInput, "expected integers");
 }
 
+TEST(Tensor, CheckedBytesRefusesImpossibleShapes) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  EXPECT_EQ(CheckedBytes(Shape{2, 3}, kFloat32), 24u);
+  EXPECT_EQ(CheckedBytes(Shape{}, kInt8), 1u);
+  EXPECT_EQ(CheckedBytes(Shape{0, kHuge, kHuge}, kFloat32), 0u);
+  EXPECT_EQ(CheckedBytes(Shape{-1, -1}, kFloat32), std::nullopt);
+  EXPECT_EQ(CheckedBytes(Shape{kHuge, kHuge, 0}, kFloat32), std::nullopt);
+}
+
 TEST(Tensor, BitEqualComparesTypeAndBytes) {
   const Tensor zeros = Tensor::Zeros({2}, kFloat32);
   EXPECT_TRUE(BitEqual(zeros, Tensor::Zeros({2}, kFloat32)));
