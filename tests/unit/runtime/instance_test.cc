@@ -7,6 +7,9 @@
 #include "unit/runtime/test_plan.h"
 #include "unit/support/throws.h"
 
+/// Read by AddressSanitizer, which would end the process where an allocation must fail.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+
 namespace collage {
 namespace {
 

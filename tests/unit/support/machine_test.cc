@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
+#include <string>
 
 namespace collage {
 namespace {
@@ -18,8 +18,10 @@ TEST(Machine, IsDescribed) {
 }
 
 TEST(Machine, FingerprintIsShortEnoughForAKey) {
-  EXPECT_TRUE(std::regex_match(ThisMachine().fingerprint, std::regex("[a-z0-9_.-]+-[0-9a-f]{8}")))
-      << ThisMachine().fingerprint;
+  const std::string& fingerprint = ThisMachine().fingerprint;
+  EXPECT_EQ(fingerprint.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-"), std::string::npos) << fingerprint;
+  EXPECT_LT(fingerprint.size(), 40u) << fingerprint;
+  EXPECT_TRUE(fingerprint.starts_with(ThisMachine().isa + "-")) << fingerprint;
 }
 
 #if defined(__x86_64__)
