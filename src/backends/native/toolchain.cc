@@ -61,6 +61,11 @@ class Native : public Toolchain {
         if (NumElements(tensor->static_shape()) == 0) return Reason{"empty tensors", name()};
       }
     }
+    if (op == "nn.softmax" || op == "nn.log_softmax" || op == "nn.layer_norm") {
+      const int64_t axis = call.attrs().Int("axis");
+      const int rank = AsTensorType(call.args()[0]->checked_type())->rank();
+      if (axis != -1 && axis != rank - 1) return Reason{"normalises the last axis only", name()};
+    }
     if (op == "nn.conv2d" || op == "nn.dense") return SupportsWeights(call);
     return {};
   }
