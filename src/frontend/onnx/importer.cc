@@ -176,23 +176,25 @@ class OnnxGraph {
   }
 
   void AddInputs() {
-    std::vector<std::string> names;
-    std::set<std::string> bound;
+    std::vector<const onnx::ValueInfoProto*> inputs;
+    std::set<std::string> names;
     for (const auto& input : model_.graph().input()) {
       if (values_.contains(input.name())) continue;  // an initializer that is listed as input too
-      names.push_back(input.name());
-      bound.insert(input.name());
-      const Var param = MakeVar(input.name(), InputType(input));
-      param->set_checked_type(param->type_annotation());
-      params_.push_back(param);
-      values_[input.name()] = param;
+      inputs.push_back(&input);
+      names.insert(input.name());
     }
     for (const auto& [name, shape] : options_.shapes) {
-      if (bound.contains(name)) continue;
+      if (names.contains(name)) continue;
       std::string known;
       for (const std::string& candidate : names) known += (known.empty() ? "'" : ", '") + candidate + "'";
       throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
                   "its inputs are " + known);
+    }
+    for (const onnx::ValueInfoProto* input : inputs) {
+      const Var param = MakeVar(input->name(), InputType(*input));
+      param->set_checked_type(param->type_annotation());
+      params_.push_back(param);
+      values_[input->name()] = param;
     }
   }
 
