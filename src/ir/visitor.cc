@@ -139,6 +139,34 @@ Expr Substitute(const Expr& root, const std::unordered_map<const ExprNode*, Expr
   });
 }
 
+namespace {
+
+void BindPattern(const Pattern& pattern, std::unordered_set<const ExprNode*>& bound) {
+  if (pattern.var) bound.insert(pattern.var.get());
+  for (const Pattern& sub : pattern.sub_patterns) BindPattern(sub, bound);
+}
+
+}  // namespace
+
+std::vector<Var> FreeVars(const Expr& root) {
+  // A variable's identity is its node and it is bound in one place, so what is bound anywhere is not free.
+  std::unordered_set<const ExprNode*> bound;
+  std::vector<Var> used;
+  PostOrder(root, [&](const Expr& expr) {
+    if (Var var = AsShared<VarNode>(expr)) {
+      used.push_back(std::move(var));
+    } else if (const FunctionNode* function = As<FunctionNode>(expr)) {
+      for (const Var& param : function->params()) bound.insert(param.get());
+    } else if (const LetNode* let = As<LetNode>(expr)) {
+      bound.insert(let->var().get());
+    } else if (const MatchNode* match = As<MatchNode>(expr)) {
+      for (const Clause& clause : match->clauses()) BindPattern(clause.pattern, bound);
+    }
+  });
+  std::erase_if(used, [&](const Var& var) { return bound.count(var.get()) != 0; });
+  return used;
+}
+
 size_t CountNodes(const Expr& root) {
   size_t count = 0;
   PostOrder(root, [&](const Expr&) { ++count; });

@@ -28,6 +28,9 @@ Expr Rewrite(const Expr& root, const std::function<Expr(const Expr& expr)>& rewr
 /// Replaces variables (by identity).
 Expr Substitute(const Expr& root, const std::unordered_map<const ExprNode*, Expr>& replacements);
 
+/// Variables used in `root` that nothing in it binds (parameters, let, match), in the order of their first use.
+std::vector<Var> FreeVars(const Expr& root);
+
 /// Number of distinct nodes.
 size_t CountNodes(const Expr& root);
 

@@ -1,0 +1,377 @@
+// printer.cc: expressions to Relay text. Within a block, what an expression needs is bound before it (`%0 = …;`), found
+// with an explicit stack; only blocks inside blocks (functions, branches, arms) nest on the machine's stack.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include "collage/ir/op.h"
+#include "collage/ir/text.h"
+#include "collage/ir/visitor.h"
+#include "ir/metadata.h"
+
+namespace collage {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "nanf";
+  if (std::isinf(value)) return value > 0 ? "inff" : "-inff";
+  return fmt::format("{}f", value);
+}
+
+std::string AttrText(const AttrValue& value) {
+  if (const bool* b = value.as_bool()) return *b ? "True" : "False";
+  if (const int64_t* i = value.as_int()) return std::to_string(*i);
+  if (const double* d = value.as_double()) return NumberText(*d);
+  if (const std::string* s = value.as_string()) return Quoted(*s);
+  if (const AttrValue::List* list = value.as_list()) {
+    std::string text;
+    for (const AttrValue& item : *list) text += (text.empty() ? "" : ", ") + AttrText(item);
+    return "[" + text + "]";
+  }
+  return "None";
+}
+
+/// A rank-0 constant as a number with a suffix; empty when no number has exactly its value and dtype.
+std::string Literal(const Tensor& value) {
+  if (value.rank() != 0) return "";
+  const DataType dtype = value.dtype();
+  if (dtype.is_bool()) return value.At(0) != 0 ? "True" : "False";
+  if (dtype == kInt32) return std::to_string(*value.data<int32_t>());
+  if (dtype == kInt64) return std::to_string(*value.data<int64_t>()) + "i64";
+  if (dtype.code != DataType::Code::kFloat || !std::isfinite(value.At(0))) return "";
+  if (dtype == kFloat32) return fmt::format("{}f", *value.data<float>());
+  return fmt::format("{}f{}", value.At(0), dtype.bits);
+}
+
+bool IsAtom(const Expr& expr) {
+  switch (expr->kind()) {
+    case ExprKind::kVar:
+    case ExprKind::kGlobalVar:
+    case ExprKind::kConstant:
+    case ExprKind::kOp:
+    case ExprKind::kConstructor: return true;
+    default: return false;
+  }
+}
+
+/// The children that are evaluated in the same block as `expr`, in the order in which they are bound.
+std::vector<Expr> Operands(const Expr& expr) {
+  switch (expr->kind()) {
+    case ExprKind::kFunction:
+    case ExprKind::kLet: return {};
+    case ExprKind::kIf: return {static_cast<const IfNode&>(*expr).condition()};
+    case ExprKind::kMatch: return {static_cast<const MatchNode&>(*expr).data()};
+    case ExprKind::kCall: {
+      const auto& call = static_cast<const CallNode&>(*expr);
+      std::vector<Expr> operands = call.args();
+      operands.push_back(call.callee());
+      return operands;
+    }
+    default: return Children(expr);
+  }
+}
+
+class Printer {
+ public:
+  explicit Printer(const PrintOptions& options) : options_(options) {}
+
+  std::string Module(const IRModule& module) {
+    std::string text = options_.header ? "#[version = \"0.0.5\"]\n" : "";
+    for (const auto& [name, type] : module.types()) text += TypeDefinition(type) + "\n";
+    for (const auto& [name, function] : module.functions()) {
+      text += (text.ends_with("}\n") ? "\n" : "") + Definition(name, function);
+    }
+    if (options_.metadata && !constants_.empty()) text += "\n#[metadata]\n" + WriteMetadata(constants_);
+    return text;
+  }
+
+  std::string Single(const Expr& expr) {
+    Begin(expr);
+    for (const Var& var : FreeVars(expr)) Line(fmt::format("free_var {};", VarText(var)));
+    Block(expr);
+    return std::move(out_);
+  }
+
+ private:
+  // ---- definitions --------------------------------------------------------------------------------------------------
+
+  static std::string TypeDefinition(const TypeData& type) {
+    std::string text = "type " + type.header->name() + TypeParams(type.type_vars);
+    if (type.constructors.empty()) return text + "\n";
+    text += " {\n";
+    for (const Constructor& constructor : type.constructors) {
+      std::string inputs;
+      for (const Type& input : constructor->inputs()) inputs += (inputs.empty() ? "" : ", ") + ToString(input);
+      text += "  " + constructor->name() + (inputs.empty() ? "" : "(" + inputs + ")") + ",\n";
+    }
+    return text + "}\n";
+  }
+
+  static std::string TypeParams(const std::vector<TypeVar>& params) {
+    std::string text;
+    for (const TypeVar& param : params) text += (text.empty() ? "" : ", ") + param->name();
+    return text.empty() ? "" : "[" + text + "]";
+  }
+
+  std::string Definition(const std::string& name, const Function& function) {
+    Begin(function);
+    return fmt::format("def @{}{}\n", name, FunctionText(*function));
+  }
+
+  /// Forgets names and bindings: they hold within one definition.
+  void Begin(const Expr& root) {
+    out_.clear();
+    indent_ = 0;
+    next_binding_ = 0;
+    bound_.clear();
+    names_.clear();
+    taken_.clear();
+    uses_.clear();
+    PostOrder(root, [this](const Expr& expr) {
+      for (const Expr& child : Children(expr)) ++uses_[child.get()];
+    });
+  }
+
+  /// `(params, attributes) -> type { body }`, what follows `fn` or `def @name`.
+  std::string FunctionText(const FunctionNode& function) {
+    std::string inside;
+    const auto add = [&](const std::string& item) { inside += (inside.empty() ? "" : ", ") + item; };
+    for (const Var& param : function.params()) add(VarText(param));
+    for (const auto& [name, value] : function.attrs()) add(name + "=" + AttrText(value));
+    const FuncTypeNode* type = AsFuncType(function.checked_type());
+    const Type result = function.result_type() ? function.result_type() : type != nullptr ? type->result() : nullptr;
+    return fmt::format("{}({}){} {}", TypeParams(function.type_params()), inside,
+                       result ? " -> " + ToString(result) : "", Braces(function.body()));
+  }
+
+  // ---- blocks -------------------------------------------------------------------------------------------------------
+
+  void Line(const std::string& text) { out_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + text + "\n"; }
+
+  /// The lines of a block, one level further in, between `open` and `close`.
+  std::string Enclosed(const char* open, const Expr& body, const char* close) {
+    std::string outer = std::move(out_);
+    out_.clear();
+    ++indent_;
+    Block(body);
+    --indent_;
+    std::swap(outer, out_);
+    return open + ("\n" + outer) + std::string(static_cast<size_t>(indent_) * 2, ' ') + close;
+  }
+  std::string Braces(const Expr& body) { return Enclosed("{", body, "}"); }
+
+  void Block(const Expr& body) {
+    Expr current = body;
+    while (const LetNode* let = IsShared(current) ? nullptr : As<LetNode>(current)) {
+      const std::string value = Inline(let->value());
+      Line(fmt::format("let {} = {};", VarText(let->var(), /*annotation_only=*/true), value));
+      current = let->body();
+    }
+    Line(Inline(current));
+  }
+
+  /// Used in several places, so that it must be bound to be printed once.
+  bool IsShared(const Expr& expr) const {
+    auto it = uses_.find(expr.get());
+    return it != uses_.end() && it->second > 1;
+  }
+
+  /// Text of `expr` with its operands bound before; its name instead when it is shared.
+  std::string Inline(const Expr& expr) {
+    if (IsAtom(expr) || IsShared(expr)) return Bind(expr);
+    for (const Expr& operand : Operands(expr)) Bind(operand);
+    return Text(expr) + TypeComment(expr);
+  }
+
+  /// The name of `root`'s value, after writing the bindings that are missing for it.
+  std::string Bind(const Expr& root) {
+    struct Frame {
+      Expr expr;
+      std::vector<Expr> operands;
+      size_t next = 0;
+    };
+    std::vector<Frame> stack;
+    if (!IsReady(root)) stack.push_back({root, Operands(root), 0});
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      if (frame.next < frame.operands.size()) {
+        const Expr operand = frame.operands[frame.next++];
+        if (!IsReady(operand)) stack.push_back({operand, Operands(operand), 0});
+        continue;
+      }
+      const Expr expr = frame.expr;
+      stack.pop_back();
+      if (IsReady(expr)) continue;
+      const std::string text = Text(expr);
+      const std::string name = fmt::format("%{}", next_binding_++);
+      Line(fmt::format("{} = {}{};", name, text, TypeComment(expr)));
+      bound_[expr.get()] = name;
+    }
+    return Name(root);
+  }
+
+  bool IsReady(const Expr& expr) const { return IsAtom(expr) || bound_.count(expr.get()) != 0; }
+
+  std::string TypeComment(const Expr& expr) const {
+    if (!options_.types || !expr->checked_type() || expr->kind() == ExprKind::kFunction) return "";
+    return " /* ty=" + ToString(expr->checked_type()) + " */";
+  }
+
+  // ---- expressions --------------------------------------------------------------------------------------------------
+
+  std::string Name(const Expr& expr) {
+    switch (expr->kind()) {
+      case ExprKind::kVar: return VarName(static_cast<const VarNode&>(*expr));
+      case ExprKind::kGlobalVar: return "@" + static_cast<const GlobalVarNode&>(*expr).name();
+      case ExprKind::kOp: return static_cast<const OpNode&>(*expr).name();
+      case ExprKind::kConstructor: return static_cast<const ConstructorNode&>(*expr).name();
+      case ExprKind::kConstant: return ConstantText(AsShared<ConstantNode>(expr));
+      default: return bound_.at(expr.get());
+    }
+  }
+
+  std::string Names(const std::vector<Expr>& exprs) {
+    std::string text;
+    for (const Expr& expr : exprs) text += (text.empty() ? "" : ", ") + Name(expr);
+    return text;
+  }
+
+  /// One node whose operands have names.
+  std::string Text(const Expr& expr) {
+    switch (expr->kind()) {
+      case ExprKind::kTuple: {
+        const auto& fields = static_cast<const TupleNode&>(*expr).fields();
+        return "(" + Names(fields) + (fields.size() == 1 ? ",)" : ")");
+      }
+      case ExprKind::kTupleGetItem: {
+        const auto& item = static_cast<const TupleGetItemNode&>(*expr);
+        return fmt::format("{}.{}", Name(item.tuple()), item.index());
+      }
+      case ExprKind::kCall: return CallText(static_cast<const CallNode&>(*expr));
+      case ExprKind::kFunction: {
+        const auto& function = static_cast<const FunctionNode&>(*expr);
+        return "fn " + FunctionText(function);
+      }
+      case ExprKind::kLet: return LetText(expr);
+      case ExprKind::kIf: {
+        const auto& branch = static_cast<const IfNode&>(*expr);
+        const std::string then_text = Braces(branch.then_branch());
+        return fmt::format("if ({}) {} else {}", Name(branch.condition()), then_text, Braces(branch.else_branch()));
+      }
+      case ExprKind::kMatch: return MatchText(static_cast<const MatchNode&>(*expr));
+      case ExprKind::kRefCreate: return "ref(" + Name(static_cast<const RefCreateNode&>(*expr).value()) + ")";
+      case ExprKind::kRefRead: return "ref_read(" + Name(static_cast<const RefReadNode&>(*expr).ref()) + ")";
+      case ExprKind::kRefWrite: {
+        const auto& write = static_cast<const RefWriteNode&>(*expr);
+        return fmt::format("ref_write({}, {})", Name(write.ref()), Name(write.value()));
+      }
+      default: return Name(expr);
+    }
+  }
+
+  /// A let that is not the end of a block, in parentheses.
+  std::string LetText(const Expr& let) {
+    auto uses = uses_.find(let.get());
+    const int count = uses == uses_.end() ? 0 : std::exchange(uses->second, 1);
+    std::string text = Enclosed("(", let, ")");
+    if (uses != uses_.end()) uses->second = count;
+    return text;
+  }
+
+  std::string CallText(const CallNode& call) {
+    if (call.callee()->kind() == ExprKind::kConstructor && call.args().empty()) return Name(call.callee());
+    std::string inside = Names(call.args());
+    const OpDef* op = call.op();
+    for (const auto& [name, value] : call.attrs()) {
+      const AttrField* field = op == nullptr ? nullptr : op->FindAttr(name);
+      if (field != nullptr && !field->required && field->default_value == value) continue;
+      inside += (inside.empty() ? "" : ", ") + name + "=" + AttrText(value);
+    }
+    return Name(call.callee()) + "(" + inside + ")";
+  }
+
+  std::string MatchText(const MatchNode& match) {
+    std::string text = fmt::format("match{} ({}) {{\n", match.complete() ? "" : "?", Name(match.data()));
+    ++indent_;
+    const std::string margin(static_cast<size_t>(indent_) * 2, ' ');
+    for (const Clause& clause : match.clauses()) {
+      const std::string pattern = PatternText(clause.pattern);
+      text += fmt::format("{}{} => {},\n", margin, pattern, Braces(clause.body));
+    }
+    --indent_;
+    return text + std::string(static_cast<size_t>(indent_) * 2, ' ') + "}";
+  }
+
+  std::string PatternText(const Pattern& pattern) {
+    if (pattern.kind == Pattern::Kind::kWildcard) return "_";
+    if (pattern.kind == Pattern::Kind::kVar) return VarText(pattern.var, /*annotation_only=*/true);
+    std::string inside;
+    for (const Pattern& sub : pattern.sub_patterns) inside += (inside.empty() ? "" : ", ") + PatternText(sub);
+    if (pattern.kind == Pattern::Kind::kTuple) return "(" + inside + (pattern.sub_patterns.size() == 1 ? ",)" : ")");
+    return pattern.constructor->name() + (inside.empty() ? "" : "(" + inside + ")");
+  }
+
+  std::string ConstantText(const Constant& constant) {
+    const std::string literal = Literal(constant->value());
+    if (!literal.empty()) return literal;
+    auto [it, is_new] = constant_index_.emplace(constant.get(), constants_.size());
+    if (is_new) constants_.push_back(constant);
+    return fmt::format("meta[relay.Constant][{}] /*{}*/", it->second, ToString(constant->checked_type()));
+  }
+
+  // ---- names --------------------------------------------------------------------------------------------------------
+
+  /// `%name: type`; the inferred type where there is no annotation, unless only annotations are wanted.
+  std::string VarText(const Var& var, bool annotation_only = false) {
+    const Type type = var->type_annotation() || annotation_only ? var->type_annotation() : var->checked_type();
+    return VarName(*var) + (type ? ": " + ToString(type) : "");
+  }
+
+  std::string VarName(const VarNode& var) {
+    auto it = names_.find(&var);
+    if (it != names_.end()) return it->second;
+    std::string base;
+    for (char c : var.name()) base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base = "v" + base;
+    std::string name = base;
+    int& counter = taken_[base];
+    while (counter > 0 && taken_.count(name = base + std::to_string(counter)) != 0) ++counter;
+    ++counter;
+    if (name != base) taken_[name] = 1;
+    return names_[&var] = "%" + name;
+  }
+
+  PrintOptions options_;
+  std::string out_;
+  int indent_ = 0;
+  int next_binding_ = 0;
+  std::unordered_map<const ExprNode*, std::string> bound_;
+  std::unordered_map<const ExprNode*, std::string> names_;
+  std::unordered_map<std::string, int> taken_;  // name → next number to try behind it
+  std::unordered_map<const ExprNode*, int> uses_;
+  std::vector<Constant> constants_;
+  std::unordered_map<const ExprNode*, size_t> constant_index_;
+};
+
+}  // namespace
+
+std::string PrintModule(const IRModule& module, const PrintOptions& options) { return Printer(options).Module(module); }
+
+std::string PrintExpr(const Expr& expr, const PrintOptions& options) { return Printer(options).Single(expr); }
+
+}  // namespace collage
