@@ -14,12 +14,18 @@ struct NamedType {
 };
 
 constexpr std::array kTypes{
-    NamedType{"float32", kFloat32},          NamedType{"float64", kFloat64},
-    NamedType{"float16", kFloat16},          NamedType{"bfloat16", kBFloat16},
-    NamedType{"int8", kInt8},                NamedType{"int16", DataType::Int(16)},
-    NamedType{"int32", kInt32},              NamedType{"int64", kInt64},
-    NamedType{"uint8", kUInt8},              NamedType{"uint16", DataType::UInt(16)},
-    NamedType{"uint32", DataType::UInt(32)}, NamedType{"uint64", DataType::UInt(64)},
+    NamedType{"float32", kFloat32},
+    NamedType{"float64", kFloat64},
+    NamedType{"float16", kFloat16},
+    NamedType{"bfloat16", kBFloat16},
+    NamedType{"int8", kInt8},
+    NamedType{"int16", DataType::Int(16)},
+    NamedType{"int32", kInt32},
+    NamedType{"int64", kInt64},
+    NamedType{"uint8", kUInt8},
+    NamedType{"uint16", DataType::UInt(16)},
+    NamedType{"uint32", DataType::UInt(32)},
+    NamedType{"uint64", DataType::UInt(64)},
     NamedType{"bool", kBool},
 };
 

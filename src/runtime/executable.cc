@@ -139,7 +139,8 @@ void ReadPieces(const Json& json, const std::shared_ptr<MappedFile>& file, const
   for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, file->bytes(), path));
 }
 
-void CheckPiece(const Json& place, std::span<std::byte> bytes, const std::string& what, const std::filesystem::path& path) {
+void CheckPiece(const Json& place, std::span<std::byte> bytes, const std::string& what,
+                const std::filesystem::path& path) {
   const std::span<std::byte> piece = Piece(place, bytes, path);
   if (Crc32(piece.data(), piece.size()) == place.at(2).get<uint32_t>()) return;
   Damaged(fmt::format("the executable is damaged: {} has a wrong checksum", what), path);

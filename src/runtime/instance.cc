@@ -59,7 +59,8 @@ struct ExecutionInstance::State {
   const ExecutionPlan& plan() const { return executable.plan(); }
 
   const Value& Root(int value) const {
-    while (plan().values[static_cast<size_t>(value)].alias_of >= 0) value = plan().values[static_cast<size_t>(value)].alias_of;
+    while (plan().values[static_cast<size_t>(value)].alias_of >= 0)
+      value = plan().values[static_cast<size_t>(value)].alias_of;
     return plan().values[static_cast<size_t>(value)];
   }
 
@@ -94,7 +95,8 @@ struct ExecutionInstance::State {
     const size_t bytes = (plan().arena_bytes + kHugePage - 1) / kHugePage * kHugePage;
     if (bytes >= plan().arena_bytes) arena.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
     if (!arena) {
-      throw Error(ErrorCategory::kResource, fmt::format("cannot allocate {} bytes of working memory", plan().arena_bytes));
+      throw Error(ErrorCategory::kResource,
+                  fmt::format("cannot allocate {} bytes of working memory", plan().arena_bytes));
     }
     madvise(arena.get(), bytes, MADV_HUGEPAGE);
     std::memset(arena.get(), 0, bytes);  // touched now, not in the first run
@@ -120,11 +122,13 @@ struct ExecutionInstance::State {
     }
   }
 
-  void CheckFits(const Tensor& tensor, const std::vector<ExecutionPlan::Port>& ports, size_t index, const char* what) const {
+  void CheckFits(const Tensor& tensor, const std::vector<ExecutionPlan::Port>& ports, size_t index,
+                 const char* what) const {
     if (index >= ports.size()) throw Error(ErrorCategory::kInput, fmt::format("there is no {} {}", what, index));
     const Value& value = plan().values[static_cast<size_t>(ports[index].value)];
     if (tensor.defined() && tensor.dtype() == value.dtype && tensor.shape() == value.shape) return;
-    const std::string got = tensor.defined() ? tensor.dtype().ToString() + " " + ToString(tensor.shape()) : "an empty tensor";
+    const std::string got =
+        tensor.defined() ? tensor.dtype().ToString() + " " + ToString(tensor.shape()) : "an empty tensor";
     throw Error(ErrorCategory::kInput, fmt::format("{} '{}' wants {} {}, got {}", what, ports[index].name,
                                                    value.dtype.ToString(), ToString(value.shape), got));
   }
@@ -170,7 +174,8 @@ void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
   const std::vector<ExecutionPlan::Port>& ports = state_->plan().outputs;
   state_->CheckFits(tensor, ports, index, "output");
   if (reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment != 0) {
-    throw Error(ErrorCategory::kInput, fmt::format("the memory of output '{}' is not 64-byte aligned", ports[index].name));
+    throw Error(ErrorCategory::kInput,
+                fmt::format("the memory of output '{}' is not 64-byte aligned", ports[index].name));
   }
   state_->outputs[index] = tensor;
   for (int step : state_->writers[index]) state_->Bind(static_cast<size_t>(step));

@@ -12,8 +12,8 @@
 namespace collage {
 namespace {
 
-constexpr int64_t kBlock = 16;                    // rows and columns transposed at a time: one cache line of float32
-constexpr int64_t kParallelBytes = 256 * 1024;    // smaller tensors are not worth a second thread
+constexpr int64_t kBlock = 16;                  // rows and columns transposed at a time: one cache line of float32
+constexpr int64_t kParallelBytes = 256 * 1024;  // smaller tensors are not worth a second thread
 
 struct Transpose {
   const char* source;
@@ -82,7 +82,8 @@ std::vector<int> PhysicalAxes(Layout layout, int rank) {
 
 Shape PhysicalShape(std::span<const int64_t> shape, Layout layout) {
   Shape result;
-  for (int axis : PhysicalAxes(layout, static_cast<int>(shape.size()))) result.push_back(shape[static_cast<size_t>(axis)]);
+  for (int axis : PhysicalAxes(layout, static_cast<int>(shape.size())))
+    result.push_back(shape[static_cast<size_t>(axis)]);
   return result;
 }
 
@@ -96,7 +97,8 @@ void ConvertLayout(const void* source, Layout from, void* target, Layout to, std
     std::memcpy(target, source, static_cast<size_t>(bytes));
     return;
   }
-  Transpose work{static_cast<const char*>(source), static_cast<char*>(target), shape[0], channels, pixels, element_bytes};
+  Transpose work{
+      static_cast<const char*>(source), static_cast<char*>(target), shape[0], channels, pixels, element_bytes};
   if (to == Layout::kPlain) std::swap(work.rows, work.columns);
   const int64_t units = work.batch * ((work.columns + kBlock - 1) / kBlock);
   if (bytes < kParallelBytes) return RunTranspose(&work, 0, units);

@@ -1,5 +1,6 @@
-// memory_planner.cc: greedy placement in several orders, of which the best is taken. Placing the largest first is from Pisarchyk
-// and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; no order is best for all models.
+// memory_planner.cc: greedy placement in several orders, of which the best is taken. Placing the largest first is from
+// Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; no order is best for all
+// models.
 #include "runtime/memory_planner.h"
 
 #include <algorithm>
@@ -15,8 +16,9 @@ namespace {
 
 /// The ranges that have a place, to be asked which of them live at the same time as another.
 ///
-/// A range meets [first, last] when it begins in there, or before it and still lives at `first`. The former are found in an
-/// ordered set; the latter in a segment tree over steps, each of whose nodes holds the ranges that cover all its steps.
+/// A range meets [first, last] when it begins in there, or before it and still lives at `first`. The former are found
+/// in an ordered set; the latter in a segment tree over steps, each of whose nodes holds the ranges that cover all its
+/// steps.
 class PlacedRanges {
  public:
   explicit PlacedRanges(const std::vector<LiveRange>& ranges) : ranges_(ranges) {
@@ -84,7 +86,8 @@ std::vector<int64_t> PeaksOfRanges(const std::vector<LiveRange>& ranges, const s
     const auto steps = static_cast<size_t>(range.last_use - range.first_use) + 1;
     const auto level = static_cast<size_t>(std::bit_width(steps)) - 1;
     const auto end = static_cast<size_t>(range.last_use) + 1;
-    peaks.push_back(std::max(maxima[level][static_cast<size_t>(range.first_use)], maxima[level][end - (size_t{1} << level)]));
+    peaks.push_back(
+        std::max(maxima[level][static_cast<size_t>(range.first_use)], maxima[level][end - (size_t{1} << level)]));
   }
   return peaks;
 }
@@ -98,7 +101,8 @@ ArenaPlan PlaceInOrder(const std::vector<LiveRange>& ranges, const std::vector<s
   for (size_t index : order) {
     const LiveRange& range = ranges[index];
     placed.Meeting(range, neighbours);
-    std::sort(neighbours.begin(), neighbours.end(), [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
+    std::sort(neighbours.begin(), neighbours.end(),
+              [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
     int64_t best_offset = -1;
     int64_t best_gap = std::numeric_limits<int64_t>::max();
     int64_t end = 0;
@@ -127,9 +131,15 @@ ArenaPlan PlanArena(const std::vector<LiveRange>& ranges) {
   const auto duration = [&](size_t i) { return static_cast<int64_t>(ranges[i].last_use - ranges[i].first_use) + 1; };
   // What comes first: the largest; the largest in bytes times steps; at the fullest step, the longest.
   const std::function<std::array<int64_t, 3>(size_t)> orders[] = {
-      [&](size_t i) { return std::array<int64_t, 3>{ranges[i].bytes, 0, 0}; },
-      [&](size_t i) { return std::array<int64_t, 3>{ranges[i].bytes * duration(i), 0, 0}; },
-      [&](size_t i) { return std::array<int64_t, 3>{peaks[i], duration(i), ranges[i].bytes}; }};
+      [&](size_t i) {
+        return std::array<int64_t, 3>{ranges[i].bytes, 0, 0};
+      },
+      [&](size_t i) {
+        return std::array<int64_t, 3>{ranges[i].bytes * duration(i), 0, 0};
+      },
+      [&](size_t i) {
+        return std::array<int64_t, 3>{peaks[i], duration(i), ranges[i].bytes};
+      }};
   ArenaPlan best;
   for (const auto& priority : orders) {
     std::vector<std::array<int64_t, 3>> priorities;

@@ -41,8 +41,9 @@ int WriteMemoryFile(std::span<const std::byte> blob) {
   return fd;
 }
 
-/// A path of `fd` that no earlier call gave. The dynamic linker takes equal paths for the same library without looking at the
-/// file, and descriptors are used again once closed; so a counter is spelled in the path, one bit a segment: "/." or "/".
+/// A path of `fd` that no earlier call gave. The dynamic linker takes equal paths for the same library without looking
+/// at the file, and descriptors are used again once closed; so a counter is spelled in the path, one bit a segment:
+/// "/." or "/".
 std::string UniquePath(int fd) {
   static std::atomic<uint64_t> counter{0};
   std::string path = "/proc/self/fd";
@@ -99,8 +100,8 @@ class ObjectKernel : public Kernel {
 
 class ObjectLoader : public KernelLoader {
  public:
-  /// Kernels call collage_parallel_for, which the dynamic linker finds only in libraries that are visible to all. This one is not
-  /// when it came with a plug-in, such as a Python module.
+  /// Kernels call collage_parallel_for, which the dynamic linker finds only in libraries that are visible to all. This
+  /// one is not when it came with a plug-in, such as a Python module.
   ObjectLoader() {
     Dl_info info;
     if (dladdr(reinterpret_cast<void*>(&MakeObjectLoader), &info) == 0 || info.dli_fname == nullptr) return;

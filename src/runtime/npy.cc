@@ -21,7 +21,8 @@ namespace {
 
 uint64_t LittleEndian(std::string_view bytes, size_t at, size_t count) {
   uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (size_t i = 0; i < count; ++i)
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return value;
 }
 
@@ -36,12 +37,22 @@ struct Descriptor {
   DataType dtype;
 };
 
-constexpr Descriptor kDescriptors[] = {
-    {"<f4", kFloat32}, {"<f8", kFloat64}, {"<f2", kFloat16}, {"|i1", kInt8}, {"<i2", DataType::Int(16)}, {"<i4", kInt32},
-    {"<i8", kInt64}, {"|u1", kUInt8}, {"<u2", DataType::UInt(16)}, {"<u4", DataType::UInt(32)},
-    {"<u8", DataType::UInt(64)}, {"|b1", kBool},
-    // NumPy knows bfloat16 only through ml_dtypes, which writes it as two opaque bytes; np.load(…).view(bfloat16) reads it.
-    {"<V2", kBFloat16}, {"|V2", kBFloat16}};
+constexpr Descriptor kDescriptors[] = {{"<f4", kFloat32},
+                                       {"<f8", kFloat64},
+                                       {"<f2", kFloat16},
+                                       {"|i1", kInt8},
+                                       {"<i2", DataType::Int(16)},
+                                       {"<i4", kInt32},
+                                       {"<i8", kInt64},
+                                       {"|u1", kUInt8},
+                                       {"<u2", DataType::UInt(16)},
+                                       {"<u4", DataType::UInt(32)},
+                                       {"<u8", DataType::UInt(64)},
+                                       {"|b1", kBool},
+                                       // NumPy knows bfloat16 only through ml_dtypes, which writes it as two opaque
+                                       // bytes; np.load(…).view(bfloat16) reads it.
+                                       {"<V2", kBFloat16},
+                                       {"|V2", kBFloat16}};
 
 /// The text between the quotes or brackets behind `'key':`.
 std::string_view HeaderField(std::string_view header, std::string_view key, char open, char close,
@@ -61,7 +72,8 @@ Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
     text.remove_prefix(digit);
     int64_t size = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), size);
-    if (code != std::errc() || size > (int64_t{1} << 40)) Malformed("not a NumPy array: its shape is out of range", path);
+    if (code != std::errc() || size > (int64_t{1} << 40))
+      Malformed("not a NumPy array: its shape is out of range", path);
     shape.push_back(size);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }
@@ -126,7 +138,8 @@ std::string Inflate(std::string_view compressed, size_t size, const std::filesys
   return result;
 }
 
-// ---- ONNX TensorProto, by hand: three fields are enough, and the runtime must not need protobuf ----------------------
+// ---- ONNX TensorProto, by hand: three fields are enough, and the runtime must not need protobuf
+// ----------------------
 
 /// Reads a protobuf varint at `at`, moving it; nothing when the text ends.
 std::optional<uint64_t> ReadVarint(std::string_view bytes, size_t& at) {
@@ -167,9 +180,19 @@ Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& pat
       Malformed("not an ONNX tensor", path);
     }
   }
-  constexpr std::pair<uint64_t, DataType> kTypes[] = {
-      {1, kFloat32}, {2, kUInt8}, {3, kInt8}, {4, DataType::UInt(16)}, {5, DataType::Int(16)}, {6, kInt32}, {7, kInt64},
-      {9, kBool}, {10, kFloat16}, {11, kFloat64}, {12, DataType::UInt(32)}, {13, DataType::UInt(64)}, {16, kBFloat16}};
+  constexpr std::pair<uint64_t, DataType> kTypes[] = {{1, kFloat32},
+                                                      {2, kUInt8},
+                                                      {3, kInt8},
+                                                      {4, DataType::UInt(16)},
+                                                      {5, DataType::Int(16)},
+                                                      {6, kInt32},
+                                                      {7, kInt64},
+                                                      {9, kBool},
+                                                      {10, kFloat16},
+                                                      {11, kFloat64},
+                                                      {12, DataType::UInt(32)},
+                                                      {13, DataType::UInt(64)},
+                                                      {16, kBFloat16}};
   for (const auto& [number, dtype] : kTypes) {
     if (number != type) continue;
     if (CheckedBytes(shape, dtype) != raw.size()) Malformed("an ONNX tensor without raw data of its size", path);
@@ -189,7 +212,8 @@ Tensor ReadArray(const std::filesystem::path& path) {
 
 namespace {
 
-constexpr uint64_t kZipLimit = 0xffffffff;  // sizes and places are 32 bits wide; all ones stand for "see the zip64 record"
+constexpr uint64_t kZipLimit =
+    0xffffffff;  // sizes and places are 32 bits wide; all ones stand for "see the zip64 record"
 
 /// An entry of the archive's directory.
 struct ZipEntry {
@@ -208,8 +232,10 @@ ZipEntry ReadEntry(std::string_view bytes, size_t& at, const std::filesystem::pa
   const uint64_t compressed = LittleEndian(bytes, at + 20, 4);
   const uint64_t name_length = LittleEndian(bytes, at + 28, 2);
   const uint64_t local = LittleEndian(bytes, at + 42, 4);
-  ZipEntry entry{{}, LittleEndian(bytes, at + 10, 2), LittleEndian(bytes, at + 16, 4), LittleEndian(bytes, at + 24, 4), {}};
-  if (compressed == kZipLimit || entry.size == kZipLimit) Malformed("arrays above 4 GB in an archive are not supported", path);
+  ZipEntry entry{
+      {}, LittleEndian(bytes, at + 10, 2), LittleEndian(bytes, at + 16, 4), LittleEndian(bytes, at + 24, 4), {}};
+  if (compressed == kZipLimit || entry.size == kZipLimit)
+    Malformed("arrays above 4 GB in an archive are not supported", path);
   if (bytes.size() - at - 46 < name_length || local > bytes.size() || bytes.size() - local < 30) {
     Malformed("the archive is damaged", path);
   }
@@ -266,8 +292,9 @@ void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Ten
                   "write fewer outputs");
     }
     // What local header and directory entry share: version, flags, method, time, date, checksum, sizes.
-    const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) +
-                               ToLittleEndian(0x21, 2) + ToLittleEndian(Crc32(content.data(), content.size()), 4) +
+    const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) +
+                               ToLittleEndian(0, 2) + ToLittleEndian(0x21, 2) +
+                               ToLittleEndian(Crc32(content.data(), content.size()), 4) +
                                ToLittleEndian(content.size(), 4) + ToLittleEndian(content.size(), 4) +
                                ToLittleEndian(entry_name.size(), 2) + ToLittleEndian(0, 2);
     directory += std::string("PK\x01\x02", 4) + ToLittleEndian(20, 2) + common + std::string(2 + 2 + 2 + 4, '\0') +

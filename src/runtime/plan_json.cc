@@ -27,9 +27,7 @@ std::vector<ExecutionPlan::Port> PortsFromJson(const Json& json) {
   return ports;
 }
 
-int64_t Bytes(const Value& value) {
-  return NumElements(value.shape) * static_cast<int64_t>(value.dtype.size_bytes());
-}
+int64_t Bytes(const Value& value) { return NumElements(value.shape) * static_cast<int64_t>(value.dtype.size_bytes()); }
 
 class PlanChecker {
  public:
@@ -112,10 +110,12 @@ class PlanChecker {
     }
     switch (value.storage) {
       case Value::Storage::kArena:
-        if (!IsInArena(value.offset_or_index, static_cast<size_t>(Bytes(value)))) Problem("a value lies outside of the arena");
+        if (!IsInArena(value.offset_or_index, static_cast<size_t>(Bytes(value))))
+          Problem("a value lies outside of the arena");
         break;
       case Value::Storage::kInput: return CheckIndex(value.offset_or_index, plan_.inputs.size(), "an input's number");
-      case Value::Storage::kOutput: return CheckIndex(value.offset_or_index, plan_.outputs.size(), "an output's number");
+      case Value::Storage::kOutput:
+        return CheckIndex(value.offset_or_index, plan_.outputs.size(), "an output's number");
       case Value::Storage::kConstant:
         CheckIndex(value.offset_or_index, plan_.constants.size(), "a constant's number");
         if (problem_.empty() && plan_.constants[static_cast<size_t>(value.offset_or_index)].size_bytes() <
@@ -161,7 +161,8 @@ Json PlanToJson(const ExecutionPlan& plan) {
                               static_cast<int>(value.storage), value.offset_or_index, value.alias_of});
   }
   for (const Step& step : plan.steps) {
-    json["steps"].push_back({static_cast<int>(step.kind), step.kernel, step.inputs, step.outputs, step.workspace_offset});
+    json["steps"].push_back(
+        {static_cast<int>(step.kind), step.kernel, step.inputs, step.outputs, step.workspace_offset});
   }
   for (const auto& kernel : plan.kernels) {
     json["kernels"].push_back({{"loader", kernel.loader},

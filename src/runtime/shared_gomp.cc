@@ -1,4 +1,5 @@
-// shared_gomp.cc: the dynamic linker binds a needed library to one that is loaded under its name, wherever that came from.
+// shared_gomp.cc: the dynamic linker binds a needed library to one that is loaded under its name, wherever that came
+// from.
 #include "runtime/shared_gomp.h"
 
 #include <dlfcn.h>

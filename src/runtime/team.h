@@ -10,8 +10,9 @@ extern "C" {
 /* Runs on `size` threads at the same time, with `index` from 0 to size - 1. Must not throw. */
 typedef void (*collage_team_function)(void* context, int index, int size);
 
-/* Starts `function` on threads 1 … size - 1 and makes the caller thread 0 of that team, which then does its own share. The team
- * has at most `num_threads` threads. Every call needs its collage_team_end, on the same thread; `context` lives until then. */
+/* Starts `function` on threads 1 … size - 1 and makes the caller thread 0 of that team, which then does its own share.
+ * The team has at most `num_threads` threads. Every call needs its collage_team_end, on the same thread; `context`
+ * lives until then. */
 void collage_team_begin(int num_threads, collage_team_function function, void* context);
 /* Waits until all other threads of the team are done. */
 void collage_team_end(void);

@@ -82,10 +82,9 @@ Tensor Tensor::Clone() const {
 }
 
 void Tensor::CopyElements(const Tensor& target, const void* source, size_t count, size_t element_bytes) {
-  COLLAGE_CHECK(static_cast<int64_t>(count) == target.num_elements()) << count << " values for "
-                                                                      << collage::ToString(target.shape_);
-  COLLAGE_CHECK(element_bytes == target.dtype_.size_bytes()) << "values are not of dtype "
-                                                             << target.dtype_.ToString();
+  COLLAGE_CHECK(static_cast<int64_t>(count) == target.num_elements())
+      << count << " values for " << collage::ToString(target.shape_);
+  COLLAGE_CHECK(element_bytes == target.dtype_.size_bytes()) << "values are not of dtype " << target.dtype_.ToString();
   std::memcpy(target.data_, source, count * element_bytes);
 }
 

@@ -20,12 +20,12 @@
 namespace collage {
 namespace {
 
-// How long a worker spins for the next region before it sleeps: long enough to bridge the gap between two kernels of one
-// inference, short enough not to burn a core that another runtime's pool waits for.
+// How long a worker spins for the next region before it sleeps: long enough to bridge the gap between two kernels of
+// one inference, short enough not to burn a core that another runtime's pool waits for.
 constexpr auto kSpin = std::chrono::microseconds(30);
 
-// Pauses before a waiting thread of a team lends its processor to others: some 50 us, so that it happens only when there are
-// fewer processors than threads.
+// Pauses before a waiting thread of a team lends its processor to others: some 50 us, so that it happens only when
+// there are fewer processors than threads.
 constexpr int kPausesBeforeYield = 1024;
 
 constexpr uint32_t kSizeBits = 8;
@@ -84,8 +84,8 @@ class Pool {
     return *pool;
   }
 
-  /// Starts a region and returns its number of threads: less than asked for when the system gives no more. Other threads that
-  /// begin a region wait until this one ends.
+  /// Starts a region and returns its number of threads: less than asked for when the system gives no more. Other
+  /// threads that begin a region wait until this one ends.
   int Begin(int num_threads, collage_team_function function, void* context) {
     region_.lock();
     Grow(num_threads - 1);

@@ -46,17 +46,17 @@ COLLAGE_INLINE void TransposeTile(Lanes (&r)[kTile]) {
   }
 }
 
-COLLAGE_INLINE void TransposeScalar(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns, int64_t row,
-                                    int64_t last_row, int64_t column, int64_t last_column) {
+COLLAGE_INLINE void TransposeScalar(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns,
+                                    int64_t row, int64_t last_row, int64_t column, int64_t last_column) {
   for (int64_t c = column; c < last_column; ++c) {
     for (int64_t r = row; r < last_row; ++r) target[c * rows + r] = source[r * columns + c];
   }
 }
 
-/// Fewer than eight rows, as the three channels of an image: each column is stored as eight elements, of which the next column
-/// overwrites those that are too many.
-COLLAGE_INLINE void TransposeFewRows(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns, int64_t first,
-                                     int64_t last) {
+/// Fewer than eight rows, as the three channels of an image: each column is stored as eight elements, of which the next
+/// column overwrites those that are too many.
+COLLAGE_INLINE void TransposeFewRows(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns,
+                                     int64_t first, int64_t last) {
   const int64_t overrun = kTile - 1 + (kTile + rows - 1) / rows;  // columns that a tile writes to, from its first
   int64_t c0 = first;
   for (; c0 + overrun <= last; c0 += kTile) {
@@ -73,8 +73,8 @@ COLLAGE_INLINE void TransposeFewRows(const uint32_t* source, uint32_t* target, i
 }
 
 /// Fewer than eight columns: each row is read as eight elements, of which only the first are used.
-COLLAGE_INLINE void TransposeFewColumns(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns, int64_t first,
-                                        int64_t last) {
+COLLAGE_INLINE void TransposeFewColumns(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns,
+                                        int64_t first, int64_t last) {
   int64_t r0 = 0;
   for (; (r0 + kTile - 1) * columns + kTile <= rows * columns; r0 += kTile) {
     Lanes tile[kTile];
@@ -90,8 +90,8 @@ COLLAGE_INLINE void TransposeFewColumns(const uint32_t* source, uint32_t* target
 }
 
 /// The last tiles overlap those before them instead of being smaller: the same elements are written twice.
-COLLAGE_INLINE void TransposeTiles(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns, int64_t first,
-                                   int64_t last) {
+COLLAGE_INLINE void TransposeTiles(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns,
+                                   int64_t first, int64_t last) {
   for (int64_t block_c = first; block_c < last; block_c += kBlock) {
     for (int64_t block_r = 0; block_r < rows; block_r += kBlock) {
       for (int64_t c = block_c; c < std::min(block_c + kBlock, last); c += kTile) {
@@ -112,8 +112,8 @@ COLLAGE_INLINE void TransposeTiles(const uint32_t* source, uint32_t* target, int
 
 }  // namespace
 
-COLLAGE_CLONES void TransposeWords(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns, int64_t first,
-                                   int64_t last) {
+COLLAGE_CLONES void TransposeWords(const uint32_t* source, uint32_t* target, int64_t rows, int64_t columns,
+                                   int64_t first, int64_t last) {
   if (rows < kTile && rows > 0) return TransposeFewRows(source, target, rows, columns, first, last);
   if (columns < kTile) return TransposeFewColumns(source, target, rows, columns, first, last);
   if (last - first < kTile) return TransposeScalar(source, target, rows, columns, 0, rows, first, last);

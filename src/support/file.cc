@@ -20,7 +20,7 @@ namespace {
 
 int OpenForReading(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status{};
+  struct stat status {};
   if (fd >= 0 && fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
     close(fd);
     throw Error(ErrorCategory::kInput, "expected a file, found a folder", path.string());
@@ -52,7 +52,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 std::shared_ptr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   const int fd = OpenForReading(path);
-  struct stat status{};
+  struct stat status {};
   fstat(fd, &status);
   std::shared_ptr<MappedFile> file(new MappedFile);
   const auto size = static_cast<size_t>(status.st_size);

@@ -17,10 +17,10 @@ namespace collage {
 namespace {
 
 // Instruction sets that libraries and generated code choose by.
-constexpr std::array kFeatures{"sse4_1",       "sse4_2",      "avx",          "f16c",        "fma",
-                               "avx2",         "bmi2",        "avx512f",      "avx512bw",    "avx512dq",
-                               "avx512vl",     "avx512cd",    "avx512_vnni",  "avx512_bf16", "avx512_fp16",
-                               "avx512vbmi",   "avx_vnni",    "amx_tile",     "amx_bf16",    "amx_int8"};
+constexpr std::array kFeatures{"sse4_1",     "sse4_2",   "avx",         "f16c",        "fma",
+                               "avx2",       "bmi2",     "avx512f",     "avx512bw",    "avx512dq",
+                               "avx512vl",   "avx512cd", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+                               "avx512vbmi", "avx_vnni", "amx_tile",    "amx_bf16",    "amx_int8"};
 
 std::map<std::string, std::string> ReadCpuInfo() {
   std::map<std::string, std::string> info;

@@ -17,8 +17,8 @@ struct MachineInfo {
 
 const MachineInfo& ThisMachine();
 
-/// Processes that wanted a processor, on average over the last minute; 0 when the system does not say. Timings taken while it is
-/// well above zero before they begin are noisy.
+/// Processes that wanted a processor, on average over the last minute; 0 when the system does not say. Timings taken
+/// while it is well above zero before they begin are noisy.
 double LoadAverage();
 
 }  // namespace collage

@@ -44,8 +44,8 @@ inline uint16_t FloatToHalf(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
-/// double → float for further rounding to fewer bits: towards zero, the last bit set when something was lost ("round to odd"),
-/// so that the second rounding sees on which side of a tie the value was.
+/// double → float for further rounding to fewer bits: towards zero, the last bit set when something was lost ("round to
+/// odd"), so that the second rounding sees on which side of a tie the value was.
 inline float RoundToOdd(double value) {
   const auto nearest = static_cast<float>(value);
   const double back = nearest;

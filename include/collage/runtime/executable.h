@@ -1,5 +1,5 @@
-// executable.h: the file that runs a model. It is loaded with nothing but this library: constants are mapped, machine code
-// is opened, and a toolchain's own library only when a kernel of its kind is in it.
+// executable.h: the file that runs a model. It is loaded with nothing but this library: constants are mapped, machine
+// code is opened, and a toolchain's own library only when a kernel of its kind is in it.
 #pragma once
 
 #include <filesystem>
@@ -35,8 +35,8 @@ struct ExecutionPlan {
     enum Kind : uint8_t { kKernel, kConvertLayout, kCopy };
     Kind kind = kKernel;
     int kernel = -1;
-    std::vector<int> inputs;   ///< values
-    std::vector<int> outputs;  ///< values
+    std::vector<int> inputs;        ///< values
+    std::vector<int> outputs;       ///< values
     int64_t workspace_offset = -1;  ///< in the arena; -1 = none
   };
 
@@ -88,8 +88,8 @@ class Executable {
   /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
   void Save(const std::filesystem::path& path) const;
 
-  /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan and machine code only, so that it
-  /// takes milliseconds however large the constants are.)
+  /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan and machine code only, so
+  /// that it takes milliseconds however large the constants are.)
   static void Verify(const std::filesystem::path& path);
 
   const ExecutionPlan& plan() const;
@@ -112,8 +112,8 @@ class ExecutionInstance {
   ~ExecutionInstance();
   ExecutionInstance(ExecutionInstance&&) noexcept;
 
-  /// Uses `tensor`'s memory as input `index`, without a copy if it is 64-byte aligned; only kernels that read it are bound
-  /// again. Throws kInput when dtype or shape do not fit.
+  /// Uses `tensor`'s memory as input `index`, without a copy if it is 64-byte aligned; only kernels that read it are
+  /// bound again. Throws kInput when dtype or shape do not fit.
   void SetInput(size_t index, const Tensor& tensor);
   /// Lets the kernels write output `index` straight into `tensor`.
   void SetOutput(size_t index, const Tensor& tensor);

@@ -30,9 +30,9 @@ class Kernel {
 
 /// What a kernel is loaded from. The memory outlives the kernel.
 struct KernelImage {
-  std::span<const std::byte> blob;       ///< written by the toolchain's compiler, meaningful to its loader only
-  std::span<const Tensor> constants;     ///< weights kept outside the blob, in the order the compiler listed them
-  int num_threads = 1;                   ///< threads that the kernel may use
+  std::span<const std::byte> blob;    ///< written by the toolchain's compiler, meaningful to its loader only
+  std::span<const Tensor> constants;  ///< weights kept outside the blob, in the order the compiler listed them
+  int num_threads = 1;                ///< threads that the kernel may use
 };
 
 /// Turns blobs of one kind into kernels. Loaders of toolchains that need a vendor's library live in modules of their

@@ -19,7 +19,8 @@ using Shape = std::vector<int64_t>;
 /// Product of the dimensions; 1 for a scalar.
 int64_t NumElements(std::span<const int64_t> shape);
 
-/// Bytes of a dense tensor, for shapes from files: nothing when a dimension is negative or the product does not fit 63 bits.
+/// Bytes of a dense tensor, for shapes from files: nothing when a dimension is negative or the product does not fit 63
+/// bits.
 std::optional<size_t> CheckedBytes(std::span<const int64_t> shape, DataType dtype);
 
 /// "(1, 3, 224, 224)"; "()" for a scalar.

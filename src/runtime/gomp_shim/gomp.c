@@ -1,9 +1,11 @@
-/* gomp.c: as much of the OpenMP runtime's binary interface as vendors' libraries call, on the process's one thread pool.
+/* gomp.c: as much of the OpenMP runtime's binary interface as vendors' libraries call, on the process's one thread
+ * pool.
  *
- * It is loaded under the name libgomp.so.1 before such a library (see runtime/shared_gomp.h). Without it a second team of
- * threads would spin for work on the processors that the pool uses. The interface is the one that GCC generates calls to:
- * "#pragma omp parallel" becomes GOMP_parallel, or in code of older compilers GOMP_parallel_start, a call of the body and
- * GOMP_parallel_end; a loop with a static schedule becomes calls of GOMP_loop_static_*. */
+ * It is loaded under the name libgomp.so.1 before such a library (see runtime/shared_gomp.h). Without it a second team
+ * of threads would spin for work on the processors that the pool uses. The interface is the one that GCC generates
+ * calls to:
+ * "#pragma omp parallel" becomes GOMP_parallel, or in code of older compilers GOMP_parallel_start, a call of the body
+ * and GOMP_parallel_end; a loop with a static schedule becomes calls of GOMP_loop_static_*. */
 #include <stdbool.h>
 #include <stdlib.h>
 

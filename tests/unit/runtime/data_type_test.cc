@@ -10,7 +10,7 @@ namespace {
 
 TEST(DataType, NamesAndSizes) {
   const std::pair<const char*, size_t> types[] = {
-      {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"bool", 1},   {"int8", 1},   {"int16", 2},
+      {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"bool", 1},   {"int8", 1},  {"int16", 2},
       {"int32", 4},   {"int64", 8},    {"uint8", 1},   {"uint16", 2},  {"uint32", 4}, {"uint64", 8}};
   for (const auto& [name, bytes] : types) {
     ASSERT_TRUE(DataType::IsName(name)) << name;

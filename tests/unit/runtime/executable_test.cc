@@ -84,7 +84,8 @@ std::string WithPlanText(std::string bytes, const std::string& text) {
   bytes.resize(place.offset);
   bytes += text;
   const uint64_t size = text.size();
-  const auto crc = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(size)));
+  const auto crc =
+      static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(size)));
   std::memcpy(bytes.data() + 16, &size, sizeof size);
   std::memcpy(bytes.data() + 24, &crc, sizeof crc);
   return bytes;
@@ -224,7 +225,8 @@ TEST_F(ExecutableTest, VerifySaysWhatIsDamaged) {
   std::string changed = bytes;
   changed[plan["constants"][1]["place"][0].get<size_t>()] ^= 1;
   WriteBytes(folder_ / "a.clg", changed);
-  ExpectError([&] { Executable::Verify(folder_ / "a.clg"); }, ErrorCategory::kCorrupt, "constant 1 has a wrong checksum");
+  ExpectError([&] { Executable::Verify(folder_ / "a.clg"); }, ErrorCategory::kCorrupt,
+              "constant 1 has a wrong checksum");
   changed = bytes;
   changed[plan["blobs"][0][0].get<size_t>()] ^= 1;
   WriteBytes(folder_ / "a.clg", changed);
@@ -273,9 +275,19 @@ TEST_F(ExecutableTest, PlansThatReachOutsideAreCorrupt) {
   refused([](Json& p) { p["values"][0][4] = 1; }, "an input's number");
   refused([](Json& p) { p["outputs"][0][1] = 1; }, "'y' is not where an input or output must be");
   refused([](Json& p) { p["outputs"][0][1] = 99; }, "is out of range");
-  refused([](Json& p) { p["values"][1][3] = 1; p["values"][1][4] = 0; p["values"][1][0] = Shape{9, 9, 9}; },
-          "'x' is smaller than what uses it");
-  refused([](Json& p) { p["kernels"][0]["blob"] = 2; p["kernels"][0]["constants"] = {5}; }, "is out of range");
+  refused(
+      [](Json& p) {
+        p["values"][1][3] = 1;
+        p["values"][1][4] = 0;
+        p["values"][1][0] = Shape{9, 9, 9};
+      },
+      "'x' is smaller than what uses it");
+  refused(
+      [](Json& p) {
+        p["kernels"][0]["blob"] = 2;
+        p["kernels"][0]["constants"] = {5};
+      },
+      "is out of range");
   refused([](Json& p) { p["steps"][1][1] = -1; }, "a step's kernel is out of range");
   refused([](Json& p) { p["steps"][1][2] = {77}; }, "a step's input is out of range");
   refused([](Json& p) { p["steps"][1][4] = -1; }, "a workspace lies outside of the arena");

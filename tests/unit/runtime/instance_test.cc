@@ -1,7 +1,6 @@
 // instance_test.cc: running plans.
 #include <gtest/gtest.h>
 
-
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
 #include "unit/runtime/test_plan.h"

@@ -32,8 +32,8 @@ void CheckPlan(const std::vector<LiveRange>& ranges, const ArenaPlan& plan) {
     ASSERT_LE(plan.offsets[i] + ranges[i].bytes, static_cast<int64_t>(plan.total_bytes));
     for (size_t j = 0; j < i; ++j) {
       const bool meet_in_time = ranges[i].first_use <= ranges[j].last_use && ranges[j].first_use <= ranges[i].last_use;
-      const bool meet_in_space = plan.offsets[i] < plan.offsets[j] + ranges[j].bytes &&
-                                 plan.offsets[j] < plan.offsets[i] + ranges[i].bytes;
+      const bool meet_in_space =
+          plan.offsets[i] < plan.offsets[j] + ranges[j].bytes && plan.offsets[j] < plan.offsets[i] + ranges[i].bytes;
       ASSERT_FALSE(meet_in_time && meet_in_space) << "ranges " << j << " and " << i;
     }
   }
@@ -68,7 +68,8 @@ TEST(MemoryPlanner, RandomRangesNeverOverlap) {
   }
 }
 
-/// Mean of used over needed, minus 1, for chains of 150 steps with a shortcut around every three and sizes from `bytes`.
+/// Mean of used over needed, minus 1, for chains of 150 steps with a shortcut around every three and sizes from
+/// `bytes`.
 template <typename Bytes>
 double WasteOfChains(Bytes&& bytes) {
   double waste = 0;
@@ -76,7 +77,8 @@ double WasteOfChains(Bytes&& bytes) {
   for (unsigned seed = 0; seed < kChains; ++seed) {
     std::mt19937 random(seed);
     std::vector<LiveRange> ranges;
-    for (int step = 0; step < 150; ++step) ranges.push_back({bytes(random, step), step, step % 3 == 0 ? step + 3 : step + 1});
+    for (int step = 0; step < 150; ++step)
+      ranges.push_back({bytes(random, step), step, step % 3 == 0 ? step + 3 : step + 1});
     const ArenaPlan plan = PlanArena(ranges);
     CheckPlan(ranges, plan);
     waste += static_cast<double>(plan.total_bytes) / static_cast<double>(LowerBound(ranges)) - 1;
@@ -94,7 +96,8 @@ TEST(MemoryPlanner, ModelsStayNearTheLowerBound) {
 }
 
 TEST(MemoryPlanner, SizesWithoutPatternCostAFewPercentMore) {
-  EXPECT_LT(WasteOfChains([](std::mt19937& random, int) { return 64 * (100 + static_cast<int64_t>(random() % 900)); }), 0.12);
+  EXPECT_LT(WasteOfChains([](std::mt19937& random, int) { return 64 * (100 + static_cast<int64_t>(random() % 900)); }),
+            0.12);
 }
 
 TEST(MemoryPlanner, HundredThousandStepsArePlanned) {

@@ -98,7 +98,11 @@ TEST(ObjectLoader, WhatIsNoKernelIsCorrupt) {
   ExpectError([&] { loader->Load({garbage, {}, 1}); }, ErrorCategory::kCorrupt, "cannot load a kernel: ");
   ExpectError([&] { loader->Load({{}, {}, 1}); }, ErrorCategory::kCorrupt, "file too short");
   const std::vector<std::byte> no_entry = ObjectBytes("no_entry");
-  ExpectError([&] { loader->Load({no_entry, {}, 1}); }, ErrorCategory::kCorrupt, "lacks its entry point 'collage_kernel'");
+  ExpectError(
+      [&] {
+        loader->Load({no_entry, {}, 1});
+      },
+      ErrorCategory::kCorrupt, "lacks its entry point 'collage_kernel'");
 }
 
 TEST(KernelLoaders, AreFoundByNameAndReplaced) {

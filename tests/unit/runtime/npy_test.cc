@@ -140,7 +140,8 @@ TEST(Npy, ImpossibleHeadersAreRefused) {
               ErrorCategory::kInput, "shape does not fit");
   ExpectError([&] { read("{'descr': '<f4', 'shape': (4294967296, 4294967296), }"); }, ErrorCategory::kInput,
               "shape does not fit");
-  ExpectError([&] { read("{'descr': '<f4', 'shape': (99999999999999999999,), }"); }, ErrorCategory::kInput, "out of range");
+  ExpectError([&] { read("{'descr': '<f4', 'shape': (99999999999999999999,), }"); }, ErrorCategory::kInput,
+              "out of range");
   ExpectError([&] { read("{'descr': '<f4', }"); }, ErrorCategory::kInput, "no 'shape'");
   ExpectError([&] { read("{'shape': (1,), }"); }, ErrorCategory::kInput, "no 'descr'");
   ExpectError([&] { read("{'descr': '>f4', 'shape': (1,), }"); }, ErrorCategory::kInput, "'>f4' is not supported");
@@ -179,7 +180,8 @@ TEST(Npz, ChangedContentHasAWrongChecksum) {
   const TemporaryFolder folder;
   WriteNpz(folder / "a.npz", {{"x", Example("float32")}});
   std::string bytes = ReadFile(folder / "a.npz");
-  bytes[30 + 5 + 128 + 10] = static_cast<char>(bytes[30 + 5 + 128 + 10] ^ 1);  // behind local header, name, array header
+  bytes[30 + 5 + 128 + 10] =
+      static_cast<char>(bytes[30 + 5 + 128 + 10] ^ 1);  // behind local header, name, array header
   WriteBytes(folder / "a.npz", bytes);
   ExpectError([&] { ReadNpz(folder / "a.npz"); }, ErrorCategory::kInput, "'x.npy' has a wrong checksum");
 }

@@ -85,7 +85,8 @@ TEST(SharedGomp, MaximumIsThePoolsUnlessSet) {
     EXPECT_EQ(omp.max_threads(), 2);
     EXPECT_EQ(NumThreads(), 3);
     SetNumThreads(1);
-  }).join();
+  })
+      .join();
 }
 
 struct Visits {
@@ -158,8 +159,15 @@ void RunLoop(void* data) {
 TEST(SharedGomp, StaticLoopsVisitEveryIterationOnce) {
   for (unsigned threads : {1u, 2u, 3u, 5u}) {
     for (long chunk : {0, 1, 2, 7, 100}) {
-      for (const auto& [start, stop, step] : {std::array<long, 3>{0, 17, 1}, {0, 1, 1}, {5, 5, 1}, {3, 40, 4}, {0, 1000, 1},
-                                              {10, -11, -3}, {9, 0, -1}, {7, 3, 1}, {0, 2, 1}}) {
+      for (const auto& [start, stop, step] : {std::array<long, 3>{0, 17, 1},
+                                              {0, 1, 1},
+                                              {5, 5, 1},
+                                              {3, 40, 4},
+                                              {0, 1000, 1},
+                                              {10, -11, -3},
+                                              {9, 0, -1},
+                                              {7, 3, 1},
+                                              {0, 2, 1}}) {
         Loop loop{start, stop, step, chunk, {}, {}, {}};
         Omp().parallel(RunLoop, &loop, threads, 0);
         std::vector<long> expected;
@@ -261,7 +269,9 @@ void CheckBesideAnotherGomp() {
 
 TEST(SharedGompDeathTest, AnotherGompIsLeftAlone) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // runs this test alone in a fresh process
-  const auto has_no_gomp = [](int status) { return WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42); };
+  const auto has_no_gomp = [](int status) {
+    return WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42);
+  };
   EXPECT_EXIT(CheckBesideAnotherGomp(), has_no_gomp, "");
 }
 

@@ -36,8 +36,8 @@ TEST(Tensor, CopiesShareClonesDoNot) {
 }
 
 TEST(Tensor, EveryDtypeStoresAndReadsValues) {
-  for (const char* name : {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                           "uint32", "uint64"}) {
+  for (const char* name : {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+                           "uint16", "uint32", "uint64"}) {
     const Tensor tensor = Tensor::Zeros({2}, DataType::FromString(name));
     tensor.Set(1, 97);
     EXPECT_EQ(tensor.At(0), 0) << name;
@@ -50,7 +50,8 @@ TEST(Tensor, EveryDtypeStoresAndReadsValues) {
 
 TEST(Tensor, SetSaturatesIntegers) {
   const Tensor tensor = Tensor::Zeros({1}, kInt8);
-  for (const auto& [given, wanted] : {std::pair(300.0, 127.0), {-300.0, -128.0}, {2.9, 2.0}, {-2.9, -2.0}, {NAN, 0.0}}) {
+  for (const auto& [given, wanted] :
+       {std::pair(300.0, 127.0), {-300.0, -128.0}, {2.9, 2.0}, {-2.9, -2.0}, {NAN, 0.0}}) {
     tensor.Set(0, given);
     EXPECT_EQ(tensor.At(0), wanted) << given;
   }

@@ -23,7 +23,8 @@ inline AddCounts& Counts() {
   return counts;
 }
 
-/// out[i] = in[i] + constants[0][0] over as many float32 as the blob, an int64, says. Writes to its workspace if it has one.
+/// out[i] = in[i] + constants[0][0] over as many float32 as the blob, an int64, says. Writes to its workspace if it has
+/// one.
 class AddKernel : public Kernel {
  public:
   AddKernel(int64_t count, float amount) : count_(count), amount_(amount) {}

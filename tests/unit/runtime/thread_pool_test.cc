@@ -181,9 +181,11 @@ TEST(Team, MembersRunAtTheSameTimeAndMeetAtBarriers) {
 }
 
 TEST(Team, WithinATeamATeamHasOneMember) {
-  collage_team_begin(2, [](void*, int, int) {}, nullptr);
+  collage_team_begin(
+      2, [](void*, int, int) {}, nullptr);
   EXPECT_EQ(collage_team_size(), 2);
-  collage_team_begin(2, [](void*, int, int) { ADD_FAILURE() << "started another thread"; }, nullptr);
+  collage_team_begin(
+      2, [](void*, int, int) { ADD_FAILURE() << "started another thread"; }, nullptr);
   EXPECT_EQ(collage_team_size(), 1);
   EXPECT_EQ(collage_in_team(), 1);
   collage_team_barrier();

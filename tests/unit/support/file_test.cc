@@ -54,7 +54,9 @@ TEST(AtomicFile, AppearsOnCommitOnly) {
   file.Overwrite(1, "BC", 2);
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
   file.Commit();
-  EXPECT_EQ(ReadFile(folder / "a"), std::string("1BC45\0\0\0" "678", 11));
+  EXPECT_EQ(ReadFile(folder / "a"), std::string("1BC45\0\0\0"
+                                                "678",
+                                                11));
   EXPECT_EQ(folder.NumFiles(), 1);
 }
 
@@ -116,7 +118,8 @@ TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
   AtomicFile file(folder / "a");
   {
     const FileSizeLimit limit(4096);
-    ExpectError([&] { file.Write(std::string(10'000, 'x')); }, ErrorCategory::kResource, "cannot write: File too large");
+    ExpectError([&] { file.Write(std::string(10'000, 'x')); }, ErrorCategory::kResource,
+                "cannot write: File too large");
   }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
   EXPECT_EQ(folder.NumFiles(), 1);

@@ -28,7 +28,9 @@ TEST(Machine, FingerprintIsShortEnoughForAKey) {
 TEST(Machine, FeaturesAreWhatTheProcessorSays) {
   __builtin_cpu_init();
   const auto& features = ThisMachine().features;
-  const auto has = [&](const char* name) { return std::find(features.begin(), features.end(), name) != features.end(); };
+  const auto has = [&](const char* name) {
+    return std::find(features.begin(), features.end(), name) != features.end();
+  };
   EXPECT_EQ(has("avx2"), __builtin_cpu_supports("avx2") != 0);
   EXPECT_EQ(has("avx512f"), __builtin_cpu_supports("avx512f") != 0);
   EXPECT_EQ(has("fma"), __builtin_cpu_supports("fma") != 0);

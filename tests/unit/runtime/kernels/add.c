@@ -1,5 +1,5 @@
-/* add.c: a kernel as generated code looks: out[i] = in[i] + amount[0] + AMOUNT over 1000 elements, in parallel. The macro makes
- * objects of equal structure that differ in what they compute. */
+/* add.c: a kernel as generated code looks: out[i] = in[i] + amount[0] + AMOUNT over 1000 elements, in parallel. The
+ * macro makes objects of equal structure that differ in what they compute. */
 #include <stdint.h>
 
 void collage_parallel_for(int64_t count, void (*body)(void*, int64_t, int64_t), void* context);
