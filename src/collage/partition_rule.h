@@ -20,50 +20,73 @@ struct CandidatePartition {
   const Toolchain* toolchain = nullptr;
 };
 
-/// What was refused while candidates were found, for explanations: reason → how often and first place.
+/// What was refused while candidates were found, for explanations.
 struct RuleLog {
   std::function<void(const std::string& label, const Reason& reason)> on_refusal;
+  /// A rule found more candidates than it may return: the largest ones are missing.
   bool candidates_capped = false;
 };
 
 class PartitionRule {
  public:
   virtual ~PartitionRule() = default;
+  /// In a fixed order; each set of nodes once per rule that makes sub-graphs.
   virtual std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain,
                                                         RuleLog& log) const = 0;
 };
 using PartitionRulePtr = std::unique_ptr<PartitionRule>;
 
-/// Every match of a pattern whose extracted function satisfies the predicate.
+// ---- base rules (rules/base_rules.cc) --------------------------------------------------------------------------------
+
+/// Every match of a pattern whose extracted function satisfies the predicate. A match with an inner value that is used
+/// elsewhere is none: it could only be run by computing that value twice.
 PartitionRulePtr DFPatternRule(std::string name, DFPatternPtr pattern,
                                std::function<Result<void>(const Function&)> predicate);
 /// Every operator call that the toolchain's predicate takes.
 PartitionRulePtr OpPredicateRule();
 /// Every operator call that can be fused: of kind A or smaller.
 PartitionRulePtr OpCallByKindRule();
-/// Candidates become Composite functions named after the rule.
+/// Every expression that needs no toolchain: variables, constants, operators, functions, tuples, projections, control
+/// flow.
+PartitionRulePtr HostRule();
+
+// ---- combinator rules (rules/wrap_rules.cc, rules/combine_rule.cc, rules/maximal_rule.cc) ------------------------------
+
+/// Candidates become Composite functions called `name`.
 PartitionRulePtr CompositeRule(std::string name, PartitionRulePtr sub_rule);
+/// Candidates become Primitive functions, with the toolchain as Compiler unless it is native.
+PartitionRulePtr PrimitiveRule(PartitionRulePtr sub_rule);
 PartitionRulePtr UnionRule(std::vector<PartitionRulePtr> sub_rules);
+/// Sub-candidates that are valid.
+PartitionRulePtr OnlyValidRule(SubGraphConfig config, PartitionRulePtr sub_rule);
 
 /// Which two touching candidates may become one: the upstream one's kind and the downstream one's are at most these.
 struct CombinerKinds {
   OpPatternKind up;
   OpPatternKind down;
 };
+/// Combiners, and bounds on what they make.
 struct CombineOptions {
-  std::vector<CombinerKinds> kinds;
-  bool take_tuples = false;      ///< tuples and projections in between go inside
-  SubGraphConfig limits;
-  size_t max_candidates = 20'000;
+  std::vector<CombinerKinds> kinds;   ///< AllSimple
+  bool tuple_args = false;            ///< TupleArg: an injective call of a tuple, with injective makers of all its fields
+  bool tuple_projections = false;     ///< TupleProj: a tuple's maker with projections from it
+  bool constants = false;             ///< Constant: a candidate with all constants that it reads
+  bool join_anything = false;         ///< any two that touch, tuples and projections between them included
+  SubGraphConfig limits;              ///< taps only count when `max_exits` is set
+  size_t max_candidates = 20'000;     ///< smaller ones are found first
 };
-/// All ways of combining touching candidates, grown one sub-candidate at a time, each set once; the sub-candidates too.
+/// All ways of combining sub-candidates, to any depth, each set of nodes once; the sub-candidates too.
 PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule);
-/// Sub-candidates that are valid.
-PartitionRulePtr OnlyValidRule(SubGraphConfig config, PartitionRulePtr sub_rule);
-/// Sub-candidates, and the largest convex regions that they cover together.
+
+/// Sub-candidates, and the largest regions that they cover together and that can be ordered: what graph compilers would
+/// take. Regions obey no limits.
 PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
+/// Sub-candidates without the reshapes, tuples and projections at which they begin or end, each set of nodes once: the
+/// host does these for nothing.
+PartitionRulePtr TrimFreeEndsRule(PartitionRulePtr sub_rule);
 
 /// Phase 1: the rule by which a toolchain's candidates are found, from its pattern table, predicate, and fusion style.
+/// Partitions are made Primitive only when they are chosen (rewrite.h), so that what is measured is the function inside.
 PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain);
 
 }  // namespace collage

@@ -1,130 +1,88 @@
-// rewrite.cc: partitions and left-over nodes are units; a unit is emitted when all that it reads is there.
+// rewrite.cc: the whole function as one scope, partitions being its nested sub-graphs.
 #include "collage/rewrite.h"
 
 #include <fmt/format.h>
 
-#include <map>
 #include <unordered_map>
 
-#include "collage/ir/infer_type.h"
-#include "collage/ir/visitor.h"
-#include "collage/support/error.h"
+#include "collage/scope_builder.h"
 #include "target/annotations.h"
 
 namespace collage {
 namespace {
 
-class Rewriter {
- public:
-  Rewriter(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen) : graph_(graph), chosen_(chosen) {}
-
-  std::optional<Function> Run() {
-    for (size_t i = 0; i < chosen_.size(); ++i) {
-      extracted_.push_back(Extract(graph_, chosen_[i].candidate->sub_graph));
-      for (int node : extracted_.back().output_nodes) producer_[node] = i;
-    }
-    const int body = graph_.IndexOf(graph_.function()->body());
-    if (!Emit(body)) return std::nullopt;
-    Function result = MakeFunction(graph_.function()->params(), values_.at(body), graph_.function()->result_type(),
-                                   graph_.function()->attrs(), graph_.function()->type_params());
-    result->share_span(*graph_.function());
-    InferType(result);
-    return result;
-  }
-
- private:
-  /// Units that node `index` must wait for: the inputs of its partition, or its own.
-  std::vector<int> Needs(int index) const {
-    auto partition = producer_.find(index);
-    if (partition != producer_.end()) return extracted_[partition->second].input_nodes;
-    std::vector<int> needs;
-    for (int input : graph_.node(index).inputs) {
-      if (!graph_.CanInline(input)) needs.push_back(input);
-    }
-    return needs;
-  }
-
-  /// Depth-first with an explicit stack; false for a circle.
-  bool Emit(int root) {
-    struct Frame {
-      int node;
-      std::vector<int> needs;
-      size_t next = 0;
-    };
-    std::vector<Frame> stack{{root, Needs(root), 0}};
-    std::map<std::pair<bool, size_t>, bool> open;  // units on the stack
-    const auto unit = [&](int node) {
-      auto partition = producer_.find(node);
-      return partition != producer_.end() ? std::pair(true, partition->second) : std::pair(false, static_cast<size_t>(node));
-    };
-    open[unit(root)] = true;
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      if (frame.next == frame.needs.size()) {
-        if (!values_.contains(frame.node)) Make(frame.node);
-        open[unit(frame.node)] = false;
-        stack.pop_back();
-        continue;
-      }
-      const int need = frame.needs[frame.next++];
-      if (values_.contains(need)) continue;
-      if (open[unit(need)]) return false;
-      open[unit(need)] = true;
-      stack.push_back({need, Needs(need), 0});
-    }
-    return true;
-  }
-
-  void Make(int index) {
-    auto partition = producer_.find(index);
-    if (partition != producer_.end()) return CallPartition(partition->second);
-    const Expr& expr = graph_.node(index).expr;
-    if (graph_.CanInline(index) || expr->kind() == ExprKind::kVar) {
-      values_[index] = expr;
-      return;
-    }
-    std::vector<Expr> children;
-    for (int input : graph_.node(index).inputs) {
-      children.push_back(graph_.CanInline(input) ? graph_.node(input).expr : values_.at(input));
-    }
-    const Expr copy = WithChildren(expr, children);
-    InferType(copy);
-    values_[index] = copy;
-  }
-
-  void CallPartition(size_t number) {
-    const ChosenPartition& chosen = chosen_[number];
-    const ExtractedFunction& extracted = extracted_[number];
-    const Toolchain& toolchain = *chosen.candidate->toolchain;
-    Attrs attrs{{kAttrPrimitive, 1}, {kAttrEstimate, chosen.estimated_seconds}};
-    if (!toolchain.is_native()) attrs.Set(kAttrCompiler, toolchain.name());
-    attrs.Set("global_symbol", fmt::format("collage_{}_{}", toolchain.name(), number));
-    Function function = MakeFunction(extracted.function->params(), extracted.function->body(), nullptr, std::move(attrs));
-    InferType(function);
-    function = WithLayouts(function, chosen.layouts);
-    std::vector<Expr> args;
-    for (int node : extracted.input_nodes) args.push_back(values_.at(node));
-    const Expr call = MakeCall(Expr(function), std::move(args));
-    InferType(call);
-    const std::vector<int>& outputs = extracted.output_nodes;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Expr value = outputs.size() == 1 ? call : MakeTupleGetItem(call, static_cast<int>(i));
-      InferType(value);
-      values_[outputs[i]] = value;
-    }
-  }
-
-  const DataflowGraph& graph_;
-  const std::vector<ChosenPartition>& chosen_;
-  std::vector<ExtractedFunction> extracted_;
-  std::unordered_map<int, size_t> producer_;
-  std::unordered_map<int, Expr> values_;
-};
+std::optional<Function> Rebuild(const DataflowGraph& graph, const std::vector<NestedSubGraph>& units,
+                                ScopeBuilder::Finish finish) {
+  ScopeBuilder scope(graph, nullptr, units, std::move(finish));
+  const int root = static_cast<int>(graph.size()) - 1;
+  if (!scope.Build({root})) return std::nullopt;
+  return AsShared<FunctionNode>(scope.ValueOf(root));
+}
 
 }  // namespace
 
 std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen) {
-  return Rewriter(graph, chosen).Run();
+  std::vector<NestedSubGraph> units;
+  for (const ChosenPartition& partition : chosen) {
+    const Toolchain& toolchain = *partition.candidate->toolchain;
+    Attrs attrs{{kAttrPrimitive, 1}, {kAttrEstimate, partition.estimated_seconds}};
+    if (!toolchain.is_native()) attrs.Set(kAttrCompiler, toolchain.name());
+    attrs.Set("global_symbol", fmt::format("collage_{}_{}", toolchain.name(), units.size()));
+    const SubGraph& sub_graph = partition.candidate->sub_graph;
+    units.push_back({sub_graph.members(), std::move(attrs), sub_graph.nested});
+  }
+  return Rebuild(graph, units, [&](size_t number, Function function) {
+    Function annotated = WithLayouts(function, chosen[number].layouts);
+    annotated->set_checked_type(function->checked_type());
+    return annotated;
+  });
+}
+
+std::optional<Function> RewriteNested(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
+  std::vector<NestedSubGraph> units;
+  for (const CandidatePartition& candidate : candidates) {
+    units.insert(units.end(), candidate.sub_graph.nested.begin(), candidate.sub_graph.nested.end());
+  }
+  return Rebuild(graph, units, {});
+}
+
+bool CanBeOrdered(const DataflowGraph& graph, const std::vector<const SubGraph*>& sub_graphs) {
+  // Kahn's algorithm over sub-graphs and the nodes in none.
+  std::vector<int> unit_of(graph.size(), -1);
+  for (size_t i = 0; i < sub_graphs.size(); ++i) {
+    for (int index : sub_graphs[i]->members()) {
+      if (!graph.IsConstant(index)) unit_of[static_cast<size_t>(index)] = static_cast<int>(i);
+    }
+  }
+  int num_units = static_cast<int>(sub_graphs.size());
+  for (int& unit : unit_of) {
+    if (unit < 0) unit = num_units++;
+  }
+  std::vector<int> waits_for(static_cast<size_t>(num_units));
+  std::vector<std::vector<int>> feeds(static_cast<size_t>(num_units));
+  for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
+    const int to = unit_of[static_cast<size_t>(index)];
+    for (int input : graph.node(index).inputs) {
+      const int from = unit_of[static_cast<size_t>(input)];
+      if (from == to) continue;
+      feeds[static_cast<size_t>(from)].push_back(to);
+      ++waits_for[static_cast<size_t>(to)];
+    }
+  }
+  std::vector<int> ready;
+  for (int unit = 0; unit < num_units; ++unit) {
+    if (waits_for[static_cast<size_t>(unit)] == 0) ready.push_back(unit);
+  }
+  int num_done = 0;
+  while (!ready.empty()) {
+    const int unit = ready.back();
+    ready.pop_back();
+    ++num_done;
+    for (int next : feeds[static_cast<size_t>(unit)]) {
+      if (--waits_for[static_cast<size_t>(next)] == 0) ready.push_back(next);
+    }
+  }
+  return num_done == num_units;
 }
 
 }  // namespace collage

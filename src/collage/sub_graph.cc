@@ -1,20 +1,36 @@
-// sub_graph.cc: derived node sets, validity, extraction.
+// sub_graph.cc: derived node sets, validity, closure operations.
 #include "collage/sub_graph.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
-#include "collage/ir/infer_type.h"
-#include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 
 namespace collage {
 namespace {
 
-void AddOnce(std::vector<int>& list, int index) {
-  if (std::find(list.begin(), list.end(), index) == list.end()) list.push_back(index);
+void SortUnique(std::vector<int>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+/// Nested sub-graphs lie within `members` and do not share work.
+Result<void> CheckNested(const DataflowGraph& graph, const std::vector<int>& members,
+                         const std::vector<NestedSubGraph>& nested) {
+  std::vector<int> taken;
+  for (const NestedSubGraph& one : nested) {
+    if (!std::includes(members.begin(), members.end(), one.inside.begin(), one.inside.end())) {
+      return Reason{"a nested sub-graph reaches outside of it", "sub-graph"};
+    }
+    const Result<void> inner = CheckNested(graph, one.inside, one.nested);
+    if (!inner.ok()) return inner;
+    std::copy_if(one.inside.begin(), one.inside.end(), std::back_inserter(taken),
+                 [&](int index) { return !graph.IsConstant(index); });
+  }
+  std::sort(taken.begin(), taken.end());
+  if (std::adjacent_find(taken.begin(), taken.end()) == taken.end()) return {};
+  return Reason{"nested sub-graphs overlap", "sub-graph"};
 }
 
 }  // namespace
@@ -22,38 +38,57 @@ void AddOnce(std::vector<int>& list, int index) {
 SubGraph::SubGraph(const DataflowGraph& graph, std::vector<int> inside)
     : inside_(graph.size(), inside), members_(std::move(inside)) {
   COLLAGE_CHECK(!members_.empty()) << "an empty sub-graph";
-  std::sort(members_.begin(), members_.end());
-  std::unordered_map<int, int> depth_of;
+  SortUnique(members_);
+  std::vector<int> depths;  // by position in members_: nodes on the longest path from an entry to here
   for (int index : members_) {
     const DataflowGraph::Node& node = graph.node(index);
     int depth = 0;
+    bool is_entry = false;
     for (int input : node.inputs) {
       if (inside_.Contains(input)) {
-        depth = std::max(depth, depth_of[input]);
+        const auto position = std::lower_bound(members_.begin(), members_.end(), input) - members_.begin();
+        depth = std::max(depth, depths[static_cast<size_t>(position)]);
       } else if (!graph.CanInline(input)) {
-        AddOnce(input_, input);
-        AddOnce(entry_, index);
+        input_.push_back(input);
+        is_entry = true;
       }
     }
-    const bool counts = graph.OpAt(index) != nullptr;
-    depth_of[index] = depth + (counts ? 1 : 0);
-    depth_ = std::max(depth_, depth_of[index]);
-    for (int output : node.outputs) {
-      if (inside_.Contains(output)) continue;
-      AddOnce(exit_, index);
-      AddOnce(output_, output);
+    if (is_entry) entry_.push_back(index);
+    depths.push_back(is_entry || depth > 0 ? depth + 1 : 0);
+    const size_t outputs_before = output_.size();
+    std::copy_if(node.outputs.begin(), node.outputs.end(), std::back_inserter(output_),
+                 [&](int output) { return !inside_.Contains(output); });
+    const bool is_exit = (output_.size() > outputs_before && !graph.IsConstant(index)) || node.is_external;
+    if (is_exit) {
+      exit_.push_back(index);
+      depth_ = std::max(depth_, depths.back());
+    } else {
+      output_.resize(outputs_before);
     }
-    if (node.is_external) AddOnce(exit_, index);
     kind_ = std::max(kind_, graph.KindAt(index));
   }
+  SortUnique(input_);
+  SortUnique(output_);
 }
 
 std::string SubGraph::Label(const DataflowGraph& graph) const {
+  std::string label;
+  for (int index : members_) label += (label.empty() ? "" : "+") + graph.LabelAt(index);
+  return label;
+}
+
+std::string SubGraph::OperatorLabel(const DataflowGraph& graph) const {
   std::string label;
   for (int index : members_) {
     if (graph.OpAt(index) != nullptr) label += (label.empty() ? "" : "+") + graph.LabelAt(index);
   }
   return label;
+}
+
+SubGraph SubGraph::Wrapped(Attrs attrs) const {
+  SubGraph result = *this;
+  result.nested = {{members_, std::move(attrs), nested}};
+  return result;
 }
 
 Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConfig& config) const {
@@ -63,15 +98,20 @@ Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConf
   if (config.max_depth > 0 && depth_ > config.max_depth) {
     return Reason{fmt::format("depth {}, at most {} is allowed", depth_, config.max_depth), "sub-graph"};
   }
-  if (!config.allow_taps) {
-    for (int index : exit_) {
-      for (int output : graph.node(index).outputs) {
-        if (inside_.Contains(output)) return Reason{fmt::format("node {} is a tap", index), "sub-graph"};
-      }
+  for (int index : exit_) {
+    if (config.allow_taps) break;
+    for (int output : graph.node(index).outputs) {
+      if (inside_.Contains(output)) return Reason{fmt::format("node {} is a tap", index), "sub-graph"};
+    }
+  }
+  for (int index : members_) {
+    const auto block = [&](int node) { return graph.node(node).basic_block; };
+    if (!graph.IsConstant(index) && block(index) != block(last())) {
+      return Reason{fmt::format("nodes {} and {} are in different branches or functions", index, last()), "sub-graph"};
     }
   }
   // Nodes between first and last that depend on the sub-graph from outside must not feed it: post-dfs order is
-  // topological, so one sweep finds them.
+  // topological, so one sweep finds them. A constant inside may have other users, it depends on nothing.
   std::vector<char> tainted(static_cast<size_t>(last() - first() + 1));
   for (int index = first(); index <= last(); ++index) {
     const bool is_inside = inside_.Contains(index);
@@ -81,112 +121,39 @@ Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConf
       if (is_inside && from_tainted) {
         return Reason{fmt::format("a path leaves and comes back at node {}", index), "sub-graph"};
       }
-      if (!is_inside && (from_tainted || inside_.Contains(input))) tainted[static_cast<size_t>(index - first())] = 1;
+      const bool depends = from_tainted || (inside_.Contains(input) && !graph.IsConstant(input));
+      if (!is_inside && depends) tainted[static_cast<size_t>(index - first())] = 1;
     }
   }
-  return {};
+  return nested.empty() ? Result<void>() : CheckNested(graph, members_, nested);
 }
 
-namespace {
-
-/// Builds the function of one sub-graph.
-class Extractor {
- public:
-  Extractor(const DataflowGraph& graph, const SubGraph& sub_graph) : graph_(graph), sub_graph_(sub_graph) {}
-
-  ExtractedFunction Run() {
-    ExtractedFunction extracted;
-    for (const NestedSubGraph& nested : sub_graph_.nested) {
-      for (int index : nested.inside) nested_of_[index] = &nested;
+SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between) {
+  between.insert(between.end(), a.members().begin(), a.members().end());
+  between.insert(between.end(), b.members().begin(), b.members().end());
+  SubGraph result(graph, std::move(between));
+  result.nested = a.nested;
+  for (const NestedSubGraph& other : b.nested) {
+    auto same = std::find_if(result.nested.begin(), result.nested.end(), [&](const NestedSubGraph& one) {
+      return one.attrs == other.attrs && !one.attrs.Has("Composite");
+    });
+    if (same == result.nested.end()) {
+      result.nested.push_back(other);
+      continue;
     }
-    for (int index : sub_graph_.members()) {
-      auto nested = nested_of_.find(index);
-      if (nested == nested_of_.end()) {
-        values_[index] = Rebuild(index, values_);
-      } else if (index == nested->second->inside.back()) {
-        CallNested(*nested->second);
-      }
-    }
-    extracted.output_nodes = sub_graph_.exit();
-    std::vector<Expr> results;
-    for (int index : extracted.output_nodes) results.push_back(values_.at(index));
-    const Expr body = results.size() == 1 ? results[0] : MakeTuple(results);
-    extracted.input_nodes = inputs_;
-    extracted.function = MakeFunction(params_, body);
-    InferType(extracted.function);
-    return extracted;
+    same->inside.insert(same->inside.end(), other.inside.begin(), other.inside.end());
+    SortUnique(same->inside);
+    same->nested.insert(same->nested.end(), other.nested.begin(), other.nested.end());
   }
+  return result;
+}
 
- private:
-  using Values = std::unordered_map<int, Expr>;
-
-  /// Node `index` with its inputs taken from `values`, from the parameters, or inlined.
-  Expr Rebuild(int index, Values& values) {
-    const Expr& expr = graph_.node(index).expr;
-    std::vector<Expr> children;
-    for (int input : graph_.node(index).inputs) {
-      auto it = values.find(input);
-      children.push_back(it != values.end()         ? it->second
-                         : graph_.CanInline(input) ? graph_.node(input).expr
-                                                    : Outside(input, values));
-    }
-    const Expr result = WithChildren(expr, children);
-    result->set_checked_type(expr->checked_type());
-    return result;
-  }
-
-  Expr Outside(int index, Values& values) {
-    if (&values != &values_) {  // within a nested function: a parameter of its own
-      auto outer = values_.find(index);
-      const Expr argument = outer != values_.end() ? outer->second : Outside(index, values_);
-      nested_params_.push_back(NewParam(index));
-      nested_args_.push_back(argument);
-      return values[index] = nested_params_.back();
-    }
-    inputs_.push_back(index);
-    params_.push_back(NewParam(index));
-    return values_[index] = params_.back();
-  }
-
-  Var NewParam(int index) {
-    const Type& type = graph_.node(index).expr->checked_type();
-    if (AsTensorType(type) == nullptr) {
-      throw Error(ErrorCategory::kUnsupported, "a partition's input is no tensor: " + ToString(type));
-    }
-    const Var param = MakeVar(fmt::format("FunctionVar_{}", num_params_++), type);
-    param->set_checked_type(type);
-    return param;
-  }
-
-  void CallNested(const NestedSubGraph& nested) {
-    nested_params_.clear();
-    nested_args_.clear();
-    Values inner;
-    for (int index : nested.inside) inner[index] = Rebuild(index, inner);
-    const int root = nested.inside.back();
-    const Function function = MakeFunction(nested_params_, inner.at(root), nullptr, nested.attrs);
-    InferType(function);
-    const Expr call = MakeCall(Expr(function), nested_args_);
-    call->share_span(*graph_.node(root).expr);
-    InferType(call);
-    values_[root] = call;
-  }
-
-  const DataflowGraph& graph_;
-  const SubGraph& sub_graph_;
-  std::unordered_map<int, const NestedSubGraph*> nested_of_;
-  Values values_;
-  std::vector<Var> params_;
-  std::vector<int> inputs_;
-  std::vector<Var> nested_params_;
-  std::vector<Expr> nested_args_;
-  int num_params_ = 0;
-};
-
-}  // namespace
-
-ExtractedFunction Extract(const DataflowGraph& graph, const SubGraph& sub_graph) {
-  return Extractor(graph, sub_graph).Run();
+bool Overlap(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b) {
+  if (a.inside().AreDisjoint(b.inside())) return false;
+  const SubGraph& fewer = a.members().size() < b.members().size() ? a : b;
+  const SubGraph& more = &fewer == &a ? b : a;
+  return std::any_of(fewer.members().begin(), fewer.members().end(),
+                     [&](int index) { return !graph.IsConstant(index) && more.inside().Contains(index); });
 }
 
 }  // namespace collage

@@ -17,13 +17,15 @@ struct SubGraphConfig {
   bool allow_taps = false;  ///< whether an exit may feed other nodes inside as well
 };
 
-/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite.
+/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite. Those nested
+/// within it are subsets of it; neighbours are disjoint.
 struct NestedSubGraph {
-  std::vector<int> inside;
+  std::vector<int> inside;  ///< ascending
   Attrs attrs;
+  std::vector<NestedSubGraph> nested;
 };
 
-/// Inside nodes and what follows from them. Nodes that can be inlined (operators, constants) count neither as inputs nor
+/// Inside nodes and what follows from them. Nodes that can be inlined (operators, scalars) count neither as inputs nor
 /// need they be inside.
 ///
 ///        x      input: outside, feeds inside
@@ -33,6 +35,8 @@ struct NestedSubGraph {
 ///      relu     exit: inside, feeds outside
 ///        |
 ///       ...     output: outside, fed from inside
+///
+/// An exit that feeds inside nodes as well is a tap. All lists of nodes are ascending.
 class SubGraph {
  public:
   SubGraph(const DataflowGraph& graph, std::vector<int> inside);
@@ -45,15 +49,21 @@ class SubGraph {
   const std::vector<int>& output() const { return output_; }
   int first() const { return members_.front(); }
   int last() const { return members_.back(); }
+  /// The largest kind inside.
   OpPatternKind kind() const { return kind_; }
-  /// Nodes on the longest path inside.
+  /// Nodes on the longest path from an entry to an exit; 0 when there is no entry.
   int depth() const { return depth_; }
-  /// Labels joined by '+'.
+  /// Labels of all nodes, or of operator calls only, joined by '+'.
   std::string Label(const DataflowGraph& graph) const;
+  std::string OperatorLabel(const DataflowGraph& graph) const;
 
   std::vector<NestedSubGraph> nested;
 
-  /// Yes, or which rule it breaks. No path may leave and come back; limits as configured.
+  /// The same nodes, to be wrapped whole by a function with `attrs`; what was nested stays within that.
+  SubGraph Wrapped(Attrs attrs) const;
+
+  /// Yes, or which rule it breaks: limits as configured, one basic block, no path that leaves and comes back. Linear in
+  /// last() - first().
   Result<void> CheckValid(const DataflowGraph& graph, const SubGraphConfig& config) const;
 
  private:
@@ -64,14 +74,11 @@ class SubGraph {
   int depth_ = 0;
 };
 
-/// A sub-graph as a function of its own.
-struct ExtractedFunction {
-  Function function;             ///< typed; constants inlined; parameters are tensors
-  std::vector<int> input_nodes;  ///< the node that each parameter stands for
-  std::vector<int> output_nodes; ///< the exits, in order; the result is a tuple when there are several
-};
+/// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with equal
+/// attributes become one. `a` and `b` may share constants, nothing else.
+SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between = {});
 
-/// Extracts without rewriting the graph. Inputs of tuple type are not supported: throws kUnsupported.
-ExtractedFunction Extract(const DataflowGraph& graph, const SubGraph& sub_graph);
+/// Whether a node that computes something is inside both.
+bool Overlap(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b);
 
 }  // namespace collage

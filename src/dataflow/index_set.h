@@ -2,98 +2,76 @@
 #pragma once
 
 #include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace collage {
 
-/// A subset of [0, size). All binary operations need equal sizes.
+/// A subset of [0, size). Only the words between the first and the last member are kept, so that a small sub-graph of a
+/// large graph stays small. All binary operations need equal sizes.
 class IndexSet {
  public:
   IndexSet() = default;
-  explicit IndexSet(size_t size) : size_(size), words_((size + 63) / 64) {}
+  explicit IndexSet(size_t size) : size_(size) {}
   IndexSet(size_t size, const std::vector<int>& members) : IndexSet(size) {
     for (int member : members) Add(member);
   }
 
   size_t size() const { return size_; }
-  void Add(int index) { words_[static_cast<size_t>(index) / 64] |= uint64_t{1} << (index % 64); }
-  void Remove(int index) { words_[static_cast<size_t>(index) / 64] &= ~(uint64_t{1} << (index % 64)); }
-  bool Contains(int index) const { return (words_[static_cast<size_t>(index) / 64] >> (index % 64) & 1) != 0; }
-
-  bool IsZero() const {
-    for (uint64_t word : words_) {
-      if (word != 0) return false;
-    }
-    return true;
-  }
-  bool AreDisjoint(const IndexSet& other) const {
-    for (size_t i = 0; i < words_.size(); ++i) {
-      if ((words_[i] & other.words_[i]) != 0) return false;
-    }
-    return true;
-  }
-  bool IsSubset(const IndexSet& of) const {
-    for (size_t i = 0; i < words_.size(); ++i) {
-      if ((words_[i] & ~of.words_[i]) != 0) return false;
-    }
-    return true;
-  }
-  IndexSet operator|(const IndexSet& other) const {
-    IndexSet result = *this;
-    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] |= other.words_[i];
-    return result;
-  }
-  IndexSet operator&(const IndexSet& other) const {
-    IndexSet result = *this;
-    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] &= other.words_[i];
-    return result;
-  }
-  IndexSet operator-(const IndexSet& other) const {
-    IndexSet result = *this;
-    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] &= ~other.words_[i];
-    return result;
+  void Add(int index);
+  void Remove(int index);
+  bool Contains(int index) const {
+    const size_t word = static_cast<size_t>(index) / 64;
+    return (Word(word) >> (index % 64) & 1) != 0;
   }
 
-  size_t PopCount() const {
-    size_t count = 0;
-    for (uint64_t word : words_) count += static_cast<size_t>(std::popcount(word));
-    return count;
-  }
-  /// The first member; `size()` when empty.
-  size_t FirstInside() const {
-    for (size_t i = 0; i < words_.size(); ++i) {
-      if (words_[i] != 0) return i * 64 + static_cast<size_t>(std::countr_zero(words_[i]));
-    }
-    return size_;
-  }
+  bool IsZero() const { return words_.empty(); }
+  bool AreDisjoint(const IndexSet& other) const;
+  bool Intersects(const IndexSet& other) const { return !AreDisjoint(other); }
+  bool IsSubset(const IndexSet& of) const;
+  IndexSet operator|(const IndexSet& other) const;
+  IndexSet operator&(const IndexSet& other) const;
+  IndexSet operator-(const IndexSet& other) const;
+  /// The same members under new indices, old → new; every member must be in the map, no two become one.
+  IndexSet Substitute(size_t new_size, const std::unordered_map<int, int>& new_index) const;
+
+  size_t PopCount() const;
+  /// The first or last member; `size()` when empty.
+  size_t FirstInside() const;
+  size_t LastInside() const;
+  /// The first index that is no member; `size()` when full.
+  size_t FirstOutside() const;
+  /// The first member from `from` on; `size()` when there is none.
+  size_t NextInside(size_t from) const;
   /// Members in ascending order.
-  std::vector<int> Members() const {
-    std::vector<int> members;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      for (uint64_t word = words_[i]; word != 0; word &= word - 1) {
-        members.push_back(static_cast<int>(i * 64) + std::countr_zero(word));
-      }
-    }
-    return members;
-  }
+  std::vector<int> Members() const;
 
-  size_t Hash() const {
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (uint64_t word : words_) hash = (std::rotl(hash, 13) ^ word) * 0xff51afd7ed558ccdu;
-    return hash ^ (hash >> 32);
-  }
+  size_t Hash() const;
   bool operator==(const IndexSet&) const = default;
-  auto operator<=>(const IndexSet&) const = default;
+  /// At the first index in which two sets differ, the one that has it is less.
+  std::strong_ordering operator<=>(const IndexSet& other) const;
 
   /// "{1,3..6,8}": runs of three or more are abbreviated.
   std::string ToString() const;
 
  private:
+  uint64_t Word(size_t word) const {
+    return word < base_ || word - base_ >= words_.size() ? 0 : words_[word - base_];
+  }
+  size_t EndWord() const { return base_ + words_.size(); }
+  /// Word i is `function(i)` for i in [begin, end), zero elsewhere.
+  template <typename F>
+  static IndexSet FromWords(size_t size, size_t begin, size_t end, F function);
+  /// Restores that the outermost words are not zero.
+  void Trim();
+
   size_t size_ = 0;
-  std::vector<uint64_t> words_;
+  size_t base_ = 0;              ///< which word `words_[0]` is; 0 when empty
+  std::vector<uint64_t> words_;  ///< the first and the last are not zero
 };
 
 struct IndexSetHash {

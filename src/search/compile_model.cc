@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/builtin_toolchains.h"
+#include "collage/extract.h"
+#include "collage/rewrite.h"
 #include "collage/compile.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
@@ -64,7 +66,7 @@ class Partitioner : public CoverCosts {
     const auto [request, toolchain] = Find(variant);
     const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
     const TuningRecord record = estimator_->Estimate(
-        {request, *toolchain, variant, candidates_[static_cast<size_t>(v.candidate)].sub_graph.Label(graph_)});
+        {request, *toolchain, variant, candidates_[static_cast<size_t>(v.candidate)].sub_graph.OperatorLabel(graph_)});
     if (record.is_skipped) return kInfinity;  // may be measured when there is more time
     return exact_[variant] = record.ok ? record.p50 : kInfinity;
   }
@@ -202,18 +204,16 @@ class Partitioner : public CoverCosts {
   }
 
   void AddVariants(CandidatePartition candidate) {
-    std::vector<bool> inputs;
-    std::vector<bool> outputs;
-    for (int node : candidate.sub_graph.input()) {
-      if (AsTensorType(graph_.node(node).expr->checked_type()) == nullptr) return;  // tuples do not cross boundaries
-      inputs.push_back(eligible_[static_cast<size_t>(node)]);
-    }
-    for (int node : candidate.sub_graph.exit()) {
-      const size_t tensors = FlattenTensorTypes(graph_.node(node).expr->checked_type()).size();
-      outputs.insert(outputs.end(), tensors, tensors == 1 && eligible_[static_cast<size_t>(node)]);
-    }
-    const Function function = Extract(graph_, candidate.sub_graph).function;
-    const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(function, inputs, outputs);
+    const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
+    const auto eligible = [&](const std::vector<BoundaryValue>& values) {
+      std::vector<bool> result;
+      for (const BoundaryValue& value : values) {
+        result.push_back(value.field < 0 && eligible_[static_cast<size_t>(value.node)]);
+      }
+      return result;
+    };
+    const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
+        extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
     candidates_.push_back(std::move(candidate));
     for (const BoundaryLayouts& layouts : choices) {
       variants_.push_back({static_cast<int>(candidates_.size()) - 1, layouts});

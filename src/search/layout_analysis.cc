@@ -28,7 +28,7 @@ bool KeepsLayout(const DataflowGraph& graph, int index) {
 std::vector<int> ValueInputs(const DataflowGraph& graph, int index) {
   std::vector<int> values;
   for (int input : graph.node(index).inputs) {
-    if (graph.CanInline(input)) continue;
+    if (graph.IsInlinedInPartitions(input)) continue;
     if (graph.node(input).expr->kind() == ExprKind::kTuple) {
       for (int field : graph.node(input).inputs) values.push_back(field);
     } else {
@@ -48,7 +48,7 @@ std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph) {
   const auto mark = [&](int index) {
     const int rank = RankAt(graph, index);
     const bool may = rank >= 3 && rank <= 5 && !eligible[static_cast<size_t>(index)];
-    if (!may || graph.CanInline(index)) return;
+    if (!may || graph.IsInlinedInPartitions(index)) return;
     eligible[static_cast<size_t>(index)] = true;
     work.push_back(index);
   };

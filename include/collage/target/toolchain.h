@@ -94,7 +94,7 @@ class Toolchain {
   /// True for the toolchain that leaves no Compiler attribute: its kernels mimic FuseOps (RFC 0.81, Phase 1).
   virtual bool is_native() const { return false; }
   virtual FusionStyle fusion_style() const { return FusionStyle::kNoFusion; }
-  /// Longest path of a candidate, in operator calls; 0 = no limit.
+  /// Longest path of a candidate, in nodes (calls, tuples, projections); 0 = no limit.
   virtual int max_depth() const { return 4; }
   /// Whether one maximal partition of everything it supports is worth a candidate of its own.
   virtual bool wants_maximal() const { return false; }

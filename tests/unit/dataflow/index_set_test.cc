@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <set>
+
 namespace collage {
 namespace {
 
@@ -22,6 +26,68 @@ TEST(IndexSetTest, OperationsAcrossWords) {
   EXPECT_EQ(b.FirstInside(), 63u);
   EXPECT_EQ(IndexSet(200).FirstInside(), 200u);
   EXPECT_EQ(a.PopCount(), 4u);
+}
+
+TEST(IndexSetTest, FirstLastNextAndOutside) {
+  const IndexSet set(200, {70, 71, 150});
+  EXPECT_EQ(set.FirstInside(), 70u);
+  EXPECT_EQ(set.LastInside(), 150u);
+  EXPECT_EQ(set.NextInside(72), 150u);
+  EXPECT_EQ(set.NextInside(71), 71u);
+  EXPECT_EQ(set.NextInside(151), 200u);
+  EXPECT_EQ(set.FirstOutside(), 0u);
+  IndexSet full(130);
+  for (int i = 0; i < 130; ++i) full.Add(i);
+  EXPECT_EQ(full.FirstOutside(), 130u);
+  full.Remove(64);
+  EXPECT_EQ(full.FirstOutside(), 64u);
+  EXPECT_EQ(IndexSet(5).LastInside(), 5u);
+  EXPECT_EQ(IndexSet(5).FirstOutside(), 0u);
+}
+
+TEST(IndexSetTest, WhoHasTheFirstDifferenceIsLess) {
+  EXPECT_LT(IndexSet(100, {1, 5}), IndexSet(100, {1, 6}));
+  EXPECT_LT(IndexSet(100, {1, 5}), IndexSet(100, {1}));
+  EXPECT_LT(IndexSet(100, {70}), IndexSet(100, {80}));
+  EXPECT_LT(IndexSet(100, {3, 90}), IndexSet(100, {70}));
+  EXPECT_EQ(IndexSet(100, {3}) <=> IndexSet(100, {3}), std::strong_ordering::equal);
+}
+
+TEST(IndexSetTest, SubstituteRenumbers) {
+  EXPECT_EQ(IndexSet(10, {2, 7}).Substitute(4, {{2, 3}, {7, 0}, {9, 1}}), IndexSet(4, {0, 3}));
+  EXPECT_ANY_THROW(IndexSet(10, {2}).Substitute(4, {{3, 1}})) << "a member without new index";
+  EXPECT_ANY_THROW(IndexSet(10, {2, 3}).Substitute(4, {{2, 1}, {3, 1}})) << "two become one";
+}
+
+TEST(IndexSetTest, AgreesWithStdSetOnRandomSets) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 500; ++round) {
+    const int size = 1 + static_cast<int>(random() % 300);
+    const auto draw = [&] {
+      std::set<int> members;
+      const int low = static_cast<int>(random() % size);
+      for (unsigned i = random() % 12; i > 0; --i) members.insert(low + static_cast<int>(random() % (size - low)));
+      return members;
+    };
+    const auto list = [](const std::set<int>& s) { return std::vector<int>(s.begin(), s.end()); };
+    const std::set<int> x = draw(), y = draw();
+    IndexSet a(size, list(x));
+    const IndexSet b(size, list(y));
+    std::vector<int> both, common, rest;
+    std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
+    std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(common));
+    std::set_difference(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(rest));
+    EXPECT_EQ((a | b).Members(), both);
+    EXPECT_EQ((a & b).Members(), common);
+    EXPECT_EQ((a - b).Members(), rest);
+    EXPECT_EQ(a.AreDisjoint(b), common.empty());
+    EXPECT_EQ(a.IsSubset(b), rest.empty());
+    EXPECT_EQ(a == b, x == y);
+    EXPECT_EQ(a.PopCount(), x.size());
+    EXPECT_EQ((a | b).Hash(), IndexSet(size, both).Hash());
+    for (int member : common) a.Remove(member);
+    EXPECT_EQ(a, IndexSet(size, rest)) << "removing leaves no empty words behind";
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
+#include "unit/collage/graphs.h"
 
 namespace collage {
 namespace {
@@ -42,6 +43,65 @@ TEST(PatternTest, AddCommutes) {
   EXPECT_TRUE(Matches(DataflowGraph(function), "subtract(exp(*), *)").empty());
 }
 
+TEST(PatternTest, ConstantsAreInsideUnlessScalars) {
+  const DataflowGraph graph(testing_graphs::GptTail());
+  EXPECT_EQ(Matches(graph, "nn.dense(*, const)"), (std::vector<std::vector<int>>{{5, 6}}));
+  EXPECT_EQ(Matches(graph, "nn.dense(*, *)"), (std::vector<std::vector<int>>{{6}}));
+  EXPECT_EQ(Matches(graph, "power(*, const)"), (std::vector<std::vector<int>>{{15}})) << "its exponent is a scalar";
+  EXPECT_EQ(Matches(graph, "nn.dense(var, *)"), (std::vector<std::vector<int>>{{6}}));
+  EXPECT_TRUE(Matches(graph, "add(var, *)").empty());
+}
+
+TEST(PatternTest, EnumeratesBothOperandsOfASum) {
+  const Var x = testing_graphs::Param("x", {4});
+  const Expr sum = MakeCall("add", {MakeCall("exp", {x}), MakeCall("exp", {MakeCall("abs", {x})})});
+  const DataflowGraph graph(testing_graphs::Typed({x}, sum));
+  EXPECT_EQ(Matches(graph, "add(exp(*), *)").size(), 2u) << "either operand";
+  EXPECT_EQ(Matches(graph, "add(exp(*), exp(*))").size(), 1u) << "each set once";
+}
+
+TEST(PatternTest, AnyArgumentsTuplesAndProjections) {
+  const DataflowGraph graph(testing_graphs::Tuples());
+  EXPECT_EQ(Matches(graph, "concatenate(...)"), (std::vector<std::vector<int>>{{16}}));
+  EXPECT_EQ(Matches(graph, "concatenate(tuple(*, expand_dims(*)))"), (std::vector<std::vector<int>>{{14, 15, 16}}));
+  EXPECT_TRUE(Matches(graph, "concatenate(tuple(*))").empty());
+  EXPECT_EQ(Matches(graph, "proj(split(*))"), (std::vector<std::vector<int>>{{6, 7}, {6, 11}}));
+  EXPECT_EQ(Matches(graph, "proj(*, 2)"), (std::vector<std::vector<int>>{{11}}));
+}
+
+TEST(PatternTest, AttributesAndTypes) {
+  const DataflowGraph graph(testing_graphs::Tuples());
+  EXPECT_EQ(Matches(graph, "transpose{axes=[0, 2, 1, 3]}(*)").size(), 2u);
+  EXPECT_TRUE(Matches(graph, "transpose{axes=[0, 2, 1]}(*)").empty());
+  EXPECT_TRUE(Matches(graph, "transpose{axes=[0, 2, 1, 3, 4]}(*)").empty());
+  EXPECT_EQ(Matches(graph, "split{axis=2, indices_or_sections=[4,8]}(*)").size(), 1u);
+  EXPECT_TRUE(Matches(graph, "split{axis=1}(*)").empty());
+  EXPECT_EQ(Matches(graph, "reshape(*:[1,3,?]float32)").size(), 2u);
+  EXPECT_TRUE(Matches(graph, "reshape(*:[1,3])").empty());
+  EXPECT_TRUE(Matches(graph, "reshape(*:int32)").empty());
+}
+
+TEST(PatternTest, DominatorsTakeAllBetween) {
+  // exp of the sum of relu and abs of one product; then with a use that leaves.
+  const Var x = testing_graphs::Param("x", {4, 4});
+  const Expr dense = MakeCall("nn.dense", {x, x});
+  const Expr relu = MakeCall("nn.relu", {dense});
+  const Expr abs = MakeCall("abs", {dense});
+  const Expr sum = MakeCall("add", {relu, abs});
+  const DataflowGraph graph(testing_graphs::Typed({x}, MakeCall("exp", {sum})));
+  const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
+  std::vector<int> all{at(dense), at(relu), at(abs), at(sum)};
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(Matches(graph, "dominates(nn.dense(*, *), (nn.relu(*) | abs(*)), add(*, *))"), (std::vector<std::vector<int>>{all}));
+  EXPECT_TRUE(Matches(graph, "dominates(nn.dense(*, *), nn.relu(*), add(*, *))").empty()) << "abs is on the path";
+  all.push_back(at(graph.function()->body()));
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(Matches(graph, "dominates(nn.dense(*, *), *, exp(*))"), (std::vector<std::vector<int>>{all}));
+
+  const DataflowGraph leaves(testing_graphs::Typed({x}, MakeTuple({sum, relu})));
+  EXPECT_TRUE(Matches(leaves, "dominates(nn.dense(*, *), *, add(*, *))").empty());
+}
+
 TEST(PatternTest, MistakesNameThePlace) {
   try {
     ParsePattern("nn.relu(*");
@@ -51,6 +111,11 @@ TEST(PatternTest, MistakesNameThePlace) {
     EXPECT_NE(error.message().find("character 10"), std::string::npos) << error.message();
   }
   EXPECT_THROW(ParsePattern("nn.rellu(*)"), Error);
+  for (const char* text : {"", "(", "nn.relu", "nn.relu{}(*)", "nn.relu(*) x", "proj(*, a)", "dominates(*, *)", "nn.relu{a=[1}(*)", "*:[1,",
+                           "proj(*, 99999999999)"}) {
+    EXPECT_THROW(ParsePattern(text), Error) << text;
+  }
+  EXPECT_THROW(ParsePattern(std::string(100'000, '(')), Error) << "must not overflow the stack";
 }
 
 }  // namespace
