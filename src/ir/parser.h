@@ -1,4 +1,4 @@
-// parser.h: the recursive-descent parser of Relay text; see parser.cc for definitions, parse_expr.cc and parse_type.cc.
+// parser.h: the recursive-descent parser of Relay text; see parser.cc for definitions, parse_expr.cc, parse_value.cc and parse_type.cc.
 #pragma once
 
 #include <map>
@@ -75,19 +75,20 @@ class Parser {
   Expr Match();
   Pattern ParsePattern();
   Expr Reference(const Token& token);
-  Expr Meta();
-  Expr NumberLiteral(bool is_negative);
   Expr Call(Expr callee, const Token& token);
   Expr MakeOpCall(const Token& token, std::string_view op, std::vector<Expr> args, Attrs attrs);
+  Var DeclareVar(const Token& token, Type type);
+  Var Anything(const Token& token) const;
+  Expr LookupLocal(const Token& token);
+
+  // ---- parse_value.cc -----------------------------------------------------------------------------------------------
+  Expr Meta();
+  Expr NumberLiteral(bool is_negative);
   void Attribute(Attrs* attrs);
   AttrValue AttributeValue();
   AttrValue AttributeNumber(bool is_negative);
   std::string StringValue(const Token& token) const;
   int64_t Integer(const Token& token) const;
-
-  Var DeclareVar(const Token& token, Type type);
-  Var Anything(const Token& token) const;
-  Expr LookupLocal(const Token& token);
 
   // ---- parse_type.cc ------------------------------------------------------------------------------------------------
   Type ParseType();

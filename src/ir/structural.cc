@@ -2,6 +2,7 @@
 #include "collage/ir/structural.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
@@ -49,11 +50,35 @@ class Digest {
   }
 
  private:
-  int NumberOf(const ExprNode* node) { return numbers_.emplace(node, static_cast<int>(numbers_.size())).first->second; }
+  /// Nodes are numbered when they first occur. Leaves that are nothing but their content (scalars, names) have one number
+  /// for all nodes of equal content: computing them twice costs nothing.
+  int NumberOf(const ExprNode* node) {
+    auto [it, is_new] = numbers_.emplace(node, next_number_);
+    if (!is_new) return it->second;
+    const std::string content = ContentOf(*node);
+    if (!content.empty()) it->second = leaves_.emplace(content, next_number_).first->second;
+    if (it->second == next_number_) ++next_number_;
+    return it->second;
+  }
+
+  static std::string ContentOf(const ExprNode& node) {
+    switch (node.kind()) {
+      case ExprKind::kGlobalVar: return "@" + static_cast<const GlobalVarNode&>(node).name();
+      case ExprKind::kConstructor: return "|" + static_cast<const ConstructorNode&>(node).name();
+      case ExprKind::kConstant: {
+        const Tensor& value = static_cast<const ConstantNode&>(node).value();
+        if (value.rank() != 0) return "";
+        return value.dtype().ToString() + ":" + std::string(value.data<char>(), value.size_bytes());
+      }
+      default: return "";
+    }
+  }
 
   void Add(const Expr& expr) {
+    const int number = NumberOf(expr.get());
+    if (!ContentOf(*expr).empty() && !added_leaves_.insert(number).second) return;
     hasher_.AddInt(static_cast<int64_t>(expr->kind()) + 1000);
-    hasher_.AddInt(NumberOf(expr.get()));
+    hasher_.AddInt(number);
     for (const Expr& child : Children(expr)) hasher_.AddInt(child ? NumberOf(child.get()) : -1);
     switch (expr->kind()) {
       case ExprKind::kVar: {
@@ -66,7 +91,12 @@ class Digest {
       case ExprKind::kConstructor: hasher_.Add(static_cast<const ConstructorNode&>(*expr).name()); break;
       case ExprKind::kConstant: AddConstant(static_cast<const ConstantNode&>(*expr).value()); break;
       case ExprKind::kTupleGetItem: hasher_.AddInt(static_cast<const TupleGetItemNode&>(*expr).index()); break;
-      case ExprKind::kCall: AddAttrs(hasher_, static_cast<const CallNode&>(*expr).attrs()); break;
+      case ExprKind::kCall: {
+        const auto& call = static_cast<const CallNode&>(*expr);
+        AddAttrs(hasher_, call.attrs());
+        for (const Type& type : call.type_args()) hasher_.Add(ToString(type));
+        break;
+      }
       case ExprKind::kFunction: {
         const auto& function = static_cast<const FunctionNode&>(*expr);
         for (const Var& param : function.params()) {
@@ -104,6 +134,9 @@ class Digest {
   StructuralHashOptions options_;
   Hasher hasher_;
   std::unordered_map<const ExprNode*, int> numbers_;
+  std::unordered_map<std::string, int> leaves_;
+  std::unordered_set<int> added_leaves_;
+  int next_number_ = 0;
 };
 
 }  // namespace

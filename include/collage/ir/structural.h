@@ -13,7 +13,8 @@ struct StructuralHashOptions {
 };
 
 /// 32 hexadecimal digits. Equal for expressions that differ in variable names, spans and node identity only; sharing
-/// counts (computing a thing twice is another program). Linear in the number of nodes (and bytes of constants).
+/// counts (computing a thing twice is another program), except that of scalars and names, which are what they say.
+/// Linear in the number of nodes (and bytes of constants).
 std::string StructuralHash(const Expr& expr, const StructuralHashOptions& options = {});
 
 /// Whether two expressions have the same structure, sharing and constants included.

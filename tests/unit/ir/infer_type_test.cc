@@ -1,0 +1,124 @@
+#include "collage/ir/infer_type.h"
+
+#include <gtest/gtest.h>
+
+#include "collage/ir/text.h"
+#include "collage/ir/visitor.h"
+#include "unit/ir/deep.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+/// The type of `@main`'s result.
+std::string ResultOf(const std::string& text) {
+  return ToString(AsFuncType(ParseModule(text).main()->checked_type())->result());
+}
+
+void ExpectTypeError(const std::string& text, const std::string& part) {
+  ExpectError([&] { ParseModule(text, "t.relay"); }, ErrorCategory::kInput, part);
+}
+
+TEST(InferTypeTest, OperatorsFollowTheirRelations) {
+  EXPECT_EQ(ResultOf(R"(def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]) {
+                          %0 = nn.conv2d(%x, %w, padding=[1, 1]);
+                          nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]) })"),
+            "Tensor[(1, 4, 4, 4), float32]");
+}
+
+TEST(InferTypeTest, TuplesProjectionsAndUnknownDimensions) {
+  EXPECT_EQ(ResultOf("def @main(%x: Tensor[(?, 4), float32]) { %0 = (%x, 1f); (%0.1, %0.0) }"),
+            "(float32, Tensor[(?, 4), float32])");
+}
+
+TEST(InferTypeTest, LetVariablesTakeTheTypeOfTheirValue) {
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %a = cast(%x, dtype=\"int64\"); let %b = add(%a, %a); %b }"), "int64");
+  ExpectTypeError("def @main(%x: float32) { let %a: int32 = exp(%x); %a }",
+                  "'%a' is annotated int32, its value has type float32");
+}
+
+TEST(InferTypeTest, BranchesMustAgree) {
+  EXPECT_EQ(ResultOf("def @main(%c: bool, %x: float32) { if (%c) { exp(%x) } else { %x } }"), "float32");
+  ExpectTypeError("def @main(%c: bool, %x: float32) { if (%c) { 1 } else { %x } }",
+                  "the branches of 'if' have types int32 and float32");
+  ExpectTypeError("def @main(%x: float32) { if (%x) { %x } else { %x } }", "must be bool, got float32");
+}
+
+TEST(InferTypeTest, FunctionsAreChecked) {
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %f = fn (%a: float32) { (%a, %a) }; %f(%x) }"), "(float32, float32)");
+  ExpectTypeError("def @main(%x: float32) -> int32 { %x }", "the function's result has type float32, not int32");
+  ExpectTypeError("def @main(%x: float32) { fn (%a) { %a } }", "parameter '%a' has no type");
+  ExpectTypeError("def @main(%x: float32) { %x(%x) }", "calls something that is no function: float32");
+  ExpectTypeError("def @main(%x: float32) { let %f = fn (%a: int32) { %a }; %f(%x) }",
+                  "argument 0 has type float32, the parameter int32");
+  ExpectTypeError("def @main(%x: float32) { let %f = fn (%a: int32) { %a }; %f() }",
+                  "a function of 1 parameters is called with 0 arguments");
+}
+
+TEST(InferTypeTest, GlobalFunctionsInAnyOrderAndInCycles) {
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { @zz(%x) }  def @zz(%x: float32) { (%x, 1) }"), "(float32, int32)");
+  EXPECT_EQ(ResultOf(R"(def @main(%x: int32) -> int32 { if (%x > 0) { @half(%x - 1) } else { %x } }
+                        def @half(%x: int32) -> int32 { @main(%x) })"),
+            "int32");
+  ExpectTypeError("def @main(%x: int32) { @b(%x) }  def @b(%x: int32) { @main(%x) }", "before its type is known");
+}
+
+TEST(InferTypeTest, RecursiveFunctionsByTheirAnnotation) {
+  EXPECT_EQ(ResultOf(R"(def @main(%n: int32) {
+                          let %f = fn (%i: int32) -> int32 { if (%i > 0) { %f(%i - 1) } else { %i } };
+                          %f(%n) })"),
+            "int32");
+}
+
+TEST(InferTypeTest, TypeParametersComeFromArguments) {
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { @id((%x, 1)) }  def @id[A](%a: A) -> A { %a }"), "(float32, int32)");
+  ExpectTypeError("def @main(%x: float32) { @same(%x, 1) }  def @same[A](%a: A, %b: A) -> A { %a }",
+                  "argument 1 has type int32, the parameter float32");
+}
+
+TEST(InferTypeTest, DataTypesAndMatch) {
+  const std::string list = "type List[A] { Cons(A, List[A]), Nil, } ";
+  EXPECT_EQ(ResultOf(list + R"(def @main(%l: List[Tensor[(2), float32]], %x: Tensor[(2), float32]) {
+                                 match (%l) { Cons(%h, %t) => { Cons(add(%h, %x), %t) }, Nil => { %l }, } })"),
+            "List[Tensor[(2), float32]]");
+  ExpectTypeError(list + "def @main(%l: List[int32]) { match (%l) { Cons(%h, _) => { %h }, Nil => { 1f }, } }",
+                  "the clauses of 'match' have types int32 and float32");
+  ExpectTypeError(list + "def @main(%l: List[int32]) { Cons(1f, %l) }", "argument 1 has type List[int32]");
+  ExpectTypeError(list + "def @main(%l: int32) { match (%l) { Nil => { 1 }, } }", "'Nil' cannot match int32");
+}
+
+TEST(InferTypeTest, References) {
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %r = ref(%x); ref_write(%r, 2f); ref_read(%r) }"), "float32");
+  ExpectTypeError("def @main(%x: float32) { let %r = ref(%x); ref_write(%r, 2) }",
+                  "a value of type int32 is written to a reference to float32");
+}
+
+TEST(InferTypeTest, ErrorsShowOperatorTypesReasonAndPlace) {
+  ExpectTypeError(R"(def @main(%x: Tensor[(1, 3, 224), float32], %w: Tensor[(4, 3, 3, 3), float32]) {
+  %2 = nn.conv2d(%x, %w, padding=[1, 1]);
+  %2
+})",
+                  "t.relay:2:8: error: 'nn.conv2d' expects 4-d data, got Tensor[(1, 3, 224), float32] (arguments: "
+                  "Tensor[(1, 3, 224), float32], Tensor[(4, 3, 3, 3), float32])\n"
+                  "    %2 = nn.conv2d(%x, %w, padding=[1, 1]);\n"
+                  "         ^");
+  ExpectTypeError("def @main(%x: float32) { add(%x) }", "'add' expects 2 arguments, got 1");
+}
+
+TEST(InferTypeTest, ErrorsNameTheNodeOfAModel) {
+  const Var x = MakeVar("x", TensorType(Shape{4}, kFloat32));
+  const Expr call = MakeCall("nn.dense", {x, x});
+  call->set_span({"fc1", 0, 0});
+  ExpectError([&] { InferType(call); }, ErrorCategory::kInput, "fc1: error: 'nn.dense' expects 2-d data");
+}
+
+TEST(InferTypeTest, EveryNodeOfADeepGraphIsTyped) {
+  const Function chain = DeepChain();
+  InferType(chain);
+  PostOrder(chain, [](const Expr& expr) {
+    ASSERT_TRUE(expr->kind() == ExprKind::kOp || expr->checked_type());
+  });
+}
+
+}  // namespace
+}  // namespace collage

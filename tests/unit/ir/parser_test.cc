@@ -1,0 +1,272 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/structural.h"
+#include "collage/ir/text.h"
+#include "unit/ir/deep.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+Expr Body(const std::string& text) { return ParseModule(text, "t.relay").main()->body(); }
+
+std::string MessageOf(const std::string& text) {
+  try {
+    ParseModule(text, "t.relay");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kInput);
+    return error.Format();
+  }
+  return "no error";
+}
+
+void ExpectMessage(const std::string& text, const std::string& part) {
+  EXPECT_NE(MessageOf(text).find(part), std::string::npos) << MessageOf(text);
+}
+
+const Tensor& Value(const Expr& expr) { return As<ConstantNode>(expr)->value(); }
+
+// ---- expressions -----------------------------------------------------------------------------------------------------
+
+TEST(ParserTest, InfixOperatorsBindAndAssociateAsInArithmetic) {
+  const char* params = "(%a: float32, %b: float32, %c: float32)";
+  const auto equal = [&](const std::string& infix, const std::string& calls) {
+    const auto parse = [&](const std::string& body) { return ParseExpr(std::string("fn ") + params + " { " + body + " }"); };
+    EXPECT_TRUE(StructuralEqual(parse(infix), parse(calls))) << infix;
+  };
+  equal("%a - %b - %c", "subtract(subtract(%a, %b), %c)");
+  equal("%a + %b * %c", "add(%a, multiply(%b, %c))");
+  equal("(%a + %b) / %c", "divide(add(%a, %b), %c)");
+  equal("%a+%b<%c", "less(add(%a, %b), %c)");
+  equal("%a < %b == (%b >= %c)", "equal(less(%a, %b), greater_equal(%b, %c))");
+  equal("%a - 1f", "subtract(%a, 1f)");
+  equal("%a-1f", "subtract(%a, 1f)");
+  equal("%a * -1f", "multiply(%a, -1f)");
+}
+
+TEST(ParserTest, NumbersByTheirSuffix) {
+  const auto dtype = [](const std::string& text) { return Value(ParseExpr(text)).dtype().ToString(); };
+  EXPECT_EQ(dtype("1"), "int32");
+  EXPECT_EQ(dtype("3000000000"), "int64");
+  EXPECT_EQ(dtype("1i16"), "int16");
+  EXPECT_EQ(dtype("1i64"), "int64");
+  EXPECT_EQ(dtype("1f"), "float32");
+  EXPECT_EQ(dtype("1.5"), "float32");
+  EXPECT_EQ(dtype("1f16"), "float16");
+  EXPECT_EQ(dtype("1e-3f64"), "float64");
+  EXPECT_EQ(dtype("True"), "bool");
+  EXPECT_EQ(*Value(ParseExpr("-9223372036854775808")).data<int64_t>(), INT64_MIN);
+  EXPECT_EQ(*Value(ParseExpr("16777217.0000001f")).data<float>(), 16777218.0f) << "rounded once";
+  EXPECT_EQ(*Value(ParseExpr("-inff")).data<float>(), -INFINITY);
+}
+
+TEST(ParserTest, ProjectionsOfProjections) {
+  const Expr body = Body("def @main(%x: ((float32, int32), bool)) { %x.0.1 }");
+  EXPECT_EQ(ToString(body->checked_type()), "int32");
+}
+
+TEST(ParserTest, TuplesAndParentheses) {
+  EXPECT_EQ(ToString(Body("def @main(%x: float32) { (%x) }")->checked_type()), "float32");
+  EXPECT_EQ(ToString(Body("def @main(%x: float32) { (%x,) }")->checked_type()), "(float32,)");
+  EXPECT_EQ(ToString(Body("def @main(%x: float32) { () }")->checked_type()), "()");
+}
+
+TEST(ParserTest, ShadowingSeesTheFormerMeaning) {
+  EXPECT_TRUE(StructuralEqual(ParseExpr("fn (%x: float32) { let %x = exp(%x); let %x = add(%x, %x); %x }"),
+                              ParseExpr("fn (%x: float32) { let %a = exp(%x); let %b = add(%a, %a); %b }")));
+}
+
+TEST(ParserTest, GraphBindingsShareNodes) {
+  const Expr sum = Body("def @main(%x: float32) { %7 = exp(%x); add(%7, %7) }");
+  EXPECT_EQ(As<CallNode>(sum)->args()[0], As<CallNode>(sum)->args()[1]);
+}
+
+TEST(ParserTest, CommentsNamesWithSlashesAndStatementsWithoutVariable) {
+  const Expr body = Body(R"(
+    def @main(%base/x: float32, /* a /* nested */ comment */ %y: float32) {  // the rest of a line
+      let %r = ref(%y);
+      ref_write(%r, %base/x);
+      %base/x / %y
+    })");
+  EXPECT_EQ(ToString(body->checked_type()), "float32");
+}
+
+TEST(ParserTest, SpansSayWhereAnExpressionStands) {
+  const Expr body = Body("def @main(%x: float32) {\n  %0 = exp(%x);\n  tanh(%0)\n}");
+  EXPECT_EQ(body->span().source, "t.relay");
+  EXPECT_EQ(body->span().line, 3);
+  EXPECT_EQ(body->span().column, 3);
+}
+
+TEST(ParserTest, ConstantsFromTheCaller) {
+  ParseOptions options;
+  options.constants = {MakeScalar(1, kFloat32), MakeConstant(Tensor::Zeros({2}, kFloat32))};
+  EXPECT_EQ(ParseExpr("meta[relay.Constant][1]", "t", options), Expr(options.constants[1]));
+}
+
+TEST(ParserTest, TheListingOfTheRfc) {
+  // RFC 0.81, after partitioning: functions in functions, bindings numbered anew inside them.
+  ParseOptions options;
+  options.constants = {MakeConstant(Tensor::Zeros({8, 1, 5, 5}, kFloat32)), MakeConstant(Tensor::Zeros({8, 1, 1}, kFloat32))};
+  const IRModule module = ParseModule(R"(#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 1, 28, 28), float32]) -> Tensor[(1, 8, 28, 28), float32] {
+  %4 = nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [2, 2], [2, 2]]);
+  %20 = fn (%FunctionVar_0: Tensor[(1, 1, 32, 32), float32], %FunctionVar_1: Tensor[(8, 1, 1), float32],
+            Primitive=1, Compiler="cutlass", global_symbol="collage_cutlass") -> Tensor[(1, 8, 28, 28), float32] {
+    %1 = fn (%FunctionVar_01: Tensor[(1, 1, 32, 32), float32], %FunctionVar_11: Tensor[(8, 1, 1), float32],
+             Composite="cutlass.conv2d_bias") -> Tensor[(1, 8, 28, 28), float32] {
+      %0 = nn.conv2d(%FunctionVar_01, meta[relay.Constant][0] /*Tensor[(8, 1, 5, 5), float32]*/,
+                     padding=[0, 0, 0, 0], channels=8, kernel_size=[5, 5]);
+      add(%0, %FunctionVar_11)
+    };
+    %1(%FunctionVar_0, %FunctionVar_1)
+  };
+  %20(%4, meta[relay.Constant][1] /*Tensor[(8, 1, 1), float32]*/)
+})",
+                                      "rfc.relay", options);
+  EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(1, 8, 28, 28), float32]");
+  const FunctionNode* partition = As<FunctionNode>(As<CallNode>(module.main()->body())->callee());
+  EXPECT_EQ(partition->attrs().String("Compiler"), "cutlass");
+  EXPECT_EQ(partition->attrs().Int("Primitive"), 1);
+}
+
+// ---- round trips -----------------------------------------------------------------------------------------------------
+
+TEST(ParserTest, PrintingAndParsingRestoresAModuleBitForBit) {
+  const std::vector<float> values{0.0f, -0.0f, 1e-45f, 0.1f, NAN, -INFINITY, 3.4e38f};
+  const Constant weights = MakeConstant(Tensor::Of<float>({7}, kFloat32, values));
+  const Constant bytes = MakeConstant(Tensor::Of<uint8_t>({2, 2}, kUInt8, std::vector<uint8_t>{0, 1, 254, 255}));
+  const Constant empty = MakeConstant(Tensor::Zeros({0, 3}, kInt64));
+  const Var x = MakeVar("x", TensorType(Shape{7}, kFloat32));
+  const Expr sum = MakeCall("add", {x, weights});
+  const Expr scaled = MakeCall("multiply", {MakeCall("multiply", {sum, weights}), MakeScalar(0.1, kFloat32)});
+  const Expr all = MakeTuple({scaled, sum, bytes, empty, MakeScalar(0.1, kFloat16), MakeScalar(-0.0, kFloat64),
+                              MakeScalar(NAN, kFloat32), MakeScalar(3, kBFloat16)});
+  const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, all)));
+  const std::string text = PrintModule(module);
+  const IRModule restored = ParseModule(text);
+  EXPECT_TRUE(StructuralEqual(restored.main(), module.main())) << text;
+  EXPECT_EQ(PrintModule(restored), text);
+}
+
+TEST(ParserTest, StringsKeepQuotesBackslashesAndLines) {
+  const Var x = MakeVar("x", TensorType(Shape{}, kFloat32));
+  const Function function = MakeFunction({x}, x, nullptr, {{"global_symbol", "a\"b\\c\nd"}});
+  EXPECT_TRUE(StructuralEqual(ParseExpr(PrintExpr(function)), function));
+}
+
+TEST(ParserTest, DepthIsNoLimitForStatements) {
+  const Function chain = DeepChain();
+  EXPECT_TRUE(StructuralEqual(ParseExpr(PrintExpr(chain)), chain));
+  std::string lets = "fn (%x: float32) { ";
+  for (int i = 0; i < kDeep; ++i) lets += "let %x = exp(%x); ";
+  const Expr function = ParseExpr(lets + "%x }");
+  EXPECT_TRUE(StructuralEqual(ParseExpr(PrintExpr(function)), function));
+  std::string sum = "fn (%x: float32) { %x";
+  for (int i = 0; i < kDeep; ++i) sum += " + %x";
+  EXPECT_TRUE(ParseExpr(sum + " }")->checked_type());
+}
+
+// ---- errors ----------------------------------------------------------------------------------------------------------
+
+TEST(ParserTest, ErrorsShowTheLineAndACaret) {
+  EXPECT_EQ(MessageOf("def @main(%x: float32) {\n  nn.rellu(%x)\n}"),
+            "t.relay:2:3: error: unknown operator 'nn.rellu'\n"
+            "    nn.rellu(%x)\n"
+            "    ^\n"
+            "hint: did you mean 'nn.relu', 'nn.prelu'?");
+}
+
+TEST(ParserTest, EveryErrorIsReportedOnce) {
+  EXPECT_EQ(MessageOf("def @main(%x: float32) {\n"
+                      "  %0 = nn.rellu(%x);\n"
+                      "  let %y = add(%0, %z);\n"
+                      "  %1 = exp(%y, oops=1);\n"
+                      "  %1 +\n"
+                      "}\n"
+                      "def @other(%x: flaot32) { %x }"),
+            "t.relay:2:8: error: unknown operator 'nn.rellu'\n"
+            "    %0 = nn.rellu(%x);\n"
+            "         ^\n"
+            "hint: did you mean 'nn.relu', 'nn.prelu'?\n"
+            "t.relay:3:20: error: unknown variable '%z'\n"
+            "    let %y = add(%0, %z);\n"
+            "                     ^\n"
+            "hint: did you mean '%x'?\n"
+            "t.relay:4:8: error: operator 'exp' has no attribute 'oops'\n"
+            "    %1 = exp(%y, oops=1);\n"
+            "         ^\n"
+            "hint: it takes no attributes\n"
+            "t.relay:6:1: error: expected an expression, got '}'\n"
+            "  }\n"
+            "  ^\n"
+            "t.relay:7:16: error: unknown type 'flaot32'\n"
+            "  def @other(%x: flaot32) { %x }\n"
+            "                 ^\n"
+            "hint: did you mean 'float32'?");
+}
+
+TEST(ParserTest, EachMistakeHasItsMessage) {
+  ExpectMessage("#[version = \"0.0.4\"]", "version \"0.0.4\" of the text format is not known");
+  ExpectMessage("main", "expected 'def' or 'type', got 'main'");
+  ExpectMessage("def @main(%x: float32) { exp(%x); }", "a block ends without a result");
+  ExpectMessage("def @main(%x: float32) { exp(%x) exp(%x) }", "expected ';' or '}', got 'exp'");
+  ExpectMessage("def @main(%x: float32) { %0 }", "'%0' is not bound before its use");
+  ExpectMessage("def @main(%x: float32) { @man(%x) }", "there is no function '@man'");
+  ExpectMessage("def @main(%x: float32) { @man(%x) }", "hint: did you mean '@main'?");
+  ExpectMessage("def @main() { 1 } def @main() { 2 }", "function '@main' is defined twice");
+  ExpectMessage("type A { X, } type A { Y, } def @main() { 1 }", "type 'A' is defined twice");
+  ExpectMessage("type A { X, } type B { X, } def @main() { 1 }", "constructor 'X' is defined twice");
+  ExpectMessage("type L[A] { N, } def @main(%l: L) { %l }", "type 'L' takes 1 arguments, got 0");
+  ExpectMessage("type P { Q(int32), } def @main(%p: P) { match (%p) { Q => { 1 }, } }", "has 1 fields, the pattern 0");
+  ExpectMessage("def @main() { meta[relay.Constant][0] }", "constant 0 is missing: the text comes with 0");
+  ExpectMessage("def @main() { 1f8 }", "bad number '1f8'");
+  ExpectMessage("def @main() { 100000i16 }", "'100000i16' does not fit into int16");
+  ExpectMessage("def @main() { /* }", "this comment is not closed");
+  ExpectMessage("def @main(%x: float32) { nn.pad(%x, 0f, pad_mode=\"edge) }", "this string is not closed");
+  ExpectMessage("def @main(%x: Tensor[(2,, float32]) { %x }", "expected a dimension, got ','");
+  ExpectMessage("def @main() { 1 ~ 2 }", "unexpected character '~'");
+  ExpectMessage("def @main(%x: float32) { clip(%x, a_min=0f, a_min=1f) }", "attribute 'a_min' is given twice");
+  ExpectMessage("def @main(%x: float32) {", "a block ends without a result");
+}
+
+TEST(ParserTest, NestingIsLimitedInsteadOfOverflowing) {
+  const std::string open(100000, '(');
+  ExpectMessage("def @main() { " + open + "1 }", "nested more than 250 levels deep");
+  ExpectMessage("def @main(%x: " + open + "float32) { %x }", "nested more than 250 levels deep");
+  std::string brackets(100000, '[');
+  ExpectMessage("def @main(%x: float32) { nn.pad(%x, 0f, pad_width=" + brackets + ") }", "nested more than 250 levels deep");
+}
+
+TEST(ParserTest, ReadingStopsAfterTwentyErrors) {
+  std::string text = "def @main(%x: float32) {\n";
+  for (int i = 0; i < 50; ++i) text += "  %0 = nonsense(%x);\n";
+  const std::string message = MessageOf(text + "  %0 }");
+  size_t count = 0;
+  for (size_t at = 0; (at = message.find("unknown operator", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 20u);
+  EXPECT_NE(message.find("too many errors"), std::string::npos);
+}
+
+TEST(ParserTest, DamagedMetadataIsRefused) {
+  const auto with = [](const std::string& metadata) {
+    return "def @main() { meta[relay.Constant][0] }\n#[metadata]\n" + metadata;
+  };
+  const auto constant = [&](const std::string& fields) { return with("{\"relay.Constant\": [{" + fields + "}]}"); };
+  EXPECT_EQ(MessageOf(constant(R"("dtype": "float32", "shape": [1], "data": "AACAPw==")")), "no error");
+  ExpectMessage(with("nonsense"), "metadata: the section is not a JSON object");
+  ExpectMessage(with("{\"Other\": []}"), "unknown entry 'Other'");
+  ExpectMessage(constant(R"("dtype": "float32", "shape": [1])"), "needs a 'dtype', a 'shape' and 'data'");
+  ExpectMessage(constant(R"("dtype": "float33", "shape": [1], "data": "AACAPw==")"), "unknown dtype \"float33\"");
+  ExpectMessage(constant(R"("dtype": "float32", "shape": [-1], "data": "AACAPw==")"), "a negative size");
+  ExpectMessage(constant(R"("dtype": "float32", "shape": [4294967296, 4294967296], "data": "")"), "is too big");
+  ExpectMessage(constant(R"("dtype": "float32", "shape": [2], "data": "AACAPw==")"), "holds 8 characters of data");
+  ExpectMessage(constant(R"("dtype": "float32", "shape": [1], "data": "AAC!Pw==")"), "data that is not base64");
+}
+
+}  // namespace
+}  // namespace collage
