@@ -1,0 +1,69 @@
+// onnx_test.cc: the front end on the small standard models: import, prepare, evaluate, compare with onnxruntime's outputs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "collage/frontend/onnx.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "ir/evaluate.h"
+#include "runtime/compare.h"
+#include "runtime/npy.h"
+
+namespace collage {
+namespace {
+
+std::filesystem::path ModelsFolder() {
+  if (const char* folder = std::getenv("COLLAGE_MODELS")) return folder;
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home == nullptr ? "." : home) / ".cache/collage/models";
+}
+
+class OnnxModelTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(OnnxModelTest, EvaluatesToTheReference) {
+  const std::filesystem::path model = ModelsFolder() / "small" / (std::string(GetParam()) + ".onnx");
+  if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is not there; run tools/models/prepare-tests";
+  std::filesystem::path arrays_path = model;
+  const auto arrays = ReadNpz(arrays_path.replace_extension(".npz"));
+  for (bool prepared : {false, true}) {
+    SCOPED_TRACE(prepared ? "prepared for partitioning" : "as imported");
+    IRModule module = ImportOnnx(model);
+    if (prepared) module = PrepareForPartitioning(std::move(module));
+    std::vector<Tensor> inputs;
+    for (const Var& param : module.main()->params()) inputs.push_back(arrays.at("in." + param->name()));
+    const std::vector<Tensor> outputs = Evaluate(module.main(), inputs);
+    const AttrValue::List& names = *module.main()->attrs().Get("output_names").as_list();
+    ASSERT_EQ(outputs.size(), names.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Comparison comparison = Compare(outputs[i], arrays.at("out." + *names[i].as_string()), {1e-3, 1e-4});
+      EXPECT_TRUE(comparison.agrees) << *names[i].as_string() << ": " << comparison.difference;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(StandardModels, OnnxModelTest,
+                         testing::Values("mnist", "squeezenet", "mobilenet_v2", "efficientnet_b0", "nasnet_a_mobile",
+                                         "densenet121", "resnet18", "resnet50", "resnext50", "inception_v3", "vgg16",
+                                         "convnext_tiny", "resnet3d_18", "dcgan", "unet", "yolo", "vit_b16", "bert_base",
+                                         "distilbert", "gpt2", "llama"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(OnnxTest, UnknownOperatorsAreNamedAllAtOnce) {
+  const std::filesystem::path model = ModelsFolder() / "small" / "resnet50_int8.onnx";
+  if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is not there; run tools/models/prepare-tests";
+  try {
+    ImportOnnx(model);
+    FAIL() << "a quantised model was imported";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kUnsupported);
+    EXPECT_NE(error.message().find("2 operators"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("'DequantizeLinear' ("), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("'QuantizeLinear' ("), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("opset 17"), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace collage
