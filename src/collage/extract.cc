@@ -13,6 +13,8 @@ ExtractedFunction Extract(const DataflowGraph& graph, const SubGraph& sub_graph)
   return {TypedFunction(scope.params(), result.body), {scope.inputs(), std::move(result.outputs)}};
 }
 
-Boundary BoundaryOf(const DataflowGraph& graph, const SubGraph& sub_graph) { return Extract(graph, sub_graph).boundary; }
+Boundary BoundaryOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  return Extract(graph, sub_graph).boundary;
+}
 
 }  // namespace collage

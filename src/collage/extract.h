@@ -20,9 +20,9 @@ struct Boundary {
   std::vector<BoundaryValue> outputs;
 };
 
-/// Parameters are numbered in the order of first use, the last result's first (as RFC 0.81's extraction works backwards).
-/// Constants are no inputs. Tuples do not cross a boundary: one that is built outside is built again inside from its
-/// fields, one that an operator returns comes in field by field.
+/// Parameters are numbered in the order of first use, the last result's first (as RFC 0.81's extraction works
+/// backwards). Constants are no inputs. Tuples do not cross a boundary: one that is built outside is built again inside
+/// from its fields, one that an operator returns comes in field by field.
 struct ExtractedFunction {
   Function function;  ///< typed; its result is a tuple when there are several exits
   Boundary boundary;

@@ -1,5 +1,5 @@
-// partition_rule.h: how candidate partitions are found (RFC 0.81, "PartitionRule"): base rules produce candidates from the
-// dataflow graph, combinator rules make candidates from those of their sub-rules. Candidates may overlap.
+// partition_rule.h: how candidate partitions are found (RFC 0.81, "PartitionRule"): base rules produce candidates from
+// the dataflow graph, combinator rules make candidates from those of their sub-rules. Candidates may overlap.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ class PartitionRule {
 };
 using PartitionRulePtr = std::unique_ptr<PartitionRule>;
 
-// ---- base rules (rules/base_rules.cc) --------------------------------------------------------------------------------
+// ---- base rules (rules/base_rules.cc) ----
 
 /// Every match of a pattern whose extracted function satisfies the predicate. A match with an inner value that is used
 /// elsewhere is none: it could only be run by computing that value twice.
@@ -50,7 +50,7 @@ PartitionRulePtr OpCallByKindRule();
 /// flow.
 PartitionRulePtr HostRule();
 
-// ---- combinator rules (rules/wrap_rules.cc, rules/combine_rule.cc, rules/maximal_rule.cc) ------------------------------
+// ---- combinator rules (rules/wrap_rules.cc, rules/combine_rule.cc, rules/maximal_rule.cc) ----
 
 /// Candidates become Composite functions called `name`.
 PartitionRulePtr CompositeRule(std::string name, PartitionRulePtr sub_rule);
@@ -67,13 +67,13 @@ struct CombinerKinds {
 };
 /// Combiners, and bounds on what they make.
 struct CombineOptions {
-  std::vector<CombinerKinds> kinds;   ///< AllSimple
-  bool tuple_args = false;            ///< TupleArg: an injective call of a tuple, with injective makers of all its fields
-  bool tuple_projections = false;     ///< TupleProj: a tuple's maker with projections from it
-  bool constants = false;             ///< Constant: a candidate with all constants that it reads
-  bool join_anything = false;         ///< any two that touch, tuples and projections between them included
-  SubGraphConfig limits;              ///< taps only count when `max_exits` is set
-  size_t max_candidates = 20'000;     ///< smaller ones are found first
+  std::vector<CombinerKinds> kinds;  ///< AllSimple
+  bool tuple_args = false;         ///< TupleArg: an injective call of a tuple, with injective makers of all its fields
+  bool tuple_projections = false;  ///< TupleProj: a tuple's maker with projections from it
+  bool constants = false;          ///< Constant: a candidate with all constants that it reads
+  bool join_anything = false;      ///< any two that touch, tuples and projections between them included
+  SubGraphConfig limits;           ///< taps only count when `max_exits` is set
+  size_t max_candidates = 20'000;  ///< smaller ones are found first
 };
 /// All ways of combining sub-candidates, to any depth, each set of nodes once; the sub-candidates too.
 PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule);
@@ -86,7 +86,8 @@ PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
 PartitionRulePtr TrimFreeEndsRule(PartitionRulePtr sub_rule);
 
 /// Phase 1: the rule by which a toolchain's candidates are found, from its pattern table, predicate, and fusion style.
-/// Partitions are made Primitive only when they are chosen (rewrite.h), so that what is measured is the function inside.
+/// Partitions are made Primitive only when they are chosen (rewrite.h), so that what is measured is the function
+/// inside.
 PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain);
 
 }  // namespace collage

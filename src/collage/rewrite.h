@@ -16,12 +16,14 @@ struct ChosenPartition {
 };
 
 /// The graph's function with every chosen partition as a call of a Primitive function (attributes Compiler,
-/// global_symbol, layouts, estimate), what is left being tuples, projections and reshapes. Works in an order in which each
-/// partition's inputs are ready; nothing when the partitions depend on each other in a circle. Linear in the graph.
+/// global_symbol, layouts, estimate), what is left being tuples, projections and reshapes. Works in an order in which
+/// each partition's inputs are ready; nothing when the partitions depend on each other in a circle. Linear in the
+/// graph.
 std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen);
 
-/// The graph's function with the nested sub-graphs of all candidates, which must not overlap, as calls of functions with
-/// their attributes. A candidate that wraps nothing changes nothing. Nothing when they depend on each other in a circle.
+/// The graph's function with the nested sub-graphs of all candidates, which must not overlap, as calls of functions
+/// with their attributes. A candidate that wraps nothing changes nothing. Nothing when they depend on each other in a
+/// circle.
 std::optional<Function> RewriteNested(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates);
 
 /// Whether partitions of these sub-graphs can be run one after the other.

@@ -96,8 +96,8 @@ bool ScopeBuilder::Build(const std::vector<int>& results) {
   return std::all_of(results.rbegin(), results.rend(), [&](int result) { return BuildFrom(result); });
 }
 
-/// Leaves are used as they are: constants, operators, functions. The whole graph enters functions that are no partitions,
-/// and keeps variables.
+/// Leaves are used as they are: constants, operators, functions. The whole graph enters functions that are no
+/// partitions, and keeps variables.
 bool ScopeBuilder::IsLeaf(int node) const {
   if (graph_.IsInlinedInPartitions(node)) {
     const FunctionNode* function = As<FunctionNode>(graph_.node(node).expr);

@@ -1,5 +1,5 @@
-// scope_builder.h: rebuilds some nodes of a dataflow graph as a new expression, nested sub-graphs as calls of functions.
-// What extraction (phase 3) and rewriting (phase 4) have in common.
+// scope_builder.h: rebuilds some nodes of a dataflow graph as a new expression, nested sub-graphs as calls of
+// functions. What extraction (phase 3) and rewriting (phase 4) have in common.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace collage {
 
-/// Builds one scope: the body of a function. A unit is a nested sub-graph, or a node in none; it is built when all that it
-/// needs is there, depth first with an explicit stack.
+/// Builds one scope: the body of a function. A unit is a nested sub-graph, or a node in none; it is built when all that
+/// it needs is there, depth first with an explicit stack.
 class ScopeBuilder {
  public:
   /// Makes the function of nested sub-graph number i final, given without attributes that only the caller knows.

@@ -17,8 +17,8 @@ struct SubGraphConfig {
   bool allow_taps = false;  ///< whether an exit may feed other nodes inside as well
 };
 
-/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite. Those nested
-/// within it are subsets of it; neighbours are disjoint.
+/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite. Those
+/// nested within it are subsets of it; neighbours are disjoint.
 struct NestedSubGraph {
   std::vector<int> inside;  ///< ascending
   Attrs attrs;
@@ -74,8 +74,8 @@ class SubGraph {
   int depth_ = 0;
 };
 
-/// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with equal
-/// attributes become one. `a` and `b` may share constants, nothing else.
+/// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with
+/// equal attributes become one. `a` and `b` may share constants, nothing else.
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between = {});
 
 /// Whether a node that computes something is inside both.

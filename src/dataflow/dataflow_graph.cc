@@ -68,9 +68,7 @@ class DataflowIndexer {
       case ExprKind::kTuple:
         for (const Expr& field : static_cast<const TupleNode&>(*expr).fields()) children.push_back({field, block});
         return;
-      case ExprKind::kTupleGetItem:
-        children = {{static_cast<const TupleGetItemNode&>(*expr).tuple(), block}};
-        return;
+      case ExprKind::kTupleGetItem: children = {{static_cast<const TupleGetItemNode&>(*expr).tuple(), block}}; return;
       case ExprKind::kCall: {
         const auto& call = static_cast<const CallNode&>(*expr);
         children.push_back({call.callee(), block});
@@ -92,7 +90,8 @@ class DataflowIndexer {
       }
       case ExprKind::kIf: {
         const auto& branch = static_cast<const IfNode&>(*expr);
-        children = {{branch.condition(), block}, {branch.then_branch(), expr.get()}, {branch.else_branch(), expr.get()}};
+        children = {
+            {branch.condition(), block}, {branch.then_branch(), expr.get()}, {branch.else_branch(), expr.get()}};
         return;
       }
       case ExprKind::kMatch: {
@@ -159,7 +158,8 @@ class DataflowIndexer {
       }
       case ExprKind::kIf: {
         const auto& branch = static_cast<const IfNode&>(*expr);
-        for (const Expr& child : {branch.condition(), branch.then_branch(), branch.else_branch()}) AddEdge(child, index);
+        for (const Expr& child : {branch.condition(), branch.then_branch(), branch.else_branch()})
+          AddEdge(child, index);
         return;
       }
       case ExprKind::kMatch: {
@@ -186,7 +186,7 @@ class DataflowIndexer {
 
   DataflowGraph& graph_;
   std::vector<Frame> stack_;
-  std::vector<const ExprNode*> blocks_;              ///< of each node
+  std::vector<const ExprNode*> blocks_;            ///< of each node
   std::unordered_set<const ExprNode*> recursive_;  ///< let variables whose value is being numbered
 };
 
@@ -203,7 +203,8 @@ bool IsStatic(const Type& type) {
 /// Whether the result's shape is unknown although the arguments' are known: it follows from their values.
 bool HasDataDependentShape(const CallNode& call) {
   if (AsTensorType(call.checked_type()) == nullptr || IsStatic(call.checked_type())) return false;
-  return std::all_of(call.args().begin(), call.args().end(), [](const Expr& arg) { return IsStatic(arg->checked_type()); });
+  return std::all_of(call.args().begin(), call.args().end(),
+                     [](const Expr& arg) { return IsStatic(arg->checked_type()); });
 }
 
 }  // namespace

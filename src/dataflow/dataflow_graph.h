@@ -11,11 +11,11 @@
 namespace collage {
 
 /// Every sub-expression of a function under its post-dfs index: parameters first, then depth first (a call's operator,
-/// then its arguments; a let's value, variable, body; a match's data, then each clause's variables and body), shared ones
-/// once, inner functions' bodies too, the function itself last. If i < j, node j cannot influence node i.
+/// then its arguments; a let's value, variable, body; a match's data, then each clause's variables and body), shared
+/// ones once, inner functions' bodies too, the function itself last. If i < j, node j cannot influence node i.
 ///
-/// Edges follow the data: a let's value feeds its variable, the body feeds the let. The call of a recursive function from
-/// within itself has no edge from the function's variable, so that the graph has no circles.
+/// Edges follow the data: a let's value feeds its variable, the body feeds the let. The call of a recursive function
+/// from within itself has no edge from the function's variable, so that the graph has no circles.
 class DataflowGraph {
  public:
   struct Node {
@@ -57,8 +57,8 @@ class DataflowGraph {
   std::unordered_map<const ExprNode*, int> indices_;
 };
 
-/// For each node its immediate post-dominator: the first node through which all of its value's uses pass on their way to
-/// the function's result. -1 for the function, and for what does not reach it.
+/// For each node its immediate post-dominator: the first node through which all of its value's uses pass on their way
+/// to the function's result. -1 for the function, and for what does not reach it.
 std::vector<int> DominatorParents(const DataflowGraph& graph);
 
 }  // namespace collage

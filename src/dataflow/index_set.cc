@@ -16,7 +16,8 @@ void IndexSet::Trim() {
 }
 
 void IndexSet::Add(int index) {
-  COLLAGE_CHECK(index >= 0 && static_cast<size_t>(index) < size_) << "index " << index << " of a set in [0, " << size_ << ")";
+  COLLAGE_CHECK(index >= 0 && static_cast<size_t>(index) < size_)
+      << "index " << index << " of a set in [0, " << size_ << ")";
   const size_t word = static_cast<size_t>(index) / 64;
   if (words_.empty()) {
     base_ = word;

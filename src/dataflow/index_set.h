@@ -59,9 +59,7 @@ class IndexSet {
   std::string ToString() const;
 
  private:
-  uint64_t Word(size_t word) const {
-    return word < base_ || word - base_ >= words_.size() ? 0 : words_[word - base_];
-  }
+  uint64_t Word(size_t word) const { return word < base_ || word - base_ >= words_.size() ? 0 : words_[word - base_]; }
   size_t EndWord() const { return base_ + words_.size(); }
   /// Word i is `function(i)` for i in [begin, end), zero elsewhere.
   template <typename F>

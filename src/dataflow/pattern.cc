@@ -41,7 +41,9 @@ bool HasType(const Type& type, const DFPattern& pattern) {
   if (tensor == nullptr) return false;
   if (!pattern.dtype.empty() && tensor->dtype().ToString() != pattern.dtype) return false;
   if (pattern.any_shape) return true;
-  const auto fits = [](int64_t wanted, const Dim& dim) { return wanted < 0 || (!dim.is_any() && dim.size() == wanted); };
+  const auto fits = [](int64_t wanted, const Dim& dim) {
+    return wanted < 0 || (!dim.is_any() && dim.size() == wanted);
+  };
   return std::equal(pattern.shape.begin(), pattern.shape.end(), tensor->shape().begin(), tensor->shape().end(), fits);
 }
 
@@ -112,13 +114,15 @@ class PatternMatcher {
   }
 
   /// `index` is inside, and `patterns` match `nodes`.
-  void MatchInside(int index, const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes, const Next& next) {
+  void MatchInside(int index, const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes,
+                   const Next& next) {
     inside_.push_back(index);
     MatchAll(patterns, nodes, 0, next);
     inside_.pop_back();
   }
 
-  void MatchAll(const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes, size_t from, const Next& next) {
+  void MatchAll(const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes, size_t from,
+                const Next& next) {
     if (from == patterns.size()) return next();
     Match(*patterns[from], nodes[from], [&] { MatchAll(patterns, nodes, from + 1, next); });
   }

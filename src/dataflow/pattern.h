@@ -25,7 +25,17 @@
 namespace collage {
 
 struct DFPattern {
-  enum class Kind : uint8_t { kWildcard, kConstant, kVar, kCall, kTuple, kProjection, kAlternative, kDominates, kTyped };
+  enum class Kind : uint8_t {
+    kWildcard,
+    kConstant,
+    kVar,
+    kCall,
+    kTuple,
+    kProjection,
+    kAlternative,
+    kDominates,
+    kTyped
+  };
   Kind kind = Kind::kWildcard;
   std::string op;                                          ///< kCall
   bool any_args = false;                                   ///< kCall
@@ -41,8 +51,8 @@ using DFPatternPtr = std::shared_ptr<const DFPattern>;
 /// Throws kInput with the position of a mistake.
 DFPatternPtr ParsePattern(std::string_view text);
 
-/// Calls `found` with the sorted indices inside the match, for every way in which `pattern` matches with node `root` as its
-/// root. Each set once. Inside are the nodes matched by operators, tuples, projections and `const`.
+/// Calls `found` with the sorted indices inside the match, for every way in which `pattern` matches with node `root` as
+/// its root. Each set once. Inside are the nodes matched by operators, tuples, projections and `const`.
 void MatchPattern(const DataflowGraph& graph, const DFPattern& pattern, int root,
                   const std::function<void(const std::vector<int>& inside)>& found);
 

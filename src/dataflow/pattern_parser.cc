@@ -151,7 +151,8 @@ class PatternParser {
       std::string similar;
       for (const std::string& name : SimilarOps(op)) similar += (similar.empty() ? "did you mean " : " or ") + name;
       throw Error(ErrorCategory::kInput,
-                  fmt::format("there is no operator '{}', at character {} of pattern '{}'", op, at_ + 1, text_), "", similar);
+                  fmt::format("there is no operator '{}', at character {} of pattern '{}'", op, at_ + 1, text_), "",
+                  similar);
     }
     if (Accept("{")) {
       do {

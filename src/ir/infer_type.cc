@@ -25,7 +25,7 @@ std::string Where(const Span& span) {
   throw Error(ErrorCategory::kInput, message, Where(expr.span()), hint);
 }
 
-// ---- type parameters -------------------------------------------------------------------------------------------------
+// ---- type parameters ----
 
 Type Replace(const Type& type, const TypeBindings& bindings);
 
@@ -111,7 +111,7 @@ Type AnnotatedType(const FunctionNode& function) {
   return function.result_type() ? FuncType(std::move(params), function.result_type(), function.type_params()) : nullptr;
 }
 
-// ---- inference -------------------------------------------------------------------------------------------------------
+// ---- inference ----
 
 class Inference {
  public:
@@ -218,7 +218,7 @@ class Inference {
     return static_cast<const RefTypeNode&>(*type).value();
   }
 
-  // ---- variables ----------------------------------------------------------------------------------------------------
+  // ---- variables ----
 
   Type VarType(const VarNode& var) {
     if (var.type_annotation()) return var.type_annotation();
@@ -307,7 +307,7 @@ class Inference {
     return annotated;
   }
 
-  // ---- calls --------------------------------------------------------------------------------------------------------
+  // ---- calls ----
 
   Type CallType(const CallNode& call) const {
     if (const OpDef* op = call.op()) return OpCallType(call, *op);
@@ -371,7 +371,7 @@ class Inference {
     return tuple->fields()[static_cast<size_t>(item.index())];
   }
 
-  // ---- scopes -------------------------------------------------------------------------------------------------------
+  // ---- scopes ----
 
   Type FunctionType(const FunctionNode& function) {
     std::vector<Type> params;

@@ -25,7 +25,7 @@ constexpr InfixOp kInfixOps[] = {
 
 }  // namespace
 
-// ---- blocks ----------------------------------------------------------------------------------------------------------
+// ---- blocks ----
 
 Expr Parser::Block(std::string_view close) {
   const Nesting nesting(*this);
@@ -134,7 +134,7 @@ void Parser::SkipStatement(std::string_view close) {
   }
 }
 
-// ---- expressions -----------------------------------------------------------------------------------------------------
+// ---- expressions ----
 
 Expr Parser::Expression() {
   const Nesting nesting(*this);
@@ -241,7 +241,7 @@ Expr Parser::Parenthesised() {
   return At(MakeTuple(std::move(fields)), token);
 }
 
-// ---- functions, control flow, references -----------------------------------------------------------------------------
+// ---- functions, control flow, references ----
 
 Expr Parser::FunctionLiteral(const Token& token) { return At(FunctionRest(token), token); }
 
@@ -351,7 +351,7 @@ Expr Parser::Reference(const Token& token) {
   return At(std::make_shared<const RefWriteNode>(std::move(first), std::move(second)), token);
 }
 
-// ---- calls -----------------------------------------------------------------------------------------------------------
+// ---- calls ----
 
 Expr Parser::Call(Expr callee, const Token& token) {
   Expect("(");
@@ -377,7 +377,7 @@ Expr Parser::MakeOpCall(const Token& token, std::string_view op, std::vector<Exp
   }
 }
 
-// ---- variables -------------------------------------------------------------------------------------------------------
+// ---- variables ----
 
 Var Parser::DeclareVar(const Token& token, Type type) {
   Var var = At(MakeVar(std::string(token.text), std::move(type)), token);

@@ -21,7 +21,7 @@ bool IsFraction(const std::string& digits) { return digits.find_first_of(".eE") 
 
 }  // namespace
 
-// ---- constants -------------------------------------------------------------------------------------------------------
+// ---- constants ----
 
 Expr Parser::Meta() {
   Take();
@@ -90,7 +90,7 @@ int64_t Parser::Integer(const Token& token) const {
   return value;
 }
 
-// ---- attributes ------------------------------------------------------------------------------------------------------
+// ---- attributes ----
 
 void Parser::Attribute(Attrs* attrs) {
   const Token token = Take();

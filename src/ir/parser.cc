@@ -36,7 +36,7 @@ Parser::Parser(std::string_view text, const std::string& file_name, const ParseO
   constants_.insert(constants_.end(), options.constants.begin(), options.constants.end());
 }
 
-// ---- tokens ----------------------------------------------------------------------------------------------------------
+// ---- tokens ----
 
 const Token& Parser::Peek(size_t ahead) const { return list_.tokens[std::min(next_ + ahead, list_.tokens.size() - 1)]; }
 
@@ -88,7 +88,7 @@ std::string Parser::Describe(const Token& token) {
   }
 }
 
-// ---- modules ---------------------------------------------------------------------------------------------------------
+// ---- modules ----
 
 IRModule Parser::Module() {
   try {

@@ -24,7 +24,7 @@ class Parser {
   Expr Single();
 
  private:
-  // ---- tokens -------------------------------------------------------------------------------------------------------
+  // ---- tokens ----
   const Token& Peek(size_t ahead = 0) const;
   bool IsNext(std::string_view text, size_t ahead = 0) const;  ///< punctuation or a word
   Token Take();
@@ -38,7 +38,7 @@ class Parser {
   template <typename T>
   std::shared_ptr<const T> At(std::shared_ptr<const T> expr, const Token& token) const;
 
-  // ---- parser.cc: modules -------------------------------------------------------------------------------------------
+  // ---- parser.cc: modules ----
   void Header();
   void CollectTypeNames();
   void TypeDefinitions();
@@ -48,7 +48,7 @@ class Parser {
   void CheckGlobals();
   void Infer(const std::function<void()>& infer) const;
 
-  // ---- parse_expr.cc ------------------------------------------------------------------------------------------------
+  // ---- parse_expr.cc ----
   struct Statement {
     Var var;
     Expr value;
@@ -81,7 +81,7 @@ class Parser {
   Var Anything(const Token& token) const;
   Expr LookupLocal(const Token& token);
 
-  // ---- parse_value.cc -----------------------------------------------------------------------------------------------
+  // ---- parse_value.cc ----
   Expr Meta();
   Expr NumberLiteral(bool is_negative);
   void Attribute(Attrs* attrs);
@@ -90,7 +90,7 @@ class Parser {
   std::string StringValue(const Token& token) const;
   int64_t Integer(const Token& token) const;
 
-  // ---- parse_type.cc ------------------------------------------------------------------------------------------------
+  // ---- parse_type.cc ----
   Type ParseType();
   Type TensorTypeRest();
   Type NamedType();

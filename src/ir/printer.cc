@@ -108,7 +108,7 @@ class Printer {
   }
 
  private:
-  // ---- definitions --------------------------------------------------------------------------------------------------
+  // ---- definitions ----
 
   static std::string TypeDefinition(const TypeData& type) {
     std::string text = "type " + type.header->name() + TypeParams(type.type_vars);
@@ -159,7 +159,7 @@ class Printer {
                        result ? " -> " + ToString(result) : "", Braces(function.body()));
   }
 
-  // ---- blocks -------------------------------------------------------------------------------------------------------
+  // ---- blocks ----
 
   void Line(const std::string& text) { out_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + text + "\n"; }
 
@@ -232,7 +232,7 @@ class Printer {
     return " /* ty=" + ToString(expr->checked_type()) + " */";
   }
 
-  // ---- expressions --------------------------------------------------------------------------------------------------
+  // ---- expressions ----
 
   std::string Name(const Expr& expr) {
     switch (expr->kind()) {
@@ -334,7 +334,7 @@ class Printer {
     return fmt::format("meta[relay.Constant][{}] /*{}*/", it->second, ToString(constant->checked_type()));
   }
 
-  // ---- names --------------------------------------------------------------------------------------------------------
+  // ---- names ----
 
   /// `%name: type`; the inferred type where there is no annotation, unless only annotations are wanted.
   std::string VarText(const Var& var, bool annotation_only = false) {

@@ -138,8 +138,7 @@ std::string Inflate(std::string_view compressed, size_t size, const std::filesys
   return result;
 }
 
-// ---- ONNX TensorProto, by hand: three fields are enough, and the runtime must not need protobuf
-// ----------------------
+// ---- ONNX TensorProto, by hand: three fields are enough, and the runtime must not need protobuf ----
 
 /// Reads a protobuf varint at `at`, moving it; nothing when the text ends.
 std::optional<uint64_t> ReadVarint(std::string_view bytes, size_t& at) {

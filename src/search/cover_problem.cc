@@ -35,7 +35,8 @@ CoverProblem::CoverProblem(const DataflowGraph& graph, const std::vector<Candida
     variants_.push_back(FactsOf(sub_graph, boundary, variant.layouts));
     variants_.back().priority = candidates[static_cast<size_t>(variant.candidate)].toolchain->priority();
     if (variants_.back().covers.empty()) continue;
-    starting_at_[static_cast<size_t>(variants_.back().covers.front())].push_back(static_cast<int>(variants_.size()) - 1);
+    starting_at_[static_cast<size_t>(variants_.back().covers.front())].push_back(static_cast<int>(variants_.size()) -
+                                                                                 1);
   }
 }
 
@@ -64,7 +65,7 @@ int CoverProblem::SourceOf(int node) const {
   for (;;) {
     if (position_[static_cast<size_t>(node)] >= 0) return eligible_[static_cast<size_t>(node)] ? node : -1;
     const OpDef* op = graph_.OpAt(node);
-    if (op == nullptr) return -1;  // a parameter, or a field of something: plain
+    if (op == nullptr) return -1;        // a parameter, or a field of something: plain
     node = graph_.node(node).inputs[1];  // a reshape's data; [0] is the operator
   }
 }

@@ -19,9 +19,9 @@ struct LayoutUse {
 
 /// A variant as the search sees it.
 struct VariantFacts {
-  std::vector<int> covers;         ///< positions, ascending
-  std::vector<LayoutUse> wants;    ///< of values that may have two layouts, each once
-  std::vector<LayoutUse> makes;    ///< of values that may have two layouts
+  std::vector<int> covers;       ///< positions, ascending
+  std::vector<LayoutUse> wants;  ///< of values that may have two layouts, each once
+  std::vector<LayoutUse> makes;  ///< of values that may have two layouts
   int priority = 0;
 };
 

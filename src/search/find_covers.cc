@@ -156,8 +156,8 @@ class Search {
     if (!any) stuck_.insert(problem_.nodes()[static_cast<size_t>(key.next)]);
   }
 
-  /// Conversions that choosing `variant` in state `key` makes necessary: of what it reads, and of what it makes for those
-  /// who wanted it otherwise. By the layout that the value was made in; each at most once per value.
+  /// Conversions that choosing `variant` in state `key` makes necessary: of what it reads, and of what it makes for
+  /// those who wanted it otherwise. By the layout that the value was made in; each at most once per value.
   std::vector<LayoutUse> Conversions(const StateKey& key, const VariantFacts& variant) const {
     std::vector<LayoutUse> conversions;
     const auto contains = [](const std::vector<int>& values, int value) {
@@ -169,7 +169,9 @@ class Search {
       if (has != want.layout && !contains(key.converted, want.value)) conversions.push_back({want.value, has});
     }
     for (const LayoutUse& made : variant.makes) {
-      const auto differs = [&](const LayoutUse& want) { return want.value == made.value && want.layout != made.layout; };
+      const auto differs = [&](const LayoutUse& want) {
+        return want.value == made.value && want.layout != made.layout;
+      };
       if (std::any_of(key.wanted.begin(), key.wanted.end(), differs)) conversions.push_back(made);
     }
     return conversions;
@@ -198,7 +200,8 @@ class Search {
       later.seconds = total;
       return Push(later);
     }
-    const int target = StateAt(Successor(states_[static_cast<size_t>(entry.state)].key, problem_.variant(entry.variant)));
+    const int target =
+        StateAt(Successor(states_[static_cast<size_t>(entry.state)].key, problem_.variant(entry.variant)));
     states_[static_cast<size_t>(target)].arrivals.push_back({entry.state, entry.variant, exact + entry.penalty});
     Reach(target, total);
   }
@@ -237,7 +240,7 @@ class Search {
     return next;
   }
 
-  // ---- the best covers -------------------------------------------------------------------------------------------------
+  // ---- the best covers ----
 
   /// A path into a state: its last step, and which of the paths to where that came from.
   struct Path {
@@ -266,8 +269,8 @@ class Search {
     return result;
   }
 
-  /// For each state the `count` cheapest paths over explored edges. Every edge covers more than before, so states in the
-  /// order of how much they cover have their predecessors behind them.
+  /// For each state the `count` cheapest paths over explored edges. Every edge covers more than before, so states in
+  /// the order of how much they cover have their predecessors behind them.
   Paths BestPaths(size_t count) const {
     std::vector<int> order(states_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);

@@ -7,8 +7,9 @@
 
 namespace collage {
 
-/// For every node, whether its value may be channels-last: tensors of rank 3 to 5 that convolutions, pools or resizes read
-/// or make, and those connected to them by operators that keep a layout. The function's parameters and results are plain.
+/// For every node, whether its value may be channels-last: tensors of rank 3 to 5 that convolutions, pools or resizes
+/// read or make, and those connected to them by operators that keep a layout. The function's parameters and results are
+/// plain.
 std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph);
 
 }  // namespace collage

@@ -66,7 +66,7 @@ void ExpectRow(const std::string& name, const Function& function, const Options&
   ExpectPatternAgrees(Dnnl(), name, function, options);
 }
 
-// ---- convolutions ----------------------------------------------------------------------------------------------------
+// ---- convolutions ----
 
 struct ConvCase {
   const char* label;
@@ -269,7 +269,7 @@ TEST_F(DnnlTest, TransposedConvolutions) {
             {.layouts = {{last}, {last}}});
 }
 
-// ---- products --------------------------------------------------------------------------------------------------------
+// ---- products ----
 
 TEST_F(DnnlTest, DenseSeesThroughTheReshapeOfASequence) {
   const Var x = Input("x", {14, 24});
@@ -302,7 +302,7 @@ TEST_F(DnnlTest, ProductsOfMatrices) {
   ExpectRow("dnnl.dense", MakeFunction({u, w}, MakeCall("nn.dense", {u, w})));
 }
 
-// ---- pools and normalisations ----------------------------------------------------------------------------------------
+// ---- pools and normalisations ----
 
 TEST_F(DnnlTest, Pools) {
   const std::vector<Attrs> windows{
@@ -336,7 +336,7 @@ TEST_F(DnnlTest, Normalisations) {
   ExpectRow("dnnl.layer_norm", MakeFunction({x}, norm), wide);
 }
 
-// ---- refusals --------------------------------------------------------------------------------------------------------
+// ---- refusals ----
 
 std::string RefusalOf(const Function& function) {
   InferType(function);

@@ -93,7 +93,7 @@ class Describer {
   }
 
  private:
-  // ---- the anchor ----------------------------------------------------------------------------------------------------
+  // ---- the anchor ----
 
   size_t FindAnchor() {
     for (size_t i = 0; i < calls_.size(); ++i) {
@@ -188,7 +188,7 @@ class Describer {
     p.bias = OperandOf(call.args()[2]);
   }
 
-  // ---- what follows it -----------------------------------------------------------------------------------------------
+  // ---- what follows it ----
 
   /// Takes the next operator, or a whole written-out activation, that reads `current_`; returns where it ends.
   size_t Step(size_t at) {

@@ -1,5 +1,5 @@
-// combine_rule.cc: the closure of sub-candidates under the combiners. Each new candidate meets every earlier one that it
-// touches, once; who touches is found through indexes by entry and exit nodes.
+// combine_rule.cc: the closure of sub-candidates under the combiners. Each new candidate meets every earlier one that
+// it touches, once; who touches is found through indexes by entry and exit nodes.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -178,7 +178,7 @@ class Combination {
     AddIfValid({all_[i].rule_name + "+" + name, std::move(larger), &toolchain_});
   }
 
-  // ---- TupleArg ------------------------------------------------------------------------------------------------------
+  // ---- TupleArg ----
 
   void AddTuples(size_t i) {
     const std::vector<int> inputs = all_[i].sub_graph.input();

@@ -50,8 +50,8 @@ class MaximalPartitionRule : public PartitionRule {
     }
   }
 
-  /// A node's generation counts how often a path to it left the supported nodes. Nodes of one generation are a region: a
-  /// path that leaves one never comes back to it, and regions depend on earlier ones only.
+  /// A node's generation counts how often a path to it left the supported nodes. Nodes of one generation are a region:
+  /// a path that leaves one never comes back to it, and regions depend on earlier ones only.
   static std::vector<std::vector<int>> Regions(const DataflowGraph& graph, const std::vector<char>& inside) {
     std::vector<size_t> generation(graph.size(), 0);
     std::vector<std::vector<int>> regions;
@@ -72,7 +72,8 @@ class MaximalPartitionRule : public PartitionRule {
   }
 
   /// Where sub-candidates are wrapped, all of the region must be: by the largest that fit, without overlap.
-  static bool KeepWrapped(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates, SubGraph& region) {
+  static bool KeepWrapped(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                          SubGraph& region) {
     std::vector<const CandidatePartition*> by_size;
     for (const CandidatePartition& candidate : candidates) {
       if (!candidate.sub_graph.nested.empty()) by_size.push_back(&candidate);

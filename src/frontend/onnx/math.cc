@@ -106,7 +106,7 @@ Results ConvertBitShift(NodeContext& node) {
 
 Results ConvertIsInf(NodeContext& node) { return {node.Op("isinf", {node.Input(0)})}; }
 
-// ---- reductions ------------------------------------------------------------------------------------------------------
+// ---- reductions ----
 
 /// Axes from the attribute (older opsets) or the second input; none: all.
 AttrValue ReduceAxes(NodeContext& node, bool* none_means_nothing) {
@@ -158,7 +158,7 @@ Results ConvertCumSum(NodeContext& node) {
                   {{"axis", node.ConstantInts(1).at(0)}, {"exclusive", node.Int("exclusive", 0) != 0}})};
 }
 
-// ---- matrix products -------------------------------------------------------------------------------------------------
+// ---- matrix products ----
 
 /// `matrix` with its two dimensions exchanged; constants are exchanged now.
 Expr TransposeMatrix(NodeContext& node, const Expr& matrix) {

@@ -205,7 +205,7 @@ Results ConvertPRelu(NodeContext& node) {
 
 Results ConvertDropout(NodeContext& node) { return {node.Input(0), nullptr}; }
 
-// ---- resizing --------------------------------------------------------------------------------------------------------
+// ---- resizing ----
 
 Expr ResizeTo(NodeContext& node, const Shape& sizes, const std::vector<double>& scales, const std::string& mode,
               const std::string& coordinates, const std::string& nearest, double cubic_alpha) {

@@ -43,7 +43,7 @@ void CheckSameDType(const OpCall& call) {
   }
 }
 
-// ---- convolution -----------------------------------------------------------------------------------------------------
+// ---- convolution ----
 
 const char* DataLayout(int rank) { return rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW"; }
 
@@ -202,7 +202,7 @@ OpDef Conv(int rank) {
   return op;
 }
 
-// ---- transposed convolution ------------------------------------------------------------------------------------------
+// ---- transposed convolution ----
 
 Type ConvTransposeRelation(const OpCall& call, int rank) {
   CheckLayout(call, rank);
@@ -298,7 +298,7 @@ OpDef ConvTranspose(int rank) {
   return op;
 }
 
-// ---- matrix products -------------------------------------------------------------------------------------------------
+// ---- matrix products ----
 
 /// c [M, N] = a [M, K] x b [K, N], parallel over rows.
 void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,

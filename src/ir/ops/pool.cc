@@ -123,7 +123,7 @@ OpDef GlobalPool(int rank, bool is_max) {
   return op;
 }
 
-// ---- resize ----------------------------------------------------------------------------------------------------------
+// ---- resize ----
 
 struct Resizer {
   std::string method, coordinates, rounding;

@@ -36,7 +36,8 @@ TEST(ExtractTest, TwoExitsLastResultNumbersFirst) {
   EXPECT_EQ(Nodes(extracted.boundary.inputs), (std::vector<int>{2, 3, 0, 1}));
   EXPECT_EQ(Nodes(extracted.boundary.outputs), (std::vector<int>{6, 7}));
   const Var w = Param("w", {2}), x = Param("x", {2}), y = Param("y", {2}), z = Param("z", {2});
-  EXPECT_TRUE(SameStructure(extracted.function, Typed({w, x, y, z}, MakeTuple({MakeCall("add", {y, z}), MakeCall("add", {w, x})}))));
+  EXPECT_TRUE(SameStructure(extracted.function,
+                            Typed({w, x, y, z}, MakeTuple({MakeCall("add", {y, z}), MakeCall("add", {w, x})}))));
 }
 
 TEST(ExtractTest, OneParameterForAnInputUsedTwice) {
@@ -59,7 +60,8 @@ TEST(ExtractTest, ATupleFromOutsideComesInFieldByField) {
   const ExtractedFunction extracted = Extract(graph, SubGraph(graph, {16}));
   EXPECT_EQ(Nodes(extracted.boundary.inputs), (std::vector<int>{10, 14}));
   const Var a = Param("a", {1, 1, 2, 3, 2}), b = Param("b", {1, 1, 2, 3, 2});
-  EXPECT_TRUE(SameStructure(extracted.function, Typed({a, b}, MakeCall("concatenate", {MakeTuple({a, b})}, {{"axis", 0}}))));
+  EXPECT_TRUE(
+      SameStructure(extracted.function, Typed({a, b}, MakeCall("concatenate", {MakeTuple({a, b})}, {{"axis", 0}}))));
 }
 
 TEST(ExtractTest, ProjectionsOfWhatAnOperatorReturnsOutside) {
@@ -68,7 +70,8 @@ TEST(ExtractTest, ProjectionsOfWhatAnOperatorReturnsOutside) {
   ASSERT_EQ(extracted.boundary.inputs.size(), 1u);
   EXPECT_EQ(extracted.boundary.inputs[0], (BoundaryValue{6, 1}));
   const Var a = Param("a", {1, 3, 4});
-  EXPECT_TRUE(SameStructure(extracted.function, Typed({a}, MakeCall("reshape", {a}, {{"newshape", std::vector<int64_t>{1, 3, 2, 2}}}))));
+  EXPECT_TRUE(SameStructure(extracted.function,
+                            Typed({a}, MakeCall("reshape", {a}, {{"newshape", std::vector<int64_t>{1, 3, 2, 2}}}))));
 }
 
 TEST(ExtractTest, TupleResultsAreFlattened) {
@@ -110,7 +113,8 @@ TEST(RewriteTest, WrapsAllCandidatesAtOnce) {
     const Var inner = Param("p", {5, 7});
     const Function composite = MakeFunction({inner}, MakeCall("nn.relu", {inner}), nullptr, {{"Composite", "c"}});
     const Var outer = Param("q", {5, 7});
-    const Function primitive = MakeFunction({outer}, MakeCall(Expr(composite), {outer}), nullptr, {{"Primitive", 1}, {"Compiler", "acme"}});
+    const Function primitive =
+        MakeFunction({outer}, MakeCall(Expr(composite), {outer}), nullptr, {{"Primitive", 1}, {"Compiler", "acme"}});
     return MakeCall(Expr(primitive), {arg});
   };
   const Var x = Param("x", {5, 7});
@@ -130,10 +134,12 @@ TEST(RewriteTest, ATapIsReturnedBesideTheResult) {
   const auto rewritten = RewriteNested(graph, {{"r", sub_graph.Wrapped({{"Composite", "a"}}), &toolchain}});
   const Var p = Param("p", {2});
   const Expr inner_relu = MakeCall("nn.relu", {p});
-  const Function composite = MakeFunction({p}, MakeTuple({inner_relu, MakeCall("abs", {inner_relu})}), nullptr, {{"Composite", "a"}});
+  const Function composite =
+      MakeFunction({p}, MakeTuple({inner_relu, MakeCall("abs", {inner_relu})}), nullptr, {{"Composite", "a"}});
   const Var y = Param("y", {2});
   const Expr call = MakeCall(Expr(composite), {y});
-  EXPECT_TRUE(SameStructure(*rewritten, Typed({y}, MakeCall("add", {MakeTupleGetItem(call, 1), MakeTupleGetItem(call, 0)}))));
+  EXPECT_TRUE(
+      SameStructure(*rewritten, Typed({y}, MakeCall("add", {MakeTupleGetItem(call, 1), MakeTupleGetItem(call, 0)}))));
 }
 
 TEST(RewriteTest, PartitionsThatNeedEachOtherAreRefused) {
@@ -146,7 +152,8 @@ TEST(RewriteTest, PartitionsThatNeedEachOtherAreRefused) {
   const AnyToolchain toolchain;
   const CandidatePartition a{"a", SubGraph(graph, {at(a1), at(a2)}), &toolchain};
   const CandidatePartition b{"b", SubGraph(graph, {at(b1), at(b2)}), &toolchain};
-  for (const CandidatePartition* one : {&a, &b}) EXPECT_TRUE(one->sub_graph.CheckValid(graph, {.allow_taps = true}).ok());
+  for (const CandidatePartition* one : {&a, &b})
+    EXPECT_TRUE(one->sub_graph.CheckValid(graph, {.allow_taps = true}).ok());
   EXPECT_FALSE(CanBeOrdered(graph, {&a.sub_graph, &b.sub_graph}));
   EXPECT_TRUE(CanBeOrdered(graph, {&a.sub_graph}));
   EXPECT_FALSE(RewritePartitions(graph, {{&a, PlainLayouts(2, 2), 0}, {&b, PlainLayouts(2, 2), 0}}).has_value());
@@ -164,7 +171,8 @@ TEST(RewriteTest, KeepsTheMeaningOfRandomFunctions) {
     const DataflowGraph graph(function);
     RuleLog log;
     std::vector<CandidatePartition> candidates = GatherPartitionRule(joiner)->AllCandidates(graph, joiner, log);
-    for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log)) candidates.push_back(std::move(c));
+    for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log))
+      candidates.push_back(std::move(c));
     std::shuffle(candidates.begin(), candidates.end(), random);
     std::vector<ChosenPartition> chosen;
     std::vector<const SubGraph*> sub_graphs;
@@ -201,12 +209,14 @@ TEST(RewriteTest, DeepChainsNeedNoStack) {
   const DataflowGraph graph(function);
   const AnyToolchain toolchain;
   std::vector<CandidatePartition> candidates;
-  for (int i = 2; i + 1 < static_cast<int>(graph.size()) - 1; i += 1000) candidates.push_back({"r", SubGraph(graph, {i, i + 1}), &toolchain});
+  for (int i = 2; i + 1 < static_cast<int>(graph.size()) - 1; i += 1000)
+    candidates.push_back({"r", SubGraph(graph, {i, i + 1}), &toolchain});
   std::vector<ChosenPartition> chosen;
   for (const CandidatePartition& candidate : candidates) chosen.push_back({&candidate, PlainLayouts(1, 1), 0});
   const std::optional<Function> rewritten = RewritePartitions(graph, chosen);
   ASSERT_TRUE(rewritten.has_value());
-  EXPECT_EQ(DataflowGraph(*rewritten).size(), graph.size() + 3 * chosen.size()) << "parameter, function and call for each";
+  EXPECT_EQ(DataflowGraph(*rewritten).size(), graph.size() + 3 * chosen.size())
+      << "parameter, function and call for each";
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ inline Function Std() {
   return Typed({x}, MakeCall("nn.relu", {MakeCall("nn.relu", {MakeCall("abs", {x})})}));
 }
 
-/// The tail of GPT-2: dense 6, add 8, reshape 9, multiply 11, power 15, multiply 17, add 18, multiply 20, tanh 21, add 23,
-/// multiply 24; constants 5 and 7.
+/// The tail of GPT-2: dense 6, add 8, reshape 9, multiply 11, power 15, multiply 17, add 18, multiply 20, tanh 21, add
+/// 23, multiply 24; constants 5 and 7.
 inline Function GptTail() {
   const Var x = Param("x", {16, 8});
   const Expr dense = MakeCall("nn.dense", {x, Weights({12, 8})});
@@ -45,14 +45,16 @@ inline Function GptTail() {
   return Typed({x}, MakeCall("multiply", {MakeCall("multiply", {shaped, Scalar(0.5)}), sum}));
 }
 
-/// Keys and values of attention: split 6, projections 7 and 11, reshape 8 and 12, transpose 9 and 13, expand_dims 10 and
-/// 14, tuple 15, concatenate 16, the function 17.
+/// Keys and values of attention: split 6, projections 7 and 11, reshape 8 and 12, transpose 9 and 13, expand_dims 10
+/// and 14, tuple 15, concatenate 16, the function 17.
 inline Function Tuples() {
   const Var x = Param("x", {1, 3, 12});
   const Expr split = MakeCall("split", {x}, {{"indices_or_sections", std::vector<int64_t>{4, 8}}, {"axis", 2}});
   const auto part = [&](int field, std::vector<int64_t> axes) {
-    const Expr shaped = MakeCall("reshape", {MakeTupleGetItem(split, field)}, {{"newshape", std::vector<int64_t>{1, 3, 2, 2}}});
-    return MakeCall("expand_dims", {MakeCall("transpose", {shaped}, {{"axes", axes}})}, {{"axis", 0}, {"num_newaxis", 1}});
+    const Expr shaped =
+        MakeCall("reshape", {MakeTupleGetItem(split, field)}, {{"newshape", std::vector<int64_t>{1, 3, 2, 2}}});
+    return MakeCall("expand_dims", {MakeCall("transpose", {shaped}, {{"axes", axes}})},
+                    {{"axis", 0}, {"num_newaxis", 1}});
   };
   const Expr tuple = MakeTuple({part(1, {0, 2, 1, 3}), part(2, {0, 2, 1, 3})});
   return Typed({x}, MakeCall("concatenate", {tuple}, {{"axis", 0}}));
@@ -99,8 +101,8 @@ inline Sets Find(const DataflowGraph& graph, const PartitionRule& rule) {
   return Members(rule.AllCandidates(graph, toolchain, log));
 }
 
-/// Random dataflow over values of shape (2, 4, 6): `count` steps, each one to four operators, with constants, reductions,
-/// products, reshapes, and tuples taken apart and put together. Every value is used.
+/// Random dataflow over values of shape (2, 4, 6): `count` steps, each one to four operators, with constants,
+/// reductions, products, reshapes, and tuples taken apart and put together. Every value is used.
 inline Function RandomFunction(int count, std::mt19937& random) {
   const Var x = Param("x", {2, 4, 6});
   const Var y = Param("y", {2, 4, 6});
@@ -112,12 +114,16 @@ inline Function RandomFunction(int count, std::mt19937& random) {
       case 0: values.push_back(MakeCall("nn.relu", {last})); break;
       case 1: values.push_back(MakeCall("add", {last, recent()})); break;
       case 2: values.push_back(MakeCall("multiply", {recent(), MakeCall("tanh", {last})})); break;
-      case 3: values.push_back(MakeCall("subtract", {last, MakeCall("sum", {recent()}, {{"axis", std::vector<int64_t>{2}}, {"keepdims", true}})})); break;
+      case 3:
+        values.push_back(MakeCall(
+            "subtract", {last, MakeCall("sum", {recent()}, {{"axis", std::vector<int64_t>{2}}, {"keepdims", true}})}));
+        break;
       case 4: values.push_back(MakeCall("nn.softmax", {last}, {{"axis", -1}})); break;
       case 5: {
         const Expr flat = MakeCall("reshape", {last}, {{"newshape", std::vector<int64_t>{8, 6}}});
         const Expr dense = MakeCall("nn.dense", {flat, Weights({6, 6})});
-        values.push_back(MakeCall("reshape", {MakeCall("add", {dense, Weights({6})})}, {{"newshape", std::vector<int64_t>{2, 4, 6}}}));
+        values.push_back(MakeCall("reshape", {MakeCall("add", {dense, Weights({6})})},
+                                  {{"newshape", std::vector<int64_t>{2, 4, 6}}}));
         break;
       }
       case 6: {

@@ -23,15 +23,17 @@ Sets Plus(Sets sets, const Sets& more) {
 }
 
 const Sets kGptSingles{{6}, {8}, {9}, {11}, {15}, {17}, {18}, {20}, {21}, {23}, {24}};
-const Sets kGptAnchorToBroadcast{{6, 8},       {9, 11},      {9, 15},      {9, 11, 15},  {9, 15, 17},  {9, 11, 15, 17}, {11, 24},
-                                 {15, 17},     {17, 18},     {18, 20},     {20, 21},     {21, 23},     {23, 24},        {15, 17, 18},
-                                 {17, 18, 20}, {18, 20, 21}, {20, 21, 23}, {21, 23, 24}, {11, 23, 24}, {11, 21, 23, 24}};
+const Sets kGptAnchorToBroadcast{{6, 8},          {9, 11},      {9, 15},      {9, 11, 15},  {9, 15, 17},
+                                 {9, 11, 15, 17}, {11, 24},     {15, 17},     {17, 18},     {18, 20},
+                                 {20, 21},        {21, 23},     {23, 24},     {15, 17, 18}, {17, 18, 20},
+                                 {18, 20, 21},    {20, 21, 23}, {21, 23, 24}, {11, 23, 24}, {11, 21, 23, 24}};
 const Sets kTupleSingles{{6}, {8}, {9}, {10}, {12}, {13}, {14}, {16}};
 
 TEST(PartitionRuleTest, PatternsFindEveryMatchNotJustTheFirst) {
   const DataflowGraph graph(Std());
   EXPECT_EQ(Find(graph, *DFPatternRule("relu", ParsePattern("nn.relu(*)"), {})), (Sets{{4}, {5}}));
-  EXPECT_EQ(Find(graph, *DFPatternRule("two", ParsePattern("nn.relu((nn.relu(*) | abs(*)))"), {})), (Sets{{3, 4}, {4, 5}}));
+  EXPECT_EQ(Find(graph, *DFPatternRule("two", ParsePattern("nn.relu((nn.relu(*) | abs(*)))"), {})),
+            (Sets{{3, 4}, {4, 5}}));
 }
 
 TEST(PartitionRuleTest, AValueUsedElsewhereIsNoMatch) {
@@ -46,12 +48,15 @@ TEST(PartitionRuleTest, PredicatesSeeTheExtractedFunctionAndReasonsAreKept) {
   const DataflowGraph graph(GptTail());
   std::vector<std::string> refusals;
   RuleLog log;
-  log.on_refusal = [&](const std::string& label, const Reason& reason) { refusals.push_back(label + ": " + reason.text); };
-  const auto rule = DFPatternRule("dense_bias", ParsePattern("add(nn.dense(*, const), const)"), [](const Function& f) -> Result<void> {
-    EXPECT_EQ(f->params().size(), 1u) << "weights must be inlined";
-    EXPECT_NE(f->checked_type(), nullptr);
-    return Reason{"too small", "test"};
-  });
+  log.on_refusal = [&](const std::string& label, const Reason& reason) {
+    refusals.push_back(label + ": " + reason.text);
+  };
+  const auto rule = DFPatternRule("dense_bias", ParsePattern("add(nn.dense(*, const), const)"),
+                                  [](const Function& f) -> Result<void> {
+                                    EXPECT_EQ(f->params().size(), 1u) << "weights must be inlined";
+                                    EXPECT_NE(f->checked_type(), nullptr);
+                                    return Reason{"too small", "test"};
+                                  });
   EXPECT_TRUE(rule->AllCandidates(graph, AnyToolchain(), log).empty());
   EXPECT_EQ(refusals, std::vector<std::string>{"nn.dense+add: too small"});
 }
@@ -99,12 +104,15 @@ TEST(CombineRuleTest, AnchorsWithBroadcasts) {
   CombineOptions options{.kinds = {{Kind::kOutEWiseFusable, Kind::kBroadcast}}, .limits = {.max_depth = 3}};
   EXPECT_EQ(Find(graph, *CombineRule(options, OpCallByKindRule())), Plus(kGptSingles, kGptAnchorToBroadcast));
   const auto valid = OnlyValidRule({.max_exits = 1, .max_depth = 2}, CombineRule(options, OpCallByKindRule()));
-  EXPECT_EQ(Find(graph, *valid), Plus(kGptSingles, {{6, 8}, {11, 24}, {15, 17}, {17, 18}, {18, 20}, {20, 21}, {21, 23}, {23, 24}, {11, 23, 24}}));
+  EXPECT_EQ(
+      Find(graph, *valid),
+      Plus(kGptSingles, {{6, 8}, {11, 24}, {15, 17}, {17, 18}, {18, 20}, {20, 21}, {21, 23}, {23, 24}, {11, 23, 24}}));
 }
 
 TEST(CombineRuleTest, ConstantsAllAtOnce) {
   CombineOptions options{.constants = true};
-  EXPECT_EQ(Find(DataflowGraph(GptTail()), *CombineRule(options, OpCallByKindRule())), Plus(kGptSingles, {{5, 6}, {7, 8}}));
+  EXPECT_EQ(Find(DataflowGraph(GptTail()), *CombineRule(options, OpCallByKindRule())),
+            Plus(kGptSingles, {{5, 6}, {7, 8}}));
 }
 
 TEST(CombineRuleTest, KindsAndConstantsMixed) {
@@ -113,15 +121,26 @@ TEST(CombineRuleTest, KindsAndConstantsMixed) {
                                    {Kind::kInjective, Kind::kInjective}},
                          .constants = true,
                          .limits = {.max_depth = 3}};
-  const Sets expected = Plus(Plus(kGptSingles, kGptAnchorToBroadcast),
-                             {{5, 6}, {7, 8}, {8, 9}, {8, 9, 11}, {8, 9, 15}, {5, 6, 8}, {5, 6, 7, 8}, {7, 8, 9}, {7, 8, 9, 11},
-                              {7, 8, 9, 15}, {6, 7, 8}, {8, 9, 11, 15}, {7, 8, 9, 11, 15}});
+  const Sets expected = Plus(Plus(kGptSingles, kGptAnchorToBroadcast), {{5, 6},
+                                                                        {7, 8},
+                                                                        {8, 9},
+                                                                        {8, 9, 11},
+                                                                        {8, 9, 15},
+                                                                        {5, 6, 8},
+                                                                        {5, 6, 7, 8},
+                                                                        {7, 8, 9},
+                                                                        {7, 8, 9, 11},
+                                                                        {7, 8, 9, 15},
+                                                                        {6, 7, 8},
+                                                                        {8, 9, 11, 15},
+                                                                        {7, 8, 9, 11, 15}});
   EXPECT_EQ(Find(DataflowGraph(GptTail()), *CombineRule(options, OpCallByKindRule())), expected);
 }
 
 TEST(CombineRuleTest, TupleArgumentsNeedAllFields) {
   CombineOptions options{.tuple_args = true};
-  EXPECT_EQ(Find(DataflowGraph(Tuples()), *CombineRule(options, OpCallByKindRule())), Plus(kTupleSingles, {{10, 14, 15, 16}}));
+  EXPECT_EQ(Find(DataflowGraph(Tuples()), *CombineRule(options, OpCallByKindRule())),
+            Plus(kTupleSingles, {{10, 14, 15, 16}}));
 }
 
 TEST(CombineRuleTest, OneMakerOfTwoFields) {
@@ -130,12 +149,14 @@ TEST(CombineRuleTest, OneMakerOfTwoFields) {
   const DataflowGraph graph(Typed({x}, MakeCall("concatenate", {MakeTuple({a, a})}, {{"axis", 0}})));
   const int relu = graph.IndexOf(a);
   CombineOptions options{.tuple_args = true};
-  EXPECT_EQ(Find(graph, *CombineRule(options, OpCallByKindRule())), Sorted({{relu}, {relu + 2}, {relu, relu + 1, relu + 2}}));
+  EXPECT_EQ(Find(graph, *CombineRule(options, OpCallByKindRule())),
+            Sorted({{relu}, {relu + 2}, {relu, relu + 1, relu + 2}}));
 }
 
 TEST(CombineRuleTest, Projections) {
   CombineOptions options{.tuple_projections = true};
-  EXPECT_EQ(Find(DataflowGraph(Tuples()), *CombineRule(options, OpCallByKindRule())), Plus(kTupleSingles, {{6, 7}, {6, 11}, {6, 7, 11}}));
+  EXPECT_EQ(Find(DataflowGraph(Tuples()), *CombineRule(options, OpCallByKindRule())),
+            Plus(kTupleSingles, {{6, 7}, {6, 11}, {6, 7, 11}}));
 }
 
 TEST(CombineRuleTest, TheCapIsReported) {
@@ -152,7 +173,8 @@ TEST(CombineRuleTest, TheCapIsReported) {
   EXPECT_FALSE(quiet.candidates_capped);
 }
 
-/// All sets of calls of `graph` that are valid under `limits`: what joining anything must find where there are no tuples.
+/// All sets of calls of `graph` that are valid under `limits`: what joining anything must find where there are no
+/// tuples.
 Sets AllValid(const DataflowGraph& graph, const SubGraphConfig& limits) {
   std::vector<int> calls;
   for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
@@ -186,7 +208,9 @@ Sets SlowClosure(const DataflowGraph& graph, const std::vector<CombinerKinds>& k
           const auto& input = down.input();
           return std::find(input.begin(), input.end(), i) != input.end();
         });
-        const bool fits = std::any_of(kinds.begin(), kinds.end(), [&](const CombinerKinds& k) { return up.kind() <= k.up && down.kind() <= k.down; });
+        const bool fits = std::any_of(kinds.begin(), kinds.end(), [&](const CombinerKinds& k) {
+          return up.kind() <= k.up && down.kind() <= k.down;
+        });
         if (!touches || !fits || !up.inside().AreDisjoint(down.inside())) continue;
         std::vector<int> both = a;
         both.insert(both.end(), b.begin(), b.end());
@@ -208,8 +232,14 @@ Function RandomSimple(int count, std::mt19937& random) {
     switch (random() % 5) {
       case 0: values.push_back(MakeCall("nn.relu", {last})); break;
       case 1: values.push_back(MakeCall("nn.dense", {last, Weights({6, 6})})); break;
-      case 2: values.push_back(MakeCall("transpose", {MakeCall("transpose", {last}, {{"axes", std::vector<int64_t>{1, 0}}})}, {{"axes", std::vector<int64_t>{1, 0}}})); break;
-      case 3: values.push_back(MakeCall("add", {last, MakeCall("sum", {recent()}, {{"axis", std::vector<int64_t>{1}}, {"keepdims", true}})})); break;
+      case 2:
+        values.push_back(MakeCall("transpose", {MakeCall("transpose", {last}, {{"axes", std::vector<int64_t>{1, 0}}})},
+                                  {{"axes", std::vector<int64_t>{1, 0}}}));
+        break;
+      case 3:
+        values.push_back(MakeCall(
+            "add", {last, MakeCall("sum", {recent()}, {{"axis", std::vector<int64_t>{1}}, {"keepdims", true}})}));
+        break;
       default: values.push_back(MakeCall("add", {last, recent()}));
     }
   }
@@ -229,12 +259,15 @@ TEST(CombineRuleTest, JoiningAnythingFindsAllValidSets) {
 }
 
 TEST(CombineRuleTest, KindsGiveTheClosure) {
-  const std::vector<CombinerKinds> kinds{{Kind::kOutEWiseFusable, Kind::kBroadcast}, {Kind::kBroadcast, Kind::kCommReduce}, {Kind::kInjective, Kind::kInjective}};
+  const std::vector<CombinerKinds> kinds{{Kind::kOutEWiseFusable, Kind::kBroadcast},
+                                         {Kind::kBroadcast, Kind::kCommReduce},
+                                         {Kind::kInjective, Kind::kInjective}};
   for (uint32_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const DataflowGraph graph(RandomSimple(3 + static_cast<int>(random() % 4), random));
-    for (const SubGraphConfig& limits : {SubGraphConfig{.max_depth = 3, .allow_taps = true}, SubGraphConfig{.max_exits = 1, .max_depth = 4}}) {
+    for (const SubGraphConfig& limits :
+         {SubGraphConfig{.max_depth = 3, .allow_taps = true}, SubGraphConfig{.max_exits = 1, .max_depth = 4}}) {
       CombineOptions options{.kinds = kinds, .limits = limits};
       EXPECT_EQ(Find(graph, *CombineRule(options, OpCallByKindRule())), SlowClosure(graph, kinds, limits));
     }
@@ -250,7 +283,8 @@ TEST(CombineRuleTest, JoiningTakesProjectionsAndTuplesBetween) {
   EXPECT_TRUE(has({10, 15, 16})) << "one field made inside, the other outside";
   EXPECT_TRUE(has({6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})) << "all of it";
   for (const std::vector<int>& set : found) {
-    EXPECT_TRUE(SubGraph(graph, set).CheckValid(graph, {.max_exits = 1}).ok()) << IndexSet(graph.size(), set).ToString();
+    EXPECT_TRUE(SubGraph(graph, set).CheckValid(graph, {.max_exits = 1}).ok())
+        << IndexSet(graph.size(), set).ToString();
   }
 }
 
@@ -315,7 +349,9 @@ TEST(MaximalRuleTest, RegionsAreValidAndCoverWhatIsSupported) {
 TEST(TrimFreeEndsRuleTest, ReshapesAtTheEndsAreLeftToTheHost) {
   // reshape; relu; reshape; exp; reshape.
   const Var x = Param("x", {4, 6});
-  const auto shaped = [](const Expr& e, std::vector<int64_t> shape) { return MakeCall("reshape", {e}, {{"newshape", shape}}); };
+  const auto shaped = [](const Expr& e, std::vector<int64_t> shape) {
+    return MakeCall("reshape", {e}, {{"newshape", shape}});
+  };
   const Expr relu = MakeCall("nn.relu", {shaped(x, {24})});
   const Expr middle = shaped(relu, {2, 12});
   const Expr exp = MakeCall("exp", {middle});

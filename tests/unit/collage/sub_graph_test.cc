@@ -52,7 +52,8 @@ TEST(SubGraphTest, PathsThatLeaveAndComeBackAreRefused) {
   const DataflowGraph graph(d.function);
   const SubGraph around(graph, {graph.IndexOf(d.relu), graph.IndexOf(d.abs), graph.IndexOf(d.add)});
   EXPECT_FALSE(around.CheckValid(graph, {.allow_taps = true}).ok()) << "exp lies outside";
-  const SubGraph whole(graph, {graph.IndexOf(d.relu), graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)});
+  const SubGraph whole(graph,
+                       {graph.IndexOf(d.relu), graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)});
   EXPECT_TRUE(whole.CheckValid(graph, {.max_exits = 1}).ok());
 }
 

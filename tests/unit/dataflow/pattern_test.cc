@@ -92,7 +92,8 @@ TEST(PatternTest, DominatorsTakeAllBetween) {
   const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
   std::vector<int> all{at(dense), at(relu), at(abs), at(sum)};
   std::sort(all.begin(), all.end());
-  EXPECT_EQ(Matches(graph, "dominates(nn.dense(*, *), (nn.relu(*) | abs(*)), add(*, *))"), (std::vector<std::vector<int>>{all}));
+  EXPECT_EQ(Matches(graph, "dominates(nn.dense(*, *), (nn.relu(*) | abs(*)), add(*, *))"),
+            (std::vector<std::vector<int>>{all}));
   EXPECT_TRUE(Matches(graph, "dominates(nn.dense(*, *), nn.relu(*), add(*, *))").empty()) << "abs is on the path";
   all.push_back(at(graph.function()->body()));
   std::sort(all.begin(), all.end());
@@ -111,8 +112,8 @@ TEST(PatternTest, MistakesNameThePlace) {
     EXPECT_NE(error.message().find("character 10"), std::string::npos) << error.message();
   }
   EXPECT_THROW(ParsePattern("nn.rellu(*)"), Error);
-  for (const char* text : {"", "(", "nn.relu", "nn.relu{}(*)", "nn.relu(*) x", "proj(*, a)", "dominates(*, *)", "nn.relu{a=[1}(*)", "*:[1,",
-                           "proj(*, 99999999999)"}) {
+  for (const char* text : {"", "(", "nn.relu", "nn.relu{}(*)", "nn.relu(*) x", "proj(*, a)", "dominates(*, *)",
+                           "nn.relu{a=[1}(*)", "*:[1,", "proj(*, 99999999999)"}) {
     EXPECT_THROW(ParsePattern(text), Error) << text;
   }
   EXPECT_THROW(ParsePattern(std::string(100'000, '(')), Error) << "must not overflow the stack";

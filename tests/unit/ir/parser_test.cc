@@ -30,7 +30,7 @@ void ExpectMessage(const std::string& text, const std::string& part) {
 
 const Tensor& Value(const Expr& expr) { return As<ConstantNode>(expr)->value(); }
 
-// ---- expressions -----------------------------------------------------------------------------------------------------
+// ---- expressions ----
 
 TEST(ParserTest, InfixOperatorsBindAndAssociateAsInArithmetic) {
   const char* params = "(%a: float32, %b: float32, %c: float32)";
@@ -134,7 +134,7 @@ def @main(%x: Tensor[(1, 1, 28, 28), float32]) -> Tensor[(1, 8, 28, 28), float32
   EXPECT_EQ(partition->attrs().Int("Primitive"), 1);
 }
 
-// ---- round trips -----------------------------------------------------------------------------------------------------
+// ---- round trips ----
 
 TEST(ParserTest, PrintingAndParsingRestoresAModuleBitForBit) {
   const std::vector<float> values{0.0f, -0.0f, 1e-45f, 0.1f, NAN, -INFINITY, 3.4e38f};
@@ -171,7 +171,7 @@ TEST(ParserTest, DepthIsNoLimitForStatements) {
   EXPECT_TRUE(ParseExpr(sum + " }")->checked_type());
 }
 
-// ---- errors ----------------------------------------------------------------------------------------------------------
+// ---- errors ----
 
 TEST(ParserTest, ErrorsShowTheLineAndACaret) {
   EXPECT_EQ(MessageOf("def @main(%x: float32) {\n  nn.rellu(%x)\n}"),

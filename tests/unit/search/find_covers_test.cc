@@ -109,7 +109,8 @@ TEST(FindCoversTest, EqualsExhaustiveSearchOnRandomGraphs) {
 /// Costs given by hand; counts what was asked for.
 class FixedCosts : public CoverCosts {
  public:
-  explicit FixedCosts(std::vector<double> exact, double transition = 0) : exact_(std::move(exact)), transition_(transition) {}
+  explicit FixedCosts(std::vector<double> exact, double transition = 0)
+      : exact_(std::move(exact)), transition_(transition) {}
   double LowerBound(int variant) override { return bounds.empty() ? 0 : bounds[static_cast<size_t>(variant)]; }
   double Exact(int variant) override {
     asked.push_back(variant);
@@ -127,7 +128,8 @@ class FixedCosts : public CoverCosts {
   double transition_;
 };
 
-std::vector<CandidateVariant> PlainVariants(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
+std::vector<CandidateVariant> PlainVariants(const DataflowGraph& graph,
+                                            const std::vector<CandidatePartition>& candidates) {
   std::vector<CandidateVariant> variants;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Boundary boundary = BoundaryOf(graph, candidates[i].sub_graph);
@@ -148,7 +150,8 @@ TEST(FindCoversTest, AsksOnlyForCostsThatMayMatter) {
   }
   FixedCosts costs({1, 1, 1, 9, 9, 9});
   costs.bounds = {0.5, 0.5, 0.5, 8, 8, 8};
-  const SearchResult found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
+  const SearchResult found =
+      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   ASSERT_EQ(found.covers.size(), 1u);
   EXPECT_EQ(found.covers[0].variants, (std::vector<int>{0, 1, 2}));
   EXPECT_DOUBLE_EQ(found.covers[0].seconds, 3);
@@ -191,9 +194,11 @@ TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
 TEST(FindCoversTest, NamesTheNodesThatNothingCovers) {
   const Anything toolchain;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates{{"c", SubGraph(graph, {3}), &toolchain}, {"c", SubGraph(graph, {4}), &toolchain}};
+  std::vector<CandidatePartition> candidates{{"c", SubGraph(graph, {3}), &toolchain},
+                                             {"c", SubGraph(graph, {4}), &toolchain}};
   FixedCosts costs({1, kInfinity});
-  const SearchResult found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
+  const SearchResult found =
+      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   EXPECT_TRUE(found.covers.empty());
   EXPECT_EQ(found.stuck_at, (std::vector<int>{4, 5}));
 }
@@ -203,9 +208,11 @@ TEST(FindCoversTest, DeadEndsArePassedOver) {
   const Anything toolchain;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates;
-  for (const std::vector<int>& inside : testing_graphs::Sets{{3, 4}, {3}, {4, 5}}) candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
+  for (const std::vector<int>& inside : testing_graphs::Sets{{3, 4}, {3}, {4, 5}})
+    candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   FixedCosts costs({0.1, 5, 5});
-  const SearchResult found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
+  const SearchResult found =
+      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   ASSERT_EQ(found.covers.size(), 1u);
   EXPECT_EQ(found.covers[0].variants, (std::vector<int>{1, 2}));
 }
@@ -222,8 +229,8 @@ TEST(FindCoversTest, CoversThatCannotBeOrderedAreLeftOut) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   }
   FixedCosts costs({1, 1, 0.6, 0.6});
-  const SearchResult found =
-      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {.num_covers = 2, .slack = 1});
+  const SearchResult found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs,
+                                        {.num_covers = 2, .slack = 1});
   ASSERT_EQ(found.covers.size(), 1u);
   EXPECT_DOUBLE_EQ(found.covers[0].seconds, 2.2);
 }
@@ -242,7 +249,8 @@ TEST(FindCoversTest, TheBeamIsReported) {
   FixedCosts costs({1, 1, 1, 1.5});
   const auto variants = PlainVariants(graph, candidates);
   const auto search = [&](int beam) {
-    return FindCovers(graph, candidates, variants, NoneEligible(graph), costs, {.num_covers = 2, .slack = 9, .beam = beam});
+    return FindCovers(graph, candidates, variants, NoneEligible(graph), costs,
+                      {.num_covers = 2, .slack = 9, .beam = beam});
   };
   EXPECT_EQ(search(2).num_dropped, 0);
   EXPECT_EQ(search(2).covers.size(), 2u);
@@ -254,7 +262,8 @@ TEST(FindCoversTest, TheBeamIsReported) {
 }
 
 /// All covers as sorted lists of variants.
-void AllCovers(const std::vector<IndexSet>& covers, const IndexSet& left, std::vector<int>& chosen, std::vector<std::vector<int>>& all) {
+void AllCovers(const std::vector<IndexSet>& covers, const IndexSet& left, std::vector<int>& chosen,
+               std::vector<std::vector<int>>& all) {
   if (left.IsZero()) {
     all.push_back(chosen);
     std::sort(all.back().begin(), all.back().end());
@@ -269,7 +278,8 @@ void AllCovers(const std::vector<IndexSet>& covers, const IndexSet& left, std::v
   }
 }
 
-/// The maker of a value, and the layout in which it must be for `node` to be had in `layout`: reshapes work on plain ones.
+/// The maker of a value, and the layout in which it must be for `node` to be had in `layout`: reshapes work on plain
+/// ones.
 std::pair<int, Layout> SourceOf(const DataflowGraph& graph, int node, Layout layout) {
   while (graph.OpAt(node) != nullptr && graph.OpAt(node)->is_reshape) {
     node = graph.node(node).inputs[1];
@@ -278,7 +288,8 @@ std::pair<int, Layout> SourceOf(const DataflowGraph& graph, int node, Layout lay
   return {node, layout};
 }
 
-/// Conversions that a cover needs: each value is made in one layout and converted at most once, if anyone wants the other.
+/// Conversions that a cover needs: each value is made in one layout and converted at most once, if anyone wants the
+/// other.
 double ConversionSeconds(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                          const std::vector<CandidateVariant>& variants, const std::vector<int>& cover,
                          const std::vector<bool>& eligible, CoverCosts& costs) {
@@ -323,7 +334,8 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
       if (graph.OpAt(i) == nullptr || graph.OpAt(i)->is_reshape) continue;
       all.Add(i);
       const bool returned = graph.node(i).outputs.back() >= graph.IndexOf(graph.function()->body());
-      eligible[static_cast<size_t>(i)] = !returned && AsTensorType(graph.node(i).expr->checked_type()) != nullptr && random() % 2 == 0;
+      eligible[static_cast<size_t>(i)] =
+          !returned && AsTensorType(graph.node(i).expr->checked_type()) != nullptr && random() % 2 == 0;
     }
     std::vector<CandidateVariant> variants;
     std::vector<IndexSet> covers;
@@ -362,11 +374,13 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
       totals.push_back(seconds);
     }
     std::sort(totals.begin(), totals.end());
-    const SearchResult found = FindCovers(graph, candidates, variants, eligible, costs, {.num_covers = 3, .slack = 100, .beam = 0});
+    const SearchResult found =
+        FindCovers(graph, candidates, variants, eligible, costs, {.num_covers = 3, .slack = 100, .beam = 0});
     ASSERT_EQ(found.covers.size(), std::min<size_t>(3, totals.size()));
     for (size_t i = 0; i < found.covers.size(); ++i) {
       EXPECT_DOUBLE_EQ(found.covers[i].seconds, totals[i]) << "cover " << i;
-      num_converting += ConversionSeconds(graph, candidates, variants, found.covers[i].variants, eligible, costs) > 0 ? 1 : 0;
+      num_converting +=
+          ConversionSeconds(graph, candidates, variants, found.covers[i].variants, eligible, costs) > 0 ? 1 : 0;
     }
   }
   EXPECT_GT(num_converting, 20) << "the test does not try conversions";
@@ -376,23 +390,29 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
 Function Transformer(int blocks) {
   const Var x = testing_graphs::Param("x", {16, 32});
   const auto dense = [](const Expr& e) {
-    return MakeCall("add", {MakeCall("nn.dense", {e, testing_graphs::Weights({32, 32})}), testing_graphs::Weights({32})});
+    return MakeCall("add",
+                    {MakeCall("nn.dense", {e, testing_graphs::Weights({32, 32})}), testing_graphs::Weights({32})});
   };
   const auto norm = [](const Expr& e) {
     const Expr mean = MakeCall("mean", {e}, {{"axis", std::vector<int64_t>{1}}, {"keepdims", true}});
     const Expr centred = MakeCall("subtract", {e, mean});
-    const Expr squares = MakeCall("mean", {MakeCall("multiply", {centred, centred})}, {{"axis", std::vector<int64_t>{1}}, {"keepdims", true}});
-    const Expr scaled = MakeCall("multiply", {centred, MakeCall("rsqrt", {MakeCall("add", {squares, testing_graphs::Scalar(1e-5)})})});
-    return MakeCall("add", {MakeCall("multiply", {scaled, testing_graphs::Weights({32})}), testing_graphs::Weights({32})});
+    const Expr squares = MakeCall("mean", {MakeCall("multiply", {centred, centred})},
+                                  {{"axis", std::vector<int64_t>{1}}, {"keepdims", true}});
+    const Expr scaled =
+        MakeCall("multiply", {centred, MakeCall("rsqrt", {MakeCall("add", {squares, testing_graphs::Scalar(1e-5)})})});
+    return MakeCall("add",
+                    {MakeCall("multiply", {scaled, testing_graphs::Weights({32})}), testing_graphs::Weights({32})});
   };
   Expr value = x;
   for (int i = 0; i < blocks; ++i) {
     const Expr a = norm(value);
     const Expr scores = MakeCall("nn.softmax", {MakeCall("nn.dense", {dense(a), dense(a)})}, {{"axis", -1}});
-    const Expr mixed = MakeCall("nn.dense", {scores, MakeCall("transpose", {dense(a)}, {{"axes", std::vector<int64_t>{1, 0}}})});
+    const Expr mixed =
+        MakeCall("nn.dense", {scores, MakeCall("transpose", {dense(a)}, {{"axes", std::vector<int64_t>{1, 0}}})});
     value = MakeCall("add", {value, dense(mixed)});
     const Expr h = dense(norm(value));
-    const Expr gate = MakeCall("add", {MakeCall("tanh", {MakeCall("multiply", {h, testing_graphs::Scalar(0.8)})}), testing_graphs::Scalar(1)});
+    const Expr gate = MakeCall(
+        "add", {MakeCall("tanh", {MakeCall("multiply", {h, testing_graphs::Scalar(0.8)})}), testing_graphs::Scalar(1)});
     value = MakeCall("add", {value, dense(MakeCall("multiply", {h, gate}))});
   }
   return testing_graphs::Typed({x}, value);
@@ -406,11 +426,14 @@ TEST(FindCoversTest, ManyBlocksStayFast) {
   const auto start = std::chrono::steady_clock::now();
   RuleLog log;
   auto candidates = GatherPartitionRule(joiner)->AllCandidates(graph, joiner, log);
-  for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log)) candidates.push_back(std::move(c));
+  for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log))
+    candidates.push_back(std::move(c));
   std::vector<double> exact;
-  for (const CandidatePartition& c : candidates) exact.push_back(1 + 0.1 * static_cast<double>(c.sub_graph.members().size()));
+  for (const CandidatePartition& c : candidates)
+    exact.push_back(1 + 0.1 * static_cast<double>(c.sub_graph.members().size()));
   FixedCosts costs(exact, 0.5);
-  const SearchResult found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {.num_covers = 3});
+  const SearchResult found =
+      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {.num_covers = 3});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EXPECT_FALSE(found.covers.empty());
   // Seconds here, minutes if anything goes up with the square of the graph: no precise clock is needed to tell.

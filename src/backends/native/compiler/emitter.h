@@ -53,7 +53,7 @@ class Emitter {
  public:
   explicit Emitter(int lanes) : native_lanes_(lanes), lanes_(lanes) {}
 
-  // ---- text ------------------------------------------------------------------------------------------------------
+  // ---- text ----
   int lanes() const { return lanes_; }
   /// Vectors of one element: what falls back to scalar code is written the same way.
   void SetLanes(int lanes) { lanes_ = lanes; }
@@ -104,7 +104,7 @@ class Emitter {
   /// The mask of the lanes that exist; empty when all do.
   const std::string& mask() const { return mask_; }
 
-  // ---- memory ----------------------------------------------------------------------------------------------------
+  // ---- memory ----
   Value Load(const Buffer& buffer, const Indices& indices);
   void Store(const Buffer& buffer, const Indices& indices, const Value& value);
   /// One element, as a scalar float32.
@@ -113,7 +113,7 @@ class Emitter {
   std::string Address(const Buffer& buffer, const Indices& indices);
   std::string VectorAt(const std::string& address, bool masked);
 
-  // ---- functions -------------------------------------------------------------------------------------------------
+  // ---- functions ----
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const std::string& begin, const std::string& end)>& write);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
