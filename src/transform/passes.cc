@@ -1,25 +1,15 @@
-// passes.cc: the list of passes and how one is run.
-#include "transform/passes.h"
+// passes.cc: how passes are found, run, and strung together.
+#include "collage/transform/passes.h"
 
-#include <array>
+#include <fmt/format.h>
+
+#include <set>
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
-#include "collage/transform/passes.h"
-#include "support/edit_distance.h"
+#include "transform/near_misses.h"
 
 namespace collage {
-
-std::span<const Pass> AllPasses() {
-  static const std::array<Pass, 5> passes{{
-      {"SimplifyInference", "batch_norm becomes multiply and add, dropout vanishes", SimplifyInference},
-      {"FoldConstant", "calls of constants become constants", FoldConstant},
-      {"FoldScaleAxis", "per-channel factors behind convolutions and dense layers go into their weights", FoldScaleAxis},
-      {"SimplifyExpr", "identities vanish, padding goes into convolutions", SimplifyExpr},
-      {"EliminateCommonSubexpr", "equal calls of equal arguments are made once", EliminateCommonSubexpr},
-  }};
-  return passes;
-}
 
 const Pass& GetPass(std::string_view name) {
   std::vector<std::string> names;
@@ -27,26 +17,76 @@ const Pass& GetPass(std::string_view name) {
     if (pass.name == name) return pass;
     names.push_back(pass.name);
   }
-  std::string hint;
-  for (const std::string& near : NearMisses(name, names)) hint += (hint.empty() ? "did you mean '" : "', '") + near;
-  throw Error(ErrorCategory::kInput, "unknown pass '" + std::string(name) + "'", "", hint.empty() ? "" : hint + "'?");
+  throw Error(ErrorCategory::kInput, fmt::format("unknown pass '{}'", name), "", DidYouMean(name, names));
 }
 
-IRModule RunPass(const Pass& pass, IRModule module) {
-  IRModule result = module;
-  for (const auto& [name, function] : module.functions()) result.Set(name, pass.run(function));
-  return InferTypes(std::move(result));
+ModulePass OnEachFunction(FunctionPass pass) {
+  return [pass = std::move(pass)](IRModule module, const PassContext& context) {
+    IRModule result = module;
+    for (const auto& [name, function] : module.functions()) {
+      if (function->attrs().Has("Compiler") || function->attrs().IntOr("SkipOptimization", 0) != 0) continue;
+      result.Set(name, pass(function, module, context));
+    }
+    return result;
+  };
 }
 
-IRModule RunPasses(const std::vector<std::string>& names, IRModule module) {
-  for (const std::string& name : names) module = RunPass(GetPass(name), std::move(module));
+IRModule RunPass(const Pass& pass, IRModule module, const PassContext& context) {
+  for (const auto& instrument : context.instruments) {
+    if (!instrument->ShouldRun(pass, module)) return module;
+  }
+  for (const auto& instrument : context.instruments) instrument->Before(pass, module);
+  module = InferTypes(pass.run(std::move(module), context));
+  for (const auto& instrument : context.instruments) instrument->After(pass, module);
   return module;
 }
 
+IRModule RunPasses(const std::vector<std::string>& names, IRModule module, const PassContext& context) {
+  for (const std::string& name : names) module = RunPass(GetPass(name), std::move(module), context);
+  return module;
+}
+
+Sequential::Sequential(const std::vector<std::string>& names) {
+  for (const std::string& name : names) passes_.push_back(GetPass(name));
+}
+
+IRModule Sequential::Run(IRModule module, const PassContext& context) const {
+  context.CheckPassNames();
+  module = InferTypes(std::move(module));
+  std::set<std::string, std::less<>> done{"InferType"};  // since the module last changed
+  const auto run = [&](const Pass& pass) {
+    const auto before = module.functions();
+    module = RunPass(pass, std::move(module), context);
+    if (module.functions() != before) done = {"InferType"};
+    done.insert(pass.name);
+  };
+  for (const Pass& pass : passes_) {
+    if (!context.IsEnabled(pass)) continue;
+    for (const std::string& name : pass.required) {
+      if (!done.contains(name)) run(GetPass(name));
+    }
+    run(pass);
+  }
+  return module;
+}
+
+Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) const {
+  return {
+      std::move(name), opt_level, {}, std::move(summary), [self = *this](IRModule module, const PassContext& context) {
+        return self.Run(std::move(module), context);
+      }};
+}
+
+const Sequential& PreparationPasses() {
+  static const Sequential passes({"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "FoldConstant",
+                                  "SimplifyExpr", "EliminateCommonSubexpr"});
+  return passes;
+}
+
 IRModule PrepareForPartitioning(IRModule module) {
-  return RunPasses({"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "FoldConstant", "SimplifyExpr",
-                    "EliminateCommonSubexpr"},
-                   InferTypes(std::move(module)));
+  PassContext context;
+  context.opt_level = 3;
+  return PreparationPasses().Run(std::move(module), context);
 }
 
 }  // namespace collage

@@ -1,14 +1,22 @@
-// passes.h: the passes, one file each under passes/.
+// passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Those that
+// need toolchains or the dataflow graph are in src/collage/passes/.
 #pragma once
 
 #include "collage/ir/expr.h"
+#include "collage/ir/module.h"
+#include "collage/transform/pass_context.h"
 
 namespace collage {
 
-Function SimplifyInference(const Function& function);
+// ---- on one function, whatever the module and the context ----
+
+Function CanonicalizeOps(const Function& function);
+Function DefuseOps(const Function& function);
+Function EliminateCommonSubexpr(const Function& function);
 Function FoldConstant(const Function& function);
 Function FoldScaleAxis(const Function& function);
 Function SimplifyExpr(const Function& function);
-Function EliminateCommonSubexpr(const Function& function);
+Function SimplifyInference(const Function& function);
+Function ToANormalForm(const Function& function);
 
 }  // namespace collage

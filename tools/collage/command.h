@@ -20,6 +20,8 @@ void AddBenchmarkCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);
+void AddOptCommand(CLI::App& app);
+void AddParseCommand(CLI::App& app);
 void AddDatabaseCommand(CLI::App& app);
 
 /// "x=1x3x640x640" → {"x", {1, 3, 640, 640}}; throws kInput.

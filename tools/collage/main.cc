@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
   collage::cli::AddInfoCommand(app);
   collage::cli::AddTargetsCommand(app);
   collage::cli::AddImportCommand(app);
+  collage::cli::AddOptCommand(app);
+  collage::cli::AddParseCommand(app);
   collage::cli::AddDatabaseCommand(app);
   try {
     app.parse(argc, argv);

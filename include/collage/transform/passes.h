@@ -1,4 +1,4 @@
-// passes.h: transformations of whole modules.
+// passes.h: transformations of whole modules, named and listed.
 #pragma once
 
 #include <functional>
@@ -7,28 +7,61 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/transform/pass_context.h"
 
 namespace collage {
 
-/// A named transformation. `run` may rely on a typed module and need not leave one: RunPass infers types again.
+/// Transforms a module. May rely on a typed module and need not leave one: RunPass infers types again.
+using ModulePass = std::function<IRModule(IRModule module, const PassContext& context)>;
+/// Transforms one function; `module` gives the definitions that it refers to.
+using FunctionPass =
+    std::function<Function(const Function& function, const IRModule& module, const PassContext& context)>;
+
+/// A named transformation: one row of the table in src/transform/pass_table.cc.
 struct Pass {
   std::string name;
+  int opt_level = 0;                  ///< `Sequential` leaves it out at lower levels
+  std::vector<std::string> required;  ///< passes that `Sequential` runs first
   std::string summary;
-  std::function<Function(const Function& function)> run;
+  ModulePass run;
 };
 
-/// All passes, in no particular order; the list is in src/transform/passes.cc.
+/// Applies `pass` to every global function, except those that are a toolchain's (attribute Compiler) and those with
+/// attribute SkipOptimization.
+ModulePass OnEachFunction(FunctionPass pass);
+
+/// All passes, in the order of the table.
 std::span<const Pass> AllPasses();
 /// Throws kInput with near misses when there is none.
 const Pass& GetPass(std::string_view name);
 
-/// Applies one pass to every function and infers types.
-IRModule RunPass(const Pass& pass, IRModule module);
-/// Applies several by name, in order.
-IRModule RunPasses(const std::vector<std::string>& names, IRModule module);
+/// Applies one pass, whatever its level, and infers types; the context's instruments are told.
+IRModule RunPass(const Pass& pass, IRModule module, const PassContext& context = {});
+/// Applies several by name, in order, whatever their levels.
+IRModule RunPasses(const std::vector<std::string>& names, IRModule module, const PassContext& context = {});
+
+/// Passes one behind the other, each if the context enables it (level, required_pass, disabled_pass). A pass's required
+/// passes run first, unless they ran since the module last changed; types are inferred behind every pass, so that
+/// InferType always has.
+class Sequential {
+ public:
+  /// Throws kInput for a name that is no pass.
+  explicit Sequential(const std::vector<std::string>& names);
+  explicit Sequential(std::vector<Pass> passes) : passes_(std::move(passes)) {}
+
+  const std::vector<Pass>& passes() const { return passes_; }
+  IRModule Run(IRModule module, const PassContext& context = {}) const;
+  /// This as one pass.
+  Pass AsPass(std::string name, int opt_level, std::string summary) const;
+
+ private:
+  std::vector<Pass> passes_;
+};
 
 /// What is done to a model before it is partitioned: passes that are right for every toolchain (RFC 0.81, Appendix C,
 /// "safe global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
+const Sequential& PreparationPasses();
+/// Runs PreparationPasses at level 3 on a module whose types need not be known.
 IRModule PrepareForPartitioning(IRModule module);
 
 }  // namespace collage

@@ -1,0 +1,205 @@
+// golden.cc: runs every case of tests/golden: text in, passes, text out, compared with the text expected; see
+// README.md. Also: what comes out can be read back, and computes what the input computed, on random inputs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "ir/interpret.h"
+#include "runtime/compare.h"
+#include "runtime/random_inputs.h"
+#include "support/file.h"
+
+namespace collage {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The lines `// key: value` at the head of a case.
+using Directives = std::multimap<std::string, std::string>;
+
+std::string Trim(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+Directives ReadDirectives(const std::string& text) {
+  static constexpr const char* kKnown[] = {"passes", "config",   "opt-level", "constant",
+                                           "error",  "evaluate", "tolerance"};
+  Directives directives;
+  size_t at = 0;
+  while (text.substr(at, 2) == "//") {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at + 2, end - at - 2);
+    const size_t colon = line.find(':');
+    const std::string key = Trim(line.substr(0, colon));
+    if (colon != std::string::npos && std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) {
+      directives.emplace(key, Trim(line.substr(colon + 1)));
+    }
+    at = std::min(end + 1, text.size());
+  }
+  return directives;
+}
+
+std::string ValueOf(const Directives& directives, const std::string& key) {
+  auto it = directives.find(key);
+  return it == directives.end() ? "" : it->second;
+}
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    if (std::string part = Trim(text.substr(at, end - at)); !part.empty()) parts.push_back(std::move(part));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// "float32 [4, 3]": random values, the same for the same case and position.
+Constant RandomConstant(const std::string& text, uint64_t seed) {
+  const size_t bracket = text.find('[');
+  Shape shape;
+  for (const std::string& size : Split(text.substr(bracket + 1, text.find(']') - bracket - 1), ',')) {
+    shape.push_back(std::stoll(size));
+  }
+  const Tensor tensor = Tensor::Empty(shape, DataType::FromString(Trim(text.substr(0, bracket))));
+  FillRandom(tensor, seed);
+  return MakeConstant(tensor);
+}
+
+PassContext ContextOf(const Directives& directives) {
+  PassContext context;
+  const std::string level = ValueOf(directives, "opt-level");
+  context.opt_level = level.empty() ? 4 : std::stoi(level);
+  for (auto [it, end] = directives.equal_range("config"); it != end; ++it) {
+    const size_t equals = it->second.find('=');
+    context.SetConfigText(it->second.substr(0, equals), it->second.substr(equals + 1));
+  }
+  return context;
+}
+
+/// Empty, or how `after` computes something else than `before`.
+std::string CompareMeanings(const IRModule& before, const IRModule& after, const Tolerance& tolerance) {
+  std::vector<Tensor> inputs;
+  for (const Var& param : before.main()->params()) {
+    for (const Type& leaf : FlattenTensorTypes(param->checked_type())) {
+      const TensorTypeNode* type = AsTensorType(leaf);
+      if (!type->is_static()) return "the inputs are dynamic: write '// evaluate: no, …' with the reason";
+      inputs.push_back(Tensor::Empty(type->static_shape(), type->dtype()));
+      FillRandom(inputs.back(), 77 + inputs.size());
+    }
+  }
+  const std::vector<Tensor> expected = Interpret(before, "main", inputs);
+  const std::vector<Tensor> actual = Interpret(after, "main", inputs);
+  if (actual.size() != expected.size()) return "another number of results";
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Tensor same_type = tolerance.relative > 1e-4 ? actual[i].Cast(expected[i].dtype()) : actual[i];
+    const Comparison comparison = Compare(same_type, expected[i], tolerance);
+    if (!comparison.agrees) return fmt::format("result {}: {}", i, comparison.difference);
+  }
+  return "";
+}
+
+/// Text after the passes; "error: …" when that is what the case expects. `problem` says what is wrong with the result.
+std::string RunCase(const fs::path& path, std::string* problem) {
+  const std::string text = ReadFile(path);
+  const Directives directives = ReadDirectives(text);
+  ParseOptions options;
+  for (auto [it, end] = directives.equal_range("constant"); it != end; ++it) {
+    options.constants.push_back(RandomConstant(it->second, 100 + options.constants.size()));
+  }
+  if (!directives.contains("passes")) throw Error(ErrorCategory::kInput, "no line '// passes: …' at the head");
+  const IRModule before = ParseModule(text, path.filename().string(), options);
+  IRModule after;
+  try {
+    after = Sequential(Split(ValueOf(directives, "passes"), ',')).Run(before, ContextOf(directives));
+  } catch (const Error& error) {
+    if (!directives.contains("error")) throw;
+    if (error.Format().find(ValueOf(directives, "error")) == std::string::npos)
+      *problem = "another error: " + error.Format();
+    return "error: " + error.Format() + "\n";
+  }
+  if (directives.contains("error")) *problem = "no error";
+  const std::string whole = PrintModule(after);
+  if (PrintModule(ParseModule(whole, "printed again")) != whole) *problem = "printing and reading back changes it";
+  const std::string tolerance = ValueOf(directives, "tolerance");
+  const double relative = tolerance.empty() ? 1e-5 : std::stod(tolerance);
+  if (problem->empty() && !ValueOf(directives, "evaluate").starts_with("no")) {
+    *problem = CompareMeanings(before, after, {relative, relative});
+  }
+  return PrintModule(after, {.metadata = false});
+}
+
+bool Check(const fs::path& path, const std::string& name, bool update) {
+  fs::path expected_path = path;
+  expected_path.replace_extension(".after.relay");
+  std::string problem;
+  std::string actual;
+  try {
+    actual = RunCase(path, &problem);
+  } catch (const Error& error) {
+    fmt::print("FAILED  {}: {}\n", name, error.Format());
+    return false;
+  }
+  if (!problem.empty()) {
+    fmt::print("FAILED  {}: {}\n{}", name, problem, actual);
+    return false;
+  }
+  const std::string expected = fs::exists(expected_path) ? ReadFile(expected_path) : "";
+  if (actual == expected) return true;
+  if (update) {
+    std::ofstream(expected_path) << actual;
+    fmt::print("written {}\n", name);
+    return true;
+  }
+  fmt::print("FAILED  {}: expected\n{}\ngot\n{}\n", name, expected, actual);
+  return false;
+}
+
+int Main(int argc, char** argv) {
+  bool update = false;
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--update") {
+      update = true;
+    } else {
+      words.emplace_back(argv[i]);
+    }
+  }
+  const fs::path folder = COLLAGE_GOLDEN_FOLDER;
+  std::vector<fs::path> cases;
+  std::map<std::string, int> per_pass;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string();
+    if (!entry.is_regular_file() || !file.ends_with(".relay") || file.ends_with(".after.relay")) continue;
+    ++per_pass[entry.path().parent_path().filename().string()];
+    if (words.empty() || entry.path().string().find(words[0]) != std::string::npos) cases.push_back(entry.path());
+  }
+  std::sort(cases.begin(), cases.end());
+  int failed = 0;
+  for (const fs::path& path : cases) {
+    if (!Check(path, fs::relative(path, folder).string(), update)) ++failed;
+  }
+  if (words.empty()) {
+    for (const Pass& pass : AllPasses()) {
+      if (per_pass[pass.name] >= 2) continue;
+      fmt::print("FAILED  {} has {} cases, every pass has at least two\n", pass.name, per_pass[pass.name]);
+      ++failed;
+    }
+  }
+  fmt::print("{} golden cases, {} failed\n", cases.size(), failed);
+  return failed == 0 && !cases.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace collage
+
+int main(int argc, char** argv) { return collage::Main(argc, argv); }

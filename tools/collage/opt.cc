@@ -1,0 +1,138 @@
+// opt.cc: `collage opt`: passes on a module's text; `collage parse`: a module's text with its types.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "collage/frontend/onnx.h"
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "command.h"
+#include "support/file.h"
+
+namespace collage::cli {
+namespace {
+
+struct OptArguments {
+  std::string file;
+  std::string passes;
+  std::vector<std::string> config;
+  std::vector<std::string> shapes;
+  std::string disabled;
+  std::string print_after;
+  int opt_level = 4;
+  bool list = false;
+  bool timing = false;
+  bool types = false;
+  bool no_metadata = false;
+};
+
+/// Relay text, or an ONNX model by its suffix.
+IRModule ReadModule(const std::string& file, const std::vector<std::string>& shapes) {
+  if (std::filesystem::path(file).extension() == ".onnx") {
+    return InferTypes(ImportOnnx(file, {ParseShapeArguments(shapes)}));
+  }
+  if (!shapes.empty()) {
+    throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
+  }
+  return ParseModule(ReadFile(file), file);
+}
+
+void List() {
+  Table passes({"pass", "level", "needs", "what it does"});
+  for (const Pass& pass : AllPasses()) {
+    std::string required;
+    for (const std::string& name : pass.required) required += (required.empty() ? "" : ", ") + name;
+    passes.Add({pass.name, std::to_string(pass.opt_level), required, pass.summary});
+  }
+  Table keys({"option", "default", "what it does"});
+  for (const ConfigKey& key : AllConfigKeys()) {
+    const AttrValue& value = key.default_value;
+    keys.Add({key.name,
+              value.as_bool() != nullptr  ? (*value.as_bool() ? "true" : "false")
+              : value.as_int() != nullptr ? std::to_string(*value.as_int())
+                                          : "'" + *value.as_string() + "'",
+              key.doc});
+  }
+  fmt::print("{}\n{}", passes.ToText(), keys.ToText());
+}
+
+PassContext ContextOf(const OptArguments& arguments) {
+  PassContext context;
+  context.opt_level = arguments.opt_level;
+  context.disabled_pass = SplitCommas(arguments.disabled);
+  for (const std::string& option : arguments.config) {
+    const size_t equals = option.find('=');
+    if (equals == std::string::npos) {
+      throw Error(ErrorCategory::kInput, fmt::format("malformed option '{}'", option), "--config", "write KEY=VALUE");
+    }
+    context.SetConfigText(option.substr(0, equals), option.substr(equals + 1));
+  }
+  context.CheckPassNames();
+  return context;
+}
+
+void RunOpt(const OptArguments& arguments) {
+  if (arguments.list) return List();
+  if (arguments.file.empty()) throw Error(ErrorCategory::kInput, "no file to read", "", "or use --list");
+  PassContext context = ContextOf(arguments);
+  const Sequential passes(SplitCommas(arguments.passes));
+  for (const Pass& pass : passes.passes()) {
+    if (!context.IsEnabled(pass))
+      fmt::print(stderr, "collage: pass '{}' is not run: it is of level {} or barred\n", pass.name, pass.opt_level);
+  }
+  const auto timing = std::make_shared<TimingInstrument>();
+  if (arguments.timing) context.instruments.push_back(timing);
+  if (!arguments.print_after.empty()) {
+    std::vector<std::string> names = SplitCommas(arguments.print_after);
+    if (names == std::vector<std::string>{"all"}) names.clear();
+    for (const std::string& name : names) GetPass(name);
+    context.instruments.push_back(
+        std::make_shared<PrintIrInstrument>(std::cerr, PrintIrInstrument::When::kAfter, std::move(names)));
+  }
+  const IRModule module = passes.Run(ReadModule(arguments.file, arguments.shapes), context);
+  fmt::print("{}", PrintModule(module, {.types = arguments.types, .metadata = !arguments.no_metadata}));
+  if (arguments.timing) fmt::print(stderr, "{}", timing->ToText());
+}
+
+}  // namespace
+
+void AddOptCommand(CLI::App& app) {
+  auto arguments = std::make_shared<OptArguments>();
+  CLI::App* command = app.add_subcommand("opt", "Run passes on Relay text or an ONNX model, print Relay text");
+  command->add_option("file", arguments->file, "Relay text, or an ONNX model (.onnx)");
+  command->add_option("--passes", arguments->passes, "Passes in order, by comma");
+  command->add_option("--config", arguments->config, "Option of a pass, KEY=VALUE; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--opt-level", arguments->opt_level, "Leave out passes of higher levels")->capture_default_str();
+  command->add_option("--disable", arguments->disabled, "Passes not to run, by comma");
+  command->add_option("--print-after", arguments->print_after,
+                      "Print the module behind these passes, or 'all', to standard error");
+  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
+  command->add_flag("--types", arguments->types, "Print the type of each bound value");
+  command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");
+  command->add_flag("--list", arguments->list, "List passes and their options");
+  command->callback([arguments] { RunOpt(*arguments); });
+}
+
+void AddParseCommand(CLI::App& app) {
+  struct Arguments {
+    std::string file;
+    std::vector<std::string> shapes;
+    bool no_metadata = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("parse", "Check Relay text or an ONNX model and print it with its types");
+  command->add_option("file", arguments->file, "Relay text, or an ONNX model (.onnx)")->required();
+  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
+  command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->callback([arguments] {
+    const IRModule module = ReadModule(arguments->file, arguments->shapes);
+    fmt::print("{}", PrintModule(module, {.types = true, .metadata = !arguments->no_metadata}));
+  });
+}
+
+}  // namespace collage::cli
