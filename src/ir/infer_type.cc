@@ -1,6 +1,6 @@
-// infer_type.cc: forward inference, children before parents: every expression's type follows from its children's, from
-// annotations and from definitions. Variables without annotation take the type of what they are bound to; type
-// parameters are found by matching argument types. What needs knowledge from later uses asks for an annotation.
+// infer_type.cc: children before parents: an expression's type follows from its children's, from annotations and from
+// definitions. What only later uses tell (parameters without annotation, the element type of an empty list) is a hole
+// until then; operators wait for the types of their arguments. Models have no holes, and pay nothing for them.
 #include "collage/ir/infer_type.h"
 
 #include <fmt/format.h>
@@ -11,11 +11,10 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/type_solver.h"
 
 namespace collage {
 namespace {
-
-using TypeBindings = std::unordered_map<const TypeNode*, Type>;
 
 std::string Where(const Span& span) {
   return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
@@ -25,90 +24,16 @@ std::string Where(const Span& span) {
   throw Error(ErrorCategory::kInput, message, Where(expr.span()), hint);
 }
 
-// ---- type parameters ----
-
-Type Replace(const Type& type, const TypeBindings& bindings);
-
-std::vector<Type> ReplaceAll(const std::vector<Type>& types, const TypeBindings& bindings) {
-  std::vector<Type> result;
-  for (const Type& type : types) result.push_back(Replace(type, bindings));
-  return result;
-}
-
-/// `type` with type variables replaced.
-Type Replace(const Type& type, const TypeBindings& bindings) {
-  if (!type || bindings.empty()) return type;
-  switch (type->kind()) {
-    case TypeKind::kTypeVar: {
-      auto it = bindings.find(type.get());
-      return it == bindings.end() ? type : it->second;
-    }
-    case TypeKind::kTuple: return TupleType(ReplaceAll(static_cast<const TupleTypeNode&>(*type).fields(), bindings));
-    case TypeKind::kRef:
-      return std::make_shared<RefTypeNode>(Replace(static_cast<const RefTypeNode&>(*type).value(), bindings));
-    case TypeKind::kFunc: {
-      const auto& function = static_cast<const FuncTypeNode&>(*type);
-      return FuncType(ReplaceAll(function.args(), bindings), Replace(function.result(), bindings),
-                      function.type_params());
-    }
-    case TypeKind::kTypeCall: {
-      const auto& call = static_cast<const TypeCallNode&>(*type);
-      return std::make_shared<TypeCallNode>(call.callee(), ReplaceAll(call.args(), bindings));
-    }
-    default: return type;
-  }
-}
-
-/// Finds what the type variables among the keys of `bindings` must be so that `pattern` becomes `type`; null values are
-/// filled in. False when the two cannot agree.
-bool Unify(const Type& pattern, const Type& type, TypeBindings& bindings);
-
-bool UnifyAll(const std::vector<Type>& patterns, const std::vector<Type>& types, TypeBindings& bindings) {
-  if (patterns.size() != types.size()) return false;
-  for (size_t i = 0; i < patterns.size(); ++i) {
-    if (!Unify(patterns[i], types[i], bindings)) return false;
-  }
-  return true;
-}
-
-bool Unify(const Type& pattern, const Type& type, TypeBindings& bindings) {
-  if (!pattern || !type) return false;
-  auto it = bindings.find(pattern.get());
-  if (it != bindings.end()) {
-    if (!it->second) it->second = type;
-    return TypeEqual(it->second, type);
-  }
-  if (pattern->kind() != type->kind()) return false;
-  switch (pattern->kind()) {
-    case TypeKind::kTuple:
-      return UnifyAll(static_cast<const TupleTypeNode&>(*pattern).fields(),
-                      static_cast<const TupleTypeNode&>(*type).fields(), bindings);
-    case TypeKind::kRef:
-      return Unify(static_cast<const RefTypeNode&>(*pattern).value(), static_cast<const RefTypeNode&>(*type).value(),
-                   bindings);
-    case TypeKind::kTypeCall: {
-      const auto& a = static_cast<const TypeCallNode&>(*pattern);
-      const auto& b = static_cast<const TypeCallNode&>(*type);
-      return a.callee()->name() == b.callee()->name() && UnifyAll(a.args(), b.args(), bindings);
-    }
-    case TypeKind::kFunc: {
-      const auto& a = static_cast<const FuncTypeNode&>(*pattern);
-      const auto& b = static_cast<const FuncTypeNode&>(*type);
-      if (!a.type_params().empty() || !b.type_params().empty()) return TypeEqual(pattern, type);
-      return UnifyAll(a.args(), b.args(), bindings) && Unify(a.result(), b.result(), bindings);
-    }
-    default: return TypeEqual(pattern, type);
-  }
-}
-
 /// The type of a function as its annotations give it; null when one is missing.
 Type AnnotatedType(const FunctionNode& function) {
+  const auto is_known = [](const Type& type) { return type && !type->has_holes(); };
   std::vector<Type> params;
   for (const Var& param : function.params()) {
     params.push_back(param->type_annotation());
-    if (!params.back()) return nullptr;
+    if (!is_known(params.back())) return nullptr;
   }
-  return function.result_type() ? FuncType(std::move(params), function.result_type(), function.type_params()) : nullptr;
+  if (!is_known(function.result_type())) return nullptr;
+  return FuncType(std::move(params), function.result_type(), function.type_params());
 }
 
 // ---- inference ----
@@ -120,9 +45,15 @@ class Inference {
 
   Type Of(const Expr& root) {
     if (root->checked_type()) return root->checked_type();
+    root_ = root.get();
     const std::vector<Expr> order = UntypedInOrder(root);
     for (const Expr& expr : order) FindBinders(expr);
-    for (const Expr& expr : order) Visit(expr);
+    for (const Expr& expr : order) {
+      Visit(expr);
+      Retry();
+    }
+    FinishDeferred();
+    for (const ExprNode* expr : open_) Finish(*expr);
     return root->checked_type();
   }
 
@@ -168,11 +99,41 @@ class Inference {
     for (const Pattern& sub : pattern.sub_patterns) FindPatternVars(sub, match, clause);
   }
 
+  // ---- types of nodes ----
+
+  /// The type as far as it is known; null when nothing is.
+  Type TypeOf(const ExprNode& expr) const {
+    if (expr.checked_type()) return expr.checked_type();
+    auto it = partial_.find(&expr);
+    return it == partial_.end() ? nullptr : solver_.Resolve(it->second);
+  }
+  Type TypeOf(const Expr& expr) const { return TypeOf(*expr); }
+  std::string TextOf(const Type& type) const { return ToString(solver_.Resolve(type)); }
+
+  void SetType(const ExprNode& expr, Type type) {
+    type = solver_.Resolve(type);
+    if (type->is_oversized()) Fail(expr, "the type of this expression is too large");
+    if (!type->has_holes()) return expr.set_checked_type(std::move(type));
+    if (partial_.emplace(&expr, std::move(type)).second) open_.push_back(&expr);
+  }
+
+  /// What was open must be known by now.
+  void Finish(const ExprNode& expr) const {
+    const Type type = TypeOf(expr);
+    if (type->is_oversized()) Fail(expr, "the type of this expression is too large");
+    if (!type->has_holes()) return expr.set_checked_type(type);
+    if (params_.count(&expr) != 0) {
+      Fail(expr, fmt::format("parameter '%{}' has no type", static_cast<const VarNode&>(expr).name()),
+           "annotate it: %x: Tensor[(1, 3), float32]");
+    }
+    if (type->kind() == TypeKind::kIncomplete) Fail(expr, "the type of this expression is not known");
+    Fail(expr, "the type of this expression is not known beyond " + ToString(type),
+         "annotate the variable or the function's result: let %x: List[float32] = Nil;");
+  }
+
   void Visit(const Expr& expr) {
     if (expr->checked_type() || expr->kind() == ExprKind::kOp) return;
-    Type type = Compute(expr);
-    if (!type) Fail(*expr, "the type of this expression is not known");
-    expr->set_checked_type(std::move(type));
+    if (Type type = Compute(expr)) SetType(*expr, std::move(type));
   }
 
   Type Compute(const Expr& expr) {
@@ -185,7 +146,7 @@ class Inference {
       }
       case ExprKind::kTuple: {
         std::vector<Type> fields;
-        for (const Expr& field : static_cast<const TupleNode&>(*expr).fields()) fields.push_back(field->checked_type());
+        for (const Expr& field : static_cast<const TupleNode&>(*expr).fields()) fields.push_back(TypeOf(field));
         return TupleType(std::move(fields));
       }
       case ExprKind::kTupleGetItem: return ProjectionType(static_cast<const TupleGetItemNode&>(*expr));
@@ -196,14 +157,15 @@ class Inference {
       case ExprKind::kConstructor: return ConstructorType(static_cast<const ConstructorNode&>(*expr));
       case ExprKind::kMatch: return MatchType(static_cast<const MatchNode&>(*expr));
       case ExprKind::kRefCreate:
-        return std::make_shared<RefTypeNode>(static_cast<const RefCreateNode&>(*expr).value()->checked_type());
+        return std::make_shared<RefTypeNode>(TypeOf(static_cast<const RefCreateNode&>(*expr).value()));
       case ExprKind::kRefRead: return ReferencedType(*expr, static_cast<const RefReadNode&>(*expr).ref());
       case ExprKind::kRefWrite: {
         const auto& write = static_cast<const RefWriteNode&>(*expr);
         const Type wanted = ReferencedType(*expr, write.ref());
-        if (!TypeEqual(wanted, write.value()->checked_type())) {
-          Fail(*expr, fmt::format("a value of type {} is written to a reference to {}",
-                                  ToString(write.value()->checked_type()), ToString(wanted)));
+        const Type written = TypeOf(write.value());
+        if (!solver_.Fit(wanted, written)) {
+          Fail(*expr,
+               fmt::format("a value of type {} is written to a reference to {}", TextOf(written), TextOf(wanted)));
         }
         return TupleType({});
       }
@@ -212,34 +174,51 @@ class Inference {
     return nullptr;
   }
 
-  static Type ReferencedType(const ExprNode& expr, const Expr& ref) {
-    const Type& type = ref->checked_type();
-    if (!type || type->kind() != TypeKind::kRef) Fail(expr, "expected a reference, got " + ToString(type));
-    return static_cast<const RefTypeNode&>(*type).value();
+  Type ReferencedType(const ExprNode& expr, const Expr& ref) {
+    const Type type = TypeOf(ref);
+    if (type->kind() == TypeKind::kRef) return static_cast<const RefTypeNode&>(*type).value();
+    const Type value = TypeSolver::Fresh();
+    if (!solver_.Fit(std::make_shared<RefTypeNode>(value), type))
+      Fail(expr, "expected a reference, got " + TextOf(type));
+    return value;
   }
 
   // ---- variables ----
 
   Type VarType(const VarNode& var) {
+    if (const Type known = TypeOf(var)) return known;
     if (var.type_annotation()) return var.type_annotation();
     auto let = lets_.find(&var);
     if (let != lets_.end()) {
       const Expr& value = let->second->value();
-      if (value->checked_type()) return value->checked_type();
+      if (const Type known = TypeOf(value)) return known;
       // The value is a function that calls itself.
       const FunctionNode* function = As<FunctionNode>(value);
-      const Type annotated = function == nullptr ? nullptr : AnnotatedType(*function);
-      if (!annotated) Fail(var, fmt::format("'%{}' is used in its own value", var.name()), "annotate the function");
-      return annotated;
+      if (function == nullptr) Fail(var, fmt::format("'%{}' is used in its own value", var.name()));
+      return ProvisionalType(*function);
     }
     auto clause = clauses_.find(&var);
     if (clause != clauses_.end()) {
-      BindPattern(clause->second.second->pattern, clause->second.first->data()->checked_type(), *clause->second.first);
-      return var.checked_type();
+      BindPattern(clause->second.second->pattern, TypeOf(clause->second.first->data()), *clause->second.first);
+      return TypeOf(var);
     }
-    const bool is_param = params_.count(&var) != 0;
-    Fail(var, fmt::format("{} '%{}' has no type", is_param ? "parameter" : "variable", var.name()),
-         "annotate it: %x: Tensor[(1, 3), float32]");
+    if (params_.count(&var) != 0) return TypeSolver::Fresh();
+    Fail(var, fmt::format("variable '%{}' has no type", var.name()), "annotate it: %x: Tensor[(1, 3), float32]");
+  }
+
+  /// The type of a function before its body is known: what is annotated, holes for the rest.
+  Type ProvisionalType(const FunctionNode& function) {
+    Type& type = provisional_[&function];
+    if (!type) {
+      std::vector<Type> params;
+      for (const Var& param : function.params()) {
+        params.push_back(VarType(*param));
+        SetType(*param, params.back());
+      }
+      type = FuncType(std::move(params), function.result_type() ? function.result_type() : TypeSolver::Fresh(),
+                      function.type_params());
+    }
+    return type;
   }
 
   void BindPattern(const Pattern& pattern, const Type& type, const MatchNode& match) {
@@ -247,41 +226,38 @@ class Inference {
       case Pattern::Kind::kWildcard: return;
       case Pattern::Kind::kVar: {
         const Type& annotation = pattern.var->type_annotation();
-        if (annotation && !TypeEqual(annotation, type)) {
+        if (annotation && !solver_.Fit(annotation, type)) {
           Fail(*pattern.var, fmt::format("'%{}' is annotated {}, but matches {}", pattern.var->name(),
-                                         ToString(annotation), ToString(type)));
+                                         ToString(annotation), TextOf(type)));
         }
-        pattern.var->set_checked_type(type);
+        if (!TypeOf(*pattern.var)) SetType(*pattern.var, annotation ? annotation : type);
         return;
       }
       case Pattern::Kind::kTuple: {
-        const TupleTypeNode* tuple = AsTupleType(type);
-        if (tuple == nullptr || tuple->fields().size() != pattern.sub_patterns.size()) {
-          Fail(match, fmt::format("a pattern of {} fields cannot match {}", pattern.sub_patterns.size(), ToString(type)));
+        std::vector<Type> fields;
+        for (size_t i = 0; i < pattern.sub_patterns.size(); ++i) fields.push_back(TypeSolver::Fresh());
+        if (!solver_.Fit(TupleType(fields), type)) {
+          Fail(match, fmt::format("a pattern of {} fields cannot match {}", pattern.sub_patterns.size(), TextOf(type)));
         }
-        for (size_t i = 0; i < tuple->fields().size(); ++i) BindPattern(pattern.sub_patterns[i], tuple->fields()[i], match);
+        for (size_t i = 0; i < fields.size(); ++i) BindPattern(pattern.sub_patterns[i], fields[i], match);
         return;
       }
-      case Pattern::Kind::kConstructor: {
-        const ConstructorNode& constructor = *pattern.constructor;
-        const bool fits = type && type->kind() == TypeKind::kTypeCall &&
-                          static_cast<const TypeCallNode&>(*type).callee()->name() == constructor.belongs_to()->name();
-        if (!fits) Fail(match, fmt::format("constructor '{}' cannot match {}", constructor.name(), ToString(type)));
-        const std::vector<TypeVar>& vars = Definition(constructor).type_vars;
-        TypeBindings bindings;
-        for (size_t i = 0; i < vars.size(); ++i) {
-          bindings[vars[i].get()] = static_cast<const TypeCallNode&>(*type).args().at(i);
-        }
-        if (constructor.inputs().size() != pattern.sub_patterns.size()) {
-          Fail(match, fmt::format("constructor '{}' has {} fields, its pattern {}", constructor.name(),
-                                  constructor.inputs().size(), pattern.sub_patterns.size()));
-        }
-        for (size_t i = 0; i < pattern.sub_patterns.size(); ++i) {
-          BindPattern(pattern.sub_patterns[i], Replace(constructor.inputs()[i], bindings), match);
-        }
-        return;
-      }
+      case Pattern::Kind::kConstructor: BindConstructor(pattern, type, match); return;
     }
+  }
+
+  void BindConstructor(const Pattern& pattern, const Type& type, const MatchNode& match) {
+    const ConstructorNode& constructor = *pattern.constructor;
+    const Type instance = TypeSolver::Instantiate(*AsFuncType(ConstructorType(constructor)), {});
+    if (!solver_.Fit(AsFuncType(instance)->result(), type)) {
+      Fail(match, fmt::format("constructor '{}' cannot match {}", constructor.name(), TextOf(type)));
+    }
+    const std::vector<Type>& fields = AsFuncType(instance)->args();
+    if (fields.size() != pattern.sub_patterns.size()) {
+      Fail(match, fmt::format("constructor '{}' has {} fields, its pattern {}", constructor.name(), fields.size(),
+                              pattern.sub_patterns.size()));
+    }
+    for (size_t i = 0; i < fields.size(); ++i) BindPattern(pattern.sub_patterns[i], fields[i], match);
   }
 
   const TypeData& Definition(const ConstructorNode& constructor) const {
@@ -293,62 +269,71 @@ class Inference {
                                   constructor.belongs_to()->name(), constructor.name()));
   }
 
-  Type GlobalType(const GlobalVarNode& global) const {
+  Type GlobalType(const GlobalVarNode& global) {
     if (module_ == nullptr || !module_->Has(global.name())) {
       Fail(global, fmt::format("the module has no function '@{}'", global.name()));
     }
     const Function& function = module_->Lookup(global.name());
     if (function->checked_type()) return function->checked_type();
+    if (function.get() == root_) return ProvisionalType(*function);
     const Type annotated = AnnotatedType(*function);
-    if (!annotated) {
-      Fail(global, fmt::format("'@{}' is called before its type is known", global.name()),
-           "annotate its parameters and its result");
-    }
-    return annotated;
+    if (annotated) return annotated;
+    Fail(global, fmt::format("'@{}' is called before its type is known", global.name()),
+         "annotate its parameters and its result");
   }
 
   // ---- calls ----
 
-  Type CallType(const CallNode& call) const {
+  Type CallType(const CallNode& call) {
     if (const OpDef* op = call.op()) return OpCallType(call, *op);
-    const FuncTypeNode* type = AsFuncType(call.callee()->checked_type());
-    if (type == nullptr) Fail(call, "calls something that is no function: " + ToString(call.callee()->checked_type()));
+    Type callee = TypeOf(call.callee());
+    if (callee->kind() == TypeKind::kIncomplete) {
+      std::vector<Type> args;
+      for (const Expr& arg : call.args()) args.push_back(TypeOf(arg));
+      const Type result = TypeSolver::Fresh();
+      if (!solver_.Fit(callee, FuncType(std::move(args), result))) Fail(call, "this function is called with itself");
+      return result;
+    }
+    const FuncTypeNode* type = AsFuncType(callee);
+    if (type == nullptr) Fail(call, "calls something that is no function: " + TextOf(callee));
     if (type->args().size() != call.args().size()) {
       Fail(call, fmt::format("a function of {} parameters is called with {} arguments", type->args().size(),
                              call.args().size()));
     }
-    TypeBindings bindings;
-    for (size_t i = 0; i < type->type_params().size(); ++i) {
-      bindings[type->type_params()[i].get()] = i < call.type_args().size() ? call.type_args()[i] : nullptr;
+    if (!type->type_params().empty()) {
+      callee = TypeSolver::Instantiate(*type, call.type_args());
+      type = AsFuncType(callee);
     }
     for (size_t i = 0; i < call.args().size(); ++i) {
-      const Type& arg = call.args()[i]->checked_type();
-      if (!Unify(type->args()[i], arg, bindings)) {
-        Fail(call, fmt::format("argument {} has type {}, the parameter {}", i, ToString(arg),
-                               ToString(Replace(type->args()[i], Known(bindings)))));
-      }
+      const Type arg = TypeOf(call.args()[i]);
+      if (solver_.Fit(type->args()[i], arg)) continue;
+      Fail(call, fmt::format("argument {} has type {}, the parameter {}", i, TextOf(arg), TextOf(type->args()[i])));
     }
-    for (const TypeVar& param : type->type_params()) {
-      if (bindings[param.get()]) continue;
-      Fail(call, fmt::format("the arguments do not say what type variable '{}' is", param->name()));
-    }
-    return Replace(type->result(), bindings);
+    return type->result();
   }
 
-  static TypeBindings Known(TypeBindings bindings) {
-    std::erase_if(bindings, [](const auto& binding) { return !binding.second; });
-    return bindings;
-  }
-
-  static Type OpCallType(const CallNode& call, const OpDef& op) {
-    std::vector<Type> args;
-    for (const Expr& arg : call.args()) args.push_back(arg->checked_type());
+  /// The result's type, or a hole when an argument's type is not known yet.
+  Type OpCallType(const CallNode& call, const OpDef& op) {
     const auto least = op.min_args < 0 ? op.args.size() : static_cast<size_t>(op.min_args);
-    if (args.size() < least || args.size() > op.args.size()) {
-      const std::string wanted = least == op.args.size() ? std::to_string(least)
-                                                         : fmt::format("{} to {}", least, op.args.size());
-      Fail(call, fmt::format("'{}' expects {} arguments, got {}", op.name, wanted, args.size()));
+    if (call.args().size() < least || call.args().size() > op.args.size()) {
+      const std::string wanted =
+          least == op.args.size() ? std::to_string(least) : fmt::format("{} to {}", least, op.args.size());
+      Fail(call, fmt::format("'{}' expects {} arguments, got {}", op.name, wanted, call.args().size()));
     }
+    if (const TypeNode* hole = OpenArg(call)) return Defer(call, hole);
+    return Apply(call, op);
+  }
+
+  const TypeNode* OpenArg(const CallNode& call) const {
+    for (const Expr& arg : call.args()) {
+      if (const TypeNode* hole = solver_.FirstHole(TypeOf(arg))) return hole;
+    }
+    return nullptr;
+  }
+
+  Type Apply(const CallNode& call, const OpDef& op) const {
+    std::vector<Type> args;
+    for (const Expr& arg : call.args()) args.push_back(TypeOf(arg));
     const Result<Type> type = op.relation({args, call.attrs()});
     if (type.ok()) return *type;
     std::string types;
@@ -363,12 +348,64 @@ class Inference {
                     data.type_vars);
   }
 
-  static Type ProjectionType(const TupleGetItemNode& item) {
-    const TupleTypeNode* tuple = AsTupleType(item.tuple()->checked_type());
+  Type ProjectionType(const TupleGetItemNode& item) {
+    const Type type = TypeOf(item.tuple());
+    if (type->kind() == TypeKind::kIncomplete) return Defer(item, type.get());
+    const TupleTypeNode* tuple = AsTupleType(type);
     if (tuple == nullptr || item.index() < 0 || item.index() >= static_cast<int>(tuple->fields().size())) {
-      Fail(item, fmt::format("field {} of {} does not exist", item.index(), ToString(item.tuple()->checked_type())));
+      Fail(item, fmt::format("field {} of {} does not exist", item.index(), ToString(type)));
     }
     return tuple->fields()[static_cast<size_t>(item.index())];
+  }
+
+  // ---- what must wait ----
+
+  /// `expr` is typed when `hole` is solved; until then its type is the hole that this returns.
+  Type Defer(const ExprNode& expr, const TypeNode* hole) {
+    waiting_[hole].push_back(&expr);
+    auto [it, is_new] = deferred_.emplace(&expr, nullptr);
+    if (is_new) {
+      it->second = TypeSolver::Fresh();
+      deferred_order_.push_back(&expr);
+    }
+    return it->second;
+  }
+
+  /// Types what waited for the holes that were solved since.
+  void Retry() {
+    for (std::vector<const TypeNode*> solved = solver_.TakeSolved(); !solved.empty(); solved = solver_.TakeSolved()) {
+      for (const TypeNode* hole : solved) {
+        auto it = waiting_.find(hole);
+        if (it == waiting_.end()) continue;
+        const std::vector<const ExprNode*> exprs = std::move(it->second);
+        waiting_.erase(it);
+        for (const ExprNode* expr : exprs) RetryOne(*expr);
+      }
+    }
+  }
+
+  void RetryOne(const ExprNode& expr) {
+    const Type wanted = deferred_.at(&expr);
+    const bool is_call = expr.kind() == ExprKind::kCall;
+    const auto* call = is_call ? static_cast<const CallNode*>(&expr) : nullptr;
+    const Type type =
+        is_call ? OpCallType(*call, *call->op()) : ProjectionType(static_cast<const TupleGetItemNode&>(expr));
+    if (type == wanted) return;  // waits for another hole
+    deferred_[&expr] = nullptr;
+    if (!solver_.Fit(wanted, type)) {
+      Fail(expr, fmt::format("has type {}, but is used as {}", TextOf(type), TextOf(wanted)));
+    }
+  }
+
+  void FinishDeferred() const {
+    for (const ExprNode* expr : deferred_order_) {
+      if (!deferred_.at(expr)) continue;
+      // What it waits for is a parameter in most cases, and the message says which.
+      for (const ExprNode* open : open_) {
+        if (params_.count(open) != 0) Finish(*open);
+      }
+      Finish(*expr);
+    }
   }
 
   // ---- scopes ----
@@ -376,64 +413,82 @@ class Inference {
   Type FunctionType(const FunctionNode& function) {
     std::vector<Type> params;
     for (const Var& param : function.params()) {
-      // Parameters that the body does not use.
-      if (!param->checked_type()) param->set_checked_type(VarType(*param));
-      params.push_back(param->checked_type());
+      // Parameters that the body does not use have no type yet.
+      if (!TypeOf(*param)) SetType(*param, VarType(*param));
+      params.push_back(TypeOf(*param));
     }
-    const Type& result = function.body()->checked_type();
-    if (function.result_type() && !TypeEqual(function.result_type(), result)) {
-      Fail(function, fmt::format("the function's result has type {}, not {}", ToString(result),
-                                 ToString(function.result_type())));
+    Type result = TypeOf(function.body());
+    if (function.result_type()) {
+      if (!solver_.Fit(function.result_type(), result)) {
+        Fail(function, fmt::format("the function's result has type {}, not {}", TextOf(result),
+                                   ToString(function.result_type())));
+      }
+      result = function.result_type();
     }
-    return FuncType(std::move(params), result, function.type_params());
+    auto provisional = provisional_.find(&function);
+    if (provisional != provisional_.end()) {
+      const Type& assumed = AsFuncType(provisional->second)->result();
+      if (!solver_.Fit(assumed, result)) {
+        Fail(function,
+             fmt::format("the function's result has type {}, but is used as {}", TextOf(result), TextOf(assumed)));
+      }
+    }
+    return FuncType(std::move(params), std::move(result), function.type_params());
   }
 
-  Type LetType(const LetNode& let) const {
-    const Type& value = let.value()->checked_type();
+  Type LetType(const LetNode& let) {
+    const Type value = TypeOf(let.value());
     const Type& wanted = let.var()->type_annotation();
-    if (wanted && !TypeEqual(wanted, value)) {
+    if (wanted && !solver_.Fit(wanted, value)) {
       Fail(let, fmt::format("'%{}' is annotated {}, its value has type {}", let.var()->name(), ToString(wanted),
-                            ToString(value)));
+                            TextOf(value)));
     }
-    if (!let.var()->checked_type()) let.var()->set_checked_type(value);
-    return let.body()->checked_type();
+    if (!TypeOf(*let.var())) SetType(*let.var(), wanted ? wanted : value);
+    return TypeOf(let.body());
   }
 
-  static Type IfType(const IfNode& branch) {
-    const TensorTypeNode* condition = AsTensorType(branch.condition()->checked_type());
-    if (condition == nullptr || condition->rank() != 0 || !condition->dtype().is_bool()) {
-      Fail(branch, "the condition of 'if' must be bool, got " + ToString(branch.condition()->checked_type()));
+  Type IfType(const IfNode& branch) {
+    const Type condition = TypeOf(branch.condition());
+    if (!solver_.Fit(TensorType(std::vector<Dim>{}, kBool), condition)) {
+      Fail(branch, "the condition of 'if' must be bool, got " + TextOf(condition));
     }
-    if (!TypeEqual(branch.then_branch()->checked_type(), branch.else_branch()->checked_type())) {
-      Fail(branch, fmt::format("the branches of 'if' have types {} and {}",
-                               ToString(branch.then_branch()->checked_type()),
-                               ToString(branch.else_branch()->checked_type())));
-    }
-    return branch.then_branch()->checked_type();
+    Type result = solver_.Join(TypeOf(branch.then_branch()), TypeOf(branch.else_branch()));
+    if (result) return result;
+    Fail(branch, fmt::format("the branches of 'if' have types {} and {}", TextOf(TypeOf(branch.then_branch())),
+                             TextOf(TypeOf(branch.else_branch()))));
   }
 
   Type MatchType(const MatchNode& match) {
     Type result;
     for (const Clause& clause : match.clauses()) {
-      BindPattern(clause.pattern, match.data()->checked_type(), match);
-      const Type& type = clause.body->checked_type();
-      if (!result) result = type;
-      if (!TypeEqual(result, type)) {
-        Fail(match, fmt::format("the clauses of 'match' have types {} and {}", ToString(result), ToString(type)));
+      BindPattern(clause.pattern, TypeOf(match.data()), match);
+      const Type type = TypeOf(clause.body);
+      const Type joined = result ? solver_.Join(result, type) : type;
+      if (!joined) {
+        Fail(match, fmt::format("the clauses of 'match' have types {} and {}", TextOf(result), TextOf(type)));
       }
+      result = joined;
     }
     if (!result) Fail(match, "'match' has no clauses");
     return result;
   }
 
   const IRModule* module_;
+  const ExprNode* root_ = nullptr;
+  TypeSolver solver_;
+  std::unordered_map<const ExprNode*, Type> partial_;  // types with holes
+  std::vector<const ExprNode*> open_;                  // their nodes, in the order in which they were met
+  std::unordered_map<const FunctionNode*, Type> provisional_;
+  std::unordered_map<const TypeNode*, std::vector<const ExprNode*>> waiting_;  // hole → calls and projections
+  std::unordered_map<const ExprNode*, Type> deferred_;                         // → its type's hole; null when done
+  std::vector<const ExprNode*> deferred_order_;
   std::unordered_map<const ExprNode*, const LetNode*> lets_;
   std::unordered_map<const ExprNode*, std::pair<const MatchNode*, const Clause*>> clauses_;
   std::unordered_set<const ExprNode*> params_;
 };
 
-/// The functions of `module`, each behind those it calls as far as there is no cycle, so that results without annotation
-/// are known when they are needed.
+/// The functions of `module`, each behind those it calls as far as there is no cycle, so that results without
+/// annotation are known when they are needed.
 std::vector<std::string> CalleesFirst(const IRModule& module) {
   std::map<std::string, std::vector<std::string>> callees;
   for (const auto& [name, function] : module.functions()) {

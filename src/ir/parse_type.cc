@@ -8,7 +8,7 @@ namespace collage {
 
 Type Parser::ParseType() {
   const Nesting nesting(*this);
-  if (Accept("_")) return nullptr;
+  if (Accept("_")) return std::make_shared<IncompleteTypeNode>();
   if (Accept("(")) {
     std::vector<Type> fields;
     while (!Accept(")")) {
@@ -80,7 +80,8 @@ Type Parser::NamedType() {
   std::vector<std::string> names{"Tensor", "float32", "int32", "int64", "bool"};
   for (const auto& [name, type] : type_names_) names.push_back(name);
   const std::vector<std::string> similar = NearMisses(token.text, names);
-  Fail(token, fmt::format("unknown type '{}'", token.text), similar.empty() ? "" : "did you mean '" + similar[0] + "'?");
+  Fail(token, fmt::format("unknown type '{}'", token.text),
+       similar.empty() ? "" : "did you mean '" + similar[0] + "'?");
 }
 
 std::vector<Type> Parser::TypeList(std::string_view close) {

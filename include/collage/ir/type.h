@@ -2,6 +2,7 @@
 // references, algebraic data types, type variables.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,12 +50,32 @@ class TypeNode {
  public:
   virtual ~TypeNode() = default;
   TypeKind kind() const { return kind_; }
+  /// Whether there is an IncompleteTypeNode in it.
+  bool has_holes() const { return has_holes_; }
+  /// Whether it nests so deep, or spells out so long, that inference refuses it: types are walked by recursion.
+  bool is_oversized() const { return depth_ > kDeepest || size_ > kLargest; }
 
  protected:
-  explicit TypeNode(TypeKind kind) : kind_(kind) {}
+  explicit TypeNode(TypeKind kind, bool is_hole = false) : kind_(kind), has_holes_(is_hole) {}
+  /// Every constructor tells what the type is made of.
+  void Holds(const Type& part) {
+    if (!part) return;
+    has_holes_ = has_holes_ || part->has_holes_;
+    depth_ = std::max(depth_, part->depth_ + 1);
+    size_ = std::min(size_ + part->size_, kLargest + 1);
+  }
+  void Hold(const std::vector<Type>& parts) {
+    for (const Type& part : parts) Holds(part);
+  }
 
  private:
+  static constexpr int kDeepest = 500;
+  static constexpr int kLargest = 100000;
+
   TypeKind kind_;
+  bool has_holes_;
+  int depth_ = 1;
+  int size_ = 1;
 };
 
 /// `Tensor[(1, ?, 28), float32]`; a rank-0 tensor prints as its dtype alone.
@@ -77,7 +98,9 @@ class TensorTypeNode : public TypeNode {
 /// `(A, B)`; `()` is the empty tuple.
 class TupleTypeNode : public TypeNode {
  public:
-  explicit TupleTypeNode(std::vector<Type> fields) : TypeNode(TypeKind::kTuple), fields_(std::move(fields)) {}
+  explicit TupleTypeNode(std::vector<Type> fields) : TypeNode(TypeKind::kTuple), fields_(std::move(fields)) {
+    Hold(fields_);
+  }
   const std::vector<Type>& fields() const { return fields_; }
 
  private:
@@ -102,7 +125,10 @@ class FuncTypeNode : public TypeNode {
       : TypeNode(TypeKind::kFunc),
         args_(std::move(args)),
         result_(std::move(result)),
-        type_params_(std::move(type_params)) {}
+        type_params_(std::move(type_params)) {
+    Hold(args_);
+    Holds(result_);
+  }
   const std::vector<Type>& args() const { return args_; }
   const Type& result() const { return result_; }
   const std::vector<TypeVar>& type_params() const { return type_params_; }
@@ -116,7 +142,7 @@ class FuncTypeNode : public TypeNode {
 /// `ref(T)`, a mutable cell.
 class RefTypeNode : public TypeNode {
  public:
-  explicit RefTypeNode(Type value) : TypeNode(TypeKind::kRef), value_(std::move(value)) {}
+  explicit RefTypeNode(Type value) : TypeNode(TypeKind::kRef), value_(std::move(value)) { Holds(value_); }
   const Type& value() const { return value_; }
 
  private:
@@ -138,7 +164,9 @@ using GlobalTypeVar = std::shared_ptr<const GlobalTypeVarNode>;
 class TypeCallNode : public TypeNode {
  public:
   TypeCallNode(GlobalTypeVar callee, std::vector<Type> args)
-      : TypeNode(TypeKind::kTypeCall), callee_(std::move(callee)), args_(std::move(args)) {}
+      : TypeNode(TypeKind::kTypeCall), callee_(std::move(callee)), args_(std::move(args)) {
+    Hold(args_);
+  }
   const GlobalTypeVar& callee() const { return callee_; }
   const std::vector<Type>& args() const { return args_; }
 
@@ -147,10 +175,11 @@ class TypeCallNode : public TypeNode {
   std::vector<Type> args_;
 };
 
-/// A hole that type inference fills; never in a typed module.
+/// A hole that type inference fills, `_` in text; identity is the node. Never in the type of a typed expression, but in
+/// annotations it may stay.
 class IncompleteTypeNode : public TypeNode {
  public:
-  IncompleteTypeNode() : TypeNode(TypeKind::kIncomplete) {}
+  IncompleteTypeNode() : TypeNode(TypeKind::kIncomplete, /*is_hole=*/true) {}
 };
 
 Type TensorType(std::vector<Dim> shape, DataType dtype);

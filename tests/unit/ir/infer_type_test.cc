@@ -32,7 +32,8 @@ TEST(InferTypeTest, TuplesProjectionsAndUnknownDimensions) {
 }
 
 TEST(InferTypeTest, LetVariablesTakeTheTypeOfTheirValue) {
-  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %a = cast(%x, dtype=\"int64\"); let %b = add(%a, %a); %b }"), "int64");
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %a = cast(%x, dtype=\"int64\"); let %b = add(%a, %a); %b }"),
+            "int64");
   ExpectTypeError("def @main(%x: float32) { let %a: int32 = exp(%x); %a }",
                   "'%a' is annotated int32, its value has type float32");
 }
@@ -45,7 +46,8 @@ TEST(InferTypeTest, BranchesMustAgree) {
 }
 
 TEST(InferTypeTest, FunctionsAreChecked) {
-  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %f = fn (%a: float32) { (%a, %a) }; %f(%x) }"), "(float32, float32)");
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %f = fn (%a: float32) { (%a, %a) }; %f(%x) }"),
+            "(float32, float32)");
   ExpectTypeError("def @main(%x: float32) -> int32 { %x }", "the function's result has type float32, not int32");
   ExpectTypeError("def @main(%x: float32) { fn (%a) { %a } }", "parameter '%a' has no type");
   ExpectTypeError("def @main(%x: float32) { %x(%x) }", "calls something that is no function: float32");
@@ -93,6 +95,61 @@ TEST(InferTypeTest, References) {
                   "a value of type int32 is written to a reference to float32");
 }
 
+TEST(InferTypeTest, HolesAreFilledFromUses) {
+  const std::string list = "type List[A] { Cons(A, List[A]), Nil, } ";
+  EXPECT_EQ(ResultOf("def @main(%x: float32) { let %f = fn (%a, %b) { (add(%a, %a), %b) }; %f(%x, 1).0 }"), "float32");
+  EXPECT_EQ(ResultOf(list + "def @main(%x: float32) { Cons(%x, Nil) }"), "List[float32]");
+  EXPECT_EQ(ResultOf(list + "def @main() -> List[int32] { Nil }"), "List[int32]");
+  EXPECT_EQ(ResultOf(list + "def @main() { let %l: List[_] = Nil; Cons(1, %l) }"), "List[int32]");
+  EXPECT_EQ(ResultOf(list + "def @main() { let %r = ref(Nil); ref_write(%r, Cons(1f, Nil)); ref_read(%r) }"),
+            "List[float32]");
+  EXPECT_EQ(ResultOf("def @main(%n: int32) { let %f = fn (%i) { if (%i > 0) { %f(%i - 1) } else { 1f } }; %f(%n) }"),
+            "float32");
+  EXPECT_EQ(ResultOf("def @main(%n: int32) { if (%n > 0) { @main(%n - 1) } else { %n } }"), "int32");
+  EXPECT_EQ(
+      ResultOf("def @main(%x: float32) { let %twice = fn (%f, %a) { %f(%f(%a)) }; %twice(fn (%v) { exp(%v) }, %x) }"),
+      "float32");
+  EXPECT_EQ(ResultOf(list + R"(def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
+                                 match (%l) { Nil => { Nil }, Cons(%h, %t) => { Cons(%f(%h), @map(%f, %t)) } } }
+                               def @id[A](%a: A) -> A { %a }
+                               def @main() { @map(@id, Cons(True, Nil)) })"),
+            "List[bool]");
+  ExpectTypeError(list + "def @main() { let %l = Nil; 1 }", "the type of this expression is not known beyond List[_]");
+  ExpectTypeError("def @main() { let %f = fn (%x) { %x(%x) }; 1 }", "this function is called with itself");
+  ExpectTypeError("def @main() { let %f = fn (%x) { %x.0 }; 1 }", "parameter '%x' has no type");
+  ExpectTypeError("def @main(%t: (int32,)) { let %f = fn (%x) { let %y = %x.2; %x }; %f(%t) }",
+                  "field 2 of (int32,) does not exist");
+}
+
+TEST(InferTypeTest, UnknownSizesAcceptKnownOnes) {
+  EXPECT_EQ(ResultOf("def @main(%x: Tensor[(3), float32]) { @f(%x) }  def @f(%x: Tensor[(?), float32]) { exp(%x) }"),
+            "Tensor[(?), float32]");
+  EXPECT_EQ(ResultOf(R"(def @main(%c: bool, %x: Tensor[(3, 1), float32], %y: Tensor[(2, 1), float32]) {
+                          if (%c) { %x } else { %y } })"),
+            "Tensor[(?, 1), float32]");
+  EXPECT_EQ(ResultOf("def @main(%x: Tensor[(3), float32]) -> Tensor[(?), float32] { %x }"), "Tensor[(?), float32]");
+  ExpectTypeError("def @main(%x: Tensor[(?), float32]) { @f(%x) }  def @f(%x: Tensor[(3), float32]) { exp(%x) }",
+                  "argument 0 has type Tensor[(?), float32], the parameter Tensor[(3), float32]");
+  ExpectTypeError(R"(def @main(%x: Tensor[(3), float32]) {
+                       let %r: ref(Tensor[(?), float32]) = ref(%x); ref_read(%r) })",
+                  "is annotated ref(Tensor[(?), float32])");
+}
+
+TEST(InferTypeTest, TypesThatAreTooLargeToSpellOutAreRefused) {
+  const auto chain = [](const std::string& first, const std::string& step, int count) {
+    std::string text = first;
+    for (int i = 1; i <= count; ++i) {
+      const std::string now = std::to_string(i);
+      const std::string before = std::to_string(i - 1);
+      text +=
+          "%" + now + " = " + (step == "pair" ? "(%" + before + ", %" + before + ")" : "(%" + before + ",)") + ";\n";
+    }
+    return "def @main(%x: int32) {" + text + "%" + std::to_string(count) + ".0; 1 }";
+  };
+  ExpectTypeError(chain("%0 = %x;\n", "pair", 100), "the type of this expression is too large");
+  ExpectTypeError(chain("%0 = %x;\n", "single", 5000), "the type of this expression is too large");
+}
+
 TEST(InferTypeTest, ErrorsShowOperatorTypesReasonAndPlace) {
   ExpectTypeError(R"(def @main(%x: Tensor[(1, 3, 224), float32], %w: Tensor[(4, 3, 3, 3), float32]) {
   %2 = nn.conv2d(%x, %w, padding=[1, 1]);
@@ -115,9 +172,7 @@ TEST(InferTypeTest, ErrorsNameTheNodeOfAModel) {
 TEST(InferTypeTest, EveryNodeOfADeepGraphIsTyped) {
   const Function chain = DeepChain();
   InferType(chain);
-  PostOrder(chain, [](const Expr& expr) {
-    ASSERT_TRUE(expr->kind() == ExprKind::kOp || expr->checked_type());
-  });
+  PostOrder(chain, [](const Expr& expr) { ASSERT_TRUE(expr->kind() == ExprKind::kOp || expr->checked_type()); });
 }
 
 }  // namespace

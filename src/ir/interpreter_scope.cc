@@ -1,0 +1,109 @@
+// interpreter_scope.cc: parents are visited before children, so that all uses of a node are known when its turn comes.
+#include "ir/interpreter_scope.h"
+
+#include <algorithm>
+
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+/// Means the same everywhere and costs nothing to evaluate again.
+bool IsStatic(const Expr& expr) {
+  switch (expr->kind()) {
+    case ExprKind::kGlobalVar:
+    case ExprKind::kConstant:
+    case ExprKind::kOp:
+    case ExprKind::kConstructor: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+ScopeAnalysis::ScopeAnalysis(const Function& root) {
+  std::vector<Expr> order;
+  PostOrder(root, [&](const Expr& expr) { order.push_back(expr); });
+  std::reverse(order.begin(), order.end());
+  std::unordered_map<const ExprNode*, int> bound;
+  for (const Expr& expr : order) {
+    const int scope = expr == Expr(root) ? -1 : owner_.at(expr.get());
+    AddBinders(expr, scope);
+    const FunctionNode* function = As<FunctionNode>(expr);
+    const int inside = function == nullptr ? scope : index_.at(function);
+    for (const Expr& child : Children(expr)) AddUse(child, inside);
+  }
+  // A second pass, since only now is it known where everything belongs.
+  for (const Expr& expr : order) {
+    const FunctionNode* function = As<FunctionNode>(expr);
+    const int inside = function == nullptr ? owner_.at(expr.get()) : index_.at(function);
+    for (const Expr& child : Children(expr)) {
+      if (!IsStatic(child)) Capture(child, inside);
+    }
+  }
+}
+
+void ScopeAnalysis::AddBinders(const Expr& expr, int scope) {
+  if (const FunctionNode* function = As<FunctionNode>(expr)) {
+    const int index = static_cast<int>(scopes_.size());
+    scopes_.push_back({scope, scope < 0 ? 0 : scopes_[static_cast<size_t>(scope)].depth + 1, function, {}, {}});
+    index_[function] = index;
+    for (const Var& param : function->params()) owner_[param.get()] = index;
+  } else if (const LetNode* let = As<LetNode>(expr)) {
+    owner_[let->var().get()] = scope;
+    if (const FunctionNode* value = As<FunctionNode>(let->value())) self_.emplace(value, let->var().get());
+  } else if (const MatchNode* match = As<MatchNode>(expr)) {
+    for (const Clause& clause : match->clauses()) AddPattern(clause.pattern, scope);
+  }
+}
+
+void ScopeAnalysis::AddPattern(const Pattern& pattern, int scope) {
+  if (pattern.var) owner_[pattern.var.get()] = scope;
+  for (const Pattern& sub : pattern.sub_patterns) AddPattern(sub, scope);
+}
+
+void ScopeAnalysis::AddUse(const Expr& child, int scope) {
+  ++uses_[child.get()];
+  auto [it, is_first] = owner_.emplace(child.get(), scope);
+  // Binders stand before uses, and their word counts.
+  if (!is_first && child->kind() != ExprKind::kVar) it->second = CommonScope(it->second, scope);
+}
+
+int ScopeAnalysis::CommonScope(int a, int b) const {
+  const auto scope = [&](int index) -> const Scope& { return scopes_[static_cast<size_t>(index)]; };
+  while (a != b) {
+    if (scope(a).depth < scope(b).depth) std::swap(a, b);
+    a = scope(a).parent;
+  }
+  return a;
+}
+
+void ScopeAnalysis::Capture(const Expr& child, int scope) {
+  const int owner = owner_.at(child.get());
+  const int owner_depth = owner < 0 ? -1 : scopes_[static_cast<size_t>(owner)].depth;
+  while (scope != owner && scope >= 0) {
+    Scope& inside = scopes_[static_cast<size_t>(scope)];
+    // A variable of an unrelated function: nobody can capture it, and using it says so.
+    if (inside.depth <= owner_depth) return;
+    if (SelfOf(*inside.function) == child.get()) return;
+    if (inside.captured.insert(child.get()).second) inside.captures.push_back(child);
+    scope = inside.parent;
+  }
+}
+
+const std::vector<Expr>& ScopeAnalysis::Captures(const FunctionNode& function) const {
+  return scopes_[static_cast<size_t>(index_.at(&function))].captures;
+}
+
+const VarNode* ScopeAnalysis::SelfOf(const FunctionNode& function) const {
+  auto it = self_.find(&function);
+  return it == self_.end() ? nullptr : it->second;
+}
+
+bool ScopeAnalysis::IsShared(const ExprNode& node) const {
+  auto it = uses_.find(&node);
+  return it != uses_.end() && it->second > 1;
+}
+
+}  // namespace collage
