@@ -37,6 +37,9 @@ struct CompileOptions {
   std::vector<std::string> toolchains;
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;
+  /// Compile for this toolchain alone, as its own partitioning would (RFC 0.81's partition_for_NAME): what it takes in
+  /// pieces as large as possible, the rest by the native one. Nothing is searched or measured but the whole.
+  std::string partition_for;
   /// Tuning database; empty = TuningDatabase::DefaultPath().
   std::filesystem::path database;
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
@@ -68,6 +71,7 @@ struct ToolchainReport {
   std::string version;
   std::string reason;  ///< when not available
   std::string hint;
+  bool takes_part = false;  ///< in this compilation
 };
 
 /// Everything that was found out; what the command line prints and `--json` writes.

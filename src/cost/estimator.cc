@@ -14,11 +14,11 @@ namespace {
 using Json = nlohmann::json;
 
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
-constexpr int kMethodVersion = 1;
+constexpr int kMethodVersion = 2;
 
 std::string RecordToText(const TuningRecord& record) {
-  return Json{{"ok", record.ok},           {"minimum", record.minimum},         {"p50", record.p50},
-              {"p90", record.p90},         {"num_samples", record.num_samples}, {"max_error", record.max_error},
+  return Json{{"ok", record.ok},        {"minimum", record.minimum},         {"p50", record.p50},
+              {"p90", record.p90},      {"num_samples", record.num_samples}, {"max_error", record.max_error},
               {"reason", record.reason}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -70,10 +70,9 @@ std::string MeasuringEstimator::Answer(const std::string& request) {
     const auto [partition, toolchain] = find_(json.at("job").get<int64_t>());
     return RecordToText(MeasurePartition(*toolchain, partition, options_.timing));
   }
-  const Samples samples = MeasureConversion(json.at("shape").get<Shape>(),
-                                            DataType::FromString(json.at("dtype").get<std::string>()),
-                                            LayoutFromText(json.at("from")), LayoutFromText(json.at("to")),
-                                            options_.num_threads);
+  const Samples samples =
+      MeasureConversion(json.at("shape").get<Shape>(), DataType::FromString(json.at("dtype").get<std::string>()),
+                        LayoutFromText(json.at("from")), LayoutFromText(json.at("to")), options_.num_threads);
   TuningRecord record;
   record.ok = true;
   record.minimum = samples.minimum();
@@ -90,7 +89,8 @@ TuningKey MeasuringEstimator::KeyOf(const PartitionRequest& request, const Toolc
   return {StructuralHash(request.function, hash),
           LayoutsText(request.layouts),
           toolchain.name(),
-          fmt::format("{}/m{}", version == options_.versions.end() ? "" : version->second, kMethodVersion),
+          fmt::format("{}/m{}.{}", version == options_.versions.end() ? "" : version->second, kMethodVersion,
+                      static_cast<int>(options_.timing.operands)),
           options_.machine,
           options_.num_threads};
 }
@@ -140,8 +140,12 @@ TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) {
 double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {
   if (from == to) return 0;
   const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
-  const TuningKey key{what, fmt::format("{}:{}", ToString(from), ToString(to)), "host",
-                      fmt::format("m{}", kMethodVersion), options_.machine, options_.num_threads};
+  const TuningKey key{what,
+                      fmt::format("{}:{}", ToString(from), ToString(to)),
+                      "host",
+                      fmt::format("m{}", kMethodVersion),
+                      options_.machine,
+                      options_.num_threads};
   const Json request{{"shape", shape},
                      {"dtype", dtype.ToString()},
                      {"from", std::string(ToString(from))},

@@ -44,10 +44,10 @@ class MeasuringEstimator : public CostEstimator {
  public:
   struct Options {
     int num_threads = 1;
-    std::string machine;             ///< hardware fingerprint
+    std::string machine;  ///< hardware fingerprint
     WorkerLimits limits;
     TimingOptions timing;
-    double budget_seconds = 0;       ///< for measuring; 0 = none
+    double budget_seconds = 0;                    ///< for measuring; 0 = none
     std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
   };
   /// Finds a job's partition and toolchain again; called in the worker.

@@ -1,8 +1,9 @@
-// measure.h: compiles one partition with one toolchain, checks it against the reference evaluation and times it. Runs in
-// a worker: it may crash or hang.
+// measure.h: compiles one partition with one toolchain, checks it against the reference evaluation and times it. Runs
+// in a worker: it may crash or hang.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collage/runtime/kernel.h"
@@ -13,7 +14,7 @@
 namespace collage {
 
 /// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, and
-/// outputs.
+/// outputs with a margin around each.
 class PartitionBuffers {
  public:
   explicit PartitionBuffers(const PartitionRequest& request);
@@ -25,14 +26,21 @@ class PartitionBuffers {
   /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
   void PoisonOutputs();
 
+  /// What was written that is none of the partition's: "wrote beyond result 0"; empty when nothing was.
+  std::string FindStrayWrites() const;
+
+  /// Brings inputs into the caches, as their maker leaves them, and outputs, as memory that was in use a moment ago.
+  void ReadThroughBoundary() const;
   std::vector<void*> InputAddresses() const;
   std::vector<void*> OutputAddresses() const;
 
  private:
   BoundaryLayouts layouts_;
   std::vector<Tensor> plain_inputs_;
-  std::vector<Tensor> inputs_;   // physical order
-  std::vector<Tensor> outputs_;  // physical order
+  std::vector<Tensor> inputs_;           // physical order
+  std::vector<Tensor> pristine_inputs_;  // copies of inputs_
+  std::vector<Tensor> outputs_;          // physical order; views into `margins_`
+  std::vector<Tensor> margins_;          // bytes: margin, output, margin
   std::vector<Type> output_types_;
 };
 

@@ -1,14 +1,71 @@
 // timing.cc: see timing.h for the method.
 #include "cost/timing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
+#include <string>
+
+#include "collage/runtime/thread_pool.h"
 
 namespace collage {
 namespace {
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// What processors of this decade have, where the system does not say.
+constexpr int64_t kUsualNearBytes = int64_t{1} << 20;
+constexpr int64_t kUsualSharedBytes = int64_t{32} << 20;
+
+/// Size of the first processor's cache of `level`. (sysconf adds up last level caches that no processor can use at
+/// once.)
+int64_t CacheBytes(int level, int64_t usual) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
+    int found = 0;
+    int64_t kib = 0;
+    if (!(std::ifstream(folder + "level") >> found) || !(std::ifstream(folder + "size") >> kib)) break;
+    if (found == level && kib > 0) return kib << 10;
+  }
+  return usual;
+}
+
+int64_t NearBytes() {
+  static const int64_t bytes = CacheBytes(2, kUsualNearBytes);
+  return bytes;
+}
+
+int64_t SharedBytes() {
+  static const int64_t bytes = CacheBytes(3, kUsualSharedBytes);
+  return bytes;
+}
+
+/// What two readings of the clock with nothing between them say, the median of many.
+double ClockSeconds() {
+  static const double seconds = [] {
+    Samples samples;
+    for (int i = 0; i < 1001; ++i) {
+      const double before = Now();
+      samples.Add(Now() - before);
+    }
+    return samples.p50();
+  }();
+  return seconds;
+}
+
+/// Leaves in the caches up to `level` nothing of what was there, on every processor of the pool.
+void Evict(CacheLevel level) {
+  // Twice the last level, or four times the near one per thread: replacement is not strictly the least recent.
+  const int64_t bytes = level == CacheLevel::kMemory ? 2 * SharedBytes() : 4 * NearBytes() * NumThreads();
+  static std::vector<unsigned char> buffer;
+  if (buffer.size() < static_cast<size_t>(bytes)) buffer.assign(static_cast<size_t>(bytes), 1);
+  ParallelFor(
+      bytes, [](void*, int64_t begin, int64_t end) { ReadThrough(&buffer[static_cast<size_t>(begin)], end - begin); },
+      nullptr);
+}
 
 }  // namespace
 
@@ -22,7 +79,19 @@ double Samples::Quantile(double fraction) const {
   return sorted[below] + (sorted[above] - sorted[below]) * (position - static_cast<double>(below));
 }
 
-Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options) {
+CacheLevel LevelFor(int64_t bytes) {
+  if (bytes <= NearBytes()) return CacheLevel::kNear;
+  return bytes <= SharedBytes() ? CacheLevel::kShared : CacheLevel::kMemory;
+}
+
+void ReadThrough(const void* address, size_t bytes) {
+  constexpr size_t kLine = 64;
+  const auto* from = static_cast<const volatile unsigned char*>(address);
+  for (size_t i = 0; i < bytes; i += kLine) (void)from[i];
+}
+
+Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
+                 const std::function<void()>& read_inputs) {
   const double started = Now();
   double first = 0;  // the shortest warm-up run sizes the batches
   for (int runs = 0; runs < 2 || Now() - started < options.warmup_seconds; ++runs) {
@@ -32,17 +101,26 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options)
     if (runs > 0 && (runs == 1 || taken < first)) first = taken;
     if (runs > 0 && Now() - started > options.max_seconds / 2) break;
   }
-  const int batch = std::clamp(static_cast<int>(std::ceil(options.min_batch_seconds / std::max(first, 1e-9))), 1, 1000);
+  const bool evicts = options.operands != CacheLevel::kNear;
+  const int batch =
+      evicts ? 1 : std::clamp(static_cast<int>(std::ceil(options.min_batch_seconds / std::max(first, 1e-9))), 1, 1000);
+  const double clock = evicts ? ClockSeconds() : 0;
   Samples samples;
+  double counted = 0;  // by the samples themselves
   const double counted_from = Now();
   for (;;) {
+    if (evicts) {
+      Evict(options.operands);
+      if (read_inputs) read_inputs();
+    }
     const double before = Now();
     for (int i = 0; i < batch; ++i) run();
     const double after = Now();
-    samples.Add((after - before) / batch);
-    const double spent = after - counted_from;
-    const bool enough = samples.size() >= static_cast<size_t>(options.min_samples) && spent >= options.min_seconds;
-    if (enough || (spent >= options.max_seconds && samples.size() >= 3)) return samples;
+    samples.Add(std::max(after - before - clock, 0.0) / batch);
+    counted += after - before;
+    const bool enough = samples.size() >= static_cast<size_t>(options.min_samples) &&
+                        (counted >= options.min_seconds || (evicts && after - counted_from >= 3 * options.min_seconds));
+    if (enough || (after - counted_from >= options.max_seconds && samples.size() >= 3)) return samples;
   }
 }
 

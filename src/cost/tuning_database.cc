@@ -91,8 +91,8 @@ TuningDatabase::TuningDatabase(std::filesystem::path path) : path_(std::move(pat
   }
   std::filesystem::rename(path_, aside);
   for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(path_.string() + suffix, failure);
-  notices_.push_back(fmt::format("the tuning database was damaged; it is kept as '{}' and a new one begun",
-                                 aside.string()));
+  notices_.push_back(
+      fmt::format("the tuning database was damaged; it is kept as '{}' and a new one begun", aside.string()));
   if (!TryOpen()) throw Error(ErrorCategory::kCorrupt, "cannot begin a new tuning database", path_.string());
 }
 
@@ -122,10 +122,10 @@ bool TuningDatabase::TryOpen() {
     }
     const int version = std::stoi(Text("PRAGMA user_version"));
     if (version > kSchemaVersion) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("the tuning database has schema {}, this Collage knows up to {}", version,
-                              kSchemaVersion),
-                  path_.string(), "use a newer Collage, or another file with --database PATH");
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("the tuning database has schema {}, this Collage knows up to {}", version, kSchemaVersion),
+          path_.string(), "use a newer Collage, or another file with --database PATH");
     }
     if (version < kSchemaVersion) {
       // Another process may be doing the same: the write lock comes first, then it is done or found done.

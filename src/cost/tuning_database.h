@@ -20,11 +20,11 @@ namespace collage {
 
 /// Identifies one measurement.
 struct TuningKey {
-  std::string workload;   ///< digest of the structure, or a description for what is not a partition
-  std::string layouts;    ///< layouts of inputs and outputs, "pc:c"
+  std::string workload;  ///< digest of the structure, or a description for what is not a partition
+  std::string layouts;   ///< layouts of inputs and outputs, "pc:c"
   std::string toolchain;
-  std::string version;    ///< the toolchain's
-  std::string machine;    ///< hardware fingerprint
+  std::string version;  ///< the toolchain's
+  std::string machine;  ///< hardware fingerprint
   int num_threads = 1;
 
   auto operator<=>(const TuningKey&) const = default;

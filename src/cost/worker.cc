@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kOutputTail = 400;       // characters of a dead child's output that go into the reason
+constexpr size_t kOutputTail = 400;  // characters of a dead child's output that go into the reason
 constexpr uint64_t kLargestMessage = 1ull << 32;
 
 enum class MessageKind : uint64_t { kAnswer = 1, kFailure = 2, kProgress = 3 };

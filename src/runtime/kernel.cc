@@ -14,8 +14,10 @@ struct Loaders {
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<KernelLoader>, std::less<>> by_name;
 
+  /// Never destroyed: loaders hold on to vendors' libraries, whose own global objects may be gone by then (OpenVINO's
+  /// thread pool is when this process may use one processor only).
   static Loaders& Get() {
-    static Loaders loaders;
+    static Loaders& loaders = *new Loaders;
     return loaders;
   }
 };

@@ -25,8 +25,8 @@ namespace {
 using Json = nlohmann::json;
 
 std::vector<Tensor> RandomInputs(const Function& main) {
-  const PartitionRequest request{main, PlainLayouts(main->params().size(),
-                                                    FlattenTensorTypes(main->body()->checked_type()).size())};
+  const PartitionRequest request{
+      main, PlainLayouts(main->params().size(), FlattenTensorTypes(main->body()->checked_type()).size())};
   return PartitionBuffers(request).plain_inputs();
 }
 
@@ -82,8 +82,9 @@ class PlayOffWorker {
 
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
-    return {{"index", built.index}, {"p50", c.p50},         {"p90", c.p90},         {"minimum", c.minimum},
-            {"samples", c.samples}, {"max_error", c.max_error}, {"partitions", c.partitions}, {"failure", c.failure}};
+    return {{"index", built.index},       {"p50", c.p50},         {"p90", c.p90},
+            {"minimum", c.minimum},       {"samples", c.samples}, {"max_error", c.max_error},
+            {"partitions", c.partitions}, {"failure", c.failure}};
   }
 
   Built Build(int index) {
@@ -108,8 +109,7 @@ class PlayOffWorker {
     for (int run = 0; run < 2; ++run) {
       built.instance->Run();
       for (size_t i = 0; i < expected_.size(); ++i) {
-        const Comparison comparison =
-            Compare(built.instance->Output(i), expected_[i], ToleranceFor(expected_[i]));
+        const Comparison comparison = Compare(built.instance->Output(i), expected_[i], ToleranceFor(expected_[i]));
         built.contestant.max_error = std::max(built.contestant.max_error, comparison.max_relative_error);
         if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
       }
@@ -131,8 +131,8 @@ class PlayOffWorker {
     const double round = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / 2;
     const int rounds = std::clamp(static_cast<int>(options_.seconds / std::max(round, 1e-6)), options_.min_rounds,
                                   options_.max_rounds);
-    const std::vector<Samples> samples = TimeInterleaved(
-        runs, rounds, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
+    const std::vector<Samples> samples =
+        TimeInterleaved(runs, rounds, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
     for (size_t i = 0; i < timed.size(); ++i) {
       Contestant& contestant = timed[i]->contestant;
       contestant.p50 = samples[i].p50();

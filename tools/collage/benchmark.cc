@@ -1,6 +1,13 @@
 // benchmark.cc: `collage benchmark`: executables timed interleaved, one run of each in turn.
 #include <fmt/format.h>
+#include <stdlib.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "collage/compile.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "command.h"
@@ -12,6 +19,9 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> executables;
+  std::string model;
+  std::vector<std::string> shapes;
+  std::string toolchains;
   std::string seconds = "5";
   bool steps = false;
   bool json = false;
@@ -53,12 +63,72 @@ void PrintSteps(const Executable& executable, ExecutionInstance& instance) {
   fmt::print("{}", table.ToText());
 }
 
+/// A folder that is gone with its contents when this is.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorCategory::kResource, "cannot make a temporary folder", name, std::strerror(errno));
+    }
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Contender {
+  std::string name;
+  std::filesystem::path file;
+};
+
+/// The model compiled for each toolchain alone, with as many threads as the first executable uses.
+std::vector<Contender> CompileAlone(const Arguments& arguments, int num_threads, const TemporaryFolder& folder) {
+  std::vector<Contender> contenders;
+  const std::vector<std::string> wanted = SplitCommas(arguments.toolchains);
+  for (const ToolchainReport& toolchain : ProbeToolchains()) {
+    const bool is_wanted = wanted.empty() || std::find(wanted.begin(), wanted.end(), toolchain.name) != wanted.end();
+    if (!toolchain.available || !is_wanted) continue;
+    CompileOptions options;
+    options.shapes = ParseShapeArguments(arguments.shapes);
+    options.num_threads = num_threads;
+    options.partition_for = toolchain.name;
+    options.output = folder.path() / (toolchain.name + ".clg");
+    options.database = folder.path() / "tuning.db";
+    try {
+      CompileModel(arguments.model, options);
+    } catch (const Error& error) {
+      if (error.category() != ErrorCategory::kUnsupported) throw;
+      fmt::print(stderr, "collage: {} alone is left out: {}\n", toolchain.name, error.what());
+      continue;
+    }
+    contenders.push_back({toolchain.name + " alone", options.output});
+  }
+  return contenders;
+}
+
 void Run(const Arguments& arguments) {
+  std::vector<Contender> contenders;
+  for (const std::string& path : arguments.executables) contenders.push_back({path, path});
+  const TemporaryFolder folder;
+  if (!arguments.model.empty()) {
+    const int num_threads = Executable::Load(contenders.front().file).plan().num_threads;
+    for (Contender& contender : CompileAlone(arguments, num_threads, folder))
+      contenders.push_back(std::move(contender));
+  }
   std::vector<Executable> executables;
   std::vector<std::unique_ptr<ExecutionInstance>> instances;
   std::vector<std::function<void()>> runs;
-  for (const std::string& path : arguments.executables) {
-    executables.push_back(Executable::Load(path));
+  for (const Contender& contender : contenders) {
+    executables.push_back(Executable::Load(contender.file));
     instances.push_back(MakeInstance(executables.back()));
     runs.emplace_back([instance = instances.back().get()] { instance->Run(); });
   }
@@ -68,16 +138,22 @@ void Run(const Arguments& arguments) {
     for (const Samples& samples : TimeInterleaved(runs, 3)) sum += samples.p50();
     return sum;
   }();
-  const int rounds = std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / std::max(round, 1e-7)), 11, 100'000);
+  const int rounds =
+      std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / std::max(round, 1e-7)), 11, 100'000);
   const std::vector<Samples> samples = TimeInterleaved(runs, rounds);
   Json json{{"schema", 1}, {"executables", Json::array()}};
   Table table({"executable", "p50", "p90", "p99", "min", "runs/s", "to first"});
   for (size_t i = 0; i < samples.size(); ++i) {
     const Samples& s = samples[i];
-    json["executables"].push_back({{"file", arguments.executables[i]}, {"threads", executables[i].plan().num_threads},
-                                   {"p50_seconds", s.p50()}, {"p90_seconds", s.p90()}, {"p99_seconds", s.p99()},
-                                   {"min_seconds", s.minimum()}, {"runs", s.size()}, {"per_second", 1 / s.p50()}});
-    table.Add({arguments.executables[i], FormatSeconds(s.p50()), FormatSeconds(s.p90()), FormatSeconds(s.p99()),
+    json["executables"].push_back({{"name", contenders[i].name},
+                                   {"threads", executables[i].plan().num_threads},
+                                   {"p50_seconds", s.p50()},
+                                   {"p90_seconds", s.p90()},
+                                   {"p99_seconds", s.p99()},
+                                   {"min_seconds", s.minimum()},
+                                   {"runs", s.size()},
+                                   {"per_second", 1 / s.p50()}});
+    table.Add({contenders[i].name, FormatSeconds(s.p50()), FormatSeconds(s.p90()), FormatSeconds(s.p99()),
                FormatSeconds(s.minimum()), fmt::format("{:.1f}", 1 / s.p50()),
                fmt::format("{:.3f}", s.p50() / samples[0].p50())});
   }
@@ -93,6 +169,10 @@ void AddBenchmarkCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("benchmark", "Time executables, interleaved");
   command->add_option("executables", arguments->executables, "Executables (.clg)")->required();
+  command->add_option("--model", arguments->model, "ONNX model: also time every toolchain alone on it");
+  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of the model, NAME=1x3x640x640");
+  command->add_option("--toolchains", arguments->toolchains,
+                      "Which toolchains alone, separated by commas (default: all)");
   command->add_option("--seconds", arguments->seconds, "How long, about (default: 5)");
   command->add_flag("--steps", arguments->steps, "Also the time of every step");
   command->add_flag("--json", arguments->json, "Print as JSON");

@@ -1,4 +1,6 @@
 // compile.cc: `collage compile`: the main job, its progress and its report.
+#include "collage/compile.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <cstdio>
 #include <set>
 
-#include "collage/compile.h"
 #include "collage/support/error.h"
 #include "command.h"
 
@@ -122,10 +123,10 @@ Json ToJson(const CompileReport& report) {
                                   {"version", toolchain.version},
                                   {"reason", toolchain.reason}});
   }
-  json["search"] = {{"candidates", report.num_candidates}, {"variants", report.num_variants},
-                    {"states", report.num_states},         {"measured", report.num_measured},
-                    {"from_database", report.num_from_database}, {"failed", report.num_failed},
-                    {"budget_spent", report.budget_spent}};
+  json["search"] = {
+      {"candidates", report.num_candidates}, {"variants", report.num_variants},           {"states", report.num_states},
+      {"measured", report.num_measured},     {"from_database", report.num_from_database}, {"failed", report.num_failed},
+      {"budget_spent", report.budget_spent}};
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
   }
@@ -155,10 +156,7 @@ void PrintPlayOff(const CompileReport& report) {
   }
   Table table({"play-off", "p50", "± half p10-p90", "", "estimated", "partitions"});
   for (const Contestant& contestant : report.contestants) {
-    if (!contestant.failure.empty()) {
-      table.Add({contestant.name, "failed: " + contestant.failure});
-      continue;
-    }
+    if (!contestant.failure.empty()) continue;
     table.Add({contestant.name + (contestant.is_single ? " alone" : ""), FormatSeconds(contestant.p50),
                FormatSeconds(contestant.p90 - contestant.p50),
                winner == nullptr ? "" : fmt::format("{:.2f}x", contestant.p50 / winner->p50),
@@ -166,6 +164,9 @@ void PrintPlayOff(const CompileReport& report) {
                PartitionsText(contestant)});
   }
   fmt::print("{}", table.ToText());
+  for (const Contestant& contestant : report.contestants) {
+    if (!contestant.failure.empty()) fmt::print("  {} is out: {}\n", contestant.name, contestant.failure);
+  }
 }
 
 void PrintReport(const CompileReport& report) {
@@ -175,6 +176,7 @@ void PrintReport(const CompileReport& report) {
   std::string here;
   std::string missing;
   for (const ToolchainReport& toolchain : report.toolchains) {
+    if (toolchain.available && !toolchain.takes_part) continue;
     std::string& text = toolchain.available ? here : missing;
     text += (text.empty() ? "" : " · ") + toolchain.name +
             (toolchain.available ? " " + toolchain.version : " (" + toolchain.reason + ")");
@@ -228,6 +230,8 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
+  command->add_option("--partition-for", arguments->options.partition_for,
+                      "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option("--database", arguments->options.database,
                       "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");

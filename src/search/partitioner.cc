@@ -1,0 +1,194 @@
+// partitioner.cc: candidates, their costs, and covers of one function.
+#include "search/partitioner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "collage/extract.h"
+#include "collage/ir/infer_type.h"
+#include "collage/rewrite.h"
+#include "search/layout_analysis.h"
+
+namespace collage {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Calling one more kernel: a virtual call and its arguments, see benchmarks/overhead.
+constexpr double kTransitionSeconds = 50e-9;
+
+/// Costs by positions in a selection of the variants.
+class Renumbered : public CoverCosts {
+ public:
+  Renumbered(CoverCosts& all, const std::vector<int>& original) : all_(all), original_(original) {}
+  double LowerBound(int variant) override { return all_.LowerBound(original_[static_cast<size_t>(variant)]); }
+  double Exact(int variant) override { return all_.Exact(original_[static_cast<size_t>(variant)]); }
+  double Convert(int node, Layout from, Layout to) override { return all_.Convert(node, from, to); }
+  double Transition() override { return all_.Transition(); }
+
+ private:
+  CoverCosts& all_;
+  const std::vector<int>& original_;
+};
+
+}  // namespace
+
+Partitioner::Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads)
+    : graph_(module.main()), eligible_(ChannelsLastEligible(graph_)), num_threads_(num_threads) {
+  for (const Toolchain* toolchain : toolchains) AddCandidates(*toolchain);
+  MarkPrimary();
+}
+
+std::pair<PartitionRequest, const Toolchain*> Partitioner::Find(int64_t variant) const {
+  const CandidateVariant& v = variants_.at(static_cast<size_t>(variant));
+  const CandidatePartition& candidate = candidates_[static_cast<size_t>(v.candidate)];
+  return {{Extract(graph_, candidate.sub_graph).function, v.layouts, num_threads_}, candidate.toolchain};
+}
+
+double Partitioner::Exact(int variant) {
+  if (auto it = exact_.find(variant); it != exact_.end()) return it->second;
+  const auto [request, toolchain] = Find(variant);
+  const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
+  const TuningRecord record = estimator_->Estimate(
+      {request, *toolchain, variant, candidates_[static_cast<size_t>(v.candidate)].sub_graph.OperatorLabel(graph_)});
+  if (record.is_skipped) return kInfinity;  // may be measured when there is more time
+  return exact_[variant] = record.ok ? record.p50 : kInfinity;
+}
+
+double Partitioner::Convert(int node, Layout from, Layout to) {
+  const TensorTypeNode* type = AsTensorType(graph_.node(node).expr->checked_type());
+  return estimator_->ConvertSeconds(type->static_shape(), type->dtype(), from, to);
+}
+
+double Partitioner::Transition() { return kTransitionSeconds; }
+
+SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
+  std::vector<int> original;
+  std::vector<CandidateVariant> variants;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    if (!allowed(variants_[v].candidate)) continue;
+    original.push_back(static_cast<int>(v));
+    variants.push_back(variants_[v]);
+  }
+  Renumbered costs(*this, original);
+  SearchResult result = FindCovers(graph_, candidates_, variants, eligible_, costs, options);
+  for (Cover& cover : result.covers) {
+    for (int& variant : cover.variants) variant = original[static_cast<size_t>(variant)];
+  }
+  return result;
+}
+
+std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
+                                              std::vector<int>* open) const {
+  std::vector<int> order;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    const CandidatePartition& candidate = candidates_[static_cast<size_t>(variants_[v].candidate)];
+    if (candidate.toolchain == &toolchain || candidate.toolchain == fall_back) order.push_back(static_cast<int>(v));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const CandidatePartition& x = CandidateOf(a);
+    const CandidatePartition& y = CandidateOf(b);
+    const bool x_own = x.toolchain == &toolchain;
+    const bool y_own = y.toolchain == &toolchain;
+    if (x_own != y_own) return x_own;
+    return x.sub_graph.members().size() > y.sub_graph.members().size();
+  });
+  IndexSet left(graph_.size());
+  for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
+    if (graph_.OpAt(index) != nullptr && !graph_.OpAt(index)->is_reshape) left.Add(index);
+  }
+  const IndexSet all = left;
+  Cover cover;
+  for (int variant : order) {
+    const SubGraph& sub_graph = CandidateOf(variant).sub_graph;
+    const IndexSet covers = sub_graph.inside() & all;
+    if (covers.IsZero() || !covers.IsSubset(left)) continue;
+    cover.variants.push_back(variant);
+    left = left - covers;
+  }
+  if (left.IsZero()) return cover;
+  if (open != nullptr) {
+    for (int node : left.Members()) open->push_back(node);
+  }
+  return std::nullopt;
+}
+
+void Partitioner::Estimate(const Cover& cover) {
+  for (int variant : cover.variants) Exact(variant);
+}
+
+std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
+  std::vector<ChosenPartition> chosen;
+  for (int variant : cover.variants) {
+    const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
+    auto known = exact_.find(variant);
+    const double seconds = known == exact_.end() || known->second == kInfinity ? 0 : known->second;
+    chosen.push_back({&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds});
+  }
+  std::optional<Function> main = RewritePartitions(graph_, chosen);
+  if (!main) return std::nullopt;
+  IRModule result = module;
+  result.Set("main", *main);
+  return InferTypes(std::move(result));
+}
+
+std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
+  std::string text;
+  for (size_t i = 0; i < nodes.size() && i < 5; ++i) {
+    const int node = nodes[i];
+    text += fmt::format("{}'{}' (node {})", text.empty() ? "" : "; ", graph_.LabelAt(node),
+                        graph_.node(node).expr->span().source);
+    for (const auto& [key, reason] : refusals_) {
+      if (key.second == graph_.LabelAt(node)) text += fmt::format(", {}: {}", key.first, reason);
+    }
+  }
+  return text;
+}
+
+void Partitioner::MarkPrimary() {
+  std::unordered_map<int, std::vector<int>> holding;  // operator node → candidates that hold it
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (int member : candidates_[i].sub_graph.members()) holding[member].push_back(static_cast<int>(i));
+  }
+  for (const CandidatePartition& candidate : candidates_) {
+    const SubGraph& own = candidate.sub_graph;
+    const bool is_single = own.depth() == 1;
+    const std::vector<int>& others = holding[own.first()];
+    const bool is_inside = std::any_of(others.begin(), others.end(), [&](int other) {
+      const CandidatePartition& larger = candidates_[static_cast<size_t>(other)];
+      return larger.toolchain == candidate.toolchain && larger.rule_name != "maximal" &&
+             larger.sub_graph.members().size() > own.members().size() &&
+             own.inside().IsSubset(larger.sub_graph.inside());
+    });
+    is_primary_.push_back(is_single || !is_inside);
+  }
+}
+
+void Partitioner::AddCandidates(const Toolchain& toolchain) {
+  RuleLog log;
+  log.on_refusal = [&](const std::string& label, const Reason& reason) {
+    refusals_.emplace(std::pair(toolchain.name(), label), reason.text);
+  };
+  std::vector<CandidatePartition> found = GatherPartitionRule(toolchain)->AllCandidates(graph_, toolchain, log);
+  for (CandidatePartition& candidate : found) AddVariants(std::move(candidate));
+}
+
+void Partitioner::AddVariants(CandidatePartition candidate) {
+  const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
+  const auto eligible = [&](const std::vector<BoundaryValue>& values) {
+    std::vector<bool> result;
+    for (const BoundaryValue& value : values) {
+      result.push_back(value.field < 0 && eligible_[static_cast<size_t>(value.node)]);
+    }
+    return result;
+  };
+  const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
+      extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
+  candidates_.push_back(std::move(candidate));
+  for (const BoundaryLayouts& layouts : choices) {
+    variants_.push_back({static_cast<int>(candidates_.size()) - 1, layouts});
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,83 @@
+// partitioner.h: phases 1 to 4 for one function (RFC 0.81, "Phase 1" to "Phase 4"): candidates of all toolchains in all
+// layouts at their boundaries, their costs from an estimator, the covers that searches find, and the module of a cover.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/partition_rule.h"
+#include "collage/target/toolchain.h"
+#include "cost/estimator.h"
+#include "search/find_covers.h"
+
+namespace collage {
+
+/// The model's candidates and their costs. What it is made of must outlive it.
+class Partitioner : public CoverCosts {
+ public:
+  /// Finds the candidates of `toolchains` in @main of `module`.
+  Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads);
+
+  /// Must be set before anything asks for a cost.
+  void SetEstimator(CostEstimator* estimator) { estimator_ = estimator; }
+
+  size_t num_candidates() const { return candidates_.size(); }
+  size_t num_variants() const { return variants_.size(); }
+  const Toolchain* ToolchainOf(int candidate) const { return candidates_[static_cast<size_t>(candidate)].toolchain; }
+
+  /// A variant's partition, by the number that its cost is asked for.
+  std::pair<PartitionRequest, const Toolchain*> Find(int64_t variant) const;
+
+  /// Whether a candidate is of those that are tried first: single operators, and what no other candidate of the same
+  /// toolchain holds. A cover of these is found soon; the others refine it.
+  bool IsPrimary(int candidate) const { return is_primary_[static_cast<size_t>(candidate)]; }
+
+  /// The best covers by candidates that `allowed` takes.
+  SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
+
+  /// The cover that a toolchain's own partitioning would give (`partition_for_NAME`): its largest candidates first,
+  /// what it cannot take by the fall-back toolchain, layouts as the toolchain likes them best. Needs no measurement.
+  /// Nothing when nodes stay open, which are then added to `open` if it is given.
+  std::optional<Cover> GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
+                                   std::vector<int>* open) const;
+
+  /// Asks for the costs of all partitions of a cover, so that a search that must stop early has at least that cover.
+  void Estimate(const Cover& cover);
+
+  /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
+  std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
+
+  /// "'nn.lrn' (node lrn_3), native: …" for nodes that no candidate covers.
+  std::string ExplainStuck(const std::vector<int>& nodes) const;
+
+  double LowerBound(int) override { return 0; }
+  double Exact(int variant) override;
+  double Convert(int node, Layout from, Layout to) override;
+  double Transition() override;
+
+ private:
+  void AddCandidates(const Toolchain& toolchain);
+  void AddVariants(CandidatePartition candidate);
+  void MarkPrimary();
+  const CandidatePartition& CandidateOf(int variant) const {
+    return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
+  }
+
+  DataflowGraph graph_;
+  std::vector<bool> eligible_;  ///< by node: may its value be channels-last at a boundary
+  int num_threads_;
+  std::vector<CandidatePartition> candidates_;
+  std::vector<CandidateVariant> variants_;
+  std::vector<bool> is_primary_;
+  CostEstimator* estimator_ = nullptr;
+  std::unordered_map<int, double> exact_;                                ///< by variant, seconds
+  std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason
+};
+
+}  // namespace collage

@@ -1,0 +1,178 @@
+// Compiles a whole model with toolchains that misbehave on purpose: each is survived, its failure is recorded with the
+// reason, and what is written is right.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "collage/compile.h"
+#include "collage/runtime/executable.h"
+#include "collage/runtime/kernel.h"
+#include "collage/support/error.h"
+#include "collage/target/toolchain.h"
+
+namespace collage {
+namespace {
+
+std::filesystem::path Mnist() {
+  if (const char* folder = std::getenv("COLLAGE_MODELS")) return std::filesystem::path(folder) / "small/mnist.onnx";
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home == nullptr ? "." : home) / ".cache/collage/models/small/mnist.onnx";
+}
+
+/// nn.relu of float32, wrong in the way that the blob says.
+class MisbehavingKernel : public Kernel {
+ public:
+  MisbehavingKernel(std::string mode, int64_t elements) : mode_(std::move(mode)), elements_(elements) {}
+
+  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    input_ = static_cast<float*>(inputs[0]);
+    output_ = static_cast<float*>(outputs[0]);
+  }
+
+  void Run() override {
+    ++runs_;
+    for (int64_t i = 0; i < elements_; ++i) output_[i] = input_[i] > 0 ? input_[i] : 0;
+    if (mode_ == "lies") output_[elements_ / 2] += 1;
+    if (mode_ == "tires" && runs_ > 2) output_[0] += 1;
+    if (mode_ == "overflows") output_[elements_] = 0;
+    if (mode_ == "scribbles") input_[0] = 42;
+    if (mode_ == "traps") std::raise(SIGILL);
+  }
+
+ private:
+  std::string mode_;
+  int64_t elements_;
+  int64_t runs_ = 0;
+  float* input_ = nullptr;
+  float* output_ = nullptr;
+};
+
+class MisbehavingLoader : public KernelLoader {
+ public:
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
+    const std::string text(reinterpret_cast<const char*>(image.blob.data()), image.blob.size());
+    const size_t space = text.find(' ');
+    return std::make_unique<MisbehavingKernel>(text.substr(0, space), std::stoll(text.substr(space)));
+  }
+};
+
+/// A toolchain for nn.relu that is named after what it does wrong.
+class Misbehaving : public Toolchain {
+ public:
+  explicit Misbehaving(std::string mode) : mode_(std::move(mode)) {}
+  std::string name() const override { return mode_; }
+  std::string description() const override { return "misbehaves on purpose"; }
+  Availability Probe() const override { return {true, "1", "", ""}; }
+  int priority() const override { return 0; }
+  Result<void> SupportsCall(const CallNode& call) const override {
+    if (call.op() != nullptr && call.op()->name == "nn.relu") return {};
+    return Reason{"only nn.relu"};
+  }
+
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    if (mode_ == "crashes") std::raise(SIGSEGV);
+    if (mode_ == "exits") _exit(0);
+    if (mode_ == "hangs") pause();
+    if (mode_ == "throws") throw std::runtime_error("thrown on purpose");
+    if (mode_ == "swells") {
+      std::vector<std::vector<char>> blocks;
+      for (;;) blocks.emplace_back(size_t{256} << 20, 'x');
+    }
+    const auto* type = AsTensorType(request.function->body()->checked_type());
+    const std::string text = mode_ + " " + std::to_string(NumElements(type->static_shape()));
+    CompiledPartition compiled;
+    compiled.loader = "misbehaving";
+    compiled.blob.resize(text.size());
+    std::memcpy(compiled.blob.data(), text.data(), text.size());
+    return compiled;
+  }
+
+ private:
+  std::string mode_;
+};
+
+class CompileModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(Mnist())) GTEST_SKIP() << "no models here: run tools/models/prepare-tests";
+    std::string name = (std::filesystem::temp_directory_path() / "collage-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  CompileOptions Options() const {
+    CompileOptions options;
+    options.output = folder_ / "model.clg";
+    options.database = folder_ / "tuning.db";
+    options.num_threads = 1;
+    options.candidate_timeout_seconds = 2;
+    return options;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
+  const std::vector<std::pair<std::string, std::string>> expected{{"crashes", "signal 11"},
+                                                                  {"exits", "exit code 0"},
+                                                                  {"hangs", "did not answer"},
+                                                                  {"throws", "thrown on purpose"},
+                                                                  {"swells", ""},
+                                                                  {"lies", "wrong result 0"},
+                                                                  {"tires", "wrong result 0"},
+                                                                  {"overflows", "wrote beyond result 0"},
+                                                                  {"scribbles", "wrote to input 0"},
+                                                                  {"traps", "signal 4"}};
+  AddKernelLoader("misbehaving", std::make_unique<MisbehavingLoader>());
+  ProbeToolchains();  // registers the built-in ones
+  CompileOptions options = Options();
+  for (const auto& [mode, reason] : expected) {
+    ToolchainRegistry::Global().Add(std::make_unique<Misbehaving>(mode));
+    options.toolchains.push_back(mode);
+  }
+  const CompileReport report = CompileModel(Mnist(), options);
+  for (const auto& [mode, reason] : expected) {
+    bool is_named = false;
+    for (const auto& [kind, failure] : report.failures) {
+      is_named |= kind.starts_with(mode + ": ") && failure.second.find(reason) != std::string::npos;
+    }
+    EXPECT_TRUE(is_named) << mode << " has no failure with '" << reason << "'";
+    for (const Contestant& contestant : report.contestants) {
+      EXPECT_FALSE(contestant.name == report.winner && contestant.partitions.contains(mode));
+    }
+  }
+  for (const Contestant& contestant : report.contestants) {
+    if (contestant.name == report.winner) {
+      EXPECT_LT(contestant.max_error, 1e-4);
+    }
+  }
+  EXPECT_NO_THROW(Executable::Load(options.output));
+
+  // What failed is remembered: nothing is tried again.
+  const CompileReport again = CompileModel(Mnist(), options);
+  EXPECT_EQ(again.num_measured, 0);
+  EXPECT_EQ(again.num_failed, report.num_failed);
+}
+
+TEST_F(CompileModelTest, OneToolchainAloneNeedsNoSearch) {
+  CompileOptions options = Options();
+  options.partition_for = "native";
+  const CompileReport report = CompileModel(Mnist(), options);
+  EXPECT_EQ(report.num_measured, 0);
+  ASSERT_EQ(report.contestants.size(), 1u);
+  EXPECT_EQ(report.contestants[0].name, "native");
+  EXPECT_EQ(report.contestants[0].partitions.size(), 1u);
+  options.partition_for = "acme";
+  EXPECT_THROW(CompileModel(Mnist(), options), Error);
+}
+
+}  // namespace
+}  // namespace collage
