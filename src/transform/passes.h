@@ -18,5 +18,19 @@ Function FoldScaleAxis(const Function& function);
 Function SimplifyExpr(const Function& function);
 Function SimplifyInference(const Function& function);
 Function ToANormalForm(const Function& function);
+Function ToGraphNormalForm(const Function& function);
+
+// ---- on one function, with definitions and options ----
+
+Function CombineParallelBatchMatmul(const Function& function, const IRModule& module, const PassContext& context);
+Function CombineParallelConv2D(const Function& function, const IRModule& module, const PassContext& context);
+Function CombineParallelDense(const Function& function, const IRModule& module, const PassContext& context);
+Function DeadCodeElimination(const Function& function, const IRModule& module, const PassContext& context);
+Function FuseOps(const Function& function, const IRModule& module, const PassContext& context);
+
+// ---- on modules ----
+
+IRModule Inline(IRModule module, const PassContext& context);
+IRModule LambdaLift(IRModule module, const PassContext& context);
 
 }  // namespace collage

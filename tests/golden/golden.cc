@@ -12,7 +12,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "ir/interpret.h"
+#include "ir/interpreter.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
@@ -88,17 +88,23 @@ PassContext ContextOf(const Directives& directives) {
 
 /// Empty, or how `after` computes something else than `before`.
 std::string CompareMeanings(const IRModule& before, const IRModule& after, const Tolerance& tolerance) {
-  std::vector<Tensor> inputs;
+  std::vector<Value> inputs;
+  uint64_t seed = 77;
   for (const Var& param : before.main()->params()) {
     for (const Type& leaf : FlattenTensorTypes(param->checked_type())) {
-      const TensorTypeNode* type = AsTensorType(leaf);
-      if (!type->is_static()) return "the inputs are dynamic: write '// evaluate: no, …' with the reason";
-      inputs.push_back(Tensor::Empty(type->static_shape(), type->dtype()));
-      FillRandom(inputs.back(), 77 + inputs.size());
+      if (!AsTensorType(leaf)->is_static()) return "the inputs are dynamic: write '// evaluate: no, …' with the reason";
     }
+    std::vector<Type> leaves = FlattenTensorTypes(param->checked_type());
+    size_t next = 0;
+    inputs.push_back(UnflattenTensors(param->checked_type(), [&] {
+      const TensorTypeNode* type = AsTensorType(leaves[next++]);
+      const Tensor tensor = Tensor::Empty(type->static_shape(), type->dtype());
+      FillRandom(tensor, seed++);
+      return tensor;
+    }));
   }
-  const std::vector<Tensor> expected = Interpret(before, "main", inputs);
-  const std::vector<Tensor> actual = Interpret(after, "main", inputs);
+  const std::vector<Tensor> expected = FlattenTensors(Interpret(before, "main", inputs));
+  const std::vector<Tensor> actual = FlattenTensors(Interpret(after, "main", inputs));
   if (actual.size() != expected.size()) return "another number of results";
   for (size_t i = 0; i < expected.size(); ++i) {
     const Tensor same_type = tolerance.relative > 1e-4 ? actual[i].Cast(expected[i].dtype()) : actual[i];

@@ -1,0 +1,31 @@
+// defuse_ops.cc: the inverse of FuseOps: calls of primitive functions become their bodies.
+#include "collage/ir/visitor.h"
+#include "transform/passes.h"
+#include "transform/rewriting.h"
+
+namespace collage {
+namespace {
+
+/// The function that a call of a kernel calls, if it belongs to no toolchain; else null.
+Function Fused(const CallNode& call) {
+  Function function = AsShared<FunctionNode>(call.callee());
+  if (!function || function->attrs().IntOr("Primitive", 0) == 0 || function->attrs().Has("Compiler")) return nullptr;
+  return function;
+}
+
+}  // namespace
+
+Function DefuseOps(const Function& function) {
+  return AsShared<FunctionNode>(RewriteNodes(function, [](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
+    const CallNode* call = As<CallNode>(expr);
+    const Function fused = call == nullptr ? nullptr : Fused(*call);
+    if (!fused) return expr;
+    // One function may be called in several places.
+    const Function copy = WithFreshVars(fused);
+    std::unordered_map<const ExprNode*, Expr> arguments;
+    for (size_t i = 0; i < call->args().size(); ++i) arguments[copy->params()[i].get()] = call->args()[i];
+    return Substitute(copy->body(), arguments);
+  }));
+}
+
+}  // namespace collage

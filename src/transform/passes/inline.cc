@@ -1,0 +1,88 @@
+// inline.cc: global functions with attribute Inline are put where they are called, and vanish.
+#include <set>
+
+#include "collage/ir/visitor.h"
+#include "transform/passes.h"
+#include "transform/rewriting.h"
+
+namespace collage {
+namespace {
+
+/// The global functions that `function` mentions.
+std::set<std::string> Mentions(const Function& function) {
+  std::set<std::string> names;
+  PostOrder(function, [&](const Expr& expr) {
+    if (const GlobalVarNode* global = As<GlobalVarNode>(expr)) names.insert(global->name());
+  });
+  return names;
+}
+
+/// Whether `name` mentions itself, directly or through others: such a function would never be inlined to an end.
+bool IsRecursive(const IRModule& module, const std::string& name) {
+  std::set<std::string> seen;
+  std::vector<std::string> stack{name};
+  while (!stack.empty()) {
+    const std::string current = stack.back();
+    stack.pop_back();
+    if (!module.Has(current)) continue;
+    for (const std::string& next : Mentions(module.Lookup(current))) {
+      if (next == name) return true;
+      if (seen.insert(next).second) stack.push_back(next);
+    }
+  }
+  return false;
+}
+
+/// `callee` with its arguments in place of its parameters.
+Expr Expand(const Function& callee, const CallNode& call) {
+  const Function copy = WithFreshVars(callee);
+  std::unordered_map<const ExprNode*, Expr> arguments;
+  for (size_t i = 0; i < call.args().size(); ++i) arguments[copy->params()[i].get()] = call.args()[i];
+  return Substitute(copy->body(), arguments);
+}
+
+/// `function` with calls of `targets`, whose own bodies are inlined already, replaced.
+Function InlineCalls(const Function& function, const IRModule& targets) {
+  return AsShared<FunctionNode>(RewriteNodes(function, [&](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
+    const CallNode* call = As<CallNode>(expr);
+    const GlobalVarNode* global = call == nullptr ? nullptr : As<GlobalVarNode>(call->callee());
+    if (global == nullptr || !targets.Has(global->name())) return expr;
+    return Expand(targets.Lookup(global->name()), *call);
+  }));
+}
+
+}  // namespace
+
+IRModule Inline(IRModule module, const PassContext&) {
+  std::set<std::string> wanted;
+  for (const auto& [name, function] : module.functions()) {
+    if (function->attrs().IntOr("Inline", 0) != 0 && function->type_params().empty() && !IsRecursive(module, name)) {
+      wanted.insert(name);
+    }
+  }
+  // Those that call no others that are waiting come first; without recursion there always is one.
+  IRModule targets;
+  while (!wanted.empty()) {
+    for (auto it = wanted.begin(); it != wanted.end();) {
+      bool ready = true;
+      for (const std::string& name : Mentions(module.Lookup(*it))) ready = ready && !wanted.contains(name);
+      if (!ready) {
+        ++it;
+        continue;
+      }
+      targets.Set(*it, InlineCalls(module.Lookup(*it), targets));
+      it = wanted.erase(it);
+    }
+  }
+  IRModule result = module;
+  for (const auto& [name, function] : module.functions()) result.Set(name, InlineCalls(function, targets));
+  // A function that is handed on as a value is still needed.
+  std::set<std::string> mentioned{"main"};
+  for (const auto& [name, function] : result.functions()) mentioned.merge(Mentions(function));
+  for (const auto& [name, function] : targets.functions()) {
+    if (!mentioned.contains(name)) result.Remove(name);
+  }
+  return result;
+}
+
+}  // namespace collage
