@@ -130,6 +130,10 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
   return outputs;
 }
 
+bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs) {
+  return op.name != "qnn.dequantize" || inputs[0].dtype().bits > 8 || inputs[0].num_elements() == 1;
+}
+
 std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs) {
   return Evaluator().Run(function, inputs);
 }

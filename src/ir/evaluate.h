@@ -14,6 +14,10 @@ namespace collage {
 std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
                                std::span<const Tensor> inputs);
 
+/// Whether a call of `op` on constants is worth computing ahead. Dequantising is not: weights stay 8-bit integers, of
+/// which toolchains make 8-bit kernels, and which take a quarter of the memory.
+bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs);
+
 /// Evaluates `function` on its flattened inputs; returns its flattened results. Covers dataflow, calls of inner
 /// functions, let and if. Throws kInput when the inputs do not fit, kUnsupported for other expressions.
 std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs);

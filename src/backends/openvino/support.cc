@@ -86,7 +86,12 @@ Result<void> CheckOperator(const CallNode& call, std::string_view name) {
                                                  attrs.Bool("exclude") || attrs.IntOr("select_last_index", 0) != 0)) {
     return no("takes one axis and the first of equal elements only");
   }
-  if (name == "nn.lstm" && call.args().size() > 6) return no("has no peephole connections");
+  if (name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn") {
+    if (call.args().size() > (name == "nn.lstm" ? 6 : 5)) return no("takes no peepholes and no sequence lengths");
+    const bool plain = attrs.IsNone("clip") && attrs.IsNone("activation_alpha") && attrs.IsNone("activation_beta");
+    if (!plain) return no("takes no clip and no coefficients of activations");
+    if (name == "nn.lstm" && attrs.Bool("input_forget")) return no("couples no gates");
+  }
   return {};
 }
 

@@ -45,6 +45,11 @@ std::optional<DataType> DTypeOf(int onnx_type) {
   }
 }
 
+std::string DTypeName(int onnx_type) {
+  const std::string& name = onnx::TensorProto::DataType_Name(onnx_type);
+  return name.empty() ? std::to_string(onnx_type) : name;
+}
+
 }  // namespace
 
 /// The graph under conversion: its values by name.
@@ -67,7 +72,8 @@ class OnnxGraph {
     const std::string where = fmt::format("{}: tensor '{}'", path_.string(), proto.name());
     const std::optional<DataType> dtype = DTypeOf(proto.data_type());
     if (!dtype) {
-      throw Error(ErrorCategory::kUnsupported, fmt::format("element type {} is not supported", proto.data_type()), where);
+      throw Error(ErrorCategory::kUnsupported,
+                  fmt::format("element type {} is not supported", DTypeName(proto.data_type())), where);
     }
     const Shape shape(proto.dims().begin(), proto.dims().end());
     for (int64_t size : shape) {
@@ -77,8 +83,10 @@ class OnnxGraph {
     Tensor tensor = Tensor::Zeros(shape, *dtype);
     if (proto.has_raw_data()) {
       if (proto.raw_data().size() != tensor.size_bytes()) {
-        throw Error(ErrorCategory::kInput, fmt::format("{} bytes of data for a {} {}", proto.raw_data().size(),
-                                                       dtype->ToString(), ToString(shape)), where);
+        throw Error(
+            ErrorCategory::kInput,
+            fmt::format("{} bytes of data for a {} {}", proto.raw_data().size(), dtype->ToString(), ToString(shape)),
+            where);
       }
       std::memcpy(tensor.raw(), proto.raw_data().data(), tensor.size_bytes());
       return tensor;
@@ -91,8 +99,8 @@ class OnnxGraph {
   template <typename Field, typename T>
   static void CopyField(const Field& field, const Tensor& tensor, const std::string& where) {
     if (field.size() != tensor.num_elements()) {
-      throw Error(ErrorCategory::kInput, fmt::format("{} elements for shape {}", field.size(), ToString(tensor.shape())),
-                  where);
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("{} elements for shape {}", field.size(), ToString(tensor.shape())), where);
     }
     for (int i = 0; i < field.size(); ++i) tensor.data<T>()[i] = static_cast<T>(field[i]);
   }
@@ -103,14 +111,18 @@ class OnnxGraph {
     if (dtype == kFloat64) return CopyField<decltype(proto.double_data()), double>(proto.double_data(), tensor, where);
     if (dtype == kInt64) return CopyField<decltype(proto.int64_data()), int64_t>(proto.int64_data(), tensor, where);
     if (dtype == kInt32) return CopyField<decltype(proto.int32_data()), int32_t>(proto.int32_data(), tensor, where);
-    if (dtype == DataType::UInt(64)) return CopyField<decltype(proto.uint64_data()), uint64_t>(proto.uint64_data(), tensor, where);
-    if (dtype == DataType::UInt(32)) return CopyField<decltype(proto.uint64_data()), uint32_t>(proto.uint64_data(), tensor, where);
+    if (dtype == DataType::UInt(64))
+      return CopyField<decltype(proto.uint64_data()), uint64_t>(proto.uint64_data(), tensor, where);
+    if (dtype == DataType::UInt(32))
+      return CopyField<decltype(proto.uint64_data()), uint32_t>(proto.uint64_data(), tensor, where);
     // The narrow types are stored one per int32; float16 and bfloat16 as their bits.
-    if (dtype.size_bytes() == 1) return CopyField<decltype(proto.int32_data()), uint8_t>(proto.int32_data(), tensor, where);
+    if (dtype.size_bytes() == 1)
+      return CopyField<decltype(proto.int32_data()), uint8_t>(proto.int32_data(), tensor, where);
     CopyField<decltype(proto.int32_data()), uint16_t>(proto.int32_data(), tensor, where);
   }
 
-  Tensor ReadExternal(const onnx::TensorProto& proto, const Shape& shape, DataType dtype, const std::string& where) const {
+  Tensor ReadExternal(const onnx::TensorProto& proto, const Shape& shape, DataType dtype,
+                      const std::string& where) const {
     std::string location;
     uint64_t offset = 0;
     for (const auto& entry : proto.external_data()) {
@@ -149,8 +161,9 @@ class OnnxGraph {
       if (import.domain().empty() || import.domain() == "ai.onnx") opset_ = import.version();
     }
     if (opset_ < 7) {
-      throw Error(ErrorCategory::kUnsupported, fmt::format("the model is of opset {}; 7 and newer are supported", opset_),
-                  path_.string(), "convert it with onnx.version_converter");
+      throw Error(ErrorCategory::kUnsupported,
+                  fmt::format("the model is of opset {}; 7 and newer are supported", opset_), path_.string(),
+                  "convert it with onnx.version_converter");
     }
   }
 
@@ -158,7 +171,8 @@ class OnnxGraph {
   void CheckOperators() const {
     std::map<std::string, std::pair<int, std::string>> unknown;
     for (const auto& node : model_.graph().node()) {
-      const bool known = (node.domain().empty() || node.domain() == "ai.onnx") && AllOnnxConverters().contains(node.op_type());
+      const bool known =
+          (node.domain().empty() || node.domain() == "ai.onnx") && AllOnnxConverters().contains(node.op_type());
       if (known) continue;
       auto& [count, first] = unknown[node.domain().empty() ? node.op_type() : node.domain() + "::" + node.op_type()];
       if (count++ == 0) first = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
@@ -170,8 +184,8 @@ class OnnxGraph {
                           uses.first == 1 ? "" : "s", uses.second);
     }
     throw Error(ErrorCategory::kUnsupported,
-                fmt::format("{} operator{} of opset {} not supported: {}", unknown.size(),
-                            unknown.size() == 1 ? " is" : "s are", opset_, text),
+                fmt::format("{} operator{} of opset {} {} not supported: {}", unknown.size(),
+                            unknown.size() == 1 ? "" : "s", opset_, unknown.size() == 1 ? "is" : "are", text),
                 path_.string());
   }
 
@@ -207,7 +221,8 @@ class OnnxGraph {
     const std::optional<DataType> dtype = DTypeOf(tensor.elem_type());
     if (!dtype) {
       throw Error(ErrorCategory::kUnsupported,
-                  fmt::format("input '{}' has element type {}, which is not supported", input.name(), tensor.elem_type()),
+                  fmt::format("input '{}' has element type {}, which is not supported", input.name(),
+                              DTypeName(tensor.elem_type())),
                   where);
     }
     Shape shape;
@@ -218,23 +233,26 @@ class OnnxGraph {
       const bool known = dim.has_dim_value() && dim.dim_value() > 0;
       shape.push_back(known ? dim.dim_value() : -1);
       is_open = is_open || !known;
-      text += (text.empty() ? "" : ", ") +
-              (known ? std::to_string(dim.dim_value()) : dim.dim_param().empty() ? "?" : dim.dim_param());
+      text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(dim.dim_value())
+                                            : dim.dim_param().empty() ? "?"
+                                                                      : dim.dim_param());
       example += (example.empty() ? "" : "x") + (known ? std::to_string(dim.dim_value()) : "1");
     }
     const auto given = options_.shapes.find(input.name());
     if (given == options_.shapes.end()) {
       if (is_open) {
-        throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text), where,
-                    fmt::format("give its shape, as in --shape {}={}", input.name(), example));
+        throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text),
+                    where, fmt::format("give its shape, as in --shape {}={}", input.name(), example));
       }
       return TensorType(shape, *dtype);
     }
     bool fits = !tensor.has_shape() || given->second.size() == shape.size();
     for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 || shape[i] == given->second[i];
     if (!fits) {
-      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text,
-                                                     ToString(given->second)), where);
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text, ToString(given->second)),
+          where);
     }
     return TensorType(given->second, *dtype);
   }
@@ -248,8 +266,10 @@ class OnnxGraph {
       }
       auto it = values_.find(name);
       if (it == values_.end()) {
-        throw Error(ErrorCategory::kInput, fmt::format("node '{}' ({}) reads '{}', which nothing computes before it",
-                                                       node.name(), node.op_type(), name), path_.string());
+        throw Error(ErrorCategory::kInput,
+                    fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", node.name(),
+                                node.op_type(), name),
+                    path_.string());
       }
       inputs.push_back(it->second);
     }
@@ -259,8 +279,9 @@ class OnnxGraph {
       outputs = AllOnnxConverters().at(node.op_type())(context);
     } catch (const Error& error) {
       if (error.category() == ErrorCategory::kInternal) throw;
-      throw Error(error.category(), fmt::format("node '{}' ({}, opset {}): {}", context.name(), node.op_type(), opset_,
-                                                error.message()), path_.string(), error.hint());
+      throw Error(error.category(),
+                  fmt::format("node '{}' ({}, opset {}): {}", context.name(), node.op_type(), opset_, error.message()),
+                  path_.string(), error.hint());
     }
     for (int i = 0; i < node.output_size() && i < static_cast<int>(outputs.size()); ++i) {
       if (outputs[static_cast<size_t>(i)]) values_[node.output(i)] = outputs[static_cast<size_t>(i)];
@@ -351,6 +372,18 @@ std::vector<double> NodeContext::Floats(const char* name) const {
   return {attribute->floats().begin(), attribute->floats().end()};
 }
 
+std::vector<std::string> NodeContext::Strings(const char* name) const {
+  const auto* attribute = Find(name);
+  if (attribute == nullptr) return {};
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
+
+DataType NodeContext::DTypeOf(int64_t onnx_type) const {
+  const std::optional<DataType> dtype = collage::DTypeOf(static_cast<int>(onnx_type));
+  if (!dtype) Unsupported("element type " + DTypeName(static_cast<int>(onnx_type)));
+  return *dtype;
+}
+
 std::optional<Tensor> NodeContext::TensorAttr(const char* name) const {
   const auto* attribute = Find(name);
   if (attribute == nullptr || !attribute->has_t()) return std::nullopt;
@@ -378,20 +411,40 @@ Expr NodeContext::Op(std::string_view op_name, std::vector<Expr> args, Attrs att
       inputs.push_back(constant->value());
     }
   }
-  const TensorTypeNode* type = AsTensorType(call->checked_type());
-  if (type == nullptr || !type->is_static()) return call;
-  if (NumElements(type->static_shape()) * static_cast<int64_t>(type->dtype().size_bytes()) > kLargestFoldedBytes) return call;
   const CallNode* node = As<CallNode>(call);
-  Expr constant = MakeConstant(EvaluateOp(*node->op(), node->attrs(), types, inputs)[0]);
-  constant->set_span({name_, 0, 0});
-  return constant;
+  if (!ShouldFold(*node->op(), inputs)) return call;
+  int64_t bytes = 0;
+  for (const Type& leaf : FlattenTensorTypes(call->checked_type())) {
+    const TensorTypeNode* type = AsTensorType(leaf);
+    if (type->is_static())
+      bytes += NumElements(type->static_shape()) * static_cast<int64_t>(type->dtype().size_bytes());
+  }
+  if (bytes > kLargestFoldedBytes) return call;
+  std::vector<Expr> constants;
+  for (Tensor& tensor : EvaluateOp(*node->op(), node->attrs(), types, inputs)) {
+    constants.push_back(MakeConstant(std::move(tensor)));
+    constants.back()->set_span({name_, 0, 0});
+  }
+  return AsTensorType(call->checked_type()) != nullptr ? constants[0] : Tuple(std::move(constants));
 }
 
 Expr NodeContext::Field(const Expr& tuple, int index) {
+  if (const TupleNode* known = As<TupleNode>(tuple)) return known->fields()[static_cast<size_t>(index)];
   Expr item = MakeTupleGetItem(tuple, index);
   item->set_span({name_, 0, 0});
   InferType(item);
   return item;
+}
+
+Expr NodeContext::Tuple(std::vector<Expr> fields) {
+  Expr tuple = MakeTuple(std::move(fields));
+  tuple->set_span({name_, 0, 0});
+  InferType(tuple);
+  return tuple;
+}
+
+Expr NodeContext::Cast(const Expr& x, DataType dtype) {
+  return TypeOf(x).dtype() == dtype ? x : Op("cast", {x}, {{"dtype", dtype}});
 }
 
 Expr NodeContext::Reshape(const Expr& x, const Shape& shape) {
@@ -407,6 +460,8 @@ const OnnxConverters& AllOnnxConverters() {
     AddMathConverters(all);
     AddNeuralConverters(all);
     AddTensorConverters(all);
+    AddRecurrentConverters(all);
+    AddQuantisedConverters(all);
     return all;
   }();
   return converters;

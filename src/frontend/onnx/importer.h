@@ -46,7 +46,10 @@ class NodeContext {
   std::string String(const char* name, const std::string& fallback) const;
   std::vector<int64_t> Ints(const char* name, std::vector<int64_t> fallback) const;
   std::vector<double> Floats(const char* name) const;
+  std::vector<std::string> Strings(const char* name) const;
   std::optional<Tensor> TensorAttr(const char* name) const;
+  /// The dtype that a number of TensorProto.DataType names; throws kUnsupported for what Relay has no type for.
+  DataType DTypeOf(int64_t onnx_type) const;
 
   /// The value of an input that must be known now; throws kUnsupported when it is not constant.
   Tensor Constant(size_t i) const;
@@ -55,6 +58,10 @@ class NodeContext {
   /// A typed operator call with this node's span, or the constant that it evaluates to.
   Expr Op(std::string_view op, std::vector<Expr> args, Attrs attrs = {});
   Expr Field(const Expr& tuple, int index);
+  /// A typed tuple.
+  Expr Tuple(std::vector<Expr> fields);
+  /// `x` as `dtype`; itself when it has it.
+  Expr Cast(const Expr& x, DataType dtype);
   Expr Scalar(double value, DataType dtype) { return MakeScalar(value, dtype); }
   /// A rank-0 constant of `like`'s dtype.
   Expr ScalarLike(double value, const Expr& like) { return MakeScalar(value, TypeOf(like).dtype()); }
@@ -81,6 +88,8 @@ using OnnxConverters = std::unordered_map<std::string, OnnxConverter>;
 void AddMathConverters(OnnxConverters& converters);
 void AddNeuralConverters(OnnxConverters& converters);
 void AddTensorConverters(OnnxConverters& converters);
+void AddRecurrentConverters(OnnxConverters& converters);
+void AddQuantisedConverters(OnnxConverters& converters);
 
 /// The table of all converters by ONNX operator.
 const OnnxConverters& AllOnnxConverters();

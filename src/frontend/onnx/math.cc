@@ -6,12 +6,13 @@
 #include <limits>
 #include <numeric>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/builders.h"
 
 namespace collage {
 namespace {
 
 using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
 
 OnnxConverter Unary(const char* op) {
   return [op](NodeContext& node) -> Results { return {node.Op(op, {node.Input(0)})}; };
@@ -83,8 +84,8 @@ Results ConvertElu(NodeContext& node) {
   const Expr x = node.Input(0);
   const Expr zero = node.ScalarLike(0, x);
   const Expr below = node.Op("subtract", {node.Op("exp", {node.Op("minimum", {x, zero})}), node.ScalarLike(1, x)});
-  return {node.Op("add", {node.Op("nn.relu", {x}),
-                          node.Op("multiply", {below, node.ScalarLike(node.Float("alpha", 1.0), x)})})};
+  return {node.Op(
+      "add", {node.Op("nn.relu", {x}), node.Op("multiply", {below, node.ScalarLike(node.Float("alpha", 1.0), x)})})};
 }
 
 Results ConvertSoftplus(NodeContext& node) {
@@ -101,7 +102,8 @@ Results ConvertMod(NodeContext& node) {
 }
 
 Results ConvertBitShift(NodeContext& node) {
-  return {node.Op(node.String("direction", "") == "LEFT" ? "left_shift" : "right_shift", {node.Input(0), node.Input(1)})};
+  return {
+      node.Op(node.String("direction", "") == "LEFT" ? "left_shift" : "right_shift", {node.Input(0), node.Input(1)})};
 }
 
 Results ConvertIsInf(NodeContext& node) { return {node.Op("isinf", {node.Input(0)})}; }
@@ -160,9 +162,19 @@ Results ConvertCumSum(NodeContext& node) {
 
 // ---- matrix products ----
 
-/// `matrix` with its two dimensions exchanged; constants are exchanged now.
+/// `matrix` with its two dimensions exchanged; constants are exchanged now, dequantised ones before they are
+/// dequantised.
 Expr TransposeMatrix(NodeContext& node, const Expr& matrix) {
-  return node.Op("transpose", {matrix}, {{"axes", std::vector<int64_t>{1, 0}}});
+  const V axes{1, 0};
+  const CallNode* call = As<CallNode>(matrix);
+  if (call != nullptr && call->op() != nullptr && call->op()->name == "qnn.dequantize" &&
+      As<ConstantNode>(call->args()[0])) {
+    Attrs attrs = call->attrs();
+    const int64_t axis = attrs.Int("axis");
+    if (axis >= 0) attrs.Set("axis", 1 - axis);
+    return node.Op("qnn.dequantize", {Transpose(node, call->args()[0], axes), call->args()[1], call->args()[2]}, attrs);
+  }
+  return Transpose(node, matrix, axes);
 }
 
 Results ConvertGemm(NodeContext& node) {
@@ -208,9 +220,11 @@ Expr UndoneTranspose(const Expr& x) {
   return call->args()[0];
 }
 
-Results ConvertMatMul(NodeContext& node) {
-  Expr a = node.Input(0);
-  Expr b = node.Input(1);
+Results ConvertMatMul(NodeContext& node) { return {MultiplyMatrices(node, node.Input(0), node.Input(1))}; }
+
+}  // namespace
+
+Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
   const bool a_is_vector = node.Rank(a) == 1;
   const bool b_is_vector = node.Rank(b) == 1;
   if (a_is_vector) a = node.Reshape(a, {1, node.ShapeOf(a)[0]});
@@ -246,25 +260,35 @@ Results ConvertMatMul(NodeContext& node) {
   }
   if (b_is_vector) result_shape.pop_back();
   if (a_is_vector) result_shape.erase(result_shape.end() - (b_is_vector ? 1 : 2));
-  return {node.Reshape(result, result_shape)};
+  return node.Reshape(result, result_shape);
 }
-
-}  // namespace
 
 void AddMathConverters(OnnxConverters& converters) {
   for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"Relu", "nn.relu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"}, {"Exp", "exp"}, {"Log", "log"},
-           {"Sqrt", "sqrt"}, {"Erf", "erf"}, {"Neg", "negative"}, {"Abs", "abs"}, {"Floor", "floor"}, {"Ceil", "ceil"},
-           {"Round", "round"}, {"Sign", "sign"}, {"Sin", "sin"}, {"Cos", "cos"}, {"Tan", "tan"}, {"Asin", "asin"},
-           {"Acos", "acos"}, {"Atan", "atan"}, {"Sinh", "sinh"}, {"Cosh", "cosh"}, {"Asinh", "asinh"},
-           {"Acosh", "acosh"}, {"Atanh", "atanh"}, {"Not", "logical_not"}, {"IsNaN", "isnan"}}) {
+           {"Relu", "nn.relu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},    {"Exp", "exp"},     {"Log", "log"},
+           {"Sqrt", "sqrt"},    {"Erf", "erf"},         {"Neg", "negative"}, {"Abs", "abs"},     {"Floor", "floor"},
+           {"Ceil", "ceil"},    {"Round", "round"},     {"Sign", "sign"},    {"Sin", "sin"},     {"Cos", "cos"},
+           {"Tan", "tan"},      {"Asin", "asin"},       {"Acos", "acos"},    {"Atan", "atan"},   {"Sinh", "sinh"},
+           {"Cosh", "cosh"},    {"Asinh", "asinh"},     {"Acosh", "acosh"},  {"Atanh", "atanh"}, {"Not", "logical_not"},
+           {"IsNaN", "isnan"}}) {
     converters[onnx] = Unary(relay);
   }
-  for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"Add", "add"}, {"Sub", "subtract"}, {"Mul", "multiply"}, {"Div", "divide"}, {"Equal", "equal"},
-           {"Less", "less"}, {"LessOrEqual", "less_equal"}, {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"},
-           {"And", "logical_and"}, {"Or", "logical_or"}, {"Xor", "logical_xor"}, {"BitwiseAnd", "bitwise_and"},
-           {"BitwiseOr", "bitwise_or"}, {"BitwiseXor", "bitwise_xor"}}) {
+  for (const auto& [onnx, relay] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"Add", "add"},
+                                                                  {"Sub", "subtract"},
+                                                                  {"Mul", "multiply"},
+                                                                  {"Div", "divide"},
+                                                                  {"Equal", "equal"},
+                                                                  {"Less", "less"},
+                                                                  {"LessOrEqual", "less_equal"},
+                                                                  {"Greater", "greater"},
+                                                                  {"GreaterOrEqual", "greater_equal"},
+                                                                  {"And", "logical_and"},
+                                                                  {"Or", "logical_or"},
+                                                                  {"Xor", "logical_xor"},
+                                                                  {"BitwiseAnd", "bitwise_and"},
+                                                                  {"BitwiseOr", "bitwise_or"},
+                                                                  {"BitwiseXor", "bitwise_xor"}}) {
     converters[onnx] = Binary(relay);
   }
   converters["Sum"] = Variadic("add");
@@ -282,8 +306,11 @@ void AddMathConverters(OnnxConverters& converters) {
   converters["Mod"] = ConvertMod;
   converters["BitShift"] = ConvertBitShift;
   converters["IsInf"] = ConvertIsInf;
-  for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"ReduceSum", "sum"}, {"ReduceMean", "mean"}, {"ReduceMax", "max"}, {"ReduceMin", "min"}, {"ReduceProd", "prod"}}) {
+  for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{{"ReduceSum", "sum"},
+                                                                                              {"ReduceMean", "mean"},
+                                                                                              {"ReduceMax", "max"},
+                                                                                              {"ReduceMin", "min"},
+                                                                                              {"ReduceProd", "prod"}}) {
     converters[onnx] = Reduce(relay);
   }
   converters["ReduceSumSquare"] = ReduceComposed("square", "");

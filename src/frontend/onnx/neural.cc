@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/builders.h"
 
 namespace collage {
 namespace {
@@ -21,7 +21,8 @@ Window ReadWindow(NodeContext& node, const Shape& data, V kernel) {
   const size_t rank = data.size() - 2;
   Window window;
   window.kernel = std::move(kernel);
-  if (window.kernel.size() != rank) node.Invalid(fmt::format("a kernel of rank {} for data of rank {}", window.kernel.size(), rank + 2));
+  if (window.kernel.size() != rank)
+    node.Invalid(fmt::format("a kernel of rank {} for data of rank {}", window.kernel.size(), rank + 2));
   window.strides = node.Ints("strides", V(rank, 1));
   window.dilations = node.Ints("dilations", V(rank, 1));
   window.padding = node.Ints("pads", V(2 * rank, 0));
@@ -51,20 +52,9 @@ Expr PerChannel(NodeContext& node, const Expr& bias, size_t spatial_rank) {
 }
 
 Results ConvertConv(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const Expr weight = node.Input(1);
-  const Shape weight_shape = node.ShapeOf(weight);
-  const size_t rank = weight_shape.size() - 2;
-  if (rank < 1 || rank > 3) node.Unsupported(fmt::format("convolution over {} dimensions", rank));
-  const Window window = ReadWindow(node, node.ShapeOf(data), V(weight_shape.begin() + 2, weight_shape.end()));
-  Expr result = node.Op(fmt::format("nn.conv{}d", rank), {data, weight},
-                        {{"strides", window.strides},
-                         {"padding", window.padding},
-                         {"dilation", window.dilations},
-                         {"groups", node.Int("group", 1)},
-                         {"channels", weight_shape[0]},
-                         {"kernel_size", window.kernel}});
-  if (node.HasInput(2)) result = node.Op("add", {result, PerChannel(node, node.Input(2), rank)});
+  Expr result = Convolve(node, node.Input(0), node.Input(1));
+  if (node.HasInput(2))
+    result = node.Op("add", {result, PerChannel(node, node.Input(2), node.ShapeOf(result).size() - 2)});
   return {result};
 }
 
@@ -143,13 +133,6 @@ Results ConvertInstanceNorm(NodeContext& node) {
                   {{"epsilon", node.Float("epsilon", 1e-5)}})};
 }
 
-/// A constant vector of `count` equal elements.
-Expr Filled(double value, int64_t count, DataType dtype) {
-  Tensor tensor = Tensor::Empty({count}, dtype);
-  for (int64_t i = 0; i < count; ++i) tensor.Set(i, value);
-  return MakeConstant(tensor);
-}
-
 Results ConvertLayerNorm(NodeContext& node) {
   const Expr data = node.Input(0);
   const Shape shape = node.ShapeOf(data);
@@ -163,7 +146,8 @@ Results ConvertLayerNorm(NodeContext& node) {
   Shape flat(shape.begin(), shape.begin() + axis);
   flat.push_back(length);
   const Expr gamma = node.Reshape(node.Input(1), {length});
-  const Expr beta = node.HasInput(2) ? node.Reshape(node.Input(2), {length}) : Filled(0, length, node.TypeOf(data).dtype());
+  const Expr beta =
+      node.HasInput(2) ? node.Reshape(node.Input(2), {length}) : Filled(0, {length}, node.TypeOf(data).dtype());
   const Expr result = node.Op("nn.layer_norm", {merged ? node.Reshape(data, flat) : data, gamma, beta},
                               {{"epsilon", node.Float("epsilon", 1e-5)}});
   return {merged ? node.Reshape(result, shape) : result};
@@ -171,8 +155,8 @@ Results ConvertLayerNorm(NodeContext& node) {
 
 Results ConvertRmsNorm(NodeContext& node) {
   const Expr data = node.Input(0);
-  const Expr mean = node.Op("mean", {node.Op("multiply", {data, data})},
-                            {{"axis", V{node.Int("axis", -1)}}, {"keepdims", true}});
+  const Expr mean =
+      node.Op("mean", {node.Op("multiply", {data, data})}, {{"axis", V{node.Int("axis", -1)}}, {"keepdims", true}});
   const Expr root = node.Op("sqrt", {node.Op("add", {mean, node.ScalarLike(node.Float("epsilon", 1e-5), mean)})});
   return {node.Op("multiply", {node.Op("divide", {data, root}), node.Input(1)})};
 }
@@ -218,9 +202,11 @@ Expr ResizeTo(NodeContext& node, const Shape& sizes, const std::vector<double>& 
   AttrValue::List scale_list;
   for (size_t i = 2; i < scales.size(); ++i) scale_list.emplace_back(scales[i]);
   const std::string method = mode == "nearest" ? "nearest_neighbor" : mode;
-  if (method != "nearest_neighbor" && method != "linear" && method != "cubic") node.Unsupported("resize mode '" + mode + "'");
+  if (method != "nearest_neighbor" && method != "linear" && method != "cubic")
+    node.Unsupported("resize mode '" + mode + "'");
   if (coordinates == "tf_crop_and_resize") node.Unsupported("coordinate transformation '" + coordinates + "'");
-  const std::string rounding = nearest == "floor" || nearest == "ceil" || nearest == "round_prefer_ceil" ? nearest : "round";
+  const std::string rounding =
+      nearest == "floor" || nearest == "ceil" || nearest == "round_prefer_ceil" ? nearest : "round";
   return node.Op(fmt::format("image.resize{}d", rank), {data},
                  {{"size", V(sizes.begin() + 2, sizes.end())},
                   {"method", method},
@@ -273,6 +259,22 @@ Results ConvertUpsample(NodeContext& node) {
 }
 
 }  // namespace
+
+Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight) {
+  const Shape weight_shape = node.ShapeOf(weight);
+  if (weight_shape.size() < 3 || weight_shape.size() > 5) {
+    node.Unsupported(fmt::format("convolution with a weight of rank {}", weight_shape.size()));
+  }
+  const size_t rank = weight_shape.size() - 2;
+  const Window window = ReadWindow(node, node.ShapeOf(data), V(weight_shape.begin() + 2, weight_shape.end()));
+  return node.Op(fmt::format("nn.conv{}d", rank), {data, weight},
+                 {{"strides", window.strides},
+                  {"padding", window.padding},
+                  {"dilation", window.dilations},
+                  {"groups", node.Int("group", 1)},
+                  {"channels", weight_shape[0]},
+                  {"kernel_size", window.kernel}});
+}
 
 void AddNeuralConverters(OnnxConverters& converters) {
   converters["Conv"] = ConvertConv;

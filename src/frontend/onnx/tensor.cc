@@ -136,7 +136,8 @@ Results ConvertUnsqueeze(NodeContext& node) {
   for (int64_t axis : axes) added[static_cast<size_t>(Normal(node, axis, rank))] = true;
   Shape result;
   size_t next = 0;
-  for (int i = 0; i < rank; ++i) result.push_back(added[static_cast<size_t>(i)] || next >= shape.size() ? 1 : shape[next++]);
+  for (int i = 0; i < rank; ++i)
+    result.push_back(added[static_cast<size_t>(i)] || next >= shape.size() ? 1 : shape[next++]);
   return {node.Reshape(node.Input(0), result)};
 }
 
@@ -170,7 +171,7 @@ Results ConvertSplit(NodeContext& node) {
   const int64_t length = node.ShapeOf(data)[static_cast<size_t>(axis)];
   V sizes = node.HasAttr("split") ? node.Ints("split", {}) : node.HasInput(1) ? node.ConstantInts(1) : V{};
   const auto parts = static_cast<int64_t>(node.HasAttr("num_outputs") ? node.Int("num_outputs", 1)
-                                                                       : static_cast<int64_t>(node.num_outputs()));
+                                                                      : static_cast<int64_t>(node.num_outputs()));
   if (sizes.empty()) {
     const int64_t size = (length + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::max<int64_t>(0, std::min(size, length - i * size)));
@@ -206,7 +207,8 @@ Results ConvertSlice(NodeContext& node) {
     for (size_t i = 0; i < begin.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }
   if (steps.empty()) steps.assign(begin.size(), 1);
-  return {node.Op("strided_slice", {node.Input(0)}, {{"begin", begin}, {"end", end}, {"strides", steps}, {"axes", axes}})};
+  return {
+      node.Op("strided_slice", {node.Input(0)}, {{"begin", begin}, {"end", end}, {"strides", steps}, {"axes", axes}})};
 }
 
 Results ConvertGather(NodeContext& node) {
@@ -231,9 +233,7 @@ Results ConvertExpand(NodeContext& node) {
   return {node.Op("broadcast_to", {node.Input(0)}, {{"shape", result}})};
 }
 
-Results ConvertTile(NodeContext& node) {
-  return {node.Op("tile", {node.Input(0)}, {{"reps", node.ConstantInts(1)}})};
-}
+Results ConvertTile(NodeContext& node) { return {node.Op("tile", {node.Input(0)}, {{"reps", node.ConstantInts(1)}})}; }
 
 Results ConvertPad(NodeContext& node) {
   const int rank = node.Rank(node.Input(0));
@@ -274,9 +274,7 @@ Results ConvertRange(NodeContext& node) {
   return {MakeConstant(result)};
 }
 
-Results ConvertWhere(NodeContext& node) {
-  return {node.Op("where", {node.Input(0), node.Input(1), node.Input(2)})};
-}
+Results ConvertWhere(NodeContext& node) { return {node.Op("where", {node.Input(0), node.Input(1), node.Input(2)})}; }
 
 /// Splits dimensions, permutes, merges: what both shuffles between depth and space are.
 Expr Shuffle(NodeContext& node, const Shape& split, const V& axes, const Shape& merged) {

@@ -14,6 +14,9 @@ std::vector<OpDef> AllOpRows() {
   AddReduceOps(rows);
   AddShapeOps(rows);
   AddIndexOps(rows);
+  AddAnnotationOps(rows);
+  AddQuantisedOps(rows);
+  AddRecurrentOps(rows);
   return rows;
 }
 

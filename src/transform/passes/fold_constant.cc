@@ -28,7 +28,7 @@ Expr FoldCall(const Expr& expr) {
   const CallNode* call = As<CallNode>(expr);
   if (call == nullptr || call->op() == nullptr || call->args().empty()) return expr;
   std::vector<Tensor> inputs;
-  if (!ConstantInputs(*call, &inputs)) return expr;
+  if (!ConstantInputs(*call, &inputs) || !ShouldFold(*call->op(), inputs)) return expr;
   const TensorTypeNode* type = AsTensorType(InferType(expr));
   if (type == nullptr || !type->is_static()) return expr;
   size_t input_bytes = 0;

@@ -1,0 +1,34 @@
+// builders.h: expressions that converters of several families build.
+#pragma once
+
+#include "frontend/onnx/importer.h"
+
+namespace collage {
+
+/// nn.convNd of `data` [N, C, …] with `weight` [O, C / groups, …] under this node's window attributes.
+Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight);
+
+/// NumPy's matrix product: vectors, matrices and broadcast batches of such, as nn.dense or nn.batch_matmul.
+Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b);
+
+/// `axis` counted from the front; throws kInput when `rank` dimensions do not have it.
+int64_t NormalAxis(NodeContext& node, int64_t axis, int rank);
+
+/// A constant of `shape` with equal elements.
+Expr Filled(double value, const Shape& shape, DataType dtype);
+/// A constant vector of int64.
+Expr Int64s(const std::vector<int64_t>& values);
+
+/// clip with numbers, relu, and the arithmetic that decompositions are made of; scalars take the operand's dtype.
+Expr Scaled(NodeContext& node, const Expr& x, double factor);
+Expr Shifted(NodeContext& node, const Expr& x, double term);
+
+/// concatenate; one part alone is itself.
+Expr Concatenate(NodeContext& node, std::vector<Expr> parts, int64_t axis);
+/// Elements [begin, end) of one axis.
+Expr Slice(NodeContext& node, const Expr& x, int64_t axis, int64_t begin, int64_t end);
+/// The elements of one axis in reverse order.
+Expr Reversed(NodeContext& node, const Expr& x, int64_t axis);
+Expr Transpose(NodeContext& node, const Expr& x, const std::vector<int64_t>& axes);
+
+}  // namespace collage
