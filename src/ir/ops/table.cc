@@ -15,6 +15,7 @@ std::vector<OpDef> AllOpRows() {
   AddShapeOps(rows);
   AddIndexOps(rows);
   AddAnnotationOps(rows);
+  AddAnnotationOps(rows);
   AddQuantisedOps(rows);
   AddRecurrentOps(rows);
   return rows;
