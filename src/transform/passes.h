@@ -1,5 +1,5 @@
 // passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Those that
-// need toolchains or the dataflow graph are in src/collage/passes/.
+// need toolchains or the dataflow graph are in src/collage/passes/ and src/collage/byoc/.
 #pragma once
 
 #include "collage/ir/expr.h"
@@ -11,6 +11,7 @@ namespace collage {
 // ---- on one function, whatever the module and the context ----
 
 Function CanonicalizeOps(const Function& function);
+Function CapturePostDfsIndexInSpans(const Function& function);
 Function DefuseOps(const Function& function);
 Function EliminateCommonSubexpr(const Function& function);
 Function FoldConstant(const Function& function);
@@ -22,15 +23,19 @@ Function ToGraphNormalForm(const Function& function);
 
 // ---- on one function, with definitions and options ----
 
+Function AnnotateTarget(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelBatchMatmul(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelConv2D(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelDense(const Function& function, const IRModule& module, const PassContext& context);
 Function DeadCodeElimination(const Function& function, const IRModule& module, const PassContext& context);
 Function FuseOps(const Function& function, const IRModule& module, const PassContext& context);
+Function MergeCompilerRegions(const Function& function, const IRModule& module, const PassContext& context);
+Function MergeComposite(const Function& function, const IRModule& module, const PassContext& context);
 
 // ---- on modules ----
 
 IRModule Inline(IRModule module, const PassContext& context);
 IRModule LambdaLift(IRModule module, const PassContext& context);
+IRModule PartitionGraph(IRModule module, const PassContext& context);
 
 }  // namespace collage

@@ -11,6 +11,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
+#include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "ir/interpreter.h"
 #include "runtime/compare.h"
@@ -21,6 +22,39 @@ namespace collage {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A toolchain for tests: "acme" takes convolutions and dense layers with what follows them, by patterns; "fine" takes
+/// single element-wise operators.
+class TestToolchain : public Toolchain {
+ public:
+  explicit TestToolchain(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  std::string description() const override { return "for tests"; }
+  Availability Probe() const override { return {.available = false, .reason = "for tests"}; }
+  int priority() const override { return 100; }
+  std::vector<PatternTableEntry> PatternTable() const override {
+    if (name_ != "acme") return {};
+    const auto is_small = [](const Function& composite) -> Result<void> {
+      const TensorTypeNode* type = AsTensorType(composite->body()->checked_type());
+      if (type->shape()[1].size() > 64) return Reason{"too many channels", "acme"};
+      return {};
+    };
+    return {{"acme.conv2d_bias_relu", "nn.relu(add(nn.conv2d(*, const), *))", is_small},
+            {"acme.conv2d", "nn.conv2d(*, const)", is_small},
+            {"acme.dense", "nn.dense(*, const)", {}}};
+  }
+  Result<void> SupportsCall(const CallNode& call) const override {
+    if (name_ != "fine") return Toolchain::SupportsCall(call);
+    if (call.op()->pattern <= OpPatternKind::kInjective) return {};
+    return Reason{"not element-wise", name_};
+  }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override {
+    return Reason{"compiles nothing", name_};
+  }
+
+ private:
+  std::string name_;
+};
 
 /// The lines `// key: value` at the head of a case.
 using Directives = std::multimap<std::string, std::string>;
@@ -171,6 +205,7 @@ bool Check(const fs::path& path, const std::string& name, bool update) {
 }
 
 int Main(int argc, char** argv) {
+  for (const char* name : {"acme", "fine"}) ToolchainRegistry::Global().Add(std::make_unique<TestToolchain>(name));
   bool update = false;
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) {

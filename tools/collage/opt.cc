@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include "backends/builtin_toolchains.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
+#include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "command.h"
 #include "support/file.h"
@@ -76,6 +78,7 @@ PassContext ContextOf(const OptArguments& arguments) {
 
 void RunOpt(const OptArguments& arguments) {
   if (arguments.list) return List();
+  if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
   if (arguments.file.empty()) throw Error(ErrorCategory::kInput, "no file to read", "", "or use --list");
   PassContext context = ContextOf(arguments);
   const Sequential passes(SplitCommas(arguments.passes));
