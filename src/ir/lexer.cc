@@ -1,5 +1,6 @@
-// lexer.cc: one pass over the text. A dot with digits behind it is a projection, since no number begins with a dot; that
-// keeps `%0.0.1` free of the numbers that a greedy lexer would see in it.
+// lexer.cc: one pass over the text. A dot with digits behind it is a projection, since no number begins with a dot;
+// that keeps `%0.0.1` free of the numbers that a greedy lexer would see in it. `#` begins a comment unless it begins
+// `#[…]`: Relay has the second, the listings of RFC 0.81 the first.
 #include "ir/lexer.h"
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ class Lexer {
     while (at_ < text_.size()) {
       if (std::isspace(static_cast<unsigned char>(text_[at_])) != 0) {
         ++at_;
-      } else if (Peek() == '/' && Peek(1) == '/') {
+      } else if ((Peek() == '/' && Peek(1) == '/') || (Peek() == '#' && Peek(1) != '[')) {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (Peek() == '/' && Peek(1) == '*') {
         SkipComment();
@@ -99,11 +100,15 @@ class Lexer {
     Add(TokenKind::kPunctuation, begin);
   }
 
-  /// `%x`, `%0`, `@main`; names may hold slashes between words (`%base/x`).
+  /// `%x`, `%0`, `@main`, `@"any name"`; names may hold slashes between words (`%base/x`).
   void Sigil() {
     const size_t begin = at_;
     const bool is_global = Peek() == '@';
     ++at_;
+    if (Peek() == '"') {
+      SkipString(begin);
+      return Add(is_global ? TokenKind::kGlobal : TokenKind::kLocal, begin, 1);
+    }
     if (!IsWord(Peek())) throw ParseFailure{begin, fmt::format("expected a name behind '{}'", text_[begin]), ""};
     const bool is_graph = !is_global && IsDigit(Peek());
     while (is_graph ? IsDigit(Peek()) : IsWord(Peek()) || (Peek() == '/' && IsWord(Peek(1)))) ++at_;
@@ -119,7 +124,7 @@ class Lexer {
   void Number() {
     const size_t begin = at_;
     while (IsDigit(Peek())) ++at_;
-    if (Peek() == '.' && IsDigit(Peek(1))) {
+    if (Peek() == '.') {
       for (++at_; IsDigit(Peek());) ++at_;
     }
     const size_t sign = Peek(1) == '+' || Peek(1) == '-' ? 1 : 0;
@@ -132,12 +137,17 @@ class Lexer {
 
   void String() {
     const size_t begin = at_;
+    SkipString(begin);
+    Add(TokenKind::kString, begin);
+  }
+
+  /// Moves from an opening quote to behind the closing one.
+  void SkipString(size_t begin) {
     for (++at_; Peek() != '"'; ++at_) {
       if (Peek() == '\\') ++at_;
       if (at_ >= text_.size() || Peek() == '\n') throw ParseFailure{begin, "this string is not closed", ""};
     }
     ++at_;
-    Add(TokenKind::kString, begin);
   }
 
   std::string_view text_;

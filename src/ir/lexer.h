@@ -10,9 +10,9 @@ namespace collage {
 enum class TokenKind : uint8_t {
   kEnd,
   kIdentifier,  ///< `nn.conv2d`, `let`, `Tensor`
-  kLocal,       ///< `%x`; the text is what follows `%`
-  kGraph,       ///< `%0`; likewise
-  kGlobal,      ///< `@main`; likewise
+  kLocal,       ///< `%x` or `%"any name"`; the text is what follows `%`, quotes included
+  kGraph,       ///< `%0`; the text is what follows `%`
+  kGlobal,      ///< `@main` or `@"any name"`; as kLocal
   kNumber,      ///< digits, fraction, exponent, suffix; without sign
   kString,      ///< with its quotes and escapes
   kProjection,  ///< `.1`; the text is what follows the dot

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr const char* kConstants = "relay.Constant";
+constexpr const char* kDevices = "VirtualDevice";
 
 std::string ToBase64(const unsigned char* data, size_t size) {
   std::string text;
@@ -60,7 +61,8 @@ size_t CheckedBytes(const Shape& shape, DataType dtype, const std::string& entry
   for (int64_t size : shape) {
     if (size < 0) Fail(entry + " has a negative size");
     if (size == 0) is_empty = true;
-    if (size > 0 && bytes > std::numeric_limits<int64_t>::max() / static_cast<size_t>(size)) Fail(entry + " is too big");
+    if (size > 0 && bytes > std::numeric_limits<int64_t>::max() / static_cast<size_t>(size))
+      Fail(entry + " is too big");
     if (size > 0) bytes *= static_cast<size_t>(size);
   }
   return is_empty ? 0 : bytes;
@@ -73,7 +75,8 @@ Constant ReadConstant(const nlohmann::json& json, size_t index) {
       !json["data"].is_string()) {
     Fail(entry + " needs a 'dtype', a 'shape' and 'data'");
   }
-  if (!DataType::IsName(json["dtype"].get<std::string>())) Fail(entry + " has an unknown dtype " + json["dtype"].dump());
+  if (!DataType::IsName(json["dtype"].get<std::string>()))
+    Fail(entry + " has an unknown dtype " + json["dtype"].dump());
   const DataType dtype = DataType::FromString(json["dtype"].get<std::string>());
   Shape shape;
   for (const nlohmann::json& size : json["shape"]) {
@@ -91,6 +94,26 @@ Constant ReadConstant(const nlohmann::json& json, size_t index) {
   return MakeConstant(std::move(tensor));
 }
 
+VirtualDevice ReadDevice(const nlohmann::json& json, size_t index) {
+  const std::string entry = fmt::format("{}[{}]", kDevices, index);
+  if (!json.is_object()) Fail(entry + " is not a JSON object");
+  Attrs attrs;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_number_integer()) {
+      attrs.Set(key, value.get<int64_t>());
+    } else if (value.is_string()) {
+      attrs.Set(key, value.get<std::string>());
+    } else {
+      Fail(fmt::format("{} has '{}', which is neither an integer nor a string", entry, key));
+    }
+  }
+  try {
+    return VirtualDeviceFromAttrs(attrs);
+  } catch (const Error& error) {
+    Fail(entry + ": " + error.message());
+  }
+}
+
 }  // namespace
 
 std::string WriteMetadata(const std::vector<Constant>& constants) {
@@ -104,15 +127,54 @@ std::string WriteMetadata(const std::vector<Constant>& constants) {
   return text + "\n]}\n";
 }
 
-std::vector<Constant> ReadMetadata(std::string_view text) {
+Metadata ReadMetadata(std::string_view text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) Fail("the section is not a JSON object");
-  std::vector<Constant> constants;
+  Metadata metadata;
   for (const auto& [key, entries] : json.items()) {
-    if (key != kConstants || !entries.is_array()) Fail("unknown entry '" + key + "', expected '" + kConstants + "'");
-    for (const nlohmann::json& entry : entries) constants.push_back(ReadConstant(entry, constants.size()));
+    if ((key != kConstants && key != kDevices) || !entries.is_array()) {
+      Fail(fmt::format("unknown entry '{}', expected '{}' or '{}'", key, kConstants, kDevices));
+    }
+    for (const nlohmann::json& entry : entries) {
+      if (key == kConstants) {
+        metadata.constants.push_back(ReadConstant(entry, metadata.constants.size()));
+      } else {
+        metadata.virtual_devices.push_back(ReadDevice(entry, metadata.virtual_devices.size()));
+      }
+    }
   }
-  return constants;
+  return metadata;
+}
+
+VirtualDevice VirtualDeviceFromAttrs(const Attrs& attrs) {
+  VirtualDevice device;
+  for (const auto& [name, value] : attrs) {
+    const bool is_number = name == "device_type" || name == "virtual_device_id";
+    const bool is_text = name == "target" || name == "memory_scope";
+    const int64_t* number = value.as_int();
+    if (is_number && number != nullptr && *number == static_cast<int>(*number)) {
+      (name == "device_type" ? device.device_type : device.device_id) = static_cast<int>(*number);
+    } else if (is_text && value.as_string() != nullptr) {
+      (name == "target" ? device.target : device.memory_scope) = *value.as_string();
+    } else if (!is_text || !value.is_none()) {
+      throw Error(ErrorCategory::kInput,
+                  is_number || is_text
+                      ? fmt::format("'{}' of a virtual device must be {}", name, is_number ? "an integer" : "a string")
+                      : fmt::format("a virtual device has no '{}'", name),
+                  "", "it has device_type, virtual_device_id, target and memory_scope");
+    }
+  }
+  return device;
+}
+
+Attrs ToAttrs(const VirtualDevice& device) {
+  const VirtualDevice none;
+  Attrs attrs;
+  if (device.device_type != none.device_type) attrs.Set("device_type", device.device_type);
+  if (device.device_id != none.device_id) attrs.Set("virtual_device_id", device.device_id);
+  if (device.target != none.target) attrs.Set("target", device.target);
+  if (device.memory_scope != none.memory_scope) attrs.Set("memory_scope", device.memory_scope);
+  return attrs;
 }
 
 }  // namespace collage

@@ -1,13 +1,12 @@
-// parse_expr.cc: blocks, statements and expressions in Relay text. A block's statements are read in a loop, so that only
-// nesting uses the machine's stack; its lets are put together from the last to the first.
+// parse_expr.cc: expressions in Relay text.
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
 #include "ir/parser.h"
-#include "support/edit_distance.h"
 
 namespace collage {
 namespace {
@@ -18,121 +17,12 @@ struct InfixOp {
   std::string_view op;
 };
 constexpr InfixOp kInfixOps[] = {
-    {"*", 12, "multiply"}, {"/", 12, "divide"},     {"+", 10, "add"},         {"-", 10, "subtract"},
-    {"<", 8, "less"},      {"<=", 8, "less_equal"}, {">", 8, "greater"},      {">=", 8, "greater_equal"},
+    {"*", 12, "multiply"}, {"/", 12, "divide"},     {"+", 10, "add"},    {"-", 10, "subtract"},
+    {"<", 8, "less"},      {"<=", 8, "less_equal"}, {">", 8, "greater"}, {">=", 8, "greater_equal"},
     {"==", 7, "equal"},    {"!=", 7, "not_equal"},
 };
 
 }  // namespace
-
-// ---- blocks ----
-
-Expr Parser::Block(std::string_view close) {
-  const Nesting nesting(*this);
-  const Token begin = Peek();
-  const auto is_end = [&] { return close.empty() ? Peek().kind == TokenKind::kEnd : IsNext(close); };
-  scopes_.emplace_back();
-  const size_t num_scopes = scopes_.size();
-  const size_t num_type_scopes = type_scopes_.size();
-  std::vector<Statement> lets;
-  Expr result;
-  while (!result) {
-    try {
-      if (is_end() || Peek().kind == TokenKind::kEnd) Fail(Peek(), "a block ends without a result");
-      if (!StatementOrResult(lets, &result)) continue;
-      if (!is_end()) {
-        const std::string wanted = close.empty() ? "the end of the text" : fmt::format("'{}'", close);
-        Fail(Peek(), fmt::format("expected ';' or {}, got {}", wanted, Describe(Peek())));
-      }
-    } catch (ParseFailure& failure) {
-      Record(std::move(failure));
-      scopes_.resize(num_scopes);
-      type_scopes_.resize(num_type_scopes);
-      SkipStatement(close);
-      result = is_end() || Peek().kind == TokenKind::kEnd || IsNext("}") ? Expr(Anything(begin)) : nullptr;
-    }
-  }
-  scopes_.pop_back();
-  if (!close.empty()) Expect(close);
-  for (size_t i = lets.size(); i-- > 0;) {
-    std::shared_ptr<const LetNode> let = std::make_shared<LetNode>(lets[i].var, lets[i].value, std::move(result));
-    let->share_span(*lets[i].var);
-    result = std::move(let);
-  }
-  return result;
-}
-
-bool Parser::StartsStatement() const {
-  return IsNext("let") || IsNext("free_var") || (Peek().kind == TokenKind::kGraph && IsNext("=", 1));
-}
-
-bool Parser::StatementOrResult(std::vector<Statement>& lets, Expr* result) {
-  if (Peek().kind == TokenKind::kGraph && IsNext("=", 1)) {
-    GraphBinding();
-  } else if (IsNext("let")) {
-    lets.push_back(Let());
-  } else if (IsNext("free_var")) {
-    FreeVar();
-  } else {
-    const Token token = Peek();
-    Expr value = Expression();
-    if (!IsNext(";")) {
-      *result = std::move(value);
-      return true;
-    }
-    lets.push_back({At(MakeVar("_"), token), std::move(value)});
-  }
-  Expect(";");
-  return false;
-}
-
-void Parser::GraphBinding() {
-  const Token name = Take();
-  const int64_t number = Integer(name);
-  // Stands for the value if that cannot be read.
-  graph_[number] = Anything(name);
-  Expect("=");
-  graph_[number] = Expression();
-}
-
-Parser::Statement Parser::Let() {
-  Expect("let");
-  const Token name = ExpectKind(TokenKind::kLocal, "a variable");
-  const Type type = Accept(":") ? ParseType() : nullptr;
-  Expect("=");
-  // A function may call itself by the variable it is bound to; any other value sees the variable's former meaning.
-  Var var = IsNext("fn") ? DeclareVar(name, type) : nullptr;
-  Expr value;
-  try {
-    value = Expression();
-  } catch (const ParseFailure&) {
-    DeclareVar(name, type);
-    throw;
-  }
-  if (!var) var = DeclareVar(name, type);
-  return {std::move(var), std::move(value)};
-}
-
-void Parser::FreeVar() {
-  Expect("free_var");
-  const Token name = ExpectKind(TokenKind::kLocal, "a variable");
-  const Type type = Accept(":") ? ParseType() : nullptr;
-  // Declared for the whole text.
-  scopes_.front()[std::string(name.text)] = At(MakeVar(std::string(name.text), type), name);
-}
-
-void Parser::SkipStatement(std::string_view close) {
-  for (int depth = 0; Peek().kind != TokenKind::kEnd; Take()) {
-    if (depth == 0 && IsNext(";")) {
-      Take();
-      return;
-    }
-    if (depth == 0 && (IsNext("}") || (!close.empty() && IsNext(close)))) return;
-    if (IsNext("def") && Peek(1).kind == TokenKind::kGlobal) return;
-    if (IsNext("{") || IsNext("(")) ++depth;
-    if ((IsNext("}") || IsNext(")")) && depth > 0) --depth;
-  }
-}
 
 // ---- expressions ----
 
@@ -163,7 +53,8 @@ Expr Parser::Postfix() {
   for (;;) {
     if (IsNext("(")) {
       expr = Call(std::move(expr), token);
-    } else if (Peek().kind == TokenKind::kProjection) {
+    } else if (Peek().kind == TokenKind::kProjection || (IsNext(".") && Peek(1).kind == TokenKind::kNumber)) {
+      Accept(".");
       const int64_t index = Integer(Peek());
       if (index > std::numeric_limits<int>::max()) Fail(Peek(), "a tuple has no such field");
       Take();
@@ -189,8 +80,8 @@ Expr Parser::Atom() {
     }
     case TokenKind::kGlobal: {
       Take();
-      GlobalVar& global = globals_[std::string(token.text)];
-      if (!global) global = At(std::make_shared<const GlobalVarNode>(std::string(token.text)), token);
+      GlobalVar& global = globals_[NameOf(token)];
+      if (!global) global = At(std::make_shared<const GlobalVarNode>(NameOf(token)), token);
       global_uses_.emplace_back(global, token);
       return global;
     }
@@ -198,12 +89,15 @@ Expr Parser::Atom() {
     case TokenKind::kIdentifier: return IdentifierAtom();
     default: break;
   }
-  if (IsNext("-") && (Peek(1).kind == TokenKind::kNumber || IsNext("inff", 1))) {
-    Take();
-    return NumberLiteral(/*is_negative=*/true);
-  }
+  if (IsNext("-")) return NumberLiteral(Signs());
   if (IsNext("(")) return Parenthesised();
-  if (Accept("{")) return Block("}");
+  if (IsNext("{")) return Braces();
+  if (token.kind == TokenKind::kString) {
+    auto constructor = constructors_.find(StringValue(token));
+    if (constructor == constructors_.end()) Fail(token, fmt::format("there is no constructor {}", token.text));
+    Take();
+    return constructor->second;
+  }
   Fail(token, fmt::format("expected an expression, got {}", Describe(token)));
 }
 
@@ -229,10 +123,9 @@ Expr Parser::IdentifierAtom() {
 
 Expr Parser::Parenthesised() {
   const Token token = Take();
-  if (StartsStatement()) return Block(")");
   std::vector<Expr> fields;
   while (!Accept(")")) {
-    fields.push_back(Expression());
+    fields.push_back(ExpressionOrBlock(",)"));
     if (Accept(",")) continue;
     Expect(")");
     // Parentheses around one expression without a comma only group.
@@ -250,35 +143,56 @@ Function Parser::FunctionRest(const Token& token) {
   scopes_.emplace_back();
   std::vector<Var> params;
   Attrs attrs;
+  std::optional<VirtualDevice> device;
   Expect("(");
   while (!Accept(")")) {
     if (Peek().kind == TokenKind::kLocal) {
-      const Token name = Take();
-      params.push_back(DeclareVar(name, Accept(":") ? ParseType() : nullptr));
+      params.push_back(Parameter());
+    } else if (IsNext("virtual_device") && IsNext("=", 1)) {
+      Take();
+      Take();
+      device = ParseVirtualDevice();
     } else {
       Attribute(&attrs);
     }
     if (!IsNext(")")) Expect(",");
   }
   const Type result = Accept("->") ? ParseType() : nullptr;
-  Expect("{");
-  Expr body = Block("}");
+  Expr body = Braces();
   scopes_.pop_back();
   type_scopes_.pop_back();
-  return At(MakeFunction(std::move(params), std::move(body), result, std::move(attrs), std::move(type_params)), token);
+  Function function =
+      At(MakeFunction(std::move(params), std::move(body), result, std::move(attrs), std::move(type_params)), token);
+  if (device) function->set_virtual_device(*std::move(device));
+  return function;
+}
+
+/// `%x {virtual_device=…}: T`; both may be absent.
+Var Parser::Parameter() {
+  const Token name = Take();
+  std::optional<VirtualDevice> device;
+  if (Accept("{")) {
+    Expect("virtual_device");
+    Expect("=");
+    device = ParseVirtualDevice();
+    Accept(",");
+    Expect("}");
+  }
+  Var param = DeclareVar(name, Accept(":") ? ParseType() : nullptr);
+  if (device) param->set_virtual_device(*std::move(device));
+  return param;
 }
 
 Expr Parser::If() {
   const Token token = Take();
   Expect("(");
-  Expr condition = Expression();
+  Expr condition = ExpressionOrBlock(")");
   Expect(")");
-  Expect("{");
-  Expr then_branch = Block("}");
+  Expr then_branch = Braces();
   Expect("else");
-  Expect("{");
-  Expr else_branch = Block("}");
-  return At(std::make_shared<const IfNode>(std::move(condition), std::move(then_branch), std::move(else_branch)), token);
+  Expr else_branch = Braces();
+  return At(std::make_shared<const IfNode>(std::move(condition), std::move(then_branch), std::move(else_branch)),
+            token);
 }
 
 Expr Parser::Match() {
@@ -288,16 +202,20 @@ Expr Parser::Match() {
   Expect("{");
   std::vector<Clause> clauses;
   while (!Accept("}")) {
-    scopes_.emplace_back();
-    Pattern pattern = ParsePattern();
-    Expect("=>");
-    Expect("{");
-    Expr body = Block("}");
-    clauses.push_back({std::move(pattern), std::move(body)});
-    scopes_.pop_back();
+    clauses.push_back(ParseClause());
     if (!IsNext("}")) Expect(",");
   }
   return At(std::make_shared<const MatchNode>(std::move(data), std::move(clauses), is_complete), token);
+}
+
+/// `pattern => body`, the body in braces or not.
+Clause Parser::ParseClause() {
+  scopes_.emplace_back();
+  Pattern pattern = ParsePattern();
+  Expect("=>");
+  Expr body = ExpressionOrBlock(",}");
+  scopes_.pop_back();
+  return {std::move(pattern), std::move(body)};
 }
 
 Pattern Parser::ParsePattern() {
@@ -307,28 +225,11 @@ Pattern Parser::ParsePattern() {
   if (token.kind == TokenKind::kLocal) {
     return {Pattern::Kind::kVar, DeclareVar(token, Accept(":") ? ParseType() : nullptr), nullptr, {}};
   }
-  Pattern pattern;
-  if (token.kind == TokenKind::kIdentifier) {
-    auto it = constructors_.find(token.text);
-    if (it == constructors_.end()) Fail(token, fmt::format("unknown constructor '{}'", token.text));
-    pattern.kind = Pattern::Kind::kConstructor;
-    pattern.constructor = it->second;
-    const size_t wanted = it->second->inputs().size();
-    if (Accept("(")) {
-      while (!Accept(")")) {
-        pattern.sub_patterns.push_back(ParsePattern());
-        if (!IsNext(")")) Expect(",");
-      }
-    }
-    if (pattern.sub_patterns.size() != wanted) {
-      Fail(token, fmt::format("constructor '{}' has {} fields, the pattern {}", token.text, wanted,
-                              pattern.sub_patterns.size()));
-    }
-    return pattern;
-  }
+  if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kString) return ConstructorPattern(token);
   if (token.kind != TokenKind::kPunctuation || token.text != "(") {
     Fail(token, fmt::format("expected a pattern, got {}", Describe(token)));
   }
+  Pattern pattern;
   pattern.kind = Pattern::Kind::kTuple;
   while (!Accept(")")) {
     pattern.sub_patterns.push_back(ParsePattern());
@@ -337,13 +238,36 @@ Pattern Parser::ParsePattern() {
   return pattern;
 }
 
+Pattern Parser::ConstructorPattern(const Token& token) {
+  const std::string name = NameOf(token);
+  auto it = constructors_.find(name);
+  if (it == constructors_.end()) {
+    Fail(token, fmt::format("unknown constructor '{}'", name), fmt::format("a variable is '%{}'", name));
+  }
+  Pattern pattern;
+  pattern.kind = Pattern::Kind::kConstructor;
+  pattern.constructor = it->second;
+  if (Accept("(")) {
+    while (!Accept(")")) {
+      pattern.sub_patterns.push_back(ParsePattern());
+      if (!IsNext(")")) Expect(",");
+    }
+  }
+  const size_t wanted = it->second->inputs().size();
+  if (pattern.sub_patterns.size() != wanted) {
+    Fail(token,
+         fmt::format("constructor '{}' has {} fields, the pattern {}", name, wanted, pattern.sub_patterns.size()));
+  }
+  return pattern;
+}
+
 Expr Parser::Reference(const Token& token) {
   Expect("(");
-  Expr first = Expression();
+  Expr first = ExpressionOrBlock(",)");
   Expr second;
   if (token.text == "ref_write") {
     Expect(",");
-    second = Expression();
+    second = ExpressionOrBlock(")");
   }
   Expect(")");
   if (token.text == "ref") return At(std::make_shared<const RefCreateNode>(std::move(first)), token);
@@ -361,7 +285,7 @@ Expr Parser::Call(Expr callee, const Token& token) {
     if ((Peek().kind == TokenKind::kIdentifier || Peek().kind == TokenKind::kString) && IsNext("=", 1)) {
       Attribute(&attrs);
     } else {
-      args.push_back(Expression());
+      args.push_back(ExpressionOrBlock(",)"));
     }
     if (!IsNext(")")) Expect(",");
   }
@@ -375,30 +299,6 @@ Expr Parser::MakeOpCall(const Token& token, std::string_view op, std::vector<Exp
   } catch (const Error& error) {
     Fail(token, error.message(), error.hint());
   }
-}
-
-// ---- variables ----
-
-Var Parser::DeclareVar(const Token& token, Type type) {
-  Var var = At(MakeVar(std::string(token.text), std::move(type)), token);
-  scopes_.back()[std::string(token.text)] = var;
-  return var;
-}
-
-/// Stands where something could not be read; never leaves the parser, since the text has an error.
-Var Parser::Anything(const Token& token) const { return At(MakeVar("unreadable"), token); }
-
-Expr Parser::LookupLocal(const Token& token) {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    auto it = scope->find(token.text);
-    if (it != scope->end()) return it->second;
-  }
-  std::vector<std::string> names;
-  for (const auto& scope : scopes_) {
-    for (const auto& [name, var] : scope) names.push_back(name);
-  }
-  const std::vector<std::string> similar = NearMisses(token.text, names);
-  Fail(token, fmt::format("unknown variable '%{}'", token.text), similar.empty() ? "" : "did you mean '%" + similar[0] + "'?");
 }
 
 }  // namespace collage

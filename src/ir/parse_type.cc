@@ -61,27 +61,27 @@ Type Parser::TensorTypeRest() {
 }
 
 Type Parser::NamedType() {
-  const Token token = ExpectKind(TokenKind::kIdentifier, "a type");
+  const Token token = ExpectName("a type");
+  const std::string name = NameOf(token);
   for (auto scope = type_scopes_.rbegin(); scope != type_scopes_.rend(); ++scope) {
-    auto it = scope->find(token.text);
+    auto it = scope->find(name);
     if (it != scope->end()) return it->second;
   }
-  auto it = type_names_.find(token.text);
+  auto it = type_names_.find(name);
   if (it != type_names_.end()) {
     std::vector<Type> args;
     if (Accept("[")) args = TypeList("]");
-    auto arity = type_arity_.find(token.text);
+    auto arity = type_arity_.find(name);
     if (arity != type_arity_.end() && arity->second != args.size()) {
-      Fail(token, fmt::format("type '{}' takes {} arguments, got {}", token.text, arity->second, args.size()));
+      Fail(token, fmt::format("type '{}' takes {} arguments, got {}", name, arity->second, args.size()));
     }
     return std::make_shared<TypeCallNode>(it->second, std::move(args));
   }
-  if (DataType::IsName(token.text)) return TensorType(std::vector<Dim>{}, DataType::FromString(token.text));
+  if (DataType::IsName(name)) return TensorType(std::vector<Dim>{}, DataType::FromString(name));
   std::vector<std::string> names{"Tensor", "float32", "int32", "int64", "bool"};
-  for (const auto& [name, type] : type_names_) names.push_back(name);
-  const std::vector<std::string> similar = NearMisses(token.text, names);
-  Fail(token, fmt::format("unknown type '{}'", token.text),
-       similar.empty() ? "" : "did you mean '" + similar[0] + "'?");
+  for (const auto& [known, type] : type_names_) names.push_back(known);
+  const std::vector<std::string> similar = NearMisses(name, names);
+  Fail(token, fmt::format("unknown type '{}'", name), similar.empty() ? "" : "did you mean '" + similar[0] + "'?");
 }
 
 std::vector<Type> Parser::TypeList(std::string_view close) {
@@ -98,9 +98,9 @@ std::vector<TypeVar> Parser::TypeParams() {
   std::vector<TypeVar> params;
   if (!Accept("[")) return params;
   while (!Accept("]")) {
-    const Token name = ExpectKind(TokenKind::kIdentifier, "a type variable");
-    params.push_back(std::make_shared<TypeVarNode>(std::string(name.text)));
-    type_scopes_.back()[std::string(name.text)] = params.back();
+    const std::string name = NameOf(ExpectName("a type variable"));
+    params.push_back(std::make_shared<TypeVarNode>(name));
+    type_scopes_.back()[name] = params.back();
     if (!IsNext("]")) Expect(",");
   }
   return params;

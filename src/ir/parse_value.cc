@@ -1,10 +1,15 @@
 // parse_value.cc: constants and attributes in Relay text.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include "collage/support/error.h"
+#include "ir/metadata.h"
 #include "ir/parser.h"
 
 namespace collage {
@@ -23,41 +28,76 @@ bool IsFraction(const std::string& digits) { return digits.find_first_of(".eE") 
 
 // ---- constants ----
 
-Expr Parser::Meta() {
-  Take();
+size_t Parser::MetaIndex(std::string_view kind, size_t count) {
+  Expect("meta");
   Expect("[");
-  const Token kind = ExpectKind(TokenKind::kIdentifier, "'relay.Constant'");
-  if (kind.text != "relay.Constant") {
-    Fail(kind, fmt::format("unknown kind of metadata '{}', expected 'relay.Constant'", kind.text));
-  }
+  const Token name = ExpectKind(TokenKind::kIdentifier, fmt::format("'{}'", kind));
+  if (name.text != kind) Fail(name, fmt::format("unknown kind of metadata '{}', expected '{}'", name.text, kind));
   Expect("]");
   Expect("[");
   const Token index = ExpectKind(TokenKind::kNumber, "an index");
   const int64_t number = Integer(index);
-  if (number >= static_cast<int64_t>(constants_.size())) {
-    Fail(index, fmt::format("constant {} is missing: the text comes with {}", number, constants_.size()),
-         constants_.empty() ? "the metadata section holds the values of constants" : "");
+  if (number >= static_cast<int64_t>(count)) {
+    Fail(index,
+         fmt::format("{} {} is missing: the text comes with {}", kind == "relay.Constant" ? "constant" : kind, number,
+                     count),
+         count == 0 ? "the metadata section holds the values" : "");
   }
   Expect("]");
-  return constants_[static_cast<size_t>(number)];
+  return static_cast<size_t>(number);
+}
+
+Expr Parser::Meta() { return constants_[MetaIndex("relay.Constant", constants_.size())]; }
+
+/// `meta[VirtualDevice][0]` or `VirtualDevice(device_type=1, virtual_device_id=0, target="llvm",
+/// memory_scope="global")`.
+VirtualDevice Parser::ParseVirtualDevice() {
+  if (IsNext("meta")) return virtual_devices_[MetaIndex("VirtualDevice", virtual_devices_.size())];
+  const Token begin = Expect("VirtualDevice");
+  Attrs attrs;
+  Expect("(");
+  while (!Accept(")")) {
+    Attribute(&attrs);
+    if (!IsNext(")")) Expect(",");
+  }
+  try {
+    return VirtualDeviceFromAttrs(attrs);
+  } catch (const Error& error) {
+    Fail(begin, error.message());
+  }
+}
+
+bool Parser::Signs() {
+  bool is_negative = false;
+  while (Accept("-")) is_negative = !is_negative;
+  return is_negative;
 }
 
 Expr Parser::NumberLiteral(bool is_negative) {
   const Token token = Take();
+  if (token.kind != TokenKind::kNumber && token.text != "inff" && token.text != "nanf") {
+    Fail(token, fmt::format("expected a number, got {}", Describe(token)));
+  }
   if (token.kind == TokenKind::kIdentifier) {
-    const double value = token.text == "nanf" ? std::numeric_limits<double>::quiet_NaN()
-                                              : std::numeric_limits<double>::infinity();
+    const double value =
+        token.text == "nanf" ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
     return At(MakeScalar(is_negative ? -value : value, kFloat32), token);
   }
   const auto [digits, suffix] = SplitNumber(token.text);
   const std::string text = (is_negative ? "-" : "") + digits;
   if (suffix.starts_with('f') || (suffix.empty() && IsFraction(digits))) {
     const DataType dtype = suffix == "f16" ? kFloat16 : suffix == "f64" ? kFloat64 : kFloat32;
-    if (dtype == kFloat32 && suffix.size() > 1 && suffix != "f32") Fail(token, fmt::format("bad number '{}'", token.text));
+    const bool is_known = dtype != kFloat32 || suffix.size() <= 1 || suffix == "f32";
     // strtof, since rounding twice would miss the nearest float.
-    const double value = dtype == kFloat32 ? static_cast<double>(std::strtof(text.c_str(), nullptr))
-                                           : std::strtod(text.c_str(), nullptr);
-    return At(MakeScalar(value, dtype), token);
+    char* end = nullptr;
+    const double value =
+        dtype == kFloat32 ? static_cast<double>(std::strtof(text.c_str(), &end)) : std::strtod(text.c_str(), &end);
+    if (!is_known || *end != '\0') Fail(token, fmt::format("bad number '{}'", token.text));
+    Constant constant = At(MakeScalar(value, dtype), token);
+    if (std::isinf(constant->value().At(0))) {
+      Fail(token, fmt::format("'{}' does not fit into {}", token.text, dtype.ToString()));
+    }
+    return constant;
   }
   int64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -105,7 +145,7 @@ void Parser::Attribute(Attrs* attrs) {
 
 AttrValue Parser::AttributeValue() {
   const Nesting nesting(*this);
-  if (Accept("-")) return AttributeNumber(/*is_negative=*/true);
+  if (IsNext("-")) return AttributeNumber(Signs());
   if (Peek().kind == TokenKind::kNumber || IsNext("inff") || IsNext("nanf")) return AttributeNumber(false);
   const Token token = Take();
   if (token.kind == TokenKind::kString) return StringValue(token);
@@ -126,24 +166,29 @@ AttrValue Parser::AttributeValue() {
 AttrValue Parser::AttributeNumber(bool is_negative) {
   const Token token = Take();
   if (token.kind == TokenKind::kIdentifier) {
-    const double value = token.text == "nanf" ? std::numeric_limits<double>::quiet_NaN()
-                                              : std::numeric_limits<double>::infinity();
+    const double value =
+        token.text == "nanf" ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
     return is_negative ? -value : value;
   }
   if (token.kind != TokenKind::kNumber) Fail(token, fmt::format("expected a number, got {}", Describe(token)));
   const auto [digits, suffix] = SplitNumber(token.text);
   const std::string text = (is_negative ? "-" : "") + digits;
-  const bool is_known = suffix.empty() || suffix == "f" || suffix == "f32" || suffix == "f64" || suffix == "i" ||
-                        suffix == "i32" || suffix == "i64";
-  if (!is_known) Fail(token, fmt::format("bad number '{}'", token.text));
-  if (suffix.starts_with('f') || IsFraction(digits)) return std::strtod(text.c_str(), nullptr);
+  static constexpr std::array<std::string_view, 8> kSuffixes{"", "f", "f16", "f32", "f64", "i", "i32", "i64"};
+  const bool is_float = suffix.starts_with('f') || IsFraction(digits);
+  char* float_end = nullptr;
+  const double float_value = std::strtod(text.c_str(), &float_end);
   int64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = is_float ? *float_end == '\0' : parsed.ptr == text.data() + text.size();
+  if (!is_whole || std::find(kSuffixes.begin(), kSuffixes.end(), suffix) == kSuffixes.end()) {
+    Fail(token, fmt::format("bad number '{}'", token.text));
+  }
+  if (is_float) return float_value;
   if (parsed.ec != std::errc()) Fail(token, fmt::format("'{}' does not fit into int64", token.text));
   return value;
 }
 
-std::string Parser::StringValue(const Token& token) const {
+std::string Parser::StringValue(const Token& token) {
   std::string value;
   for (size_t i = 1; i + 1 < token.text.size(); ++i) {
     if (token.text[i] == '\\') {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "collage/ir/infer_type.h"
+#include "collage/ir/op.h"
 #include "collage/support/error.h"
 #include "ir/metadata.h"
 #include "support/edit_distance.h"
@@ -28,12 +29,15 @@ Parser::Parser(std::string_view text, const std::string& file_name, const ParseO
   list_ = Tokenize(text, diagnostics_);
   if (!list_.metadata.empty()) {
     try {
-      constants_ = ReadMetadata(list_.metadata);
+      Metadata metadata = ReadMetadata(list_.metadata);
+      constants_ = std::move(metadata.constants);
+      virtual_devices_ = std::move(metadata.virtual_devices);
     } catch (const Error& error) {
       diagnostics_.Add({static_cast<size_t>(list_.metadata.data() - text.data()), error.message(), error.hint()});
     }
   }
   constants_.insert(constants_.end(), options.constants.begin(), options.constants.end());
+  virtual_devices_.insert(virtual_devices_.end(), options.virtual_devices.begin(), options.virtual_devices.end());
 }
 
 // ---- tokens ----
@@ -83,9 +87,18 @@ std::string Parser::Describe(const Token& token) {
     case TokenKind::kGraph: return fmt::format("'%{}'", token.text);
     case TokenKind::kGlobal: return fmt::format("'@{}'", token.text);
     case TokenKind::kProjection: return fmt::format("'.{}'", token.text);
-    case TokenKind::kString: return std::string(token.text);
+    case TokenKind::kString: return fmt::format("the string {}", token.text);
     default: return fmt::format("'{}'", token.text);
   }
+}
+
+std::string Parser::NameOf(const Token& token) {
+  return token.text.starts_with('"') ? StringValue(token) : std::string(token.text);
+}
+
+Token Parser::ExpectName(std::string_view what) {
+  if (Peek().kind == TokenKind::kString) return Take();
+  return ExpectKind(TokenKind::kIdentifier, what);
 }
 
 // ---- modules ----
@@ -94,9 +107,7 @@ IRModule Parser::Module() {
   try {
     Header();
     const size_t begin = next_;
-    CollectTypeNames();
-    next_ = begin;
-    TypeDefinitions();
+    TypeDefinitions(FindTypeDefinitions());
     next_ = begin;
     while (Peek().kind != TokenKind::kEnd) {
       try {
@@ -120,8 +131,11 @@ IRModule Parser::Module() {
 Expr Parser::Single() {
   Expr result;
   try {
+    Header();
     scopes_.emplace_back();
     result = Block("");
+    if (Peek().kind != TokenKind::kEnd)
+      Record({Peek().offset, "expected the end of the text, got " + Describe(Peek()), ""});
     CheckGlobals();
   } catch (const StopParsing&) {
     // What was found is reported below.
@@ -146,91 +160,119 @@ void Parser::Infer(const std::function<void()>& infer) const {
   }
 }
 
+/// `#[version = "0.0.5"]`, and `#[attributes = {…}]` for those of the module, where there are any.
 void Parser::Header() {
-  try {
-    if (!Accept("#")) return;
-    Expect("[");
-    Expect("version");
-    Expect("=");
-    const Token version = ExpectKind(TokenKind::kString, "a version");
-    if (StringValue(version) != "0.0.5") {
-      Fail(version, fmt::format("version {} of the text format is not known", version.text), "0.0.5 is");
-    }
-    Expect("]");
-  } catch (ParseFailure& failure) {
-    Record(std::move(failure));
-    SkipToDefinition();
-  }
-}
-
-void Parser::CollectTypeNames() {
-  int depth = 0;
-  for (; Peek().kind != TokenKind::kEnd; Take()) {
-    depth += IsNext("{") ? 1 : IsNext("}") ? -1 : 0;
-    if (depth != 0 || !IsNext("type") || Peek(1).kind != TokenKind::kIdentifier) continue;
-    const std::string name(Peek(1).text);
-    if (type_names_.emplace(name, std::make_shared<GlobalTypeVarNode>(name)).second) continue;
-    Record({Peek(1).offset, fmt::format("type '{}' is defined twice", name), ""});
-  }
-}
-
-void Parser::TypeDefinitions() {
-  int depth = 0;
-  while (Peek().kind != TokenKind::kEnd) {
-    if (depth != 0 || !IsNext("type")) {
-      depth += IsNext("{") ? 1 : IsNext("}") ? -1 : 0;
-      Take();
-      continue;
-    }
+  while (IsNext("#")) {
     try {
-      TypeDefinition();
+      HeaderEntry();
     } catch (ParseFailure& failure) {
-      type_scopes_.clear();
       Record(std::move(failure));
       SkipToDefinition();
     }
   }
 }
 
+void Parser::HeaderEntry() {
+  Expect("#");
+  Expect("[");
+  const Token name = ExpectKind(TokenKind::kIdentifier, "'version' or 'attributes'");
+  Expect("=");
+  if (name.text == "version") {
+    const Token version = ExpectKind(TokenKind::kString, "a version");
+    if (StringValue(version) != "0.0.5") {
+      Fail(version, fmt::format("version {} of the text format is not known", version.text), "0.0.5 is");
+    }
+  } else if (name.text == "attributes") {
+    Expect("{");
+    while (!Accept("}")) {
+      Attribute(&module_.attrs);
+      if (!IsNext("}")) Expect(",");
+    }
+  } else {
+    Fail(name, fmt::format("expected 'version' or 'attributes', got '{}'", name.text));
+  }
+  Expect("]");
+}
+
+std::vector<size_t> Parser::FindTypeDefinitions() {
+  std::vector<size_t> places;
+  int depth = 0;
+  for (; Peek().kind != TokenKind::kEnd; Take()) {
+    if (IsNext("def") && Peek(1).kind == TokenKind::kGlobal) depth = 0;
+    depth += IsNext("{") || IsNext("(") || IsNext("[") ? 1 : IsNext("}") || IsNext(")") || IsNext("]") ? -1 : 0;
+    if (depth > 0 || !IsNext("type")) continue;
+    const Token& token = Peek(1);
+    if (token.kind != TokenKind::kIdentifier && token.kind != TokenKind::kString) continue;
+    places.push_back(next_);
+    std::string name = NameOf(token);
+    if (type_names_.emplace(name, std::make_shared<GlobalTypeVarNode>(name)).second) continue;
+    Record({token.offset, fmt::format("type '{}' is defined twice", name), ""});
+  }
+  return places;
+}
+
+void Parser::TypeDefinitions(const std::vector<size_t>& places) {
+  for (size_t place : places) {
+    next_ = place;
+    try {
+      TypeDefinition();
+    } catch (ParseFailure& failure) {
+      type_scopes_.clear();
+      Record(std::move(failure));
+    }
+  }
+}
+
 void Parser::TypeDefinition() {
+  const bool is_extern = next_ > 0 && list_.tokens[next_ - 1].text == "extern";
   Expect("type");
-  const Token name = ExpectKind(TokenKind::kIdentifier, "the name of a type");
-  TypeData data{type_names_.find(name.text)->second, TypeParams(), {}};
-  type_arity_[std::string(name.text)] = data.type_vars.size();
+  const Token token = ExpectName("the name of a type");
+  const std::string name = NameOf(token);
+  if (DataType::IsName(name)) Fail(token, fmt::format("'{}' is the name of a dtype", name));
+  TypeData data{type_names_.find(name)->second, TypeParams(), {}};
+  type_arity_[name] = data.type_vars.size();
   if (Accept("{")) {
     while (!Accept("}")) {
-      const Token constructor = ExpectKind(TokenKind::kIdentifier, "a constructor");
-      std::vector<Type> inputs;
-      if (Accept("(")) inputs = TypeList(")");
-      const std::string text(constructor.text);
-      Constructor node = At(std::make_shared<const ConstructorNode>(text, std::move(inputs), data.header), constructor);
-      if (!constructors_.emplace(text, node).second) {
-        Fail(constructor, fmt::format("constructor '{}' is defined twice", text));
-      }
-      data.constructors.push_back(std::move(node));
+      data.constructors.push_back(ConstructorDefinition(data.header));
       if (!IsNext("}")) Expect(",");
     }
   }
   type_scopes_.pop_back();
-  if (module_.types().find(name.text) == module_.types().end()) module_.AddType(std::move(data));
+  if (is_extern && !data.constructors.empty()) {
+    Fail(token, fmt::format("type '{}' is extern, so it cannot have constructors", name));
+  }
+  if (module_.types().find(name) == module_.types().end()) module_.AddType(std::move(data));
+}
+
+Constructor Parser::ConstructorDefinition(const GlobalTypeVar& type) {
+  const Token token = ExpectName("a constructor");
+  std::vector<Type> inputs;
+  if (Accept("(")) inputs = TypeList(")");
+  const std::string name = NameOf(token);
+  if (FindOp(name)) Fail(token, fmt::format("'{}' is the name of an operator", name));
+  Constructor constructor = At(std::make_shared<const ConstructorNode>(name, std::move(inputs), type), token);
+  if (!constructors_.emplace(name, constructor).second) {
+    Fail(token, fmt::format("constructor '{}' is defined twice", name));
+  }
+  return constructor;
 }
 
 void Parser::Definition() {
-  if (IsNext("type") || IsNext("extern")) {
+  if (IsNext("type") || (IsNext("extern") && IsNext("type", 1))) {
     // Read before, by TypeDefinitions.
+    if (Accept("extern")) Expect("type");
     Take();
     SkipToDefinition();
     return;
   }
-  if (!IsNext("def")) Fail(Peek(), fmt::format("expected 'def' or 'type', got {}", Describe(Peek())));
+  if (!IsNext("def")) Fail(Peek(), fmt::format("expected 'def', 'type' or 'extern type', got {}", Describe(Peek())));
   Take();
-  const Token name = ExpectKind(TokenKind::kGlobal, "the name of a function");
-  if (module_.Has(name.text)) {
-    Record({name.offset, fmt::format("function '@{}' is defined twice", name.text), ""});
-  }
-  const Token token = Peek();
-  Function function = FunctionRest(token);
-  module_.Set(std::string(name.text), At(std::move(function), name));
+  const Token token = ExpectKind(TokenKind::kGlobal, "the name of a function");
+  const std::string name = NameOf(token);
+  if (module_.Has(name)) Record({token.offset, fmt::format("function '@{}' is defined twice", name), ""});
+  const Token begin = Peek();
+  Function function = FunctionRest(begin);
+  module_.Set(name, At(std::move(function), token));
 }
 
 void Parser::SkipToDefinition() {

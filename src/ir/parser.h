@@ -1,4 +1,5 @@
-// parser.h: the recursive-descent parser of Relay text; see parser.cc for definitions, parse_expr.cc, parse_value.cc and parse_type.cc.
+// parser.h: the recursive-descent parser of Relay text: definitions in parser.cc, the rest in parse_block.cc,
+// parse_expr.cc, parse_value.cc and parse_type.cc.
 #pragma once
 
 #include <map>
@@ -35,14 +36,21 @@ class Parser {
   /// Keeps a failure; throws StopParsing when there are too many.
   void Record(ParseFailure failure);
   static std::string Describe(const Token& token);
+  /// The name in a kLocal, kGlobal, kIdentifier or kString token, without quotes and escapes.
+  static std::string NameOf(const Token& token);
+  /// A name that may be quoted: of a type or a constructor.
+  Token ExpectName(std::string_view what);
   template <typename T>
   std::shared_ptr<const T> At(std::shared_ptr<const T> expr, const Token& token) const;
 
   // ---- parser.cc: modules ----
   void Header();
-  void CollectTypeNames();
-  void TypeDefinitions();
+  void HeaderEntry();
+  /// The places of `type` at the top level.
+  std::vector<size_t> FindTypeDefinitions();
+  void TypeDefinitions(const std::vector<size_t>& places);
   void TypeDefinition();
+  Constructor ConstructorDefinition(const GlobalTypeVar& type);
   void Definition();
   void SkipToDefinition();
   void CheckGlobals();
@@ -53,14 +61,20 @@ class Parser {
     Var var;
     Expr value;
   };
-  /// Statements and a result, up to `close`, which is taken.
-  Expr Block(std::string_view close);
+  /// `{ statements result }`, with the braces.
+  Expr Braces();
+  /// Statements and a result, up to one of the characters `ends` or the end of the text, which stay. `first` is what
+  /// was read already when it turned out to be a statement.
+  Expr Block(std::string_view ends, Expr first = nullptr);
   /// One statement, added to `lets` when it binds a variable; true when it was the block's result instead.
   bool StatementOrResult(std::vector<Statement>& lets, Expr* result);
+  /// An expression, or a block without braces, before one of `ends`.
+  Expr ExpressionOrBlock(std::string_view ends);
+  bool IsEnd(std::string_view ends) const;
   void GraphBinding();
   Statement Let();
   void FreeVar();
-  void SkipStatement(std::string_view close);
+  void SkipStatement(std::string_view ends);
   bool StartsStatement() const;
 
   Expr Expression();
@@ -71,9 +85,12 @@ class Parser {
   Expr Parenthesised();
   Expr FunctionLiteral(const Token& token);
   Function FunctionRest(const Token& token);
+  Var Parameter();
   Expr If();
   Expr Match();
+  Clause ParseClause();
   Pattern ParsePattern();
+  Pattern ConstructorPattern(const Token& token);
   Expr Reference(const Token& token);
   Expr Call(Expr callee, const Token& token);
   Expr MakeOpCall(const Token& token, std::string_view op, std::vector<Expr> args, Attrs attrs);
@@ -82,12 +99,17 @@ class Parser {
   Expr LookupLocal(const Token& token);
 
   // ---- parse_value.cc ----
+  /// `meta[kind][index]`; the index, which must be below `count`.
+  size_t MetaIndex(std::string_view kind, size_t count);
   Expr Meta();
+  VirtualDevice ParseVirtualDevice();
+  /// `-`, any number of times; true when they are odd.
+  bool Signs();
   Expr NumberLiteral(bool is_negative);
   void Attribute(Attrs* attrs);
   AttrValue AttributeValue();
   AttrValue AttributeNumber(bool is_negative);
-  std::string StringValue(const Token& token) const;
+  static std::string StringValue(const Token& token);
   int64_t Integer(const Token& token) const;
 
   // ---- parse_type.cc ----
@@ -120,13 +142,14 @@ class Parser {
 
   IRModule module_;
   std::vector<Constant> constants_;
+  std::vector<VirtualDevice> virtual_devices_;
   std::map<std::string, GlobalTypeVar, std::less<>> type_names_;
   std::map<std::string, size_t, std::less<>> type_arity_;
   std::map<std::string, Constructor, std::less<>> constructors_;
   std::map<std::string, GlobalVar, std::less<>> globals_;
   std::vector<std::pair<GlobalVar, Token>> global_uses_;
-  std::unordered_map<int64_t, Expr> graph_;                             // `%N` → value, through the whole text
-  std::vector<std::map<std::string, Var, std::less<>>> scopes_;         // innermost last
+  std::unordered_map<int64_t, Expr> graph_;                      // `%N` → value, through the whole text
+  std::vector<std::map<std::string, Var, std::less<>>> scopes_;  // innermost last
   std::vector<std::map<std::string, TypeVar, std::less<>>> type_scopes_;
 };
 

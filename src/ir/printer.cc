@@ -2,6 +2,7 @@
 // with an explicit stack; only blocks inside blocks (functions, branches, arms) nest on the machine's stack.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <unordered_map>
 #include <utility>
@@ -9,23 +10,15 @@
 #include "collage/ir/op.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
+#include "collage/support/error.h"
 #include "ir/metadata.h"
+#include "ir/text_names.h"
 
 namespace collage {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '\n') {
-      result += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
+// What the parser reads back; see kDeepestNesting in parser.cc.
+constexpr int kDeepestNesting = 100;
 
 std::string NumberText(double value) {
   if (std::isnan(value)) return "nanf";
@@ -37,13 +30,32 @@ std::string AttrText(const AttrValue& value) {
   if (const bool* b = value.as_bool()) return *b ? "True" : "False";
   if (const int64_t* i = value.as_int()) return std::to_string(*i);
   if (const double* d = value.as_double()) return NumberText(*d);
-  if (const std::string* s = value.as_string()) return Quoted(*s);
+  if (const std::string* s = value.as_string()) return QuotedText(*s);
   if (const AttrValue::List* list = value.as_list()) {
     std::string text;
     for (const AttrValue& item : *list) text += (text.empty() ? "" : ", ") + AttrText(item);
     return "[" + text + "]";
   }
   return "None";
+}
+
+std::string AttrsText(const Attrs& attrs) {
+  std::string text;
+  for (const auto& [name, value] : attrs)
+    text += (text.empty() ? "" : ", ") + AttrNameText(name) + "=" + AttrText(value);
+  return text;
+}
+
+std::string DeviceText(const VirtualDevice& device) {
+  return "virtual_device=VirtualDevice(" + AttrsText(ToAttrs(device)) + ")";
+}
+
+/// Names of a model's nodes may hold anything.
+std::string WithoutCommentMarks(std::string text) {
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if ((text[i] == '/' && text[i + 1] == '*') || (text[i] == '*' && text[i + 1] == '/')) text[i] = '.';
+  }
+  return text;
 }
 
 /// A rank-0 constant as a number with a suffix; empty when no number has exactly its value and dtype.
@@ -92,6 +104,7 @@ class Printer {
 
   std::string Module(const IRModule& module) {
     std::string text = options_.header ? "#[version = \"0.0.5\"]\n" : "";
+    if (options_.header && !module.attrs.empty()) text += "#[attributes = {" + AttrsText(module.attrs) + "}]\n";
     for (const auto& [name, type] : module.types()) text += TypeDefinition(type) + "\n";
     for (const auto& [name, function] : module.functions()) {
       text += (text.ends_with("}\n") ? "\n" : "") + Definition(name, function);
@@ -111,26 +124,26 @@ class Printer {
   // ---- definitions ----
 
   static std::string TypeDefinition(const TypeData& type) {
-    std::string text = "type " + type.header->name() + TypeParams(type.type_vars);
-    if (type.constructors.empty()) return text + "\n";
+    std::string text = "type " + NameText(type.header->name()) + TypeParams(type.type_vars);
+    if (type.constructors.empty()) return "extern " + text + "\n";
     text += " {\n";
     for (const Constructor& constructor : type.constructors) {
       std::string inputs;
       for (const Type& input : constructor->inputs()) inputs += (inputs.empty() ? "" : ", ") + ToString(input);
-      text += "  " + constructor->name() + (inputs.empty() ? "" : "(" + inputs + ")") + ",\n";
+      text += "  " + NameText(constructor->name()) + (inputs.empty() ? "" : "(" + inputs + ")") + ",\n";
     }
     return text + "}\n";
   }
 
   static std::string TypeParams(const std::vector<TypeVar>& params) {
     std::string text;
-    for (const TypeVar& param : params) text += (text.empty() ? "" : ", ") + param->name();
+    for (const TypeVar& param : params) text += (text.empty() ? "" : ", ") + NameText(param->name());
     return text.empty() ? "" : "[" + text + "]";
   }
 
   std::string Definition(const std::string& name, const Function& function) {
     Begin(function);
-    return fmt::format("def @{}{}\n", name, FunctionText(*function));
+    return fmt::format("def @{}{}\n", NameText(name), FunctionText(*function));
   }
 
   /// Forgets names and bindings: they hold within one definition.
@@ -152,7 +165,8 @@ class Printer {
     std::string inside;
     const auto add = [&](const std::string& item) { inside += (inside.empty() ? "" : ", ") + item; };
     for (const Var& param : function.params()) add(VarText(param));
-    for (const auto& [name, value] : function.attrs()) add(name + "=" + AttrText(value));
+    if (!(function.virtual_device() == VirtualDevice())) add(DeviceText(function.virtual_device()));
+    if (!function.attrs().empty()) add(AttrsText(function.attrs()));
     const FuncTypeNode* type = AsFuncType(function.checked_type());
     const Type result = function.result_type() ? function.result_type() : type != nullptr ? type->result() : nullptr;
     return fmt::format("{}({}){} {}", TypeParams(function.type_params()), inside,
@@ -165,6 +179,10 @@ class Printer {
 
   /// The lines of a block, one level further in, between `open` and `close`.
   std::string Enclosed(const char* open, const Expr& body, const char* close) {
+    if (indent_ >= kDeepestNesting) {
+      throw Error(ErrorCategory::kUnsupported,
+                  fmt::format("functions, branches and clauses nest more than {} deep", kDeepestNesting));
+    }
     std::string outer = std::move(out_);
     out_.clear();
     ++indent_;
@@ -195,7 +213,7 @@ class Printer {
   std::string Inline(const Expr& expr) {
     if (IsAtom(expr) || IsShared(expr)) return Bind(expr);
     for (const Expr& operand : Operands(expr)) Bind(operand);
-    return Text(expr) + TypeComment(expr);
+    return Text(expr) + Comment(expr);
   }
 
   /// The name of `root`'s value, after writing the bindings that are missing for it.
@@ -219,7 +237,7 @@ class Printer {
       if (IsReady(expr)) continue;
       const std::string text = Text(expr);
       const std::string name = fmt::format("%{}", next_binding_++);
-      Line(fmt::format("{} = {}{};", name, text, TypeComment(expr)));
+      Line(fmt::format("{} = {}{};", name, text, Comment(expr)));
       bound_[expr.get()] = name;
     }
     return Name(root);
@@ -227,9 +245,17 @@ class Printer {
 
   bool IsReady(const Expr& expr) const { return IsAtom(expr) || bound_.count(expr.get()) != 0; }
 
-  std::string TypeComment(const Expr& expr) const {
-    if (!options_.types || !expr->checked_type() || expr->kind() == ExprKind::kFunction) return "";
-    return " /* ty=" + ToString(expr->checked_type()) + " */";
+  /// What the options ask to say behind a value.
+  std::string Comment(const Expr& expr) const {
+    std::string text;
+    if (options_.types && expr->checked_type() && expr->kind() != ExprKind::kFunction) {
+      text += " ty=" + ToString(expr->checked_type());
+    }
+    const Span& span = expr->span();
+    if (options_.spans && !span.source.empty()) {
+      text += " span=" + span.source + (span.line > 0 ? fmt::format(":{}:{}", span.line, span.column) : "");
+    }
+    return text.empty() ? "" : " /*" + WithoutCommentMarks(std::move(text)) + " */";
   }
 
   // ---- expressions ----
@@ -237,9 +263,9 @@ class Printer {
   std::string Name(const Expr& expr) {
     switch (expr->kind()) {
       case ExprKind::kVar: return VarName(static_cast<const VarNode&>(*expr));
-      case ExprKind::kGlobalVar: return "@" + static_cast<const GlobalVarNode&>(*expr).name();
+      case ExprKind::kGlobalVar: return "@" + NameText(static_cast<const GlobalVarNode&>(*expr).name());
       case ExprKind::kOp: return static_cast<const OpNode&>(*expr).name();
-      case ExprKind::kConstructor: return static_cast<const ConstructorNode&>(*expr).name();
+      case ExprKind::kConstructor: return NameText(static_cast<const ConstructorNode&>(*expr).name());
       case ExprKind::kConstant: return ConstantText(AsShared<ConstantNode>(expr));
       default: return bound_.at(expr.get());
     }
@@ -300,7 +326,7 @@ class Printer {
     for (const auto& [name, value] : call.attrs()) {
       const AttrField* field = op == nullptr ? nullptr : op->FindAttr(name);
       if (field != nullptr && !field->required && field->default_value == value) continue;
-      inside += (inside.empty() ? "" : ", ") + name + "=" + AttrText(value);
+      inside += (inside.empty() ? "" : ", ") + AttrNameText(name) + "=" + AttrText(value);
     }
     return Name(call.callee()) + "(" + inside + ")";
   }
@@ -323,7 +349,7 @@ class Printer {
     std::string inside;
     for (const Pattern& sub : pattern.sub_patterns) inside += (inside.empty() ? "" : ", ") + PatternText(sub);
     if (pattern.kind == Pattern::Kind::kTuple) return "(" + inside + (pattern.sub_patterns.size() == 1 ? ",)" : ")");
-    return pattern.constructor->name() + (inside.empty() ? "" : "(" + inside + ")");
+    return NameText(pattern.constructor->name()) + (inside.empty() ? "" : "(" + inside + ")");
   }
 
   std::string ConstantText(const Constant& constant) {
@@ -339,7 +365,9 @@ class Printer {
   /// `%name: type`; the inferred type where there is no annotation, unless only annotations are wanted.
   std::string VarText(const Var& var, bool annotation_only = false) {
     const Type type = var->type_annotation() || annotation_only ? var->type_annotation() : var->checked_type();
-    return VarName(*var) + (type ? ": " + ToString(type) : "");
+    const bool is_placed = !annotation_only && !(var->virtual_device() == VirtualDevice());
+    const std::string device = is_placed ? " {" + DeviceText(var->virtual_device()) + "}" : "";
+    return VarName(*var) + device + (type ? ": " + ToString(type) : "");
   }
 
   std::string VarName(const VarNode& var) {

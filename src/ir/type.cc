@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "collage/support/error.h"
+#include "ir/text_names.h"
 
 namespace collage {
 
@@ -130,7 +131,7 @@ std::string TensorText(const TensorTypeNode& type) {
 
 std::string FuncText(const FuncTypeNode& type) {
   std::string params;
-  for (const TypeVar& param : type.type_params()) params += (params.empty() ? "" : ", ") + param->name();
+  for (const TypeVar& param : type.type_params()) params += (params.empty() ? "" : ", ") + NameText(param->name());
   return fmt::format("fn {}({}) -> {}", params.empty() ? "" : "[" + params + "] ", Join(type.args()),
                      ToString(type.result()));
 }
@@ -152,11 +153,11 @@ std::string ToString(const Type& type) {
     }
     case TypeKind::kFunc: return FuncText(static_cast<const FuncTypeNode&>(*type));
     case TypeKind::kRef: return "ref(" + ToString(static_cast<const RefTypeNode&>(*type).value()) + ")";
-    case TypeKind::kTypeVar: return static_cast<const TypeVarNode&>(*type).name();
-    case TypeKind::kGlobalTypeVar: return static_cast<const GlobalTypeVarNode&>(*type).name();
+    case TypeKind::kTypeVar: return NameText(static_cast<const TypeVarNode&>(*type).name());
+    case TypeKind::kGlobalTypeVar: return NameText(static_cast<const GlobalTypeVarNode&>(*type).name());
     case TypeKind::kTypeCall: {
       const auto& call = static_cast<const TypeCallNode&>(*type);
-      return call.callee()->name() + (call.args().empty() ? "" : "[" + Join(call.args()) + "]");
+      return NameText(call.callee()->name()) + (call.args().empty() ? "" : "[" + Join(call.args()) + "]");
     }
     case TypeKind::kIncomplete: return "_";
   }

@@ -14,13 +14,16 @@ struct PrintOptions {
   bool header = true;
   /// Write each bound value's type behind it, `/* ty=… */`, where it is known.
   bool types = false;
-  /// End a module with the values of its constants, so that parsing restores them bit for bit. Without it the text shows
-  /// their types only, and reading it back needs them from elsewhere (ParseOptions::constants).
+  /// Write where each bound value comes from behind it, `/* span=file:line:column */` or the name of a model's node.
+  bool spans = false;
+  /// End a module with the values of its constants, so that parsing restores them bit for bit. Without it the text
+  /// shows their types only, and reading it back needs them from elsewhere (ParseOptions::constants).
   bool metadata = true;
 };
 
 /// The text of all types and functions, by name. Shared nodes are bound once (`%0 = …;`), variables get names that are
-/// unique within their function, attributes are written where they differ from the operator's default.
+/// unique within their function, attributes are written where they differ from the operator's default. Throws
+/// kUnsupported when functions, branches and clauses nest too deep to be read back.
 std::string PrintModule(const IRModule& module, const PrintOptions& options = {});
 
 /// The text of one expression; a function that is not global is `fn (…) { … }`, free variables are declared by
@@ -32,6 +35,8 @@ struct ParseOptions {
   bool infer_types = true;
   /// What `meta[relay.Constant][i]` means, behind the entries of the text's own metadata section.
   std::vector<Constant> constants;
+  /// Likewise for `meta[VirtualDevice][i]`.
+  std::vector<VirtualDevice> virtual_devices;
 };
 
 /// Reads a module. Functions and types may be used before their definition. Throws kInput with every error found (up to

@@ -35,7 +35,9 @@ const Tensor& Value(const Expr& expr) { return As<ConstantNode>(expr)->value(); 
 TEST(ParserTest, InfixOperatorsBindAndAssociateAsInArithmetic) {
   const char* params = "(%a: float32, %b: float32, %c: float32)";
   const auto equal = [&](const std::string& infix, const std::string& calls) {
-    const auto parse = [&](const std::string& body) { return ParseExpr(std::string("fn ") + params + " { " + body + " }"); };
+    const auto parse = [&](const std::string& body) {
+      return ParseExpr(std::string("fn ") + params + " { " + body + " }");
+    };
     EXPECT_TRUE(StructuralEqual(parse(infix), parse(calls))) << infix;
   };
   equal("%a - %b - %c", "subtract(subtract(%a, %b), %c)");
@@ -111,7 +113,8 @@ TEST(ParserTest, ConstantsFromTheCaller) {
 TEST(ParserTest, TheListingOfTheRfc) {
   // RFC 0.81, after partitioning: functions in functions, bindings numbered anew inside them.
   ParseOptions options;
-  options.constants = {MakeConstant(Tensor::Zeros({8, 1, 5, 5}, kFloat32)), MakeConstant(Tensor::Zeros({8, 1, 1}, kFloat32))};
+  options.constants = {MakeConstant(Tensor::Zeros({8, 1, 5, 5}, kFloat32)),
+                       MakeConstant(Tensor::Zeros({8, 1, 1}, kFloat32))};
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 1, 28, 28), float32]) -> Tensor[(1, 8, 28, 28), float32] {
   %4 = nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [2, 2], [2, 2]]);
@@ -212,7 +215,7 @@ TEST(ParserTest, EveryErrorIsReportedOnce) {
 
 TEST(ParserTest, EachMistakeHasItsMessage) {
   ExpectMessage("#[version = \"0.0.4\"]", "version \"0.0.4\" of the text format is not known");
-  ExpectMessage("main", "expected 'def' or 'type', got 'main'");
+  ExpectMessage("main", "expected 'def', 'type' or 'extern type', got 'main'");
   ExpectMessage("def @main(%x: float32) { exp(%x); }", "a block ends without a result");
   ExpectMessage("def @main(%x: float32) { exp(%x) exp(%x) }", "expected ';' or '}', got 'exp'");
   ExpectMessage("def @main(%x: float32) { %0 }", "'%0' is not bound before its use");
@@ -232,6 +235,65 @@ TEST(ParserTest, EachMistakeHasItsMessage) {
   ExpectMessage("def @main() { 1 ~ 2 }", "unexpected character '~'");
   ExpectMessage("def @main(%x: float32) { clip(%x, a_min=0f, a_min=1f) }", "attribute 'a_min' is given twice");
   ExpectMessage("def @main(%x: float32) {", "a block ends without a result");
+  ExpectMessage("extern type A { X } def @main() { 1 }", "type 'A' is extern, so it cannot have constructors");
+  ExpectMessage("extern def @main() { 1 }", "expected 'def', 'type' or 'extern type', got 'extern'");
+  ExpectMessage("type int32 { X } def @main() { 1 }", "'int32' is the name of a dtype");
+  ExpectMessage("type A { add } def @main() { 1 }", "'add' is the name of an operator");
+  ExpectMessage("type A { X } def @main(%a: A) { match (%a) { x => 1 } }", "unknown constructor 'x'");
+  ExpectMessage("type A { X } def @main(%a: A) { match (%a) { y => 1 } }", "hint: a variable is '%y'");
+  ExpectMessage("def @main() { \"Y\" }", "there is no constructor \"Y\"");
+  ExpectMessage("def @main() { 1e400 }", "'1e400' does not fit into float32");
+  ExpectMessage("def @main() { 3.40283e+38f32 }", "does not fit into float32");
+  ExpectMessage("def @main() { 70000f16 }", "'70000f16' does not fit into float16");
+  ExpectMessage("def @main() { 1e5e6 }", "bad number '1e5e6'");
+  ExpectMessage("def @main() { -%x }", "expected a number, got '%x'");
+  ExpectMessage("def @main(%x {device=1}: int32) { %x }", "expected 'virtual_device', got 'device'");
+  ExpectMessage("def @main(%x {virtual_device=meta[VirtualDevice][0]}: int32) { %x }", "VirtualDevice 0 is missing");
+  ExpectMessage("def @main(virtual_device=VirtualDevice(kind=1)) { 1 }", "a virtual device has no 'kind'");
+  ExpectMessage("def @main(virtual_device=VirtualDevice(device_type=\"x\")) { 1 }", "must be an integer");
+  ExpectMessage("#[license = 1] def @main() { 1 }", "expected 'version' or 'attributes', got 'license'");
+  ExpectMessage("def @main(%x: int32) { add(%x; %x %x, 1) }", "expected ';' or ',' or ')'");
+  EXPECT_EQ(MessageOf("def @main(%x: int32, type=1) { %x }"), "no error");
+}
+
+TEST(ParserTest, VirtualDevicesAreKept) {
+  const std::string text =
+      "fn (%x {virtual_device=VirtualDevice(device_type=2, target=\"cuda\")}: int32, "
+      "virtual_device=VirtualDevice(virtual_device_id=1)) -> int32 {\n  %x\n}\n";
+  const Expr expr = ParseExpr(text);
+  const FunctionNode* function = As<FunctionNode>(expr);
+  EXPECT_EQ(function->virtual_device().device_id, 1);
+  EXPECT_EQ(function->params()[0]->virtual_device().device_type, 2);
+  EXPECT_EQ(function->params()[0]->virtual_device().target, "cuda");
+  EXPECT_EQ(PrintExpr(expr), text);
+}
+
+TEST(ParserTest, NamesThatAreNoWordsAreQuoted) {
+  IRModule module;
+  const GlobalTypeVar type = std::make_shared<const GlobalTypeVarNode>("a type");
+  const Constructor constructor = std::make_shared<const ConstructorNode>("fn", std::vector<Type>{}, type);
+  module.AddType({type, {}, {constructor}});
+  module.Set("fused-add.1",
+             MakeFunction({}, MakeCall(Expr(constructor), {}), nullptr, {{"an attribute", 1}, {"a.b", 2}}));
+  const std::string text = PrintModule(InferTypes(module));
+  EXPECT_NE(text.find("def @\"fused-add.1\"(a.b=2, \"an attribute\"=1) -> \"a type\" {\n  \"fn\"\n}"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(PrintModule(ParseModule(text)), text);
+}
+
+TEST(ParserTest, AttributesOfAModuleAreKept) {
+  IRModule module = ParseModule("def @main() { 1 }");
+  module.attrs.Set("model", "net.onnx");
+  module.attrs.Set("opset", 17);
+  EXPECT_EQ(ParseModule(PrintModule(module)).attrs, module.attrs);
+}
+
+TEST(ParserTest, SpansOfAnyTextStayComments) {
+  const Expr call = MakeCall("exp", {MakeScalar(1, kFloat32)});
+  call->set_span({"a */ node /* of", 0, 0});
+  EXPECT_EQ(PrintExpr(call, {.spans = true}), "exp(1f) /* span=a ./ node .* of */\n");
+  EXPECT_TRUE(StructuralEqual(ParseExpr(PrintExpr(call, {.spans = true})), call));
 }
 
 TEST(ParserTest, NestingIsLimitedInsteadOfOverflowing) {
@@ -239,7 +301,8 @@ TEST(ParserTest, NestingIsLimitedInsteadOfOverflowing) {
   ExpectMessage("def @main() { " + open + "1 }", "nested more than 250 levels deep");
   ExpectMessage("def @main(%x: " + open + "float32) { %x }", "nested more than 250 levels deep");
   std::string brackets(100000, '[');
-  ExpectMessage("def @main(%x: float32) { nn.pad(%x, 0f, pad_width=" + brackets + ") }", "nested more than 250 levels deep");
+  ExpectMessage("def @main(%x: float32) { nn.pad(%x, 0f, pad_width=" + brackets + ") }",
+                "nested more than 250 levels deep");
 }
 
 TEST(ParserTest, ReadingStopsAfterTwentyErrors) {
