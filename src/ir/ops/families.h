@@ -15,7 +15,6 @@ void AddReduceOps(std::vector<OpDef>& rows);
 void AddShapeOps(std::vector<OpDef>& rows);
 void AddIndexOps(std::vector<OpDef>& rows);
 void AddAnnotationOps(std::vector<OpDef>& rows);
-void AddAnnotationOps(std::vector<OpDef>& rows);
 void AddQuantisedOps(std::vector<OpDef>& rows);
 void AddRecurrentOps(std::vector<OpDef>& rows);
 

@@ -15,7 +15,6 @@ std::vector<OpDef> AllOpRows() {
   AddShapeOps(rows);
   AddIndexOps(rows);
   AddAnnotationOps(rows);
-  AddAnnotationOps(rows);
   AddQuantisedOps(rows);
   AddRecurrentOps(rows);
   return rows;
