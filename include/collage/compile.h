@@ -38,7 +38,7 @@ struct CompileOptions {
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;
   /// Compile for this toolchain alone, as its own partitioning would (RFC 0.81's partition_for_NAME): what it takes in
-  /// pieces as large as possible, the rest by the native one. Nothing is searched or measured but the whole.
+  /// pieces as large as possible, the rest by the native one. Nothing is searched; the pieces are only checked.
   std::string partition_for;
   /// Tuning database; empty = TuningDatabase::DefaultPath().
   std::filesystem::path database;

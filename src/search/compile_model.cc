@@ -244,9 +244,7 @@ class Compilation {
     constexpr double kPrimaryShare = 0.6;
     estimator.SetBudget(options_.budget_seconds * kGreedyShare);
     for (const Toolchain* toolchain : toolchains) {
-      const std::optional<Cover> greedy =
-          partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), nullptr);
-      if (greedy) partitioner.Estimate(*greedy);
+      partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), nullptr);
     }
     estimator.SetBudget(options_.budget_seconds * kPrimaryShare);
     const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },

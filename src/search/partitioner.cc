@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "collage/extract.h"
 #include "collage/ir/infer_type.h"
@@ -50,8 +51,9 @@ double Partitioner::Exact(int variant) {
   if (auto it = exact_.find(variant); it != exact_.end()) return it->second;
   const auto [request, toolchain] = Find(variant);
   const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
-  const TuningRecord record = estimator_->Estimate(
-      {request, *toolchain, variant, candidates_[static_cast<size_t>(v.candidate)].sub_graph.OperatorLabel(graph_)});
+  const std::string label = candidates_[static_cast<size_t>(v.candidate)].sub_graph.OperatorLabel(graph_);
+  const TuningRecord record = estimator_->Estimate({request, *toolchain, variant, label});
+  if (!record.ok) refusals_.emplace(std::pair(toolchain->name(), label), record.reason);
   if (record.is_skipped) return kInfinity;  // may be measured when there is more time
   return exact_[variant] = record.ok ? record.p50 : kInfinity;
 }
@@ -80,11 +82,11 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
 }
 
 std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
-                                              std::vector<int>* open) const {
+                                              std::vector<int>* open) {
   std::vector<int> order;
   for (size_t v = 0; v < variants_.size(); ++v) {
-    const CandidatePartition& candidate = candidates_[static_cast<size_t>(variants_[v].candidate)];
-    if (candidate.toolchain == &toolchain || candidate.toolchain == fall_back) order.push_back(static_cast<int>(v));
+    const Toolchain* owner = CandidateOf(static_cast<int>(v)).toolchain;
+    if (owner == &toolchain || owner == fall_back) order.push_back(static_cast<int>(v));
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const CandidatePartition& x = CandidateOf(a);
@@ -94,28 +96,39 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
     if (x_own != y_own) return x_own;
     return x.sub_graph.members().size() > y.sub_graph.members().size();
   });
-  IndexSet left(graph_.size());
-  for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-    if (graph_.OpAt(index) != nullptr && !graph_.OpAt(index)->is_reshape) left.Add(index);
+  for (;;) {
+    IndexSet left(graph_.size());
+    for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
+      if (graph_.OpAt(index) != nullptr && !graph_.OpAt(index)->is_reshape) left.Add(index);
+    }
+    Cover cover = TakeGreedily(order, left);
+    if (!left.IsZero()) {
+      if (open != nullptr) {
+        for (int node : left.Members()) open->push_back(node);
+      }
+      return std::nullopt;
+    }
+    for (int variant : cover.variants) Exact(variant);
+    const size_t num_before = order.size();
+    std::erase_if(order, [&](int variant) {
+      const auto known = exact_.find(variant);
+      return known != exact_.end() && known->second == kInfinity;
+    });
+    if (order.size() == num_before) return cover;
   }
+}
+
+/// Takes each variant in turn that fits what is left, and takes its nodes out of `left`.
+Cover Partitioner::TakeGreedily(const std::vector<int>& order, IndexSet& left) const {
   const IndexSet all = left;
   Cover cover;
   for (int variant : order) {
-    const SubGraph& sub_graph = CandidateOf(variant).sub_graph;
-    const IndexSet covers = sub_graph.inside() & all;
+    const IndexSet covers = CandidateOf(variant).sub_graph.inside() & all;
     if (covers.IsZero() || !covers.IsSubset(left)) continue;
     cover.variants.push_back(variant);
     left = left - covers;
   }
-  if (left.IsZero()) return cover;
-  if (open != nullptr) {
-    for (int node : left.Members()) open->push_back(node);
-  }
-  return std::nullopt;
-}
-
-void Partitioner::Estimate(const Cover& cover) {
-  for (int variant : cover.variants) Exact(variant);
+  return cover;
 }
 
 std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
@@ -134,13 +147,15 @@ std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& m
 }
 
 std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
+  constexpr size_t kShown = 5;
   std::string text;
-  for (size_t i = 0; i < nodes.size() && i < 5; ++i) {
-    const int node = nodes[i];
-    text += fmt::format("{}'{}' (node {})", text.empty() ? "" : "; ", graph_.LabelAt(node),
-                        graph_.node(node).expr->span().source);
+  std::set<std::string> explained;
+  for (int node : nodes) {
+    const std::string label = graph_.LabelAt(node);
+    if (!explained.insert(label).second || explained.size() > kShown) continue;
+    text += fmt::format("{}'{}' (node {})", text.empty() ? "" : "; ", label, graph_.node(node).expr->span().source);
     for (const auto& [key, reason] : refusals_) {
-      if (key.second == graph_.LabelAt(node)) text += fmt::format(", {}: {}", key.first, reason);
+      if (key.second == label) text += fmt::format(", {}: {}", key.first, reason);
     }
   }
   return text;

@@ -42,13 +42,10 @@ class Partitioner : public CoverCosts {
   SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
 
   /// The cover that a toolchain's own partitioning would give (`partition_for_NAME`): its largest candidates first,
-  /// what it cannot take by the fall-back toolchain, layouts as the toolchain likes them best. Needs no measurement.
-  /// Nothing when nodes stay open, which are then added to `open` if it is given.
-  std::optional<Cover> GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
-                                   std::vector<int>* open) const;
-
-  /// Asks for the costs of all partitions of a cover, so that a search that must stop early has at least that cover.
-  void Estimate(const Cover& cover);
+  /// what it cannot take by the fall-back toolchain, layouts as the toolchain likes them best. Asks for the costs of
+  /// what it takes, and passes over what turns out not to work. Nothing when nodes stay open, which are then added to
+  /// `open` if it is given.
+  std::optional<Cover> GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back, std::vector<int>* open);
 
   /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
   std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
@@ -62,6 +59,7 @@ class Partitioner : public CoverCosts {
   double Transition() override;
 
  private:
+  Cover TakeGreedily(const std::vector<int>& order, IndexSet& left) const;
   void AddCandidates(const Toolchain& toolchain);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();

@@ -66,8 +66,12 @@ class PlayOffWorker {
     answer["winner"] = winner < 0 ? -1 : built[static_cast<size_t>(winner)].index;
     if (winner >= 0) {
       progress("write");
-      built[static_cast<size_t>(winner)].executable->Save(options_.output);
-      answer["output_bytes"] = std::filesystem::file_size(options_.output);
+      try {
+        built[static_cast<size_t>(winner)].executable->Save(options_.output);
+        answer["output_bytes"] = std::filesystem::file_size(options_.output);
+      } catch (const Error& error) {  // no fault of any contestant
+        answer["write_failure"] = error.message();
+      }
     }
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
@@ -189,6 +193,7 @@ class PlayOff {
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;
+    output_ = options.output;
     for (size_t i = 0; i < entrants.size(); ++i) {
       result_.contestants.push_back({});
       result_.contestants[i].name = entrants[i].name;
@@ -303,6 +308,9 @@ class PlayOff {
     }
     result_.winner = json.at("winner");
     if (result_.winner < 0) return false;
+    if (json.contains("write_failure")) {
+      throw Error(ErrorCategory::kResource, json.at("write_failure"), output_.string());
+    }
     result_.output_bytes = json.at("output_bytes");
     return true;
   }
@@ -319,6 +327,7 @@ class PlayOff {
   Worker worker_;
   std::string field_;  ///< digest of all entrants
   int num_threads_ = 1;
+  std::filesystem::path output_;
   PlayOffResult result_;
 };
 

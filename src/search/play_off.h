@@ -19,14 +19,14 @@ namespace collage {
 struct Entrant {
   std::string name;
   bool is_single = false;
-  IRModule module;               ///< partitioned and typed
+  IRModule module;  ///< partitioned and typed
   double estimated_seconds = 0;
 };
 
 struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
-  double seconds = 12;           ///< spent on timed rounds, about
+  double seconds = 12;  ///< spent on timed rounds, about
   int min_rounds = 11;
   int max_rounds = 400;
   std::filesystem::path output;  ///< where the winner's executable is written
@@ -42,8 +42,8 @@ struct PlayOffResult {
 /// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,
 /// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.
 ///
-/// When `database` knows the timings of exactly these entrants from an earlier run, they are used: only the winner is then
-/// built, checked and written.
+/// When `database` knows the timings of exactly these entrants from an earlier run, they are used: only the winner is
+/// then built, checked and written.
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
                          const std::string& machine, const PlayOffOptions& options, CompileProgress* progress);
 

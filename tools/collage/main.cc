@@ -1,4 +1,5 @@
 // main.cc: the `collage` command: sub-commands, errors, exit codes.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -26,6 +27,7 @@ int Fail(const collage::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
   CLI::App app("Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
                "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
   app.name("collage");
