@@ -9,6 +9,9 @@ if(COLLAGE_SANITIZE)
                          -fno-omit-frame-pointer)
   target_link_options(collage_options INTERFACE -fsanitize=${COLLAGE_SANITIZE})
 endif()
+if(COLLAGE_FUZZ)
+  target_compile_options(collage_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(collage_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 
 # collage_stage(NAME [sources in other folders…]): the objects of src/NAME, one folder with all files below it.

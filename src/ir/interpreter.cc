@@ -30,7 +30,7 @@ std::string Where(const ExprNode& expr) {
 
 /// What one call of a function knows: its parameters, let-bound variables, and the nodes evaluated so far.
 struct Frame {
-  const ScopeAnalysis* scopes;
+  const ScopeAnalysis* scopes = nullptr;
   std::unordered_map<const ExprNode*, Value> values;
 };
 
@@ -84,7 +84,8 @@ class Interpreter {
   void Enter(const Function& function, int analysis, const std::vector<Value>& captured,
              const std::vector<Value>& args) {
     CheckDepth(*function);
-    auto frame = std::make_shared<Frame>(analyses_[static_cast<size_t>(analysis)].get());
+    auto frame = std::make_shared<Frame>();
+    frame->scopes = analyses_[static_cast<size_t>(analysis)].get();
     const std::vector<Expr>& captures = frame->scopes->Captures(*function);
     for (size_t i = 0; i < captures.size(); ++i) frame->values[captures[i].get()] = captured[i];
     if (args.size() != function->params().size()) {
