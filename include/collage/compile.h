@@ -45,7 +45,7 @@ struct CompileOptions {
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.
-  int num_covers = 3;
+  int num_covers = 2;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
   CompileProgress* progress = nullptr;

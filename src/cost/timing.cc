@@ -124,13 +124,14 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
   }
 }
 
-std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds,
+std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds, bool settle,
                                      const std::function<void(int round)>& on_round) {
   std::vector<Samples> result(runs.size());
   for (int round = 0; round < rounds; ++round) {
     if (on_round) on_round(round);
     for (size_t turn = 0; turn < runs.size(); ++turn) {
       const size_t i = (turn + static_cast<size_t>(round)) % runs.size();
+      if (settle) runs[i]();
       const double before = Now();
       runs[i]();
       result[i].Add(Now() - before);

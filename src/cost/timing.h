@@ -61,9 +61,13 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options 
 /// Reads memory so that it is in the nearest cache that it fits.
 void ReadThrough(const void* address, size_t bytes);
 
+/// Runs shorter than this are settled when they are timed in turn; longer ones find nothing in the caches anyway.
+constexpr double kSettleBelowSeconds = 0.01;
+
 /// Times several contestants interleaved, one run of each in turn for `rounds` rounds, the order rotated each round so
-/// that none always follows the same neighbour. What disturbs the machine then disturbs all alike.
-std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds,
+/// that none always follows the same neighbour. What disturbs the machine then disturbs all alike. With `settle`, an
+/// untimed run comes before each timed one: it finds the caches as repeated runs leave them, not as its neighbour did.
+std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds, bool settle = false,
                                      const std::function<void(int round)>& on_round = nullptr);
 
 }  // namespace collage

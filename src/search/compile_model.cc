@@ -256,12 +256,31 @@ class Compilation {
       field.Add(i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]);
     }
     if (!primary.covers.empty()) field.Add("collage-primary", false, primary.covers[0]);
+    AddPairs(partitioner, toolchains, field);
     for (const Toolchain* toolchain : toolchains) {
       const SearchResult own =
           partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
       if (!own.covers.empty()) field.Add(toolchain->name() + "-search", true, own.covers[0]);
     }
     return best.stuck_at;
+  }
+
+  /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
+  /// the costs of one toolchain mislead.
+  static void AddPairs(Partitioner& partitioner, const std::vector<const Toolchain*>& toolchains, Field& field) {
+    if (toolchains.size() < 3) return;
+    for (size_t i = 0; i < toolchains.size(); ++i) {
+      for (size_t j = i + 1; j < toolchains.size(); ++j) {
+        const SearchResult pair = partitioner.Search(
+            [&](int candidate) {
+              const Toolchain* owner = partitioner.ToolchainOf(candidate);
+              return owner == toolchains[i] || owner == toolchains[j];
+            },
+            {});
+        if (pair.covers.empty()) continue;
+        field.Add(fmt::format("collage-{}-{}", toolchains[i]->name(), toolchains[j]->name()), false, pair.covers[0]);
+      }
+    }
   }
 
   void PlayOff(const IRModule& module, const std::vector<Entrant>& entrants, TuningDatabase& database) {

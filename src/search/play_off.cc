@@ -133,10 +133,12 @@ class PlayOffWorker {
     const auto started = std::chrono::steady_clock::now();
     TimeInterleaved(runs, 2);
     const double round = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / 2;
-    const int rounds = std::clamp(static_cast<int>(options_.seconds / std::max(round, 1e-6)), options_.min_rounds,
-                                  options_.max_rounds);
+    const bool settle = round / static_cast<double>(runs.size()) < kSettleBelowSeconds;
+    const double round_seconds = std::max(settle ? 2 * round : round, 1e-6);
+    const int rounds =
+        std::clamp(static_cast<int>(options_.seconds / round_seconds), options_.min_rounds, options_.max_rounds);
     const std::vector<Samples> samples =
-        TimeInterleaved(runs, rounds, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
+        TimeInterleaved(runs, rounds, settle, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
     for (size_t i = 0; i < timed.size(); ++i) {
       Contestant& contestant = timed[i]->contestant;
       contestant.p50 = samples[i].p50();

@@ -133,14 +133,12 @@ void Run(const Arguments& arguments) {
     runs.emplace_back([instance = instances.back().get()] { instance->Run(); });
   }
   TimeInterleaved(runs, 3);
-  const double round = [&] {
-    double sum = 0;
-    for (const Samples& samples : TimeInterleaved(runs, 3)) sum += samples.p50();
-    return sum;
-  }();
-  const int rounds =
-      std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / std::max(round, 1e-7)), 11, 100'000);
-  const std::vector<Samples> samples = TimeInterleaved(runs, rounds);
+  double round = 0;
+  for (const Samples& sample : TimeInterleaved(runs, 3)) round += sample.p50();
+  const bool settle = round / static_cast<double>(runs.size()) < kSettleBelowSeconds;
+  const double round_seconds = std::max(settle ? 2 * round : round, 1e-7);
+  const int rounds = std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / round_seconds), 11, 100'000);
+  const std::vector<Samples> samples = TimeInterleaved(runs, rounds, settle);
   Json json{{"schema", 1}, {"executables", Json::array()}};
   Table table({"executable", "p50", "p90", "p99", "min", "runs/s", "to first"});
   for (size_t i = 0; i < samples.size(); ++i) {

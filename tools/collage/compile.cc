@@ -236,7 +236,7 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--database", arguments->options.database,
                       "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
-  command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 3)")
+  command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
