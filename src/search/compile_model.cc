@@ -190,6 +190,16 @@ class Compilation {
             .memory_bytes = kWorkerMemoryBytes};
   }
 
+  /// By toolchain: the vendor's version and the revision of our code for it.
+  std::map<std::string, std::string> Versions() const {
+    const ToolchainRegistry& registry = ToolchainRegistry::Global();
+    std::map<std::string, std::string> versions;
+    for (const ToolchainReport& probed : report_.toolchains) {
+      versions[probed.name] = probed.version + "+" + registry.RevisionOf(*registry.Find(probed.name));
+    }
+    return versions;
+  }
+
   std::vector<Entrant> FindEntrants(const IRModule& module, const std::vector<const Toolchain*>& toolchains,
                                     TuningDatabase& database) {
     Phase("candidates");
@@ -201,9 +211,7 @@ class Compilation {
     estimating.machine = ThisMachine().fingerprint;
     estimating.limits = Limits();
     estimating.timing.operands = LevelFor(FootprintBytes(module));
-    for (const ToolchainReport& toolchain : report_.toolchains) {
-      estimating.versions[toolchain.name] = toolchain.version;
-    }
+    estimating.versions = Versions();
     MeasuringEstimator estimator(
         database, [&](int64_t job) { return partitioner.Find(job); }, estimating,
         [&](const EstimatorCounts& counts, const std::string& label) {
@@ -291,6 +299,7 @@ class Compilation {
     play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
     play_off.limits.memory_bytes = 0;
     play_off.output = options_.output;
+    for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
     play_off.metadata_json = nlohmann::json{{"model", report_.model}, {"machine", report_.machine}}.dump();
     PlayOffResult result =
         RunPlayOff(module, entrants, database, ThisMachine().fingerprint, play_off, options_.progress);

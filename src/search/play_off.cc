@@ -191,7 +191,7 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all;
+    std::string all = options.versions;
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;

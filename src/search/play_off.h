@@ -30,6 +30,7 @@ struct PlayOffOptions {
   int min_rounds = 11;
   int max_rounds = 400;
   std::filesystem::path output;  ///< where the winner's executable is written
+  std::string versions;          ///< of the toolchains: timings of others are not taken for theirs
   std::string metadata_json;     ///< goes into the executable
 };
 

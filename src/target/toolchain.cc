@@ -19,11 +19,19 @@ ToolchainRegistry& ToolchainRegistry::Global() {
   return registry;
 }
 
-void ToolchainRegistry::Add(std::unique_ptr<Toolchain> toolchain) {
+void ToolchainRegistry::Add(std::unique_ptr<Toolchain> toolchain, std::string revision) {
   if (Find(toolchain->name()) != nullptr) {
     throw Error(ErrorCategory::kInput, "toolchain '" + toolchain->name() + "' is registered already");
   }
   toolchains_.push_back(std::move(toolchain));
+  revisions_.push_back(std::move(revision));
+}
+
+const std::string& ToolchainRegistry::RevisionOf(const Toolchain& toolchain) const {
+  for (size_t i = 0; i < toolchains_.size(); ++i) {
+    if (toolchains_[i].get() == &toolchain) return revisions_[i];
+  }
+  throw Error(ErrorCategory::kInternal, "toolchain '" + toolchain.name() + "' is not of this registry");
 }
 
 const Toolchain* ToolchainRegistry::Find(std::string_view name) const {

@@ -115,8 +115,11 @@ class ToolchainRegistry {
  public:
   static ToolchainRegistry& Global();
 
-  /// Adds `toolchain`; throws kInput if its name is taken.
-  void Add(std::unique_ptr<Toolchain> toolchain);
+  /// Adds `toolchain`; throws kInput if its name is taken. `revision` tells states of our own code for it apart: part of
+  /// every tuning key beside the vendor's version.
+  void Add(std::unique_ptr<Toolchain> toolchain, std::string revision = "");
+  /// The revision that `toolchain`, one of these, was added with.
+  const std::string& RevisionOf(const Toolchain& toolchain) const;
   /// Null when unknown.
   const Toolchain* Find(std::string_view name) const;
   std::vector<const Toolchain*> All() const;
@@ -125,6 +128,7 @@ class ToolchainRegistry {
 
  private:
   std::vector<std::unique_ptr<Toolchain>> toolchains_;
+  std::vector<std::string> revisions_;  ///< parallel to `toolchains_`
 };
 
 /// All inputs and outputs plain.

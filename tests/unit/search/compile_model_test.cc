@@ -162,6 +162,16 @@ TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
   EXPECT_EQ(again.num_failed, report.num_failed);
 }
 
+TEST_F(CompileModelTest, EveryBuiltInToolchainHasARevision) {
+  ProbeToolchains();
+  const ToolchainRegistry& registry = ToolchainRegistry::Global();
+  for (const char* name : {"native", "dnnl", "openvino"}) {
+    ASSERT_NE(registry.Find(name), nullptr);
+    EXPECT_EQ(registry.RevisionOf(*registry.Find(name)).size(), 8u);
+  }
+  EXPECT_NE(registry.RevisionOf(*registry.Find("dnnl")), registry.RevisionOf(*registry.Find("openvino")));
+}
+
 TEST_F(CompileModelTest, OneToolchainAloneNeedsNoSearch) {
   CompileOptions options = Options();
   options.partition_for = "native";
