@@ -113,6 +113,7 @@ Expr WithChildren(const Expr& expr, const std::vector<Expr>& children) {
     default: COLLAGE_CHECK(children.empty()) << "a leaf has no children"; return expr;
   }
   result->share_span(*expr);
+  if (!(expr->virtual_device() == VirtualDevice())) result->set_virtual_device(expr->virtual_device());
   return result;
 }
 

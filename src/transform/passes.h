@@ -10,6 +10,7 @@ namespace collage {
 
 // ---- on one function, whatever the module and the context ----
 
+Function AlterOpLayout(const Function& function);
 Function CanonicalizeOps(const Function& function);
 Function CapturePostDfsIndexInSpans(const Function& function);
 Function DefuseOps(const Function& function);
@@ -27,15 +28,20 @@ Function AnnotateTarget(const Function& function, const IRModule& module, const 
 Function CombineParallelBatchMatmul(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelConv2D(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelDense(const Function& function, const IRModule& module, const PassContext& context);
+Function ConvertLayout(const Function& function, const IRModule& module, const PassContext& context);
 Function DeadCodeElimination(const Function& function, const IRModule& module, const PassContext& context);
 Function FuseOps(const Function& function, const IRModule& module, const PassContext& context);
+Function Legalize(const Function& function, const IRModule& module, const PassContext& context);
 Function MergeCompilerRegions(const Function& function, const IRModule& module, const PassContext& context);
 Function MergeComposite(const Function& function, const IRModule& module, const PassContext& context);
+Function PartialEvaluate(const Function& function, const IRModule& module, const PassContext& context);
 
 // ---- on modules ----
 
 IRModule Inline(IRModule module, const PassContext& context);
 IRModule LambdaLift(IRModule module, const PassContext& context);
 IRModule PartitionGraph(IRModule module, const PassContext& context);
+IRModule PlanDevices(IRModule module, const PassContext& context);
+IRModule ToMixedPrecision(IRModule module, const PassContext& context);
 
 }  // namespace collage

@@ -120,6 +120,7 @@ Function WithFreshVars(const Function& function) {
   const auto renew = [&](const Var& var) {
     const Var copy = MakeVar(var->name(), var->type_annotation() ? var->type_annotation() : var->checked_type());
     copy->share_span(*var);
+    if (!(var->virtual_device() == VirtualDevice())) copy->set_virtual_device(var->virtual_device());
     fresh[var.get()] = copy;
   };
   PostOrder(function, [&](const Expr& expr) {
@@ -149,6 +150,7 @@ Function WithFreshVars(const Function& function) {
       result = std::make_shared<MatchNode>(match->data(), std::move(clauses), match->complete());
     }
     result->share_span(*original);
+    if (!(original->virtual_device() == VirtualDevice())) result->set_virtual_device(original->virtual_device());
     return result;
   }));
 }

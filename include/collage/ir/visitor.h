@@ -18,7 +18,8 @@ void PostOrder(const Expr& root, const std::function<void(const Expr&)>& visit);
 /// As PostOrder, without entering functions other than `root` itself.
 void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& visit);
 
-/// A copy of `expr` with other children (as many as `Children` gives, in that order); spans are kept, the type is not.
+/// A copy of `expr` with other children (as many as `Children` gives, in that order); span and device are kept, the type
+/// is not.
 Expr WithChildren(const Expr& expr, const std::vector<Expr>& children);
 
 /// Rebuilds `root` bottom up, each shared node once. `rewrite` gets every node with its children already rewritten (the

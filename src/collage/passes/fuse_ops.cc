@@ -179,6 +179,9 @@ class FunctionMaker {
         graph_.function(), enters, [&](const Expr& original, const Expr& expr, const Rewritten& done) -> Expr {
           const int index = IndexOf(original);
           if (index < 0 || graph_.node(index).is_in_primitive || !IsFusible(original)) return expr;
+          if (const OpDef* op = graph_.OpAt(index); op != nullptr && IsAnnotation(*op)) {
+            return op->name == "annotation.stop_fusion" ? done.at(As<CallNode>(original)->args()[0].get()) : expr;
+          }
           const int representative = fuser_.Representative(index);
           if (!fuser_.CallsOperators(representative)) return expr;
           // Values inside a function are used inside it only, so that what becomes of them does not matter.
@@ -189,6 +192,11 @@ class FunctionMaker {
  private:
   static bool IsFusible(const Expr& expr) {
     return CalledOp(expr) != nullptr || expr->kind() == ExprKind::kTuple || expr->kind() == ExprKind::kTupleGetItem;
+  }
+
+  /// What only says something of a value is no kernel.
+  static bool IsAnnotation(const OpDef& op) {
+    return op.name.starts_with("annotation.") || op.name == "on_device" || op.name == "device_copy";
   }
 
   int IndexOf(const Expr& expr) const { return graph_.IndexOf(expr); }
