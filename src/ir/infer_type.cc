@@ -103,6 +103,10 @@ class Inference {
 
   /// The type as far as it is known; null when nothing is.
   Type TypeOf(const ExprNode& expr) const {
+    if (expr.kind() == ExprKind::kOp) {
+      const std::string& name = static_cast<const OpNode&>(expr).name();
+      Fail(expr, fmt::format("operator '{}' is used as a value", name), "wrap it: fn (%x) { " + name + "(%x) }");
+    }
     if (expr.checked_type()) return expr.checked_type();
     auto it = partial_.find(&expr);
     return it == partial_.end() ? nullptr : solver_.Resolve(it->second);

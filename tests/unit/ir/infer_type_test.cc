@@ -159,6 +159,8 @@ TEST(InferTypeTest, ErrorsShowOperatorTypesReasonAndPlace) {
                   "Tensor[(1, 3, 224), float32], Tensor[(4, 3, 3, 3), float32])\n"
                   "    %2 = nn.conv2d(%x, %w, padding=[1, 1]);\n"
                   "         ^");
+  ExpectTypeError("def @main() { let %f = exp; 1 }", "operator 'exp' is used as a value");
+  ExpectTypeError("def @main() { exp }", "operator 'exp' is used as a value");
   ExpectTypeError("def @main(%x: float32) { add(%x) }", "'add' expects 2 arguments, got 1");
 }
 

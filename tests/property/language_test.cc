@@ -1,0 +1,81 @@
+// Properties of random modules: printing and parsing gives the same module, and passes keep what it computes.
+// COLLAGE_PROPERTY_MODULES says how many, COLLAGE_PROPERTY_SEED with which seed the first is made, COLLAGE_PROPERTY_ALL
+// that the first failure is not the end.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "collage/ir/structural.h"
+#include "collage/ir/text.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "ir/interpreter.h"
+#include "property/random_module.h"
+
+namespace collage {
+namespace {
+
+uint64_t Setting(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+template <typename Check>
+void ForRandomModules(uint64_t fewest, const Check& check) {
+  const uint64_t first = Setting("COLLAGE_PROPERTY_SEED", 1);
+  const uint64_t count = Setting("COLLAGE_PROPERTY_MODULES", fewest);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    try {
+      check(MakeRandomModule(seed, {.references = seed % 3 == 0}), seed);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.Format();
+    }
+    if (testing::Test::HasFailure() && std::getenv("COLLAGE_PROPERTY_ALL") == nullptr) return;
+  }
+}
+
+TEST(LanguagePropertyTest, PrintingAndParsingGivesTheSameModule) {
+  ForRandomModules(500, [](const RandomModule& random, uint64_t) {
+    const std::string text = PrintModule(random.module);
+    const IRModule again = ParseModule(text, "printed");
+    ASSERT_EQ(again.functions().size(), random.module.functions().size());
+    for (const auto& [name, function] : random.module.functions()) {
+      ASSERT_TRUE(StructuralEqual(function, again.Lookup(name))) << name << " in\n" << text;
+    }
+    ASSERT_EQ(PrintModule(again), text);
+  });
+}
+
+/// Elements may differ by rounding, since passes fold and reassociate.
+constexpr double kTolerance = 1e-3;
+
+TEST(LanguagePropertyTest, PassesKeepWhatAModuleComputes) {
+  // What changes precision on purpose, and what does nothing unless a toolchain is named.
+  const std::set<std::string> excluded{"ToMixedPrecision", "AnnotateTarget", "MergeComposite"};
+  std::set<std::string> failed;
+  ForRandomModules(150, [&](const RandomModule& random, uint64_t) {
+    const Value expected = Interpret(random.module, "main", random.args);
+    for (const Pass& pass : AllPasses()) {
+      if (excluded.contains(pass.name) || failed.contains(pass.name)) continue;
+      SCOPED_TRACE(pass.name);
+      const auto fail = [&](const std::string& what) {
+        failed.insert(pass.name);
+        ADD_FAILURE() << what << "\nbefore:\n" << PrintModule(random.module);
+      };
+      try {
+        const IRModule after = RunPass(pass, random.module);
+        const Value actual = Interpret(after, "main", random.args);
+        if (!ValuesEqual(expected, actual, kTolerance)) {
+          fail(ToString(expected) + " became " + ToString(actual) + "\nafter:\n" + PrintModule(after));
+        }
+      } catch (const Error& error) {
+        fail(error.Format());
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace collage
