@@ -30,6 +30,7 @@ Function CombineParallelConv2D(const Function& function, const IRModule& module,
 Function CombineParallelDense(const Function& function, const IRModule& module, const PassContext& context);
 Function ConvertLayout(const Function& function, const IRModule& module, const PassContext& context);
 Function DeadCodeElimination(const Function& function, const IRModule& module, const PassContext& context);
+Function DynamicToStatic(const Function& function, const IRModule& module, const PassContext& context);
 Function FuseOps(const Function& function, const IRModule& module, const PassContext& context);
 Function Legalize(const Function& function, const IRModule& module, const PassContext& context);
 Function MergeCompilerRegions(const Function& function, const IRModule& module, const PassContext& context);

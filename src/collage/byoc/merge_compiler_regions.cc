@@ -41,7 +41,9 @@ class Merger {
   }
 
   void Run() {
-    for (int unit : TopologicalOrder()) {
+    const std::vector<int> order = TopologicalOrder();
+    first_ = last_ = position_;
+    for (int unit : order) {
       if (!IsRegion(unit)) continue;
       std::vector<int> neighbours = inputs_[static_cast<size_t>(unit)];
       std::sort(neighbours.begin(), neighbours.end());
@@ -98,6 +100,8 @@ class Merger {
     // The larger one takes the smaller one in.
     if (members_[static_cast<size_t>(a)].size() < members_[static_cast<size_t>(b)].size()) std::swap(a, b);
     parent_[static_cast<size_t>(b)] = a;
+    first_[static_cast<size_t>(a)] = std::min(first_[static_cast<size_t>(a)], first_[static_cast<size_t>(b)]);
+    last_[static_cast<size_t>(a)] = std::max(last_[static_cast<size_t>(a)], last_[static_cast<size_t>(b)]);
     auto& from = members_[static_cast<size_t>(b)];
     auto& to = members_[static_cast<size_t>(a)];
     to.insert(to.end(), from.begin(), from.end());
@@ -106,8 +110,8 @@ class Merger {
 
   /// Whether a way leads from group `from` to group `to` through something that is in neither.
   bool PassesOutside(int from, int to) {
-    int first = num_units_;  // nothing before it can follow from `from`
-    for (int unit : members_[static_cast<size_t>(from)]) first = std::min(first, position_[static_cast<size_t>(unit)]);
+    const int first = first_[static_cast<size_t>(from)];  // nothing before it can follow from `from`
+    if (last_[static_cast<size_t>(to)] <= first) return false;
     std::unordered_set<int> seen;
     std::vector<int> stack;
     const auto reach = [&](int unit) {
@@ -115,6 +119,7 @@ class Merger {
       stack.push_back(GroupOf(unit));
     };
     for (int unit : members_[static_cast<size_t>(to)]) {
+      if (position_[static_cast<size_t>(unit)] <= first) continue;
       for (int input : inputs_[static_cast<size_t>(unit)]) {
         if (GroupOf(input) != from && GroupOf(input) != to) reach(input);
       }
@@ -139,6 +144,7 @@ class Merger {
   std::vector<int> unit_of_;               ///< of each node
   std::vector<std::vector<int>> inputs_;   ///< of each unit, other units
   std::vector<int> position_;              ///< of each unit in topological order
+  std::vector<int> first_, last_;          ///< least and greatest position in each group, under its representative
   std::vector<int> parent_;                ///< union-find over units
   std::vector<std::vector<int>> members_;  ///< regions of each group, under its representative
 };

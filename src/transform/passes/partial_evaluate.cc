@@ -108,8 +108,8 @@ class Round {
     }
   }
 
-  /// What a variable is bound to, where it says more than the variable: constants, other names, tuples, data, and functions
-  /// that do not call themselves. The node is shared, so that nothing is computed twice.
+  /// What a variable is bound to, where it says more than the variable: constants, other names, tuples, data, and
+  /// functions that do not call themselves. The node is shared, so that nothing is computed twice.
   Expr KnownValue(const Expr& var, const Rewritten& done) const {
     auto it = lets_.find(var.get());
     if (it == lets_.end() || recursive_.contains(var.get())) return var;
@@ -191,7 +191,7 @@ class Round {
       }
       types.push_back(InferType(arg));
     }
-    if (inputs.empty()) return expr;
+    if (inputs.empty() || !ShouldFold(*call.op(), inputs)) return expr;
     const Result<Type> type = call.op()->relation({types, call.attrs()});
     const TensorTypeNode* tensor = type.ok() ? AsTensorType(*type) : nullptr;
     if (tensor == nullptr || !tensor->is_static()) return expr;
