@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
-constexpr int kMethodVersion = 2;
+constexpr int kMethodVersion = 3;
 
 std::string RecordToText(const TuningRecord& record) {
   return Json{{"ok", record.ok},        {"minimum", record.minimum},         {"p50", record.p50},

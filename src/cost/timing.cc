@@ -56,15 +56,18 @@ double ClockSeconds() {
   return seconds;
 }
 
+void ReadLines(const volatile unsigned char* from, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; i < bytes; i += kLine) (void)from[i];
+}
+
 /// Leaves in the caches up to `level` nothing of what was there, on every processor of the pool.
 void Evict(CacheLevel level) {
   // Twice the last level, or four times the near one per thread: replacement is not strictly the least recent.
   const int64_t bytes = level == CacheLevel::kMemory ? 2 * SharedBytes() : 4 * NearBytes() * NumThreads();
   static std::vector<unsigned char> buffer;
   if (buffer.size() < static_cast<size_t>(bytes)) buffer.assign(static_cast<size_t>(bytes), 1);
-  ParallelFor(
-      bytes, [](void*, int64_t begin, int64_t end) { ReadThrough(&buffer[static_cast<size_t>(begin)], end - begin); },
-      nullptr);
+  ReadThrough(buffer.data(), static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -85,9 +88,10 @@ CacheLevel LevelFor(int64_t bytes) {
 }
 
 void ReadThrough(const void* address, size_t bytes) {
-  constexpr size_t kLine = 64;
-  const auto* from = static_cast<const volatile unsigned char*>(address);
-  for (size_t i = 0; i < bytes; i += kLine) (void)from[i];
+  ParallelFor(
+      static_cast<int64_t>(bytes),
+      [](void* from, int64_t begin, int64_t end) { ReadLines(static_cast<unsigned char*>(from) + begin, end - begin); },
+      const_cast<void*>(address));
 }
 
 Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,

@@ -58,7 +58,8 @@ class Samples {
 Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options = {},
                  const std::function<void()>& read_inputs = nullptr);
 
-/// Reads memory so that it is in the nearest cache that it fits.
+/// Reads memory so that it is in the nearest caches that it fits, each of the pool's threads a part: as a kernel before
+/// this one leaves its results, and the threads awake.
 void ReadThrough(const void* address, size_t bytes);
 
 /// Runs shorter than this are settled when they are timed in turn; longer ones find nothing in the caches anyway.
