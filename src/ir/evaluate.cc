@@ -37,8 +37,9 @@ class Evaluator {
         const Tensor& tensor = inputs[next++];
         const TensorTypeNode* wanted = AsTensorType(leaf);
         if (tensor.dtype() != wanted->dtype() || (wanted->is_static() && wanted->static_shape() != tensor.shape())) {
-          throw Error(ErrorCategory::kInput, fmt::format("input '{}' wants {}, got {} {}", param->name(), ToString(leaf),
-                                                         tensor.dtype().ToString(), ToString(tensor.shape())));
+          throw Error(ErrorCategory::kInput,
+                      fmt::format("input '{}' wants {}, got {} {}", param->name(), ToString(leaf),
+                                  tensor.dtype().ToString(), ToString(tensor.shape())));
         }
         values.push_back(tensor);
       }
@@ -98,13 +99,25 @@ class Evaluator {
     return {all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + count)};
   }
 
+  /// `type` with the shapes that `values` have, where it leaves sizes open.
+  static Type Actual(const Type& type, const Values& values, size_t* next) {
+    if (const TensorTypeNode* tensor = AsTensorType(type)) {
+      const Tensor& value = values[(*next)++];
+      return tensor->is_static() ? type : TensorType(value.shape(), value.dtype());
+    }
+    std::vector<Type> fields;
+    for (const Type& field : AsTupleType(type)->fields()) fields.push_back(Actual(field, values, next));
+    return TupleType(std::move(fields));
+  }
+
   Values Call(const CallNode& call) {
     Values inputs;
     std::vector<Type> types;
     for (const Expr& arg : call.args()) {
       const Values& values = values_.at(arg.get());
       inputs.insert(inputs.end(), values.begin(), values.end());
-      types.push_back(InferType(arg));
+      size_t next = 0;
+      types.push_back(Actual(InferType(arg), values, &next));
     }
     if (const OpDef* op = call.op()) return EvaluateOp(*op, call.attrs(), types, inputs);
     if (Function function = AsShared<FunctionNode>(call.callee())) return Evaluator().Run(function, inputs);
@@ -124,7 +137,7 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
   std::vector<Tensor> outputs;
   for (const Type& leaf : FlattenTensorTypes(*type)) {
     const TensorTypeNode* tensor = AsTensorType(leaf);
-    outputs.push_back(Tensor::Empty(tensor->static_shape(), tensor->dtype()));
+    outputs.push_back(tensor->is_static() ? Tensor::Empty(tensor->static_shape(), tensor->dtype()) : Tensor());
   }
   op.reference(inputs, attrs, outputs);
   return outputs;

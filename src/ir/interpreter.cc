@@ -373,11 +373,6 @@ Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& arg
   }
   const Result<Type> type = op.relation({types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
-  for (const Type& leaf : FlattenTensorTypes(*type)) {
-    if (AsTensorType(leaf)->is_static()) continue;
-    throw Error(ErrorCategory::kUnsupported,
-                fmt::format("'{}' gives {}: its shape depends on more than shapes", op.name, ToString(leaf)));
-  }
   const std::vector<Tensor> outputs = EvaluateOp(op, attrs, types, inputs);
   size_t next = 0;
   return UnflattenTensors(*type, [&] { return outputs[next++]; });

@@ -51,7 +51,8 @@ struct OpCall {
 using TypeRelation = std::function<Result<Type>(const OpCall& call)>;
 
 /// Computes the operator plainly: `inputs` and `outputs` are the tensors of arguments and result with tuples flattened;
-/// outputs are allocated with the inferred static type. Slow and obviously right.
+/// outputs are allocated with the inferred type where it is static, and assigned by the function where sizes depend on
+/// the data. Slow and obviously right.
 using ReferenceFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs)>;
 
 /// Arguments on which conformance tests try the operator. Tuple arguments are given as tuple types.

@@ -86,6 +86,9 @@ Result<void> CheckOperator(const CallNode& call, std::string_view name) {
                                                  attrs.Bool("exclude") || attrs.IntOr("select_last_index", 0) != 0)) {
     return no("takes one axis and the first of equal elements only");
   }
+  if (name.starts_with("image.resize") && (attrs.Bool("antialias") || attrs.Int("cubic_exclude") != 0)) {
+    return no("stretches no filters and leaves out no taps");
+  }
   if (name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn") {
     if (call.args().size() > (name == "nn.lstm" ? 6 : 5)) return no("takes no peepholes and no sequence lengths");
     const bool plain = attrs.IsNone("clip") && attrs.IsNone("activation_alpha") && attrs.IsNone("activation_beta");

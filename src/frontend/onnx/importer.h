@@ -12,6 +12,7 @@
 
 namespace onnx {
 class AttributeProto;
+class GraphProto;
 class NodeProto;
 class TensorProto;
 }  // namespace onnx
@@ -36,9 +37,12 @@ class NodeContext {
   /// Throws kInput when the input is absent.
   const Expr& Input(size_t i) const;
   const TensorTypeNode& TypeOf(const Expr& expr) const;
-  Shape ShapeOf(const Expr& expr) const { return TypeOf(expr).static_shape(); }
+  /// Throws kUnsupported when a size is known at run time only.
+  Shape ShapeOf(const Expr& expr) const;
   int Rank(const Expr& expr) const { return TypeOf(expr).rank(); }
   size_t num_outputs() const;
+  /// Whether somebody may read output `i`.
+  bool HasOutput(size_t i) const;
 
   bool HasAttr(const char* name) const;
   int64_t Int(const char* name, int64_t fallback) const;
@@ -51,6 +55,12 @@ class NodeContext {
   /// The dtype that a number of TensorProto.DataType names; throws kUnsupported for what Relay has no type for.
   DataType DTypeOf(int64_t onnx_type) const;
 
+  /// Converts the graph that an attribute holds, its inputs bound to `inputs`; returns its outputs. Throws kInput when
+  /// there is none or the number of inputs differs.
+  std::vector<Expr> ConvertSubgraph(const char* name, const std::vector<Expr>& inputs);
+  size_t NumSubgraphNodes(const char* name) const;
+
+  bool IsConstant(size_t i) const { return HasInput(i) && inputs_[i]->kind() == ExprKind::kConstant; }
   /// The value of an input that must be known now; throws kUnsupported when it is not constant.
   Tensor Constant(size_t i) const;
   std::vector<int64_t> ConstantInts(size_t i) const { return Constant(i).ToInts(); }
@@ -71,7 +81,8 @@ class NodeContext {
   [[noreturn]] void Invalid(const std::string& what) const;
 
  private:
-  const onnx::AttributeProto* Find(const char* name) const;
+  /// The attribute, or null when absent; throws kInput when it is not of `type` (AttributeProto.AttributeType).
+  const onnx::AttributeProto* Find(const char* name, int type) const;
 
   OnnxGraph& graph_;
   const onnx::NodeProto& node_;
@@ -88,10 +99,22 @@ using OnnxConverters = std::unordered_map<std::string, OnnxConverter>;
 void AddMathConverters(OnnxConverters& converters);
 void AddNeuralConverters(OnnxConverters& converters);
 void AddTensorConverters(OnnxConverters& converters);
+void AddActivationConverters(OnnxConverters& converters);
+void AddNormalisationConverters(OnnxConverters& converters);
+void AddResizeConverters(OnnxConverters& converters);
+void AddIndexConverters(OnnxConverters& converters);
+void AddVisionConverters(OnnxConverters& converters);
+void AddSignalConverters(OnnxConverters& converters);
+void AddAttentionConverters(OnnxConverters& converters);
+void AddLossConverters(OnnxConverters& converters);
+void AddControlConverters(OnnxConverters& converters);
 void AddRecurrentConverters(OnnxConverters& converters);
 void AddQuantisedConverters(OnnxConverters& converters);
 
 /// The table of all converters by ONNX operator.
 const OnnxConverters& AllOnnxConverters();
+
+/// Why an operator of ONNX cannot be converted at all; null for others.
+const char* OnnxRefusal(const std::string& op_type);
 
 }  // namespace collage

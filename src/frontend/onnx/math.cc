@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "frontend/onnx/builders.h"
 
@@ -22,6 +23,10 @@ OnnxConverter Binary(const char* op) {
   return [op](NodeContext& node) -> Results { return {node.Op(op, {node.Input(0), node.Input(1)})}; };
 }
 
+Results ConvertBitwiseNot(NodeContext& node) { return {node.Op("bitwise_not", {node.Input(0)})}; }
+
+Results ConvertDet(NodeContext& node) { return {node.Op("linalg.det", {node.Input(0)})}; }
+
 /// Sum, Max, Min, Mean of any number of inputs.
 OnnxConverter Variadic(const char* op, bool mean = false) {
   return [op, mean](NodeContext& node) -> Results {
@@ -33,23 +38,35 @@ OnnxConverter Variadic(const char* op, bool mean = false) {
 }
 
 Results ConvertPow(NodeContext& node) {
-  Expr exponent = node.Input(1);
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
-  if (node.TypeOf(exponent).dtype() != dtype) exponent = node.Op("cast", {exponent}, {{"dtype", dtype}});
-  return {node.Op("power", {node.Input(0), exponent})};
+  const DataType exponent = node.TypeOf(node.Input(1)).dtype();
+  if (dtype.is_integer() && exponent.is_floating()) {
+    // Computed with the exponent's fractions, and cut off then.
+    return {
+        node.Cast(node.Op("power", {node.Cast(node.Input(0), kFloat64), node.Cast(node.Input(1), kFloat64)}), dtype)};
+  }
+  return {node.Op("power", {node.Input(0), node.Cast(node.Input(1), dtype)})};
 }
 
 Results ConvertClip(NodeContext& node) {
+  Expr x = node.Input(0);
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   if (node.opset() < 11) {
     low = node.Float("min", low);
     high = node.Float("max", high);
   } else {
-    if (node.HasInput(1)) low = node.Constant(1).At(0);
-    if (node.HasInput(2)) high = node.Constant(2).At(0);
+    // Bounds that are not known become operands.
+    if (node.HasInput(1) && !node.IsConstant(1)) x = node.Op("maximum", {x, node.Input(1)});
+    if (node.IsConstant(1)) low = node.Constant(1).At(0);
+    if (node.IsConstant(2)) high = node.Constant(2).At(0);
   }
-  return {node.Op("clip", {node.Input(0)}, {{"a_min", low}, {"a_max", high}})};
+  // A low bound above the high one gives the high one.
+  if (std::isfinite(low) || std::isfinite(high)) {
+    x = node.Op("clip", {x}, {{"a_min", std::min(low, high)}, {"a_max", high}});
+  }
+  if (node.opset() >= 11 && node.HasInput(2) && !node.IsConstant(2)) x = node.Op("minimum", {x, node.Input(2)});
+  return {x};
 }
 
 /// clip(alpha * x + beta, 0, 1).
@@ -80,19 +97,6 @@ Results ConvertGelu(NodeContext& node) {
   return {node.Op("multiply", {half, node.Op("add", {inner, node.ScalarLike(1, x)})})};
 }
 
-Results ConvertElu(NodeContext& node) {
-  const Expr x = node.Input(0);
-  const Expr zero = node.ScalarLike(0, x);
-  const Expr below = node.Op("subtract", {node.Op("exp", {node.Op("minimum", {x, zero})}), node.ScalarLike(1, x)});
-  return {node.Op(
-      "add", {node.Op("nn.relu", {x}), node.Op("multiply", {below, node.ScalarLike(node.Float("alpha", 1.0), x)})})};
-}
-
-Results ConvertSoftplus(NodeContext& node) {
-  const Expr x = node.Input(0);
-  return {node.Op("log", {node.Op("add", {node.Op("exp", {x}), node.ScalarLike(1, x)})})};
-}
-
 Results ConvertReciprocal(NodeContext& node) {
   return {node.Op("divide", {node.ScalarLike(1, node.Input(0)), node.Input(0)})};
 }
@@ -106,43 +110,79 @@ Results ConvertBitShift(NodeContext& node) {
       node.Op(node.String("direction", "") == "LEFT" ? "left_shift" : "right_shift", {node.Input(0), node.Input(1)})};
 }
 
-Results ConvertIsInf(NodeContext& node) { return {node.Op("isinf", {node.Input(0)})}; }
+Results ConvertIsInf(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const Expr zero = node.ScalarLike(0, x);
+  const bool negative = node.Int("detect_negative", 1) != 0;
+  const bool positive = node.Int("detect_positive", 1) != 0;
+  const Expr is_infinite = node.Op("isinf", {x});
+  if (negative && positive) return {is_infinite};
+  if (!negative && !positive) return {node.Op("logical_and", {is_infinite, MakeScalar(0, kBool)})};
+  return {node.Op("logical_and", {is_infinite, node.Op(positive ? "greater" : "less", {x, zero})})};
+}
 
 // ---- reductions ----
 
-/// Axes from the attribute (older opsets) or the second input; none: all.
-AttrValue ReduceAxes(NodeContext& node, bool* none_means_nothing) {
-  *none_means_nothing = node.Int("noop_with_empty_axes", 0) != 0;
-  if (node.HasAttr("axes")) return node.Ints("axes", {});
-  if (node.HasInput(1)) {
-    const std::vector<int64_t> axes = node.ConstantInts(1);
-    if (!axes.empty()) return axes;
-  }
+/// Axes from the attribute (older opsets) or the second input; None: all. `noop`: an absence of axes means no
+/// reduction.
+AttrValue AxesToReduce(NodeContext& node, bool* noop) {
+  *noop = false;
+  V axes = node.Ints("axes", {});
+  if (!node.HasAttr("axes") && node.HasInput(1)) axes = node.ConstantInts(1);
+  if (!axes.empty()) return axes;
+  *noop = node.Int("noop_with_empty_axes", 0) != 0;
   return {};
+}
+
+Expr ReduceBy(NodeContext& node, const char* op, const Expr& x) {
+  bool noop = false;
+  const AttrValue axes = AxesToReduce(node, &noop);
+  return noop ? x : node.Op(op, {x}, {{"axis", axes}, {"keepdims", node.Int("keepdims", 1) != 0}});
 }
 
 OnnxConverter Reduce(const char* op) {
   return [op](NodeContext& node) -> Results {
-    bool noop = false;
-    const AttrValue axes = ReduceAxes(node, &noop);
-    if (axes.is_none() && noop) return {node.Input(0)};
-    return {node.Op(op, {node.Input(0)}, {{"axis", axes}, {"keepdims", node.Int("keepdims", 1) != 0}})};
+    const Expr x = node.Input(0);
+    // The largest bool says whether any holds.
+    if (node.TypeOf(x).dtype().is_bool()) return {ReduceBy(node, std::string_view(op) == "max" ? "any" : "all", x)};
+    return {ReduceBy(node, op, x)};
   };
 }
 
-/// A reduction of a function of the elements, and a function of the result.
+/// A sum of a function of the elements, and a function of the result.
 OnnxConverter ReduceComposed(const char* before, const char* after) {
-  return [before, after](NodeContext& node) -> Results {
-    bool noop = false;
-    const AttrValue axes = ReduceAxes(node, &noop);
+  return [before = std::string_view(before), after = std::string_view(after)](NodeContext& node) -> Results {
     Expr x = node.Input(0);
-    if (std::string_view(before) == "square") x = node.Op("multiply", {x, x});
-    if (std::string_view(before) == "abs") x = node.Op("abs", {x});
-    if (std::string_view(before) == "exp") x = node.Op("exp", {x});
-    x = node.Op("sum", {x}, {{"axis", axes}, {"keepdims", node.Int("keepdims", 1) != 0}});
-    if (std::string_view(after) != "") x = node.Op(after, {x});
-    return {x};
+    const DataType dtype = node.TypeOf(x).dtype();
+    if (before == "square") x = node.Op("multiply", {x, x});
+    if (before == "abs") x = node.Op("abs", {x});
+    x = ReduceBy(node, "sum", x);
+    if (after.empty()) return {x};
+    // Roots and logarithms of integers are computed as floats and cut off.
+    if (dtype.is_integer()) x = node.Cast(x, kFloat64);
+    return {node.Cast(node.Op(after, {x}), dtype)};
   };
+}
+
+/// log(sum(exp(x))) around the largest element, so that no element overflows.
+Results ConvertLogSumExp(NodeContext& node) {
+  const Expr input = node.Input(0);
+  const DataType dtype = node.TypeOf(input).dtype();
+  const Expr x = dtype.is_integer() ? node.Cast(input, kFloat64) : input;
+  bool noop = false;
+  const AttrValue axes = AxesToReduce(node, &noop);
+  if (noop) return {input};
+  const Expr largest = node.Op("max", {x}, {{"axis", axes}, {"keepdims", true}});
+  // Where all are minus infinity (or there are none) there is nothing to shift by.
+  const Expr shift = node.Op("where", {node.Op("isfinite", {largest}), largest, node.ScalarLike(0, largest)});
+  const Expr terms = node.Op("exp", {node.Op("subtract", {x, shift})});
+  Expr sum = node.Op("log", {node.Op("sum", {terms}, {{"axis", axes}, {"keepdims", true}})});
+  sum = node.Op("add", {sum, shift});
+  if (node.Int("keepdims", 1) == 0) {
+    const Expr shaped = node.Op("sum", {x}, {{"axis", axes}});
+    sum = node.Reshape(sum, node.ShapeOf(shaped));
+  }
+  return {node.Cast(sum, dtype)};
 }
 
 OnnxConverter ArgReduce(const char* op) {
@@ -152,12 +192,6 @@ OnnxConverter ArgReduce(const char* op) {
                      {"keepdims", node.Int("keepdims", 1) != 0},
                      {"select_last_index", node.Int("select_last_index", 0) != 0}})};
   };
-}
-
-Results ConvertCumSum(NodeContext& node) {
-  if (node.Int("reverse", 0) != 0) node.Unsupported("reverse cumulative sums");
-  return {node.Op("cumsum", {node.Input(0)},
-                  {{"axis", node.ConstantInts(1).at(0)}, {"exclusive", node.Int("exclusive", 0) != 0}})};
 }
 
 // ---- matrix products ----
@@ -221,6 +255,80 @@ Expr UndoneTranspose(const Expr& x) {
 }
 
 Results ConvertMatMul(NodeContext& node) { return {MultiplyMatrices(node, node.Input(0), node.Input(1))}; }
+
+/// "bij,bjk->bik" and its like as transpositions around one batched product; null when a label is repeated in a term,
+/// is summed over in one term alone, or is hidden in an ellipsis.
+Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr& a, const Expr& b) {
+  std::string text;
+  for (char c : equation) {
+    if (c != ' ') text += c;
+  }
+  const size_t comma = text.find(',');
+  const size_t arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || text.find('.') != std::string::npos) return nullptr;
+  const std::string left = text.substr(0, comma);
+  const std::string right = text.substr(comma + 1, arrow - comma - 1);
+  const std::string out = text.substr(arrow + 2);
+  const Shape a_shape = node.ShapeOf(a);
+  const Shape b_shape = node.ShapeOf(b);
+  if (left.size() != a_shape.size() || right.size() != b_shape.size()) return nullptr;
+  const auto has = [](const std::string& labels, char label) { return labels.find(label) != std::string::npos; };
+  const auto unique = [](const std::string& labels) {
+    return std::set<char>(labels.begin(), labels.end()).size() == labels.size();
+  };
+  if (!unique(left) || !unique(right) || !unique(out)) return nullptr;
+  std::string batch, summed, rows, columns;
+  for (char label : left) {
+    if (has(right, label)) {
+      (has(out, label) ? batch : summed) += label;
+      if (a_shape[left.find(label)] != b_shape[right.find(label)]) return nullptr;
+    } else if (has(out, label)) {
+      rows += label;
+    } else {
+      return nullptr;
+    }
+  }
+  for (char label : right) {
+    if (has(left, label)) continue;
+    if (!has(out, label)) return nullptr;
+    columns += label;
+  }
+  const auto size = [&](char label) {
+    return has(left, label) ? a_shape[left.find(label)] : b_shape[right.find(label)];
+  };
+  const auto count = [&](const std::string& labels) {
+    int64_t product = 1;
+    for (char label : labels) product *= size(label);
+    return product;
+  };
+  const auto arranged = [&](const Expr& x, const std::string& from, const std::string& to) {
+    V axes;
+    for (char label : to) axes.push_back(static_cast<int64_t>(from.find(label)));
+    return std::is_sorted(axes.begin(), axes.end()) ? x : Transpose(node, x, axes);
+  };
+  const Expr x = node.Reshape(arranged(a, left, batch + rows + summed), {count(batch), count(rows), count(summed)});
+  const Expr y =
+      node.Reshape(arranged(b, right, batch + columns + summed), {count(batch), count(columns), count(summed)});
+  const Expr product = node.Op("nn.batch_matmul", {x, y}, {{"transpose_b", true}});
+  const std::string order = batch + rows + columns;
+  Shape shape;
+  for (char label : order) shape.push_back(size(label));
+  for (char label : out) {
+    if (!has(order, label)) return nullptr;
+  }
+  return arranged(node.Reshape(product, shape), order, out);
+}
+
+/// A product of two matrices (or batches of them) under other names is one; anything else stays an einsum.
+Results ConvertEinsum(NodeContext& node) {
+  std::vector<Expr> terms;
+  for (size_t i = 0; i < node.num_inputs(); ++i) terms.push_back(node.Input(i));
+  const std::string equation = node.String("equation", "");
+  if (terms.size() == 2) {
+    if (Expr product = EinsumAsProduct(node, equation, terms[0], terms[1])) return {product};
+  }
+  return {node.Op("einsum", {node.Tuple(std::move(terms))}, {{"equation", equation}})};
+}
 
 }  // namespace
 
@@ -300,8 +408,6 @@ void AddMathConverters(OnnxConverters& converters) {
   converters["HardSigmoid"] = ConvertHardSigmoid;
   converters["HardSwish"] = ConvertHardSwish;
   converters["Gelu"] = ConvertGelu;
-  converters["Elu"] = ConvertElu;
-  converters["Softplus"] = ConvertSoftplus;
   converters["Reciprocal"] = ConvertReciprocal;
   converters["Mod"] = ConvertMod;
   converters["BitShift"] = ConvertBitShift;
@@ -317,10 +423,12 @@ void AddMathConverters(OnnxConverters& converters) {
   converters["ReduceL1"] = ReduceComposed("abs", "");
   converters["ReduceL2"] = ReduceComposed("square", "sqrt");
   converters["ReduceLogSum"] = ReduceComposed("", "log");
-  converters["ReduceLogSumExp"] = ReduceComposed("exp", "log");
+  converters["ReduceLogSumExp"] = ConvertLogSumExp;
   converters["ArgMax"] = ArgReduce("argmax");
   converters["ArgMin"] = ArgReduce("argmin");
-  converters["CumSum"] = ConvertCumSum;
+  converters["BitwiseNot"] = ConvertBitwiseNot;
+  converters["Det"] = ConvertDet;
+  converters["Einsum"] = ConvertEinsum;
   converters["Gemm"] = ConvertGemm;
   converters["MatMul"] = ConvertMatMul;
 }

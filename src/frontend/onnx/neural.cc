@@ -1,4 +1,4 @@
-// neural.cc: convolutions, pooling, normalisation and resizing of ONNX.
+// neural.cc: convolutions and pooling of ONNX.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,84 +95,121 @@ Results ConvertConvTranspose(NodeContext& node) {
   return {result};
 }
 
-OnnxConverter Pool(bool is_max) {
-  return [is_max](NodeContext& node) -> Results {
-    if (node.num_outputs() > 1) node.Unsupported("the indices of a max pool");
-    const Expr data = node.Input(0);
-    const size_t rank = node.ShapeOf(data).size() - 2;
-    if (rank < 1 || rank > 3) node.Unsupported(fmt::format("pooling over {} dimensions", rank));
-    const Window window = ReadWindow(node, node.ShapeOf(data), node.Ints("kernel_shape", {}));
-    Attrs attrs{{"pool_size", window.kernel},
-                {"strides", window.strides},
-                {"dilation", window.dilations},
-                {"padding", window.padding},
-                {"ceil_mode", node.Int("ceil_mode", 0) != 0}};
-    if (!is_max) attrs.Set("count_include_pad", node.Int("count_include_pad", 0) != 0);
-    return {node.Op(fmt::format("nn.{}_pool{}d", is_max ? "max" : "avg", rank), {data}, std::move(attrs))};
-  };
+size_t SpatialRank(NodeContext& node, const Expr& data) {
+  const int rank = node.Rank(data) - 2;
+  if (rank < 1 || rank > 3) node.Unsupported(fmt::format("pooling over {} dimensions", rank));
+  return static_cast<size_t>(rank);
+}
+
+Attrs PoolAttrs(NodeContext& node, const Window& window) {
+  return {{"pool_size", window.kernel},
+          {"strides", window.strides},
+          {"dilation", window.dilations},
+          {"padding", window.padding},
+          {"ceil_mode", node.Int("ceil_mode", 0) != 0}};
+}
+
+Results ConvertMaxPool(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const size_t rank = SpatialRank(node, data);
+  const Attrs attrs = PoolAttrs(node, ReadWindow(node, node.ShapeOf(data), node.Ints("kernel_shape", {})));
+  Results results{node.Op(fmt::format("nn.max_pool{}d", rank), {data}, attrs)};
+  if (node.HasOutput(1)) {
+    Attrs index_attrs = attrs;
+    index_attrs.Set("column_major", node.Int("storage_order", 0) != 0);
+    results.push_back(node.Op(fmt::format("nn.max_pool{}d_indices", rank), {data}, index_attrs));
+  }
+  return results;
+}
+
+Results ConvertAveragePool(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const size_t rank = SpatialRank(node, data);
+  Attrs attrs = PoolAttrs(node, ReadWindow(node, node.ShapeOf(data), node.Ints("kernel_shape", {})));
+  attrs.Set("count_include_pad", node.Int("count_include_pad", 0) != 0);
+  return {node.Op(fmt::format("nn.avg_pool{}d", rank), {data}, std::move(attrs))};
+}
+
+/// |x|^p.
+Expr Powers(NodeContext& node, const Expr& x, int64_t p) {
+  if (p == 2) return node.Op("multiply", {x, x});
+  const Expr magnitude = node.Op("abs", {x});
+  return p == 1 ? magnitude : node.Op("power", {magnitude, node.ScalarLike(static_cast<double>(p), x)});
+}
+
+/// x^(1/p).
+Expr Root(NodeContext& node, const Expr& x, int64_t p) {
+  if (p == 1) return x;
+  return p == 2 ? node.Op("sqrt", {x}) : node.Op("power", {x, node.ScalarLike(1.0 / static_cast<double>(p), x)});
+}
+
+/// (sum of |x|^p over the window)^(1/p): means over windows of known size are sums.
+Results ConvertLpPool(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const size_t rank = SpatialRank(node, data);
+  const int64_t p = node.Int("p", 2);
+  const Shape shape = node.ShapeOf(data);
+  Window window = ReadWindow(node, shape, node.Ints("kernel_shape", {}));
+  // Padding counts as zeros; a partial window at the end is padded to a whole one.
+  std::vector<V> widths(rank + 2, V{0, 0});
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t extent = (window.kernel[d] - 1) * window.dilations[d] + 1;
+    widths[d + 2] = {window.padding[d], window.padding[d + rank]};
+    const int64_t room = shape[d + 2] + window.padding[d] + window.padding[d + rank] - extent;
+    if (node.Int("ceil_mode", 0) != 0 && room % window.strides[d] != 0)
+      widths[d + 2][1] += window.strides[d] - room % window.strides[d];
+  }
+  const Expr powers = node.Op("nn.pad", {Powers(node, data, p), node.ScalarLike(0, data)},
+                              {{"pad_width", AttrValue::List(widths.begin(), widths.end())}});
+  const Expr means =
+      node.Op(fmt::format("nn.avg_pool{}d", rank), {powers},
+              {{"pool_size", window.kernel}, {"strides", window.strides}, {"dilation", window.dilations}});
+  return {Root(node, Scaled(node, means, static_cast<double>(NumElements(window.kernel))), p)};
+}
+
+Results ConvertGlobalLpPool(NodeContext& node) {
+  const int64_t p = node.Int("p", 2);
+  V axes;
+  for (int i = 2; i < node.Rank(node.Input(0)); ++i) axes.push_back(i);
+  const Expr sum = node.Op("sum", {Powers(node, node.Input(0), p)}, {{"axis", axes}, {"keepdims", true}});
+  return {Root(node, sum, p)};
+}
+
+/// Elements written where the maximum came from, zeros elsewhere.
+Results ConvertMaxUnpool(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const Shape shape = node.ShapeOf(data);
+  const size_t rank = SpatialRank(node, data);
+  const V kernel = node.Ints("kernel_shape", {});
+  const V strides = node.Ints("strides", V(rank, 1));
+  const V pads = node.Ints("pads", V(2 * rank, 0));
+  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
+    node.Invalid("strides or pads do not fit the kernel");
+  // Indices count in the shape that was pooled, which may be smaller than the one asked for.
+  Shape pooled{shape[0], shape[1]};
+  for (size_t d = 0; d < rank; ++d)
+    pooled.push_back((shape[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank]);
+  Shape result = pooled;
+  if (node.HasInput(2)) result = node.ConstantInts(2);
+  if (result.size() != shape.size()) node.Invalid("output_shape does not fit the data's rank");
+  const int64_t count = NumElements(shape);
+  const Expr zeros = node.Op("zeros", {}, {{"shape", V{NumElements(pooled)}}, {"dtype", node.TypeOf(data).dtype()}});
+  const Expr flat =
+      node.Op("scatter_elements", {zeros, node.Reshape(node.Input(1), {count}), node.Reshape(data, {count})});
+  Expr x = node.Reshape(flat, pooled);
+  if (result == pooled) return {x};
+  std::vector<V> widths;
+  for (size_t d = 0; d < result.size(); ++d) {
+    if (result[d] < pooled[d]) node.Invalid("output_shape is smaller than what was pooled");
+    widths.push_back({0, result[d] - pooled[d]});
+  }
+  return {
+      node.Op("nn.pad", {x, node.ScalarLike(0, x)}, {{"pad_width", AttrValue::List(widths.begin(), widths.end())}})};
 }
 
 OnnxConverter GlobalPool(const char* kind) {
   return [kind](NodeContext& node) -> Results {
-    const int rank = node.Rank(node.Input(0)) - 2;
-    if (rank < 1 || rank > 3) node.Unsupported(fmt::format("pooling over {} dimensions", rank));
-    return {node.Op(fmt::format("nn.global_{}_pool{}d", kind, rank), {node.Input(0)})};
-  };
-}
-
-Results ConvertBatchNorm(NodeContext& node) {
-  if (node.Int("training_mode", 0) != 0) node.Unsupported("batch normalisation in training mode");
-  std::vector<Expr> args;
-  for (size_t i = 0; i < 5; ++i) args.push_back(node.Input(i));
-  const Expr call = node.Op("nn.batch_norm", args, {{"epsilon", node.Float("epsilon", 1e-5)}});
-  return {node.Field(call, 0)};
-}
-
-Results ConvertInstanceNorm(NodeContext& node) {
-  return {node.Op("nn.instance_norm", {node.Input(0), node.Input(1), node.Input(2)},
-                  {{"epsilon", node.Float("epsilon", 1e-5)}})};
-}
-
-Results ConvertLayerNorm(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const Shape shape = node.ShapeOf(data);
-  int64_t axis = node.Int("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) node.Invalid("axis is out of range");
-  int64_t length = 1;
-  for (size_t i = static_cast<size_t>(axis); i < shape.size(); ++i) length *= shape[i];
-  // Normalising the last dimensions together is normalising one that merges them.
-  const bool merged = axis + 1 < static_cast<int64_t>(shape.size());
-  Shape flat(shape.begin(), shape.begin() + axis);
-  flat.push_back(length);
-  const Expr gamma = node.Reshape(node.Input(1), {length});
-  const Expr beta =
-      node.HasInput(2) ? node.Reshape(node.Input(2), {length}) : Filled(0, {length}, node.TypeOf(data).dtype());
-  const Expr result = node.Op("nn.layer_norm", {merged ? node.Reshape(data, flat) : data, gamma, beta},
-                              {{"epsilon", node.Float("epsilon", 1e-5)}});
-  return {merged ? node.Reshape(result, shape) : result};
-}
-
-Results ConvertRmsNorm(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const Expr mean =
-      node.Op("mean", {node.Op("multiply", {data, data})}, {{"axis", V{node.Int("axis", -1)}}, {"keepdims", true}});
-  const Expr root = node.Op("sqrt", {node.Op("add", {mean, node.ScalarLike(node.Float("epsilon", 1e-5), mean)})});
-  return {node.Op("multiply", {node.Op("divide", {data, root}), node.Input(1)})};
-}
-
-OnnxConverter SoftmaxLike(const char* op) {
-  return [op](NodeContext& node) -> Results {
-    const Expr data = node.Input(0);
-    if (node.opset() >= 13) return {node.Op(op, {data}, {{"axis", node.Int("axis", -1)}})};
-    // Before opset 13: over all dimensions from axis on, taken together.
-    const Shape shape = node.ShapeOf(data);
-    int64_t axis = node.Int("axis", 1);
-    if (axis < 0) axis += static_cast<int64_t>(shape.size());
-    if (axis == static_cast<int64_t>(shape.size()) - 1) return {node.Op(op, {data}, {{"axis", -1}})};
-    Shape flat(2, 1);
-    for (size_t i = 0; i < shape.size(); ++i) flat[static_cast<int64_t>(i) < axis ? 0 : 1] *= shape[i];
-    return {node.Reshape(node.Op(op, {node.Reshape(data, flat)}, {{"axis", -1}}), shape)};
+    return {node.Op(fmt::format("nn.global_{}_pool{}d", kind, SpatialRank(node, node.Input(0))), {node.Input(0)})};
   };
 }
 
@@ -187,75 +224,17 @@ Results ConvertPRelu(NodeContext& node) {
   return {node.Op("add", {node.Op("nn.relu", {x}), below})};
 }
 
-Results ConvertDropout(NodeContext& node) { return {node.Input(0), nullptr}; }
-
-// ---- resizing ----
-
-Expr ResizeTo(NodeContext& node, const Shape& sizes, const std::vector<double>& scales, const std::string& mode,
-              const std::string& coordinates, const std::string& nearest, double cubic_alpha) {
-  const Expr data = node.Input(0);
-  const Shape shape = node.ShapeOf(data);
-  const size_t rank = shape.size() - 2;
-  if (rank < 1 || rank > 3 || sizes[0] != shape[0] || sizes[1] != shape[1]) {
-    node.Unsupported("resizing batch or channels");
+/// Identity, and a mask that keeps everything: executables do not train.
+Results ConvertDropout(NodeContext& node) {
+  const bool trains = node.opset() >= 12 && node.HasInput(2) && (!node.IsConstant(2) || node.Constant(2).At(0) != 0);
+  if (trains && (!node.IsConstant(1) || node.Constant(1).At(0) != 0))
+    node.Unsupported("dropout in training mode draws random numbers");
+  Results results{node.Input(0)};
+  if (node.HasOutput(1)) {
+    const DataType dtype = node.opset() >= 10 ? kBool : node.TypeOf(node.Input(0)).dtype();
+    results.push_back(node.Op("ones", {}, {{"shape", node.ShapeOf(node.Input(0))}, {"dtype", dtype}}));
   }
-  AttrValue::List scale_list;
-  for (size_t i = 2; i < scales.size(); ++i) scale_list.emplace_back(scales[i]);
-  const std::string method = mode == "nearest" ? "nearest_neighbor" : mode;
-  if (method != "nearest_neighbor" && method != "linear" && method != "cubic")
-    node.Unsupported("resize mode '" + mode + "'");
-  if (coordinates == "tf_crop_and_resize") node.Unsupported("coordinate transformation '" + coordinates + "'");
-  const std::string rounding =
-      nearest == "floor" || nearest == "ceil" || nearest == "round_prefer_ceil" ? nearest : "round";
-  return node.Op(fmt::format("image.resize{}d", rank), {data},
-                 {{"size", V(sizes.begin() + 2, sizes.end())},
-                  {"method", method},
-                  {"coordinate_transformation_mode", coordinates},
-                  {"rounding_method", rounding},
-                  {"cubic_alpha", cubic_alpha},
-                  {"scales", scale_list.empty() ? AttrValue() : AttrValue(std::move(scale_list))}});
-}
-
-Results ConvertResize(NodeContext& node) {
-  const Shape shape = node.ShapeOf(node.Input(0));
-  const bool old = node.opset() < 11;
-  if (node.HasAttr("axes")) node.Unsupported("resizing some axes only");
-  if (node.Int("antialias", 0) != 0) node.Unsupported("antialiased resizing");
-  std::vector<double> scales;
-  Shape sizes;
-  const size_t scale_input = old ? 1 : 2;
-  if (node.HasInput(scale_input) && NumElements(node.ShapeOf(node.Input(scale_input))) > 0) {
-    const Tensor values = node.Constant(scale_input);
-    for (int64_t i = 0; i < values.num_elements(); ++i) scales.push_back(values.At(i));
-    if (scales.size() != shape.size()) node.Invalid("scales do not fit the data's rank");
-    for (size_t i = 0; i < shape.size(); ++i) {
-      sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(shape[i]) * scales[i])));
-    }
-  } else if (node.HasInput(3)) {
-    sizes = node.ConstantInts(3);
-    if (sizes.size() != shape.size()) node.Invalid("sizes do not fit the data's rank");
-  } else {
-    node.Invalid("neither scales nor sizes");
-  }
-  const std::string coordinates = old ? "asymmetric" : node.String("coordinate_transformation_mode", "half_pixel");
-  const std::string nearest = old ? "floor" : node.String("nearest_mode", "round_prefer_floor");
-  return {ResizeTo(node, sizes, scales, node.String("mode", "nearest"), coordinates, nearest,
-                   node.Float("cubic_coeff_a", -0.75))};
-}
-
-Results ConvertUpsample(NodeContext& node) {
-  const Shape shape = node.ShapeOf(node.Input(0));
-  std::vector<double> scales = node.Floats("scales");
-  if (node.HasInput(1)) {
-    const Tensor values = node.Constant(1);
-    for (int64_t i = 0; i < values.num_elements(); ++i) scales.push_back(values.At(i));
-  }
-  if (scales.size() != shape.size()) node.Invalid("scales do not fit the data's rank");
-  Shape sizes;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(shape[i]) * scales[i])));
-  }
-  return {ResizeTo(node, sizes, scales, node.String("mode", "nearest"), "asymmetric", "floor", -0.75)};
+  return results;
 }
 
 }  // namespace
@@ -279,21 +258,16 @@ Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight) {
 void AddNeuralConverters(OnnxConverters& converters) {
   converters["Conv"] = ConvertConv;
   converters["ConvTranspose"] = ConvertConvTranspose;
-  converters["MaxPool"] = Pool(/*is_max=*/true);
-  converters["AveragePool"] = Pool(/*is_max=*/false);
+  converters["MaxPool"] = ConvertMaxPool;
+  converters["MaxUnpool"] = ConvertMaxUnpool;
+  converters["AveragePool"] = ConvertAveragePool;
+  converters["LpPool"] = ConvertLpPool;
+  converters["GlobalLpPool"] = ConvertGlobalLpPool;
   converters["GlobalAveragePool"] = GlobalPool("avg");
   converters["GlobalMaxPool"] = GlobalPool("max");
-  converters["BatchNormalization"] = ConvertBatchNorm;
-  converters["InstanceNormalization"] = ConvertInstanceNorm;
-  converters["LayerNormalization"] = ConvertLayerNorm;
-  converters["RMSNormalization"] = ConvertRmsNorm;
-  converters["Softmax"] = SoftmaxLike("nn.softmax");
-  converters["LogSoftmax"] = SoftmaxLike("nn.log_softmax");
   converters["LeakyRelu"] = ConvertLeakyRelu;
   converters["PRelu"] = ConvertPRelu;
   converters["Dropout"] = ConvertDropout;
-  converters["Resize"] = ConvertResize;
-  converters["Upsample"] = ConvertUpsample;
 }
 
 }  // namespace collage

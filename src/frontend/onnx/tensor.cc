@@ -4,18 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/builders.h"
 
 namespace collage {
 namespace {
 
 using Results = std::vector<Expr>;
 using V = std::vector<int64_t>;
-
-int64_t Normal(NodeContext& node, int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) node.Invalid(fmt::format("axis {} is out of range for rank {}", axis, rank));
-  return axis < 0 ? axis + rank : axis;
-}
 
 /// Axes from an attribute (older opsets) or an input.
 V AxesOf(NodeContext& node, size_t input) {
@@ -41,29 +36,24 @@ Results ConvertConstant(NodeContext& node) {
 
 Results ConvertIdentity(NodeContext& node) { return {node.Input(0)}; }
 
-std::string DTypeName(NodeContext& node, int64_t onnx_type) {
-  switch (onnx_type) {
-    case 1: return "float32";
-    case 2: return "uint8";
-    case 3: return "int8";
-    case 4: return "uint16";
-    case 5: return "int16";
-    case 6: return "int32";
-    case 7: return "int64";
-    case 9: return "bool";
-    case 10: return "float16";
-    case 11: return "float64";
-    case 12: return "uint32";
-    case 13: return "uint64";
-    case 16: return "bfloat16";
-    default: node.Unsupported(fmt::format("element type {}", onnx_type));
-  }
+Results ConvertCast(NodeContext& node) { return {node.Cast(node.Input(0), node.DTypeOf(node.Int("to", 1)))}; }
+
+Results ConvertCastLike(NodeContext& node) { return {node.Cast(node.Input(0), node.TypeOf(node.Input(1)).dtype())}; }
+
+Results ConvertBitCast(NodeContext& node) {
+  return {node.Op("reinterpret", {node.Input(0)}, {{"dtype", node.DTypeOf(node.Int("to", 1))}})};
 }
 
-Results ConvertCast(NodeContext& node) {
-  const std::string dtype = DTypeName(node, node.Int("to", 1));
-  if (node.TypeOf(node.Input(0)).dtype().ToString() == dtype) return {node.Input(0)};
-  return {node.Op("cast", {node.Input(0)}, {{"dtype", dtype}})};
+Results ConvertConcat(NodeContext& node) {
+  const int64_t axis = node.Int("axis", 0);
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    // Empty tensors add nothing; exporters write them.
+    const TensorTypeNode& type = node.TypeOf(node.Input(i));
+    if (type.rank() == 1 && type.shape()[0] == Dim(0) && node.num_inputs() > 1) continue;
+    parts.push_back(node.Input(i));
+  }
+  return {parts.empty() ? node.Input(0) : Concatenate(node, std::move(parts), axis)};
 }
 
 Results ConvertShape(NodeContext& node) {
@@ -119,7 +109,7 @@ Results ConvertSqueeze(NodeContext& node) {
   const V axes = AxesOf(node, 1);
   std::vector<bool> drop(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) drop[i] = axes.empty() && shape[i] == 1;
-  for (int64_t axis : axes) drop[static_cast<size_t>(Normal(node, axis, static_cast<int>(shape.size())))] = true;
+  for (int64_t axis : axes) drop[static_cast<size_t>(NormalAxis(node, axis, static_cast<int>(shape.size())))] = true;
   Shape result;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (!drop[i]) result.push_back(shape[i]);
@@ -133,7 +123,7 @@ Results ConvertUnsqueeze(NodeContext& node) {
   V axes = AxesOf(node, 1);
   const int rank = static_cast<int>(shape.size() + axes.size());
   std::vector<bool> added(static_cast<size_t>(rank));
-  for (int64_t axis : axes) added[static_cast<size_t>(Normal(node, axis, rank))] = true;
+  for (int64_t axis : axes) added[static_cast<size_t>(NormalAxis(node, axis, rank))] = true;
   Shape result;
   size_t next = 0;
   for (int i = 0; i < rank; ++i)
@@ -149,25 +139,9 @@ Results ConvertTranspose(NodeContext& node) {
   return {node.Op("transpose", {node.Input(0)}, {{"axes", axes}})};
 }
 
-Results ConvertConcat(NodeContext& node) {
-  std::vector<Expr> fields;
-  for (size_t i = 0; i < node.num_inputs(); ++i) {
-    // Empty tensors add nothing; exporters write them.
-    if (node.Rank(node.Input(i)) == 1 && node.ShapeOf(node.Input(i))[0] == 0 && node.num_inputs() > 1) continue;
-    fields.push_back(node.Input(i));
-  }
-  if (fields.size() == 1) return {fields[0]};
-  if (fields.empty()) return {node.Input(0)};
-  const Expr tuple = MakeTuple(std::move(fields));
-  std::vector<Type> types;
-  for (const Expr& field : As<TupleNode>(tuple)->fields()) types.push_back(field->checked_type());
-  tuple->set_checked_type(TupleType(std::move(types)));
-  return {node.Op("concatenate", {tuple}, {{"axis", node.Int("axis", 0)}})};
-}
-
 Results ConvertSplit(NodeContext& node) {
   const Expr data = node.Input(0);
-  const int64_t axis = Normal(node, node.Int("axis", 0), node.Rank(data));
+  const int64_t axis = NormalAxis(node, node.Int("axis", 0), node.Rank(data));
   const int64_t length = node.ShapeOf(data)[static_cast<size_t>(axis)];
   V sizes = node.HasAttr("split") ? node.Ints("split", {}) : node.HasInput(1) ? node.ConstantInts(1) : V{};
   const auto parts = static_cast<int64_t>(node.HasAttr("num_outputs") ? node.Int("num_outputs", 1)
@@ -211,14 +185,6 @@ Results ConvertSlice(NodeContext& node) {
       node.Op("strided_slice", {node.Input(0)}, {{"begin", begin}, {"end", end}, {"strides", steps}, {"axes", axes}})};
 }
 
-Results ConvertGather(NodeContext& node) {
-  return {node.Op("take", {node.Input(0), node.Input(1)}, {{"axis", node.Int("axis", 0)}})};
-}
-
-Results ConvertGatherElements(NodeContext& node) {
-  return {node.Op("gather", {node.Input(0), node.Input(1)}, {{"axis", node.Int("axis", 0)}})};
-}
-
 Results ConvertExpand(NodeContext& node) {
   const Shape shape = node.ShapeOf(node.Input(0));
   Shape wanted = node.ConstantInts(1);
@@ -235,10 +201,24 @@ Results ConvertExpand(NodeContext& node) {
 
 Results ConvertTile(NodeContext& node) { return {node.Op("tile", {node.Input(0)}, {{"reps", node.ConstantInts(1)}})}; }
 
+/// The data repeated on all sides: slices at indices that wrap around.
+Expr WrappedAround(NodeContext& node, Expr x, const std::vector<V>& widths) {
+  for (size_t d = 0; d < widths.size(); ++d) {
+    const int64_t length = node.ShapeOf(x)[d];
+    if (widths[d] == V{0, 0}) continue;
+    if (length == 0) node.Invalid("there is nothing to wrap around");
+    V indices;
+    for (int64_t i = -widths[d][0]; i < length + widths[d][1]; ++i) indices.push_back(((i % length) + length) % length);
+    x = node.Op("take", {x, Int64s(indices)}, {{"axis", static_cast<int64_t>(d)}});
+  }
+  return x;
+}
+
 Results ConvertPad(NodeContext& node) {
   const int rank = node.Rank(node.Input(0));
   const std::string mode = node.String("mode", "constant");
-  if (mode == "wrap") node.Unsupported("padding by wrapping around");
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    node.Invalid("there is no mode '" + mode + "'");
   const V pads = node.opset() < 11 ? node.Ints("pads", {}) : node.ConstantInts(1);
   V axes;
   if (node.HasInput(3)) axes = node.ConstantInts(3);
@@ -248,8 +228,9 @@ Results ConvertPad(NodeContext& node) {
   if (pads.size() != 2 * axes.size()) node.Invalid("pads do not fit the axes");
   std::vector<V> widths(static_cast<size_t>(rank), V{0, 0});
   for (size_t i = 0; i < axes.size(); ++i) {
-    widths[static_cast<size_t>(Normal(node, axes[i], rank))] = {pads[i], pads[i + axes.size()]};
+    widths[static_cast<size_t>(NormalAxis(node, axes[i], rank))] = {pads[i], pads[i + axes.size()]};
   }
+  if (mode == "wrap") return {WrappedAround(node, node.Input(0), widths)};
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
   const double value = node.opset() < 11 ? node.Float("value", 0) : node.HasInput(2) ? node.Constant(2).At(0) : 0;
   return {node.Op("nn.pad", {node.Input(0), node.Scalar(value, dtype)},
@@ -259,19 +240,25 @@ Results ConvertPad(NodeContext& node) {
 Results ConvertConstantOfShape(NodeContext& node) {
   const V shape = node.ConstantInts(0);
   const Tensor value = node.TensorAttr("value").value_or(Tensor::Zeros({1}, kFloat32));
-  Tensor result = Tensor::Empty(shape, value.dtype());
-  for (int64_t i = 0; i < result.num_elements(); ++i) result.Set(i, value.At(0));
-  return {MakeConstant(result)};
+  if (value.num_elements() != 1) node.Invalid("the value must have one element");
+  return {node.Op("full", {MakeConstant(value.Reshaped({}))}, {{"shape", shape}})};
+}
+
+Results ConvertEyeLike(NodeContext& node) {
+  const Shape shape = node.ShapeOf(node.Input(0));
+  if (shape.size() != 2) node.Invalid("expects a matrix");
+  const DataType dtype =
+      node.HasAttr("dtype") ? node.DTypeOf(node.Int("dtype", 1)) : node.TypeOf(node.Input(0)).dtype();
+  Tensor eye = Tensor::Zeros(shape, dtype);
+  const int64_t k = node.Int("k", 0);
+  for (int64_t row = std::max<int64_t>(0, -k); row < shape[0] && row + k < shape[1]; ++row)
+    eye.Set(row * shape[1] + row + k, 1);
+  return {MakeConstant(eye)};
 }
 
 Results ConvertRange(NodeContext& node) {
-  const Tensor start = node.Constant(0);
-  const double first = start.At(0);
-  const double step = node.Constant(2).At(0);
-  const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((node.Constant(1).At(0) - first) / step)));
-  Tensor result = Tensor::Empty({count}, start.dtype());
-  for (int64_t i = 0; i < count; ++i) result.Set(i, first + static_cast<double>(i) * step);
-  return {MakeConstant(result)};
+  return {node.Op("arange",
+                  {node.Reshape(node.Input(0), {}), node.Reshape(node.Input(1), {}), node.Reshape(node.Input(2), {})})};
 }
 
 Results ConvertWhere(NodeContext& node) { return {node.Op("where", {node.Input(0), node.Input(1), node.Input(2)})}; }
@@ -281,9 +268,17 @@ Expr Shuffle(NodeContext& node, const Shape& split, const V& axes, const Shape& 
   return node.Reshape(node.Op("transpose", {node.Reshape(node.Input(0), split)}, {{"axes", axes}}), merged);
 }
 
+int64_t BlockSize(NodeContext& node) {
+  const int64_t size = node.Int("blocksize", 0);
+  if (size < 1) node.Invalid(fmt::format("blocksize must be positive, got {}", size));
+  if (node.Rank(node.Input(0)) != 4) node.Invalid("expects data of rank 4");
+  return size;
+}
+
 Results ConvertDepthToSpace(NodeContext& node) {
+  const int64_t b = BlockSize(node);
   const Shape s = node.ShapeOf(node.Input(0));
-  const int64_t b = node.Int("blocksize", 1);
+  if (s[1] % (b * b) != 0) node.Invalid(fmt::format("{} channels are no blocks of {} by {}", s[1], b, b));
   const Shape merged{s[0], s[1] / (b * b), s[2] * b, s[3] * b};
   if (node.String("mode", "DCR") == "DCR") {
     return {Shuffle(node, {s[0], b, b, s[1] / (b * b), s[2], s[3]}, {0, 3, 4, 1, 5, 2}, merged)};
@@ -293,8 +288,10 @@ Results ConvertDepthToSpace(NodeContext& node) {
 
 Results ConvertSpaceToDepth(NodeContext& node) {
   const Shape s = node.ShapeOf(node.Input(0));
-  const int64_t b = node.Int("blocksize", 1);
-  return {Shuffle(node, {s[0], s[1], s[2] / b, b, s[3] / b, b}, {0, 3, 5, 1, 2, 4},
+  const int64_t b = BlockSize(node);
+  if (s[2] % b != 0 || s[3] % b != 0) node.Invalid(fmt::format("{} by {} pixels are no blocks of {}", s[2], s[3], b));
+  const bool crd = node.String("mode", "DCR") == "CRD";
+  return {Shuffle(node, {s[0], s[1], s[2] / b, b, s[3] / b, b}, crd ? V{0, 1, 3, 5, 2, 4} : V{0, 3, 5, 1, 2, 4},
                   {s[0], s[1] * b * b, s[2] / b, s[3] / b})};
 }
 
@@ -304,6 +301,9 @@ void AddTensorConverters(OnnxConverters& converters) {
   converters["Constant"] = ConvertConstant;
   converters["Identity"] = ConvertIdentity;
   converters["Cast"] = ConvertCast;
+  converters["CastLike"] = ConvertCastLike;
+  converters["BitCast"] = ConvertBitCast;
+  converters["EyeLike"] = ConvertEyeLike;
   converters["Shape"] = ConvertShape;
   converters["Size"] = ConvertSize;
   converters["Reshape"] = ConvertReshape;
@@ -314,8 +314,6 @@ void AddTensorConverters(OnnxConverters& converters) {
   converters["Concat"] = ConvertConcat;
   converters["Split"] = ConvertSplit;
   converters["Slice"] = ConvertSlice;
-  converters["Gather"] = ConvertGather;
-  converters["GatherElements"] = ConvertGatherElements;
   converters["Expand"] = ConvertExpand;
   converters["Tile"] = ConvertTile;
   converters["Pad"] = ConvertPad;

@@ -13,8 +13,8 @@ namespace {
 
 /// sum[j] += factor * x[j * step].
 __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void Accumulate(double* sum, const float* x,
-                                                                                 int64_t step, double factor,
-                                                                                 int64_t count) {
+                                                                                    int64_t step, double factor,
+                                                                                    int64_t count) {
   if (step == 1) {
     for (int64_t j = 0; j < count; ++j) sum[j] += factor * static_cast<double>(x[j]);
   } else {
@@ -38,8 +38,8 @@ DataType OutDType(const OpCall& call, DataType data) {
 
 void CheckSameDType(const OpCall& call) {
   if (TensorArg(call, 0).dtype() != TensorArg(call, 1).dtype()) {
-    throw RelationFailure{fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[0]),
-                                      ToString(call.args[1]))};
+    throw RelationFailure{
+        fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[0]), ToString(call.args[1]))};
   }
 }
 
@@ -76,8 +76,8 @@ struct ConvShape {
 
 void CheckLayout(const OpCall& call, int rank) {
   if (call.attrs.String("data_layout") != DataLayout(rank)) {
-    throw RelationFailure{fmt::format("supports data_layout {} only, got {}", DataLayout(rank),
-                                      call.attrs.String("data_layout"))};
+    throw RelationFailure{
+        fmt::format("supports data_layout {} only, got {}", DataLayout(rank), call.attrs.String("data_layout"))};
   }
 }
 
@@ -93,8 +93,8 @@ Type ConvRelation(const OpCall& call, int rank) {
                                       weight.shape()[1].size() * conv.groups, conv.groups, ToString(call.args[0]))};
   }
   if (conv.groups < 1 || weight.shape()[0].size() % conv.groups != 0) {
-    throw RelationFailure{fmt::format("{} groups do not divide {} output channels", conv.groups,
-                                      weight.shape()[0].size())};
+    throw RelationFailure{
+        fmt::format("{} groups do not divide {} output channels", conv.groups, weight.shape()[0].size())};
   }
   std::vector<Dim> shape{data.shape()[0], weight.shape()[0]};
   for (int i = 0; i < rank; ++i) {
@@ -150,8 +150,8 @@ void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span
       const int64_t oc = unit % out_channels;
       std::fill(sums.begin(), sums.end(), 0.0);
       for (int64_t ic = 0; ic < group_in; ++ic) {
-        const float* plane = data.data<float>() +
-                             (n * channels + oc / group_out * group_in + ic) * in[0] * in[1] * in[2];
+        const float* plane =
+            data.data<float>() + (n * channels + oc / group_out * group_in + ic) * in[0] * in[1] * in[2];
         const float* taps = weight.data<float>() + (oc * group_in + ic) * kernel[0] * kernel[1] * kernel[2];
         for (int64_t tap = 0; tap < kernel[0] * kernel[1] * kernel[2]; ++tap) {
           const int64_t kd = tap / (kernel[1] * kernel[2]);
@@ -163,8 +163,9 @@ void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span
           const auto [w0, w1] = ValidRange(in[2], out[2], stride[2], w_shift);
           for (int64_t d = d0; d < d1; ++d) {
             for (int64_t h = h0; h < h1; ++h) {
-              const int64_t row = ((d * stride[0] + kd * dilation[0] - pad[0]) * in[1] + h * stride[1] +
-                                   kh * dilation[1] - pad[1]) * in[2];
+              const int64_t row =
+                  ((d * stride[0] + kd * dilation[0] - pad[0]) * in[1] + h * stride[1] + kh * dilation[1] - pad[1]) *
+                  in[2];
               Accumulate(sums.data() + (d * out[1] + h) * out[2] + w0, plane + row + w0 * stride[2] + w_shift,
                          stride[2], static_cast<double>(taps[tap]), w1 - w0);
             }
@@ -212,8 +213,8 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
   const ConvShape conv(call.attrs, rank);
   const std::vector<int64_t> extra = PerDimension(call.attrs.Ints("output_padding"), rank);
   if (!data.shape()[1].is_any() && data.shape()[1] != weight.shape()[0]) {
-    throw RelationFailure{fmt::format("expects {} input channels, got {}", weight.shape()[0].ToString(),
-                                      ToString(call.args[0]))};
+    throw RelationFailure{
+        fmt::format("expects {} input channels, got {}", weight.shape()[0].ToString(), ToString(call.args[0]))};
   }
   std::vector<Dim> shape{data.shape()[0], Dim(weight.shape()[1].size() * conv.groups)};
   for (int i = 0; i < rank; ++i) {
@@ -358,8 +359,8 @@ void MatmulReference(std::span<const Tensor> inputs, std::span<Tensor> outputs, 
   for (int64_t batch = 0; batch < out.shape()[0]; ++batch) {
     const Tensor left = matrix(a, batch, transpose_a);
     const Tensor right = matrix(b, batch, transpose_b);
-    MultiplyRows(left.data<float>(), right.data<float>(), left.shape()[0], left.shape()[1], right.shape()[1], outputs[0],
-                 batch * left.shape()[0] * right.shape()[1]);
+    MultiplyRows(left.data<float>(), right.data<float>(), left.shape()[0], left.shape()[1], right.shape()[1],
+                 outputs[0], batch * left.shape()[0] * right.shape()[1]);
   }
 }
 
@@ -378,7 +379,9 @@ OpDef Dense() {
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     MatmulReference(inputs, outputs, false, true);
   };
-  op.examples = {{{F32({1, 64}), F32({10, 64})}, {}}, {{F32({33, 47}), F32({65, 47})}, {}}, {{F32({16, 128}), F32({64, 128})}, {}}};
+  op.examples = {{{F32({1, 64}), F32({10, 64})}, {}},
+                 {{F32({33, 47}), F32({65, 47})}, {}},
+                 {{F32({16, 128}), F32({64, 128})}, {}}};
   return op;
 }
 
@@ -417,7 +420,8 @@ void AddContractionOps(std::vector<OpDef>& rows) {
   }
   rows.push_back(Dense());
   rows.push_back(Matmul("nn.matmul", 2, "Product of two matrices.", {"tensor_a", "tensor_b"}));
-  rows.push_back(Matmul("nn.batch_matmul", 3, "Products of a batch of matrices; a batch of 1 is broadcast.", {"x", "y"}));
+  rows.push_back(
+      Matmul("nn.batch_matmul", 3, "Products of a batch of matrices; a batch of 1 is broadcast.", {"x", "y"}));
 }
 
 }  // namespace collage

@@ -80,8 +80,8 @@ Type BroadcastRelation(const OpCall& call) {
   const TensorTypeNode& a = TensorArg(call, 0);
   const TensorTypeNode& b = TensorArg(call, 1);
   if (a.dtype() != b.dtype()) {
-    throw RelationFailure{fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[0]),
-                                      ToString(call.args[1]))};
+    throw RelationFailure{
+        fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[0]), ToString(call.args[1]))};
   }
   return TensorType(BroadcastShapes(a.shape(), b.shape()), a.dtype());
 }
@@ -97,14 +97,15 @@ ReferenceFn BinaryReference(BinaryFn fn, IntegerFn integer_fn) {
         const From* a = inputs[0].data<From>();
         const From* b = inputs[1].data<From>();
         To* y = outputs[0].data<To>();
-        ForEachBroadcast(inputs[0].shape(), inputs[1].shape(), outputs[0].shape(), [&](int64_t o, int64_t i, int64_t j) {
-          if constexpr (std::is_integral_v<From>) {
-            const int64_t value = integer_fn(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[j]));
-            y[o] = ConvertElement<To>(value);
-          } else {
-            y[o] = FromDouble<To>(fn(ToDouble(a[i]), ToDouble(b[j])));
-          }
-        });
+        ForEachBroadcast(inputs[0].shape(), inputs[1].shape(), outputs[0].shape(),
+                         [&](int64_t o, int64_t i, int64_t j) {
+                           if constexpr (std::is_integral_v<From>) {
+                             const int64_t value = integer_fn(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[j]));
+                             y[o] = ConvertElement<To>(value);
+                           } else {
+                             y[o] = FromDouble<To>(fn(ToDouble(a[i]), ToDouble(b[j])));
+                           }
+                         });
       });
     });
   };
@@ -139,7 +140,8 @@ OpDef Logical(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_
 }
 
 OpDef Bitwise(std::string name, std::string doc, IntegerFn integer_fn) {
-  OpDef op = Binary(std::move(name), std::move(doc), [](double, double) { return 0.0; }, integer_fn);
+  OpDef op = Binary(
+      std::move(name), std::move(doc), [](double, double) { return 0.0; }, integer_fn);
   op.relation = Relation([](const OpCall& call) {
     if (TensorArg(call, 0).dtype().is_floating()) {
       throw RelationFailure{"expects integers, got " + ToString(call.args[0])};
@@ -156,6 +158,19 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   return q - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
+// Shifting by more bits than there are shifts everything out, as shifting by a negative number does.
+int64_t LeftShift(int64_t a, int64_t b) {
+  return b < 0 || b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+}
+int64_t RightShift(int64_t a, int64_t b) { return b < 0 || b > 63 ? (a < 0 ? -1 : 0) : a >> b; }
+
+/// The remainder with the sign of `b`, zeros included; -1 mod infinity is infinity.
+double FloorMod(double a, double b) {
+  const double remainder = std::fmod(a, b);
+  if (remainder == 0) return std::copysign(0.0, b);
+  return (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
 int64_t IntegerPower(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0;
   uint64_t result = 1;
@@ -167,7 +182,8 @@ int64_t IntegerPower(int64_t base, int64_t exponent) {
 
 OpDef Clip() {
   OpDef op = Unary("clip", "Limits every element to [a_min, a_max].", [](double x) { return x; });
-  op.attrs = {{"a_min", AttrKind::kDouble, {}, "lower bound", true}, {"a_max", AttrKind::kDouble, {}, "upper bound", true}};
+  op.attrs = {{"a_min", AttrKind::kDouble, {}, "lower bound", true},
+              {"a_max", AttrKind::kDouble, {}, "upper bound", true}};
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const double low = attrs.Double("a_min");
     const double high = attrs.Double("a_max");
@@ -178,7 +194,8 @@ OpDef Clip() {
       }
     });
   };
-  op.examples = {{{F32({2, 3, 5, 7})}, {{"a_min", -0.5}, {"a_max", 0.25}}}, {{F32({17})}, {{"a_min", 0.0}, {"a_max", 6.0}}, -9, 9}};
+  op.examples = {{{F32({2, 3, 5, 7})}, {{"a_min", -0.5}, {"a_max", 0.25}}},
+                 {{F32({17})}, {{"a_min", 0.0}, {"a_max", 6.0}}, -9, 9}};
   return op;
 }
 
@@ -199,9 +216,8 @@ OpDef LeakyRelu() {
 OpDef Cast() {
   OpDef op = Unary("cast", "Converts every element to another dtype.", [](double x) { return x; });
   op.attrs = {{"dtype", AttrKind::kDType, {}, "the dtype of the result", true}};
-  op.relation = Relation([](const OpCall& call) {
-    return TensorType(TensorArg(call, 0).shape(), call.attrs.Type("dtype"));
-  });
+  op.relation =
+      Relation([](const OpCall& call) { return TensorType(TensorArg(call, 0).shape(), call.attrs.Type("dtype")); });
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     outputs[0] = inputs[0].Cast(outputs[0].dtype());
   };
@@ -209,6 +225,25 @@ OpDef Cast() {
                  {{F32({3, 17})}, {{"dtype", "int64"}}, -9, 9},
                  {{F32({3, 17})}, {{"dtype", "float16"}}},
                  {{TensorType(Shape{19}, kBool)}, {{"dtype", "float32"}}}};
+  return op;
+}
+
+OpDef BitwiseNot() {
+  OpDef op = Unary("bitwise_not", "Inverted bits.", [](double x) { return x; });
+  op.relation = Relation([](const OpCall& call) {
+    if (!TensorArg(call, 0).dtype().is_integer())
+      throw RelationFailure{"expects integers, got " + ToString(call.args[0])};
+    return call.args[0];
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
+    DispatchType(inputs[0].dtype(), [&]<typename T>() {
+      if constexpr (std::is_integral_v<T>) {
+        for (int64_t i = 0; i < inputs[0].num_elements(); ++i)
+          outputs[0].data<T>()[i] = static_cast<T>(~inputs[0].data<T>()[i]);
+      }
+    });
+  };
+  op.examples = {{{I64({2, 9})}, {}, 0, 20}};
   return op;
 }
 
@@ -223,8 +258,8 @@ OpDef Where() {
     const TensorTypeNode& x = TensorArg(call, 1);
     const TensorTypeNode& y = TensorArg(call, 2);
     if (x.dtype() != y.dtype()) {
-      throw RelationFailure{fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[1]),
-                                        ToString(call.args[2]))};
+      throw RelationFailure{
+          fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[1]), ToString(call.args[2]))};
     }
     return TensorType(BroadcastShapes(TensorArg(call, 0).shape(), BroadcastShapes(x.shape(), y.shape())), x.dtype());
   });
@@ -249,9 +284,12 @@ void AddUnary(std::vector<OpDef>& rows) {
   rows.push_back(Unary("sigmoid", "1 / (1 + exp(-x)).", [](double x) { return 1 / (1 + std::exp(-x)); }));
   rows.push_back(Unary("tanh", "Hyperbolic tangent.", [](double x) { return std::tanh(x); }));
   rows.push_back(Unary("exp", "e to the x.", [](double x) { return std::exp(x); }));
-  rows.push_back(Unary("log", "Natural logarithm.", [](double x) { return std::log(x); }, 0.1, 4));
-  rows.push_back(Unary("sqrt", "Square root.", [](double x) { return std::sqrt(x); }, 0, 4));
-  rows.push_back(Unary("rsqrt", "1 / sqrt(x).", [](double x) { return 1 / std::sqrt(x); }, 0.1, 4));
+  rows.push_back(Unary(
+      "log", "Natural logarithm.", [](double x) { return std::log(x); }, 0.1, 4));
+  rows.push_back(Unary(
+      "sqrt", "Square root.", [](double x) { return std::sqrt(x); }, 0, 4));
+  rows.push_back(Unary(
+      "rsqrt", "1 / sqrt(x).", [](double x) { return 1 / std::sqrt(x); }, 0.1, 4));
   rows.push_back(Unary("erf", "Error function.", [](double x) { return std::erf(x); }));
   rows.push_back(Unary("negative", "-x.", [](double x) { return -x; }));
   rows.push_back(Unary("abs", "Magnitude.", [](double x) { return std::abs(x); }));
@@ -269,11 +307,14 @@ void AddUnary(std::vector<OpDef>& rows) {
   rows.push_back(Unary("sinh", "Hyperbolic sine.", [](double x) { return std::sinh(x); }));
   rows.push_back(Unary("cosh", "Hyperbolic cosine.", [](double x) { return std::cosh(x); }));
   rows.push_back(Unary("asinh", "Inverse hyperbolic sine.", [](double x) { return std::asinh(x); }));
-  rows.push_back(Unary("acosh", "Inverse hyperbolic cosine.", [](double x) { return std::acosh(x); }, 1.1, 4));
-  rows.push_back(Unary("atanh", "Inverse hyperbolic tangent.", [](double x) { return std::atanh(x); }, -0.9, 0.9));
+  rows.push_back(Unary(
+      "acosh", "Inverse hyperbolic cosine.", [](double x) { return std::acosh(x); }, 1.1, 4));
+  rows.push_back(Unary(
+      "atanh", "Inverse hyperbolic tangent.", [](double x) { return std::atanh(x); }, -0.9, 0.9));
   rows.push_back(Unary("copy", "The same elements.", [](double x) { return x; }));
   rows.push_back(Unary("logical_not", "Not.", [](double x) { return x == 0 ? 1.0 : 0.0; }));
   rows.back().examples = {{{TensorType(Shape{19}, kBool)}, {}}};
+  rows.push_back(BitwiseNot());
   rows.push_back(Predicate("isnan", "Whether x is not a number.", [](double x) { return std::isnan(x) ? 1.0 : 0.0; }));
   rows.push_back(Predicate("isinf", "Whether x is infinite.", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }));
   rows.push_back(Predicate("isfinite", "Whether x is finite.", [](double x) { return std::isfinite(x) ? 1.0 : 0.0; }));
@@ -281,37 +322,60 @@ void AddUnary(std::vector<OpDef>& rows) {
 
 void AddBinary(std::vector<OpDef>& rows) {
   using I = int64_t;
-  rows.push_back(Binary("add", "a + b.", [](double a, double b) { return a + b; }, [](I a, I b) -> I { return a + b; }));
-  rows.push_back(Binary("subtract", "a - b.", [](double a, double b) { return a - b; }, [](I a, I b) -> I { return a - b; }));
-  rows.push_back(Binary("multiply", "a * b.", [](double a, double b) { return a * b; }, [](I a, I b) -> I { return a * b; }));
-  rows.push_back(Binary("divide", "a / b; integers truncate.", [](double a, double b) { return a / b; },
-                        [](I a, I b) -> I { return b == 0 ? 0 : a / b; }, 0.5, 2));
-  rows.push_back(Binary("power", "a to the b.", [](double a, double b) { return std::pow(a, b); }, IntegerPower, 0.5, 2));
-  rows.push_back(Binary("mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); },
-                        [](I a, I b) -> I { return b == 0 ? 0 : a % b; }, 0.5, 2));
-  rows.push_back(Binary("floor_mod", "Remainder with the sign of b.",
-                        [](double a, double b) { return a - std::floor(a / b) * b; },
-                        [](I a, I b) -> I { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, 0.5, 2));
-  rows.push_back(Binary("floor_divide", "floor(a / b).", [](double a, double b) { return std::floor(a / b); }, FloorDivide,
-                        0.5, 2));
-  rows.push_back(Binary("maximum", "The larger.", [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
-                        [](I a, I b) -> I { return std::max(a, b); }));
-  rows.push_back(Binary("minimum", "The smaller.", [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
-                        [](I a, I b) -> I { return std::min(a, b); }));
-  rows.push_back(Comparison("equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; }));
-  rows.push_back(Comparison("not_equal", "a != b.", [](double a, double b) { return a != b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a != b; }));
-  rows.push_back(Comparison("less", "a < b.", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a < b; }));
-  rows.push_back(Comparison("less_equal", "a <= b.", [](double a, double b) { return a <= b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a <= b; }));
-  rows.push_back(Comparison("greater", "a > b.", [](double a, double b) { return a > b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a > b; }));
-  rows.push_back(Comparison("greater_equal", "a >= b.", [](double a, double b) { return a >= b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a >= b; }));
-  rows.push_back(Logical("logical_and", "a and b.", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }, [](I a, I b) -> I { return a != 0 && b != 0; }));
-  rows.push_back(Logical("logical_or", "a or b.", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }, [](I a, I b) -> I { return a != 0 || b != 0; }));
-  rows.push_back(Logical("logical_xor", "Either, not both.", [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; }, [](I a, I b) -> I { return (a != 0) != (b != 0); }));
+  rows.push_back(Binary(
+      "add", "a + b.", [](double a, double b) { return a + b; }, [](I a, I b) -> I { return a + b; }));
+  rows.push_back(Binary(
+      "subtract", "a - b.", [](double a, double b) { return a - b; }, [](I a, I b) -> I { return a - b; }));
+  rows.push_back(Binary(
+      "multiply", "a * b.", [](double a, double b) { return a * b; }, [](I a, I b) -> I { return a * b; }));
+  rows.push_back(Binary(
+      "divide", "a / b; integers truncate.", [](double a, double b) { return a / b; },
+      [](I a, I b) -> I { return b == 0 ? 0 : a / b; }, 0.5, 2));
+  rows.push_back(Binary(
+      "power", "a to the b.", [](double a, double b) { return std::pow(a, b); }, IntegerPower, 0.5, 2));
+  rows.push_back(Binary(
+      "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); },
+      [](I a, I b) -> I { return b == 0 ? 0 : a % b; }, 0.5, 2));
+  rows.push_back(Binary(
+      "floor_mod", "Remainder with the sign of b.", FloorMod,
+      [](I a, I b) -> I { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, 0.5, 2));
+  rows.push_back(Binary(
+      "floor_divide", "floor(a / b).", [](double a, double b) { return std::floor(a / b); }, FloorDivide, 0.5, 2));
+  rows.push_back(Binary(
+      "maximum", "The larger.", [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
+      [](I a, I b) -> I { return std::max(a, b); }));
+  rows.push_back(Binary(
+      "minimum", "The smaller.", [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
+      [](I a, I b) -> I { return std::min(a, b); }));
+  rows.push_back(Comparison(
+      "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; }));
+  rows.push_back(Comparison(
+      "not_equal", "a != b.", [](double a, double b) { return a != b ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return a != b; }));
+  rows.push_back(Comparison(
+      "less", "a < b.", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a < b; }));
+  rows.push_back(Comparison(
+      "less_equal", "a <= b.", [](double a, double b) { return a <= b ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return a <= b; }));
+  rows.push_back(Comparison(
+      "greater", "a > b.", [](double a, double b) { return a > b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a > b; }));
+  rows.push_back(Comparison(
+      "greater_equal", "a >= b.", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return a >= b; }));
+  rows.push_back(Logical(
+      "logical_and", "a and b.", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return a != 0 && b != 0; }));
+  rows.push_back(Logical(
+      "logical_or", "a or b.", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return a != 0 || b != 0; }));
+  rows.push_back(Logical(
+      "logical_xor", "Either, not both.", [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; },
+      [](I a, I b) -> I { return (a != 0) != (b != 0); }));
   rows.push_back(Bitwise("bitwise_and", "Bits of both.", [](I a, I b) -> I { return a & b; }));
   rows.push_back(Bitwise("bitwise_or", "Bits of either.", [](I a, I b) -> I { return a | b; }));
   rows.push_back(Bitwise("bitwise_xor", "Bits of one of both.", [](I a, I b) -> I { return a ^ b; }));
-  rows.push_back(Bitwise("left_shift", "a times 2 to the b.", [](I a, I b) -> I { return static_cast<I>(static_cast<uint64_t>(a) << (b & 63)); }));
-  rows.push_back(Bitwise("right_shift", "a over 2 to the b.", [](I a, I b) -> I { return a >> (b & 63); }));
+  rows.push_back(Bitwise("left_shift", "a times 2 to the b.", LeftShift));
+  rows.push_back(Bitwise("right_shift", "a over 2 to the b.", RightShift));
 }
 
 }  // namespace

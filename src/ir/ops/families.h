@@ -11,11 +11,22 @@ void AddElementwiseOps(std::vector<OpDef>& rows);
 void AddContractionOps(std::vector<OpDef>& rows);
 void AddNormalisationOps(std::vector<OpDef>& rows);
 void AddPoolOps(std::vector<OpDef>& rows);
+void AddResizeOps(std::vector<OpDef>& rows);
 void AddReduceOps(std::vector<OpDef>& rows);
 void AddShapeOps(std::vector<OpDef>& rows);
 void AddIndexOps(std::vector<OpDef>& rows);
 void AddAnnotationOps(std::vector<OpDef>& rows);
+/// Behind the operators of which they are variants.
+void AddDynamicOps(std::vector<OpDef>& rows);
+/// Last: it also lets operators that have rows by then accept other orders of dimensions.
+void AddLayoutOps(std::vector<OpDef>& rows);
 void AddQuantisedOps(std::vector<OpDef>& rows);
+void AddCreationOps(std::vector<OpDef>& rows);
+void AddMovementOps(std::vector<OpDef>& rows);
+void AddScatterOps(std::vector<OpDef>& rows);
+void AddSortOps(std::vector<OpDef>& rows);
+void AddLinearAlgebraOps(std::vector<OpDef>& rows);
+void AddVisionOps(std::vector<OpDef>& rows);
 void AddRecurrentOps(std::vector<OpDef>& rows);
 
 }  // namespace collage

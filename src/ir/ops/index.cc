@@ -1,4 +1,8 @@
 // index.cc: operators that read elements at computed positions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 
@@ -23,30 +27,45 @@ OpDef Take() {
   op.name = "take";
   op.doc = "Slices of the data along an axis, at the given indices; negative ones count from the end.";
   op.args = {"data", "indices"};
-  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}, {"mode", AttrKind::kString, "clip", "indices beyond the end are clipped"}};
+  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"},
+              {"batch_dims", AttrKind::kInt, 0, "leading dimensions that data and indices share"},
+              {"mode", AttrKind::kString, "clip", "indices beyond the end are clipped"}};
   op.pattern = OpPatternKind::kInjective;
   op.relation = Relation([](const OpCall& call) {
     CheckIndices(call, 1);
     const TensorTypeNode& data = TensorArg(call, 0);
     const std::vector<Dim>& indices = TensorArg(call, 1).shape();
     const int axis = NormalAxis(call.attrs.Int("axis"), data.rank());
+    const int64_t batch_dims = call.attrs.Int("batch_dims");
+    if (batch_dims < 0 || batch_dims > axis || batch_dims > static_cast<int64_t>(indices.size())) {
+      throw RelationFailure{fmt::format("cannot share {} dimensions with {}", batch_dims, ToString(call.args[1]))};
+    }
     std::vector<Dim> shape(data.shape().begin(), data.shape().begin() + axis);
-    shape.insert(shape.end(), indices.begin(), indices.end());
+    shape.insert(shape.end(), indices.begin() + batch_dims, indices.end());
     shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    // Data [batch][outer][length][inner], indices [batch][count], result [batch][outer][count][inner].
     const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
     const Shape& shape = inputs[0].shape();
     const V indices = inputs[1].ToInts();
     const int64_t inner = Strides(shape)[axis];
-    const auto count = static_cast<int64_t>(indices.size());
+    int64_t batches = 1;
+    for (int64_t d = 0; d < attrs.Int("batch_dims"); ++d) batches *= shape[static_cast<size_t>(d)];
+    int64_t before = 1;
+    for (size_t d = 0; d < axis; ++d) before *= shape[d];
+    const int64_t count = static_cast<int64_t>(indices.size()) / std::max<int64_t>(batches, 1);
     for (int64_t o = 0; o < outputs[0].num_elements(); ++o) {
-      const int64_t index = WrapIndex(indices[static_cast<size_t>(o / inner % count)], shape[axis]);
-      CopyElement(inputs[0], (o / inner / count * shape[axis] + index) * inner + o % inner, outputs[0], o);
+      const int64_t row = o / inner / count;
+      const int64_t batch = row / (before / batches);
+      const int64_t index = WrapIndex(indices[static_cast<size_t>(batch * count + o / inner % count)], shape[axis]);
+      CopyElement(inputs[0], (row * shape[axis] + index) * inner + o % inner, outputs[0], o);
     }
   };
-  op.examples = {{{F32({19, 7}), I64({2, 5})}, {}, 0, 18}, {{F32({3, 5, 7}), I64({})}, {{"axis", 1}}, 0, 4}};
+  op.examples = {{{F32({19, 7}), I64({2, 5})}, {}, 0, 18},
+                 {{F32({3, 5, 7}), I64({})}, {{"axis", 1}}, 0, 4},
+                 {{F32({2, 5, 7}), I64({2, 3})}, {{"axis", 1}, {"batch_dims", 1}}, 0, 4}};
   return op;
 }
 

@@ -58,7 +58,8 @@ OpDef Softmax(std::string name, bool logarithm) {
   op.reference = [logarithm](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     SoftmaxReference(inputs, attrs, outputs, logarithm);
   };
-  op.examples = {{{F32({3, 5, 33})}, {}, -4, 4}, {{F32({2, 128})}, {}, -4, 4}, {{F32({2, 7, 5})}, {{"axis", 1}}, -4, 4}};
+  op.examples = {
+      {{F32({3, 5, 33})}, {}, -4, 4}, {{F32({2, 128})}, {}, -4, 4}, {{F32({2, 7, 5})}, {{"axis", 1}}, -4, 4}};
   return op;
 }
 
@@ -90,15 +91,15 @@ Type NormRelation(const OpCall& call) {
   const Dim length = data.shape()[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
   for (size_t i : {size_t{1}, size_t{2}}) {
     if (TensorArg(call, i, 1).shape()[0] != length && !length.is_any()) {
-      throw RelationFailure{fmt::format("expects {} values as argument {}, got {}", length.ToString(), i,
-                                        ToString(call.args[i]))};
+      throw RelationFailure{
+          fmt::format("expects {} values as argument {}, got {}", length.ToString(), i, ToString(call.args[i]))};
     }
   }
   return call.args[0];
 }
 
-// The three below have no TOpPattern in Relay, which makes them opaque there. Here they are anchors: the native toolchain
-// fuses element-wise operators behind them.
+// The three below have no TOpPattern in Relay, which makes them opaque there. Here they are anchors: the native
+// toolchain fuses element-wise operators behind them.
 
 OpDef LayerNorm() {
   OpDef op;
@@ -122,7 +123,8 @@ OpDef LayerNorm() {
       }
     });
   };
-  op.examples = {{{F32({2, 9, 33}), F32({33}), F32({33})}, {}}, {{F32({4, 96}), F32({96}), F32({96})}, {{"epsilon", 1e-6}}}};
+  op.examples = {{{F32({2, 9, 33}), F32({33}), F32({33})}, {}},
+                 {{F32({4, 96}), F32({96}), F32({96})}, {{"epsilon", 1e-6}}}};
   return op;
 }
 
@@ -140,10 +142,117 @@ OpDef InstanceNorm() {
     for (int64_t plane = 0; plane < shape[0] * shape[1]; ++plane) {
       NormaliseGroup(
           inputs[0], outputs[0], pixels, attrs.Double("epsilon"), [&](int64_t i) { return plane * pixels + i; },
-          [&](int64_t) { return inputs[1].At(plane % shape[1]); }, [&](int64_t) { return inputs[2].At(plane % shape[1]); });
+          [&](int64_t) { return inputs[1].At(plane % shape[1]); },
+          [&](int64_t) { return inputs[2].At(plane % shape[1]); });
     }
   };
   op.examples = {{{F32({2, 5, 7, 9}), F32({5}), F32({5})}, {}}};
+  return op;
+}
+
+OpDef GroupNorm() {
+  OpDef op = InstanceNorm();
+  op.name = "nn.group_norm";
+  op.doc = "Normalises groups of channels of each sample, then scales and shifts each channel.";
+  op.attrs.push_back({"num_groups", AttrKind::kInt, 1, "groups of channels"});
+  op.relation = Relation([](const OpCall& call) {
+    NormRelation(call);
+    const TensorTypeNode& data = TensorArg(call, 0);
+    if (NormalAxis(call.attrs.Int("axis"), data.rank()) != 1) throw RelationFailure{"normalises groups of axis 1 only"};
+    const int64_t groups = call.attrs.Int("num_groups");
+    const Dim channels = data.shape()[1];
+    if (groups < 1 || (!channels.is_any() && channels.size() % groups != 0)) {
+      throw RelationFailure{fmt::format("{} groups do not divide {} channels", groups, channels.ToString())};
+    }
+    return call.args[0];
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const Shape& shape = inputs[0].shape();
+    const int64_t groups = attrs.Int("num_groups");
+    const int64_t pixels = NumElements(Shape(shape.begin() + 2, shape.end()));
+    const int64_t channels = shape[1] / groups;
+    const bool scale = attrs.Bool("scale");
+    const bool center = attrs.Bool("center");
+    for (int64_t unit = 0; unit < shape[0] * groups; ++unit) {
+      const auto channel = [&](int64_t i) { return unit % groups * channels + i / pixels; };
+      NormaliseGroup(
+          inputs[0], outputs[0], channels * pixels, attrs.Double("epsilon"),
+          [&](int64_t i) { return unit * channels * pixels + i; },
+          [&](int64_t i) { return scale ? inputs[1].At(channel(i)) : 1.0; },
+          [&](int64_t i) { return center ? inputs[2].At(channel(i)) : 0.0; });
+    }
+  };
+  op.examples = {{{F32({2, 6, 5, 7}), F32({6}), F32({6})}, {{"num_groups", 3}}}};
+  return op;
+}
+
+OpDef Lrn() {
+  OpDef op;
+  op.name = "nn.lrn";
+  op.doc = "Divides by a power of the mean square of neighbouring channels.";
+  op.args = {"data"};
+  op.attrs = {{"size", AttrKind::kInt, 5, "how many neighbours"},
+              {"axis", AttrKind::kInt, 1, "the axis of the channels"},
+              {"bias", AttrKind::kDouble, 2.0, "added to the scaled mean"},
+              {"alpha", AttrKind::kDouble, 1e-5, "factor of the mean"},
+              {"beta", AttrKind::kDouble, 0.75, "the exponent"}};
+  op.pattern = OpPatternKind::kOpaque;
+  op.relation = Relation([](const OpCall& call) {
+    NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
+    if (call.attrs.Int("size") < 1) throw RelationFailure{"expects a positive size"};
+    return call.args[0];
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const AxisView view(inputs[0].shape(), AxisOf(attrs, inputs[0]));
+    const int64_t size = attrs.Int("size");
+    for (int64_t o = 0; o < view.outer; ++o) {
+      for (int64_t l = 0; l < view.length; ++l) {
+        for (int64_t i = 0; i < view.inner; ++i) {
+          double squares = 0;
+          for (int64_t n = std::max<int64_t>(0, l - (size - 1) / 2); n <= std::min(view.length - 1, l + size / 2);
+               ++n) {
+            squares += inputs[0].At(view.At(o, n, i)) * inputs[0].At(view.At(o, n, i));
+          }
+          const double base = attrs.Double("bias") + attrs.Double("alpha") * squares / static_cast<double>(size);
+          outputs[0].Set(view.At(o, l, i), inputs[0].At(view.At(o, l, i)) / std::pow(base, attrs.Double("beta")));
+        }
+      }
+    }
+  };
+  op.examples = {{{F32({1, 7, 3, 4})}, {{"alpha", 0.1}}}};
+  return op;
+}
+
+OpDef L2Normalize() {
+  OpDef op;
+  op.name = "nn.l2_normalize";
+  op.doc = "Divides by the length, which is not below the root of eps, of the vectors along axes.";
+  op.args = {"data"};
+  op.attrs = {{"eps", AttrKind::kDouble, {}, "lower bound of the squared length", true},
+              {"axis", AttrKind::kInts, std::vector<int64_t>{1}, "the axes"}};
+  op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.relation = Relation([](const OpCall& call) {
+    for (int64_t axis : call.attrs.Ints("axis")) NormalAxis(axis, TensorArg(call, 0).rank());
+    return call.args[0];
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    Shape kept = inputs[0].shape();
+    for (int64_t axis : attrs.Ints("axis")) kept[static_cast<size_t>(NormalAxis(axis, inputs[0].rank()))] = 1;
+    const std::vector<int64_t> strides = BroadcastStrides(kept, inputs[0].shape());
+    std::vector<double> squares(static_cast<size_t>(NumElements(kept)), 0);
+    int64_t from = 0;
+    ForEachIndex(inputs[0].shape(), [&](const std::vector<int64_t>& index) {
+      const double x = inputs[0].At(from++);
+      squares[static_cast<size_t>(Offset(index, strides))] += x * x;
+    });
+    from = 0;
+    ForEachIndex(inputs[0].shape(), [&](const std::vector<int64_t>& index) {
+      const double square = std::max(squares[static_cast<size_t>(Offset(index, strides))], attrs.Double("eps"));
+      outputs[0].Set(from, inputs[0].At(from) / std::sqrt(square));
+      ++from;
+    });
+  };
+  op.examples = {{{F32({2, 7, 3})}, {{"eps", 1e-10}}}};
   return op;
 }
 
@@ -236,6 +345,9 @@ void AddNormalisationOps(std::vector<OpDef>& rows) {
   rows.push_back(Softmax("nn.log_softmax", true));
   rows.push_back(LayerNorm());
   rows.push_back(InstanceNorm());
+  rows.push_back(GroupNorm());
+  rows.push_back(Lrn());
+  rows.push_back(L2Normalize());
   rows.push_back(BatchNorm());
   rows.push_back(BiasAdd());
   rows.push_back(Prelu());

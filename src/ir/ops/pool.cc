@@ -1,4 +1,4 @@
-// pool.cc: windows over the spatial dimensions: pooling and resizing.
+// pool.cc: windows over the spatial dimensions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,7 +75,11 @@ OpDef Pool(int rank, bool is_max) {
               {"strides", AttrKind::kInts, V(dims, 1), "step per dimension"},
               {"dilation", AttrKind::kInts, V(dims, 1), "distance of taps"},
               {"padding", AttrKind::kInts, V(dims, 0), "begins, then ends"},
-              {"layout", AttrKind::kString, rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW", "order of dimensions"},
+              {"layout", AttrKind::kString,
+               rank == 1   ? "NCW"
+               : rank == 2 ? "NCHW"
+                           : "NCDHW",
+               "order of dimensions"},
               {"out_layout", AttrKind::kString, "", "order of the result's dimensions"},
               {"ceil_mode", AttrKind::kBool, false, "whether a last, partial window counts"}};
   if (!is_max) op.attrs.push_back({"count_include_pad", AttrKind::kBool, false, "whether padding counts in the mean"});
@@ -123,114 +127,94 @@ OpDef GlobalPool(int rank, bool is_max) {
   return op;
 }
 
-// ---- resize ----
-
-struct Resizer {
-  std::string method, coordinates, rounding;
-  double cubic_alpha;
-  Shape in, out;
-  std::vector<double> scales;
-
-  Resizer(const Attrs& attrs, const Shape& in_shape, const Shape& out_shape)
-      : method(attrs.String("method")),
-        coordinates(attrs.String("coordinate_transformation_mode")),
-        rounding(attrs.String("rounding_method")),
-        cubic_alpha(attrs.Double("cubic_alpha")),
-        in(in_shape.begin() + 2, in_shape.end()),
-        out(out_shape.begin() + 2, out_shape.end()) {
-    for (size_t d = 0; d < in.size(); ++d) scales.push_back(static_cast<double>(out[d]) / static_cast<double>(in[d]));
-    if (const AttrValue::List* given = attrs.Get("scales").as_list()) {
-      for (size_t d = 0; d < in.size() && d < given->size(); ++d) {
-        if ((*given)[d].as_double() != nullptr) scales[d] = *(*given)[d].as_double();
-      }
+/// Where the largest element of each window is: an index into the whole data, whose spatial dimensions may be counted
+/// in column-major order.
+OpDef MaxPoolIndices(int rank) {
+  OpDef op = Pool(rank, /*is_max=*/true);
+  op.name = fmt::format("nn.max_pool{}d_indices", rank);
+  op.doc = "Where in the data the largest element of each window is.";
+  op.attrs.push_back(
+      {"column_major", AttrKind::kBool, false, "whether the last spatial dimension is counted as the outermost"});
+  op.layout_agnostic = false;
+  op.pattern = OpPatternKind::kOpaque;
+  op.relation = Relation(
+      [rank](const OpCall& call) { return TensorType(AsTensorType(PoolRelation(call, rank))->shape(), kInt64); });
+  op.reference = [rank](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const Tensor& x = inputs[0];
+    const V size = PerDimension(attrs.Ints("pool_size"), rank);
+    const V strides = PerDimension(attrs.Ints("strides"), rank);
+    const V dilation = PerDimension(attrs.Ints("dilation"), rank);
+    const Padding padding = SpatialPadding(attrs, rank);
+    const Shape in(x.shape().begin() + 2, x.shape().end());
+    const V in_strides = Strides(in);
+    V counted = in_strides;
+    if (attrs.Bool("column_major")) {
+      int64_t step = 1;
+      for (size_t d = 0; d < counted.size(); ++d, step *= in[d - 1]) counted[d] = step;
     }
-  }
-
-  /// The source coordinate of output position `o` in dimension `d`.
-  double Source(size_t d, int64_t o) const {
-    const auto x = static_cast<double>(o);
-    if (coordinates == "asymmetric") return x / scales[d];
-    if (coordinates == "align_corners") {
-      return out[d] == 1 ? 0 : x * static_cast<double>(in[d] - 1) / static_cast<double>(out[d] - 1);
-    }
-    if (coordinates == "pytorch_half_pixel" && out[d] == 1) return 0;
-    if (coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / scales[d];
-    return (x + 0.5) / scales[d] - 0.5;
-  }
-
-  /// Source positions and weights that make output position `o` in dimension `d`.
-  std::vector<std::pair<int64_t, double>> Taps(size_t d, int64_t o) const {
-    const double x = Source(d, o);
-    const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at, 0, in[d] - 1); };
-    if (method == "nearest_neighbor") {
-      double at = std::ceil(x - 0.5);  // round half down
-      if (rounding == "floor") at = std::floor(x);
-      if (rounding == "ceil") at = std::ceil(x);
-      if (rounding == "round_prefer_ceil") at = std::floor(x + 0.5);
-      return {{clamp(static_cast<int64_t>(at)), 1.0}};
-    }
-    const double base = std::floor(x);
-    const double t = x - base;
-    const auto first = static_cast<int64_t>(base);
-    if (method == "linear") return {{clamp(first), 1 - t}, {clamp(first + 1), t}};
-    const double a = cubic_alpha;
-    const auto near = [a](double s) { return ((a + 2) * s - (a + 3)) * s * s + 1; };
-    const auto far = [a](double s) { return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a; };
-    return {{clamp(first - 1), far(1 + t)}, {clamp(first), near(t)}, {clamp(first + 1), near(1 - t)},
-            {clamp(first + 2), far(2 - t)}};
-  }
-};
-
-void ResizeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-  const Tensor& x = inputs[0];
-  const Resizer resizer(attrs, x.shape(), outputs[0].shape());
-  const V in_strides = Strides(resizer.in);
-  const int64_t in_pixels = NumElements(resizer.in);
-  int64_t o = 0;
-  for (int64_t plane = 0; plane < x.shape()[0] * x.shape()[1]; ++plane) {
-    ForEachIndex(resizer.out, [&](const V& position) {
-      std::vector<std::pair<int64_t, double>> terms{{0, 1.0}};
-      for (size_t d = 0; d < position.size(); ++d) {
-        std::vector<std::pair<int64_t, double>> next;
-        for (const auto& [at, weight] : resizer.Taps(d, position[d])) {
-          for (const auto& [offset, factor] : terms) next.emplace_back(offset + at * in_strides[d], factor * weight);
+    int64_t o = 0;
+    ForEachIndex(outputs[0].shape(), [&](const V& position) {
+      const int64_t plane = (position[0] * x.shape()[1] + position[1]) * NumElements(in);
+      double best = -INFINITY;
+      int64_t where = -1;
+      ForEachIndex(size, [&](const V& tap) {
+        int64_t from = 0;
+        int64_t index = 0;
+        for (size_t d = 0; d < tap.size(); ++d) {
+          const int64_t at = position[d + 2] * strides[d] + tap[d] * dilation[d] - padding.before[d];
+          if (at < 0 || at >= in[d]) return;
+          from += at * in_strides[d];
+          index += at * counted[d];
         }
-        terms = std::move(next);
-      }
-      double sum = 0;
-      for (const auto& [offset, weight] : terms) sum += weight * x.At(plane * in_pixels + offset);
-      outputs[0].Set(o++, sum);
+        const double value = x.At(plane + from);
+        if (where >= 0 && !(value > best)) return;
+        best = value;
+        where = plane + index;
+      });
+      outputs[0].data<int64_t>()[o++] = where;
     });
-  }
+  };
+  return op;
 }
 
-OpDef Resize(int rank) {
+/// Pools whose windows divide the data in as many parts as the result has pixels.
+OpDef AdaptivePool(bool is_max) {
   OpDef op;
-  op.name = fmt::format("image.resize{}d", rank);
-  op.doc = "Resizes the spatial dimensions.";
+  op.name = is_max ? "nn.adaptive_max_pool2d" : "nn.adaptive_avg_pool2d";
+  op.doc = is_max ? "Largest element of each part." : "Mean of each part.";
   op.args = {"data"};
-  op.attrs = {{"size", AttrKind::kInts, {}, "new spatial size", true},
-              {"layout", AttrKind::kString, rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW", "order of dimensions"},
-              {"method", AttrKind::kString, "linear", "nearest_neighbor, linear or cubic"},
-              {"coordinate_transformation_mode", AttrKind::kString, "half_pixel",
-               "half_pixel, pytorch_half_pixel, align_corners, asymmetric or tf_half_pixel_for_nn"},
-              {"rounding_method", AttrKind::kString, "", "round (default), round_prefer_ceil, floor or ceil"},
-              {"cubic_alpha", AttrKind::kDouble, -0.75, "coefficient of cubic interpolation"},
-              {"scales", AttrKind::kAny, {}, "scales to compute coordinates with, instead of the ratio of sizes"}};
-  op.pattern = OpPatternKind::kInjective;
-  op.relation = Relation([rank](const OpCall& call) {
-    const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
-    std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
-    for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) shape.emplace_back(size);
-    return TensorType(shape, data.dtype());
-  });
+  op.attrs = {{"output_size", AttrKind::kInts, V{1, 1}, "height and width of the result"},
+              {"layout", AttrKind::kString, "NCHW", "order of dimensions"},
+              {"out_layout", AttrKind::kString, "", "order of the result's dimensions"}};
+  op.pattern = OpPatternKind::kOutEWiseFusable;
   op.layout_agnostic = true;
-  op.reference = ResizeReference;
-  if (rank == 2) {
-    op.examples = {{{F32({1, 3, 5, 7})}, {{"size", V{10, 14}}, {"method", "nearest_neighbor"},
-                                          {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}}},
-                   {{F32({1, 16, 5, 7})}, {{"size", V{10, 21}}}}};
-  }
+  op.relation = Relation([](const OpCall& call) {
+    const TensorTypeNode& data = TensorArg(call, 0, 4);
+    if (call.attrs.String("layout") != "NCHW")
+      throw RelationFailure{"supports layout NCHW only, got " + call.attrs.String("layout")};
+    const V size = PerDimension(call.attrs.Ints("output_size"), 2);
+    if (size[0] < 1 || size[1] < 1) throw RelationFailure{"expects a positive output_size"};
+    return TensorType(std::vector<Dim>{data.shape()[0], data.shape()[1], size[0], size[1]}, data.dtype());
+  });
+  op.reference = [is_max](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
+    const Shape& in = inputs[0].shape();
+    const Shape& out = outputs[0].shape();
+    int64_t o = 0;
+    ForEachIndex(out, [&](const V& index) {
+      const auto begin = [&](size_t d) { return index[d] * in[d] / out[d]; };
+      const auto end = [&](size_t d) { return ((index[d] + 1) * in[d] + out[d] - 1) / out[d]; };
+      double result = is_max ? -INFINITY : 0;
+      for (int64_t h = begin(2); h < end(2); ++h) {
+        for (int64_t w = begin(3); w < end(3); ++w) {
+          const double value = inputs[0].At(((index[0] * in[1] + index[1]) * in[2] + h) * in[3] + w);
+          result = is_max ? std::max(result, value) : result + value;
+        }
+      }
+      const int64_t count = (end(2) - begin(2)) * (end(3) - begin(3));
+      outputs[0].Set(o++, is_max ? result : result / static_cast<double>(count));
+    });
+  };
+  op.examples = {{{F32({1, 5, 7, 9})}, {{"output_size", V{3, 2}}}}};
   return op;
 }
 
@@ -242,8 +226,10 @@ void AddPoolOps(std::vector<OpDef>& rows) {
       rows.push_back(Pool(rank, is_max));
       rows.push_back(GlobalPool(rank, is_max));
     }
-    rows.push_back(Resize(rank));
+    rows.push_back(MaxPoolIndices(rank));
   }
+  rows.push_back(AdaptivePool(/*is_max=*/false));
+  rows.push_back(AdaptivePool(/*is_max=*/true));
 }
 
 }  // namespace collage

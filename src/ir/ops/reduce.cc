@@ -93,7 +93,8 @@ OpDef ArgReduction(std::string name, bool is_max) {
       if (!better && !(last && value == so_far)) return;
       so_far = value;
       int64_t position = 0;
-      for (int axis : axes) position = position * inputs[0].shape()[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
+      for (int axis : axes)
+        position = position * inputs[0].shape()[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
       outputs[0].data<int64_t>()[to] = position;
     });
   };
@@ -101,32 +102,75 @@ OpDef ArgReduction(std::string name, bool is_max) {
   return op;
 }
 
-OpDef CumSum() {
+/// Running sums or products.
+OpDef Cumulative(std::string name, std::string doc, double start, double (*combine)(double, double)) {
   OpDef op;
-  op.name = "cumsum";
-  op.doc = "Running sums along an axis.";
+  op.name = std::move(name);
+  op.doc = std::move(doc);
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"},
-              {"exclusive", AttrKind::kBool, false, "whether an element's own value is left out of its sum"}};
+              {"dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"},
+              {"exclusive", AttrKind::kBool, false, "whether an element's own value is left out"}};
   op.pattern = OpPatternKind::kOpaque;
   op.relation = Relation([](const OpCall& call) {
     NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
-    return call.args[0];
+    const std::string& dtype = call.attrs.String("dtype");
+    return TensorType(TensorArg(call, 0).shape(),
+                      dtype.empty() ? TensorArg(call, 0).dtype() : DataType::FromString(dtype));
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  op.reference = [start, combine](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const Shape& shape = inputs[0].shape();
-    const int64_t stride = Strides(shape)[static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()))];
-    const int64_t length = shape[static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()))];
-    for (int64_t i = 0; i < inputs[0].num_elements(); ++i) {
-      const int64_t position = i / stride % length;
-      const double own = inputs[0].At(i);
-      if (attrs.Bool("exclusive")) {
-        outputs[0].Set(i, position == 0 ? 0 : outputs[0].At(i - stride) + inputs[0].At(i - stride));
-      } else {
-        outputs[0].Set(i, position == 0 ? own : outputs[0].At(i - stride) + own);
+    const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
+    const int64_t stride = Strides(shape)[axis];
+    const bool exclusive = attrs.Bool("exclusive");
+    for (int64_t row = 0; row < inputs[0].num_elements() / std::max<int64_t>(shape[axis], 1); ++row) {
+      const int64_t first = row / stride * stride * shape[axis] + row % stride;
+      double so_far = start;
+      for (int64_t i = 0; i < shape[axis]; ++i) {
+        const double next = combine(so_far, inputs[0].At(first + i * stride));
+        outputs[0].Set(first + i * stride, exclusive ? so_far : next);
+        so_far = next;
       }
     }
   };
+  op.examples = {{{F32({3, 5})}, {{"axis", 1}}}, {{F32({3, 5})}, {{"axis", 0}, {"exclusive", true}}}};
+  return op;
+}
+
+OpDef Variance() {
+  OpDef op =
+      Reduction("variance", "Mean squared distance from the mean.", {0, [](double a, double) { return a; }, Same});
+  op.args = {"data", "mean"};
+  op.min_args = 1;
+  op.attrs.push_back({"unbiased", AttrKind::kBool, false, "whether the sum is divided by one less than the count"});
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    const std::vector<int> axes = ReduceAxes(attrs, inputs[0].rank());
+    const auto results = static_cast<size_t>(outputs[0].num_elements());
+    const double count =
+        static_cast<double>(inputs[0].num_elements()) / static_cast<double>(std::max<size_t>(results, 1));
+    std::vector<double> means(results, 0);
+    std::vector<double> sums(results, 0);
+    using V = std::vector<int64_t>;
+    ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const V&) {
+      means[static_cast<size_t>(to)] += inputs[0].At(from) / count;
+    });
+    ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const V&) {
+      const double distance = inputs[0].At(from) - means[static_cast<size_t>(to)];
+      sums[static_cast<size_t>(to)] += distance * distance;
+    });
+    const double divisor = attrs.Bool("unbiased") ? count - 1 : count;
+    for (size_t i = 0; i < results; ++i) outputs[0].Set(static_cast<int64_t>(i), sums[i] / divisor);
+  };
+  return op;
+}
+
+OpDef Logical(std::string name, std::string doc, Fold fold) {
+  OpDef op = Reduction(std::move(name), std::move(doc), fold);
+  op.relation = Relation([](const OpCall& call) {
+    if (!TensorArg(call, 0).dtype().is_bool()) throw RelationFailure{"expects bools, got " + ToString(call.args[0])};
+    return TensorType(ReducedShape(call), kBool);
+  });
+  op.examples = {{{TensorType(Shape{3, 5}, kBool)}, {{"axis", std::vector<int64_t>{1}}}, 0, 1}};
   return op;
 }
 
@@ -141,7 +185,14 @@ void AddReduceOps(std::vector<OpDef>& rows) {
   rows.push_back(Reduction("min", "Smallest.", {INFINITY, [](double a, double b) { return a < b ? a : b; }, Same}));
   rows.push_back(ArgReduction("argmax", true));
   rows.push_back(ArgReduction("argmin", false));
-  rows.push_back(CumSum());
+  const auto multiply = [](double a, double b) { return a * b; };
+  rows.push_back(Cumulative("cumsum", "Running sums along an axis.", 0, add));
+  rows.push_back(Cumulative("cumprod", "Running products along an axis.", 1, multiply));
+  rows.push_back(Variance());
+  rows.push_back(
+      Logical("all", "Whether all hold.", {1, [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }, Same}));
+  rows.push_back(
+      Logical("any", "Whether one holds.", {0, [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }, Same}));
 }
 
 }  // namespace collage

@@ -39,7 +39,8 @@ const TensorTypeNode& TensorArg(const OpCall& call, size_t index, int rank) {
 }
 
 int NormalAxis(int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) throw RelationFailure{fmt::format("axis {} is out of range for rank {}", axis, rank)};
+  if (axis < -rank || axis >= rank)
+    throw RelationFailure{fmt::format("axis {} is out of range for rank {}", axis, rank)};
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -161,8 +162,8 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
     after = Dim(before.size() / after.size() * after.size());
   }
   if (!before.is_any() && !after.is_any() && before != after) {
-    throw RelationFailure{fmt::format("cannot reshape {} elements to {}", before.size(),
-                                      ToString(TensorType(result, kFloat32)))};
+    throw RelationFailure{
+        fmt::format("cannot reshape {} elements to {}", before.size(), ToString(TensorType(result, kFloat32)))};
   }
   return result;
 }

@@ -98,7 +98,8 @@ OpDef TransposeOp() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     std::vector<Dim> shape;
-    for (int64_t axis : TransposeAxes(call.attrs, data.rank())) shape.push_back(data.shape()[static_cast<size_t>(axis)]);
+    for (int64_t axis : TransposeAxes(call.attrs, data.rank()))
+      shape.push_back(data.shape()[static_cast<size_t>(axis)]);
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -396,10 +397,12 @@ OpDef Pad() {
     std::vector<Dim> shape;
     for (size_t i = 0; i < widths->size(); ++i) {
       const AttrValue::List* pair = (*widths)[i].as_list();
-      const bool fits = pair != nullptr && pair->size() == 2 && (*pair)[0].as_int() != nullptr && (*pair)[1].as_int() != nullptr;
+      const bool fits =
+          pair != nullptr && pair->size() == 2 && (*pair)[0].as_int() != nullptr && (*pair)[1].as_int() != nullptr;
       if (!fits) throw RelationFailure{"expects one [before, after] per dimension"};
       const int64_t extra = *(*pair)[0].as_int() + *(*pair)[1].as_int();
-      if (!data.shape()[i].is_any() && data.shape()[i].size() + extra < 0) throw RelationFailure{"pads to a negative size"};
+      if (!data.shape()[i].is_any() && data.shape()[i].size() + extra < 0)
+        throw RelationFailure{"pads to a negative size"};
       shape.push_back(data.shape()[i].is_any() ? Dim::Any() : Dim(data.shape()[i].size() + extra));
     }
     return TensorType(shape, data.dtype());
@@ -430,17 +433,22 @@ OpDef Pad() {
 
 void AddShapeOps(std::vector<OpDef>& rows) {
   rows.push_back(ReshapeLike("reshape", "The same elements under another shape.",
-                             {{"newshape", AttrKind::kInts, {}, "sizes; 0 copies, -1 infers, -2 copies the rest, -3 merges two, -4 splits", true},
+                             {{"newshape",
+                               AttrKind::kInts,
+                               {},
+                               "sizes; 0 copies, -1 infers, -2 copies the rest, -3 merges two, -4 splits",
+                               true},
                               {"allowzero", AttrKind::kBool, false, "whether 0 is a size of 0"}},
                              [](const OpCall& call) {
                                const V newshape = call.attrs.Ints("newshape");
-                               if (call.attrs.Bool("allowzero")) return std::vector<Dim>(newshape.begin(), newshape.end());
+                               if (call.attrs.Bool("allowzero"))
+                                 return std::vector<Dim>(newshape.begin(), newshape.end());
                                return ReshapedDims(TensorArg(call, 0).shape(), newshape);
                              }));
   rows.back().examples = {{{F32({3, 4, 5})}, {{"newshape", V{12, -1}}}}};
-  rows.push_back(ReshapeLike("expand_dims", "Inserts dimensions of size 1.",
-                             {{"axis", AttrKind::kInt, {}, "where", true}, {"num_newaxis", AttrKind::kInt, 1, "how many"}},
-                             ExpandedShape));
+  rows.push_back(ReshapeLike(
+      "expand_dims", "Inserts dimensions of size 1.",
+      {{"axis", AttrKind::kInt, {}, "where", true}, {"num_newaxis", AttrKind::kInt, 1, "how many"}}, ExpandedShape));
   rows.back().pattern = OpPatternKind::kBroadcast;
   rows.back().examples = {{{F32({3, 4})}, {{"axis", 1}}}};
   rows.push_back(ReshapeLike("squeeze", "Removes dimensions of size 1.",

@@ -11,12 +11,21 @@ std::vector<OpDef> AllOpRows() {
   AddContractionOps(rows);
   AddNormalisationOps(rows);
   AddPoolOps(rows);
+  AddResizeOps(rows);
   AddReduceOps(rows);
   AddShapeOps(rows);
   AddIndexOps(rows);
   AddAnnotationOps(rows);
   AddQuantisedOps(rows);
+  AddCreationOps(rows);
+  AddMovementOps(rows);
+  AddScatterOps(rows);
+  AddSortOps(rows);
+  AddLinearAlgebraOps(rows);
+  AddVisionOps(rows);
   AddRecurrentOps(rows);
+  AddDynamicOps(rows);
+  AddLayoutOps(rows);
   return rows;
 }
 

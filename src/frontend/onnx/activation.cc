@@ -1,0 +1,117 @@
+// activation.cc: activations of ONNX that are made of simpler functions.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+Expr Sigmoid(NodeContext& node, const Expr& x) { return node.Op("sigmoid", {x}); }
+
+/// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which no x overflows.
+Expr Softplus(NodeContext& node, const Expr& x) {
+  const Expr decay = node.Op("exp", {node.Op("negative", {node.Op("abs", {x})})});
+  return node.Op("add", {node.Op("nn.relu", {x}), node.Op("log", {Shifted(node, decay, 1)})});
+}
+
+/// exp(min(x, 0)) - 1: the part of an exponential unit below zero.
+Expr BelowZero(NodeContext& node, const Expr& x) {
+  return Shifted(node, node.Op("exp", {node.Op("minimum", {x, node.ScalarLike(0, x)})}), -1);
+}
+
+/// relu(x) + alpha * (exp(min(x, 0)) - 1).
+Expr Elu(NodeContext& node, const Expr& x, double alpha) {
+  return node.Op("add", {node.Op("nn.relu", {x}), Scaled(node, BelowZero(node, x), alpha)});
+}
+
+Results ConvertElu(NodeContext& node) { return {Elu(node, node.Input(0), node.Float("alpha", 1))}; }
+
+Results ConvertSelu(NodeContext& node) {
+  const double alpha = node.Float("alpha", 1.67326319217681884765625);
+  return {Scaled(node, Elu(node, node.Input(0), alpha), node.Float("gamma", 1.05070102214813232421875))};
+}
+
+/// max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)).
+Results ConvertCelu(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const double alpha = node.Float("alpha", 1);
+  return {node.Op("add", {node.Op("nn.relu", {x}), Scaled(node, BelowZero(node, Scaled(node, x, 1 / alpha)), alpha)})};
+}
+
+Results ConvertSoftplus(NodeContext& node) { return {Softplus(node, node.Input(0))}; }
+
+Results ConvertSoftsign(NodeContext& node) {
+  return {node.Op("divide", {node.Input(0), Shifted(node, node.Op("abs", {node.Input(0)}), 1)})};
+}
+
+Results ConvertMish(NodeContext& node) {
+  return {node.Op("multiply", {node.Input(0), node.Op("tanh", {Softplus(node, node.Input(0))})})};
+}
+
+/// x * sigmoid(alpha * x).
+Expr Swish(NodeContext& node, const Expr& x, double alpha) {
+  return node.Op("multiply", {x, Sigmoid(node, alpha == 1 ? x : Scaled(node, x, alpha))});
+}
+
+Results ConvertSwish(NodeContext& node) { return {Swish(node, node.Input(0), node.Float("alpha", 1))}; }
+
+Results ConvertThresholdedRelu(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const Expr above = node.Op("greater", {x, node.ScalarLike(node.Float("alpha", 1), x)});
+  return {node.Op("where", {above, x, node.ScalarLike(0, x)})};
+}
+
+/// x + bias below -lambd, x - bias above lambd, 0 between.
+Results ConvertShrink(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const double lambd = node.Float("lambd", 0.5);
+  const double bias = node.Float("bias", 0);
+  const Expr below = node.Op("less", {x, node.ScalarLike(-lambd, x)});
+  const Expr above = node.Op("greater", {x, node.ScalarLike(lambd, x)});
+  const Expr upper = node.Op("where", {above, Shifted(node, x, -bias), node.ScalarLike(0, x)});
+  return {node.Op("where", {below, Shifted(node, x, bias), upper})};
+}
+
+/// 1 at the first largest element along an axis, 0 elsewhere.
+Results ConvertHardmax(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const Shape shape = node.ShapeOf(x);
+  const int64_t axis = NormalAxis(node, node.Int("axis", node.opset() >= 13 ? -1 : 1), node.Rank(x));
+  Expr data = x;
+  int64_t along = axis;
+  if (node.opset() < 13) {
+    // Before opset 13: over all dimensions from axis on, taken together.
+    Shape flat(2, 1);
+    for (size_t i = 0; i < shape.size(); ++i) flat[static_cast<int64_t>(i) < axis ? 0 : 1] *= shape[i];
+    data = node.Reshape(x, flat);
+    along = 1;
+  }
+  const DataType dtype = node.TypeOf(x).dtype();
+  const Expr first = node.Op("argmax", {data}, {{"axis", V{along}}});
+  const Expr hot =
+      node.Op("one_hot", {first, MakeScalar(1, dtype), MakeScalar(0, dtype)},
+              {{"depth", node.ShapeOf(data)[static_cast<size_t>(along)]}, {"axis", along}, {"dtype", dtype}});
+  return {node.Reshape(hot, shape)};
+}
+
+}  // namespace
+
+void AddActivationConverters(OnnxConverters& converters) {
+  converters["Elu"] = ConvertElu;
+  converters["Selu"] = ConvertSelu;
+  converters["Celu"] = ConvertCelu;
+  converters["Softplus"] = ConvertSoftplus;
+  converters["Softsign"] = ConvertSoftsign;
+  converters["Mish"] = ConvertMish;
+  converters["Swish"] = ConvertSwish;
+  converters["ThresholdedRelu"] = ConvertThresholdedRelu;
+  converters["Shrink"] = ConvertShrink;
+  converters["Hardmax"] = ConvertHardmax;
+}
+
+}  // namespace collage

@@ -1,0 +1,307 @@
+// attention.cc: attention, rotary embeddings and gated layers of ONNX, in matrix products and softmax.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// [B, S, H * D] → [B, H, S, D].
+Expr SplitHeads(NodeContext& node, const Expr& x, int64_t heads) {
+  const Shape shape = node.ShapeOf(x);
+  if (heads < 1 || shape[2] % heads != 0)
+    node.Invalid(fmt::format("{} heads do not divide {} features", heads, shape[2]));
+  return Transpose(node, node.Reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+
+/// [B, H, S, D] → [B, S, H * D].
+Expr MergeHeads(NodeContext& node, const Expr& x) {
+  const Shape shape = node.ShapeOf(x);
+  return node.Reshape(Transpose(node, x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
+}
+
+/// 0 where a condition holds, minus infinity elsewhere.
+Expr Bias(NodeContext& node, const Expr& condition, DataType dtype) {
+  return node.Op("where", {condition, MakeScalar(0, dtype), MakeScalar(-kInfinity, dtype)});
+}
+
+Expr Sum(NodeContext& node, const Expr& a, const Expr& b) { return !a ? b : !b ? a : node.Op("add", {a, b}); }
+
+/// What is added to the products of queries and keys [B, H, S, T]; null when nothing is masked.
+class AttentionMask {
+ public:
+  AttentionMask(NodeContext& node, DataType dtype, int64_t batch, int64_t queries, int64_t keys)
+      : node_(node), dtype_(dtype), batch_(batch), queries_(queries), keys_(keys) {
+    Expr offset;  // a query at position i may see keys up to i + offset
+    if (node.HasInput(6)) {
+      offset = Shifted(node, node.Reshape(node.Cast(node.Input(6), kInt64), {batch, 1, 1, 1}),
+                       static_cast<double>(-queries));
+    } else {
+      const double past = node.HasInput(4) ? static_cast<double>(node.ShapeOf(node.Input(4))[2]) : 0;
+      offset = Filled(past, {1, 1, 1, 1}, kInt64);
+    }
+    if (node.HasInput(3)) bias_ = Given(node.Input(3));
+    // distance: key - (query + offset).
+    const Expr distance = node.Op("subtract", {Positions(keys, 3), node.Op("add", {Positions(queries, 2), offset})});
+    if (node.Int("is_causal", 0) != 0) Limit(distance, 0, /*above=*/true);
+    if (node.Int("right_window_size", -1) >= 0) Limit(distance, node.Int("right_window_size", -1), /*above=*/true);
+    if (node.Int("left_window_size", -1) >= 0) Limit(distance, -node.Int("left_window_size", -1), /*above=*/false);
+    if (node.HasInput(6)) {
+      const Expr lengths = node.Reshape(node.Cast(node.Input(6), kInt64), {batch, 1, 1, 1});
+      bias_ = Sum(node, bias_, Bias(node, node.Op("less", {Positions(keys, 3), lengths}), dtype));
+    }
+  }
+
+  const Expr& bias() const { return bias_; }
+
+ private:
+  /// 0, 1, … along axis `axis` of four.
+  Expr Positions(int64_t count, size_t axis) {
+    V range;
+    for (int64_t i = 0; i < count; ++i) range.push_back(i);
+    Shape shape(4, 1);
+    shape[axis] = count;
+    return node_.Reshape(Int64s(range), shape);
+  }
+
+  void Limit(const Expr& distance, int64_t bound, bool above) {
+    const Expr allowed = node_.Op(above ? "less_equal" : "greater_equal",
+                                  {distance, node_.ScalarLike(static_cast<double>(bound), distance)});
+    bias_ = Sum(node_, bias_, Bias(node_, allowed, dtype_));
+  }
+
+  /// The mask of the model: bools or numbers to add, possibly for fewer keys than there are.
+  Expr Given(Expr mask) {
+    const bool is_bool = node_.TypeOf(mask).dtype().is_bool();
+    mask = is_bool ? Bias(node_, mask, dtype_) : node_.Cast(mask, dtype_);
+    const Shape shape = node_.ShapeOf(mask);
+    if (shape.empty()) node_.Invalid("the mask has no dimensions");
+    const int64_t missing = shape.back() == 1 ? 0 : keys_ - shape.back();
+    if (missing <= 0) return mask;
+    std::vector<V> widths(shape.size(), V{0, 0});
+    widths.back()[1] = missing;
+    return node_.Op("nn.pad", {mask, MakeScalar(-kInfinity, dtype_)},
+                    {{"pad_width", AttrValue::List(widths.begin(), widths.end())}});
+  }
+
+  NodeContext& node_;
+  DataType dtype_;
+  int64_t batch_, queries_, keys_;
+  Expr bias_;
+};
+
+/// softmax over the last axis; rows that are masked everywhere are 0, not undefined.
+Expr MaskedSoftmax(NodeContext& node, const Expr& scores, const Expr& bias) {
+  const Expr weights = node.Op("nn.softmax", {scores}, {{"axis", -1}});
+  if (!bias) return weights;
+  const Expr largest = node.Op("max", {bias}, {{"axis", V{-1}}, {"keepdims", true}});
+  const Expr is_masked = node.Op("equal", {largest, node.ScalarLike(-kInfinity, largest)});
+  const ConstantNode* known = As<ConstantNode>(is_masked);
+  bool any = known == nullptr;
+  for (int64_t i = 0; known != nullptr && i < known->value().num_elements(); ++i)
+    any = any || known->value().At(i) != 0;
+  return any ? node.Op("where", {is_masked, node.ScalarLike(0, weights), weights}) : weights;
+}
+
+Results ConvertAttention(NodeContext& node) {
+  Expr q = node.Input(0);
+  Expr k = node.Input(1);
+  Expr v = node.Input(2);
+  const bool packed = node.Rank(q) == 3;
+  if (node.Rank(q) != node.Rank(k) || node.Rank(q) != node.Rank(v) || (!packed && node.Rank(q) != 4)) {
+    node.Invalid("expects queries, keys and values of rank 3 or 4 alike");
+  }
+  if (packed) {
+    const int64_t kv_heads = node.Int("kv_num_heads", 0);
+    q = SplitHeads(node, q, node.Int("q_num_heads", 0));
+    k = SplitHeads(node, k, kv_heads);
+    v = SplitHeads(node, v, kv_heads);
+  }
+  const DataType dtype = node.TypeOf(q).dtype();
+  if (node.HasInput(4)) k = Concatenate(node, {node.Input(4), k}, 2);
+  if (node.HasInput(5)) v = Concatenate(node, {node.Input(5), v}, 2);
+  const Expr present_key = k;
+  const Expr present_value = v;
+  const Shape q_shape = node.ShapeOf(q);
+  const Shape k_shape = node.ShapeOf(k);
+  const AttentionMask mask(node, dtype, q_shape[0], q_shape[2], k_shape[2]);
+  if (q_shape[1] != k_shape[1]) {
+    if (q_shape[1] % k_shape[1] != 0)
+      node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", k_shape[1], q_shape[1]));
+    const int64_t repeats = q_shape[1] / k_shape[1];
+    k = node.Op("repeat", {k}, {{"repeats", repeats}, {"axis", 1}});
+    v = node.Op("repeat", {v}, {{"repeats", repeats}, {"axis", 1}});
+  }
+  const double scale = node.HasAttr("scale") ? node.Float("scale", 1) : 1 / std::sqrt(static_cast<double>(q_shape[3]));
+  Expr scores = MultiplyMatrices(node, Scaled(node, q, scale), Transpose(node, k, {0, 1, 3, 2}));
+  const int64_t mode = node.Int("qk_matmul_output_mode", 0);
+  Expr exposed = scores;
+  const double softcap = node.Float("softcap", 0);
+  if (softcap > 0) scores = Scaled(node, node.Op("tanh", {Scaled(node, scores, 1 / softcap)}), softcap);
+  if (mode == 1) exposed = scores;
+  const Expr biased = Sum(node, scores, mask.bias());
+  if (mode == 2) exposed = biased;
+  const DataType precision = node.HasAttr("softmax_precision") ? node.DTypeOf(node.Int("softmax_precision", 1)) : dtype;
+  const Expr weights = node.Cast(MaskedSoftmax(node, node.Cast(biased, precision), mask.bias()), dtype);
+  if (mode == 3) exposed = weights;
+  Expr result = MultiplyMatrices(node, weights, v);
+  if (packed) result = MergeHeads(node, result);
+  return {result, present_key, present_value, exposed};
+}
+
+Results ConvertRotaryEmbedding(NodeContext& node) {
+  Expr x = node.Input(0);
+  const bool packed = node.Rank(x) == 3;
+  const Shape whole = node.ShapeOf(x);
+  if (packed) {
+    x = SplitHeads(node, x, node.Int("num_heads", 0));
+  } else if (node.Rank(x) != 4) {
+    node.Invalid("expects data of rank 3 or 4");
+  }
+  const Shape shape = node.ShapeOf(x);  // [B, H, S, D]
+  int64_t rotated = node.Int("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = shape[3];
+  if (rotated % 2 != 0 || rotated > shape[3])
+    node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, shape[3]));
+  const int64_t half = rotated / 2;
+  // The caches [positions, half] at the positions, or [B, S, half] as they are; a head axis added.
+  const auto angles = [&](size_t input) {
+    Expr cache = node.Input(input);
+    if (node.HasInput(3)) cache = node.Op("take", {cache, node.Input(3)}, {{"axis", 0}});
+    return node.Reshape(cache, {shape[0], 1, shape[2], half});
+  };
+  const Expr cosine = angles(1);
+  const Expr sine = angles(2);
+  const Expr turned = rotated == shape[3] ? x : Slice(node, x, 3, 0, rotated);
+  const bool interleaved = node.Int("interleaved", 0) != 0;
+  Expr a;
+  Expr b;
+  if (interleaved) {
+    const Expr pairs = node.Reshape(turned, {shape[0], shape[1], shape[2], half, 2});
+    a = node.Reshape(Slice(node, pairs, 4, 0, 1), {shape[0], shape[1], shape[2], half});
+    b = node.Reshape(Slice(node, pairs, 4, 1, 2), {shape[0], shape[1], shape[2], half});
+  } else {
+    a = Slice(node, turned, 3, 0, half);
+    b = Slice(node, turned, 3, half, rotated);
+  }
+  const auto times = [&](const Expr& left, const Expr& right) { return node.Op("multiply", {left, right}); };
+  const Expr real = node.Op("subtract", {times(a, cosine), times(b, sine)});
+  const Expr imaginary = node.Op("add", {times(a, sine), times(b, cosine)});
+  Expr result;
+  if (interleaved) {
+    const Shape column{shape[0], shape[1], shape[2], half, 1};
+    const Expr pairs = Concatenate(node, {node.Reshape(real, column), node.Reshape(imaginary, column)}, 4);
+    result = node.Reshape(pairs, {shape[0], shape[1], shape[2], rotated});
+  } else {
+    result = Concatenate(node, {real, imaginary}, 3);
+  }
+  if (rotated != shape[3]) result = Concatenate(node, {result, Slice(node, x, 3, rotated, shape[3])}, 3);
+  return {packed ? MergeHeads(node, result) : result};
+}
+
+Expr Swish(NodeContext& node, const Expr& x, double alpha) {
+  return node.Op("multiply", {x, node.Op("sigmoid", {alpha == 1 ? x : Scaled(node, x, alpha)})});
+}
+
+Results ConvertSwiGlu(NodeContext& node) {
+  return {node.Op("multiply", {Swish(node, node.Input(0), node.Float("alpha", 1)), node.Input(1)})};
+}
+
+/// A depthwise convolution over the past and the present of a sequence [B, C, L].
+Results ConvertCausalConv(NodeContext& node) {
+  const Expr x = node.Input(0);
+  const Expr weight = node.Input(1);
+  const Shape shape = node.ShapeOf(x);
+  const Shape kernel = node.ShapeOf(weight);
+  if (shape.size() != 3 || kernel.size() != 3) node.Invalid("expects data and weight of rank 3");
+  const int64_t past = kernel[2] - 1;
+  const DataType dtype = node.TypeOf(x).dtype();
+  const Expr before = node.HasInput(3) ? node.Input(3) : Filled(0, {shape[0], shape[1], past}, dtype);
+  const Expr padded = past == 0 ? x : Concatenate(node, {before, x}, 2);
+  Expr y = node.Op("nn.conv1d", {padded, weight},
+                   {{"groups", shape[1]}, {"channels", shape[1]}, {"kernel_size", V{kernel[2]}}});
+  if (node.HasInput(2)) y = node.Op("add", {y, node.Reshape(node.Input(2), {shape[1], 1})});
+  const std::string activation = node.String("activation", "none");
+  if (activation == "silu" || activation == "swish") {
+    y = Swish(node, y, 1);
+  } else if (activation != "none") {
+    node.Invalid("there is no activation '" + activation + "'");
+  }
+  return {y, Slice(node, padded, 2, shape[2], shape[2] + past)};
+}
+
+// Unrolling stops being a help when the program gets this long.
+constexpr int64_t kMostSteps = 1024;
+
+/// A state [B, H, K, V] that each step decays, corrects and adds an outer product to.
+Results ConvertLinearAttention(NodeContext& node) {
+  const int64_t q_heads = node.Int("q_num_heads", 0);
+  const int64_t heads = node.Int("kv_num_heads", 0);
+  if (q_heads < 1 || heads < 1 || q_heads % heads != 0)
+    node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", heads, q_heads));
+  const std::string rule = node.String("update_rule", "gated_delta");
+  const bool gates = rule == "gated" || rule == "gated_delta";
+  const bool corrects = rule == "delta" || rule == "gated_delta";
+  if (!gates && !corrects && rule != "linear") node.Invalid("there is no update rule '" + rule + "'");
+  if (gates != node.HasInput(4) || corrects != node.HasInput(5))
+    node.Invalid("decay or beta do not fit the update rule '" + rule + "'");
+  const DataType dtype = node.TypeOf(node.Input(0)).dtype();
+  const auto split = [&](size_t input, int64_t count) {
+    return SplitHeads(node, node.Cast(node.Input(input), kFloat32), count);
+  };
+  const Expr q = split(0, q_heads);
+  const Expr k = split(1, heads);
+  const Expr v = split(2, heads);
+  const Shape shape = node.ShapeOf(k);
+  const int64_t batch = shape[0];
+  const int64_t steps = shape[2];
+  const int64_t d_k = shape[3];
+  const int64_t d_v = node.ShapeOf(v)[3];
+  if (steps > kMostSteps) node.Unsupported(fmt::format("linear attention over {} steps", steps));
+  const Expr decay = gates ? node.Op("exp", {split(4, heads)}) : Expr();
+  const Expr beta = corrects ? split(5, node.ShapeOf(node.Input(5)).back()) : Expr();
+  const DataType state_dtype = node.HasInput(3) ? node.TypeOf(node.Input(3)).dtype() : dtype;
+  Expr state = node.HasInput(3) ? node.Cast(node.Input(3), kFloat32) : Filled(0, {batch, heads, d_k, d_v}, kFloat32);
+  double scale = node.Float("scale", 0);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(d_k));
+  Results outputs;
+  for (int64_t t = 0; t < steps; ++t) {
+    const auto now = [&](const Expr& x) { return Slice(node, x, 2, t, t + 1); };  // [B, H, 1, D]
+    if (gates) {
+      // [B, H, 1, K or 1] → [B, H, K or 1, 1].
+      state = node.Op("multiply", {state, Transpose(node, now(decay), {0, 1, 3, 2})});
+    }
+    Expr update = now(v);
+    if (corrects) {
+      const Expr retrieved = MultiplyMatrices(node, now(k), state);
+      update = node.Op("multiply", {node.Op("subtract", {update, retrieved}), now(beta)});
+    }
+    state = node.Op("add", {state, node.Op("multiply", {Transpose(node, now(k), {0, 1, 3, 2}), update})});
+    Expr seen = state;
+    if (q_heads != heads) seen = node.Op("repeat", {seen}, {{"repeats", q_heads / heads}, {"axis", 1}});
+    outputs.push_back(MultiplyMatrices(node, Scaled(node, now(q), scale), seen));
+  }
+  if (outputs.empty()) node.Unsupported("linear attention over no steps");
+  const Expr joined = Concatenate(node, std::move(outputs), 2);
+  return {node.Cast(MergeHeads(node, joined), dtype), node.Cast(state, state_dtype)};
+}
+
+}  // namespace
+
+void AddAttentionConverters(OnnxConverters& converters) {
+  converters["Attention"] = ConvertAttention;
+  converters["RotaryEmbedding"] = ConvertRotaryEmbedding;
+  converters["LinearAttention"] = ConvertLinearAttention;
+  converters["SwiGLU"] = ConvertSwiGlu;
+  converters["CausalConvWithState"] = ConvertCausalConv;
+}
+
+}  // namespace collage

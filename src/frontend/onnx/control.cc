@@ -1,0 +1,206 @@
+// control.cc: nested graphs of ONNX. A branch that is known is taken now; a loop of known length is unrolled, so that
+// shapes stay known and every toolchain can run it; other branches become Relay's if, other loops recursive functions.
+#include <fmt/format.h>
+
+#include "collage/ir/infer_type.h"
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+// Unrolling stops being a help when the program gets this long.
+constexpr int64_t kMostUnrolledNodes = 20000;
+
+/// A condition of one element as a scalar.
+Expr Scalar(NodeContext& node, const Expr& x) { return node.Reshape(x, {}); }
+
+bool Holds(const Expr& constant) { return As<ConstantNode>(constant)->value().At(0) != 0; }
+bool IsConstant(const Expr& expr) { return As<ConstantNode>(expr) != nullptr; }
+
+/// One value as itself, several as a tuple.
+Expr Pack(NodeContext& node, const Results& values) { return values.size() == 1 ? values[0] : node.Tuple(values); }
+
+Results Unpack(NodeContext& node, const Expr& packed, size_t count) {
+  if (count == 1) return {packed};
+  Results values;
+  for (size_t i = 0; i < count; ++i) values.push_back(node.Field(packed, static_cast<int>(i)));
+  return values;
+}
+
+Results ConvertIf(NodeContext& node) {
+  const Expr condition = node.Input(0);
+  if (IsConstant(condition)) return node.ConvertSubgraph(Holds(condition) ? "then_branch" : "else_branch", {});
+  const Results then_values = node.ConvertSubgraph("then_branch", {});
+  const Results else_values = node.ConvertSubgraph("else_branch", {});
+  if (then_values.size() != else_values.size() || then_values.empty())
+    node.Invalid("the branches differ in their results");
+  const auto branch =
+      std::make_shared<const IfNode>(Scalar(node, condition), Pack(node, then_values), Pack(node, else_values));
+  branch->set_span({node.name(), 0, 0});
+  InferType(branch);
+  return Unpack(node, branch, then_values.size());
+}
+
+/// Values that come out of every turn of a loop, joined along a new first axis.
+Expr Joined(NodeContext& node, const Results& turns) {
+  Results rows;
+  for (const Expr& turn : turns) {
+    Shape shape = node.ShapeOf(turn);
+    shape.insert(shape.begin(), 1);
+    rows.push_back(node.Reshape(turn, shape));
+  }
+  return Concatenate(node, std::move(rows), 0);
+}
+
+/// `count` turns in a row, or fewer when the condition becomes false; nothing when the condition is not known.
+std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, Results carried) {
+  const size_t num_carried = carried.size();
+  if (node.num_outputs() < num_carried) node.Invalid("a loop has an output for every value that it carries");
+  std::vector<Results> scans(node.num_outputs() - num_carried);
+  for (int64_t turn = 0; turn < count; ++turn) {
+    if (!IsConstant(condition)) return std::nullopt;
+    if (!Holds(condition)) break;
+    Results inputs{MakeScalar(static_cast<double>(turn), kInt64), condition};
+    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    const Results outputs = node.ConvertSubgraph("body", inputs);
+    if (outputs.size() != 1 + num_carried + scans.size())
+      node.Invalid("the loop's body differs in its number of results");
+    condition = outputs[0];
+    carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int64_t>(num_carried));
+    for (size_t i = 0; i < scans.size(); ++i) scans[i].push_back(outputs[1 + num_carried + i]);
+  }
+  for (const Results& turns : scans) {
+    if (turns.empty()) node.Unsupported("a loop without turns whose results are collected");
+    carried.push_back(Joined(node, turns));
+  }
+  return carried;
+}
+
+/// `%loop(0, condition, values…)` where `%loop` calls itself with what its body gives.
+Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, const Results& carried) {
+  if (node.num_outputs() > carried.size()) {
+    node.Unsupported("collecting results of a loop whose number of turns is known at run time only");
+  }
+  std::vector<Var> params{MakeVar("i", TensorType(Shape{}, kInt64)), MakeVar("go_on", TensorType(Shape{}, kBool))};
+  for (const Expr& value : carried) params.push_back(MakeVar("value", value->checked_type()));
+  for (const Var& param : params) param->set_checked_type(param->type_annotation());
+  const Results values(params.begin() + 2, params.end());
+  Results inputs{params[0], params[1]};
+  inputs.insert(inputs.end(), values.begin(), values.end());
+  const Results outputs = node.ConvertSubgraph("body", inputs);
+  if (outputs.size() != 1 + carried.size()) node.Invalid("the loop's body differs in its number of results");
+  std::vector<Type> types;
+  for (size_t i = 0; i < carried.size(); ++i) {
+    types.push_back(carried[i]->checked_type());
+    if (!TypeEqual(types.back(), outputs[i + 1]->checked_type())) {
+      node.Unsupported(fmt::format("a loop whose value {} changes its type from {} to {}", i, ToString(types.back()),
+                                   ToString(outputs[i + 1]->checked_type())));
+    }
+  }
+  const Type result = types.size() == 1 ? types[0] : TupleType(types);
+  std::vector<Type> param_types;
+  for (const Var& param : params) param_types.push_back(param->type_annotation());
+  const Var loop = MakeVar("loop", FuncType(param_types, result));
+  std::vector<Expr> next{Shifted(node, params[0], 1), Scalar(node, outputs[0])};
+  next.insert(next.end(), outputs.begin() + 1, outputs.end());
+  Expr go_on = params[1];
+  if (limit) go_on = node.Op("logical_and", {go_on, node.Op("less", {params[0], limit})});
+  const Expr body = std::make_shared<const IfNode>(go_on, MakeCall(Expr(loop), next), Pack(node, values));
+  const Function function = MakeFunction(params, body, result);
+  std::vector<Expr> first{MakeScalar(0, kInt64), condition};
+  first.insert(first.end(), carried.begin(), carried.end());
+  const auto let = std::make_shared<const LetNode>(loop, function, MakeCall(Expr(loop), first));
+  let->set_span({node.name(), 0, 0});
+  InferType(let);
+  return Unpack(node, let, carried.size());
+}
+
+Results ConvertLoop(NodeContext& node) {
+  Results carried;
+  for (size_t i = 2; i < node.num_inputs(); ++i) carried.push_back(node.Input(i));
+  const Expr condition = node.HasInput(1) ? Scalar(node, node.Input(1)) : Expr(MakeScalar(1, kBool));
+  const Expr limit = node.HasInput(0) ? Scalar(node, node.Input(0)) : Expr();
+  const int64_t body = std::max<int64_t>(1, static_cast<int64_t>(node.NumSubgraphNodes("body")));
+  const int64_t most = kMostUnrolledNodes / body;
+  if (IsConstant(condition) && (!limit || IsConstant(limit))) {
+    const int64_t count = limit ? As<ConstantNode>(limit)->value().ToInts()[0] : most;
+    if (count <= most) {
+      std::optional<Results> unrolled = Unroll(node, count, condition, carried);
+      if (unrolled) return *std::move(unrolled);
+    }
+  }
+  return Recurse(node, limit, condition, carried);
+}
+
+/// A loop over slices of its inputs; how many there are is always known.
+Results ConvertScan(NodeContext& node) {
+  const auto num_scans = static_cast<size_t>(node.Int("num_scan_inputs", 0));
+  if (node.opset() < 9) node.Unsupported("Scan over batches, as before opset 9");
+  if (num_scans < 1 || num_scans > node.num_inputs()) node.Invalid("num_scan_inputs does not fit the inputs");
+  const size_t num_states = node.num_inputs() - num_scans;
+  if (node.num_outputs() < num_states) node.Invalid("there are fewer outputs than states");
+  const size_t num_collected = node.num_outputs() - num_states;
+  const auto padded = [](V values, size_t count) {
+    values.resize(count, 0);
+    return values;
+  };
+  const V in_axes = padded(node.Ints("scan_input_axes", {}), num_scans);
+  const V in_directions = padded(node.Ints("scan_input_directions", {}), num_scans);
+  const V out_axes = padded(node.Ints("scan_output_axes", {}), num_collected);
+  const V out_directions = padded(node.Ints("scan_output_directions", {}), num_collected);
+  Results states;
+  for (size_t i = 0; i < num_states; ++i) states.push_back(node.Input(i));
+  int64_t steps = 0;
+  V axes;
+  for (size_t i = 0; i < num_scans; ++i) {
+    const Expr x = node.Input(num_states + i);
+    axes.push_back(NormalAxis(node, in_axes[i], node.Rank(x)));
+    const int64_t own = node.ShapeOf(x)[static_cast<size_t>(axes[i])];
+    if (i > 0 && own != steps) node.Invalid("the inputs differ in their numbers of slices");
+    steps = own;
+  }
+  if (steps < 1) node.Unsupported("a scan without slices");
+  const auto body = static_cast<int64_t>(node.NumSubgraphNodes("body"));
+  if (steps * std::max<int64_t>(body, 1) > kMostUnrolledNodes)
+    node.Unsupported(fmt::format("a scan of {} steps", steps));
+  std::vector<Results> collected(num_collected);
+  for (int64_t step = 0; step < steps; ++step) {
+    Results inputs = states;
+    for (size_t i = 0; i < num_scans; ++i) {
+      const Expr x = node.Input(num_states + i);
+      const int64_t at = in_directions[i] != 0 ? steps - 1 - step : step;
+      Shape shape = node.ShapeOf(x);
+      shape.erase(shape.begin() + axes[i]);
+      inputs.push_back(node.Reshape(Slice(node, x, axes[i], at, at + 1), shape));
+    }
+    const Results outputs = node.ConvertSubgraph("body", inputs);
+    if (outputs.size() != node.num_outputs()) node.Invalid("the scan's body differs in its number of results");
+    states.assign(outputs.begin(), outputs.begin() + static_cast<int64_t>(num_states));
+    for (size_t i = 0; i < num_collected; ++i) collected[i].push_back(outputs[num_states + i]);
+  }
+  Results results = states;
+  for (size_t i = 0; i < num_collected; ++i) {
+    Results rows;
+    const Shape shape = node.ShapeOf(collected[i][0]);
+    const int64_t axis = NormalAxis(node, out_axes[i], static_cast<int>(shape.size()) + 1);
+    Shape row = shape;
+    row.insert(row.begin() + axis, 1);
+    for (const Expr& value : collected[i]) rows.push_back(node.Reshape(value, row));
+    if (out_directions[i] != 0) std::reverse(rows.begin(), rows.end());
+    results.push_back(Concatenate(node, std::move(rows), axis));
+  }
+  return results;
+}
+
+}  // namespace
+
+void AddControlConverters(OnnxConverters& converters) {
+  converters["If"] = ConvertIf;
+  converters["Loop"] = ConvertLoop;
+  converters["Scan"] = ConvertScan;
+}
+
+}  // namespace collage

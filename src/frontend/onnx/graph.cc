@@ -1,0 +1,347 @@
+// graph.cc: reads the protobuf file and converts its nodes in order.
+#include "frontend/onnx/graph.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <limits>
+#include <set>
+
+#include "collage/ir/infer_type.h"
+#include "collage/support/error.h"
+#include "support/file.h"
+
+namespace collage {
+namespace {
+
+// Local functions nest in practice a few deep; a model in which they call each other in a cycle must not exhaust the
+// stack.
+constexpr size_t kDeepestCall = 100;
+
+bool IsStandard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
+  const std::optional<DataType> dtype = OnnxDType(input.type().tensor_type().elem_type());
+  if (dtype != value.dtype()) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has elements of type {}, the constant given for it of type {}", input.name(),
+                            dtype ? dtype->ToString() : "?", value.dtype().ToString()));
+  }
+  return MakeConstant(value);
+}
+
+}  // namespace
+
+OnnxGraph::OnnxGraph(const std::filesystem::path& path, const ImportOptions& options)
+    : path_(path), options_(options), reader_(path) {}
+
+IRModule OnnxGraph::Import() {
+  Parse();
+  CheckOperators();
+  scopes_.emplace_back();
+  AddInitializers(model_.graph());
+  AddInputs();
+  for (const auto& node : model_.graph().node()) Convert(node);
+  return Finish();
+}
+
+void OnnxGraph::Parse() {
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path_);
+  if (file->bytes().size() > std::numeric_limits<int>::max()) {
+    throw Error(ErrorCategory::kUnsupported, "the file is larger than 2 GB", path_.string(),
+                "store the weights as external data");
+  }
+  google::protobuf::io::ArrayInputStream array(file->bytes().data(), static_cast<int>(file->bytes().size()));
+  google::protobuf::io::CodedInputStream stream(&array);
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  google::protobuf::SetLogHandler(nullptr);
+  const bool parsed = model_.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (!parsed || !model_.has_graph() || model_.graph().node_size() == 0) {
+    throw Error(ErrorCategory::kInput, "not an ONNX model: the file is damaged, truncated or of another kind",
+                path_.string());
+  }
+  for (const auto& import : model_.opset_import()) {
+    if (import.domain().empty() || import.domain() == "ai.onnx") opset_ = import.version();
+  }
+  // A model of other domains alone has no opset; its operators are named below.
+  if (opset_ < 7 && opset_ != 0) {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("the model is of opset {}; 7 and newer are supported", opset_),
+                path_.string(), "convert it with onnx.version_converter");
+  }
+  for (const auto& function : model_.functions()) functions_[{function.domain(), function.name()}] = &function;
+}
+
+std::vector<std::string> OnnxGraph::InputNames() {
+  Parse();
+  std::set<std::string> initializers;
+  for (const auto& initializer : model_.graph().initializer()) initializers.insert(initializer.name());
+  std::vector<std::string> names;
+  for (const auto& input : model_.graph().input()) {
+    if (!initializers.contains(input.name())) names.push_back(input.name());
+  }
+  return names;
+}
+
+// ---- operators ----
+
+const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node) const {
+  const auto it = functions_.find({node.domain(), node.op_type()});
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+/// All operators that cannot be converted, in nested graphs and local functions too, in one error.
+void OnnxGraph::CheckOperators() const {
+  struct Uses {
+    int count = 0;
+    std::string first;
+    std::string reason;
+  };
+  std::map<std::string, Uses> unknown;
+  const std::function<void(const google::protobuf::RepeatedPtrField<onnx::NodeProto>&)> check = [&](const auto& nodes) {
+    for (const auto& node : nodes) {
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) check(attribute.g().node());
+      }
+      if (LocalFunction(node) != nullptr) continue;
+      if (IsStandard(node.domain()) && AllOnnxConverters().contains(node.op_type())) continue;
+      Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
+      if (uses.count++ == 0) uses.first = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+      const char* reason = IsStandard(node.domain()) ? OnnxRefusal(node.op_type()) : nullptr;
+      if (reason != nullptr) uses.reason = std::string(": ") + reason;
+    }
+  };
+  check(model_.graph().node());
+  for (const auto& [key, function] : functions_) check(function->node());
+  if (unknown.empty()) return;
+  std::string text;
+  for (const auto& [op, uses] : unknown) {
+    text += fmt::format("{}'{}' ({} time{}, first at node '{}'{})", text.empty() ? "" : ", ", op, uses.count,
+                        uses.count == 1 ? "" : "s", uses.first, uses.reason);
+  }
+  throw Error(ErrorCategory::kUnsupported,
+              fmt::format("{} operator{} of opset {} {} not supported: {}", unknown.size(),
+                          unknown.size() == 1 ? "" : "s", opset_, unknown.size() == 1 ? "is" : "are", text),
+              path_.string());
+}
+
+// ---- inputs ----
+
+void OnnxGraph::AddInitializers(const onnx::GraphProto& graph) {
+  if (graph.sparse_initializer_size() > 0) {
+    throw Error(ErrorCategory::kUnsupported, "sparse initializers are not supported", path_.string());
+  }
+  for (const auto& initializer : graph.initializer()) {
+    scopes_.back()[initializer.name()] = MakeConstant(reader_.Read(initializer));
+  }
+}
+
+void OnnxGraph::AddInputs() {
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::set<std::string> names;
+  for (const auto& input : model_.graph().input()) {
+    if (scopes_[0].contains(input.name())) continue;  // an initializer that is listed as input too
+    names.insert(input.name());
+    const auto given = options_.constants.find(input.name());
+    if (given == options_.constants.end()) {
+      inputs.push_back(&input);
+    } else {
+      scopes_[0][input.name()] = GivenConstant(input, given->second);
+    }
+  }
+  std::set<std::string> asked;
+  for (const auto& [name, shape] : options_.shapes) asked.insert(name);
+  for (const auto& [name, value] : options_.constants) asked.insert(name);
+  for (const std::string& name : asked) {
+    if (names.contains(name)) continue;
+    std::string known;
+    for (const std::string& candidate : names) known += (known.empty() ? "'" : ", '") + candidate + "'";
+    throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
+                "its inputs are " + known);
+  }
+  for (const onnx::ValueInfoProto* input : inputs) {
+    const Var param = MakeVar(input->name(), InputType(*input));
+    param->set_checked_type(param->type_annotation());
+    params_.push_back(param);
+    scopes_[0][input->name()] = param;
+  }
+}
+
+Type OnnxGraph::InputType(const onnx::ValueInfoProto& input) const {
+  const std::string where = path_.string();
+  if (!input.type().has_tensor_type()) {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("input '{}' is no tensor", input.name()), where);
+  }
+  const auto& tensor = input.type().tensor_type();
+  const std::optional<DataType> dtype = OnnxDType(tensor.elem_type());
+  if (!dtype) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("input '{}' has element type {}, which is not supported", input.name(),
+                            OnnxDTypeName(tensor.elem_type())),
+                where);
+  }
+  Shape shape;
+  std::string text;
+  std::string example;
+  bool is_open = !tensor.has_shape();
+  for (const auto& dim : tensor.shape().dim()) {
+    const bool known = dim.has_dim_value() && dim.dim_value() > 0;
+    shape.push_back(known ? dim.dim_value() : -1);
+    is_open = is_open || !known;
+    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(dim.dim_value())
+                                          : dim.dim_param().empty() ? "?"
+                                                                    : dim.dim_param());
+    example += (example.empty() ? "" : "x") + (known ? std::to_string(dim.dim_value()) : "1");
+  }
+  const auto given = options_.shapes.find(input.name());
+  if (given == options_.shapes.end()) {
+    if (is_open) {
+      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text),
+                  where, fmt::format("give its shape, as in --shape {}={}", input.name(), example));
+    }
+    return TensorType(shape, *dtype);
+  }
+  bool fits = !tensor.has_shape() || given->second.size() == shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 || shape[i] == given->second[i];
+  if (!fits) {
+    throw Error(
+        ErrorCategory::kInput,
+        fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text, ToString(given->second)),
+        where);
+  }
+  return TensorType(given->second, *dtype);
+}
+
+// ---- nodes ----
+
+Expr OnnxGraph::Lookup(const std::string& name) const {
+  const size_t first = calls_.empty() ? 0 : calls_.back().first_scope;
+  for (size_t i = scopes_.size(); i-- > first;) {
+    const auto it = scopes_[i].find(name);
+    if (it != scopes_[i].end()) return it->second;
+  }
+  return nullptr;
+}
+
+const onnx::AttributeProto* OnnxGraph::FindAttribute(const onnx::NodeProto& node, const std::string& name) const {
+  const auto find = [](const auto& attributes, const std::string& wanted) -> const onnx::AttributeProto* {
+    for (const auto& attribute : attributes) {
+      if (attribute.name() == wanted) return &attribute;
+    }
+    return nullptr;
+  };
+  const onnx::AttributeProto* found = find(node.attribute(), name);
+  for (size_t call = calls_.size(); found != nullptr && !found->ref_attr_name().empty() && call-- > 0;) {
+    const std::string wanted = found->ref_attr_name();
+    found = find(calls_[call].node->attribute(), wanted);
+    if (found == nullptr) found = find(calls_[call].function->attribute_proto(), wanted);
+  }
+  return found;
+}
+
+std::string OnnxGraph::Describe(const onnx::NodeProto& node, size_t i) const {
+  const std::string& name = node.input(static_cast<int>(i));
+  for (const Var& param : params_) {
+    if (param->name() == name) return fmt::format("'{}', an input of the model", name);
+  }
+  return fmt::format("'{}'", name);
+}
+
+std::vector<Expr> OnnxGraph::ConvertSubgraph(const onnx::GraphProto& graph, const std::vector<Expr>& inputs) {
+  if (static_cast<size_t>(graph.input_size()) != inputs.size()) {
+    throw Error(ErrorCategory::kInput, fmt::format("the graph '{}' has {} inputs where {} are wanted", graph.name(),
+                                                   graph.input_size(), inputs.size()));
+  }
+  scopes_.emplace_back();
+  AddInitializers(graph);
+  for (int i = 0; i < graph.input_size(); ++i) scopes_.back()[graph.input(i).name()] = inputs[static_cast<size_t>(i)];
+  for (const auto& node : graph.node()) Convert(node);
+  std::vector<Expr> outputs;
+  for (const auto& output : graph.output()) {
+    outputs.push_back(Lookup(output.name()));
+    if (outputs.back()) continue;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("nothing computes output '{}' of the graph '{}'", output.name(), graph.name()));
+  }
+  scopes_.pop_back();
+  return outputs;
+}
+
+std::vector<Expr> OnnxGraph::ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
+                                         const std::vector<Expr>& inputs) {
+  if (calls_.size() >= kDeepestCall) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("function '{}' calls itself, or calls nest too deep", function.name()));
+  }
+  scopes_.emplace_back();
+  for (size_t i = 0; i < inputs.size() && static_cast<int>(i) < function.input_size(); ++i) {
+    if (inputs[i]) scopes_.back()[function.input(static_cast<int>(i))] = inputs[i];
+  }
+  calls_.push_back({&function, &node, scopes_.size() - 1, opset_});
+  for (const auto& import : function.opset_import()) {
+    if (IsStandard(import.domain())) opset_ = import.version();
+  }
+  for (const auto& inner : function.node()) Convert(inner);
+  std::vector<Expr> outputs;
+  for (const std::string& output : function.output()) outputs.push_back(Lookup(output));
+  opset_ = calls_.back().outer_opset;
+  calls_.pop_back();
+  scopes_.pop_back();
+  return outputs;
+}
+
+void OnnxGraph::Convert(const onnx::NodeProto& node) {
+  std::vector<Expr> inputs;
+  for (const std::string& name : node.input()) {
+    inputs.push_back(name.empty() ? nullptr : Lookup(name));
+    // Within a function an input may be absent because the call leaves it out.
+    if (inputs.back() || name.empty() || !calls_.empty()) continue;
+    throw Error(
+        ErrorCategory::kInput,
+        fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", node.name(), node.op_type(), name),
+        path_.string());
+  }
+  NodeContext context(*this, node, inputs, opset_);
+  std::vector<Expr> outputs;
+  try {
+    if (const onnx::FunctionProto* function = LocalFunction(node)) {
+      outputs = ConvertCall(*function, node, inputs);
+    } else {
+      outputs = AllOnnxConverters().at(node.op_type())(context);
+    }
+  } catch (const Error& error) {
+    // An error that has a place comes from a node within this one.
+    if (error.category() == ErrorCategory::kInternal || error.where() == path_.string()) throw;
+    throw Error(error.category(),
+                fmt::format("node '{}' ({}, opset {}): {}", context.name(), node.op_type(), opset_, error.message()),
+                path_.string(), error.hint());
+  }
+  for (int i = 0; i < node.output_size() && i < static_cast<int>(outputs.size()); ++i) {
+    if (outputs[static_cast<size_t>(i)] && !node.output(i).empty()) {
+      scopes_.back()[node.output(i)] = outputs[static_cast<size_t>(i)];
+    }
+  }
+}
+
+IRModule OnnxGraph::Finish() {
+  std::vector<Expr> results;
+  AttrValue::List names;
+  for (const auto& output : model_.graph().output()) {
+    const Expr value = Lookup(output.name());
+    if (!value) {
+      throw Error(ErrorCategory::kInput, fmt::format("nothing computes output '{}'", output.name()), path_.string());
+    }
+    results.push_back(value);
+    names.emplace_back(output.name());
+  }
+  const Expr body = results.size() == 1 ? results[0] : MakeTuple(std::move(results));
+  Function main = MakeFunction(params_, body, nullptr, {{"output_names", std::move(names)}});
+  InferType(main);
+  IRModule module = IRModule::FromFunction(std::move(main));
+  module.attrs.Set("model", path_.filename().string());
+  module.attrs.Set("opset", opset_);
+  return module;
+}
+
+}  // namespace collage

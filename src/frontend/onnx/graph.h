@@ -1,0 +1,70 @@
+// graph.h: the conversion of an ONNX model: names of values, nested graphs, local functions.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collage/frontend/onnx.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor_reader.h"
+#include "onnx/onnx-ml.pb.h"
+
+namespace collage {
+
+/// Converts one model, node by node. Values are found by name in the innermost graph that has them; bodies of local
+/// functions see their own values only.
+class OnnxGraph {
+ public:
+  OnnxGraph(const std::filesystem::path& path, const ImportOptions& options);
+
+  IRModule Import();
+  /// Names of inputs that are no initializers.
+  std::vector<std::string> InputNames();
+
+  const TensorReader& reader() const { return reader_; }
+  /// The attribute `name` of `node`; within a local function, references are followed to the call's attributes.
+  const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, const std::string& name) const;
+  /// Converts a graph that an attribute holds; returns its outputs.
+  std::vector<Expr> ConvertSubgraph(const onnx::GraphProto& graph, const std::vector<Expr>& inputs);
+  /// "'shape', a model input": what input `i` of `node` is, for messages.
+  std::string Describe(const onnx::NodeProto& node, size_t i) const;
+
+ private:
+  using Values = std::unordered_map<std::string, Expr>;
+  using FunctionKey = std::pair<std::string, std::string>;  ///< domain, name
+  /// A call of a local function: its attributes, and where its own values begin.
+  struct FunctionCall {
+    const onnx::FunctionProto* function;
+    const onnx::NodeProto* node;
+    size_t first_scope;
+    int64_t outer_opset;
+  };
+
+  void Parse();
+  void CheckOperators() const;
+  void AddInputs();
+  Type InputType(const onnx::ValueInfoProto& input) const;
+  IRModule Finish();
+
+  void AddInitializers(const onnx::GraphProto& graph);
+  Expr Lookup(const std::string& name) const;
+  void Convert(const onnx::NodeProto& node);
+  std::vector<Expr> ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
+                                const std::vector<Expr>& inputs);
+  const onnx::FunctionProto* LocalFunction(const onnx::NodeProto& node) const;
+
+  std::filesystem::path path_;
+  ImportOptions options_;
+  TensorReader reader_;
+  onnx::ModelProto model_;
+  int64_t opset_ = 0;
+  std::map<FunctionKey, const onnx::FunctionProto*> functions_;
+  std::vector<Values> scopes_;
+  std::vector<FunctionCall> calls_;
+  std::vector<Var> params_;
+};
+
+}  // namespace collage

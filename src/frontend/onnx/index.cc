@@ -1,0 +1,189 @@
+// index.cc: operators of ONNX that read, write, find or order elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+/// Index tuples along the last axis, as ONNX has them, moved to the first, as Relay has them.
+Expr TuplesFirst(NodeContext& node, const Expr& indices) {
+  const int rank = node.Rank(indices);
+  V axes{rank - 1};
+  for (int i = 0; i + 1 < rank; ++i) axes.push_back(i);
+  return Transpose(node, indices, axes);
+}
+
+/// Indices that may count from the end, counted from the front; `length` is what they index.
+Expr FromFront(NodeContext& node, const Expr& indices, int64_t length) {
+  if (node.TypeOf(indices).dtype().code == DataType::Code::kUInt) return indices;
+  const Expr is_negative = node.Op("less", {indices, node.ScalarLike(0, indices)});
+  return node.Op("where", {is_negative, Shifted(node, indices, static_cast<double>(length)), indices});
+}
+
+/// ONNX's reduction as Relay calls it.
+std::string Reduction(NodeContext& node) {
+  const std::string how = node.String("reduction", "none");
+  for (const char* known : {"add", "mul", "min", "max"}) {
+    if (how == known) return how;
+  }
+  if (how != "none") node.Invalid("there is no reduction '" + how + "'");
+  return "update";
+}
+
+Results ConvertGather(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const int64_t axis = NormalAxis(node, node.Int("axis", 0), node.Rank(data));
+  return {node.Op("take", {data, node.Input(1)}, {{"axis", axis}})};
+}
+
+Results ConvertGatherElements(NodeContext& node) {
+  return {node.Op("gather", {node.Input(0), node.Input(1)}, {{"axis", node.Int("axis", 0)}})};
+}
+
+Results ConvertGatherNd(NodeContext& node) {
+  const int64_t batch_dims = node.Int("batch_dims", 0);
+  const Expr indices = node.Input(1);
+  if (node.Rank(indices) < 1) node.Invalid("indices must have a dimension of tuples");
+  return {node.Op("gather_nd", {node.Input(0), TuplesFirst(node, indices)}, {{"batch_dims", batch_dims}})};
+}
+
+Results ConvertScatterElements(NodeContext& node) {
+  return {node.Op("scatter_elements", {node.Input(0), node.Input(1), node.Input(2)},
+                  {{"axis", node.Int("axis", 0)}, {"reduction", Reduction(node)}})};
+}
+
+Results ConvertScatterNd(NodeContext& node) {
+  return {node.Op("scatter_nd", {node.Input(0), TuplesFirst(node, node.Input(1)), node.Input(2)},
+                  {{"mode", Reduction(node)}})};
+}
+
+/// Writes a sequence into a cache from an index per batch on.
+Results ConvertTensorScatter(NodeContext& node) {
+  const Expr cache = node.Input(0);
+  const Expr update = node.Input(1);
+  const Shape shape = node.ShapeOf(cache);
+  const int64_t axis = NormalAxis(node, node.Int("axis", -2), node.Rank(cache));
+  if (axis == 0) node.Invalid("the axis of batches cannot be written along");
+  const int64_t batch = shape[0];
+  const int64_t steps = node.ShapeOf(update)[static_cast<size_t>(axis)];
+  const int64_t length = shape[static_cast<size_t>(axis)];
+  V range;
+  for (int64_t i = 0; i < steps; ++i) range.push_back(i);
+  Expr places = node.Reshape(Int64s(range), {1, steps});
+  const Expr start = node.HasInput(2) ? node.Cast(node.Input(2), kInt64) : Filled(0, {batch}, kInt64);
+  places = node.Op("add", {node.Reshape(start, {batch, 1}), places});
+  if (node.String("mode", "linear") == "circular")
+    places = node.Op("floor_mod", {places, node.ScalarLike(static_cast<double>(length), places)});
+  // One index per element of the update, all equal but for batch and step.
+  Shape spread(shape.size(), 1);
+  spread[0] = batch;
+  spread[static_cast<size_t>(axis)] = steps;
+  const Expr indices = node.Op("broadcast_to", {node.Reshape(places, spread)}, {{"shape", node.ShapeOf(update)}});
+  return {node.Op("scatter_elements", {cache, indices, update}, {{"axis", axis}})};
+}
+
+Results ConvertOneHot(NodeContext& node) {
+  const Tensor depth = node.Constant(1);
+  const auto size = static_cast<int64_t>(depth.At(0));
+  const Expr indices = FromFront(node, node.Cast(node.Input(0), kInt64), size);
+  // values: [off, on].
+  const Expr values = node.Input(2);
+  const Expr off = node.Reshape(Slice(node, values, 0, 0, 1), {});
+  const Expr on = node.Reshape(Slice(node, values, 0, 1, 2), {});
+  return {node.Op("one_hot", {indices, on, off},
+                  {{"depth", size}, {"axis", node.Int("axis", -1)}, {"dtype", node.TypeOf(values).dtype()}})};
+}
+
+Results ConvertTopK(NodeContext& node) {
+  const int64_t k = node.opset() < 10 ? node.Int("k", 0) : node.ConstantInts(1).at(0);
+  const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(node.Input(0)));
+  const int64_t length = node.ShapeOf(node.Input(0))[static_cast<size_t>(axis)];
+  if (k < 0 || k > length) node.Invalid(fmt::format("cannot take {} of {} elements", k, length));
+  if (k == 0) {
+    Shape empty = node.ShapeOf(node.Input(0));
+    empty[static_cast<size_t>(axis)] = 0;
+    return {MakeConstant(Tensor::Zeros(empty, node.TypeOf(node.Input(0)).dtype())),
+            MakeConstant(Tensor::Zeros(empty, kInt64))};
+  }
+  const Expr call = node.Op("topk", {node.Input(0)},
+                            {{"k", k}, {"axis", axis}, {"is_ascend", node.Int("largest", 1) == 0}, {"dtype", kInt64}});
+  return {node.Field(call, 0), node.Field(call, 1)};
+}
+
+Results ConvertNonZero(NodeContext& node) {
+  Expr x = node.Input(0);
+  if (node.Rank(x) == 0) x = node.Reshape(x, {1});
+  return {node.Cast(Transpose(node, node.Op("argwhere", {x}), {1, 0}), kInt64)};
+}
+
+Results ConvertUnique(NodeContext& node) {
+  Attrs attrs{{"sorted", node.Int("sorted", 1) != 0}, {"return_counts", true}};
+  if (node.HasAttr("axis")) attrs.Set("axis", node.Int("axis", 0));
+  const Expr call = node.Op("unique", {node.Input(0)}, std::move(attrs));
+  const auto field = [&](int i) { return node.Cast(node.Field(call, i), kInt64); };
+  return {node.Field(call, 0), field(1), field(2), field(4)};
+}
+
+/// Slices at which a condition holds.
+Results ConvertCompress(NodeContext& node) {
+  Expr data = node.Input(0);
+  int64_t axis = 0;
+  if (node.HasAttr("axis")) {
+    axis = NormalAxis(node, node.Int("axis", 0), node.Rank(data));
+  } else {
+    data = node.Reshape(data, {NumElements(node.ShapeOf(data))});
+  }
+  // A condition shorter than the axis leaves the rest out.
+  const Expr places = node.Op("argwhere", {node.Input(1)});
+  const Expr indices = node.Op("squeeze", {places}, {{"axis", V{1}}});
+  return {node.Op("take", {data, indices}, {{"axis", axis}})};
+}
+
+Results ConvertReverseSequence(NodeContext& node) {
+  return {node.Op("reverse_sequence", {node.Input(0), node.Input(1)},
+                  {{"seq_axis", node.Int("time_axis", 0)}, {"batch_axis", node.Int("batch_axis", 1)}})};
+}
+
+Results ConvertTrilu(NodeContext& node) {
+  const Expr k = node.HasInput(1) ? node.Reshape(node.Input(1), {}) : Expr(MakeConstant(Tensor::Zeros({}, kInt64)));
+  return {node.Op("trilu", {node.Input(0), k}, {{"upper", node.Int("upper", 1) != 0}})};
+}
+
+OnnxConverter Cumulative(const char* op) {
+  return [op](NodeContext& node) -> Results {
+    const int64_t axis = NormalAxis(node, node.ConstantInts(1).at(0), node.Rank(node.Input(0)));
+    const bool reverse = node.Int("reverse", 0) != 0;
+    const Expr data = reverse ? Reversed(node, node.Input(0), axis) : node.Input(0);
+    const Expr result = node.Op(op, {data}, {{"axis", axis}, {"exclusive", node.Int("exclusive", 0) != 0}});
+    return {reverse ? Reversed(node, result, axis) : result};
+  };
+}
+
+}  // namespace
+
+void AddIndexConverters(OnnxConverters& converters) {
+  converters["Gather"] = ConvertGather;
+  converters["GatherElements"] = ConvertGatherElements;
+  converters["GatherND"] = ConvertGatherNd;
+  converters["Scatter"] = ConvertScatterElements;
+  converters["ScatterElements"] = ConvertScatterElements;
+  converters["ScatterND"] = ConvertScatterNd;
+  converters["TensorScatter"] = ConvertTensorScatter;
+  converters["OneHot"] = ConvertOneHot;
+  converters["TopK"] = ConvertTopK;
+  converters["NonZero"] = ConvertNonZero;
+  converters["Unique"] = ConvertUnique;
+  converters["Compress"] = ConvertCompress;
+  converters["ReverseSequence"] = ConvertReverseSequence;
+  converters["Trilu"] = ConvertTrilu;
+  converters["CumSum"] = Cumulative("cumsum");
+  converters["CumProd"] = Cumulative("cumprod");
+}
+
+}  // namespace collage

@@ -1,0 +1,202 @@
+// resize.cc: Resize and Upsample of ONNX, along any axes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+/// What a Resize asks for, one entry per axis in `axes`.
+struct Request {
+  V axes;
+  Shape sizes;
+  std::vector<double> scales;  ///< empty: the ratios of the sizes
+  std::vector<double> roi;     ///< starts, then ends; empty: everything
+  Attrs attrs;
+};
+
+/// Relay resizes spatial dimensions, the last ones of [N, C, …]: brings the axes that change there.
+Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
+  const Shape shape = node.ShapeOf(data);
+  const auto rank = static_cast<int64_t>(shape.size());
+  // Axes that are resized; cropping changes those whose size stays, too.
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < request.axes.size(); ++i) {
+    const bool same_scale = request.scales.empty() || request.scales[i] == 1;
+    const bool whole = request.roi.empty() || (request.roi[i] == 0 && request.roi[i + request.axes.size()] == 1);
+    if (request.sizes[i] != shape[static_cast<size_t>(request.axes[i])] || !same_scale || !whole) changed.push_back(i);
+  }
+  if (changed.empty()) return data;
+  std::ranges::sort(changed, {}, [&](size_t i) { return request.axes[i]; });
+  if (changed.size() > 3) node.Unsupported(fmt::format("resizing {} dimensions at once", changed.size()));
+  // All spatial dimensions of an image, as usual, stay where they are.
+  const bool usual = rank >= 3 && rank <= 5 && request.axes[changed[0]] >= 2;
+  V spatial;
+  if (usual) {
+    for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
+  } else {
+    for (size_t i : changed) spatial.push_back(request.axes[i]);
+  }
+  V order;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (std::ranges::find(spatial, axis) == spatial.end()) order.push_back(axis);
+  }
+  const size_t kept = order.size();
+  order.insert(order.end(), spatial.begin(), spatial.end());
+  Shape moved;
+  for (int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
+  Expr x = data;
+  if (!usual) {
+    if (!std::ranges::is_sorted(order)) x = Transpose(node, data, order);
+    Shape flat{1, NumElements(Shape(moved.begin(), moved.begin() + static_cast<int64_t>(kept)))};
+    flat.insert(flat.end(), moved.begin() + static_cast<int64_t>(kept), moved.end());
+    x = node.Reshape(x, flat);
+  }
+  V size;
+  AttrValue::List scales;
+  AttrValue::List roi;
+  for (int64_t axis : spatial) {
+    const auto at = static_cast<size_t>(std::ranges::find(request.axes, axis) - request.axes.begin());
+    const bool asked = at < request.axes.size();
+    size.push_back(asked ? request.sizes[at] : shape[static_cast<size_t>(axis)]);
+    scales.emplace_back(asked && !request.scales.empty() ? request.scales[at] : 1.0);
+    const bool cropped = asked && !request.roi.empty();
+    roi.emplace_back(
+        AttrValue::List{cropped ? request.roi[at] : 0.0, cropped ? request.roi[at + request.axes.size()] : 1.0});
+  }
+  Attrs attrs = request.attrs;
+  attrs.Set("size", size);
+  if (!request.scales.empty()) attrs.Set("scales", std::move(scales));
+  if (!request.roi.empty()) attrs.Set("roi", std::move(roi));
+  x = node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
+  if (usual) return x;
+  Shape result = moved;
+  std::copy(size.begin(), size.end(), result.begin() + static_cast<int64_t>(kept));
+  x = node.Reshape(x, result);
+  V back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return std::ranges::is_sorted(order) ? x : Transpose(node, x, back);
+}
+
+Attrs MethodAttrs(NodeContext& node, const std::string& mode, const std::string& coordinates,
+                  const std::string& nearest) {
+  const std::string method = mode == "nearest" ? "nearest_neighbor" : mode == "bilinear" ? "linear" : mode;
+  if (method != "nearest_neighbor" && method != "linear" && method != "cubic")
+    node.Invalid("there is no mode '" + mode + "'");
+  for (const char* known : {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+                            "tf_half_pixel_for_nn", "tf_crop_and_resize"}) {
+    if (coordinates != known) continue;
+    const std::string rounding = nearest == "round_prefer_floor" ? "round" : nearest;
+    return {{"method", method},
+            {"coordinate_transformation_mode", coordinates},
+            {"rounding_method", rounding},
+            {"cubic_alpha", node.Float("cubic_coeff_a", -0.75)},
+            {"cubic_exclude", node.Int("exclude_outside", 0)},
+            {"antialias", node.Int("antialias", 0) != 0}};
+  }
+  node.Invalid("there is no coordinate transformation '" + coordinates + "'");
+}
+
+std::vector<double> Numbers(const Tensor& tensor) {
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) numbers.push_back(tensor.At(i));
+  return numbers;
+}
+
+/// Sizes after scaling.
+Shape ScaledSizes(const Shape& shape, const V& axes, const std::vector<double>& scales) {
+  Shape sizes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    sizes.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(shape[static_cast<size_t>(axes[i])]) * scales[i])));
+  }
+  return sizes;
+}
+
+/// Sizes asked for become ones of equal scale: the largest that do not exceed them, or the smallest that are no less.
+void KeepAspectRatio(NodeContext& node, const Shape& shape, const std::string& policy, Request& request) {
+  if (policy == "stretch") return;
+  if (policy != "not_larger" && policy != "not_smaller")
+    node.Invalid("there is no aspect ratio policy '" + policy + "'");
+  double scale = 0;
+  for (size_t i = 0; i < request.axes.size(); ++i) {
+    const double own =
+        static_cast<double>(request.sizes[i]) / static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
+    scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  request.scales.assign(request.axes.size(), scale);
+  for (size_t i = 0; i < request.axes.size(); ++i) {
+    const double size = scale * static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
+    request.sizes[i] = static_cast<int64_t>(std::floor(size + 0.5));
+  }
+}
+
+Results ConvertResize(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const Shape shape = node.ShapeOf(data);
+  const bool old = node.opset() < 11;
+  Request request;
+  request.axes = node.Ints("axes", {});
+  if (request.axes.empty()) {
+    for (int i = 0; i < node.Rank(data); ++i) request.axes.push_back(i);
+  }
+  for (int64_t& axis : request.axes) axis = NormalAxis(node, axis, node.Rank(data));
+  const size_t count = request.axes.size();
+  const size_t scale_input = old ? 1 : 2;
+  if (node.HasInput(scale_input) && NumElements(node.ShapeOf(node.Input(scale_input))) > 0) {
+    request.scales = Numbers(node.Constant(scale_input));
+    if (request.scales.size() != count)
+      node.Invalid(fmt::format("{} scales for {} axes", request.scales.size(), count));
+    request.sizes = ScaledSizes(shape, request.axes, request.scales);
+  } else if (node.HasInput(3)) {
+    request.sizes = node.ConstantInts(3);
+    if (request.sizes.size() != count) node.Invalid(fmt::format("{} sizes for {} axes", request.sizes.size(), count));
+    KeepAspectRatio(node, shape, node.String("keep_aspect_ratio_policy", "stretch"), request);
+  } else {
+    node.Invalid("neither scales nor sizes are given");
+  }
+  for (int64_t size : request.sizes) {
+    if (size < 1) node.Invalid(fmt::format("cannot resize to {}", ToString(request.sizes)));
+  }
+  const std::string coordinates = old ? "asymmetric" : node.String("coordinate_transformation_mode", "half_pixel");
+  const std::string nearest = old ? "floor" : node.String("nearest_mode", "round_prefer_floor");
+  request.attrs = MethodAttrs(node, node.String("mode", "nearest"), coordinates, nearest);
+  const bool crops = coordinates == "tf_crop_and_resize";
+  if (crops) {
+    request.roi = Numbers(node.Constant(1));
+    if (request.roi.size() != 2 * count) node.Invalid("roi must have a start and an end for every axis");
+  }
+  const Expr result = ResizeAlong(node, data, request);
+  const double outside = node.Float("extrapolation_value", 0);
+  if (!crops || outside == 0) return {result};
+  // What reads outside the data is 0 when ones are resized.
+  const Expr ones = ResizeAlong(node, Filled(1, shape, kFloat32), request);
+  const Expr is_outside = node.Op("equal", {ones, node.ScalarLike(0, ones)});
+  return {node.Op("where", {is_outside, node.ScalarLike(outside, result), result})};
+}
+
+Results ConvertUpsample(NodeContext& node) {
+  const Shape shape = node.ShapeOf(node.Input(0));
+  Request request;
+  request.scales = node.HasInput(1) ? Numbers(node.Constant(1)) : node.Floats("scales");
+  if (request.scales.size() != shape.size()) node.Invalid("scales do not fit the data's rank");
+  for (size_t i = 0; i < shape.size(); ++i) request.axes.push_back(static_cast<int64_t>(i));
+  request.sizes = ScaledSizes(shape, request.axes, request.scales);
+  request.attrs = MethodAttrs(node, node.String("mode", "nearest"), "asymmetric", "floor");
+  return {ResizeAlong(node, node.Input(0), request)};
+}
+
+}  // namespace
+
+void AddResizeConverters(OnnxConverters& converters) {
+  converters["Resize"] = ConvertResize;
+  converters["Upsample"] = ConvertUpsample;
+}
+
+}  // namespace collage

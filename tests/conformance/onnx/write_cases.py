@@ -1,0 +1,67 @@
+"""Writes the node test cases of the installed onnx package as files that the conformance test reads.
+
+Each case becomes NAME.onnx and NAME.npz, which holds the inputs as "in.N", the outputs as "out.N" and the tolerances as
+"rtol" and "atol". Arrays of bfloat16 are stored by their bits under names that end in ":bfloat16". A case whose data is
+not all tensors of numbers (sequences, strings, 8-bit floats) gets no arrays, only its model.
+
+Usage: write_cases.py FOLDER
+"""
+
+import hashlib
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import onnx
+
+# What NumPy's own file format can hold.
+PLAIN = {np.dtype(t) for t in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                               "uint32", "uint64", "bool")}
+
+
+def arrays_of(case) -> dict[str, np.ndarray] | None:
+    """The arrays of the case's one data set, or None when one of them cannot be stored."""
+    arrays: dict[str, np.ndarray] = {}
+    inputs, outputs = case.data_sets[0]
+    for prefix, values in (("in", inputs), ("out", outputs)):
+        for i, value in enumerate(values):
+            if isinstance(value, onnx.TensorProto):
+                value = onnx.numpy_helper.to_array(value)
+            if value is None or isinstance(value, (list, dict)):
+                return None
+            array = np.require(value, requirements="C")
+            name = f"{prefix}.{i}"
+            if array.dtype.name == "bfloat16":
+                array, name = array.view(np.uint16), name + ":bfloat16"
+            if array.dtype not in PLAIN:
+                return None
+            arrays[name] = array
+    return arrays
+
+
+def main() -> None:
+    folder = pathlib.Path(sys.argv[1])
+    stamp = folder / "stamp"
+    version = onnx.__version__ + " " + hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == version:
+        return
+    warnings.simplefilter("ignore")
+    from onnx.backend.test.case.node import collect_testcases  # slow: every case is made when this is called
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("*.onnx"), *folder.glob("*.npz")):
+        old.unlink()
+    for case in collect_testcases(None):
+        onnx.save(case.model, folder / f"{case.name}.onnx")
+        arrays = arrays_of(case)
+        if arrays is None:
+            continue
+        arrays["rtol"] = np.array(case.rtol, np.float64)
+        arrays["atol"] = np.array(case.atol, np.float64)
+        np.savez(folder / f"{case.name}.npz", **arrays)
+    stamp.write_text(version)
+
+
+if __name__ == "__main__":
+    main()
