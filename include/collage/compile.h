@@ -42,6 +42,9 @@ struct CompileOptions {
   std::string partition_for;
   /// Tuning database; empty = TuningDatabase::DefaultPath().
   std::filesystem::path database;
+  /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md); empty =
+  /// as a run of this model leaves it. For experiments.
+  std::string operands;
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
 
 namespace collage {
 namespace {
@@ -80,6 +81,13 @@ double Samples::Quantile(double fraction) const {
   const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (sorted[above] - sorted[below]) * (position - static_cast<double>(below));
+}
+
+CacheLevel CacheLevelFromString(const std::string& text) {
+  if (text == "near") return CacheLevel::kNear;
+  if (text == "shared") return CacheLevel::kShared;
+  if (text == "memory") return CacheLevel::kMemory;
+  throw Error(ErrorCategory::kInput, fmt::format("'{}' is no level of memory", text), "", "near, shared or memory");
 }
 
 CacheLevel LevelFor(int64_t bytes) {

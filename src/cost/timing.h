@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace collage {
@@ -23,6 +24,9 @@ enum class CacheLevel : uint8_t {
   kShared,  ///< the last level cache
   kMemory,
 };
+
+/// "near", "shared" or "memory"; throws kInput for anything else.
+CacheLevel CacheLevelFromString(const std::string& text);
 
 /// Where a model that touches `bytes` per run leaves what it touched, on this machine.
 CacheLevel LevelFor(int64_t bytes);

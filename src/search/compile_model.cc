@@ -210,7 +210,8 @@ class Compilation {
     estimating.num_threads = report_.num_threads;
     estimating.machine = ThisMachine().fingerprint;
     estimating.limits = Limits();
-    estimating.timing.operands = LevelFor(FootprintBytes(module));
+    estimating.timing.operands =
+        options_.operands.empty() ? LevelFor(FootprintBytes(module)) : CacheLevelFromString(options_.operands);
     estimating.versions = Versions();
     MeasuringEstimator estimator(
         database, [&](int64_t job) { return partitioner.Find(job); }, estimating,

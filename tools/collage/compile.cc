@@ -235,6 +235,9 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option("--database", arguments->options.database,
                       "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command->add_option(
+      "--operands", arguments->options.operands,
+      "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
   command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));

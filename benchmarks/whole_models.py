@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""whole_models: compiles models, checks them, and times them beside each toolchain alone and OpenVINO's own C++ API.
+"""whole_models.py: compiles models, checks them, and times them beside each toolchain alone and OpenVINO's own C++ API.
 
-    benchmarks/whole_models [--threads 1] [--budget 4m] [--build build/dev] [--out FILE] MODEL [MODEL…]
+    benchmarks/whole_models.py [--threads 1] [--budget 4m] [--build build/dev] [--out FILE] MODEL [MODEL…]
 
 MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50 or ocr/detector; `./setup models`
 writes them. For each one it runs, with a single thread pinned to the first processor:
@@ -37,6 +37,10 @@ HEADER = (
 )
 
 
+def models_folder() -> Path:
+    return Path(os.environ.get("COLLAGE_MODELS") or Path.home() / ".cache/collage/models")
+
+
 def run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -58,7 +62,7 @@ def compile_model(collage: Path, model: Path, executable: Path, arguments: argpa
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     build = Path(arguments.build)
     collage = build / "bin/collage"
-    model = Path(os.environ.get("COLLAGE_MODELS") or Path.home() / ".cache/collage/models") / name
+    model = models_folder() / name
     shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
     pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
     executable = folder / "model.clg"
@@ -87,7 +91,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--budget", default="4m", help="for measuring candidates")
+    parser.add_argument("--budget", default="0", help="for measuring candidates (default: no limit)")
     parser.add_argument("--seconds", default="15", help="for each interleaved timing, about")
     parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
     parser.add_argument("--database", help="tuning database (default: the user's)")
