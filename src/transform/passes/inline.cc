@@ -33,27 +33,36 @@ bool IsRecursive(const IRModule& module, const std::string& name) {
   return false;
 }
 
-/// `callee` with its arguments in place of its parameters.
-Expr Expand(const Function& callee, const CallNode& call) {
+/// `callee` with its arguments in place of its parameters; bound to them, where the order of evaluation counts.
+Expr Expand(const Function& callee, const CallNode& call, bool keep_order) {
   const Function copy = WithFreshVars(callee);
-  std::unordered_map<const ExprNode*, Expr> arguments;
-  for (size_t i = 0; i < call.args().size(); ++i) arguments[copy->params()[i].get()] = call.args()[i];
-  return Substitute(copy->body(), arguments);
+  if (!keep_order) {
+    std::unordered_map<const ExprNode*, Expr> arguments;
+    for (size_t i = 0; i < call.args().size(); ++i) arguments[copy->params()[i].get()] = call.args()[i];
+    return Substitute(copy->body(), arguments);
+  }
+  Expr body = copy->body();
+  for (size_t i = call.args().size(); i-- > 0;) {
+    body = std::make_shared<LetNode>(copy->params()[i], call.args()[i], body);
+    body->share_span(call);
+  }
+  return body;
 }
 
 /// `function` with calls of `targets`, whose own bodies are inlined already, replaced.
-Function InlineCalls(const Function& function, const IRModule& targets) {
+Function InlineCalls(const Function& function, const IRModule& targets, bool keep_order) {
   return AsShared<FunctionNode>(RewriteNodes(function, [&](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
     const CallNode* call = As<CallNode>(expr);
     const GlobalVarNode* global = call == nullptr ? nullptr : As<GlobalVarNode>(call->callee());
     if (global == nullptr || !targets.Has(global->name())) return expr;
-    return Expand(targets.Lookup(global->name()), *call);
+    return Expand(targets.Lookup(global->name()), *call, keep_order);
   }));
 }
 
 }  // namespace
 
 IRModule Inline(IRModule module, const PassContext&) {
+  const bool keep_order = WritesReferences(module);
   std::set<std::string> wanted;
   for (const auto& [name, function] : module.functions()) {
     if (function->attrs().IntOr("Inline", 0) != 0 && function->type_params().empty() && !IsRecursive(module, name)) {
@@ -70,12 +79,12 @@ IRModule Inline(IRModule module, const PassContext&) {
         ++it;
         continue;
       }
-      targets.Set(*it, InlineCalls(module.Lookup(*it), targets));
+      targets.Set(*it, InlineCalls(module.Lookup(*it), targets, keep_order));
       it = wanted.erase(it);
     }
   }
   IRModule result = module;
-  for (const auto& [name, function] : module.functions()) result.Set(name, InlineCalls(function, targets));
+  for (const auto& [name, function] : module.functions()) result.Set(name, InlineCalls(function, targets, keep_order));
   // A function that is handed on as a value is still needed.
   std::set<std::string> mentioned{"main"};
   for (const auto& [name, function] : result.functions()) mentioned.merge(Mentions(function));
