@@ -52,7 +52,7 @@ void ScopeAnalysis::AddBinders(const Expr& expr, int scope) {
     for (const Var& param : function->params()) owner_[param.get()] = index;
   } else if (const LetNode* let = As<LetNode>(expr)) {
     owner_[let->var().get()] = scope;
-    if (const FunctionNode* value = As<FunctionNode>(let->value())) self_.emplace(value, let->var().get());
+    if (const FunctionNode* value = As<FunctionNode>(let->value())) bound_to_.emplace(value, let->var().get());
   } else if (const MatchNode* match = As<MatchNode>(expr)) {
     for (const Clause& clause : match->clauses()) AddPattern(clause.pattern, scope);
   }
@@ -86,7 +86,11 @@ void ScopeAnalysis::Capture(const Expr& child, int scope) {
     Scope& inside = scopes_[static_cast<size_t>(scope)];
     // A variable of an unrelated function: nobody can capture it, and using it says so.
     if (inside.depth <= owner_depth) return;
-    if (SelfOf(*inside.function) == child.get()) return;
+    auto self = bound_to_.find(inside.function);
+    if (self != bound_to_.end() && self->second == child.get()) {
+      recursive_.insert(inside.function);
+      return;
+    }
     if (inside.captured.insert(child.get()).second) inside.captures.push_back(child);
     scope = inside.parent;
   }
@@ -97,8 +101,7 @@ const std::vector<Expr>& ScopeAnalysis::Captures(const FunctionNode& function) c
 }
 
 const VarNode* ScopeAnalysis::SelfOf(const FunctionNode& function) const {
-  auto it = self_.find(&function);
-  return it == self_.end() ? nullptr : it->second;
+  return recursive_.contains(&function) ? bound_to_.at(&function) : nullptr;
 }
 
 bool ScopeAnalysis::IsShared(const ExprNode& node) const {

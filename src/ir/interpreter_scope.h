@@ -25,7 +25,7 @@ class ScopeAnalysis {
   /// What a closure of `function` takes along: values of outer functions that it or functions within it use, in the
   /// order in which they are captured. Empty for the root and for functions without free variables.
   const std::vector<Expr>& Captures(const FunctionNode& function) const;
-  /// The variable that a `let` binds to `function` itself, so that its body may call it; null when there is none.
+  /// The variable that a `let` binds to `function` and by which its body calls it; null when it does not call itself.
   const VarNode* SelfOf(const FunctionNode& function) const;
   /// Used more than once, so that its value must be kept.
   bool IsShared(const ExprNode& node) const;
@@ -49,7 +49,8 @@ class ScopeAnalysis {
   std::unordered_map<const FunctionNode*, int> index_;
   std::unordered_map<const ExprNode*, int> owner_;
   std::unordered_map<const ExprNode*, int> uses_;
-  std::unordered_map<const FunctionNode*, const VarNode*> self_;
+  std::unordered_map<const FunctionNode*, const VarNode*> bound_to_;  // by a let
+  std::unordered_set<const FunctionNode*> recursive_;
 };
 
 }  // namespace collage

@@ -10,6 +10,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "collage/vm/vm.h"
 #include "ir/interpreter.h"
 #include "property/random_module.h"
 
@@ -74,6 +75,18 @@ TEST(LanguagePropertyTest, PassesKeepWhatAModuleComputes) {
         fail(error.Format());
       }
     }
+  });
+}
+
+TEST(LanguagePropertyTest, BytecodeComputesWhatTheInterpreterDoes) {
+  ForRandomModules(500, [](const RandomModule& random, uint64_t) {
+    const Value expected = Interpret(random.module, "main", random.args);
+    const vm::Executable executable = vm::Compile(random.module);
+    const vm::Executable loaded = vm::Executable::Deserialize(executable.Serialize());
+    ASSERT_EQ(loaded.Disassemble(), executable.Disassemble());
+    const Value actual = vm::Machine(loaded).Invoke("main", random.args);
+    ASSERT_TRUE(ValuesEqual(expected, actual)) << ToString(expected) << " became " << ToString(actual) << "\n"
+                                               << PrintModule(random.module) << executable.Disassemble();
   });
 }
 

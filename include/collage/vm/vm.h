@@ -1,0 +1,76 @@
+// vm.h: runs modules with control flow, closures, data and shapes known only at run time, where an execution plan
+// (runtime/executable.h) would not do: a module becomes bytecode, a register machine runs it.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/ir/value.h"
+#include "collage/target/toolchain.h"
+
+namespace collage::vm {
+
+struct Program;  // src/vm/bytecode.h
+
+/// A module as bytecode. A handle: copies share; immutable, safe to use from several threads.
+class Executable {
+ public:
+  explicit Executable(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+
+  /// The bytecode as text, one function behind the other: `  3: %4 = op add(%1, %2)`.
+  std::string Disassemble() const;
+
+  /// Writes the file, whole or not at all.
+  void Save(const std::filesystem::path& path) const;
+  /// Throws kInput when the file cannot be read, kCorrupt when it is damaged or no bytecode.
+  static Executable Load(const std::filesystem::path& path);
+  /// What `Save` writes and `Load` reads.
+  std::string Serialize() const;
+  static Executable Deserialize(std::string_view bytes, const std::string& name = "bytecode");
+
+  const Program& program() const { return *program_; }
+
+ private:
+  std::shared_ptr<const Program> program_;
+};
+
+struct CompileOptions {
+  /// Compiles Primitive functions of static types into kernels with these toolchains (attribute Compiler; none: the
+  /// native one). Null: they run as any other function, operators by their reference evaluation.
+  const ToolchainRegistry* toolchains = nullptr;
+  int num_threads = 1;
+};
+
+/// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/interpreter.h): strict, from left
+/// to right, a shared node is evaluated once per call and only when needed; calls in tail position take no room.
+///
+/// Throws kUnsupported when branches nest deeper than a thousand levels or a toolchain declines a partition.
+Executable Compile(const IRModule& module, const CompileOptions& options = {});
+
+struct RunOptions {
+  /// Calls that may be open at once; beyond it `Invoke` fails with kResource.
+  size_t max_depth = 100000;
+};
+
+/// Runs functions of an executable. Not thread-safe: holds the instances of its kernels.
+class Machine {
+ public:
+  explicit Machine(Executable executable);
+  ~Machine();
+  Machine(Machine&&) noexcept;
+
+  /// Calls function `name`. Errors are those of `Interpret`. Shapes of operators whose types have `?` are found when
+  /// they run, from the shapes at hand.
+  Value Invoke(std::string_view name, std::vector<Value> args, const RunOptions& options = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collage::vm

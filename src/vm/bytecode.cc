@@ -1,0 +1,201 @@
+// bytecode.cc: programs as text, and the checks that they are whole.
+#include "vm/bytecode.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "collage/ir/text.h"
+#include "collage/support/error.h"
+
+namespace collage::vm {
+namespace {
+
+/// What an opcode needs, for text and checks alike.
+struct OpcodeInfo {
+  const char* name;
+  bool has_dst;
+  bool has_target;
+  int fewest_regs;
+  int most_regs;  ///< -1: any number
+};
+constexpr std::array<OpcodeInfo, kNumOpcodes> kOpcodes{{
+    {"move", true, false, 1, 1},         {"constant", true, false, 0, 0},    {"tuple", true, false, 0, -1},
+    {"field", true, false, 1, 1},        {"data", true, false, 0, -1},       {"constructor", true, false, 0, 0},
+    {"closure", true, false, 0, -1},     {"op", true, false, 0, -1},         {"kernel", true, false, 0, -1},
+    {"call", true, false, 1, -1},        {"tail_call", false, false, 1, -1}, {"return", false, false, 1, 1},
+    {"jump", false, true, 0, 0},         {"jump_unless", false, true, 1, 1}, {"jump_unless_is", false, true, 1, 1},
+    {"jump_if_done", false, true, 1, 1}, {"new_ref", true, false, 1, 1},     {"read_ref", true, false, 1, 1},
+    {"write_ref", true, false, 2, 2},    {"no_clause", false, false, 1, 1},
+}};
+
+const OpcodeInfo& InfoOf(Opcode opcode) { return kOpcodes[static_cast<size_t>(opcode)]; }
+
+bool EndsFunction(Opcode opcode) {
+  return opcode == Opcode::kReturn || opcode == Opcode::kTailCall || opcode == Opcode::kJump ||
+         opcode == Opcode::kNoClause;
+}
+
+std::string Registers(const std::vector<int>& regs) {
+  std::string text;
+  for (int reg : regs) text += fmt::format("{}%{}", text.empty() ? "" : ", ", reg);
+  return text;
+}
+
+/// What the index of an instruction stands for.
+std::string Operand(const Program& program, const Instruction& instruction) {
+  const auto index = static_cast<size_t>(instruction.index);
+  switch (instruction.opcode) {
+    case Opcode::kConstant: {
+      const Tensor& tensor = program.constants[index];
+      return tensor.rank() == 0 ? fmt::format("{}:{}", tensor.At(0), tensor.dtype().ToString())
+                                : ToString(TensorType(tensor.shape(), tensor.dtype())) + fmt::format(" #{}", index);
+    }
+    case Opcode::kField: return fmt::format(".{}", instruction.index);
+    case Opcode::kData:
+    case Opcode::kConstructor:
+    case Opcode::kJumpUnlessIs: return program.constructors[index]->name();
+    case Opcode::kClosure: return program.functions[index].name;
+    case Opcode::kOperator: return program.op_calls[index].op->name;
+    case Opcode::kKernel: return program.kernels[index].name;
+    default: return "";
+  }
+}
+
+std::string AttrsOf(const Program& program, const Instruction& instruction) {
+  if (instruction.opcode != Opcode::kOperator) return "";
+  const OpCallEntry& call = program.op_calls[static_cast<size_t>(instruction.index)];
+  // The printer leaves defaults out.
+  const std::string text = PrintExpr(MakeCall(Expr(GetOp(call.op->name)), {}, call.attrs));
+  const size_t open = text.find('(');
+  const std::string inside = text.substr(open + 1, text.rfind(')') - open - 1);
+  return inside.empty() ? "" : " {" + inside + "}";
+}
+
+[[noreturn]] void Corrupt(const std::string& source, const std::string& message) {
+  throw Error(ErrorCategory::kCorrupt, message, source);
+}
+
+size_t TableSize(const Program& program, Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kConstant: return program.constants.size();
+    case Opcode::kData:
+    case Opcode::kConstructor:
+    case Opcode::kJumpUnlessIs: return program.constructors.size();
+    case Opcode::kClosure: return program.functions.size();
+    case Opcode::kOperator: return program.op_calls.size();
+    case Opcode::kKernel: return program.kernels.size();
+    default: return 1u << 30;
+  }
+}
+
+bool NeedsIndex(Opcode opcode) { return opcode == Opcode::kField || TableSize({}, opcode) == 0; }
+
+void VerifyInstruction(const Program& program, const VmFunction& function, size_t at, const std::string& source) {
+  const Instruction& instruction = function.code[at];
+  const auto fail = [&](const char* what) {
+    Corrupt(source, fmt::format("{} instruction {} {}", function.name, at, what));
+  };
+  const auto is_register = [&](int reg) { return reg >= 0 && reg < function.num_registers; };
+  if (static_cast<int>(instruction.opcode) >= kNumOpcodes) fail("has an unknown opcode");
+  const OpcodeInfo& info = InfoOf(instruction.opcode);
+  if (info.has_dst && !is_register(instruction.dst)) fail("writes a register that does not exist");
+  for (int reg : instruction.regs) {
+    if (!is_register(reg)) fail("reads a register that does not exist");
+  }
+  const int count = static_cast<int>(instruction.regs.size());
+  if (count < info.fewest_regs || (info.most_regs >= 0 && count > info.most_regs))
+    fail("has a wrong number of operands");
+  if (info.has_target &&
+      (instruction.target <= static_cast<int>(at) || instruction.target >= static_cast<int>(function.code.size()))) {
+    fail("jumps to a place that it must not");
+  }
+  const bool is_in_table =
+      instruction.index >= 0 && static_cast<size_t>(instruction.index) < TableSize(program, instruction.opcode);
+  if (NeedsIndex(instruction.opcode) && !is_in_table) fail("names an entry that does not exist");
+  if (instruction.opcode == Opcode::kClosure &&
+      program.functions[static_cast<size_t>(instruction.index)].num_captured != count) {
+    fail("captures another number of values than the function has");
+  }
+  if (instruction.opcode == Opcode::kData &&
+      program.constructors[static_cast<size_t>(instruction.index)]->inputs().size() != instruction.regs.size()) {
+    fail("gives a constructor another number of fields than it has");
+  }
+}
+
+}  // namespace
+
+std::string Disassemble(const Program& program) {
+  std::string text;
+  for (const VmFunction& function : program.functions) {
+    std::string params;
+    for (int i = 0; i < function.num_params; ++i) params += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    text += fmt::format("{}{}({})", text.empty() ? "" : "\n", function.name, params);
+    if (function.num_captured > 0) {
+      const int last = function.num_params + function.num_captured - 1;
+      text += fmt::format(" captured %{}", function.num_params);
+      if (function.num_captured > 1) text += fmt::format("-%{}", last);
+    }
+    if (function.self >= 0) text += fmt::format(" self %{}", function.self);
+    text += fmt::format(" registers {}\n", function.num_registers);
+    for (size_t at = 0; at < function.code.size(); ++at) {
+      const Instruction& instruction = function.code[at];
+      const OpcodeInfo& info = InfoOf(instruction.opcode);
+      const std::string operand = Operand(program, instruction);
+      text += fmt::format("{:4}: {}{}", at, info.has_dst ? fmt::format("%{} = ", instruction.dst) : "", info.name);
+      if (!operand.empty()) text += " " + operand;
+      if (!instruction.regs.empty() || info.most_regs != 0) text += "(" + Registers(instruction.regs) + ")";
+      text += AttrsOf(program, instruction);
+      if (info.has_target) text += fmt::format(" -> {}", instruction.target);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+void Verify(const Program& program, const std::string& source) {
+  if (program.globals.size() > program.functions.size()) Corrupt(source, "more names of functions than functions");
+  for (const VmFunction& function : program.functions) {
+    // Each instruction writes one register, so more than these could not have a purpose.
+    const int64_t given = static_cast<int64_t>(function.num_params) + function.num_captured;
+    const bool has_room = function.num_params >= 0 && function.num_captured >= 0 && given <= function.num_registers &&
+                          function.num_registers <= given + 1 + static_cast<int64_t>(function.code.size());
+    if (!has_room || function.self >= function.num_registers) {
+      Corrupt(source, function.name + " has too few or too many registers");
+    }
+    if (function.params.size() != static_cast<size_t>(function.num_params)) {
+      Corrupt(source, function.name + " has another number of parameters than of their types");
+    }
+    if (function.code.empty() || !EndsFunction(function.code.back().opcode) ||
+        function.code.back().opcode == Opcode::kJump) {
+      Corrupt(source, function.name + " has no end");
+    }
+    for (size_t at = 0; at < function.code.size(); ++at) VerifyInstruction(program, function, at, source);
+  }
+  for (size_t i = 0; i < program.globals.size(); ++i) {
+    if (program.functions[i].num_captured != 0) Corrupt(source, program.functions[i].name + " is global but captures");
+  }
+}
+
+void FindDeadRegisters(VmFunction* function) {
+  // Jumps only go forward: what is not mentioned behind an instruction is not needed behind it, whichever way was
+  // taken.
+  std::vector<size_t> last(static_cast<size_t>(function->num_registers), 0);
+  const auto mention = [&](int reg, size_t at) { last[static_cast<size_t>(reg)] = at; };
+  for (size_t at = 0; at < function->code.size(); ++at) {
+    const Instruction& instruction = function->code[at];
+    for (int reg : instruction.regs) mention(reg, at);
+    if (InfoOf(instruction.opcode).has_dst) mention(instruction.dst, at);
+  }
+  for (size_t at = 0; at < function->code.size(); ++at) {
+    Instruction& instruction = function->code[at];
+    instruction.dead.clear();
+    if (EndsFunction(instruction.opcode)) continue;
+    for (int reg : instruction.regs) {
+      const bool is_known = !instruction.dead.empty() && instruction.dead.back() == reg;
+      if (last[static_cast<size_t>(reg)] == at && reg != instruction.dst && !is_known) instruction.dead.push_back(reg);
+    }
+  }
+}
+
+}  // namespace collage::vm

@@ -1,0 +1,94 @@
+// bytecode.h: programs of the virtual machine. A function has registers; instructions read some and write one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/ir/op.h"
+#include "collage/runtime/executable.h"
+#include "collage/runtime/tensor.h"
+
+namespace collage::vm {
+
+enum class Opcode : uint8_t {
+  kMove,          ///< dst = regs[0]
+  kConstant,      ///< dst = constants[index]
+  kTuple,         ///< dst = (regs…)
+  kField,         ///< dst = field `index` of regs[0], a tuple or data
+  kData,          ///< dst = constructors[index](regs…)
+  kConstructor,   ///< dst = constructors[index] as a function
+  kClosure,       ///< dst = functions[index] with regs captured
+  kOperator,      ///< dst = op_calls[index](regs…); its shape function runs on the shapes at hand
+  kKernel,        ///< dst = kernels[index](regs…)
+  kCall,          ///< dst = regs[0](regs[1…])
+  kTailCall,      ///< return regs[0](regs[1…])
+  kReturn,        ///< return regs[0]
+  kJump,          ///< go on at `target`
+  kJumpUnless,    ///< … if regs[0] is false
+  kJumpUnlessIs,  ///< … if regs[0] was not made by constructors[index]
+  kJumpIfDone,    ///< … if regs[0] has a value: a shared node that another branch may have evaluated
+  kNewRef,        ///< dst = a cell that holds regs[0]
+  kReadRef,       ///< dst = what cell regs[0] holds
+  kWriteRef,      ///< dst = (); cell regs[0] holds regs[1] now
+  kNoClause,      ///< no clause of a match fits regs[0]
+};
+inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kNoClause) + 1;
+
+struct Instruction {
+  Opcode opcode;
+  int dst = -1;
+  int index = -1;
+  int target = -1;  ///< of a jump, always forward
+  std::vector<int> regs;
+  std::string where;      ///< the expression's place in the source, for errors
+  std::vector<int> dead;  ///< registers that nothing mentions behind this; see FindDeadRegisters
+};
+
+/// Parameters are in the first registers, what was captured behind them, the function itself in `self` when it calls
+/// itself.
+struct VmFunction {
+  std::string name;          ///< of a global function, "@main"; of others, where they are: "@main/fn1"
+  std::vector<Type> params;  ///< annotations that arguments from outside are checked against; null where none
+  std::vector<TypeVar> type_params;
+  int num_params = 0;
+  int num_captured = 0;
+  int self = -1;
+  int num_registers = 0;
+  std::vector<Instruction> code;
+};
+
+struct OpCallEntry {
+  const OpDef* op;
+  Attrs attrs;
+};
+
+/// A Primitive function as an execution plan: a result or several, flattened.
+struct KernelFunction {
+  std::string name;
+  collage::Executable executable;
+  Type result;
+};
+
+struct Program {
+  std::vector<VmFunction> functions;
+  std::vector<std::string> globals;  ///< names of the first functions, "main"
+  std::vector<Tensor> constants;
+  std::vector<OpCallEntry> op_calls;
+  std::vector<KernelFunction> kernels;
+  IRModule types;  ///< data types alone
+  std::vector<Constructor> constructors;
+};
+
+std::string Disassemble(const Program& program);
+
+/// Refuses what would read or write outside of tables and registers, jump backwards or run past a function's end:
+/// throws kCorrupt, naming `source`, function and instruction.
+void Verify(const Program& program, const std::string& source);
+
+/// Fills in Instruction::dead.
+void FindDeadRegisters(VmFunction* function);
+
+}  // namespace collage::vm

@@ -1,0 +1,237 @@
+// machine.cc: runs bytecode. Frames are on a stack of their own; a tail call takes its caller's frame.
+#include <fmt/format.h>
+
+#include "collage/support/error.h"
+#include "collage/vm/vm.h"
+#include "ir/interpreter.h"
+#include "vm/bytecode.h"
+
+namespace collage::vm {
+namespace {
+
+struct Frame {
+  const VmFunction* function;
+  std::vector<Value> registers;
+  size_t next = 0;
+  int dst = -1;  ///< the caller's register that gets the result
+};
+
+[[noreturn]] void Fail(const Instruction& instruction, const std::string& message) {
+  throw Error(ErrorCategory::kInput, message, instruction.where);
+}
+
+}  // namespace
+
+struct Machine::State {
+  explicit State(Executable program) : executable(std::move(program)), instances(Code().kernels.size()) {}
+
+  const Program& Code() const { return executable.program(); }
+
+  Value Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options);
+
+  void Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call);
+  void Return(Value value);
+  void Step();
+  Value Compute(const Instruction& instruction);
+  Value RunKernel(const Instruction& instruction);
+  void Call(const Instruction& instruction, bool is_tail);
+
+  Value& Register(int index) { return stack.back().registers[static_cast<size_t>(index)]; }
+  std::vector<Value> Registers(const std::vector<int>& indices) {
+    std::vector<Value> values;
+    values.reserve(indices.size());
+    for (int index : indices) values.push_back(Register(index));
+    return values;
+  }
+
+  Executable executable;
+  std::vector<std::unique_ptr<ExecutionInstance>> instances;  // of kernels, made when first needed
+  std::vector<Frame> stack;
+  RunOptions options;
+  ReferencePool references;
+  Value result;
+};
+
+Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options) {
+  const Program& program = Code();
+  size_t index = 0;
+  while (index < program.globals.size() && program.globals[index] != name) ++index;
+  if (index == program.globals.size()) {
+    throw Error(ErrorCategory::kInput, fmt::format("the module has no function '@{}'", name));
+  }
+  const VmFunction& function = program.functions[index];
+  if (args.size() != function.params.size()) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("'@{}' has {} parameters, got {} arguments", name, function.params.size(), args.size()));
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Result<void> fits = CheckFits(args[i], function.params[i]);
+    if (!fits.ok()) throw Error(ErrorCategory::kInput, fmt::format("parameter {} {}", i, fits.reason().text));
+  }
+  options = run_options;
+  stack.clear();
+  result = Value();
+  Open(Value::Function(nullptr, static_cast<int>(index), {}), std::move(args), -1, nullptr);
+  while (!stack.empty()) Step();
+  references.EmptyAllBut(result);
+  return std::exchange(result, Value());
+}
+
+void Machine::State::Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call) {
+  const VmFunction& function = Code().functions[static_cast<size_t>(callee.index())];
+  if (stack.size() >= options.max_depth) {
+    throw Error(ErrorCategory::kResource, fmt::format("calls nest more than {} deep", options.max_depth),
+                call == nullptr ? "" : call->where, "recursion in tail position needs no depth");
+  }
+  if (args.size() != static_cast<size_t>(function.num_params)) {
+    throw Error(
+        ErrorCategory::kInput,
+        fmt::format("a function of {} parameters is called with {} arguments", function.num_params, args.size()),
+        call == nullptr ? "" : call->where);
+  }
+  Frame frame{&function, std::move(args), 0, dst};
+  const std::vector<Value>& captured = callee.fields();
+  frame.registers.insert(frame.registers.end(), captured.begin(), captured.end());
+  frame.registers.resize(static_cast<size_t>(function.num_registers));
+  if (function.self >= 0) frame.registers[static_cast<size_t>(function.self)] = callee;
+  stack.push_back(std::move(frame));
+}
+
+void Machine::State::Return(Value value) {
+  const int dst = stack.back().dst;
+  stack.pop_back();
+  if (stack.empty()) {
+    result = std::move(value);
+  } else {
+    Register(dst) = std::move(value);
+  }
+}
+
+void Machine::State::Step() {
+  Frame& frame = stack.back();
+  const Instruction& instruction = frame.function->code[frame.next++];
+  const auto jump_if = [&](bool condition) {
+    if (condition) frame.next = static_cast<size_t>(instruction.target);
+  };
+  switch (instruction.opcode) {
+    case Opcode::kCall: Call(instruction, /*is_tail=*/false); return;
+    case Opcode::kTailCall: Call(instruction, /*is_tail=*/true); return;
+    case Opcode::kReturn: Return(Register(instruction.regs[0])); return;
+    case Opcode::kJump: jump_if(true); break;
+    case Opcode::kJumpUnless: {
+      const Value& condition = Register(instruction.regs[0]);
+      if (condition.kind() != Value::Kind::kTensor || condition.tensor().num_elements() != 1) {
+        Fail(instruction, "the condition of 'if' must be bool, got " + ToString(condition));
+      }
+      jump_if(condition.tensor().At(0) == 0);
+      break;
+    }
+    case Opcode::kJumpUnlessIs: {
+      const Value& data = Register(instruction.regs[0]);
+      if (data.kind() != Value::Kind::kData) Fail(instruction, "a constructor is matched with " + ToString(data));
+      jump_if(data.constructor()->name() != Code().constructors[static_cast<size_t>(instruction.index)]->name());
+      break;
+    }
+    case Opcode::kJumpIfDone: jump_if(Register(instruction.regs[0]).defined()); break;
+    case Opcode::kNoClause: Fail(instruction, "no clause of 'match' fits " + ToString(Register(instruction.regs[0])));
+    default: {
+      Value value = Compute(instruction);
+      Register(instruction.dst) = std::move(value);
+    }
+  }
+  for (int reg : instruction.dead) Register(reg) = Value();
+}
+
+void Machine::State::Call(const Instruction& instruction, bool is_tail) {
+  std::vector<Value> args = Registers(instruction.regs);
+  const Value callee = std::move(args.front());
+  args.erase(args.begin());
+  if (callee.kind() != Value::Kind::kFunction) {
+    Fail(instruction, "calls something that is no function: " + ToString(callee));
+  }
+  for (int reg : instruction.dead) Register(reg) = Value();
+  if (Constructor constructor = AsShared<ConstructorNode>(callee.code())) {
+    Value data = Value::Data(std::move(constructor), std::move(args));
+    if (is_tail) return Return(std::move(data));
+    Register(instruction.dst) = std::move(data);
+    return;
+  }
+  int dst = instruction.dst;
+  if (is_tail) {
+    dst = stack.back().dst;
+    stack.pop_back();
+  }
+  Open(callee, std::move(args), dst, &instruction);
+}
+
+Value Machine::State::Compute(const Instruction& instruction) {
+  const auto index = static_cast<size_t>(instruction.index);
+  switch (instruction.opcode) {
+    case Opcode::kMove: return Register(instruction.regs[0]);
+    case Opcode::kConstant: return Value(Code().constants[index]);
+    case Opcode::kTuple: return Value::Tuple(Registers(instruction.regs));
+    case Opcode::kField: {
+      const Value& value = Register(instruction.regs[0]);
+      const bool has_fields = value.kind() == Value::Kind::kTuple || value.kind() == Value::Kind::kData;
+      if (!has_fields || index >= value.fields().size()) {
+        Fail(instruction, fmt::format("field {} of {} does not exist", instruction.index, ToString(value)));
+      }
+      return value.fields()[index];
+    }
+    case Opcode::kData: return Value::Data(Code().constructors[index], Registers(instruction.regs));
+    case Opcode::kConstructor: return Value::Function(Code().constructors[index], -1, {});
+    case Opcode::kClosure: return Value::Function(nullptr, instruction.index, Registers(instruction.regs));
+    case Opcode::kOperator: {
+      const OpCallEntry& call = Code().op_calls[index];
+      try {
+        return ApplyOp(*call.op, call.attrs, Registers(instruction.regs));
+      } catch (const Error& error) {
+        if (!error.where().empty()) throw;
+        throw Error(error.category(), error.message(), instruction.where, error.hint());
+      }
+    }
+    case Opcode::kKernel: return RunKernel(instruction);
+    case Opcode::kNewRef: return references.Create(Register(instruction.regs[0]));
+    case Opcode::kReadRef:
+    case Opcode::kWriteRef: {
+      const Value& cell = Register(instruction.regs[0]);
+      if (cell.kind() != Value::Kind::kReference) Fail(instruction, "expected a reference, got " + ToString(cell));
+      if (instruction.opcode == Opcode::kReadRef) return cell.content();
+      cell.set_content(Register(instruction.regs[1]));
+      return Value::Tuple({});
+    }
+    default: COLLAGE_CHECK(false) << "an opcode that computes nothing"; return {};
+  }
+}
+
+Value Machine::State::RunKernel(const Instruction& instruction) {
+  const auto index = static_cast<size_t>(instruction.index);
+  const KernelFunction& kernel = Code().kernels[index];
+  std::unique_ptr<ExecutionInstance>& instance = instances[index];
+  if (!instance) instance = std::make_unique<ExecutionInstance>(kernel.executable);
+  for (size_t i = 0; i < instruction.regs.size(); ++i) {
+    const Value& arg = Register(instruction.regs[i]);
+    if (arg.kind() != Value::Kind::kTensor)
+      Fail(instruction, fmt::format("'{}' is called with {}", kernel.name, ToString(arg)));
+    instance->SetInput(i, arg.tensor());
+  }
+  // The kernel's own outputs would be overwritten by its next call.
+  std::vector<Tensor> outputs;
+  for (const PortInfo& port : kernel.executable.outputs()) {
+    outputs.push_back(Tensor::Empty(port.shape, port.dtype));
+    instance->SetOutput(outputs.size() - 1, outputs.back());
+  }
+  instance->Run();
+  size_t next = 0;
+  return UnflattenTensors(kernel.result, [&] { return outputs[next++]; });
+}
+
+Machine::Machine(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {}
+Machine::~Machine() = default;
+Machine::Machine(Machine&&) noexcept = default;
+
+Value Machine::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& options) {
+  return state_->Invoke(name, std::move(args), options);
+}
+
+}  // namespace collage::vm
