@@ -8,6 +8,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/interpreter.h"
 
 namespace collage {
 namespace {
@@ -148,7 +149,27 @@ bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs) {
 }
 
 std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs) {
-  return Evaluator().Run(function, inputs);
+  bool is_dataflow = true;
+  PostOrder(function, [&](const Expr& expr) {
+    const ExprKind kind = expr->kind();
+    is_dataflow = is_dataflow && (kind == ExprKind::kVar || kind == ExprKind::kConstant || kind == ExprKind::kOp ||
+                                  kind == ExprKind::kTuple || kind == ExprKind::kTupleGetItem ||
+                                  kind == ExprKind::kCall || kind == ExprKind::kFunction);
+    const CallNode* call = As<CallNode>(expr);
+    is_dataflow =
+        is_dataflow && (call == nullptr || call->op() != nullptr || As<FunctionNode>(call->callee()) != nullptr);
+  });
+  if (is_dataflow) return Evaluator().Run(function, inputs);
+  size_t next = 0;
+  const auto take = [&]() -> Tensor {
+    if (next >= inputs.size()) throw Error(ErrorCategory::kInput, "too few inputs");
+    return inputs[next++];
+  };
+  std::vector<Value> args;
+  for (const Var& param : function->params()) {
+    args.push_back(UnflattenTensors(param->checked_type() ? param->checked_type() : param->type_annotation(), take));
+  }
+  return FlattenTensors(Interpret(IRModule::FromFunction(function), "main", std::move(args)));
 }
 
 }  // namespace collage

@@ -18,8 +18,9 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
 /// which toolchains make 8-bit kernels, and which take a quarter of the memory.
 bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs);
 
-/// Evaluates `function` on its flattened inputs; returns its flattened results. Covers dataflow, calls of inner
-/// functions, let and if. Throws kInput when the inputs do not fit, kUnsupported for other expressions.
+/// Evaluates `function` on its flattened inputs; returns its flattened results. Dataflow and calls of inner
+/// functions are evaluated here, in the order of the graph; functions with control flow are left to the interpreter.
+/// Throws kInput when the inputs do not fit.
 std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs);
 
 }  // namespace collage

@@ -64,6 +64,14 @@ bool IsFloat(DataType dtype) { return dtype == kFloat32 || dtype == kFloat16; }
 
 bool IsWindow(std::string_view name) { return name.find("_pool") != name.npos || name.find("conv") != name.npos; }
 
+bool IsZeroOrInput(const Expr& expr) {
+  const ConstantNode* constant = As<ConstantNode>(expr);
+  for (int64_t i = 0; constant != nullptr && i < constant->value().num_elements(); ++i) {
+    if (constant->value().At(i) != 0) return false;
+  }
+  return true;
+}
+
 /// What single operators cannot do, beyond types.
 Result<void> CheckOperator(const CallNode& call, std::string_view name) {
   const auto no = [](std::string text) { return Reason{std::move(text), "openvino"}; };
@@ -86,10 +94,17 @@ Result<void> CheckOperator(const CallNode& call, std::string_view name) {
                                                  attrs.Bool("exclude") || attrs.IntOr("select_last_index", 0) != 0)) {
     return no("takes one axis and the first of equal elements only");
   }
+  if (name == "qnn.quantize" && (As<ConstantNode>(call.args()[1]) == nullptr || As<ConstantNode>(call.args()[2]) == nullptr)) {
+    return no("quantises with constant scales and zero points only");
+  }
   if (name.starts_with("image.resize") && (attrs.Bool("antialias") || attrs.Int("cubic_exclude") != 0)) {
     return no("stretches no filters and leaves out no taps");
   }
   if (name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn") {
+    // A constant state would be read as its first row for the whole batch; zeros are all alike.
+    if (!IsZeroOrInput(call.args()[4]) || (name == "nn.lstm" && !IsZeroOrInput(call.args()[5]))) {
+      return no("takes constant initial states of 0 only");
+    }
     if (call.args().size() > (name == "nn.lstm" ? 6 : 5)) return no("takes no peepholes and no sequence lengths");
     const bool plain = attrs.IsNone("clip") && attrs.IsNone("activation_alpha") && attrs.IsNone("activation_beta");
     if (!plain) return no("takes no clip and no coefficients of activations");

@@ -12,6 +12,7 @@ namespace {
 
 onnx::TensorProto::DataType OnnxType(DataType dtype) {
   if (dtype == kFloat32) return onnx::TensorProto::FLOAT;
+  if (dtype == kInt32) return onnx::TensorProto::INT32;
   if (dtype == kInt64) return onnx::TensorProto::INT64;
   if (dtype == kInt8) return onnx::TensorProto::INT8;
   if (dtype == kUInt8) return onnx::TensorProto::UINT8;

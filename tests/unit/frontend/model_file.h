@@ -21,7 +21,7 @@ class ModelFile {
   /// An input; a size of -1 is open.
   ModelFile& Input(const std::string& name, onnx::TensorProto::DataType type, const Shape& shape);
   ModelFile& Output(const std::string& name);
-  /// An initializer of float32, int64, int8, uint8 or bool.
+  /// An initializer of float32, int32, int64, int8, uint8 or bool.
   ModelFile& Initializer(const std::string& name, const Tensor& value);
   /// A node, for attributes to be added to.
   onnx::NodeProto& Node(const std::string& op, const std::vector<std::string>& inputs,
@@ -30,6 +30,7 @@ class ModelFile {
   std::filesystem::path Write() const;
 
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+  onnx::ModelProto& model() { return model_; }
 
  private:
   onnx::ModelProto model_;

@@ -1,0 +1,263 @@
+// import_test.cc: how models become modules: control flow, functions, constants, quantised weights, errors.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "collage/frontend/onnx.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "ir/evaluate.h"
+#include "unit/frontend/model_file.h"
+
+namespace collage {
+namespace {
+
+using onnx::TensorProto;
+using V = std::vector<int64_t>;
+
+Tensor Floats(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::Of<float>(shape, kFloat32, values);
+}
+Tensor Ints(const Shape& shape, const V& values) { return Tensor::Of<int64_t>(shape, kInt64, values); }
+Tensor Bool(bool value) { return MakeScalar(value ? 1 : 0, kBool)->value(); }
+
+std::vector<double> Elements(const Tensor& tensor) {
+  std::vector<double> result;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) result.push_back(tensor.At(i));
+  return result;
+}
+
+/// The error that importing gives; "" when there is none.
+std::string ImportError(const ModelFile& model, const ImportOptions& options = {}) {
+  try {
+    ImportOnnx(model.Write(), options);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+bool HasKind(const Expr& root, ExprKind kind) {
+  bool found = false;
+  PostOrder(root, [&](const Expr& expr) { found = found || expr->kind() == kind; });
+  return found;
+}
+
+/// `graph` as an attribute that negates or doubles the outer value x.
+void AddBranch(onnx::NodeProto& node, const std::string& name, const std::string& op) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  onnx::NodeProto& inner = *attribute.mutable_g()->add_node();
+  inner.set_op_type(op);
+  inner.add_input("x");
+  if (op == "Add") inner.add_input("x");
+  inner.add_output(name + "_result");
+  attribute.mutable_g()->add_output()->set_name(name + "_result");
+}
+
+void AddIf(ModelFile& model) {
+  onnx::NodeProto& node = model.Node("If", {"condition"}, {"y"});
+  AddBranch(node, "then_branch", "Neg");
+  AddBranch(node, "else_branch", "Add");
+}
+
+TEST(ImportTest, BranchesThatAreKnownAreTaken) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y").Initializer("condition", Bool(false));
+  AddIf(model);
+  const IRModule module = ImportOnnx(model.Write());
+  EXPECT_FALSE(HasKind(module.main()->body(), ExprKind::kIf));
+  const std::vector<Tensor> inputs{Floats({2}, {1, 2})};
+  EXPECT_EQ(Elements(Evaluate(module.main(), inputs)[0]), (std::vector<double>{2, 4}));
+}
+
+TEST(ImportTest, OtherBranchesBecomeIf) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Input("condition", TensorProto::BOOL, {}).Output("y");
+  AddIf(model);
+  const IRModule module = ImportOnnx(model.Write());
+  EXPECT_TRUE(HasKind(module.main()->body(), ExprKind::kIf));
+  const Tensor x = Floats({2}, {1, 2});
+  EXPECT_EQ(Elements(Evaluate(module.main(), std::vector{x, Bool(true)})[0]), (std::vector<double>{-1, -2}));
+  EXPECT_EQ(Elements(Evaluate(module.main(), std::vector{x, Bool(false)})[0]), (std::vector<double>{2, 4}));
+}
+
+/// A loop that doubles its value in every turn; how many turns there are is an input.
+void AddLoop(ModelFile& model) {
+  onnx::NodeProto& node = model.Node("Loop", {"count", "", "x"}, {"y"});
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& body = *attribute.mutable_g();
+  for (const char* name : {"i", "go_on", "value"}) body.add_input()->set_name(name);
+  for (const char* name : {"go_on", "doubled"}) body.add_output()->set_name(name);
+  onnx::NodeProto& add = *body.add_node();
+  add.set_op_type("Add");
+  add.add_input("value");
+  add.add_input("value");
+  add.add_output("doubled");
+}
+
+TEST(ImportTest, LoopsOfKnownLengthAreUnrolledOthersRecurse) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Input("count", TensorProto::INT64, {}).Output("y");
+  AddLoop(model);
+  const Tensor x = Floats({2}, {1, 3});
+  const IRModule open = ImportOnnx(model.Write());
+  EXPECT_TRUE(HasKind(open.main()->body(), ExprKind::kLet));
+  EXPECT_EQ(Elements(Evaluate(open.main(), std::vector{x, Ints({}, {3})})[0]), (std::vector<double>{8, 24}));
+  EXPECT_EQ(Elements(Evaluate(open.main(), std::vector{x, Ints({}, {0})})[0]), (std::vector<double>{1, 3}));
+  const IRModule known = ImportOnnx(model.Write(), {.constants = {{"count", Ints({}, {3})}}});
+  EXPECT_FALSE(HasKind(known.main()->body(), ExprKind::kLet));
+  EXPECT_EQ(Elements(Evaluate(known.main(), std::vector{x})[0]), (std::vector<double>{8, 24}));
+}
+
+TEST(ImportTest, LocalFunctionsAreInlinedWithTheirAttributes) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  onnx::NodeProto& call = model.Node("Leaky", {"x"}, {"y"});
+  call.set_domain("local");
+  SetFloat(call, "slope", 0.5F);
+  onnx::FunctionProto& function = *model.model().add_functions();
+  function.set_name("Leaky");
+  function.set_domain("local");
+  function.add_input("value");
+  function.add_output("result");
+  function.add_opset_import()->set_version(16);
+  onnx::NodeProto& node = *function.add_node();
+  node.set_op_type("LeakyRelu");
+  node.add_input("value");
+  node.add_output("result");
+  onnx::AttributeProto& alpha = *node.add_attribute();
+  alpha.set_name("alpha");
+  alpha.set_type(onnx::AttributeProto::FLOAT);
+  alpha.set_ref_attr_name("slope");
+  const IRModule module = ImportOnnx(model.Write());
+  EXPECT_EQ(Elements(Evaluate(module.main(), std::vector{Floats({2}, {-4, 4})})[0]), (std::vector<double>{-2, 4}));
+}
+
+TEST(ImportTest, FunctionsThatCallThemselvesAreRefused) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  model.Node("Again", {"x"}, {"y"}).set_domain("local");
+  onnx::FunctionProto& function = *model.model().add_functions();
+  function.set_name("Again");
+  function.set_domain("local");
+  function.add_input("value");
+  function.add_output("result");
+  onnx::NodeProto& node = *function.add_node();
+  node.set_op_type("Again");
+  node.set_domain("local");
+  node.add_input("value");
+  node.add_output("result");
+  EXPECT_NE(ImportError(model).find("function 'Again' calls itself"), std::string::npos) << ImportError(model);
+}
+
+TEST(ImportTest, ShapesMayBeGivenAsConstants) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2, 3}).Input("shape", TensorProto::INT64, {1}).Output("y");
+  model.Node("Reshape", {"x", "shape"}, {"y"}, "flatten");
+  EXPECT_EQ(ImportError(model),
+            "node 'flatten' (Reshape, opset 17): input 1 ('shape', an input of the model) must be constant");
+  const IRModule module = ImportOnnx(model.Write(), {.constants = {{"shape", Ints({1}, {-1})}}});
+  EXPECT_EQ(module.main()->params().size(), 1);
+  EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(6), float32]");
+  EXPECT_EQ(ImportError(model, {.constants = {{"shape", Floats({1}, {6})}}}),
+            "input 'shape' has elements of type int64, the constant given for it of type float32");
+  EXPECT_EQ(ImportError(model, {.constants = {{"sahpe", Ints({1}, {6})}}}), "the model has no input 'sahpe'");
+}
+
+TEST(ImportTest, QuantisedWeightsStayIntegers) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {1, 2}).Output("y");
+  model.Initializer("w", Tensor::Of<int8_t>({2, 3}, kInt8, std::vector<int8_t>{1, 2, 3, 4, 5, 6}));
+  model.Initializer("scale", Floats({3}, {0.5, 1, 2}));
+  model.Initializer("zero", Tensor::Zeros({3}, kInt8));
+  SetInt(model.Node("DequantizeLinear", {"w", "scale", "zero"}, {"weight"}), "axis", 1);
+  model.Node("MatMul", {"x", "weight"}, {"y"});
+  const IRModule module = PrepareForPartitioning(ImportOnnx(model.Write()));
+  bool found = false;
+  PostOrder(module.main()->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op()->name != "qnn.dequantize") return;
+    found = true;
+    // Transposed before it is dequantised: a dense layer wants [N, K].
+    EXPECT_EQ(ToString(call->args()[0]->checked_type()), "Tensor[(3, 2), int8]");
+    EXPECT_EQ(call->attrs().Int("axis"), 0);
+    EXPECT_EQ(call->args()[0]->kind(), ExprKind::kConstant);
+  });
+  EXPECT_TRUE(found);
+  EXPECT_EQ(Elements(Evaluate(module.main(), std::vector{Floats({1, 2}, {1, 10})})[0]),
+            (std::vector<double>{20.5, 52, 126}));
+}
+
+TEST(ImportTest, SizesThatTheDataDecide) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2, 2}).Output("y");
+  model.Node("NonZero", {"x"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write());
+  EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(2, ?), int64]");
+  const Tensor y = Evaluate(module.main(), std::vector{Floats({2, 2}, {0, 5, 0, 7})})[0];
+  EXPECT_EQ(y.shape(), (Shape{2, 2}));
+  EXPECT_EQ(Elements(y), (std::vector<double>{0, 1, 1, 1}));
+}
+
+TEST(ImportTest, AttributesOfAnotherTypeAreNamed) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  SetString(model.Node("Softmax", {"x"}, {"y"}, "soft"), "axis", "last");
+  EXPECT_EQ(ImportError(model), "node 'soft' (Softmax, opset 17): attribute 'axis' must be of type INT, not STRING");
+}
+
+TEST(ImportTest, WhatIsRefusedSaysWhy) {
+  ModelFile model(17);
+  model.Output("y");
+  model.Node("RandomNormal", {}, {"y"}, "noise");
+  EXPECT_EQ(ImportError(model),
+            "1 operator of opset 17 is not supported: 'RandomNormal' (1 time, first at node 'noise': an executable "
+            "computes the same from the same inputs, it draws no random numbers)");
+}
+
+TEST(ImportTest, ExternalDataStaysInTheModelsFolder) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  onnx::TensorProto& tensor = *model.graph().add_initializer();
+  tensor.set_name("w");
+  tensor.set_data_type(TensorProto::FLOAT);
+  tensor.add_dims(2);
+  tensor.set_data_location(TensorProto::EXTERNAL);
+  onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+  entry.set_key("location");
+  entry.set_value("weights/../../secret");
+  model.Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ImportError(model), "external data 'weights/../../secret' is not in the model's folder");
+}
+
+TEST(ImportTest, ShapesOfInitializersAreNotBelieved) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  onnx::TensorProto& tensor = *model.graph().add_initializer();
+  tensor.set_name("w");
+  tensor.set_data_type(TensorProto::FLOAT);
+  tensor.add_dims(int64_t{1} << 40);
+  model.Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(ImportError(model), "too few elements for shape (1099511627776)");
+}
+
+TEST(ImportTest, SequenceLengthsThatSayNothingVanish) {
+  for (bool full : {true, false}) {
+    ModelFile model(17);
+    model.Input("x", TensorProto::FLOAT, {3, 2, 4}).Output("y");
+    model.Initializer("w", Tensor::Zeros({1, 20, 4}, kFloat32)).Initializer("r", Tensor::Zeros({1, 20, 5}, kFloat32));
+    model.Initializer("lengths", Tensor::Of<int32_t>({2}, kInt32, std::vector<int32_t>{3, full ? 3 : 1}));
+    SetInt(model.Node("LSTM", {"x", "w", "r", "", "lengths"}, {"y"}), "hidden_size", 5);
+    const IRModule module = ImportOnnx(model.Write());
+    const CallNode* layer = As<CallNode>(As<TupleGetItemNode>(module.main()->body())->tuple());
+    EXPECT_EQ(layer->args().size(), full ? 6 : 8);
+  }
+}
+
+}  // namespace
+}  // namespace collage
