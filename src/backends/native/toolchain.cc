@@ -1,32 +1,14 @@
-// toolchain.cc: the native toolchain's description: kernels generated through MLIR and LLVM. It mimics FuseOps: an anchor
-// and the element-wise operators behind it, or chains of operators that move and compute element by element.
-#include <fmt/format.h>
+// toolchain.cc: the native toolchain's description: kernels generated through MLIR and LLVM. It mimics FuseOps: an
+// anchor and the element-wise operators behind it, or chains of operators that move and compute element by element.
+#include "collage/target/toolchain.h"
 
 #include <algorithm>
-#include <set>
 
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
-#include "collage/target/toolchain.h"
 
 namespace collage::native {
 namespace {
-
-const std::set<std::string>& Operators() {
-  static const std::set<std::string> names{
-      "abs", "acos", "add", "asin", "atan", "broadcast_to", "cast", "ceil", "clip", "concatenate", "copy", "cos", "cosh",
-      "divide", "equal", "erf", "exp", "floor", "greater", "greater_equal", "less", "less_equal", "log", "logical_and",
-      "logical_not", "logical_or", "max", "maximum", "mean", "min", "minimum", "multiply", "negative", "nn.avg_pool2d",
-      "nn.batch_matmul", "nn.bias_add", "nn.conv2d", "nn.dense", "nn.global_avg_pool1d", "nn.global_avg_pool2d",
-      "nn.global_avg_pool3d", "nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d", "nn.layer_norm",
-      "nn.leaky_relu", "nn.log_softmax", "nn.max_pool2d", "nn.relu", "nn.softmax", "not_equal", "power", "prod", "round",
-      "rsqrt", "sigmoid", "sign", "sin", "sinh", "split", "sqrt", "strided_slice", "subtract", "sum", "take", "tan", "tanh",
-      "transpose", "trunc", "where", "reshape", "expand_dims", "squeeze", "nn.batch_flatten"};
-  return names;
-}
-
-bool IsSupportedType(DataType dtype) {
-  return dtype == kFloat32 || dtype == kInt64 || dtype == kInt32 || dtype == kBool;
-}
 
 class Native : public Toolchain {
  public:
@@ -48,27 +30,7 @@ class Native : public Toolchain {
     return result;
   }
 
-  Result<void> SupportsCall(const CallNode& call) const override {
-    const std::string& op = call.op()->name;
-    if (!Operators().contains(op)) return Reason{fmt::format("'{}' has no native lowering", op), name()};
-    std::vector<Type> types{call.checked_type()};
-    for (const Expr& arg : call.args()) types.push_back(arg->checked_type());
-    for (const Type& type : types) {
-      for (const Type& leaf : FlattenTensorTypes(type)) {
-        const TensorTypeNode* tensor = AsTensorType(leaf);
-        if (!tensor->is_static()) return Reason{"dynamic shapes", name()};
-        if (!IsSupportedType(tensor->dtype())) return Reason{tensor->dtype().ToString() + " tensors", name()};
-        if (NumElements(tensor->static_shape()) == 0) return Reason{"empty tensors", name()};
-      }
-    }
-    if (op == "nn.softmax" || op == "nn.log_softmax" || op == "nn.layer_norm") {
-      const int64_t axis = call.attrs().Int("axis");
-      const int rank = AsTensorType(call.args()[0]->checked_type())->rank();
-      if (axis != -1 && axis != rank - 1) return Reason{"normalises the last axis only", name()};
-    }
-    if (op == "nn.conv2d" || op == "nn.dense") return SupportsWeights(call);
-    return {};
-  }
+  Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
 
   std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                        const std::vector<bool>& eligible_outputs) const override {
@@ -79,7 +41,7 @@ class Native : public Toolchain {
     PostOrder(function->body(), [&](const Expr& expr) {
       const CallNode* call = As<CallNode>(expr);
       if (call == nullptr || call->op() == nullptr) return;
-      has_convolution = has_convolution || call->op()->name == "nn.conv2d";
+      has_convolution = has_convolution || IsConvolution(call->op()->name);
     });
     if (has_convolution) {
       // Data is read one element at a time: it may lie in any order.
@@ -95,17 +57,6 @@ class Native : public Toolchain {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
     OpenCompilerModule(name())(request, result);
     return result;
-  }
-
- private:
-  Result<void> SupportsWeights(const CallNode& call) const {
-    const ConstantNode* weight = As<ConstantNode>(call.args()[1]);
-    if (weight == nullptr) return Reason{"the weight is not constant", name()};
-    if (call.op()->name == "nn.dense") return {};
-    const int64_t groups = call.attrs().Int("groups");
-    const Shape& shape = weight->value().shape();
-    if (groups == 1 || (shape[0] == groups && shape[1] == 1)) return {};
-    return Reason{"grouped convolutions that are not depthwise", name()};
   }
 };
 

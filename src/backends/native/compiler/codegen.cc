@@ -110,7 +110,9 @@ void RelaxMath(llvm::Module& module, const Cpu& cpu, int lanes) {
     function.addFnAttr("prefer-vector-width", std::to_string(lanes * 32));
     for (llvm::BasicBlock& block : function) {
       for (llvm::Instruction& instruction : block) {
-        if (llvm::isa<llvm::FPMathOperator>(instruction)) instruction.setFastMathFlags(flags);
+        // Instructions that came with flags of their own, and conversions, must round as they stand.
+        const bool is_math = llvm::isa<llvm::FPMathOperator>(instruction) && !llvm::isa<llvm::CastInst>(instruction);
+        if (is_math && !instruction.getFastMathFlags().any()) instruction.setFastMathFlags(flags);
       }
     }
   }
@@ -180,7 +182,8 @@ std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
   int status = 1;
   const int code = posix_spawnp(&child, program.c_str(), nullptr, nullptr, argv.data(), environ);
   if (code != 0) {
-    throw Error(ErrorCategory::kUnavailable, fmt::format("cannot run the linker '{}': {}", program, std::strerror(code)));
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("cannot run the linker '{}': {}", program, std::strerror(code)));
   }
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -196,9 +199,9 @@ std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
 mlir::MLIRContext& Context() {
   static mlir::MLIRContext* const context = [] {
     mlir::DialectRegistry registry;
-    registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
-                    mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                    mlir::vector::VectorDialect>();
+    registry
+        .insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
     mlir::registerBuiltinDialectTranslation(registry);
     mlir::registerLLVMDialectTranslation(registry);
     auto* made = new mlir::MLIRContext(registry, mlir::MLIRContext::Threading::DISABLED);

@@ -15,8 +15,8 @@ struct TargetInfo {
 /// The processor of this machine, or the one that $COLLAGE_CPU names ("x86-64-v3").
 TargetInfo ThisTarget();
 
-/// Compiles a module in the dialects func, scf, cf, arith, math, vector and llvm for this machine into a shared object that
-/// exports the module's public functions. Throws Error with MLIR's or LLVM's diagnostics.
+/// Compiles a module in the dialects func, scf, cf, arith, math, vector and llvm for this machine into a shared object
+/// that exports the module's public functions. Throws Error with MLIR's or LLVM's diagnostics.
 std::vector<std::byte> CompileMlir(const std::string& text);
 
 }  // namespace collage::native

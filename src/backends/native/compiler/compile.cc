@@ -1,8 +1,10 @@
 // compile.cc: splits a partition into stages and puts the kernel together.
 #include <algorithm>
+#include <unordered_set>
 
 #include "backends/native/compiler/codegen.h"
 #include "backends/native/compiler/stages.h"
+#include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
@@ -10,24 +12,21 @@
 namespace collage::native {
 namespace {
 
-bool IsContraction(const std::string& name) {
-  return name == "nn.conv2d" || name == "nn.dense" || name == "nn.batch_matmul";
-}
-bool IsRowNormalisation(const std::string& name) {
-  return name == "nn.softmax" || name == "nn.log_softmax" || name == "nn.layer_norm";
-}
-bool IsPool(const std::string& name) { return name == "nn.max_pool2d" || name == "nn.avg_pool2d"; }
-bool IsReduction(const std::string& name) {
-  return name == "sum" || name == "mean" || name == "max" || name == "min" || name == "prod" ||
-         name.starts_with("nn.global_");
-}
-bool IsAnchor(const std::string& name) {
-  return IsContraction(name) || IsRowNormalisation(name) || IsPool(name) || IsReduction(name);
-}
-
 const CallNode* AsOp(const Expr& expr) {
   const CallNode* call = As<CallNode>(expr);
   return call != nullptr && call->op() != nullptr ? call : nullptr;
+}
+
+const StageRow* StageOf(const Expr& expr) {
+  const CallNode* call = AsOp(expr);
+  return call == nullptr ? nullptr : FindStage(call->op()->name);
+}
+
+bool IsRecurrent(const Expr& expr) {
+  const CallNode* call = AsOp(expr);
+  if (call == nullptr) return false;
+  const std::string& name = call->op()->name;
+  return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn";
 }
 
 /// Compiles one request.
@@ -38,14 +37,8 @@ class PartitionCompiler {
 
   CompiledPartition Run() {
     AddInputs();
-    const Expr& body = request_.function->body();
-    if (const CallNode* call = AsOp(body); call != nullptr && call->op()->name == "split") {
-      CompileSplit(*call);
-    } else if (call != nullptr && call->op()->name == "concatenate") {
-      CompileConcatenate(*call, OutputBuffer(0, body->checked_type()));
-    } else {
-      CompileBody(body, OutputBuffer(0, body->checked_type()));
-    }
+    AddOutputs(request_.function->body());
+    for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
     CompiledPartition compiled;
     compiled.source = NumberBuffers(state_.emitter.Module());
     compiled.blob = CompileMlir(compiled.source);
@@ -56,6 +49,11 @@ class PartitionCompiler {
   }
 
  private:
+  struct Output {
+    Expr expr;
+    Buffer buffer;
+  };
+
   void AddInputs() {
     for (const Var& param : request_.function->params()) {
       const TensorTypeNode* type = AsTensorType(param->checked_type());
@@ -66,143 +64,177 @@ class PartitionCompiler {
     }
   }
 
-  Buffer OutputBuffer(int number, const Type& type) const {
-    const TensorTypeNode* tensor = AsTensorType(type);
-    if (tensor == nullptr) throw Error(ErrorCategory::kUnsupported, "a result that is no tensor");
+  /// The tensors that `expr` is made of, in order.
+  void AddOutputs(const Expr& expr) {
+    if (AsTupleType(expr->checked_type()) != nullptr) {
+      const TupleNode* tuple = As<TupleNode>(expr);
+      const size_t count = AsTupleType(expr->checked_type())->fields().size();
+      for (size_t i = 0; i < count; ++i) {
+        const Expr field = tuple != nullptr ? tuple->fields()[i] : MakeTupleGetItem(expr, static_cast<int>(i));
+        InferType(field);
+        AddOutputs(field);
+      }
+      return;
+    }
+    const TensorTypeNode* tensor = AsTensorType(expr->checked_type());
     const Shape shape = tensor->static_shape();
-    return {kFirstOutput + number, 0, tensor->dtype(), shape,
-            LayoutStrides(shape, request_.layouts.outputs.at(static_cast<size_t>(number)))};
+    const auto number = static_cast<int>(outputs_.size());
+    outputs_.push_back({expr,
+                        {kFirstOutput + number, 0, tensor->dtype(), shape,
+                         LayoutStrides(shape, request_.layouts.outputs.at(outputs_.size()))}});
   }
 
-  /// The anchor whose value becomes `body` by element-wise operators of the same shape alone; null when there is none.
-  static const CallNode* EpilogueAnchor(const Expr& body, const CallNode* last_anchor) {
-    if (last_anchor == nullptr) return nullptr;
-    const Shape shape = ShapeOf(body);
-    std::vector<Expr> work{body};
-    bool reaches = false;
-    while (!work.empty()) {
-      const Expr current = work.back();
-      work.pop_back();
-      if (current.get() == last_anchor) {
-        reaches = true;
+  /// Calls in post-order whose value is not in memory yet, from `root` down.
+  std::vector<Expr> Pending(const Expr& root) const {
+    std::vector<Expr> order;
+    std::unordered_set<const ExprNode*> seen;
+    const std::function<void(const Expr&)> visit = [&](const Expr& expr) {
+      if (!seen.insert(expr.get()).second) return;
+      if (state_.expressions.FindBuffer(expr) != nullptr) return;
+      for (const Expr& child : Children(expr)) visit(child);
+      order.push_back(expr);
+    };
+    visit(root);
+    return order;
+  }
+
+  /// Whether the value at `root` is made from that of `anchor` by operators that take each element from the same
+  /// element, and what else it reads does not need the anchor.
+  static bool IsEpilogue(const Expr& root, const Expr& anchor) {
+    const Shape shape = ShapeOf(root);
+    if (ShapeOf(anchor) != shape) return false;
+    std::unordered_set<const ExprNode*> above;  // of the anchor
+    PostOrder(root, [&](const Expr& expr) {
+      const std::vector<Expr> children = Children(expr);
+      const bool is_above = expr == anchor || std::any_of(children.begin(), children.end(), [&](const Expr& child) {
+                              return above.contains(child.get());
+                            });
+      if (is_above) above.insert(expr.get());
+    });
+    // Below the anchor nothing contains it; on the way to it, only what keeps every element in its place.
+    for (const ExprNode* node : above) {
+      if (node == anchor.get()) continue;
+      if (node->kind() != ExprKind::kCall) return false;
+      const auto& call = static_cast<const CallNode&>(*node);
+      if (call.op() == nullptr || call.op()->pattern > OpPatternKind::kBroadcast || call.op()->is_reshape) return false;
+      const std::string& name = call.op()->name;
+      if (name == "tile" || name == "repeat") return false;
+      if (AsTensorType(call.checked_type()) == nullptr || AsTensorType(call.checked_type())->static_shape() != shape)
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether an output other than `index` needs `expr` itself.
+  bool IsNeededElsewhere(size_t index, const Expr& expr) const {
+    const Expr& own = outputs_[index].expr;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (i == index) continue;
+      bool found = false;
+      std::unordered_set<const ExprNode*> seen;
+      const std::function<void(const Expr&)> visit = [&](const Expr& node) {
+        if (node == own || found || !seen.insert(node.get()).second) return;
+        found = node == expr;
+        for (const Expr& child : Children(node)) visit(child);
+      };
+      visit(outputs_[i].expr);
+      if (found) return true;
+    }
+    return false;
+  }
+
+  void CompileOutput(size_t index) {
+    const Expr whole = outputs_[index].expr;
+    Expr body = whole;
+    Buffer buffer = outputs_[index].buffer;
+    const bool is_ready = state_.expressions.FindBuffer(body) != nullptr;
+    // A reshape of the result is the same memory.
+    while (!is_ready && AsOp(body) != nullptr && AsOp(body)->op()->is_reshape && buffer.is_contiguous() &&
+           state_.expressions.FindBuffer(body) == nullptr) {
+      body = As<CallNode>(body)->args()[0];
+      buffer.shape = ShapeOf(body);
+      buffer.strides = LayoutStrides(buffer.shape, Layout::kPlain);
+    }
+    std::vector<Expr> anchors;
+    for (const Expr& expr : Pending(body)) {
+      if (IsRecurrent(expr) || (StageOf(expr) != nullptr && NeedsStage(expr, body))) anchors.push_back(expr);
+    }
+    bool is_done = false;
+    for (size_t i = 0; i < anchors.size() && !is_done; ++i) {
+      const Expr& anchor = anchors[i];
+      if (state_.expressions.FindBuffer(anchor) != nullptr) continue;
+      if (IsRecurrent(anchor)) {
+        CompileRecurrent(anchor);
         continue;
       }
-      const CallNode* call = AsOp(current);
-      if (call == nullptr) continue;
-      if (IsAnchor(call->op()->name)) continue;
-      const bool contains = Contains(current, last_anchor);
-      if (!contains) continue;
-      if (ShapeOf(current) != shape || call->op()->pattern > OpPatternKind::kBroadcast || call->op()->is_reshape) return nullptr;
-      work.insert(work.end(), call->args().begin(), call->args().end());
-    }
-    return reaches && ShapeOf(Shared(body, last_anchor)) == shape ? last_anchor : nullptr;
-  }
-
-  static bool Contains(const Expr& root, const ExprNode* node) {
-    bool found = false;
-    PostOrder(root, [&](const Expr& expr) { found = found || expr.get() == node; });
-    return found;
-  }
-  static Expr Shared(const Expr& root, const ExprNode* node) {
-    Expr result;
-    PostOrder(root, [&](const Expr& expr) {
-      if (expr.get() == node) result = expr;
-    });
-    return result;
-  }
-
-  void AddConstants(const Expr& body) {
-    std::unordered_map<const ExprNode*, bool> only_weight;  // used as a packed weight and nowhere else
-    PostOrder(body, [&](const Expr& expr) {
-      const CallNode* call = AsOp(expr);
-      if (call == nullptr) return;
-      for (size_t i = 0; i < call->args().size(); ++i) {
-        const Expr& arg = call->args()[i];
-        if (arg->kind() != ExprKind::kConstant) continue;
-        const bool packed = i == 1 && IsContraction(call->op()->name) && call->op()->name != "nn.batch_matmul";
-        auto [it, is_new] = only_weight.emplace(arg.get(), packed);
-        if (!is_new) it->second = it->second && packed;
+      const StageRow& row = *StageOf(anchor);
+      const bool is_last = i + 1 == anchors.size();
+      const bool layout_fits = LayoutFits(row, buffer);
+      const bool is_fused = is_last && layout_fits && IsEpilogue(body, anchor) &&
+                            (row.fuses_epilogue || anchor == body) && !IsNeededElsewhere(index, anchor);
+      if (is_fused || (is_last && layout_fits && anchor == body)) {
+        row.emit(state_, *As<CallNode>(anchor), {anchor, body, buffer});
+        is_done = true;
+      } else {
+        const Buffer own = state_.AddWorkspace(ShapeOf(anchor), NaturalLayout(anchor), TensorTypeOf(anchor).dtype());
+        row.emit(state_, *As<CallNode>(anchor), {anchor, anchor, own});
+        state_.expressions.SetBuffer(anchor, own);
       }
-    });
-    PostOrder(body, [&](const Expr& expr) {
-      const ConstantNode* constant = As<ConstantNode>(expr);
-      if (constant == nullptr || constant->value().num_elements() == 1 || only_weight[expr.get()]) return;
-      state_.expressions.SetBuffer(expr, state_.AddConstant(constant->value()));
-    });
-  }
-
-  void CompileBody(const Expr& body, const Buffer& out) {
-    AddConstants(body);
-    std::vector<Expr> anchors;
-    PostOrder(body, [&](const Expr& expr) {
-      const CallNode* call = AsOp(expr);
-      if (call != nullptr && IsAnchor(call->op()->name)) anchors.push_back(expr);
-    });
-    const CallNode* fused = EpilogueAnchor(body, anchors.empty() ? nullptr : As<CallNode>(anchors.back()));
-    for (const Expr& anchor : anchors) {
-      const CallNode& call = *As<CallNode>(anchor);
-      if (&call == fused) {
-        EmitAnchor(call, {anchor, body, out});
-        return;
-      }
-      const Layout layout = NaturalLayout(call);
-      const Buffer buffer = state_.AddWorkspace(ShapeOf(anchor), layout);
-      EmitAnchor(call, {anchor, anchor, buffer});
-      state_.expressions.SetBuffer(anchor, buffer);
     }
-    if (const CallNode* call = AsOp(body); call != nullptr && call->op()->name == "take") return EmitTake(state_, *call, out);
-    EmitPointwise(state_, body, out);
+    const Buffer* own = state_.expressions.FindBuffer(whole);
+    const bool is_in_place = own != nullptr && own->number == buffer.number && own->offset_bytes == buffer.offset_bytes;
+    if (!is_done && !is_in_place) EmitPointwise(state_, body, buffer);
+    // What later outputs need of this one is read from there.
+    if (state_.expressions.FindBuffer(whole) == nullptr) state_.expressions.SetBuffer(whole, outputs_[index].buffer);
+    if (state_.expressions.FindBuffer(body) == nullptr) state_.expressions.SetBuffer(body, buffer);
   }
 
-  static Layout NaturalLayout(const CallNode& call) {
-    return call.op()->name == "nn.conv2d" ? Layout::kChannelsLast : Layout::kPlain;
+  static bool LayoutFits(const StageRow& row, const Buffer& buffer) {
+    if (row.lanes == ResultLanes::kAny || buffer.shape.empty()) return true;
+    const size_t axis = row.lanes == ResultLanes::kChannels ? 1 : buffer.shape.size() - 1;
+    return axis >= buffer.shape.size() || buffer.shape[axis] == 1 || buffer.strides[axis] == 1;
   }
 
-  void EmitAnchor(const CallNode& call, const StageOutput& output) {
-    const std::string& name = call.op()->name;
-    if (IsContraction(name)) return EmitContraction(state_, call, output);
-    if (IsRowNormalisation(name)) return EmitRowNormalisation(state_, call, output);
-    if (IsPool(name)) return EmitPool(state_, call, output);
-    EmitReduction(state_, call, output);
+  /// Joined tensors inside an expression are read in place when they are small; all other stages have loops that no
+  /// expression could hold.
+  static bool NeedsStage(const Expr& expr, const Expr& body) {
+    const std::string& name = As<CallNode>(expr)->op()->name;
+    const bool is_join = name == "concatenate" || name == "stack";
+    constexpr int64_t kSmall = 64;
+    return !is_join || expr == body || NumElements(ShapeOf(expr)) > kSmall;
   }
 
-  void CompileSplit(const CallNode& call) {
-    AddConstants(call.args()[0]);
-    const auto& fields = AsTupleType(call.checked_type())->fields();
-    const Shape shape = ShapeOf(call.args()[0]);
-    const int64_t raw = call.attrs().Int("axis");
-    const auto axis = static_cast<size_t>(raw < 0 ? raw + static_cast<int64_t>(shape.size()) : raw);
-    int64_t at = 0;
+  /// How a stage's result lies best in the workspace.
+  Layout NaturalLayout(const Expr& anchor) const {
+    const Shape shape = ShapeOf(anchor);
+    if (shape.size() < 3 || shape.size() > 5) return Layout::kPlain;
+    if (StageOf(anchor)->lanes == ResultLanes::kChannels) return Layout::kChannelsLast;
+    if (StageOf(anchor)->lanes == ResultLanes::kLast) return Layout::kPlain;
+    Expr first = As<CallNode>(anchor)->args()[0];
+    if (const TupleNode* tuple = As<TupleNode>(first)) first = tuple->fields()[0];
+    const Buffer* buffer = state_.expressions.FindBuffer(first);
+    if (buffer == nullptr || buffer->shape.size() != shape.size() || buffer->shape[1] == 1) return Layout::kPlain;
+    return buffer->strides[1] == 1 ? Layout::kChannelsLast : Layout::kPlain;
+  }
+
+  /// All fields of a recurrent layer: in the outputs where they are such, else in the workspace.
+  void CompileRecurrent(const Expr& layer) {
+    std::vector<Buffer> buffers;
+    const auto& fields = AsTupleType(layer->checked_type())->fields();
     for (size_t i = 0; i < fields.size(); ++i) {
-      const Buffer buffer = OutputBuffer(static_cast<int>(i), fields[i]);
-      EmitPointwiseFrom(state_, call.args()[0], buffer, [&](const Indices& indices) {
-        Indices source = indices;
-        source[axis].base = state_.emitter.Plus(indices[axis].base, at);
-        return source;
-      });
-      at += buffer.shape[axis];
-    }
-  }
-
-  void CompileConcatenate(const CallNode& call, const Buffer& out) {
-    const TupleNode* tuple = As<TupleNode>(call.args()[0]);
-    if (tuple == nullptr) throw Error(ErrorCategory::kUnsupported, "a concatenation of a tuple that is computed");
-    const int64_t raw = call.attrs().Int("axis");
-    const auto axis = static_cast<size_t>(raw < 0 ? raw + static_cast<int64_t>(out.shape.size()) : raw);
-    int64_t at = 0;
-    for (const Expr& field : tuple->fields()) {
-      AddConstants(field);
-      if (const ConstantNode* constant = As<ConstantNode>(field); constant != nullptr && state_.expressions.FindBuffer(field) == nullptr &&
-          constant->value().num_elements() != 1) {
-        state_.expressions.SetBuffer(field, state_.AddConstant(constant->value()));
+      const TensorTypeNode* type = AsTensorType(fields[i]);
+      Buffer buffer;
+      for (const Output& output : outputs_) {
+        const TupleGetItemNode* item = As<TupleGetItemNode>(output.expr);
+        const bool is_field = item != nullptr && item->tuple() == layer && item->index() == static_cast<int>(i);
+        if (is_field && output.buffer.is_contiguous() && type->dtype() == kFloat32) buffer = output.buffer;
       }
-      // A piece is a smaller tensor with the whole one's strides, from its position on.
-      Buffer piece = out;
-      piece.shape = ShapeOf(field);
-      piece.offset_bytes += at * out.strides[axis] * static_cast<int64_t>(out.dtype.size_bytes());
-      at += piece.shape[axis];
-      EmitPointwiseFrom(state_, field, piece, [](const Indices& indices) { return indices; });
+      if (buffer.number < 0) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, kFloat32);
+      state_.expressions.SetFieldBuffer(layer, static_cast<int>(i), buffer);
+      buffers.push_back(buffer);
     }
+    EmitRecurrent(state_, *As<CallNode>(layer), buffers);
+    state_.expressions.SetBuffer(layer, buffers[0]);  // marks it as done
   }
 
   /// Gives buffers their final numbers: inputs, constants, outputs, workspace.
@@ -231,6 +263,7 @@ class PartitionCompiler {
 
   const PartitionRequest& request_;
   PartitionState state_;
+  std::vector<Output> outputs_;
 };
 
 }  // namespace

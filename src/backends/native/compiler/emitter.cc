@@ -1,7 +1,8 @@
-// emitter.cc: loops, vectors and memory as MLIR text.
+// emitter.cc: loops, functions and the module as MLIR text.
 #include "backends/native/compiler/emitter.h"
 
 #include <bit>
+#include <utility>
 
 #include "collage/support/error.h"
 
@@ -30,7 +31,10 @@ std::string Emitter::MulInt(const std::string& a, int64_t factor) {
 std::string Emitter::Plus(const std::string& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
 
 std::string Emitter::TypeOf(ElementKind kind) const {
-  const char* element = kind == ElementKind::kFloat ? "f32" : kind == ElementKind::kInt ? "i64" : "i1";
+  const char* element = kind == ElementKind::kFloat    ? "f32"
+                        : kind == ElementKind::kDouble ? "f64"
+                        : kind == ElementKind::kInt    ? "i64"
+                                                       : "i1";
   return fmt::format("vector<{}x{}>", lanes_, element);
 }
 
@@ -73,6 +77,55 @@ std::vector<std::string> Emitter::ForCarrying(
   return results;
 }
 
+std::vector<Value> Emitter::ForValues(
+    const std::string& from, const std::string& to, const std::vector<Value>& start,
+    const std::function<std::vector<Value>(const std::string&, const std::vector<Value>&)>& body) {
+  const std::string variable = Fresh();
+  const std::string result = Fresh();
+  std::string inits;
+  std::string types;
+  std::string yields;
+  std::vector<Value> carried;
+  std::vector<Value> results;
+  for (size_t i = 0; i < start.size(); ++i) {
+    carried.push_back({Fresh(), start[i].kind});
+    inits += fmt::format("{}{} = {}", i ? ", " : "", carried[i].name, start[i].name);
+    types += (i ? ", " : "") + TypeOf(start[i].kind);
+    results.push_back({start.size() == 1 ? result : fmt::format("{}#{}", result, i), start[i].kind});
+  }
+  const std::string step = Int(1);
+  Open(fmt::format("{}{} = scf.for {} = {} to {} step {} iter_args({}) -> ({}) : i64 {{", result,
+                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits, types));
+  const std::vector<Value> next = body(variable, carried);
+  for (size_t i = 0; i < next.size(); ++i) yields += (i ? ", " : "") + next[i].name;
+  Line(fmt::format("scf.yield {} : {}", yields, types));
+  Close();
+  return results;
+}
+
+void Emitter::If(const std::string& condition, const std::function<void()>& body) {
+  Open(fmt::format("scf.if {} {{", condition));
+  body();
+  Close();
+}
+
+void Emitter::WithMask(const std::string& condition, const std::function<void()>& body) {
+  const std::string before = mask_;
+  mask_ = before.empty() ? condition : Def(fmt::format("arith.andi {}, {} : vector<{}xi1>", before, condition, lanes_));
+  const bool was_guarded = std::exchange(is_guarded_, true);
+  body();
+  is_guarded_ = was_guarded;
+  mask_ = before;
+}
+
+void Emitter::DryRun(const std::function<void()>& write) {
+  const std::string body = body_;
+  const auto pointers = pointers_;
+  write();
+  body_ = body;
+  pointers_ = pointers;
+}
+
 void Emitter::ForLanes(int64_t count, const std::function<void(const std::string&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
   if (whole > 0) For(Int(0), Int(whole), lanes_, body);
@@ -88,127 +141,8 @@ void Emitter::MaskedRest(int64_t count, const std::function<void(const std::stri
   mask_.clear();
 }
 
-std::string Emitter::Pointer(const Buffer& buffer) {
-  auto [it, is_new] = pointers_.emplace(std::pair(buffer.number, buffer.offset_bytes), "");
-  if (is_new) it->second = fmt::format("%p{}_{}", buffer.number, buffer.offset_bytes);
-  return it->second;
-}
-
-std::string Emitter::Address(const Buffer& buffer, const Indices& indices) {
-  std::string offset;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (buffer.strides[i] == 0 || buffer.shape[i] == 1) continue;
-    const std::string term = MulInt(indices[i].base, buffer.strides[i]);
-    offset = offset.empty() ? term : AddInt(offset, term);
-  }
-  if (offset.empty()) return Pointer(buffer);
-  const size_t bytes = buffer.dtype.size_bytes();
-  const char* element = bytes == 1 ? "i8" : bytes == 2 ? "i16" : bytes == 8 ? "i64" : "i32";
-  return Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", Pointer(buffer), offset, element));
-}
-
-std::string Emitter::VectorAt(const std::string& address, bool masked) {
-  if (!masked || mask_.empty()) {
-    return Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> {}", address, FloatVector()));
-  }
-  const std::string zero = Splat(0);
-  return Def(fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = 4 : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
-                         address, mask_, zero, lanes_, FloatVector(), FloatVector()));
-}
-
-namespace {
-
-const char* ScalarType(DataType dtype) {
-  if (dtype == kFloat32) return "f32";
-  if (dtype == kFloat16) return "f16";
-  if (dtype == kInt64) return "i64";
-  if (dtype == kInt32) return "i32";
-  if (dtype == kBool || dtype == kUInt8 || dtype == kInt8) return "i8";
-  throw Error(ErrorCategory::kUnsupported, "native kernels do not read tensors of " + dtype.ToString());
-}
-
-}  // namespace
-
-Value Emitter::Load(const Buffer& buffer, const Indices& indices) {
-  const std::string address = Address(buffer, indices);
-  int64_t lane_stride = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (buffer.shape[i] != 1) lane_stride += indices[i].step * buffer.strides[i];
-  }
-  const std::string scalar = ScalarType(buffer.dtype);
-  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
-  const auto align = static_cast<int>(buffer.dtype.size_bytes());
-  std::string raw;
-  if (lane_stride == 0 || lanes_ == 1) {
-    const std::string one = Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, align, scalar));
-    raw = Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type));
-  } else if (lane_stride == 1 && mask_.empty()) {
-    raw = Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, align, raw_type));
-  } else {
-    std::string mask = mask_;
-    if (mask.empty()) mask = Def(fmt::format("arith.constant dense<true> : vector<{}xi1>", lanes_));
-    const bool is_float = scalar[0] == 'f';
-    const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", is_float ? "0.0" : "0", raw_type));
-    if (lane_stride == 1) {
-      raw = Def(fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
-                            address, mask, zero, align, lanes_, raw_type, raw_type));
-    } else {
-      std::string offsets;
-      for (int i = 0; i < lanes_; ++i) offsets += fmt::format("{}{}", i ? ", " : "", i * lane_stride);
-      const std::string vector = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi64>", offsets, lanes_));
-      const std::string pointers = Def(fmt::format(
-          "llvm.getelementptr {}[{}] : (!llvm.ptr, vector<{}xi64>) -> vector<{}x!llvm.ptr>, {}", address, vector, lanes_, lanes_, scalar));
-      raw = Def(fmt::format("llvm.intr.masked.gather {}, {}, {} {{alignment = {} : i32}} : (vector<{}x!llvm.ptr>, vector<{}xi1>, {}) -> {}",
-                            pointers, mask, zero, align, lanes_, lanes_, raw_type, raw_type));
-    }
-  }
-  if (buffer.dtype == kFloat32) return {raw, ElementKind::kFloat};
-  if (buffer.dtype == kFloat16) return {Def(fmt::format("arith.extf {} : {} to {}", raw, raw_type, FloatVector())), ElementKind::kFloat};
-  if (buffer.dtype == kInt64) return {raw, ElementKind::kInt};
-  if (buffer.dtype == kBool) {
-    const std::string zero = Def(fmt::format("arith.constant dense<0> : {}", raw_type));
-    return {Def(fmt::format("arith.cmpi ne, {}, {} : {}", raw, zero, raw_type)), ElementKind::kBool};
-  }
-  const char* extend = buffer.dtype == kUInt8 ? "extui" : "extsi";
-  return {Def(fmt::format("arith.{} {} : {} to {}", extend, raw, raw_type, TypeOf(ElementKind::kInt))), ElementKind::kInt};
-}
-
-void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& value) {
-  const std::string address = Address(buffer, indices);
-  int64_t lane_stride = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (buffer.shape[i] != 1) lane_stride += indices[i].step * buffer.strides[i];
-  }
-  const std::string scalar = ScalarType(buffer.dtype);
-  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
-  const auto align = static_cast<int>(buffer.dtype.size_bytes());
-  std::string raw = value.name;
-  if (buffer.dtype == kFloat16) raw = Def(fmt::format("arith.truncf {} : {} to {}", raw, FloatVector(), raw_type));
-  if (buffer.dtype == kBool) raw = Def(fmt::format("arith.extui {} : vector<{}xi1> to {}", raw, lanes_, raw_type));
-  if (value.kind == ElementKind::kInt && buffer.dtype != kInt64) {
-    raw = Def(fmt::format("arith.trunci {} : {} to {}", raw, TypeOf(ElementKind::kInt), raw_type));
-  }
-  if (lanes_ == 1) {
-    const std::string one = Def(fmt::format("vector.extract {}[0] : {} from {}", raw, scalar, raw_type));
-    Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", one, address, align, scalar));
-    return;
-  }
-  COLLAGE_CHECK(lane_stride == 1) << "results are stored along their innermost dimension";
-  if (mask_.empty()) {
-    Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", raw, address, align, raw_type));
-  } else {
-    Line(fmt::format("llvm.intr.masked.store {}, {}, {} {{alignment = {} : i32}} : {}, vector<{}xi1> into !llvm.ptr", raw,
-                     address, mask_, align, raw_type, lanes_));
-  }
-}
-
-std::string Emitter::LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases) {
-  Indices indices;
-  for (const std::string& base : bases) indices.push_back({base, 0});
-  return Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", Address(buffer, indices)));
-}
-
-void Emitter::Function(const std::string& name, const std::function<void(const std::string&, const std::string&)>& write) {
+void Emitter::Function(const std::string& name,
+                       const std::function<void(const std::string&, const std::string&)>& write) {
   body_.clear();
   pointers_.clear();
   write("%begin", "%end");
@@ -235,6 +169,20 @@ void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
       "  %fp{0} = builtin.unrealized_conversion_cast %f{0} : (!llvm.ptr, i64, i64) -> () to !llvm.ptr\n"
       "  func.call @collage_parallel_for(%count{0}, %fp{0}, %ctx) : (i64, !llvm.ptr, !llvm.ptr) -> ()\n",
       n, name);
+}
+
+void Emitter::CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body) {
+  const int n = num_calls_++;
+  calls_ += fmt::format(
+      "  %cz{0} = arith.constant 0 : i64\n  %co{0} = arith.constant 1 : i64\n  %cn{0} = arith.constant {1} : i64\n"
+      "  %cs{0} = llvm.getelementptr %ctx[{2}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %cb{0} = llvm.load %cs{0} : !llvm.ptr -> !llvm.ptr\n"
+      "  %cp{0} = llvm.getelementptr %cb{0}[{3}] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+      "  scf.for %ci{0} = %cz{0} to %cn{0} step %co{0} : i64 {{\n"
+      "  llvm.store %ci{0}, %cp{0} : i64, !llvm.ptr\n",
+      n, count, counter.number, counter.offset_bytes);
+  body();
+  calls_ += "  }\n";
 }
 
 std::string Emitter::Module() const {

@@ -1,8 +1,8 @@
 // emitter.h: writes the MLIR text of one partition: buffers, loops, and values at an index.
 //
 // Everything is computed in vectors of `lanes()` elements along one dimension. A value's place is an Index per logical
-// dimension: a base that is the same for all lanes, and how much it grows from lane to lane. So a broadcast operand is one
-// scalar load, a contiguous one a vector load, a transposed one a gather, and no operator needs to know which.
+// dimension: a base that is the same for all lanes, and how much it grows from lane to lane. So a broadcast operand is
+// one scalar load, a contiguous one a vector load, a transposed one a gather, and no operator needs to know which.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,16 +21,24 @@
 
 namespace collage::native {
 
-/// One coordinate: `base` (an i64 value) + lane * `step`.
+/// One coordinate: `base` (an i64 value) + lane * `step`; or, where it is no such progression, a vector of i64.
 struct Index {
   std::string base;
   int64_t step = 0;
+  std::string vector;    ///< when not empty, the coordinates of all lanes
+  int64_t multiple = 1;  ///< `base` is known to be a multiple of this
+
+  bool is_scalar() const { return vector.empty() && step == 0; }
 };
 using Indices = std::vector<Index>;
 
-enum class ElementKind : uint8_t { kFloat, kInt, kBool };
+/// What elements are while they are computed with; narrower types are widened when they are read.
+enum class ElementKind : uint8_t { kFloat, kDouble, kInt, kBool };
 
-/// A vector of lanes(): float32, int64 or i1.
+/// The kind that elements of `dtype` are computed as.
+ElementKind KindOf(DataType dtype);
+
+/// A vector of lanes(): float32, float64, int64 or i1.
 struct Value {
   std::string name;
   ElementKind kind = ElementKind::kFloat;
@@ -38,12 +46,17 @@ struct Value {
 
 /// A tensor in memory: which buffer, and its strides in elements by logical dimension.
 struct Buffer {
-  int number = -1;          ///< position in the array that the kernel gets
-  int64_t offset_bytes = 0; ///< in that buffer (workspace holds several tensors)
+  int number = -1;           ///< position in the array that the kernel gets
+  int64_t offset_bytes = 0;  ///< in that buffer (workspace holds several tensors)
   DataType dtype;
   Shape shape;
   std::vector<int64_t> strides;
+
+  bool is_contiguous() const;
 };
+
+/// As a distance between lanes: they are not evenly spaced.
+inline constexpr int64_t kUneven = INT64_MIN;
 
 /// Strides by logical dimension of a tensor that lies in memory in `layout`.
 std::vector<int64_t> LayoutStrides(const Shape& shape, Layout layout);
@@ -78,7 +91,9 @@ class Emitter {
 
   std::string Int(int64_t value) { return Def(fmt::format("arith.constant {} : i64", value)); }
   std::string Float(double value);
-  std::string AddInt(const std::string& a, const std::string& b) { return Def(fmt::format("arith.addi {}, {} : i64", a, b)); }
+  std::string AddInt(const std::string& a, const std::string& b) {
+    return Def(fmt::format("arith.addi {}, {} : i64", a, b));
+  }
   std::string MulInt(const std::string& a, int64_t factor);
   /// base + constant.
   std::string Plus(const std::string& a, int64_t addend);
@@ -91,11 +106,26 @@ class Emitter {
   }
 
   /// `for i in [from, to) step step`: the body gets the induction variable.
-  void For(const std::string& from, const std::string& to, int64_t step, const std::function<void(const std::string&)>& body);
+  void For(const std::string& from, const std::string& to, int64_t step,
+           const std::function<void(const std::string&)>& body);
   /// A loop that carries vectors: `body` gets the induction variable and the values, and returns the next ones.
   std::vector<std::string> ForCarrying(
       const std::string& from, const std::string& to, const std::vector<std::string>& start, const std::string& type,
       const std::function<std::vector<std::string>(const std::string&, const std::vector<std::string>&)>& body);
+  /// As above for vectors of several kinds, which `body` must keep.
+  std::vector<Value> ForValues(
+      const std::string& from, const std::string& to, const std::vector<Value>& start,
+      const std::function<std::vector<Value>(const std::string&, const std::vector<Value>&)>& body);
+  /// Runs `body` where `condition`, an i1, holds.
+  void If(const std::string& condition, const std::function<void()>& body);
+  /// `op` of arith on two i64 values, "addi" for one.
+  std::string IntOp(const char* op, const std::string& a, const std::string& b) {
+    return Def(fmt::format("arith.{} {}, {} : i64", op, a, b));
+  }
+  /// Compares two i64 values by `predicate` ("slt" …).
+  std::string IntCompare(const char* predicate, const std::string& a, const std::string& b) {
+    return Def(fmt::format("arith.cmpi {}, {}, {} : i64", predicate, a, b));
+  }
 
   /// Runs `body` for whole vectors of [0, count) and once, masked, for the rest. `body` gets the first position.
   void ForLanes(int64_t count, const std::function<void(const std::string& first)>& body);
@@ -103,6 +133,25 @@ class Emitter {
   void MaskedRest(int64_t count, const std::function<void(const std::string& first)>& body);
   /// The mask of the lanes that exist; empty when all do.
   const std::string& mask() const { return mask_; }
+  /// While `body` runs, only lanes of `condition` (a vector of i1) are read and written as well as those of the mask.
+  void WithMask(const std::string& condition, const std::function<void()>& body);
+
+  // ---- coordinates ----
+  Index Zero() { return {Int(0), 0, "", 0}; }
+  Index Shifted(const Index& index, int64_t addend);
+  Index Scaled(const Index& index, int64_t factor);
+  Index Sum(const Index& a, const Index& b);
+  /// `index` as a vector of i64.
+  std::string LanesOf(const Index& index);
+  /// A vector of i64 as an index.
+  Index FromLanes(const std::string& vector);
+  /// An operation of arith on two coordinates, or on a coordinate and a number: per lane, or once when both are scalar.
+  Index IndexOp(const char* op, const Index& a, const Index& b);
+  Index IndexOp(const char* op, const Index& a, int64_t b) { return IndexOp(op, a, Index{Int(b), 0}); }
+  /// Per lane: whether `predicate` holds between `index` and `bound`.
+  std::string IndexCompare(const char* predicate, const Index& index, int64_t bound);
+  /// Quotient and remainder by a positive constant of a coordinate that is not negative.
+  std::pair<Index, Index> Divided(const Index& index, int64_t divisor);
 
   // ---- memory ----
   Value Load(const Buffer& buffer, const Indices& indices);
@@ -112,16 +161,42 @@ class Emitter {
   /// The address of the element at the bases of `indices`.
   std::string Address(const Buffer& buffer, const Indices& indices);
   std::string VectorAt(const std::string& address, bool masked);
+  /// One element of an int64 buffer, as a scalar.
+  std::string LoadInt(const Buffer& buffer, const std::vector<std::string>& bases);
+
+  /// Called for every Load while set: number of the load since then, its distance between lanes in elements (kUneven
+  /// when lanes are not evenly spaced); may give the value instead of reading it.
+  using LoadHook = std::function<std::optional<Value>(int number, int64_t lane_stride)>;
+  void SetLoadHook(LoadHook hook) {
+    load_hook_ = std::move(hook);
+    num_loads_ = 0;
+  }
+  /// Called for every Load while set, with its value.
+  using LoadCapture = std::function<void(int number, const Value& value)>;
+  void SetCapture(LoadCapture capture) {
+    capture_ = std::move(capture);
+    num_loads_ = 0;
+  }
+  /// Discards what `write` writes.
+  void DryRun(const std::function<void()>& write);
 
   // ---- functions ----
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
-  void Function(const std::string& name, const std::function<void(const std::string& begin, const std::string& end)>& write);
+  void Function(const std::string& name,
+                const std::function<void(const std::string& begin, const std::string& end)>& write);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
   void Call(const std::string& name, int64_t count, bool parallel);
+  /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
+  /// calls that `body` adds.
+  void CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body);
   std::string Module() const;
 
  private:
   std::string Pointer(const Buffer& buffer);
+  int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
+  Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
+  std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
+  std::string Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
 
   int native_lanes_;
   int lanes_;
@@ -129,7 +204,11 @@ class Emitter {
   int indent_ = 2;
   std::string body_;
   std::string mask_;
+  bool is_guarded_ = false;                                  ///< within WithMask
   std::map<std::pair<int, int64_t>, std::string> pointers_;  ///< of the function being written
+  LoadHook load_hook_;
+  LoadCapture capture_;
+  int num_loads_ = 0;
   std::string functions_;
   std::string calls_;
   int num_calls_ = 0;

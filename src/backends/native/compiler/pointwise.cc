@@ -1,7 +1,7 @@
-// pointwise.cc: loops over a result's elements, and gathers.
+// pointwise.cc: loops over a result's elements.
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "backends/native/compiler/stages.h"
 #include "collage/ir/visitor.h"
@@ -15,10 +15,11 @@ Buffer PartitionState::AddConstant(const Tensor& value) {
           LayoutStrides(value.shape(), Layout::kPlain)};
 }
 
-Buffer PartitionState::AddWorkspace(const Shape& shape, Layout layout) {
+Buffer PartitionState::AddWorkspace(const Shape& shape, Layout layout, DataType dtype) {
   constexpr int64_t kAlignment = 64;
-  const Buffer buffer{kWorkspace, workspace_bytes, kFloat32, shape, LayoutStrides(shape, layout)};
-  workspace_bytes += (NumElements(shape) * 4 + kAlignment - 1) / kAlignment * kAlignment;
+  const Buffer buffer{kWorkspace, workspace_bytes, dtype, shape, LayoutStrides(shape, layout)};
+  const int64_t bytes = NumElements(shape) * static_cast<int64_t>(dtype.size_bytes());
+  workspace_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   return buffer;
 }
 
@@ -30,25 +31,22 @@ std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const 
       parts[i] = e.Int(0);
       continue;
     }
-    const bool is_last = std::all_of(sizes.begin(), sizes.begin() + static_cast<int64_t>(i), [](int64_t s) { return s == 1; });
+    const bool is_last =
+        std::all_of(sizes.begin(), sizes.begin() + static_cast<int64_t>(i), [](int64_t s) { return s == 1; });
     if (is_last) {
       parts[i] = rest;
       continue;
     }
     const std::string size = e.Int(sizes[i]);
-    parts[i] = e.Def(fmt::format("arith.remui {}, {} : i64", rest, size));
-    rest = e.Def(fmt::format("arith.divui {}, {} : i64", rest, size));
+    parts[i] = e.IntOp("remui", rest, size);
+    rest = e.IntOp("divui", rest, size);
   }
   return parts;
 }
 
-namespace {
-
-/// Logical axes in memory order, outermost first.
 std::vector<int> MemoryOrder(const Buffer& buffer) {
   std::vector<int> axes(buffer.shape.size());
-  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
-  // Dimensions of one element come first: lanes run along the last.
+  std::iota(axes.begin(), axes.end(), 0);
   const auto stride = [&](int axis) {
     const auto i = static_cast<size_t>(axis);
     return buffer.shape[i] == 1 ? std::numeric_limits<int64_t>::max() : buffer.strides[i];
@@ -57,125 +55,376 @@ std::vector<int> MemoryOrder(const Buffer& buffer) {
   return axes;
 }
 
-/// Whether every operand has the result's shape and layout, or is one element: then the result is one long row.
-bool IsFlat(PartitionState& state, const Expr& expr, const Buffer& buffer) {
-  bool flat = true;
-  const Shape shape = ShapeOf(expr);
+namespace {
+
+constexpr int64_t kChunk = 4096;  // elements of a long row that are one unit of work
+
+using ElementFn = std::function<Value(const Indices&)>;
+
+/// Walks a buffer in memory order, in vectors along its innermost dimensions.
+class ElementLoop {
+ public:
+  /// The `merged` innermost dimensions, contiguous in memory, are walked as one.
+  ElementLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, size_t merged)
+      : state_(state), e_(state.emitter), buffer_(buffer), value_(value), order_(MemoryOrder(buffer)) {
+    rows_at_ = order_.size() - std::min(merged, order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const int64_t size = buffer.shape[static_cast<size_t>(order_[i])];
+      if (i < rows_at_)
+        outer_.push_back(size);
+      else
+        length_ *= size;
+    }
+  }
+
+  void Run() {
+    const int64_t rows = NumElements(outer_);
+    if (rows * length_ == 0) return;
+    const bool is_scalar =
+        order_.empty() || rows * length_ == 1 || buffer_.strides[static_cast<size_t>(order_.back())] != 1;
+    if (is_scalar) e_.SetLanes(1);
+    if (is_scalar || !RunTransposing()) {
+      const int64_t chunks = length_ > kChunk ? length_ / kChunk : 0;
+      if (chunks > 0) Emit(rows, chunks, kChunk, 0);
+      if (chunks * kChunk < length_) Emit(rows, 1, length_ - chunks * kChunk, chunks * kChunk);
+    }
+    e_.SetLanes(e_.native_lanes());
+  }
+
+ private:
+  /// A stage over `chunks` pieces of `size` elements, from `first` on, of each row.
+  void Emit(int64_t rows, int64_t chunks, int64_t size, int64_t first) {
+    std::vector<int64_t> units = outer_;
+    units.push_back(chunks);
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        const std::vector<std::string> parts = Delinearise(e_, unit, units);
+        const std::string start = e_.Plus(e_.MulInt(parts.back(), size), first);
+        e_.ForLanes(size, [&](const std::string& lane) {
+          const int64_t multiple = std::gcd(std::gcd(size, first), static_cast<int64_t>(e_.lanes()));
+          const bool is_whole = chunks == 1 && first == 0;
+          const Index index{is_whole ? lane : e_.AddInt(start, lane), 1, "", is_whole ? e_.lanes() : multiple};
+          const Indices at = Place(parts, index);
+          e_.Store(buffer_, at, value_(at));
+        });
+      });
+    });
+    e_.Call(name, rows * chunks, state_.IsParallel(static_cast<double>(rows * chunks * size) * 4));
+  }
+
+  Indices Place(const std::vector<std::string>& outer, const Index& lane) {
+    Indices at(buffer_.shape.size(), e_.Zero());
+    for (size_t i = 0; i < rows_at_; ++i) at[static_cast<size_t>(order_[i])] = {outer[i], 0};
+    if (!order_.empty()) at[static_cast<size_t>(order_.back())] = lane;
+    return at;
+  }
+
+  // ---- transposing ----
+
+  /// Distance between lanes of each read when lanes run along `axis`.
+  std::vector<int64_t> LaneStrides(int axis) {
+    std::vector<int64_t> strides;
+    e_.DryRun([&] {
+      e_.SetLoadHook([&](int, int64_t stride) -> std::optional<Value> {
+        strides.push_back(stride);
+        return std::nullopt;
+      });
+      Indices at;
+      for (size_t i = 0; i < buffer_.shape.size(); ++i) at.push_back({e_.Fresh(), 0});
+      at[static_cast<size_t>(axis)].step = 1;
+      at[static_cast<size_t>(axis)].multiple = e_.lanes();
+      value_(at);
+      e_.SetLoadHook({});
+    });
+    return strides;
+  }
+
+  /// When some reads are far apart along the result's innermost dimension but adjacent along another one: squares of
+  /// lanes x lanes elements are read along that one and turned in registers. False when there is nothing to be gained.
+  bool RunTransposing() {
+    if (rows_at_ + 1 != order_.size() || order_.size() < 2 || e_.lanes() < 8) return false;
+    const std::vector<int64_t> along_result = LaneStrides(order_.back());
+    constexpr size_t kMostReads = 6;
+    if (along_result.size() > kMostReads) return false;
+    const auto is_far = [&](size_t i) { return along_result[i] != 0 && along_result[i] != 1; };
+    std::vector<bool> turned(along_result.size());
+    size_t num_far = 0;
+    for (size_t i = 0; i < turned.size(); ++i) num_far += is_far(i) ? 1 : 0;
+    if (num_far == 0) return false;
+    for (size_t i = rows_at_; i-- > 0;) {
+      const int axis = order_[i];
+      if (buffer_.shape[static_cast<size_t>(axis)] < e_.lanes() / 2) continue;
+      const std::vector<int64_t> along = LaneStrides(axis);
+      bool fits = along.size() == along_result.size();
+      for (size_t k = 0; fits && k < along.size(); ++k) {
+        turned[k] = is_far(k);
+        fits = !turned[k] || along[k] == 1;
+      }
+      if (!fits) continue;
+      EmitSquares(i, turned);
+      return true;
+    }
+    return false;
+  }
+
+  /// Squares of the dimension at place `second` of the memory order and the innermost one.
+  void EmitSquares(size_t second, const std::vector<bool>& turned) {
+    const int64_t lanes = e_.lanes();
+    const auto second_axis = static_cast<size_t>(order_[second]);
+    const auto lane_axis = static_cast<size_t>(order_.back());
+    std::vector<int64_t> units;
+    for (size_t i = 0; i < rows_at_; ++i) {
+      if (i != second) units.push_back(outer_[i]);
+    }
+    const int64_t tall = outer_[second];
+    const int64_t strips = (tall + lanes - 1) / lanes;
+    const int64_t others = NumElements(units);
+    for (const bool is_rest : {false, true}) {
+      const int64_t height = is_rest ? tall % lanes : lanes;
+      const int64_t count = is_rest ? 1 : tall / lanes;
+      if (height == 0 || count == 0) continue;
+      std::vector<int64_t> sizes = units;
+      sizes.push_back(count);
+      const std::string name = state_.NextStageName();
+      e_.Function(name, [&](const std::string& begin, const std::string& end) {
+        e_.For(begin, end, 1, [&](const std::string& unit) {
+          const std::vector<std::string> parts = Delinearise(e_, unit, sizes);
+          Indices at(buffer_.shape.size(), e_.Zero());
+          size_t next = 0;
+          for (size_t i = 0; i < rows_at_; ++i) {
+            if (i != second) at[static_cast<size_t>(order_[i])] = {parts[next++], 0};
+          }
+          const std::string top = e_.Plus(e_.MulInt(parts.back(), lanes), is_rest ? (strips - 1) * lanes : 0);
+          const int64_t whole = length_ / lanes * lanes;
+          if (whole > 0) {
+            e_.For(e_.Int(0), e_.Int(whole), lanes, [&](const std::string& left) {
+              EmitSquare(at, second_axis, lane_axis, top, left, height, lanes, turned);
+            });
+          }
+          if (whole < length_)
+            EmitSquare(at, second_axis, lane_axis, top, e_.Int(whole), height, length_ - whole, turned);
+        });
+      });
+      e_.Call(name, others * count, state_.IsParallel(static_cast<double>(others * count * height * length_) * 4));
+    }
+  }
+
+  /// One square: `height` rows of the result from `top`, `width` lanes from `left`.
+  void EmitSquare(Indices at, size_t second_axis, size_t lane_axis, const std::string& top, const std::string& left,
+                  int64_t height, int64_t width, const std::vector<bool>& turned) {
+    const int64_t lanes = e_.lanes();
+    // What is read, one column of the square (a run along the second axis) at a time.
+    std::vector<std::vector<Value>> columns(turned.size());
+    const auto read_columns = [&] {
+      for (int64_t c = 0; c < width; ++c)
+        CaptureColumn(at, second_axis, lane_axis, top, e_.Plus(left, c), columns, turned);
+    };
+    if (height == lanes)
+      read_columns();
+    else
+      e_.MaskedRest(height, [&](const std::string&) { read_columns(); });
+    std::vector<std::vector<Value>> rows;
+    for (const std::vector<Value>& column : columns) rows.push_back(Turned(column));
+    const auto write_rows = [&] {
+      for (int64_t r = 0; r < height; ++r) {
+        e_.SetLoadHook([&](int number, int64_t) -> std::optional<Value> {
+          const std::vector<Value>& row = rows[static_cast<size_t>(number)];
+          if (row.empty()) return std::nullopt;
+          return row[static_cast<size_t>(r)];
+        });
+        at[second_axis] = {e_.Plus(top, r), 0};
+        at[lane_axis] = {left, 1, "", lanes};
+        const Value value = value_(at);
+        e_.SetLoadHook({});
+        e_.Store(buffer_, at, value);
+      }
+    };
+    if (width == lanes)
+      write_rows();
+    else
+      e_.MaskedRest(width, [&](const std::string&) { write_rows(); });
+  }
+
+  /// Evaluates with lanes along the second axis to obtain the values of the turned reads.
+  void CaptureColumn(Indices at, size_t second_axis, size_t lane_axis, const std::string& top, const std::string& left,
+                     std::vector<std::vector<Value>>& columns, const std::vector<bool>& turned) {
+    e_.SetCapture([&](int number, const Value& value) {
+      if (turned[static_cast<size_t>(number)]) columns[static_cast<size_t>(number)].push_back(value);
+    });
+    at[second_axis] = {top, 1, "", e_.lanes()};
+    at[lane_axis] = {left, 0};
+    value_(at);
+    e_.SetCapture({});
+  }
+
+  /// Columns of a square as its rows, by log2(lanes) rounds of interleaving; missing columns count as the first.
+  std::vector<Value> Turned(const std::vector<Value>& columns) {
+    if (columns.empty()) return {};
+    const auto lanes = static_cast<size_t>(e_.lanes());
+    const std::string type = e_.TypeOf(columns[0].kind);
+    std::vector<std::string> current;
+    for (size_t i = 0; i < lanes; ++i) current.push_back(columns[i < columns.size() ? i : 0].name);
+    // Round: rows i and i + lanes / 2 interleave to rows 2 i and 2 i + 1; after log2(lanes) rounds it is the transpose.
+    std::string low;
+    std::string high;
+    for (size_t i = 0; i < lanes; ++i) {
+      const char* comma = i + 1 < lanes ? ", " : "";
+      low += fmt::format("{}{}", i / 2 + (i % 2) * lanes, comma);
+      high += fmt::format("{}{}", lanes / 2 + i / 2 + (i % 2) * lanes, comma);
+    }
+    for (size_t round = 1; round < lanes; round *= 2) {
+      std::vector<std::string> next;
+      for (size_t i = 0; i < lanes / 2; ++i) {
+        const std::string& a = current[i];
+        const std::string& b = current[i + lanes / 2];
+        next.push_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, low, type, type)));
+        next.push_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, high, type, type)));
+      }
+      current = std::move(next);
+    }
+    std::vector<Value> rows;
+    for (const std::string& name : current) rows.push_back({name, columns[0].kind});
+    return rows;
+  }
+
+  PartitionState& state_;
+  Emitter& e_;
+  const Buffer& buffer_;
+  const ElementFn& value_;
+  std::vector<int> order_;
+  size_t rows_at_ = 0;
+  std::vector<int64_t> outer_;
+  int64_t length_ = 1;
+};
+
+/// Whether the result's `axes` may be walked as one: each value that takes part has all of them as the result has, in
+/// memory order without gaps, or none.
+bool CanMerge(PartitionState& state, const Expr& expr, const Buffer& buffer, const std::vector<int>& axes) {
+  std::vector<int64_t> wanted(buffer.shape.size(), 0);
+  int64_t stride = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    if (buffer.shape[axis] != 1 && buffer.strides[axis] != stride) return false;
+    wanted[axis] = stride;
+    stride *= buffer.shape[axis];
+  }
   std::vector<Expr> work{expr};
-  while (!work.empty() && flat) {
+  while (!work.empty()) {
     const Expr current = work.back();
     work.pop_back();
-    if (const ConstantNode* constant = As<ConstantNode>(current); constant != nullptr && constant->value().num_elements() == 1) continue;
-    if (ShapeOf(current) != shape) return false;
-    if (const Buffer* own = state.expressions.FindBuffer(current)) {
-      flat = own->strides == buffer.strides;
+    const Shape shape = ShapeOf(current);
+    if (NumElements(shape) == 1) continue;
+    if (shape.size() > buffer.shape.size()) return false;
+    const size_t missing = buffer.shape.size() - shape.size();
+    bool has_all = true;
+    bool has_none = true;
+    for (int axis : axes) {
+      const auto a = static_cast<size_t>(axis);
+      if (buffer.shape[a] == 1) continue;
+      const bool has = a >= missing && shape[a - missing] == buffer.shape[a];
+      has_all = has_all && has;
+      has_none = has_none && !has;
+    }
+    if (has_none) continue;
+    if (!has_all) return false;
+    const Buffer* own = state.expressions.FindBuffer(current);
+    if (own != nullptr || current->kind() == ExprKind::kConstant) {
+      const std::vector<int64_t> strides = own != nullptr ? own->strides : LayoutStrides(shape, Layout::kPlain);
+      for (int axis : axes) {
+        const auto a = static_cast<size_t>(axis);
+        if (buffer.shape[a] != 1 && strides[a - missing] != wanted[a]) return false;
+      }
       continue;
     }
     const CallNode* call = As<CallNode>(current);
-    if (call == nullptr || call->op() == nullptr || call->op()->pattern > OpPatternKind::kBroadcast ||
-        call->op()->name == "nn.bias_add") return false;
+    if (call == nullptr || call->op() == nullptr || call->op()->pattern > OpPatternKind::kBroadcast) return false;
+    const std::string& name = call->op()->name;
+    const bool by_axis = name == "nn.bias_add" || name == "nn.prelu" || name.starts_with("qnn.");
+    if (by_axis || call->op()->is_reshape || name == "tile" || name == "repeat") return false;
     work.insert(work.end(), call->args().begin(), call->args().end());
   }
-  return flat;
+  return true;
 }
-
-constexpr int64_t kFlatChunk = 4096;
 
 }  // namespace
 
-void EmitPointwiseFrom(PartitionState& state, const Expr& expr, const Buffer& buffer,
-                       const std::function<Indices(const Indices&)>& source) {
-  Emitter& e = state.emitter;
-  const std::vector<int> order = MemoryOrder(buffer);
-  const int64_t count = NumElements(buffer.shape);
-  if (count == 0) return;
-  if (order.empty() || count == 1 || buffer.strides[static_cast<size_t>(order.back())] != 1) e.SetLanes(1);
-  const int lane_axis = order.empty() ? -1 : order.back();
-  const int64_t length = lane_axis < 0 ? 1 : buffer.shape[static_cast<size_t>(lane_axis)];
-  std::vector<int64_t> outer;
-  for (size_t i = 0; i + 1 < order.size(); ++i) outer.push_back(buffer.shape[static_cast<size_t>(order[i])]);
-  const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& row) {
-      const std::vector<std::string> parts = Delinearise(e, row, outer);
-      e.ForLanes(length, [&](const std::string& first) {
-        Indices indices(buffer.shape.size());
-        for (size_t i = 0; i + 1 < order.size(); ++i) indices[static_cast<size_t>(order[i])] = {parts[i], 0};
-        if (lane_axis >= 0) indices[static_cast<size_t>(lane_axis)] = {first, 1};
-        e.Store(buffer, indices, state.expressions.At(expr, source(indices)));
-      });
-    });
-  });
-  e.Call(name, count / length, state.IsParallel(static_cast<double>(count) * 4));
-  e.SetLanes(e.native_lanes());
+void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
+  ElementLoop(state, buffer, value, 1).Run();
 }
 
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer) {
-  Emitter& e = state.emitter;
-  const int64_t count = NumElements(buffer.shape);
-  if (count < 2 || !IsFlat(state, expr, buffer)) {
-    return EmitPointwiseFrom(state, expr, buffer, [](const Indices& indices) { return indices; });
-  }
   const std::vector<int> order = MemoryOrder(buffer);
-  const auto last = static_cast<size_t>(order.back());
-  const auto write = [&](int64_t length, const std::string& row) {
-    const std::string start = e.MulInt(row, kFlatChunk);
-    e.ForLanes(length, [&](const std::string& first) {
-      Indices indices(buffer.shape.size());
-      for (Index& index : indices) index = {e.Int(0), 0};
-      indices[last] = {e.AddInt(start, first), 1};
-      e.Store(buffer, indices, state.expressions.At(expr, indices));
-    });
-  };
-  const int64_t chunks = count / kFlatChunk;
-  if (chunks > 0) {
-    const std::string name = state.NextStageName();
-    e.Function(name, [&](const std::string& begin, const std::string& end) {
-      e.For(begin, end, 1, [&](const std::string& row) { write(kFlatChunk, row); });
-    });
-    e.Call(name, chunks, state.IsParallel(static_cast<double>(count) * 4));
+  size_t merged = 1;
+  for (size_t count = order.size(); count > 1; --count) {
+    if (!CanMerge(state, expr, buffer, {order.end() - static_cast<int64_t>(count), order.end()})) continue;
+    merged = count;
+    break;
   }
-  if (count % kFlatChunk == 0) return;
-  const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string&, const std::string&) { write(count % kFlatChunk, e.Int(chunks)); });
-  e.Call(name, 1, false);
+  const ElementFn value = [&](const Indices& at) { return state.expressions.At(expr, at); };
+  ElementLoop(state, buffer, value, merged).Run();
 }
 
 Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout) {
   if (const Buffer* buffer = state.expressions.FindBuffer(expr)) return *buffer;
-  const Buffer buffer = state.AddWorkspace(ShapeOf(expr), layout);
+  if (const ConstantNode* constant = As<ConstantNode>(expr)) {
+    const Buffer buffer = state.AddConstant(constant->value());
+    state.expressions.SetBuffer(expr, buffer);
+    return buffer;
+  }
+  const Buffer buffer = state.AddWorkspace(ShapeOf(expr), layout, TensorTypeOf(expr).dtype());
   EmitPointwise(state, expr, buffer);
   state.expressions.SetBuffer(expr, buffer);
   return buffer;
 }
 
-void EmitTake(PartitionState& state, const CallNode& call, const Buffer& buffer) {
-  Emitter& e = state.emitter;
-  const Shape data = ShapeOf(call.args()[0]);
-  const auto rank = static_cast<int64_t>(data.size());
-  const int64_t raw_axis = call.attrs().Int("axis");
-  const auto axis = static_cast<size_t>(raw_axis < 0 ? raw_axis + rank : raw_axis);
-  const size_t index_rank = ShapeOf(call.args()[1]).size();
-  const bool lane_indexes = !buffer.shape.empty() && buffer.shape.size() <= axis + index_rank;
-  if (lane_indexes) e.SetLanes(1);
-  EmitPointwiseFrom(state, call.args()[0], buffer, [&](const Indices& indices) {
-    Indices at(indices.begin() + static_cast<int64_t>(axis), indices.begin() + static_cast<int64_t>(axis + index_rank));
-    const Value index = state.expressions.At(call.args()[1], at);
-    const std::string type = e.TypeOf(ElementKind::kInt);
-    std::string scalar = e.Def(fmt::format("vector.extract {}[0] : i64 from {}", index.name, type));
-    // Negative indices count from the end, what is beyond is clipped.
-    const std::string zero = e.Int(0);
-    const std::string is_negative = e.Def(fmt::format("arith.cmpi slt, {}, {} : i64", scalar, zero));
-    const std::string wrapped = e.Plus(scalar, data[axis]);
-    scalar = e.Def(fmt::format("arith.select {}, {}, {} : i64", is_negative, wrapped, scalar));
-    scalar = e.Def(fmt::format("arith.maxsi {}, {} : i64", scalar, zero));
-    scalar = e.Def(fmt::format("arith.minsi {}, {} : i64", scalar, e.Int(data[axis] - 1)));
-    Indices source(indices.begin(), indices.begin() + static_cast<int64_t>(axis));
-    source.push_back({scalar, 0});
-    source.insert(source.end(), indices.begin() + static_cast<int64_t>(axis + index_rank), indices.end());
-    return source;
-  });
-  e.SetLanes(e.native_lanes());
+Buffer MaterialisePlain(PartitionState& state, const Expr& expr) {
+  const Buffer own = Materialise(state, expr, Layout::kPlain);
+  if (own.is_contiguous()) return own;
+  const Buffer plain = state.AddWorkspace(own.shape, Layout::kPlain, own.dtype);
+  EmitElements(state, plain, [&](const Indices& at) { return state.emitter.Load(own, at); });
+  return plain;
+}
+
+void StoreResult(PartitionState& state, const StageOutput& output, const Indices& indices, const Value& value) {
+  state.expressions.SetRegister(output.result, value);
+  state.emitter.Store(output.buffer, indices, state.expressions.At(output.epilogue, indices));
+  state.expressions.ClearRegisters();
+}
+
+// Each piece is a smaller tensor with the whole one's strides, from its position on.
+void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  const TupleNode* tuple = As<TupleNode>(call.args()[0]);
+  if (tuple == nullptr) throw Error(ErrorCategory::kUnsupported, "joins tuples that are written out only");
+  const bool is_stack = call.op()->name == "stack";
+  const Buffer& out = output.buffer;
+  const size_t axis = AxisAttr(call, "axis", out.shape.size());
+  int64_t at = 0;
+  for (const Expr& field : tuple->fields()) {
+    const int64_t size = is_stack ? 1 : ShapeOf(field)[axis];
+    Buffer piece = out;
+    piece.shape[axis] = size;
+    piece.offset_bytes += at * out.strides[axis] * static_cast<int64_t>(out.dtype.size_bytes());
+    const auto erase = [&](auto list) {
+      if (is_stack) list.erase(list.begin() + static_cast<int64_t>(axis));
+      return list;
+    };
+    if (output.epilogue == output.result) {
+      piece.shape = erase(piece.shape);
+      piece.strides = erase(piece.strides);
+      EmitPointwise(state, field, piece);
+    } else {
+      EmitElements(state, piece, [&](const Indices& own) {
+        Indices whole = own;
+        whole[axis] = state.emitter.Shifted(own[axis], at);
+        state.expressions.SetRegister(output.result, state.expressions.At(field, erase(own)));
+        const Value value = state.expressions.At(output.epilogue, whole);
+        state.expressions.ClearRegisters();
+        return value;
+      });
+    }
+    at += size;
+  }
 }
 
 }  // namespace collage::native

@@ -1,5 +1,5 @@
 // stages.h: the parts of a kernel. A partition is lowered to stages, each a loop nest that fills one tensor: an anchor
-// (product, convolution, reduction, normalisation, pool) with what can be computed in place before and behind it, or
+// (product, convolution, reduction, normalisation, pool …) with what can be computed in place before and behind it, or
 // nothing but such expressions.
 #pragma once
 
@@ -14,22 +14,25 @@ namespace collage::native {
 
 /// What stages share while a partition is compiled.
 struct PartitionState {
-  PartitionState(int lanes, int threads) : emitter(lanes), expressions(emitter), num_threads(threads) {}
+  PartitionState(int lanes, int threads) : emitter(lanes), expressions(emitter), num_threads(threads) {
+    expressions.SetConstantPlacer([this](const Tensor& value) { return AddConstant(value); });
+  }
 
   Emitter emitter;
   Expressions expressions;
   int num_threads;
   int num_inputs = 0;
   std::vector<Tensor> constants;
-  std::unordered_map<const ExprNode*, int> constant_numbers;
   int64_t workspace_bytes = 0;
   int num_stages = 0;
+  std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
 
+  VectorMath& math() { return expressions.math(); }
   std::string NextStageName() { return fmt::format("stage{}", num_stages++); }
   /// Adds a constant; its buffer's number is assigned once all are known, see `kFirstConstant`.
   Buffer AddConstant(const Tensor& value);
   /// A plain or channels-last tensor in the workspace.
-  Buffer AddWorkspace(const Shape& shape, Layout layout);
+  Buffer AddWorkspace(const Shape& shape, Layout layout, DataType dtype = kFloat32);
   /// Whether work of about `flops` is worth a second thread.
   bool IsParallel(double flops) const { return num_threads > 1 && flops > 100e3; }
 };
@@ -48,32 +51,50 @@ struct StageOutput {
   Buffer buffer;
 };
 
+/// Writes the stages of an anchor.
+using StageFn = void (*)(PartitionState& state, const CallNode& call, const StageOutput& output);
+/// The dimension of its result along which a stage stores vectors: it must lie innermost.
+enum class ResultLanes : uint8_t { kAny, kChannels, kLast };
+
+/// One row per operator that needs loops of its own.
+struct StageRow {
+  StageFn emit;
+  bool fuses_epilogue = true;  ///< whether element-wise operators behind it may be computed in its registers
+  ResultLanes lanes = ResultLanes::kAny;
+};
+/// The row of operator `name`; null for operators that are computed in place.
+const StageRow* FindStage(std::string_view name);
+
 /// Fills `buffer` with an expression computed in place.
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer);
-/// Fills `buffer` with `expr` read at the indices that `source` makes of the buffer's.
-void EmitPointwiseFrom(PartitionState& state, const Expr& expr, const Buffer& buffer,
-                       const std::function<Indices(const Indices&)>& source);
-/// sum, mean, max, min, prod and global pools.
-void EmitReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
-/// softmax, log_softmax, layer_norm over the innermost dimension.
-void EmitRowNormalisation(PartitionState& state, const CallNode& call, const StageOutput& output);
-/// max_pool2d, avg_pool2d.
-void EmitPool(PartitionState& state, const CallNode& call, const StageOutput& output);
-/// take with any indices.
-void EmitTake(PartitionState& state, const CallNode& call, const Buffer& buffer);
-/// image.resize2d, nearest and linear.
-void EmitResize(PartitionState& state, const CallNode& call, const Buffer& buffer);
-/// conv2d (dense and depthwise), dense, batch_matmul.
-void EmitContraction(PartitionState& state, const CallNode& call, const StageOutput& output);
-/// Why a contraction cannot be compiled with these layouts; empty when it can.
-std::string WhyNotContraction(const CallNode& call);
+/// Fills `buffer` with `value(indices)`.
+void EmitElements(PartitionState& state, const Buffer& buffer, const std::function<Value(const Indices&)>& value);
+/// Stores, at `indices` of the result, the epilogue of the anchor's `value`.
+void StoreResult(PartitionState& state, const StageOutput& output, const Indices& indices, const Value& value);
 
-/// A buffer that holds `expr`: its own, or a new one that is filled now.
+void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitCumulativeSum(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitNormalisation(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitPool(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput& output);
+
+/// A recurrent layer; `outputs` are the buffers of its fields.
+void EmitRecurrent(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
+
+/// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one.
 Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout);
+
+/// As Materialise, row-major without gaps: a copy when the value lies otherwise.
+Buffer MaterialisePlain(PartitionState& state, const Expr& expr);
 
 /// Splits flat position `flat` over `sizes` (outermost first) into one i64 value each.
 std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes);
 
-inline Shape ShapeOf(const Expr& expr) { return AsTensorType(expr->checked_type())->static_shape(); }
+/// Logical axes in memory order, outermost first; dimensions of one element come before all others.
+std::vector<int> MemoryOrder(const Buffer& buffer);
 
 }  // namespace collage::native

@@ -1,0 +1,358 @@
+// convolution.cc: convolutions as products: rows are the pixels of an image row, the inner dimensions are the taps and
+// the channels of a group. A transposed convolution is one product for each phase of its output positions modulo the
+// strides: the taps that reach a phase are evenly spaced, and so are the inputs that they read.
+#include "backends/native/compiler/convolution.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collage/support/error.h"
+
+namespace collage::native {
+
+ConvolutionGeometry::ConvolutionGeometry(const CallNode& call, const Expr& out)
+    : rank(ShapeOf(out).size() - 2),
+      groups(call.attrs().Int("groups")),
+      data(ShapeOf(call.args()[0])),
+      weight(ShapeOf(call.args()[1])),
+      result(ShapeOf(out)) {
+  const auto per_dimension = [&](const char* name) {
+    std::vector<int64_t> values = call.attrs().Ints(name);
+    while (values.size() < rank) values.push_back(values[0]);
+    return values;
+  };
+  stride = per_dimension("strides");
+  dilation = per_dimension("dilation");
+  std::vector<int64_t> pad = per_dimension("padding");
+  if (pad.size() == rank) pad.insert(pad.end(), pad.begin(), pad.end());
+  pad_before.assign(pad.begin(), pad.begin() + static_cast<int64_t>(rank));
+  pad_after.assign(pad.begin() + static_cast<int64_t>(rank), pad.end());
+}
+
+int64_t ConvolutionGeometry::taps() const { return NumElements(Shape(weight.begin() + 2, weight.end())); }
+
+double ConvolutionGeometry::flops() const {
+  return 2.0 * static_cast<double>(NumElements(result)) * static_cast<double>(taps() * weight[1]);
+}
+
+namespace {
+
+/// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
+Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype) {
+  const Buffer own = ProductOperand(state, data, Layout::kChannelsLast, dtype);
+  if (own.shape[1] == 1 || own.strides[1] == 1) return own;
+  const Buffer turned = state.AddWorkspace(own.shape, Layout::kChannelsLast, dtype);
+  EmitElements(state, turned, [&](const Indices& at) { return state.emitter.Load(own, at); });
+  return turned;
+}
+
+/// Whether pixels follow each other without gaps.
+bool IsDense(const Buffer& data) {
+  return data.strides == LayoutStrides(data.shape, Layout::kChannelsLast) || NumElements(data.shape) <= 1;
+}
+
+}  // namespace
+
+Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int64_t>& before,
+                  const std::vector<int64_t>& after, DataType dtype) {
+  Emitter& e = state.emitter;
+  const Buffer data = ChannelsLastData(state, expr, dtype);
+  const auto is_none = [](const std::vector<int64_t>& pad) {
+    return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
+  };
+  if (is_none(before) && is_none(after) && IsDense(data)) return data;
+  const size_t rank = before.size();
+  Shape shape = data.shape;
+  for (size_t d = 0; d < rank; ++d) shape[d + 2] += before[d] + after[d];
+  const Buffer padded = state.AddWorkspace(shape, Layout::kChannelsLast, dtype);
+  const int64_t channels = shape[1];
+  // Units are rows: an image, the leading spatial dimensions; a row of pixels is one run of memory.
+  Shape units{shape[0]};
+  for (size_t d = 0; d + 1 < rank; ++d) units.push_back(shape[d + 2]);
+  const auto as_rows = [&](const Buffer& buffer) {
+    Buffer rows = buffer;
+    rows.shape = {buffer.shape[0]};
+    rows.strides = {buffer.strides[0]};
+    for (size_t d = 0; d + 1 < rank; ++d) {
+      rows.shape.push_back(buffer.shape[d + 2]);
+      rows.strides.push_back(buffer.strides[d + 2]);
+    }
+    rows.shape.push_back(buffer.shape[rank + 1] * channels);
+    rows.strides.push_back(1);
+    return rows;
+  };
+  const Buffer target = as_rows(padded);
+  const Buffer source = as_rows(data);
+  const int64_t left = before[rank - 1] * channels;
+  const int64_t width = data.shape[rank + 1] * channels;
+  const int64_t right = after[rank - 1] * channels;
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& unit) {
+      const Names parts = Delinearise(e, unit, units);
+      const auto at = [&](const std::string& first, int64_t from) {
+        Indices indices = Bases(parts);
+        indices.push_back({e.Plus(first, from), 1});
+        return indices;
+      };
+      const auto fill = [&](int64_t from, int64_t count) {
+        e.ForLanes(count, [&](const std::string& first) {
+          e.Store(target, at(first, from), state.math().Number(0, KindOf(dtype)));
+        });
+      };
+      std::string inside = e.Def("arith.constant true");
+      Indices read{{parts[0], 0}};
+      for (size_t d = 0; d + 1 < rank; ++d) {
+        const std::string row = e.Plus(parts[d + 1], -before[d]);
+        read.push_back({row, 0});
+        const std::string above = e.IntCompare("sge", row, e.Int(0));
+        const std::string below = e.IntCompare("slt", row, e.Int(data.shape[d + 2]));
+        inside = e.Def(
+            fmt::format("arith.andi {}, {} : i1", inside, e.Def(fmt::format("arith.andi {}, {} : i1", above, below))));
+      }
+      const std::string outside = e.Def(fmt::format("arith.xori {}, {} : i1", inside, e.Def("arith.constant true")));
+      e.If(inside, [&] {
+        fill(0, left);
+        read.push_back({});
+        e.ForLanes(width, [&](const std::string& first) {
+          read.back() = {first, 1};
+          e.Store(target, at(first, left), e.Load(source, read));
+        });
+        fill(left + width, right);
+      });
+      e.If(outside, [&] { fill(0, left + width + right); });
+    });
+  });
+  e.Call(name, NumElements(units), state.IsParallel(static_cast<double>(NumElements(shape)) * 2));
+  return padded;
+}
+
+namespace {
+
+/// One spatial dimension of a product: output `first + o * step` reads the padded data at o * stride + j * tap_step +
+/// base for j in [0, taps), with the weight's tap first_tap + j * tap_distance.
+struct Walk {
+  int64_t outputs = 1, first = 0, step = 1;
+  int64_t stride = 1, tap_step = 1, base = 0;
+  int64_t taps = 1, first_tap = 0, tap_distance = 1;
+};
+
+class ConvolutionEmitter {
+ public:
+  ConvolutionEmitter(PartitionState& state, const CallNode& call, const StageOutput& output)
+      : state_(state),
+        e_(state.emitter),
+        call_(call),
+        output_(output),
+        conv_(call, output.result),
+        is_transposed_(call.op()->name.ends_with("_transpose")),
+        dtype_(SumType(TensorTypeOf(call.args()[0]).dtype())) {}
+
+  void Run() {
+    if (NumElements(conv_.result) == 0) return;
+    if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
+    is_transposed_ ? RunTransposed() : RunPlain();
+  }
+
+ private:
+  void RunPlain() {
+    data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, dtype_);
+    std::vector<Walk> walks;
+    for (size_t d = 0; d < conv_.rank; ++d) {
+      Walk walk;
+      walk.outputs = conv_.result[d + 2];
+      walk.stride = conv_.stride[d];
+      walk.tap_step = conv_.dilation[d];
+      walk.taps = conv_.weight[d + 2];
+      walks.push_back(walk);
+    }
+    EmitWalks(walks);
+  }
+
+  void RunTransposed() {
+    std::vector<std::vector<Walk>> phases;
+    std::vector<int64_t> before;
+    std::vector<int64_t> after;
+    for (size_t d = 0; d < conv_.rank; ++d) {
+      phases.push_back(Phases(d));
+      int64_t low = 0;
+      int64_t high = conv_.data[d + 2] - 1;
+      for (const Walk& walk : phases.back()) {
+        if (walk.taps == 0) continue;
+        const int64_t reach = (walk.taps - 1) * walk.tap_step;
+        low = std::min(low, walk.base + std::min<int64_t>(reach, 0));
+        high = std::max(high, walk.base + std::max<int64_t>(reach, 0) + walk.outputs - 1);
+      }
+      before.push_back(-low);
+      after.push_back(high - conv_.data[d + 2] + 1);
+      for (Walk& walk : phases.back()) walk.base -= low;
+    }
+    data_ = PaddedData(state_, call_.args()[0], before, after, dtype_);
+    std::vector<Walk> walks(conv_.rank);
+    const std::function<void(size_t)> choose = [&](size_t d) {
+      if (d == conv_.rank) return EmitWalks(walks);
+      for (const Walk& walk : phases[d]) {
+        walks[d] = walk;
+        choose(d + 1);
+      }
+    };
+    choose(0);
+  }
+
+  /// Output o gets tap k of input i where i * stride = o + pad - k * dilation: with o + pad = q * stride + phase, the
+  /// taps of the phase are every (stride / g)-th, g = gcd(stride, dilation), and each step of them goes dilation / g
+  /// inputs back.
+  std::vector<Walk> Phases(size_t d) const {
+    const int64_t stride = conv_.stride[d];
+    const int64_t dilation = conv_.dilation[d];
+    const int64_t pad = conv_.pad_before[d];
+    const int64_t kernel = conv_.weight[d + 2];
+    const int64_t common = std::gcd(stride, dilation);
+    std::vector<Walk> phases;
+    for (int64_t first = 0; first < std::min(stride, conv_.result[d + 2]); ++first) {
+      Walk walk;
+      walk.first = first;
+      walk.step = stride;
+      walk.outputs = (conv_.result[d + 2] - first + stride - 1) / stride;
+      const int64_t phase = (first + pad) % stride;
+      walk.first_tap = 0;
+      while (walk.first_tap < kernel && (walk.first_tap * dilation) % stride != phase) ++walk.first_tap;
+      walk.tap_distance = stride / common;
+      walk.taps = walk.first_tap < kernel ? (kernel - walk.first_tap + walk.tap_distance - 1) / walk.tap_distance : 0;
+      walk.tap_step = -(dilation / common);
+      walk.base = (first + pad - walk.first_tap * dilation) / stride;
+      // The division is exact but for phases without taps, where it does not matter.
+      phases.push_back(walk);
+    }
+    return phases;
+  }
+
+  Buffer Pack(const std::vector<Walk>& walks) {
+    const int64_t group_in = conv_.data[1] / conv_.groups;
+    const int64_t group_out = conv_.result[1] / conv_.groups;
+    PackedWeights packing;
+    packing.groups = conv_.groups;
+    packing.channels = group_out;
+    for (const Walk& walk : walks) packing.inner.push_back(walk.taps);
+    packing.inner.push_back(group_in);
+    packing.at = [&, walks](const Index& group, const Index& channel, const Indices& inner) {
+      Indices at;
+      if (is_transposed_) {
+        at = {e_.Sum(e_.Scaled(group, group_in), inner.back()), channel};
+      } else {
+        at = {e_.Sum(e_.Scaled(group, group_out), channel), inner.back()};
+      }
+      for (size_t d = 0; d < walks.size(); ++d)
+        at.push_back(e_.Shifted(e_.Scaled(inner[d], walks[d].tap_distance), walks[d].first_tap));
+      return at;
+    };
+    packing.offset = [&, walks](const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner) {
+      int64_t at = is_transposed_ ? (group * group_in + inner.back()) * shape[1] + channel
+                                  : (group * group_out + channel) * shape[1] + inner.back();
+      for (size_t d = 0; d < walks.size(); ++d)
+        at = at * shape[d + 2] + walks[d].first_tap + inner[d] * walks[d].tap_distance;
+      return at;
+    };
+    return PackWeights(state_, call_.args()[1], packing, dtype_);
+  }
+
+  void EmitWalks(const std::vector<Walk>& walks) {
+    const size_t rank = walks.size();
+    const int64_t group_in = conv_.data[1] / conv_.groups;
+    const int64_t group_out = conv_.result[1] / conv_.groups;
+    const Buffer b = Pack(walks);
+    ProductForm form;
+    form.dtype = dtype_;
+    form.channels = group_out;
+    const auto channel_of = [&, group_out](const std::string& group, const Index& channel) {
+      return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, group_out), channel);
+    };
+    // [groups, panels, taps and channels flattened, width]
+    form.b_address = [&, walks](const Names& outer, const std::string& panel, const Names& k) {
+      std::string flat = k[0];
+      for (size_t d = 1; d < k.size(); ++d)
+        flat = e_.AddInt(e_.MulInt(flat, d < walks.size() ? walks[d].taps : group_in), k[d]);
+      return e_.Address(b, Bases({outer[0], panel, flat, e_.Int(0)}));
+    };
+    if (IsPointwise(walks)) return EmitPixels(form, b, channel_of);
+    form.outer = {conv_.groups, conv_.result[0]};
+    for (size_t d = 0; d + 1 < rank; ++d) form.outer.push_back(walks[d].outputs);
+    form.rows = walks.back().outputs;
+    for (const Walk& walk : walks) form.inner.push_back(walk.taps);
+    form.inner.push_back(group_in);
+    form.row_stride = data_.strides[rank + 1] * walks.back().stride;
+    form.a_address = [&, walks](const Names& outer, const std::string& row, const Names& k) {
+      Names at{outer[1], e_.AddInt(e_.MulInt(outer[0], group_in), k.back())};
+      for (size_t d = 0; d < walks.size(); ++d) {
+        const std::string& o = d + 1 < walks.size() ? outer[d + 2] : row;
+        at.push_back(
+            e_.Plus(e_.AddInt(e_.MulInt(o, walks[d].stride), e_.MulInt(k[d], walks[d].tap_step)), walks[d].base));
+      }
+      return e_.Address(data_, Bases(at));
+    };
+    form.result = [&, walks](const Names& outer, const std::string& row, const Index& channel) {
+      Indices at{{outer[1], 0}, channel_of(outer[0], channel)};
+      for (size_t d = 0; d < walks.size(); ++d) {
+        const std::string& o = d + 1 < walks.size() ? outer[d + 2] : row;
+        at.push_back({e_.Plus(e_.MulInt(o, walks[d].step), walks[d].first), 0});
+      }
+      return at;
+    };
+    EmitProduct(state_, form, output_);
+  }
+
+  /// One tap, each pixel of the result the same pixel of the data: all pixels of all images are one column of rows.
+  bool IsPointwise(const std::vector<Walk>& walks) const {
+    return std::all_of(walks.begin(), walks.end(),
+                       [](const Walk& walk) {
+                         return walk.taps == 1 && walk.stride == 1 && walk.base == 0 && walk.step == 1;
+                       }) &&
+           Shape(data_.shape.begin() + 2, data_.shape.end()) == Shape(conv_.result.begin() + 2, conv_.result.end()) &&
+           IsDense(data_);
+  }
+
+  void EmitPixels(ProductForm& form, const Buffer& b,
+                  const std::function<Index(const std::string&, const Index&)>& channel_of) {
+    const int64_t channels = conv_.data[1];
+    const int64_t group_in = channels / conv_.groups;
+    form.outer = {conv_.groups};
+    form.rows = NumElements(conv_.result) / conv_.result[1];
+    form.inner = {group_in};
+    form.row_stride = channels;
+    Buffer flat = data_;
+    flat.shape = {form.rows, channels};
+    flat.strides = {channels, 1};
+    form.a_address = [&, flat](const Names& outer, const std::string& row, const Names& k) {
+      return e_.Address(flat, Bases({row, e_.AddInt(e_.MulInt(outer[0], group_in), k[0])}));
+    };
+    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+      return e_.Address(b, Bases({outer[0], panel, k[0], e_.Int(0)}));
+    };
+    Shape pixels{conv_.result[0]};
+    pixels.insert(pixels.end(), conv_.result.begin() + 2, conv_.result.end());
+    form.result = [&, pixels](const Names& outer, const std::string& row, const Index& channel) {
+      const Names parts = Delinearise(e_, row, pixels);
+      Indices at{{parts[0], 0}, channel_of(outer[0], channel)};
+      for (size_t d = 1; d < parts.size(); ++d) at.push_back({parts[d], 0});
+      return at;
+    };
+    EmitProduct(state_, form, output_);
+  }
+
+  PartitionState& state_;
+  Emitter& e_;
+  const CallNode& call_;
+  const StageOutput& output_;
+  ConvolutionGeometry conv_;
+  bool is_transposed_;
+  DataType dtype_;
+  Buffer data_;
+};
+
+}  // namespace
+
+void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  ConvolutionEmitter(state, call, output).Run();
+}
+
+}  // namespace collage::native

@@ -1,0 +1,100 @@
+// matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
+#include "backends/native/compiler/product_form.h"
+
+namespace collage::native {
+namespace {
+
+/// As [batch, first, second], where `swap` exchanges the last two.
+Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch) {
+  if (buffer.shape.size() == 2) {
+    buffer.shape.insert(buffer.shape.begin(), 1);
+    buffer.strides.insert(buffer.strides.begin(), 0);
+  }
+  if (swap) {
+    std::swap(buffer.shape[1], buffer.shape[2]);
+    std::swap(buffer.strides[1], buffer.strides[2]);
+  }
+  if (buffer.shape[0] == 1) buffer.strides[0] = 0;
+  buffer.shape[0] = batch;
+  return buffer;
+}
+
+}  // namespace
+
+void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  Emitter& e = state.emitter;
+  const bool is_dense = call.op()->name == "nn.dense";
+  const bool transpose_a = !is_dense && call.attrs().Bool("transpose_a");
+  const bool transpose_b = is_dense || call.attrs().Bool("transpose_b");
+  const DataType dtype = SumType(TensorTypeOf(call.args()[0]).dtype());
+  const Shape out = ShapeOf(output.result);
+  const bool has_batch = out.size() == 3;
+  const Expr& right = call.args()[1];
+  const Shape b_shape = ShapeOf(right);
+  const int64_t b_batch = has_batch ? b_shape[0] : 1;
+  int64_t batch = has_batch ? out[0] : 1;
+  Buffer a = AsMatrices(ProductOperand(state, call.args()[0], Layout::kPlain, dtype), transpose_a, batch);
+  ProductForm form;
+  form.dtype = dtype;
+  form.rows = a.shape[1];
+  form.channels = out.back();
+  form.inner = {a.shape[2]};
+  // A batch that shares the right matrix is one tall matrix when its rows follow each other.
+  const int64_t rows_per_batch = form.rows;
+  const bool is_tall = b_batch == 1 && batch > 1 && a.strides[0] == form.rows * a.strides[1];
+  if (is_tall) {
+    form.rows *= batch;
+    batch = 1;
+  }
+  form.outer = {batch};
+  form.row_stride = a.strides[1];
+  form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+    Buffer tall = a;
+    tall.shape[1] = form.rows;
+    return e.Address(tall, Bases({outer[0], row, k[0]}));
+  };
+  // Its rows are read as they lie when they are contiguous; else it is packed.
+  const Buffer* known_place = state.expressions.FindBuffer(right);
+  const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && b_shape.back() > 1;
+  const bool is_packed = transpose_b || is_turned || ConstantValue(right).has_value();
+  Buffer b;
+  const int64_t width = PanelWidth(e, dtype);
+  if (is_packed) {
+    PackedWeights packing;
+    packing.inner = {form.inner[0]};
+    packing.groups = b_batch;
+    packing.channels = form.channels;
+    packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
+      Indices at = transpose_b ? Indices{channel, k[0]} : Indices{k[0], channel};
+      if (has_batch) at.insert(at.begin(), b_batch == 1 ? e.Zero() : group);
+      return at;
+    };
+    packing.offset = [&](const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& k) {
+      const int64_t first = shape[shape.size() - 2];
+      const int64_t second = shape.back();
+      return group * first * second + (transpose_b ? channel * second + k[0] : k[0] * second + channel);
+    };
+    b = PackWeights(state, right, packing, dtype);
+    if (b_batch == 1) b.strides[0] = 0;
+    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+      Buffer packed = b;
+      packed.shape[0] = form.outer[0];
+      return e.Address(packed, Bases({outer[0], panel, k[0], e.Int(0)}));
+    };
+  } else {
+    b = AsMatrices(ProductOperand(state, right, Layout::kPlain, dtype), false, form.outer[0]);
+    form.b_is_padded = false;
+    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+      return e.Address(b, Bases({outer[0], k[0], e.MulInt(panel, width)}));
+    };
+  }
+  form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+    if (!has_batch) return Indices{{row, 0}, channel};
+    if (!is_tall) return Indices{{outer[0], 0}, {row, 0}, channel};
+    const std::string size = e.Int(rows_per_batch);
+    return Indices{{e.IntOp("divui", row, size), 0}, {e.IntOp("remui", row, size), 0}, channel};
+  };
+  EmitProduct(state, form, output);
+}
+
+}  // namespace collage::native

@@ -1,0 +1,291 @@
+// product_form.cc: `rows` consecutive rows of the result (pixels of an image row, or rows of a matrix) times a panel of
+// channels stay in registers while the inner dimensions are walked.
+#include "backends/native/compiler/product_form.h"
+
+#include <algorithm>
+
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "ir/evaluate.h"
+
+namespace collage::native {
+namespace {
+
+/// A register tile: how many rows at most, how many vectors of channels.
+struct Tile {
+  int rows;
+  int vectors;
+};
+
+/// Accumulators must leave room for the panel's vectors: 12 x 2 of 32 registers, 6 x 2 of 16; half as many of 64 bits.
+Tile TileFor(int lanes, DataType dtype) {
+  const int rows = lanes == 16 ? 12 : 6;
+  return {dtype.bits == 64 ? rows / 2 : rows, 2};
+}
+
+/// Fewer chains of dependent additions than this leave the multipliers idle.
+constexpr int64_t kChains = 8;
+
+/// Rows per tile: those that divide `length` if there are such of a good size, else even parts.
+int64_t RowsPerTile(int64_t length, int64_t most) {
+  for (int64_t rows = most; rows * 2 > most; --rows) {
+    if (length % rows == 0) return rows;
+  }
+  const int64_t tiles = (length + most - 1) / most;
+  return (length + tiles - 1) / tiles;
+}
+
+class ProductEmitter {
+ public:
+  ProductEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output)
+      : state_(state),
+        e_(state.emitter),
+        form_(form),
+        output_(output),
+        tile_(TileFor(e_.native_lanes(), form.dtype)),
+        element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)),
+        type_(fmt::format("vector<{}x{}>", e_.lanes(), element_)) {}
+
+  void Run() {
+    const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
+    if (NumElements(form_.outer) * form_.rows == 0) return;
+    const int64_t panels = form_.channels / width;
+    if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
+    const int64_t rest = form_.channels - panels * width;
+    if (rest > 0) EmitPanels(1, panels, static_cast<int>((rest + e_.lanes() - 1) / e_.lanes()), rest);
+  }
+
+ private:
+  /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
+  void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
+    // Panels outermost: their weights stay in the cache while all rows pass.
+    std::vector<int64_t> sizes{count};
+    sizes.insert(sizes.end(), form_.outer.begin(), form_.outer.end());
+    const int64_t rows = RowsPerTile(form_.rows, tile_.rows);
+    const int64_t tiles = form_.rows / rows;
+    const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
+                         static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
+    sizes.push_back(tiles);
+    EmitStage(sizes, flops, [&](const Names& outer, const Names& parts) {
+      EmitTile(outer, e_.MulInt(parts.back(), rows), rows, e_.Plus(parts[0], first), vectors, width);
+    });
+    if (form_.rows % rows == 0) return;
+    sizes.back() = 1;
+    EmitStage(sizes, flops / static_cast<double>(tiles + 1), [&](const Names& outer, const Names& parts) {
+      EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(parts[0], first), vectors, width);
+    });
+  }
+
+  void EmitStage(const std::vector<int64_t>& sizes, double flops,
+                 const std::function<void(const Names&, const Names&)>& tile) {
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        const Names parts = Delinearise(e_, unit, sizes);
+        tile({parts.begin() + 1, parts.end() - 1}, parts);
+      });
+    });
+    e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
+  }
+
+  std::string Zeros() {
+    return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
+  }
+
+  std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
+    if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
+    const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
+    return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
+  }
+
+  /// A sum as a value that epilogues compute with.
+  Value AsValue(const std::string& sum) {
+    if (form_.dtype.is_floating()) return {sum, KindOf(form_.dtype)};
+    if (form_.dtype.bits == 64) return {sum, ElementKind::kInt};
+    return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, type_, e_.TypeOf(ElementKind::kInt))),
+            ElementKind::kInt};
+  }
+
+  void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+                int64_t width) {
+    const int64_t count = rows * vectors;
+    // Few rows: several positions of the innermost dimension are summed apart.
+    int64_t chains = 1;
+    const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
+    while (chains * count < kChains && depth % (chains * 2) == 0) chains *= 2;
+    Names sums(static_cast<size_t>(count * chains), Zeros());
+    sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
+    for (int64_t i = count; i < count * chains; ++i) {
+      std::string& sum = sums[static_cast<size_t>(i % count)];
+      sum = e_.Def(fmt::format("arith.{} {}, {} : {}", form_.dtype.is_floating() ? "addf" : "addi", sum,
+                               sums[static_cast<size_t>(i)], type_));
+    }
+    const int64_t full_width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
+    for (int v = 0; v < vectors; ++v) {
+      const std::string channel = e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes());
+      const auto store_rows = [&] {
+        for (int64_t t = 0; t < rows; ++t) {
+          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
+          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)]));
+        }
+      };
+      const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
+      if (left >= e_.lanes())
+        store_rows();
+      else
+        e_.MaskedRest(left, [&](const std::string&) { store_rows(); });
+    }
+  }
+
+  /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
+  Names Accumulate(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+                   int64_t width, int64_t chains, const Names& inner, const Names& sums) {
+    if (inner.size() < form_.inner.size()) {
+      const bool is_last = inner.size() + 1 == form_.inner.size();
+      const int64_t size = form_.inner[inner.size()];
+      const auto go_deeper = [&](const std::string& k, const Names& carried) {
+        Names deeper = inner;
+        deeper.push_back(k);
+        return Accumulate(outer, row, rows, panel, vectors, width, chains, deeper, carried);
+      };
+      if (size == 1) return go_deeper(e_.Int(0), sums);
+      return e_.ForCarrying(e_.Int(0), e_.Int(is_last ? size / chains : size), sums, type_,
+                            [&](const std::string& k, const Names& carried) {
+                              return go_deeper(is_last ? e_.MulInt(k, chains) : k, carried);
+                            });
+    }
+    Names next;
+    for (int64_t chain = 0; chain < chains; ++chain) {
+      Names at = inner;
+      if (!at.empty()) at.back() = e_.Plus(at.back(), chain);
+      Step(outer, row, rows, panel, vectors, width, at, sums, static_cast<size_t>(chain * rows * vectors), next);
+    }
+    return next;
+  }
+
+  std::string Offset(const std::string& base, int64_t elements) {
+    return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, {}", base, elements, element_));
+  }
+
+  /// One position of the inner dimensions.
+  void Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+            int64_t width, const Names& inner, const Names& sums, size_t first, Names& next) {
+    const std::string b_base = form_.b_address(outer, panel, inner);
+    const size_t bytes = form_.dtype.size_bytes();
+    Names b;
+    for (int v = 0; v < vectors; ++v) {
+      const std::string address = Offset(b_base, v * e_.lanes());
+      const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
+      if (form_.b_is_padded || left >= e_.lanes()) {
+        b.push_back(
+            e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, bytes, type_)));
+      } else {
+        e_.MaskedRest(left, [&](const std::string&) {
+          b.push_back(e_.Def(fmt::format(
+              "llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
+              address, e_.mask(), Zeros(), bytes, e_.lanes(), type_, type_)));
+        });
+      }
+    }
+    const std::string a_base = form_.a_address(outer, row, inner);
+    for (int64_t t = 0; t < rows; ++t) {
+      const std::string one = e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}",
+                                                 Offset(a_base, t * form_.row_stride), bytes, element_));
+      const std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
+      for (int v = 0; v < vectors; ++v) {
+        const size_t i = first + static_cast<size_t>(t * vectors + v);
+        next.push_back(Combine(a, b[static_cast<size_t>(v)], sums[i]));
+      }
+    }
+  }
+
+  PartitionState& state_;
+  Emitter& e_;
+  const ProductForm& form_;
+  const StageOutput& output_;
+  Tile tile_;
+  std::string element_;
+  std::string type_;
+};
+
+}  // namespace
+
+int64_t PanelWidth(const Emitter& e, DataType dtype) {
+  return static_cast<int64_t>(TileFor(e.native_lanes(), dtype).vectors) * e.native_lanes();
+}
+
+void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output) {
+  ProductEmitter(state, form, output).Run();
+}
+
+DataType SumType(DataType dtype) {
+  if (dtype.is_floating()) return dtype.bits == 64 ? kFloat64 : kFloat32;
+  return dtype.bits == 64 ? kInt64 : kInt32;
+}
+
+Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype) {
+  if (TensorTypeOf(expr).dtype() == dtype) return Materialise(state, expr, layout);
+  const Buffer buffer = state.AddWorkspace(ShapeOf(expr), layout, dtype);
+  EmitElements(state, buffer,
+               [&](const Indices& at) { return state.math().Convert(state.expressions.At(expr, at), dtype); });
+  return buffer;
+}
+
+std::optional<Tensor> ConstantValue(const Expr& expr) {
+  if (const ConstantNode* constant = As<ConstantNode>(expr)) return constant->value();
+  bool is_constant = true;
+  PostOrder(expr, [&](const Expr& node) {
+    if (node->kind() == ExprKind::kVar) is_constant = false;
+  });
+  if (!is_constant) return std::nullopt;
+  return Evaluate(MakeFunction({}, expr), {}).at(0);
+}
+
+Indices Bases(const Names& names) {
+  Indices indices;
+  for (const std::string& name : names) indices.push_back({name, 0});
+  return indices;
+}
+
+Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {
+  Emitter& e = state.emitter;
+  const int64_t width = PanelWidth(e, dtype);
+  const int64_t panels = (packing.channels + width - 1) / width;
+  const int64_t inner = NumElements(packing.inner);
+  const Shape shape{packing.groups, panels, inner, width};
+  if (const std::optional<Tensor> value = ConstantValue(weight)) {
+    const Tensor source = value->Cast(dtype);
+    Tensor packed = Tensor::Zeros(shape, dtype);
+    const size_t bytes = dtype.size_bytes();
+    std::vector<int64_t> place(packing.inner.size());
+    for (int64_t g = 0; g < packing.groups; ++g) {
+      for (int64_t c = 0; c < packing.channels; ++c) {
+        for (int64_t k = 0; k < inner; ++k) {
+          int64_t rest = k;
+          for (size_t d = place.size(); d-- > 0; rest /= packing.inner[d]) place[d] = rest % packing.inner[d];
+          const int64_t from = packing.offset(source.shape(), g, c, place);
+          const int64_t to = ((g * panels + c / width) * inner + k) * width + c % width;
+          std::copy_n(source.data<char>() + static_cast<size_t>(from) * bytes, bytes,
+                      packed.data<char>() + static_cast<size_t>(to) * bytes);
+        }
+      }
+    }
+    return state.AddConstant(packed);
+  }
+  const Buffer buffer = state.AddWorkspace(shape, Layout::kPlain, dtype);
+  Buffer spread = buffer;  // with the inner dimensions apart
+  spread.shape = {packing.groups, panels};
+  spread.shape.insert(spread.shape.end(), packing.inner.begin(), packing.inner.end());
+  spread.shape.push_back(width);
+  spread.strides = LayoutStrides(spread.shape, Layout::kPlain);
+  EmitElements(state, spread, [&](const Indices& at) {
+    Index channel = e.Sum(e.Scaled(at[1], width), at.back());
+    // What is packed behind the last channel is multiplied and thrown away.
+    if (packing.channels % width != 0) channel = e.IndexOp("minsi", channel, packing.channels - 1);
+    const Indices place(at.begin() + 2, at.end() - 1);
+    return state.math().Convert(state.expressions.At(weight, packing.at(at[0], channel, place)), dtype);
+  });
+  return buffer;
+}
+
+}  // namespace collage::native

@@ -1,0 +1,62 @@
+// product_form.h: what convolutions and matrix products have in common, and the register tiles that compute it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/native/compiler/stages.h"
+
+namespace collage::native {
+
+using Names = std::vector<std::string>;
+
+/// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
+struct ProductForm {
+  DataType dtype = kFloat32;   ///< of a, b and the sums: float32, float64, int32 or int64
+  std::vector<int64_t> outer;  ///< sizes of the outer dimensions
+  int64_t rows = 1;
+  int64_t channels = 1;
+  std::vector<int64_t> inner;  ///< sizes of the dimensions that are summed over, innermost last
+  /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
+  std::function<std::string(const Names& outer, const std::string& row, const Names& inner)> a_address;
+  int64_t row_stride = 1;
+  /// The address of b(outer, inner, first channel of panel); channels follow each other.
+  std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
+  /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
+  bool b_is_padded = true;
+  /// Indices of the result.
+  std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
+};
+
+/// Channels per panel.
+int64_t PanelWidth(const Emitter& e, DataType dtype);
+
+/// Emits the stages of a product.
+void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output);
+
+/// The dtype in which products of `dtype` are summed: float32 for narrower floats, int32 for narrower integers.
+DataType SumType(DataType dtype);
+
+/// `expr` in memory as elements of `dtype`; a new buffer has `layout`.
+Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype);
+
+/// The value of an expression without parameters; nothing when it has some.
+std::optional<Tensor> ConstantValue(const Expr& expr);
+
+/// Weights as [panel][inner][width], channels innermost: a constant when they are known, else packed by a stage. `at`
+/// gives the weight's indices of (channel, position in inner).
+struct PackedWeights {
+  Shape inner;           ///< sizes that `at` gets coordinates of
+  int64_t groups = 1;    ///< outermost: packed one after the other
+  int64_t channels = 1;  ///< of each group
+  std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
+  std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
+};
+/// The result has shape [groups, panels, product of inner, width].
+Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype);
+
+/// Coordinates without lanes.
+Indices Bases(const Names& names);
+
+}  // namespace collage::native

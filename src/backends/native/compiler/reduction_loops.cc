@@ -1,0 +1,238 @@
+// reduction_loops.cc: rows are combined in several independent chains, which hide the latency of the operation.
+#include "backends/native/compiler/reduction_loops.h"
+
+#include <cmath>
+
+namespace collage::native {
+namespace {
+
+constexpr int kChains = 4;
+
+using V = const Value&;
+
+}  // namespace
+
+const Combiner& SumCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.Add(a, b); }, "add", "add", 0};
+  return combiner;
+}
+const Combiner& ProductCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.Multiply(a, b); }, "mul", "mul", 1};
+  return combiner;
+}
+const Combiner& MaxCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.Larger(b, a); }, "maxnumf", "maxsi", -INFINITY};
+  return combiner;
+}
+const Combiner& MinCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.Smaller(b, a); }, "minnumf", "minsi", INFINITY};
+  return combiner;
+}
+const Combiner& AllCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.And(a, b); }, "", "and", 1};
+  return combiner;
+}
+const Combiner& AnyCombiner() {
+  static const Combiner combiner{[](VectorMath& m, V a, V b) { return m.Or(a, b); }, "", "or", 0};
+  return combiner;
+}
+
+Value NeutralOf(VectorMath& m, const Combiner& combiner, ElementKind kind) {
+  if (kind == ElementKind::kInt && std::isinf(combiner.neutral)) {
+    return m.Integer(combiner.neutral > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min());
+  }
+  return m.Number(combiner.neutral, kind);
+}
+
+Value CombineLanes(VectorMath& m, const Combiner& combiner, const Value& value) {
+  Emitter& e = m.emitter();
+  if (e.lanes() == 1) return value;
+  const std::string type = e.TypeOf(value.kind);
+  const std::string element = type.substr(type.find('x') + 1, type.size() - type.find('x') - 2);
+  const char* kind = IsFloat(value) ? combiner.horizontal_float : combiner.horizontal_int;
+  const std::string one = e.Def(fmt::format("vector.reduction <{}>, {} : {} into {}", kind, value.name, type, element));
+  return {e.Def(fmt::format("vector.broadcast {} : {} to {}", one, element, type)), value.kind};
+}
+
+int64_t ReductionSpace::elements() const {
+  int64_t count = 1;
+  for (size_t i = 0; i < shape.size(); ++i) count *= reduced[i] ? shape[i] : 1;
+  return count;
+}
+
+size_t LaneAxisOf(PartitionState& state, const Expr& expr) {
+  const Shape shape = ShapeOf(expr);
+  size_t axis = shape.empty() ? 0 : shape.size() - 1;
+  const Buffer* buffer = state.expressions.FindBuffer(expr);
+  for (size_t i = 0; buffer != nullptr && i < shape.size(); ++i) {
+    if (buffer->strides[i] == 1 && shape[i] > 1) axis = i;
+  }
+  return axis;
+}
+
+std::vector<size_t> ReductionUnit::InnerAxes() const {
+  std::vector<size_t> axes;
+  for (size_t i = 0; i < space_.shape.size(); ++i) {
+    if (space_.reduced[i] && i != space_.lane_axis) axes.push_back(i);
+  }
+  return axes;
+}
+
+std::vector<int64_t> ReductionUnit::InnerSizes() const {
+  std::vector<int64_t> sizes;
+  for (size_t axis : InnerAxes()) sizes.push_back(space_.shape[axis]);
+  return sizes;
+}
+
+/// The unit's place with the reduced dimensions, except that of the lanes, at flat position `inner`.
+Indices ReductionUnit::At(const std::string& inner) const {
+  Indices at = place_;
+  const std::vector<size_t> axes = InnerAxes();
+  const std::vector<std::string> parts = Delinearise(e_, inner, InnerSizes());
+  for (size_t i = 0; i < axes.size(); ++i) at[axes[i]] = {parts[i], 0};
+  return at;
+}
+
+/// Combines over the lanes' dimension; the lanes of the result are still to be combined.
+Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
+                             const std::function<Value(const std::string&)>& value) {
+  const int64_t length = space_.shape[space_.lane_axis];
+  const int64_t lanes = e_.lanes();
+  const int64_t blocks = length / lanes;
+  const int64_t groups = blocks / kChains;
+  if (groups > 0) {
+    std::vector<Value> sums{start};
+    for (int i = 1; i < kChains; ++i) sums.push_back(NeutralOf(m_, combiner, start.kind));
+    sums =
+        e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const std::string& group, const std::vector<Value>& carried) {
+          std::vector<Value> next;
+          for (int i = 0; i < kChains; ++i) {
+            const std::string first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
+            next.push_back(combiner.combine(m_, carried[static_cast<size_t>(i)], value(first)));
+          }
+          return next;
+        });
+    start = combiner.combine(m_, combiner.combine(m_, sums[0], sums[1]), combiner.combine(m_, sums[2], sums[3]));
+  }
+  for (int64_t block = groups * kChains; block < blocks; ++block) {
+    start = combiner.combine(m_, start, value(e_.Int(block * lanes)));
+  }
+  if (length % lanes == 0) return start;
+  Value result;
+  e_.MaskedRest(length, [&](const std::string& first) {
+    const Value own = value(first);
+    const Value exists{e_.mask(), ElementKind::kBool};
+    result = combiner.combine(m_, start, m_.Select(exists, own, NeutralOf(m_, combiner, own.kind)));
+  });
+  return result;
+}
+
+Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
+                          const std::function<Value(const Indices&)>& value) {
+  const int64_t inner = NumElements(InnerSizes());
+  const auto at_inner = [&](const std::string& position, const Value& carried) {
+    Indices at = At(position);
+    if (!space_.lane_reduced()) return combiner.combine(m_, carried, value(at));
+    return FoldRow(combiner, carried, [&](const std::string& first) {
+      at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+      return value(at);
+    });
+  };
+  Value sum = NeutralOf(m_, combiner, kind);
+  if (inner == 1) {
+    sum = at_inner(e_.Int(0), sum);
+  } else {
+    sum = e_.ForValues(e_.Int(0), e_.Int(inner), {sum},
+                       [&](const std::string& position, const std::vector<Value>& carried) {
+                         return std::vector<Value>{at_inner(position, carried[0])};
+                       })[0];
+  }
+  return space_.lane_reduced() ? CombineLanes(m_, combiner, sum) : sum;
+}
+
+std::vector<Value> ReductionUnit::Carry(
+    const std::vector<Value>& start,
+    const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
+  return e_.ForValues(e_.Int(0), e_.Int(NumElements(InnerSizes())), start,
+                      [&](const std::string& position, const std::vector<Value>& carried) {
+                        Indices at = At(position);
+                        if (!space_.lane_reduced()) return step(at, carried);
+                        const int64_t length = space_.shape[space_.lane_axis];
+                        const int64_t whole = length / e_.lanes() * e_.lanes();
+                        std::vector<Value> values = carried;
+                        if (whole > 0) {
+                          values =
+                              e_.ForValues(e_.Int(0), e_.Int(whole / e_.lanes()), values,
+                                           [&](const std::string& block, const std::vector<Value>& own) {
+                                             at[space_.lane_axis] = {e_.MulInt(block, e_.lanes()), 1, "", e_.lanes()};
+                                             return step(at, own);
+                                           });
+                        }
+                        if (whole == length) return values;
+                        e_.MaskedRest(length, [&](const std::string& first) {
+                          at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+                          values = step(at, values);
+                        });
+                        return values;
+                      });
+}
+
+void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
+  const auto at_inner = [&](const std::string& position) {
+    Indices at = At(position);
+    if (!space_.lane_reduced()) return visit(at);
+    e_.ForLanes(space_.shape[space_.lane_axis], [&](const std::string& first) {
+      at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+      visit(at);
+    });
+  };
+  const int64_t inner = NumElements(InnerSizes());
+  if (inner == 1) return at_inner(e_.Int(0));
+  e_.For(e_.Int(0), e_.Int(inner), 1, at_inner);
+}
+
+void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flops,
+                 const std::function<void(ReductionUnit& unit)>& body) {
+  Emitter& e = state.emitter;
+  std::vector<size_t> axes;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < space.shape.size(); ++i) {
+    if (space.reduced[i] || i == space.lane_axis) continue;
+    axes.push_back(i);
+    sizes.push_back(space.shape[i]);
+  }
+  const int64_t rows = NumElements(sizes);
+  const auto emit = [&](int64_t blocks, const std::function<void(const std::function<void(const Index&)>&)>& lanes) {
+    std::vector<int64_t> units = sizes;
+    units.push_back(blocks);
+    if (NumElements(units) == 0) return;
+    const std::string name = state.NextStageName();
+    e.Function(name, [&](const std::string& begin, const std::string& end) {
+      e.For(begin, end, 1, [&](const std::string& number) {
+        const std::vector<std::string> parts = Delinearise(e, number, units);
+        Indices at(space.shape.size(), e.Zero());
+        for (size_t i = 0; i < axes.size(); ++i) at[axes[i]] = {parts[i], 0};
+        const auto run = [&](const Index& lane) {
+          at[space.lane_axis] = lane;
+          ReductionUnit unit(state, space, at);
+          body(unit);
+        };
+        if (lanes) {
+          lanes(run);
+        } else {
+          run({e.MulInt(parts.back(), e.lanes()), 1, "", e.lanes()});
+        }
+      });
+    });
+    e.Call(name, rows * blocks, state.IsParallel(flops));
+  };
+  if (space.lane_reduced()) return emit(1, [&](const auto& run) { run(e.Zero()); });
+  const int64_t length = space.shape[space.lane_axis];
+  if (length >= e.lanes()) emit(length / e.lanes(), nullptr);
+  if (length % e.lanes() == 0) return;
+  emit(1, [&](const auto& run) {
+    e.MaskedRest(length, [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
+  });
+}
+
+}  // namespace collage::native

@@ -1,0 +1,254 @@
+// vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, erf after Abramowitz
+// and Stegun 7.1.26.
+#include "backends/native/compiler/vector_math.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "collage/support/error.h"
+
+namespace collage::native {
+
+// ---- constants ----
+
+Value VectorMath::Number(double value, ElementKind kind) {
+  switch (kind) {
+    case ElementKind::kFloat: return {e_.Splat(value), kind};
+    case ElementKind::kDouble:
+      return {
+          e_.Def(fmt::format("arith.constant dense<0x{:016X}> : {}", std::bit_cast<uint64_t>(value), e_.TypeOf(kind))),
+          kind};
+    case ElementKind::kInt: return Integer(static_cast<int64_t>(value));
+    case ElementKind::kBool: return Bool(value != 0);
+  }
+  return {};
+}
+
+Value VectorMath::Integer(int64_t value) {
+  return {e_.Def(fmt::format("arith.constant dense<{}> : {}", value, e_.TypeOf(ElementKind::kInt))), ElementKind::kInt};
+}
+
+Value VectorMath::Bool(bool value) {
+  return {e_.Def(fmt::format("arith.constant dense<{}> : {}", value, e_.TypeOf(ElementKind::kBool))),
+          ElementKind::kBool};
+}
+
+// ---- arithmetic ----
+
+Value VectorMath::Unary(const char* op, const Value& x) {
+  return {e_.Def(fmt::format("{} {} : {}", op, x.name, e_.TypeOf(x.kind))), x.kind};
+}
+
+Value VectorMath::Binary(const char* op, const Value& a, const Value& b) {
+  return {e_.Def(fmt::format("{} {}, {} : {}", op, a.name, b.name, e_.TypeOf(a.kind))), a.kind};
+}
+
+Value VectorMath::ByKind(const char* on_floats, const char* on_integers, const Value& a, const Value& b) {
+  if (a.kind == ElementKind::kBool) throw Error(ErrorCategory::kUnsupported, "arithmetic on truth values");
+  return Binary(IsFloat(a) ? on_floats : on_integers, a, b);
+}
+
+Value VectorMath::Compare(const char* on_floats, const char* on_integers, const Value& a, const Value& b) {
+  return {e_.Def(fmt::format("arith.{} {}, {}, {} : {}", IsFloat(a) ? "cmpf" : "cmpi",
+                             IsFloat(a) ? on_floats : on_integers, a.name, b.name, e_.TypeOf(a.kind))),
+          ElementKind::kBool};
+}
+
+Value VectorMath::Select(const Value& condition, const Value& a, const Value& b) {
+  return {e_.Def(fmt::format("arith.select {}, {}, {} : {}, {}", condition.name, a.name, b.name,
+                             e_.TypeOf(ElementKind::kBool), e_.TypeOf(a.kind))),
+          a.kind};
+}
+
+Value VectorMath::FusedMultiplyAdd(const Value& a, const Value& b, const Value& c) {
+  return {e_.Def(fmt::format("math.fma {}, {}, {} : {}", a.name, b.name, c.name, e_.TypeOf(a.kind))), a.kind};
+}
+
+Value VectorMath::Negate(const Value& x) {
+  if (IsFloat(x)) return Unary("arith.negf", x);
+  return Subtract(Integer(0), x);
+}
+
+Value VectorMath::Divide(const Value& a, const Value& b) {
+  if (IsFloat(a)) return Binary("arith.divf", a, b);
+  const Value is_zero = Compare("oeq", "eq", b, Integer(0));
+  return Select(is_zero, Integer(0), Binary("arith.divsi", a, Select(is_zero, Integer(1), b)));
+}
+
+Value VectorMath::DivideExactly(const Value& a, const Value& b) {
+  return {e_.Def(fmt::format("arith.divf {}, {} fastmath<nsz> : {}", a.name, b.name, e_.TypeOf(a.kind))), a.kind};
+}
+
+Value VectorMath::Remainder(const Value& a, const Value& b) {
+  if (IsFloat(a)) return Binary("arith.remf", a, b);
+  const Value is_zero = Compare("oeq", "eq", b, Integer(0));
+  return Select(is_zero, Integer(0), Binary("arith.remsi", a, Select(is_zero, Integer(1), b)));
+}
+
+Value VectorMath::Limit(const Value& x, double low, double high) {
+  if (IsFloat(x)) {
+    const Value bottom = Like(low, x);
+    const Value top = Like(high, x);
+    const Value raised = Select(Compare("olt", "slt", x, bottom), bottom, x);
+    return Select(Compare("ogt", "sgt", raised, top), top, raised);
+  }
+  const auto bound = [](double value) {
+    if (value >= 9223372036854775807.0) return std::numeric_limits<int64_t>::max();
+    return value <= -9223372036854775808.0 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
+  };
+  return Binary("arith.minsi", Binary("arith.maxsi", x, Integer(bound(low))), Integer(bound(high)));
+}
+
+Value VectorMath::Abs(const Value& x) { return Unary(IsFloat(x) ? "math.absf" : "math.absi", x); }
+
+Value VectorMath::Sign(const Value& x) {
+  const Value one = Like(1, x);
+  const Value zero = Like(0, x);
+  const Value below = Select(Compare("olt", "slt", x, zero), Negate(one), x);
+  return Select(Compare("ogt", "sgt", x, zero), one, below);
+}
+
+// ---- conversion ----
+
+namespace {
+
+/// Whether all integers of `dtype` are int32.
+bool FitsInt32(DataType dtype) { return dtype.bits < 32 || (dtype.bits == 32 && dtype.code == DataType::Code::kInt); }
+
+}  // namespace
+
+Value VectorMath::Wrap(const Value& x, DataType dtype) {
+  if (x.kind != ElementKind::kInt || !dtype.is_integer() || dtype.bits == 64) return x;
+  const std::string narrow = fmt::format("vector<{}xi{}>", e_.lanes(), dtype.bits);
+  const std::string wide = e_.TypeOf(ElementKind::kInt);
+  const std::string cut = e_.Def(fmt::format("arith.trunci {} : {} to {}", x.name, wide, narrow));
+  const char* extend = dtype.code == DataType::Code::kUInt ? "extui" : "extsi";
+  return {e_.Def(fmt::format("arith.{} {} : {} to {}", extend, cut, narrow, wide)), ElementKind::kInt};
+}
+
+Value VectorMath::Convert(const Value& x, DataType to) {
+  const std::string from_type = e_.TypeOf(x.kind);
+  const ElementKind kind = KindOf(to);
+  const auto convert = [&](const char* op, ElementKind result) -> Value {
+    return {e_.Def(fmt::format("{} {} : {} to {}", op, x.name, from_type, e_.TypeOf(result))), result};
+  };
+  if (kind == ElementKind::kBool) return x.kind == kind ? x : Compare("une", "ne", x, Like(0, x));
+  if (kind == ElementKind::kInt && IsFloat(x)) {
+    // Bounds that floats hold exactly; what lies beyond takes the bound itself.
+    const bool is_signed = to.code == DataType::Code::kInt;
+    const int bits = to.bits - (is_signed ? 1 : 0);
+    const double high = std::ldexp(1.0, std::min(bits, 63));
+    const double low = is_signed ? -high : 0.0;
+    const bool narrow = FitsInt32(to);
+    const Value safe = to.bits <= 16 ? Limit(x, low, high - 1) : x;
+    const std::string int32 = fmt::format("vector<{}xi32>", e_.lanes());
+    Value whole;
+    if (narrow) {
+      const std::string cut = e_.Def(fmt::format("arith.fptosi {} : {} to {}", safe.name, from_type, int32));
+      whole = {e_.Def(fmt::format("arith.extsi {} : {} to {}", cut, int32, e_.TypeOf(kind))), kind};
+    } else {
+      whole = {e_.Def(fmt::format("arith.fptosi {} : {} to {}", safe.name, from_type, e_.TypeOf(kind))), kind};
+    }
+    if (to.bits > 16) {
+      const int64_t top = bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
+      whole = Select(Compare("oge", "sge", x, Like(high, x)), Integer(top), whole);
+      whole = Select(Compare("ole", "sle", x, Like(low, x)), Integer(is_signed ? -top - 1 : 0), whole);
+    }
+    return Select(Compare("uno", "eq", x, x), Integer(0), whole);
+  }
+  if (kind == ElementKind::kInt) return x.kind == kind ? Wrap(x, to) : convert("arith.extui", kind);
+  Value result = x;
+  if (x.kind == ElementKind::kInt) result = convert("arith.sitofp", kind);
+  if (x.kind == ElementKind::kBool) result = convert("arith.uitofp", kind);
+  if (x.kind == ElementKind::kFloat && kind == ElementKind::kDouble) result = convert("arith.extf", kind);
+  if (x.kind == ElementKind::kDouble && kind == ElementKind::kFloat) result = convert("arith.truncf", kind);
+  if (to.bits == 16) {
+    const std::string narrow =
+        fmt::format("vector<{}x{}>", e_.lanes(), to.code == DataType::Code::kBFloat ? "bf16" : "f16");
+    const std::string cut = e_.Def(fmt::format("arith.truncf {} : {} to {}", result.name, e_.FloatVector(), narrow));
+    result = {e_.Def(fmt::format("arith.extf {} : {} to {}", cut, narrow, e_.FloatVector())), kind};
+  }
+  return result;
+}
+
+// ---- functions ----
+
+Value VectorMath::Polynomial(const Value& x, std::span<const double> coefficients) {
+  Value p = Like(coefficients[0], x);
+  for (size_t i = 1; i < coefficients.size(); ++i) p = FusedMultiplyAdd(p, x, Like(coefficients[i], x));
+  return p;
+}
+
+// x = n ln 2 + r, a polynomial for e^r, n into the exponent in two factors (2 and 2^(n-1)), so that results up to the
+// largest float and infinity come out. Relative error below 2e-7; below e^-86.6 the result stays at 2e-38.
+Value VectorMath::Exp(const Value& x) {
+  if (x.kind == ElementKind::kDouble) return Unary("math.exp", x);
+  const std::string vector = e_.FloatVector();
+  const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
+  const Value limited = Limit(x, -86.6, 89.0);
+  const Value n = Unary("math.roundeven", Multiply(limited, Like(1.4426950408889634, x)));
+  Value r = FusedMultiplyAdd(n, Like(-0.693359375, x), limited);
+  r = FusedMultiplyAdd(n, Like(2.12194440e-4, x), r);
+  // Taylor's coefficients suffice on |r| <= ln 2 / 2.
+  constexpr std::array<double, 8> kTaylor{1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0};
+  Value p = Polynomial(r, kTaylor);
+  p = Add(p, p);
+  const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, vector, ints));
+  const std::string bias = e_.Def(fmt::format("arith.constant dense<126> : {}", ints));
+  const std::string shift = e_.Def(fmt::format("arith.constant dense<23> : {}", ints));
+  const std::string biased = e_.Def(fmt::format("arith.addi {}, {} : {}", n_int, bias, ints));
+  const std::string bits = e_.Def(fmt::format("arith.shli {}, {} : {}", biased, shift, ints));
+  return Multiply(p, {e_.Def(fmt::format("arith.bitcast {} : {} to {}", bits, ints, vector)), ElementKind::kFloat});
+}
+
+// Absolute error below 1.5e-7.
+Value VectorMath::Erf(const Value& x) {
+  if (x.kind == ElementKind::kDouble) return Unary("math.erf", x);
+  const Value magnitude = Abs(x);
+  const Value one = Like(1, x);
+  const Value t = Divide(one, FusedMultiplyAdd(magnitude, Like(0.3275911, x), one));
+  constexpr std::array<double, 5> kCoefficients{1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
+  const Value p = Polynomial(t, kCoefficients);
+  const Value tail = Exp(Negate(Multiply(x, x)));
+  return Binary("math.copysign", Subtract(one, Multiply(Multiply(p, t), tail)), x);
+}
+
+// (1 - e) / (1 + e) with e = exp(-2 |x|), the sign put back.
+Value VectorMath::Tanh(const Value& x) {
+  if (x.kind == ElementKind::kDouble) return Unary("math.tanh", x);
+  const Value e = Exp(Multiply(Abs(x), Like(-2, x)));
+  const Value one = Like(1, x);
+  return Binary("math.copysign", Divide(Subtract(one, e), Add(one, e)), x);
+}
+
+Value VectorMath::Sigmoid(const Value& x) {
+  const Value one = Like(1, x);
+  return Divide(one, Add(one, Exp(Negate(x))));
+}
+
+Value VectorMath::Power(const Value& a, const Value& b) {
+  return IsFloat(a) ? Binary("math.powf", a, b) : IntegerPower(a, b);
+}
+
+// Square and multiply over the exponent's six lowest bits; a larger exponent overflows unless the base is -1, 0 or 1,
+// for which those bits decide. Negative exponents: 0 but for 1 and -1.
+Value VectorMath::IntegerPower(const Value& a, const Value& b) {
+  const Value one = Integer(1);
+  const Value zero = Integer(0);
+  const Value minus_one = Integer(-1);
+  Value result = one;
+  Value factor = a;
+  Value exponent = b;
+  for (int bit = 0; bit < 6; ++bit) {
+    const Value is_odd = Compare("oeq", "ne", And(exponent, one), zero);
+    result = Select(is_odd, Multiply(result, factor), result);
+    factor = Multiply(factor, factor);
+    exponent = Binary("arith.shrsi", exponent, one);
+  }
+  const Value is_unit = Or(Compare("oeq", "eq", a, one), Compare("oeq", "eq", a, minus_one));
+  const Value is_negative = Compare("olt", "slt", b, zero);
+  return Select(And(is_negative, Not(is_unit)), zero, result);
+}
+
+}  // namespace collage::native

@@ -1,0 +1,86 @@
+// vector_math.h: arithmetic and elementary functions on vectors, as MLIR text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "backends/native/compiler/emitter.h"
+
+namespace collage::native {
+
+/// Operations on vectors of equal kind. Functions of floats work on float32 with polynomials of this file, on float64
+/// with the C library.
+class VectorMath {
+ public:
+  explicit VectorMath(Emitter& emitter) : e_(emitter) {}
+
+  // ---- constants ----
+  Value Number(double value, ElementKind kind);
+  Value Integer(int64_t value);
+  Value Bool(bool value);
+  /// `value` as a constant of the kind of `like`.
+  Value Like(double value, const Value& like) { return Number(value, like.kind); }
+
+  // ---- arithmetic ----
+  Value Add(const Value& a, const Value& b) { return ByKind("arith.addf", "arith.addi", a, b); }
+  Value Subtract(const Value& a, const Value& b) { return ByKind("arith.subf", "arith.subi", a, b); }
+  Value Multiply(const Value& a, const Value& b) { return ByKind("arith.mulf", "arith.muli", a, b); }
+  /// Of integers: truncates; 0 where b is 0.
+  Value Divide(const Value& a, const Value& b);
+  /// Division that the compiler may not turn into a product with the reciprocal.
+  Value DivideExactly(const Value& a, const Value& b);
+  Value Remainder(const Value& a, const Value& b);
+  Value FusedMultiplyAdd(const Value& a, const Value& b, const Value& c);
+  Value Negate(const Value& x);
+  /// Not-a-number if one operand is.
+  Value Maximum(const Value& a, const Value& b) { return ByKind("arith.maximumf", "arith.maxsi", a, b); }
+  Value Minimum(const Value& a, const Value& b) { return ByKind("arith.minimumf", "arith.minsi", a, b); }
+  /// a > b ? a : b: one instruction, and b where one is not a number.
+  Value Larger(const Value& a, const Value& b) { return Select(Compare("ogt", "sgt", a, b), a, b); }
+  Value Smaller(const Value& a, const Value& b) { return Select(Compare("olt", "slt", a, b), a, b); }
+  /// Limited to [low, high]; not-a-number stays.
+  Value Limit(const Value& x, double low, double high);
+  Value And(const Value& a, const Value& b) { return Binary("arith.andi", a, b); }
+  Value Or(const Value& a, const Value& b) { return Binary("arith.ori", a, b); }
+  Value Xor(const Value& a, const Value& b) { return Binary("arith.xori", a, b); }
+  Value Not(const Value& x) { return Xor(x, Bool(true)); }
+
+  /// Predicates of arith.cmpf and arith.cmpi; the result is of kind kBool.
+  Value Compare(const char* on_floats, const char* on_integers, const Value& a, const Value& b);
+  Value Select(const Value& condition, const Value& a, const Value& b);
+  /// An operation that takes and gives vectors of one type.
+  Value Unary(const char* op, const Value& x);
+  Value Binary(const char* op, const Value& a, const Value& b);
+
+  // ---- conversion ----
+  /// As the reference's cast: floats saturate and truncate to integers, integers wrap.
+  Value Convert(const Value& x, DataType to);
+  /// The integer as a tensor of `dtype` would hold it.
+  Value Wrap(const Value& x, DataType dtype);
+
+  // ---- functions of floats ----
+  Value Exp(const Value& x);
+  Value Log(const Value& x) { return Unary("math.log", x); }
+  Value Sqrt(const Value& x) { return Unary("math.sqrt", x); }
+  Value Abs(const Value& x);
+  Value Erf(const Value& x);
+  Value Tanh(const Value& x);
+  Value Sigmoid(const Value& x);
+  /// Sign of x: -1, 0, 1, or not-a-number.
+  Value Sign(const Value& x);
+  Value Power(const Value& a, const Value& b);
+
+  Emitter& emitter() { return e_; }
+
+ private:
+  Value ByKind(const char* on_floats, const char* on_integers, const Value& a, const Value& b);
+  /// c[0] x^n + … + c[n] by Horner's rule.
+  Value Polynomial(const Value& x, std::span<const double> coefficients);
+  Value IntegerPower(const Value& a, const Value& b);
+
+  Emitter& e_;
+};
+
+inline bool IsFloat(const Value& x) { return x.kind == ElementKind::kFloat || x.kind == ElementKind::kDouble; }
+
+}  // namespace collage::native

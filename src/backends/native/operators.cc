@@ -1,0 +1,255 @@
+// operators.cc: one row per operator: its name and what it cannot do. The lowerings themselves are the tables of
+// compiler/elementwise.cc, compiler/indexing.cc and compiler/stages.cc.
+#include "backends/native/operators.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "collage/ir/op.h"
+
+namespace collage::native {
+namespace {
+
+/// What a call lacks; empty when it can be lowered.
+using Check = std::function<std::string(const CallNode& call)>;
+
+const TensorTypeNode& Argument(const CallNode& call, size_t i) { return *AsTensorType(call.args()[i]->checked_type()); }
+
+std::string Nothing(const CallNode&) { return ""; }
+
+std::string NoTruthValues(const CallNode& call) {
+  return Argument(call, 0).dtype().is_bool() ? fmt::format("'{}' of truth values", call.op()->name) : "";
+}
+
+std::string FloatsOnly(const CallNode& call) {
+  if (!Argument(call, 0).dtype().is_floating())
+    return fmt::format("'{}' of {}", call.op()->name, Argument(call, 0).dtype().ToString());
+  return "";
+}
+
+/// Normalisations, in the data's own dtype.
+std::string NormalisedFloats(const CallNode& call) {
+  if (Argument(call, 0).rank() == 0) return "normalising a scalar";
+  return FloatsOnly(call);
+}
+
+std::string WrittenTuple(const CallNode& call) {
+  return As<TupleNode>(call.args()[0]) == nullptr ? "joins tuples that are written out only" : "";
+}
+
+std::string KnownPadMode(const CallNode& call) {
+  const std::string& mode = call.attrs().String("pad_mode");
+  if (mode == "constant" || mode == "edge" || mode == "reflect" || mode == "wrap") return "";
+  return "pad_mode " + mode;
+}
+
+std::string WideBits(const CallNode& call) {
+  const DataType from = Argument(call, 0).dtype();
+  const DataType to = call.attrs().Type("dtype");
+  if (!from.is_floating() && !to.is_floating()) return "";
+  return from.bits < 32 && from != to ? "reinterpreting " + from.ToString() : "";
+}
+
+std::string Products(const CallNode& call) {
+  const DataType dtype = Argument(call, 0).dtype();
+  const DataType result = AsTensorType(call.checked_type())->dtype();
+  if (dtype.is_bool()) return NoTruthValues(call);
+  if (dtype.is_floating() != result.is_floating())
+    return fmt::format("products of {} as {}", dtype.ToString(), result.ToString());
+  return "";
+}
+
+/// Recurrent layers whose weights are known, in float32.
+std::string Recurrent(const CallNode& call) {
+  if (Argument(call, 0).dtype() != kFloat32) return "recurrent layers of " + Argument(call, 0).dtype().ToString();
+  return "";
+}
+
+const std::map<std::string, Check, std::less<>>& Rows() {
+  static const std::map<std::string, Check, std::less<>> rows = [] {
+    std::map<std::string, Check, std::less<>> made;
+    const auto add = [&](const Check& check, std::initializer_list<const char*> names) {
+      for (const char* name : names) made[name] = check;
+    };
+    add(Nothing, {"abs",
+                  "acos",
+                  "acosh",
+                  "add",
+                  "asin",
+                  "asinh",
+                  "atan",
+                  "atanh",
+                  "bitwise_and",
+                  "bitwise_not",
+                  "bitwise_or",
+                  "bitwise_xor",
+                  "broadcast_to",
+                  "cast",
+                  "ceil",
+                  "clip",
+                  "copy",
+                  "cos",
+                  "cosh",
+                  "divide",
+                  "equal",
+                  "erf",
+                  "exp",
+                  "expand_dims",
+                  "floor",
+                  "floor_divide",
+                  "floor_mod",
+                  "full",
+                  "gather",
+                  "gather_nd",
+                  "greater",
+                  "greater_equal",
+                  "isfinite",
+                  "isinf",
+                  "isnan",
+                  "left_shift",
+                  "less",
+                  "less_equal",
+                  "log",
+                  "logical_and",
+                  "logical_not",
+                  "logical_or",
+                  "logical_xor",
+                  "maximum",
+                  "minimum",
+                  "mod",
+                  "multiply",
+                  "ndarray_size",
+                  "negative",
+                  "nn.batch_flatten",
+                  "nn.bias_add",
+                  "nn.depth_to_space",
+                  "nn.dropout",
+                  "nn.leaky_relu",
+                  "nn.prelu",
+                  "nn.relu",
+                  "nn.space_to_depth",
+                  "not_equal",
+                  "one_hot",
+                  "ones",
+                  "power",
+                  "qnn.dequantize",
+                  "qnn.quantize",
+                  "repeat",
+                  "reshape",
+                  "reverse",
+                  "reverse_sequence",
+                  "right_shift",
+                  "round",
+                  "rsqrt",
+                  "shape_of",
+                  "sigmoid",
+                  "sign",
+                  "sin",
+                  "sinh",
+                  "split",
+                  "sqrt",
+                  "squeeze",
+                  "strided_slice",
+                  "subtract",
+                  "take",
+                  "tan",
+                  "tanh",
+                  "tile",
+                  "transpose",
+                  "trilu",
+                  "trunc",
+                  "where",
+                  "zeros",
+                  "all",
+                  "any",
+                  "image.resize1d",
+                  "image.resize2d",
+                  "image.resize3d"});
+    add(NoTruthValues, {"sum",
+                        "mean",
+                        "prod",
+                        "max",
+                        "min",
+                        "argmax",
+                        "argmin",
+                        "cumsum",
+                        "scatter_elements",
+                        "scatter_nd",
+                        "nn.max_pool1d",
+                        "nn.max_pool2d",
+                        "nn.max_pool3d",
+                        "nn.global_max_pool1d",
+                        "nn.global_max_pool2d",
+                        "nn.global_max_pool3d",
+                        "nn.adaptive_max_pool1d",
+                        "nn.adaptive_max_pool2d",
+                        "nn.adaptive_max_pool3d",
+                        "nn.avg_pool1d",
+                        "nn.avg_pool2d",
+                        "nn.avg_pool3d",
+                        "nn.adaptive_avg_pool1d",
+                        "nn.adaptive_avg_pool2d",
+                        "nn.adaptive_avg_pool3d",
+                        "nn.global_avg_pool1d",
+                        "nn.global_avg_pool2d",
+                        "nn.global_avg_pool3d"});
+    add(FloatsOnly, {"variance", "nn.batch_norm"});
+    add(NormalisedFloats,
+        {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
+    add(WrittenTuple, {"concatenate", "stack"});
+    add(KnownPadMode, {"nn.pad"});
+    add(WideBits, {"reinterpret"});
+    add(Products, {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
+                   "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"});
+    add(Recurrent, {"nn.lstm", "nn.gru", "nn.rnn"});
+    return made;
+  }();
+  return rows;
+}
+
+std::string WhyNotType(const Type& type) {
+  for (const Type& leaf : FlattenTensorTypes(type)) {
+    const TensorTypeNode* tensor = AsTensorType(leaf);
+    if (tensor == nullptr || !tensor->is_static()) return "dynamic shapes";
+    const DataType dtype = tensor->dtype();
+    const bool is_whole =
+        dtype.is_bool() || dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
+    const bool is_uint64 = dtype.code == DataType::Code::kUInt && dtype.bits == 64;
+    if (!is_whole || is_uint64 || (dtype.is_floating() && dtype.bits == 8)) return dtype.ToString() + " tensors";
+  }
+  return "";
+}
+
+/// Whether attribute `name`, if there is one, is channels-first or says nothing.
+bool IsChannelsFirst(const CallNode& call, const char* name) {
+  if (call.op()->FindAttr(name) == nullptr || call.attrs().Get(name).as_string() == nullptr) return true;
+  const std::string& layout = call.attrs().String(name);
+  return layout.empty() || layout == "NCW" || layout == "NCHW" || layout == "NCDHW";
+}
+
+}  // namespace
+
+bool IsConvolution(std::string_view name) { return name.starts_with("nn.conv"); }
+
+Result<void> IsLowered(const CallNode& call) {
+  const auto no = [](std::string text) { return Reason{std::move(text), "native"}; };
+  const std::string& name = call.op()->name;
+  const auto row = Rows().find(name);
+  if (row == Rows().end()) return no(fmt::format("'{}' has no native lowering", name));
+  std::string reason = WhyNotType(call.checked_type());
+  for (const Expr& arg : call.args()) {
+    if (reason.empty()) reason = WhyNotType(arg->checked_type());
+  }
+  if (!reason.empty()) return no(reason);
+  for (const char* attr : {"layout", "data_layout", "out_layout"}) {
+    if (!IsChannelsFirst(call, attr)) return no(fmt::format("{} {}", attr, call.attrs().String(attr)));
+  }
+  reason = row->second(call);
+  if (!reason.empty()) return no(reason);
+  return {};
+}
+
+}  // namespace collage::native

@@ -1,0 +1,17 @@
+// operators.h: which operators native kernels compute, and under which conditions.
+#pragma once
+
+#include <string_view>
+
+#include "collage/ir/expr.h"
+#include "collage/support/result.h"
+
+namespace collage::native {
+
+/// Whether the compiler has a lowering for this typed call; otherwise why not.
+Result<void> IsLowered(const CallNode& call);
+
+/// Whether `name` is a convolution, transposed or not.
+bool IsConvolution(std::string_view name);
+
+}  // namespace collage::native
