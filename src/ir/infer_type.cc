@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/match_coverage.h"
 #include "ir/type_solver.h"
 
 namespace collage {
@@ -474,6 +476,11 @@ class Inference {
       result = joined;
     }
     if (!result) Fail(match, "'match' has no clauses");
+    if (match.complete() && module_ != nullptr) {
+      if (const std::optional<std::string> unmatched = FindUnmatched(match.clauses(), *module_)) {
+        Fail(match, fmt::format("no clause of 'match' fits {}", *unmatched), "add one, or write 'match?'");
+      }
+    }
     return result;
   }
 

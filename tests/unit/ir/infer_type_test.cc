@@ -121,6 +121,22 @@ TEST(InferTypeTest, HolesAreFilledFromUses) {
                   "field 2 of (int32,) does not exist");
 }
 
+TEST(InferTypeTest, ClausesOfMatchMustBeComplete) {
+  const std::string list = "type List[A] { Cons(A, List[A]), Nil, } type U { A, B, C } ";
+  const auto match = [&](const std::string& type, const std::string& clauses) {
+    return list + "def @main(%l: " + type + ") { match (%l) { " + clauses + " } }";
+  };
+  EXPECT_EQ(ResultOf(match("List[int32]", "Cons(_, Cons(%x, _)) => %x, Nil => 1, Cons(%x, Nil) => %x")), "int32");
+  EXPECT_EQ(ResultOf(match("(U, U)", "(A, _) => 1, (_, B) => 2, (B, %x) => 3, (C, A) => 4, (C, C) => 5")), "int32");
+  EXPECT_EQ(ResultOf(match("U", "A => 1, %other => 2")), "int32");
+  ExpectTypeError(match("List[int32]", "Cons(_, Cons(%x, _)) => %x, Nil => 1"),
+                  "no clause of 'match' fits Cons(_, Nil)");
+  ExpectTypeError(match("(U, U)", "(A, _) => 1, (_, B) => 2, (B, %x) => 3, (C, A) => 4"),
+                  "no clause of 'match' fits (C, C)");
+  ExpectTypeError(match("(List[U],)", "(Cons(A, _),) => 1, (Nil,) => 2"), "no clause of 'match' fits (Cons(B, _),)");
+  EXPECT_EQ(ResultOf(list + "def @main(%u: U) { match? (%u) { A => 1 } }"), "int32");
+}
+
 TEST(InferTypeTest, UnknownSizesAcceptKnownOnes) {
   EXPECT_EQ(ResultOf("def @main(%x: Tensor[(3), float32]) { @f(%x) }  def @f(%x: Tensor[(?), float32]) { exp(%x) }"),
             "Tensor[(?), float32]");

@@ -305,6 +305,21 @@ TEST(ParserTest, NestingIsLimitedInsteadOfOverflowing) {
                 "nested more than 250 levels deep");
 }
 
+TEST(ParserTest, WhatIsPrintedCanBeReadHoweverDeepItNests) {
+  const auto nested = [](int depth) {
+    Expr expr = MakeScalar(1, kInt32);
+    for (int i = 0; i < depth; ++i) {
+      const Expr condition = MakeScalar(1, kBool);
+      expr = i % 2 == 0 ? std::make_shared<IfNode>(condition, expr, MakeScalar(2, kInt32))
+                        : MakeCall(Expr(MakeFunction({}, expr)), {});
+    }
+    return expr;
+  };
+  const Expr deep = nested(100);
+  EXPECT_TRUE(StructuralEqual(ParseExpr(PrintExpr(deep)), deep));
+  ExpectError([&] { PrintExpr(nested(101)); }, ErrorCategory::kUnsupported, "nest more than 100 deep");
+}
+
 TEST(ParserTest, ReadingStopsAfterTwentyErrors) {
   std::string text = "def @main(%x: float32) {\n";
   for (int i = 0; i < 50; ++i) text += "  %0 = nonsense(%x);\n";

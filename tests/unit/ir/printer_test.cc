@@ -69,7 +69,8 @@ TEST(PrinterTest, ScalarsHaveSuffixesThatKeepTheirValue) {
 }
 
 TEST(PrinterTest, FunctionsWithAttributesAsPartitionsHaveThem) {
-  const std::string text = R"(def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(2, 4), float32]) -> Tensor[(1, 2), float32] {
+  const std::string text =
+      R"(def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(2, 4), float32]) -> Tensor[(1, 2), float32] {
   %1 = fn (%a: Tensor[(1, 4), float32], %b: Tensor[(2, 4), float32], Compiler="dnnl", Primitive=1) -> Tensor[(1, 2), float32] {
     %0 = nn.dense(%a, %b);
     nn.relu(%0)

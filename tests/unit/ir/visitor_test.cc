@@ -76,9 +76,8 @@ TEST(VisitorTest, EveryKindIsRebuiltWithItsChildren) {
     EXPECT_EQ(Children(copy), children);
   });
   EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0) << "the text above must hold every kind of expression";
-  const Expr copy = Rewrite(function, [](const Expr& expr) {
-    return Children(expr).empty() ? expr : WithChildren(expr, Children(expr));
-  });
+  const Expr copy = Rewrite(
+      function, [](const Expr& expr) { return Children(expr).empty() ? expr : WithChildren(expr, Children(expr)); });
   EXPECT_TRUE(StructuralEqual(copy, function));
 }
 
