@@ -7,11 +7,10 @@
 
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "collage/ir/op.h"
-#include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/infer_order.h"
 #include "ir/match_coverage.h"
 #include "ir/type_solver.h"
 
@@ -49,7 +48,7 @@ class Inference {
     if (root->checked_type()) return root->checked_type();
     root_ = root.get();
     const std::vector<Expr> order = UntypedInOrder(root);
-    for (const Expr& expr : order) FindBinders(expr);
+    for (const Expr& expr : order) binders_.Add(expr);
     for (const Expr& expr : order) {
       Visit(expr);
       Retry();
@@ -60,47 +59,6 @@ class Inference {
   }
 
  private:
-  /// Nodes without type, children before parents. What has a type is not entered, so that inferring again after a small
-  /// change costs little; a node's type implies that its children have theirs.
-  static std::vector<Expr> UntypedInOrder(const Expr& root) {
-    struct Frame {
-      Expr expr;
-      std::vector<Expr> children;
-      size_t next = 0;
-    };
-    std::vector<Expr> order;
-    std::unordered_set<const ExprNode*> seen{root.get()};
-    std::vector<Frame> stack;
-    stack.push_back({root, Children(root), 0});
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      if (frame.next == frame.children.size()) {
-        order.push_back(frame.expr);
-        stack.pop_back();
-        continue;
-      }
-      const Expr child = frame.children[frame.next++];
-      const bool is_new = child && !child->checked_type() && child->kind() != ExprKind::kOp;
-      if (is_new && seen.insert(child.get()).second) stack.push_back({child, Children(child), 0});
-    }
-    return order;
-  }
-
-  void FindBinders(const Expr& expr) {
-    if (const LetNode* let = As<LetNode>(expr)) {
-      lets_[let->var().get()] = let;
-    } else if (const MatchNode* match = As<MatchNode>(expr)) {
-      for (const Clause& clause : match->clauses()) FindPatternVars(clause.pattern, match, &clause);
-    } else if (const FunctionNode* function = As<FunctionNode>(expr)) {
-      for (const Var& param : function->params()) params_.insert(param.get());
-    }
-  }
-
-  void FindPatternVars(const Pattern& pattern, const MatchNode* match, const Clause* clause) {
-    if (pattern.var) clauses_[pattern.var.get()] = {match, clause};
-    for (const Pattern& sub : pattern.sub_patterns) FindPatternVars(sub, match, clause);
-  }
-
   // ---- types of nodes ----
 
   /// The type as far as it is known; null when nothing is.
@@ -128,7 +86,7 @@ class Inference {
     const Type type = TypeOf(expr);
     if (type->is_oversized()) Fail(expr, "the type of this expression is too large");
     if (!type->has_holes()) return expr.set_checked_type(type);
-    if (params_.count(&expr) != 0) {
+    if (binders_.params.count(&expr) != 0) {
       Fail(expr, fmt::format("parameter '%{}' has no type", static_cast<const VarNode&>(expr).name()),
            "annotate it: %x: Tensor[(1, 3), float32]");
     }
@@ -194,8 +152,8 @@ class Inference {
   Type VarType(const VarNode& var) {
     if (const Type known = TypeOf(var)) return known;
     if (var.type_annotation()) return var.type_annotation();
-    auto let = lets_.find(&var);
-    if (let != lets_.end()) {
+    auto let = binders_.lets.find(&var);
+    if (let != binders_.lets.end()) {
       const Expr& value = let->second->value();
       if (const Type known = TypeOf(value)) return known;
       // The value is a function that calls itself.
@@ -203,12 +161,12 @@ class Inference {
       if (function == nullptr) Fail(var, fmt::format("'%{}' is used in its own value", var.name()));
       return ProvisionalType(*function);
     }
-    auto clause = clauses_.find(&var);
-    if (clause != clauses_.end()) {
+    auto clause = binders_.clauses.find(&var);
+    if (clause != binders_.clauses.end()) {
       BindPattern(clause->second.second->pattern, TypeOf(clause->second.first->data()), *clause->second.first);
       return TypeOf(var);
     }
-    if (params_.count(&var) != 0) return TypeSolver::Fresh();
+    if (binders_.params.count(&var) != 0) return TypeSolver::Fresh();
     Fail(var, fmt::format("variable '%{}' has no type", var.name()), "annotate it: %x: Tensor[(1, 3), float32]");
   }
 
@@ -408,7 +366,7 @@ class Inference {
       if (!deferred_.at(expr)) continue;
       // What it waits for is a parameter in most cases, and the message says which.
       for (const ExprNode* open : open_) {
-        if (params_.count(open) != 0) Finish(*open);
+        if (binders_.params.count(open) != 0) Finish(*open);
       }
       Finish(*expr);
     }
@@ -493,41 +451,8 @@ class Inference {
   std::unordered_map<const TypeNode*, std::vector<const ExprNode*>> waiting_;  // hole → calls and projections
   std::unordered_map<const ExprNode*, Type> deferred_;                         // → its type's hole; null when done
   std::vector<const ExprNode*> deferred_order_;
-  std::unordered_map<const ExprNode*, const LetNode*> lets_;
-  std::unordered_map<const ExprNode*, std::pair<const MatchNode*, const Clause*>> clauses_;
-  std::unordered_set<const ExprNode*> params_;
+  Binders binders_;
 };
-
-/// The functions of `module`, each behind those it calls as far as there is no cycle, so that results without
-/// annotation are known when they are needed.
-std::vector<std::string> CalleesFirst(const IRModule& module) {
-  std::map<std::string, std::vector<std::string>> callees;
-  for (const auto& [name, function] : module.functions()) {
-    std::vector<std::string>& list = callees[name];
-    if (function->checked_type()) continue;
-    PostOrder(function, [&](const Expr& expr) {
-      const GlobalVarNode* global = As<GlobalVarNode>(expr);
-      if (global != nullptr && module.Has(global->name())) list.push_back(global->name());
-    });
-  }
-  std::vector<std::string> order;
-  std::unordered_set<std::string> seen;
-  std::vector<std::pair<std::string, size_t>> stack;  // function, next callee
-  for (const auto& [root, list] : callees) {
-    if (seen.insert(root).second) stack.emplace_back(root, 0);
-    while (!stack.empty()) {
-      const std::vector<std::string>& called = callees[stack.back().first];
-      if (stack.back().second == called.size()) {
-        order.push_back(stack.back().first);
-        stack.pop_back();
-        continue;
-      }
-      const std::string& next = called[stack.back().second++];
-      if (seen.insert(next).second) stack.emplace_back(next, 0);
-    }
-  }
-  return order;
-}
 
 }  // namespace
 

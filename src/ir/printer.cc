@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cmath>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/metadata.h"
+#include "ir/print_value.h"
 #include "ir/text_names.h"
 
 namespace collage {
@@ -19,56 +19,6 @@ namespace {
 
 // What the parser reads back; see kDeepestNesting in parser.cc.
 constexpr int kDeepestNesting = 100;
-
-std::string NumberText(double value) {
-  if (std::isnan(value)) return "nanf";
-  if (std::isinf(value)) return value > 0 ? "inff" : "-inff";
-  return fmt::format("{}f", value);
-}
-
-std::string AttrText(const AttrValue& value) {
-  if (const bool* b = value.as_bool()) return *b ? "True" : "False";
-  if (const int64_t* i = value.as_int()) return std::to_string(*i);
-  if (const double* d = value.as_double()) return NumberText(*d);
-  if (const std::string* s = value.as_string()) return QuotedText(*s);
-  if (const AttrValue::List* list = value.as_list()) {
-    std::string text;
-    for (const AttrValue& item : *list) text += (text.empty() ? "" : ", ") + AttrText(item);
-    return "[" + text + "]";
-  }
-  return "None";
-}
-
-std::string AttrsText(const Attrs& attrs) {
-  std::string text;
-  for (const auto& [name, value] : attrs)
-    text += (text.empty() ? "" : ", ") + AttrNameText(name) + "=" + AttrText(value);
-  return text;
-}
-
-std::string DeviceText(const VirtualDevice& device) {
-  return "virtual_device=VirtualDevice(" + AttrsText(ToAttrs(device)) + ")";
-}
-
-/// Names of a model's nodes may hold anything.
-std::string WithoutCommentMarks(std::string text) {
-  for (size_t i = 0; i + 1 < text.size(); ++i) {
-    if ((text[i] == '/' && text[i + 1] == '*') || (text[i] == '*' && text[i + 1] == '/')) text[i] = '.';
-  }
-  return text;
-}
-
-/// A rank-0 constant as a number with a suffix; empty when no number has exactly its value and dtype.
-std::string Literal(const Tensor& value) {
-  if (value.rank() != 0) return "";
-  const DataType dtype = value.dtype();
-  if (dtype.is_bool()) return value.At(0) != 0 ? "True" : "False";
-  if (dtype == kInt32) return std::to_string(*value.data<int32_t>());
-  if (dtype == kInt64) return std::to_string(*value.data<int64_t>()) + "i64";
-  if (dtype.code != DataType::Code::kFloat || !std::isfinite(value.At(0))) return "";
-  if (dtype == kFloat32) return fmt::format("{}f", *value.data<float>());
-  return fmt::format("{}f{}", value.At(0), dtype.bits);
-}
 
 bool IsAtom(const Expr& expr) {
   switch (expr->kind()) {
@@ -353,7 +303,7 @@ class Printer {
   }
 
   std::string ConstantText(const Constant& constant) {
-    const std::string literal = Literal(constant->value());
+    const std::string literal = LiteralText(constant->value());
     if (!literal.empty()) return literal;
     auto [it, is_new] = constant_index_.emplace(constant.get(), constants_.size());
     if (is_new) constants_.push_back(constant);

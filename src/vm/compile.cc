@@ -2,84 +2,17 @@
 // says. Expressions are compiled with an explicit stack; only branches within branches use the machine's own.
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 #include <unordered_map>
 
-#include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "collage/vm/vm.h"
-#include "ir/interpreter_scope.h"
-#include "lowering/lower.h"
-#include "vm/bytecode.h"
+#include "vm/program_builder.h"
 
 namespace collage::vm {
 namespace {
 
 constexpr int kDeepestBranches = 1000;
-
-/// Tables that all functions share.
-class ProgramBuilder {
- public:
-  ProgramBuilder(const IRModule& module, const CompileOptions& options) : module_(module), options_(options) {
-    if (options.toolchains != nullptr) partitions_.emplace(*options.toolchains);
-    for (const auto& [name, type] : module.types()) program_.types.AddType(type);
-    for (const auto& [name, function] : module.functions()) {
-      globals_[name] = static_cast<int>(program_.functions.size());
-      program_.globals.push_back(name);
-      program_.functions.emplace_back();
-    }
-  }
-
-  Program Build();
-
-  int GlobalIndex(const GlobalVarNode& global) const {
-    auto it = globals_.find(global.name());
-    if (it != globals_.end()) return it->second;
-    throw Error(ErrorCategory::kInput, fmt::format("the module has no function '@{}'", global.name()));
-  }
-  int ConstantIndex(const ConstantNode& constant) {
-    auto [it, is_new] = constants_.emplace(&constant, static_cast<int>(program_.constants.size()));
-    if (is_new) program_.constants.push_back(constant.value());
-    return it->second;
-  }
-  int ConstructorIndex(const Constructor& constructor) {
-    auto [it, is_new] = constructors_.emplace(constructor->name(), static_cast<int>(program_.constructors.size()));
-    if (is_new) program_.constructors.push_back(constructor);
-    return it->second;
-  }
-  int OpCallIndex(const CallNode& call) {
-    program_.op_calls.push_back({call.op(), call.attrs()});
-    return static_cast<int>(program_.op_calls.size()) - 1;
-  }
-  /// The kernel of a Primitive function when such are wanted and it can be one.
-  std::optional<int> KernelIndex(const Function& function);
-  /// A function inside another one.
-  int AddFunction(const std::string& outer) {
-    program_.functions.emplace_back().name = fmt::format("{}/fn{}", outer, ++num_inner_);
-    return static_cast<int>(program_.functions.size()) - 1;
-  }
-  VmFunction& function(int index) { return program_.functions[static_cast<size_t>(index)]; }
-
-  struct Waiting {
-    int index;
-    Function function;
-    std::shared_ptr<const ScopeAnalysis> scopes;
-  };
-  std::vector<Waiting> waiting;
-
- private:
-  const IRModule& module_;
-  CompileOptions options_;
-  Program program_;
-  std::optional<PartitionCache> partitions_;
-  std::map<std::string, int, std::less<>> globals_;
-  std::unordered_map<const ExprNode*, int> constants_;
-  std::map<std::string, int, std::less<>> constructors_;
-  std::unordered_map<const ExprNode*, int> kernels_;
-  int num_inner_ = 0;
-};
 
 class FunctionCompiler {
  public:
@@ -264,11 +197,7 @@ class FunctionCompiler {
   void EmitClosure(const Expr& expr, int dst) {
     const Function function = AsShared<FunctionNode>(expr);
     auto [it, is_new] = inner_.emplace(expr.get(), -1);
-    if (is_new) {
-      it->second = builder_.AddFunction(name_);
-      builder_.function(it->second).num_captured = static_cast<int>(scopes_->Captures(*function).size());
-      builder_.waiting.push_back({it->second, function, scopes_});
-    }
+    if (is_new) it->second = builder_.AddFunction(name_, function, scopes_);
     Emit(Opcode::kClosure, dst, RegistersOf(scopes_->Captures(*function)), *expr).index = it->second;
   }
 
@@ -394,57 +323,12 @@ class FunctionCompiler {
   std::unordered_map<const ExprNode*, int> inner_;      // function literal → its number
 };
 
-bool IsStatic(const Type& type) {
-  if (const TupleTypeNode* tuple = AsTupleType(type)) {
-    for (const Type& field : tuple->fields()) {
-      if (!IsStatic(field)) return false;
-    }
-    return true;
-  }
-  const TensorTypeNode* tensor = AsTensorType(type);
-  return tensor != nullptr && tensor->is_static();
-}
-
-std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
-  if (!partitions_ || !function || function->attrs().IntOr("Primitive", 0) == 0) return std::nullopt;
-  auto known = kernels_.find(function.get());
-  if (known != kernels_.end()) return known->second;
-  const FuncTypeNode* type = AsFuncType(InferType(function, module_));
-  bool is_static = IsStatic(type->result()) && FreeVars(function).empty();
-  std::vector<Var> params;
-  for (size_t i = 0; i < type->args().size(); ++i) {
-    is_static = is_static && AsTensorType(type->args()[i]) != nullptr && IsStatic(type->args()[i]);
-    params.push_back(MakeVar(fmt::format("p{}", i), type->args()[i]));
-  }
-  if (!is_static) return std::nullopt;
-  const Function main = MakeFunction(params, MakeCall(Expr(function), {params.begin(), params.end()}));
-  const IRModule module = InferTypes(IRModule::FromFunction(main));
-  ExecutionPlan plan = Lower(module, options_.num_threads, *partitions_);
-  const int index = static_cast<int>(program_.kernels.size());
-  const std::string name = function->attrs().StringOr("global_symbol", fmt::format("kernel{}", index));
-  program_.kernels.push_back({name, collage::Executable::FromPlan(std::move(plan)), type->result()});
-  kernels_[function.get()] = index;
-  return index;
-}
-
-Program ProgramBuilder::Build() {
-  for (const auto& [name, function] : module_.functions()) {
-    const int index = globals_.at(name);
-    program_.functions[static_cast<size_t>(index)].name = "@" + name;
-    waiting.push_back({index, function, std::make_shared<const ScopeAnalysis>(function)});
-  }
-  while (!waiting.empty()) {
-    const Waiting work = std::move(waiting.back());
-    waiting.pop_back();
-    FunctionCompiler(*this, work).Run();
-  }
-  return std::move(program_);
-}
-
 }  // namespace
 
 Executable Compile(const IRModule& module, const CompileOptions& options) {
-  Program program = ProgramBuilder(module, options).Build();
+  ProgramBuilder builder(module, options);
+  while (const auto work = builder.TakeWaiting()) FunctionCompiler(builder, *work).Run();
+  Program program = builder.Finish();
   Verify(program, "compiled bytecode");
   return Executable(std::make_shared<const Program>(std::move(program)));
 }

@@ -1,0 +1,36 @@
+// infer_order.h: in which order type inference visits, and what binds the variables that it meets.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/ir/module.h"
+
+namespace collage {
+
+/// Nodes without type, children before parents. What has a type is not entered, so that inferring again after a small
+/// change costs little; a node's type implies that its children have theirs.
+std::vector<Expr> UntypedInOrder(const Expr& root);
+
+/// The functions of `module`, each behind those it calls as far as there is no cycle, so that results without
+/// annotation are known when they are needed.
+std::vector<std::string> CalleesFirst(const IRModule& module);
+
+/// What binds variables: variable → its let, its match and clause; or that it is a parameter.
+struct Binders {
+  /// Adds what `expr` itself binds.
+  void Add(const Expr& expr);
+
+  std::unordered_map<const ExprNode*, const LetNode*> lets;
+  std::unordered_map<const ExprNode*, std::pair<const MatchNode*, const Clause*>> clauses;
+  std::unordered_set<const ExprNode*> params;
+
+ private:
+  void AddPattern(const Pattern& pattern, const MatchNode* match, const Clause* clause);
+};
+
+}  // namespace collage

@@ -1,0 +1,64 @@
+// print_value.cc: values in Relay text; parse_value.cc reads them back.
+#include "ir/print_value.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/metadata.h"
+#include "ir/text_names.h"
+
+namespace collage {
+namespace {
+
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "nanf";
+  if (std::isinf(value)) return value > 0 ? "inff" : "-inff";
+  return fmt::format("{}f", value);
+}
+
+}  // namespace
+
+std::string AttrText(const AttrValue& value) {
+  if (const bool* b = value.as_bool()) return *b ? "True" : "False";
+  if (const int64_t* i = value.as_int()) return std::to_string(*i);
+  if (const double* d = value.as_double()) return NumberText(*d);
+  if (const std::string* s = value.as_string()) return QuotedText(*s);
+  if (const AttrValue::List* list = value.as_list()) {
+    std::string text;
+    for (const AttrValue& item : *list) text += (text.empty() ? "" : ", ") + AttrText(item);
+    return "[" + text + "]";
+  }
+  return "None";
+}
+
+std::string AttrsText(const Attrs& attrs) {
+  std::string text;
+  for (const auto& [name, value] : attrs)
+    text += (text.empty() ? "" : ", ") + AttrNameText(name) + "=" + AttrText(value);
+  return text;
+}
+
+std::string DeviceText(const VirtualDevice& device) {
+  return "virtual_device=VirtualDevice(" + AttrsText(ToAttrs(device)) + ")";
+}
+
+std::string WithoutCommentMarks(std::string text) {
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if ((text[i] == '/' && text[i + 1] == '*') || (text[i] == '*' && text[i + 1] == '/')) text[i] = '.';
+  }
+  return text;
+}
+
+std::string LiteralText(const Tensor& value) {
+  if (value.rank() != 0) return "";
+  const DataType dtype = value.dtype();
+  if (dtype.is_bool()) return value.At(0) != 0 ? "True" : "False";
+  if (dtype == kInt32) return std::to_string(*value.data<int32_t>());
+  if (dtype == kInt64) return std::to_string(*value.data<int64_t>()) + "i64";
+  if (dtype.code != DataType::Code::kFloat || !std::isfinite(value.At(0))) return "";
+  if (dtype == kFloat32) return fmt::format("{}f", *value.data<float>());
+  return fmt::format("{}f{}", value.At(0), dtype.bits);
+}
+
+}  // namespace collage

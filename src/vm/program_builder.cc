@@ -1,0 +1,99 @@
+// program_builder.cc: numbers for what bytecode refers to, and kernels from Primitive functions.
+#include "vm/program_builder.h"
+
+#include <fmt/format.h>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+
+namespace collage::vm {
+namespace {
+
+bool IsStatic(const Type& type) {
+  if (const TupleTypeNode* tuple = AsTupleType(type)) {
+    for (const Type& field : tuple->fields()) {
+      if (!IsStatic(field)) return false;
+    }
+    return true;
+  }
+  const TensorTypeNode* tensor = AsTensorType(type);
+  return tensor != nullptr && tensor->is_static();
+}
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(const IRModule& module, const CompileOptions& options)
+    : module_(module), options_(options) {
+  if (options.toolchains != nullptr) partitions_.emplace(*options.toolchains);
+  for (const auto& [name, type] : module.types()) program_.types.AddType(type);
+  for (const auto& [name, function] : module.functions()) {
+    const int index = static_cast<int>(program_.functions.size());
+    globals_[name] = index;
+    program_.globals.push_back(name);
+    program_.functions.emplace_back().name = "@" + name;
+    waiting_.push_back({index, function, std::make_shared<const ScopeAnalysis>(function)});
+  }
+}
+
+std::optional<ProgramBuilder::Waiting> ProgramBuilder::TakeWaiting() {
+  if (waiting_.empty()) return std::nullopt;
+  Waiting next = std::move(waiting_.back());
+  waiting_.pop_back();
+  return next;
+}
+
+int ProgramBuilder::GlobalIndex(const GlobalVarNode& global) const {
+  auto it = globals_.find(global.name());
+  if (it != globals_.end()) return it->second;
+  throw Error(ErrorCategory::kInput, fmt::format("the module has no function '@{}'", global.name()));
+}
+
+int ProgramBuilder::ConstantIndex(const ConstantNode& constant) {
+  auto [it, is_new] = constants_.emplace(&constant, static_cast<int>(program_.constants.size()));
+  if (is_new) program_.constants.push_back(constant.value());
+  return it->second;
+}
+
+int ProgramBuilder::ConstructorIndex(const Constructor& constructor) {
+  auto [it, is_new] = constructors_.emplace(constructor->name(), static_cast<int>(program_.constructors.size()));
+  if (is_new) program_.constructors.push_back(constructor);
+  return it->second;
+}
+
+int ProgramBuilder::OpCallIndex(const CallNode& call) {
+  program_.op_calls.push_back({call.op(), call.attrs()});
+  return static_cast<int>(program_.op_calls.size()) - 1;
+}
+
+int ProgramBuilder::AddFunction(const std::string& outer, const Function& function,
+                                std::shared_ptr<const ScopeAnalysis> scopes) {
+  const int index = static_cast<int>(program_.functions.size());
+  program_.functions.emplace_back().name = fmt::format("{}/fn{}", outer, ++num_inner_);
+  waiting_.push_back({index, function, std::move(scopes)});
+  return index;
+}
+
+std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
+  if (!partitions_ || !function || function->attrs().IntOr("Primitive", 0) == 0) return std::nullopt;
+  auto known = kernels_.find(function.get());
+  if (known != kernels_.end()) return known->second;
+  const FuncTypeNode* type = AsFuncType(InferType(function, module_));
+  bool is_static = IsStatic(type->result()) && FreeVars(function).empty();
+  std::vector<Var> params;
+  for (size_t i = 0; i < type->args().size(); ++i) {
+    is_static = is_static && AsTensorType(type->args()[i]) != nullptr && IsStatic(type->args()[i]);
+    params.push_back(MakeVar(fmt::format("p{}", i), type->args()[i]));
+  }
+  if (!is_static) return std::nullopt;
+  const Function main = MakeFunction(params, MakeCall(Expr(function), {params.begin(), params.end()}));
+  const IRModule module = InferTypes(IRModule::FromFunction(main));
+  ExecutionPlan plan = Lower(module, options_.num_threads, *partitions_);
+  const int index = static_cast<int>(program_.kernels.size());
+  const std::string name = function->attrs().StringOr("global_symbol", fmt::format("kernel{}", index));
+  program_.kernels.push_back({name, collage::Executable::FromPlan(std::move(plan)), type->result()});
+  kernels_[function.get()] = index;
+  return index;
+}
+
+}  // namespace collage::vm
