@@ -119,6 +119,17 @@ TEST(NativeTest, ExponentialsOverflowAndKeepNotANumber) {
   }
 }
 
+TEST(NativeTest, FunctionsAgreeFarFromZero) {
+  const Var x = Input("x", {200});
+  for (const char* op : {"sin", "cos"})
+    ExpectAgrees(Native(), MakeFunction({x}, MakeCall(op, {x})), {.tolerance = 2e-6, .low = -5000, .high = 5000});
+  ExpectAgrees(Native(), MakeFunction({x}, MakeCall("log", {x})), {.tolerance = 1e-6, .low = -1, .high = 1e30});
+  const Expr tiny = MakeCall("multiply", {x, MakeScalar(1e-39, kFloat32)});
+  ExpectAgrees(Native(), MakeFunction({x}, MakeCall("log", {tiny})), {.tolerance = 1e-4, .low = 0.5, .high = 50});
+  for (const char* op : {"tanh", "erf", "sigmoid"})
+    ExpectAgrees(Native(), MakeFunction({x}, MakeCall(op, {x})), {.tolerance = 1e-6, .low = -20, .high = 20});
+}
+
 TEST(NativeTest, ResultsOfOnePartitionShareWhatTheyNeed) {
   const Var x = Input("x", {5, 24});
   const Expr dense = MakeCall("nn.dense", {x, RandomConstant({33, 24}, 1)});

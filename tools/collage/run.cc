@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
@@ -20,8 +21,8 @@ struct Arguments {
   std::vector<std::string> input_files;
   std::string outputs;
   std::string expected;
-  double relative = 1e-3;
-  double absolute = 1e-4;
+  std::optional<double> relative;
+  std::optional<double> absolute;
   bool random = false;
   bool json = false;
 };
@@ -54,13 +55,23 @@ std::vector<Tensor> GatherInputs(const Executable& executable, const Arguments& 
       FillRandom(tensor, seed++);
     }
     if (!tensor.defined()) {
-      throw Error(ErrorCategory::kInput, fmt::format("no value for input '{}' ({} {})", port.name, port.dtype.ToString(),
-                                                     ToString(port.shape)), "",
-                  "give --inputs FILE.npz, --input NAME=FILE.npy or --random");
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("no value for input '{}' ({} {})", port.name, port.dtype.ToString(), ToString(port.shape)), "",
+          "give --inputs FILE.npz, --input NAME=FILE.npy or --random");
     }
     inputs.push_back(tensor);
   }
   return inputs;
+}
+
+/// What --compare allows: 1e-4 + 1e-3 relative, of 16-bit floats what their precision gives, or as it is asked for.
+Tolerance ChooseTolerance(const Arguments& arguments, const Tensor& expected) {
+  const bool is_half = expected.dtype().is_floating() && expected.dtype().bits == 16;
+  Tolerance tolerance = is_half ? ToleranceFor(expected) : Tolerance{1e-3, 1e-4};
+  if (arguments.relative) tolerance.relative = *arguments.relative;
+  if (arguments.absolute) tolerance.absolute = *arguments.absolute;
+  return tolerance;
 }
 
 /// True when all outputs agree.
@@ -73,7 +84,8 @@ bool CompareOutputs(const Arguments& arguments, const std::vector<PortInfo>& por
     if (!expected.defined()) {
       throw Error(ErrorCategory::kInput, fmt::format("no array for output '{}'", ports[i].name), arguments.expected);
     }
-    const Comparison comparison = Compare(outputs[i], expected, {arguments.relative, arguments.absolute});
+    const Tolerance tolerance = ChooseTolerance(arguments, expected);
+    const Comparison comparison = Compare(outputs[i], expected, tolerance);
     all = all && comparison.agrees;
     (*json)["outputs"].push_back({{"name", ports[i].name},
                                   {"agrees", comparison.agrees},
@@ -82,8 +94,7 @@ bool CompareOutputs(const Arguments& arguments, const std::vector<PortInfo>& por
     if (!arguments.json) {
       fmt::print("output '{}' {} the expected one: max absolute error {:.2e} (tolerance {:g} + {:g} relative){}\n",
                  ports[i].name, comparison.agrees ? "agrees with" : "DIFFERS from", comparison.max_absolute_error,
-                 arguments.absolute, arguments.relative,
-                 comparison.agrees ? "" : ": " + comparison.difference);
+                 tolerance.absolute, tolerance.relative, comparison.agrees ? "" : ": " + comparison.difference);
     }
   }
   return all;
@@ -129,8 +140,10 @@ void AddRunCommand(CLI::App& app) {
   command->add_flag("--random", arguments->random, "Random values for inputs that are not given");
   command->add_option("--outputs", arguments->outputs, "Where to write the outputs (.npz)");
   command->add_option("--compare", arguments->expected, "Expected outputs (.npz); exit code 1 when they differ");
-  command->add_option("--rtol", arguments->relative, "Relative tolerance of --compare");
-  command->add_option("--atol", arguments->absolute, "Absolute tolerance of --compare");
+  command->add_option("--rtol", arguments->relative,
+                      "Relative tolerance of --compare (default: 1e-3, more for 16-bit floats)");
+  command->add_option("--atol", arguments->absolute,
+                      "Absolute tolerance of --compare (default: 1e-4, more for 16-bit floats)");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -125,12 +125,9 @@ Value Dequantize(Expressions& x, const CallNode& call, const Indices& indices) {
 void AddFloatFunctions(InPlaceTable& rows) {
   using C = const CallNode&;
   const auto add = [&](const char* name, Unary fn) { rows[name] = FloatRow(std::move(fn)); };
-  for (const auto& [name, op] : {std::pair{"sin", "math.sin"},
-                                 {"cos", "math.cos"},
-                                 {"asin", "math.asin"},
+  for (const auto& [name, op] : {std::pair{"asin", "math.asin"},
                                  {"acos", "math.acos"},
                                  {"atan", "math.atan"},
-                                 {"log", "math.log"},
                                  {"sqrt", "math.sqrt"},
                                  {"floor", "math.floor"},
                                  {"ceil", "math.ceil"},
@@ -138,8 +135,13 @@ void AddFloatFunctions(InPlaceTable& rows) {
                                  {"trunc", "math.trunc"}}) {
     add(name, Plain(op));
   }
-  add("tan", [](VectorMath& m, const Value& x, C) { return m.Divide(m.Unary("math.sin", x), m.Unary("math.cos", x)); });
+  add("tan", [](VectorMath& m, const Value& x, C) {
+    return x.kind == ElementKind::kDouble ? m.Unary("math.tan", x) : m.Divide(m.Sin(x), m.Cos(x));
+  });
   add("rsqrt", [](VectorMath& m, const Value& x, C) { return m.Divide(m.Like(1, x), m.Sqrt(x)); });
+  add("sin", [](VectorMath& m, const Value& x, C) { return m.Sin(x); });
+  add("cos", [](VectorMath& m, const Value& x, C) { return m.Cos(x); });
+  add("log", [](VectorMath& m, const Value& x, C) { return m.Log(x); });
   add("exp", [](VectorMath& m, const Value& x, C) { return m.Exp(x); });
   add("erf", [](VectorMath& m, const Value& x, C) { return m.Erf(x); });
   add("tanh", [](VectorMath& m, const Value& x, C) { return m.Tanh(x); });

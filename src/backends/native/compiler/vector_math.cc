@@ -1,5 +1,5 @@
 // vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, erf after Abramowitz
-// and Stegun 7.1.26.
+// and Stegun 7.1.26, sine and cosine by reduction to |r| <= pi / 4, log by its exponent.
 #include "backends/native/compiler/vector_math.h"
 
 #include <array>
@@ -200,6 +200,64 @@ Value VectorMath::Exp(const Value& x) {
   const std::string biased = e_.Def(fmt::format("arith.addi {}, {} : {}", n_int, bias, ints));
   const std::string bits = e_.Def(fmt::format("arith.shli {}, {} : {}", biased, shift, ints));
   return Multiply(p, {e_.Def(fmt::format("arith.bitcast {} : {} to {}", bits, ints, vector)), ElementKind::kFloat});
+}
+
+std::string VectorMath::Bits(const Value& x) {
+  return e_.Def(fmt::format("arith.bitcast {} : {} to vector<{}xi32>", x.name, e_.FloatVector(), e_.lanes()));
+}
+
+Value VectorMath::FromBits(const std::string& bits) {
+  return {e_.Def(fmt::format("arith.bitcast {} : vector<{}xi32> to {}", bits, e_.lanes(), e_.FloatVector())),
+          ElementKind::kFloat};
+}
+
+std::string VectorMath::BitsOp(const char* op, const std::string& bits, int32_t operand) {
+  const std::string type = fmt::format("vector<{}xi32>", e_.lanes());
+  const std::string constant = e_.Def(fmt::format("arith.constant dense<{}> : {}", operand, type));
+  return e_.Def(fmt::format("arith.{} {}, {} : {}", op, bits, constant, type));
+}
+
+// x = m 2^e with m from sqrt(1/2) to sqrt(2); log m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172.
+Value VectorMath::Log(const Value& x) {
+  if (x.kind == ElementKind::kDouble) return Unary("math.log", x);
+  constexpr int32_t kRootOfHalf = 0x3f3504f3;
+  const Value smallest = Like(1.17549435e-38, x);
+  const Value is_tiny = Compare("olt", "slt", x, smallest);
+  const Value scaled = Select(is_tiny, Multiply(x, Like(8388608, x)), x);
+  const std::string shifted = BitsOp("subi", Bits(scaled), kRootOfHalf);
+  const std::string exponent = BitsOp("shrsi", shifted, 23);
+  const Value m = FromBits(BitsOp("addi", BitsOp("andi", shifted, 0x007fffff), kRootOfHalf));
+  const Value e{e_.Def(fmt::format("arith.sitofp {} : vector<{}xi32> to {}", exponent, e_.lanes(), e_.FloatVector())),
+                ElementKind::kFloat};
+  const Value power = Subtract(e, Select(is_tiny, Like(23, x), Like(0, x)));
+  const Value f = Subtract(m, Like(1, x));
+  const Value s = Divide(f, Add(f, Like(2, x)));
+  constexpr std::array<double, 5> kSeries{2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
+  const Value mantissa = Multiply(s, Polynomial(Multiply(s, s), kSeries));
+  Value result = FusedMultiplyAdd(power, Like(0.6931471805599453, x), mantissa);
+  result = Select(Compare("oeq", "eq", x, Like(0, x)), Like(-INFINITY, x), result);
+  result = Select(Compare("oeq", "eq", x, Like(INFINITY, x)), x, result);
+  return Select(Compare("oge", "sge", x, Like(0, x)), result, Like(NAN, x));
+}
+
+// x = k pi / 2 + r with pi / 2 in two parts; Taylor's series on |r| <= pi / 4; k modulo 4 says which one and its sign.
+Value VectorMath::Circular(const Value& x, bool is_cosine) {
+  if (x.kind == ElementKind::kDouble) return Unary(is_cosine ? "math.cos" : "math.sin", x);
+  const Value k = Unary("math.roundeven", Multiply(x, Like(0.6366197723675814, x)));
+  Value r = FusedMultiplyAdd(k, Like(-1.57079637050628662, x), x);
+  r = FusedMultiplyAdd(k, Like(4.37113900018624283e-8, x), r);
+  const Value square = Multiply(r, r);
+  constexpr std::array<double, 5> kSine{1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0};
+  constexpr std::array<double, 5> kCosine{1.0 / 40320, -1.0 / 720, 1.0 / 24, -0.5, 1.0};
+  const Value sine = Multiply(r, Polynomial(square, kSine));
+  const Value cosine = Polynomial(square, kCosine);
+  const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
+  std::string quadrant = e_.Def(fmt::format("arith.fptosi {} : {} to {}", k.name, e_.FloatVector(), ints));
+  if (is_cosine) quadrant = BitsOp("addi", quadrant, 1);
+  const std::string is_odd = e_.Def(fmt::format("arith.trunci {} : {} to vector<{}xi1>", quadrant, ints, e_.lanes()));
+  const Value value = Select({is_odd, ElementKind::kBool}, cosine, sine);
+  const std::string sign = BitsOp("shli", BitsOp("andi", quadrant, 2), 30);
+  return FromBits(e_.Def(fmt::format("arith.xori {}, {} : {}", Bits(value), sign, ints)));
 }
 
 // Absolute error below 1.5e-7.

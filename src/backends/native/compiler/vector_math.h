@@ -60,7 +60,9 @@ class VectorMath {
 
   // ---- functions of floats ----
   Value Exp(const Value& x);
-  Value Log(const Value& x) { return Unary("math.log", x); }
+  Value Log(const Value& x);
+  Value Sin(const Value& x) { return Circular(x, /*is_cosine=*/false); }
+  Value Cos(const Value& x) { return Circular(x, /*is_cosine=*/true); }
   Value Sqrt(const Value& x) { return Unary("math.sqrt", x); }
   Value Abs(const Value& x);
   Value Erf(const Value& x);
@@ -76,6 +78,11 @@ class VectorMath {
   Value ByKind(const char* on_floats, const char* on_integers, const Value& a, const Value& b);
   /// c[0] x^n + … + c[n] by Horner's rule.
   Value Polynomial(const Value& x, std::span<const double> coefficients);
+  Value Circular(const Value& x, bool is_cosine);
+  /// Operations on vectors of int32, which hold the bits of floats.
+  std::string Bits(const Value& x);
+  Value FromBits(const std::string& bits);
+  std::string BitsOp(const char* op, const std::string& bits, int32_t operand);
   Value IntegerPower(const Value& a, const Value& b);
 
   Emitter& e_;
