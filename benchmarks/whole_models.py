@@ -7,7 +7,7 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
 writes them. For each one it runs, with a single thread pinned to the first processor:
 
     collage compile       all toolchains, costs from and into the tuning database
-    collage compile       again: how long it takes when all costs are known
+    collage compile       again, with a second for measuring: how long it takes when the costs are known
     collage run --compare against the outputs that onnxruntime computed (rtol 1e-3, atol 1e-4)
     collage benchmark     the executable and every toolchain alone, interleaved in one process
     bench_openvino_peer   the executable and OpenVINO's own API on the ONNX file, interleaved in one process
@@ -48,11 +48,11 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, shapes: list[str]):
+def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, budget: str, shapes: list[str]):
     """The report, and seconds that it took."""
     started = time.monotonic()
     command = [str(collage), "compile", f"{model}.onnx", "-o", str(executable), "--quiet", "--json"]
-    command += ["--threads", str(arguments.threads), "--budget", arguments.budget]
+    command += ["--threads", str(arguments.threads), "--budget", budget]
     if arguments.database:
         command += ["--database", arguments.database]
     report = json.loads(run(command + shapes))
@@ -66,9 +66,9 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
     pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
     executable = folder / "model.clg"
-    report, cold = compile_model(collage, model, executable, arguments, shapes)
+    report, cold = compile_model(collage, model, executable, arguments, arguments.budget, shapes)
     print(json.dumps(report["play_off"], indent=1), file=sys.stderr)
-    again, warm = compile_model(collage, model, executable, arguments, shapes)
+    again, warm = compile_model(collage, model, executable, arguments, "1s", shapes)
     compared = run(pinned + [str(collage), "run", str(executable), "--inputs", f"{model}.npz", "--compare", f"{model}.npz"])
     errors = [float(text) for text in re.findall(r"max absolute error ([0-9.e+-]+)", compared)]
     alone = ["--model", f"{model}.onnx", *shapes]
