@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
@@ -22,7 +23,7 @@ __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void Accumul
   }
 }
 
-void Store(const std::vector<double>& sums, const Tensor& output, int64_t offset) {
+void Store(std::span<const double> sums, const Tensor& output, int64_t offset) {
   if (output.dtype() == kFloat32) {
     float* y = output.data<float>() + offset;
     for (size_t i = 0; i < sums.size(); ++i) y[i] = static_cast<float>(sums[i]);
@@ -301,15 +302,55 @@ OpDef ConvTranspose(int rank) {
 
 // ---- matrix products ----
 
+constexpr int64_t kRows = 4;       ///< rows of a that share one pass over b
+constexpr int64_t kColumns = 512;  ///< columns whose sums stay in the first cache
+
+/// sums[r][j] += a[r * k] * x[j] for `rows` rows and `columns` columns.
+__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void AccumulateRows(double* sums, const float* x,
+                                                                                        const float* a, int64_t k,
+                                                                                        int64_t columns) {
+  const double a0 = a[0];
+  const double a1 = a[k];
+  const double a2 = a[2 * k];
+  const double a3 = a[3 * k];
+  double* s0 = sums;
+  double* s1 = sums + kColumns;
+  double* s2 = sums + 2 * kColumns;
+  double* s3 = sums + 3 * kColumns;
+  for (int64_t j = 0; j < columns; ++j) {
+    const double value = x[j];
+    s0[j] += a0 * value;
+    s1[j] += a1 * value;
+    s2[j] += a2 * value;
+    s3[j] += a3 * value;
+  }
+}
+
 /// c [M, N] = a [M, K] x b [K, N], parallel over rows.
 void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
-  InParallel(m, [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(n));
-    for (int64_t row = begin; row < end; ++row) {
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t i = 0; i < k; ++i) Accumulate(sums.data(), b + i * n, 1, static_cast<double>(a[row * k + i]), n);
-      Store(sums, output, offset + row * n);
+  InParallel((m + kRows - 1) / kRows, [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(static_cast<size_t>(kRows * kColumns));
+    for (int64_t row = begin * kRows; row < std::min(end * kRows, m); row += kRows) {
+      const int64_t rows = std::min(kRows, m - row);
+      for (int64_t column = 0; column < n; column += kColumns) {
+        const int64_t columns = std::min(kColumns, n - column);
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t i = 0; i < k; ++i) {
+          const float* x = b + i * n + column;
+          const float* factors = a + row * k + i;
+          if (rows == kRows) {
+            AccumulateRows(sums.data(), x, factors, k, columns);
+            continue;
+          }
+          for (int64_t r = 0; r < rows; ++r) {
+            Accumulate(sums.data() + r * kColumns, x, 1, static_cast<double>(factors[r * k]), columns);
+          }
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          Store({sums.data() + r * kColumns, static_cast<size_t>(columns)}, output, offset + (row + r) * n + column);
+        }
+      }
     }
   });
 }

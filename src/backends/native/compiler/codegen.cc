@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <unordered_map>
 
 #include "collage/support/error.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -45,6 +46,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "support/hash.h"
 
 extern char** environ;
 
@@ -221,7 +223,9 @@ TargetInfo ThisTarget() {
   return {4};
 }
 
-std::vector<std::byte> CompileMlir(const std::string& text) {
+namespace {
+
+std::vector<std::byte> CompileNew(const std::string& text) {
   mlir::MLIRContext& context = Context();
   std::string diagnostics;
   const mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
@@ -244,6 +248,22 @@ std::vector<std::byte> CompileMlir(const std::string& text) {
     if (diagnostics.empty()) throw;
     throw Error(error.category(), error.message() + ": " + diagnostics.substr(0, 600));
   }
+}
+
+}  // namespace
+
+std::vector<std::byte> CompileMlir(const std::string& text) {
+  // Layers that repeat have the same text; only their constants differ.
+  static std::mutex mutex;
+  static auto* const objects = new std::unordered_map<std::string, std::vector<std::byte>>;
+  const std::string key = HexDigest(ThisCpu().name + ThisCpu().features + text);
+  {
+    const std::lock_guard lock(mutex);
+    if (auto known = objects->find(key); known != objects->end()) return known->second;
+  }
+  std::vector<std::byte> object = CompileNew(text);
+  const std::lock_guard lock(mutex);
+  return objects->emplace(key, std::move(object)).first->second;
 }
 
 }  // namespace collage::native
