@@ -79,11 +79,13 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     peer_ratio = float(re.search(r"ratio of p50 ([0-9.]+)", peer).group(1))
     winner = next(entry for entry in again["play_off"] if entry["name"] == again["winner"])
     partitions = " · ".join(f"{toolchain} {count}" for toolchain, count in winner["partitions"].items())
+    built = again["seconds"]["build"] + again["seconds"]["write"]
     return (
         f"| {name} | {arguments.threads} | {partitions} | {own['p50_seconds'] * 1e3:.3f} ms "
         f"| {best['name'].removesuffix(' alone')} {best['p50_seconds'] * 1e3:.3f} ms "
         f"| {own['p50_seconds'] / best['p50_seconds']:.3f} | {peer_ratio:.3f} | {max(errors):.1e} "
-        f"| {cold:.0f} s, {report['search']['measured']} measured | {warm:.1f} s, {again['search']['measured']} measured |"
+        f"| {cold:.0f} s, {report['search']['measured']} measured "
+        f"| {warm:.1f} s, of which build and write {built:.1f}, {again['search']['measured']} measured |"
     )
 
 

@@ -42,8 +42,8 @@ struct CompileOptions {
   std::string partition_for;
   /// Tuning database; empty = TuningDatabase::DefaultPath().
   std::filesystem::path database;
-  /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md); empty =
-  /// as a run of this model leaves it. For experiments.
+  /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
+  /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
@@ -56,16 +56,24 @@ struct CompileOptions {
 
 /// One contestant of the play-off.
 struct Contestant {
-  std::string name;             ///< "collage", "collage-2", …, or a toolchain's name for its single cover
-  bool is_single = false;       ///< a single-toolchain cover
-  double estimated_seconds = 0; ///< sum of partitions and penalties
-  double p50 = 0;               ///< seconds, measured whole, interleaved with the others
+  std::string name;              ///< "collage", "collage-2", …, or a toolchain's name for its single cover
+  bool is_single = false;        ///< a single-toolchain cover
+  double estimated_seconds = 0;  ///< sum of partitions and penalties
+  double p50 = 0;                ///< seconds, measured whole, interleaved with the others
   double p90 = 0;
   double minimum = 0;
   int samples = 0;
-  double max_error = 0;         ///< against the reference evaluation of the whole model, relative to its largest result
+  double max_error = 0;  ///< against the reference evaluation of the whole model, relative to its largest result
   std::map<std::string, int> partitions;  ///< by toolchain
-  std::string failure;          ///< why it could not take part; empty when it did
+  std::string failure;                    ///< why it could not take part; empty when it did
+};
+
+/// What a play-off's time went to.
+struct PlayOffSeconds {
+  double check = 0;   ///< the reference evaluation, and the runs that are compared with it
+  double build = 0;   ///< from partitioned modules to loaded kernels
+  double timing = 0;  ///< interleaved runs
+  double write = 0;   ///< the executable, onto the disk
 };
 
 struct ToolchainReport {
@@ -86,20 +94,22 @@ struct CompileReport {
   int num_threads = 0;
   std::vector<ToolchainReport> toolchains;
   int64_t num_candidates = 0;
-  int64_t num_variants = 0;       ///< candidates times layouts at their boundary
+  int64_t num_variants = 0;  ///< candidates times layouts at their boundary
   int64_t num_measured = 0;
   int64_t num_from_database = 0;
   int64_t num_failed = 0;
   bool budget_spent = false;
-  int64_t num_states = 0;         ///< of the search
+  int64_t num_states = 0;  ///< of the search
   std::vector<Contestant> contestants;
   std::string winner;
-  double additive_error_seconds = 0;  ///< RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover
+  double additive_error_seconds =
+      0;  ///< RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover
   std::filesystem::path output;
   int64_t output_bytes = 0;
   double import_seconds = 0;
   double search_seconds = 0;
   double play_off_seconds = 0;
+  PlayOffSeconds play_off_parts;
   double total_seconds = 0;
   /// Failures by kind, with how often and one example: the first of each kind is worth a line.
   std::map<std::string, std::pair<int64_t, std::string>> failures;

@@ -307,6 +307,7 @@ class Compilation {
     report_.contestants = std::move(result.contestants);
     report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
     report_.output_bytes = result.output_bytes;
+    report_.play_off_parts = result.seconds;
     const Contestant& best = report_.contestants.front();
     if (best.failure.empty() && best.estimated_seconds > 0) {
       report_.additive_error_seconds = best.p50 - best.estimated_seconds;

@@ -24,6 +24,20 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Adds the seconds that it lives to `total`.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total) {}
+  ~Stopwatch() { total_ += std::chrono::duration<double>(Clock::now() - started_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& total_;
+  Clock::time_point started_ = Clock::now();
+};
+
 std::vector<Tensor> RandomInputs(const Function& main) {
   const PartitionRequest request{
       main, PlainLayouts(main->params().size(), FlattenTensorTypes(main->body()->checked_type()).size())};
@@ -47,8 +61,8 @@ class PlayOffWorker {
     const Json json = Json::parse(request);
     SetNumThreads(options_.num_threads);
     progress("reference");
-    inputs_ = RandomInputs(original_.main());
-    expected_ = Evaluate(original_.main(), inputs_);
+    seconds_ = {};
+    Evaluate();
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {
@@ -66,6 +80,7 @@ class PlayOffWorker {
     answer["winner"] = winner < 0 ? -1 : built[static_cast<size_t>(winner)].index;
     if (winner >= 0) {
       progress("write");
+      const Stopwatch stopwatch(seconds_.write);
       try {
         built[static_cast<size_t>(winner)].executable->Save(options_.output);
         answer["output_bytes"] = std::filesystem::file_size(options_.output);
@@ -73,6 +88,7 @@ class PlayOffWorker {
         answer["write_failure"] = error.message();
       }
     }
+    answer["seconds"] = {seconds_.check, seconds_.build, seconds_.timing, seconds_.write};
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
@@ -91,15 +107,16 @@ class PlayOffWorker {
             {"partitions", c.partitions}, {"failure", c.failure}};
   }
 
+  void Evaluate() {
+    const Stopwatch stopwatch(seconds_.check);
+    inputs_ = RandomInputs(original_.main());
+    expected_ = collage::Evaluate(original_.main(), inputs_);
+  }
+
   Built Build(int index) {
     Built built{index, {}, nullptr, nullptr};
     try {
-      ExecutionPlan plan = Lower(entrants_[static_cast<size_t>(index)].module, options_.num_threads, cache_);
-      built.contestant.partitions = CountPartitions(plan);
-      plan.metadata_json = options_.metadata_json;
-      built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
-      built.instance = std::make_unique<ExecutionInstance>(*built.executable);
-      for (size_t i = 0; i < inputs_.size(); ++i) built.instance->SetInput(i, inputs_[i]);
+      MakeInstance(built);
       built.contestant.failure = Check(built);
     } catch (const std::exception& error) {
       built.contestant.failure = error.what();
@@ -108,8 +125,19 @@ class PlayOffWorker {
     return built;
   }
 
+  void MakeInstance(Built& built) {
+    const Stopwatch stopwatch(seconds_.build);
+    ExecutionPlan plan = Lower(entrants_[static_cast<size_t>(built.index)].module, options_.num_threads, cache_);
+    built.contestant.partitions = CountPartitions(plan);
+    plan.metadata_json = options_.metadata_json;
+    built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
+    built.instance = std::make_unique<ExecutionInstance>(*built.executable);
+    for (size_t i = 0; i < inputs_.size(); ++i) built.instance->SetInput(i, inputs_[i]);
+  }
+
   /// Empty when right.
   std::string Check(Built& built) {
+    const Stopwatch stopwatch(seconds_.check);
     for (int run = 0; run < 2; ++run) {
       built.instance->Run();
       for (size_t i = 0; i < expected_.size(); ++i) {
@@ -122,6 +150,7 @@ class PlayOffWorker {
   }
 
   void Time(std::vector<Built>& built, const SendProgress& progress) {
+    const Stopwatch stopwatch(seconds_.timing);
     std::vector<Built*> timed;
     std::vector<std::function<void()>> runs;
     for (Built& one : built) {
@@ -154,6 +183,7 @@ class PlayOffWorker {
   PartitionCache cache_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> expected_;
+  PlayOffSeconds seconds_;
 };
 
 Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
@@ -314,6 +344,8 @@ class PlayOff {
       throw Error(ErrorCategory::kResource, json.at("write_failure"), output_.string());
     }
     result_.output_bytes = json.at("output_bytes");
+    const Json& seconds = json.at("seconds");
+    result_.seconds = {seconds[0], seconds[1], seconds[2], seconds[3]};
     return true;
   }
 

@@ -38,6 +38,7 @@ struct PlayOffResult {
   std::vector<Contestant> contestants;  ///< in the order of the entrants
   int winner = -1;
   int64_t output_bytes = 0;
+  PlayOffSeconds seconds;
 };
 
 /// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,

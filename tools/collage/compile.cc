@@ -142,10 +142,10 @@ Json ToJson(const CompileReport& report) {
                                 {"partitions", contestant.partitions},
                                 {"failure", contestant.failure}});
   }
-  json["seconds"] = {{"import", report.import_seconds},
-                     {"search", report.search_seconds},
-                     {"play_off", report.play_off_seconds},
-                     {"total", report.total_seconds}};
+  json["seconds"] = {{"import", report.import_seconds},      {"search", report.search_seconds},
+                     {"play_off", report.play_off_seconds},  {"check", report.play_off_parts.check},
+                     {"build", report.play_off_parts.build}, {"timing", report.play_off_parts.timing},
+                     {"write", report.play_off_parts.write}, {"total", report.total_seconds}};
   return json;
 }
 
@@ -194,9 +194,12 @@ void PrintReport(const CompileReport& report) {
     fmt::print("verified    {} against the reference evaluation: max error {:.1e} of the largest result\n",
                contestant.name, contestant.max_error);
   }
-  fmt::print("wrote       {}  {}  in {:.0f} s (import {:.1f}, search {:.1f}, play-off {:.1f})\n",
-             report.output.string(), FormatBytes(static_cast<double>(report.output_bytes)), report.total_seconds,
-             report.import_seconds, report.search_seconds, report.play_off_seconds);
+  const PlayOffSeconds& parts = report.play_off_parts;
+  fmt::print(
+      "wrote       {}  {}  in {:.1f} s (import {:.1f}, search {:.1f}, build {:.1f}, check {:.1f}, timing {:.1f}, write "
+      "{:.1f})\n",
+      report.output.string(), FormatBytes(static_cast<double>(report.output_bytes)), report.total_seconds,
+      report.import_seconds, report.search_seconds, parts.build, parts.check, parts.timing, parts.write);
 }
 
 void Run(const Arguments& arguments) {
