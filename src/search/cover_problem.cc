@@ -1,96 +1,201 @@
-// cover_problem.cc: positions, readers and layout uses.
+// cover_problem.cc: positions, readers and format uses of a dataflow graph; the cost of a cover by definition.
 #include "search/cover_problem.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "collage/support/error.h"
+#include "search/partition_order.h"
 
 namespace collage {
 namespace {
 
-void SortUnique(std::vector<LayoutUse>& uses) {
-  std::sort(uses.begin(), uses.end());
-  uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
+template <typename T>
+void SortUnique(std::vector<T>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
+
+class ProblemBuilder {
+ public:
+  ProblemBuilder(const DataflowGraph& graph, const std::vector<bool>& eligible)
+      : graph_(graph), eligible_(eligible), position_(graph.size(), -1) {
+    for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
+      const OpDef* op = graph.OpAt(index);
+      if (op == nullptr || op->is_reshape || graph.node(index).is_in_primitive) continue;
+      position_[static_cast<size_t>(index)] = static_cast<int>(problem_.nodes.size());
+      problem_.nodes.push_back(index);
+    }
+    problem_.num_positions = static_cast<int>(problem_.nodes.size());
+    FindReaders();
+  }
+
+  CoverProblem Build(const std::vector<CandidatePartition>& candidates, const std::vector<CandidateVariant>& variants) {
+    int boundary_of = -1;
+    Boundary boundary;
+    bool any_members = false;
+    std::map<const Toolchain*, int> numbers;
+    for (const CandidateVariant& variant : variants) {
+      const CandidatePartition& candidate = candidates[static_cast<size_t>(variant.candidate)];
+      if (variant.candidate != boundary_of && HasFormats()) boundary = BoundaryOf(graph_, candidate.sub_graph);
+      boundary_of = variant.candidate;
+      CoverVariant made = VariantOf(candidate.sub_graph);
+      if (HasFormats()) AddUses(boundary, variant.layouts, candidate.sub_graph, made);
+      made.priority = candidate.toolchain->priority();
+      made.toolchain = numbers.emplace(candidate.toolchain, static_cast<int>(numbers.size())).first->second;
+      any_members = any_members || !made.members.empty();
+      problem_.variants.push_back(std::move(made));
+    }
+    if (any_members) {
+      for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
+        problem_.node_inputs.push_back(graph_.node(index).inputs);
+      }
+    }
+    return std::move(problem_);
+  }
+
+ private:
+  int PositionOf(int node) const { return position_[static_cast<size_t>(node)]; }
+  bool IsEligible(int node) const { return eligible_[static_cast<size_t>(node)]; }
+  bool HasFormats() const { return !problem_.values.empty(); }
+
+  void FindReaders() {
+    for (int value = 0; value < static_cast<int>(graph_.size()); ++value) {
+      if (!IsEligible(value) || PositionOf(value) < 0) continue;
+      std::vector<int>& readers = problem_.values[value].readers;
+      problem_.values[value].maker = PositionOf(value);
+      std::vector<int> work{value};
+      for (size_t i = 0; i < work.size(); ++i) {
+        for (int user : graph_.node(work[i]).outputs) {
+          if (PositionOf(user) >= 0) {
+            readers.push_back(PositionOf(user));
+          } else if (graph_.node(user).is_external) {
+            problem_.returned.push_back({value, 0});
+          } else if (std::find(work.begin(), work.end(), user) == work.end()) {
+            work.push_back(user);
+          }
+        }
+      }
+      SortUnique(readers);
+    }
+    SortUnique(problem_.returned);
+  }
+
+  /// The value whose format counts when `node` is read: looks through what the host does. -1 when it is plain anyway.
+  int SourceOf(int node) const {
+    for (;;) {
+      if (PositionOf(node) >= 0) return IsEligible(node) ? node : -1;
+      const OpDef* op = graph_.OpAt(node);
+      if (op == nullptr) return -1;        // a parameter, or a field of something: plain
+      node = graph_.node(node).inputs[1];  // a reshape's data; [0] is the operator
+    }
+  }
+
+  CoverVariant VariantOf(const SubGraph& sub_graph) const {
+    CoverVariant variant;
+    for (int node : sub_graph.members()) {
+      if (PositionOf(node) >= 0) variant.covers.push_back(PositionOf(node));
+    }
+    if (sub_graph.exit().size() > 1) {
+      std::copy_if(sub_graph.members().begin(), sub_graph.members().end(), std::back_inserter(variant.members),
+                   [&](int node) { return !graph_.IsConstant(node); });
+    }
+    return variant;
+  }
+
+  void AddUses(const Boundary& boundary, const BoundaryLayouts& layouts, const SubGraph& sub_graph,
+               CoverVariant& variant) const {
+    COLLAGE_CHECK(boundary.inputs.size() == layouts.inputs.size() && boundary.outputs.size() == layouts.outputs.size())
+        << "layouts do not fit the boundary of " << sub_graph.inside().ToString();
+    for (size_t i = 0; i < boundary.inputs.size(); ++i) {
+      const BoundaryValue& input = boundary.inputs[i];
+      const int source = input.field < 0 ? SourceOf(input.node) : -1;
+      if (source < 0) continue;
+      // What the host does with a value, it does with the plain one.
+      const Layout layout = source == input.node ? layouts.inputs[i] : Layout::kPlain;
+      variant.wants.push_back({source, static_cast<Format>(layout)});
+    }
+    SortUnique(variant.wants);
+    for (size_t i = 0; i < boundary.outputs.size(); ++i) {
+      const BoundaryValue& output = boundary.outputs[i];
+      if (output.field >= 0 || !IsEligible(output.node) || PositionOf(output.node) < 0) continue;
+      variant.makes.push_back({output.node, static_cast<Format>(layouts.outputs[i])});
+    }
+  }
+
+  const DataflowGraph& graph_;
+  const std::vector<bool>& eligible_;
+  std::vector<int> position_;  ///< by node; -1 when it needs no cover
+  CoverProblem problem_;
+};
 
 }  // namespace
 
-CoverProblem::CoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                           const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible)
-    : graph_(graph), eligible_(eligible), position_(graph.size(), -1) {
-  for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-    const OpDef* op = graph.OpAt(index);
-    if (op == nullptr || op->is_reshape || graph.node(index).is_in_primitive) continue;
-    position_[static_cast<size_t>(index)] = static_cast<int>(nodes_.size());
-    nodes_.push_back(index);
+std::vector<std::vector<int>> CoverProblem::StartingAt() const {
+  std::vector<std::vector<int>> starting(static_cast<size_t>(num_positions));
+  for (size_t v = 0; v < variants.size(); ++v) {
+    if (variants[v].covers.empty()) continue;
+    starting[static_cast<size_t>(variants[v].covers.front())].push_back(static_cast<int>(v));
   }
-  FindReaders();
-  starting_at_.resize(nodes_.size());
-  int boundary_of = -1;
-  Boundary boundary;
-  for (const CandidateVariant& variant : variants) {
-    const SubGraph& sub_graph = candidates[static_cast<size_t>(variant.candidate)].sub_graph;
-    if (variant.candidate != boundary_of) boundary = BoundaryOf(graph, sub_graph);
-    boundary_of = variant.candidate;
-    variants_.push_back(FactsOf(sub_graph, boundary, variant.layouts));
-    variants_.back().priority = candidates[static_cast<size_t>(variant.candidate)].toolchain->priority();
-    if (variants_.back().covers.empty()) continue;
-    starting_at_[static_cast<size_t>(variants_.back().covers.front())].push_back(static_cast<int>(variants_.size()) -
-                                                                                 1);
-  }
+  return starting;
 }
 
-void CoverProblem::FindReaders() {
-  for (int value = 0; value < static_cast<int>(graph_.size()); ++value) {
-    if (!eligible_[static_cast<size_t>(value)] || position_[static_cast<size_t>(value)] < 0) continue;
-    std::vector<int>& readers = readers_[value];
-    std::vector<int> work{value};
-    for (size_t i = 0; i < work.size(); ++i) {
-      for (int user : graph_.node(work[i]).outputs) {
-        if (position_[static_cast<size_t>(user)] >= 0) {
-          readers.push_back(position_[static_cast<size_t>(user)]);
-        } else if (graph_.node(user).is_external) {
-          returned_.push_back({value, Layout::kPlain});
-        } else if (std::find(work.begin(), work.end(), user) == work.end()) {
-          work.push_back(user);
-        }
+CoverProblem CoverProblem::Reversed() const {
+  CoverProblem reversed = *this;
+  const auto mirror = [&](std::vector<int>& positions) {
+    for (int& position : positions) position = num_positions - 1 - position;
+    std::reverse(positions.begin(), positions.end());
+  };
+  for (CoverVariant& variant : reversed.variants) mirror(variant.covers);
+  for (auto& [id, value] : reversed.values) {
+    value.maker = num_positions - 1 - value.maker;
+    mirror(value.readers);
+  }
+  return reversed;
+}
+
+CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                              const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible) {
+  return ProblemBuilder(graph, eligible).Build(candidates, variants);
+}
+
+double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
+                    CoverCosts& costs) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<char> covered(static_cast<size_t>(problem.num_positions));
+  std::unordered_map<int, Format> made;  // value → format
+  std::set<FormatUse> wanted(problem.returned.begin(), problem.returned.end()), converted;
+  PartitionOrder order(problem);
+  std::vector<int> ordered;
+  double seconds = 0;
+  int num_covered = 0;
+  for (int v : variants) {
+    const CoverVariant& variant = problem.variants[static_cast<size_t>(v)];
+    if (!order.CanJoin(ordered, v)) return kInfinity;
+    if (order.IsRisky(v)) ordered.push_back(v);
+    double penalty = costs.Transition(v);
+    for (const FormatUse& want : variant.wants) {
+      wanted.insert(want);
+      const auto maker = made.find(want.value);
+      if (maker == made.end() || maker->second == want.format || !converted.insert(want).second) continue;
+      penalty += costs.Convert(want.value, maker->second, want.format);
+    }
+    for (const FormatUse& make : variant.makes) {
+      made[make.value] = make.format;
+      for (auto it = wanted.lower_bound({make.value, 0}); it != wanted.end() && it->value == make.value; ++it) {
+        if (it->format == make.format || !converted.insert(*it).second) continue;
+        penalty += costs.Convert(make.value, make.format, it->format);
       }
     }
-    std::sort(readers.begin(), readers.end());
+    seconds += exact[static_cast<size_t>(v)] + penalty;
+    for (int position : variant.covers) {
+      if (covered[static_cast<size_t>(position)]++ != 0) return kInfinity;
+      ++num_covered;
+    }
   }
-  SortUnique(returned_);
-}
-
-int CoverProblem::SourceOf(int node) const {
-  for (;;) {
-    if (position_[static_cast<size_t>(node)] >= 0) return eligible_[static_cast<size_t>(node)] ? node : -1;
-    const OpDef* op = graph_.OpAt(node);
-    if (op == nullptr) return -1;        // a parameter, or a field of something: plain
-    node = graph_.node(node).inputs[1];  // a reshape's data; [0] is the operator
-  }
-}
-
-VariantFacts CoverProblem::FactsOf(const SubGraph& sub_graph, const Boundary& boundary,
-                                   const BoundaryLayouts& layouts) const {
-  COLLAGE_CHECK(boundary.inputs.size() == layouts.inputs.size() && boundary.outputs.size() == layouts.outputs.size())
-      << "layouts do not fit the boundary of " << sub_graph.inside().ToString();
-  VariantFacts facts;
-  for (int node : sub_graph.members()) {
-    if (position_[static_cast<size_t>(node)] >= 0) facts.covers.push_back(position_[static_cast<size_t>(node)]);
-  }
-  for (size_t i = 0; i < boundary.inputs.size(); ++i) {
-    const BoundaryValue& input = boundary.inputs[i];
-    const int source = input.field < 0 ? SourceOf(input.node) : -1;
-    // What the host does with a value, it does with the plain one.
-    if (source >= 0) facts.wants.push_back({source, source == input.node ? layouts.inputs[i] : Layout::kPlain});
-  }
-  SortUnique(facts.wants);
-  for (size_t i = 0; i < boundary.outputs.size(); ++i) {
-    const BoundaryValue& output = boundary.outputs[i];
-    if (output.field >= 0 || !eligible_[static_cast<size_t>(output.node)]) continue;
-    if (position_[static_cast<size_t>(output.node)] >= 0) facts.makes.push_back({output.node, layouts.outputs[i]});
-  }
-  return facts;
+  return num_covered == problem.num_positions ? seconds : kInfinity;
 }
 
 }  // namespace collage

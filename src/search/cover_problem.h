@@ -1,5 +1,5 @@
-// cover_problem.h: what the search needs to know of graph and candidates, worked out once: positions of the calls that
-// must be covered, and values whose layouts matter.
+// cover_problem.h: what searches need to know of graph and candidates, worked out once: positions that must be covered,
+// values whose formats matter, and what partitions depend on.
 #pragma once
 
 #include <unordered_map>
@@ -10,52 +10,55 @@
 
 namespace collage {
 
-/// A value that is wanted or made in a layout.
-struct LayoutUse {
-  int value;  ///< node
-  Layout layout;
-  auto operator<=>(const LayoutUse&) const = default;
+/// A value that is wanted or made in a format.
+struct FormatUse {
+  int value;
+  Format format;
+  auto operator<=>(const FormatUse&) const = default;
 };
 
-/// A variant as the search sees it.
-struct VariantFacts {
-  std::vector<int> covers;       ///< positions, ascending
-  std::vector<LayoutUse> wants;  ///< of values that may have two layouts, each once
-  std::vector<LayoutUse> makes;  ///< of values that may have two layouts
-  int priority = 0;
+/// A variant as searches see it.
+struct CoverVariant {
+  std::vector<int> covers;       ///< positions, ascending, not empty
+  std::vector<FormatUse> wants;  ///< of values with formats that others make; each once, ascending
+  std::vector<FormatUse> makes;  ///< of values with formats; each value once
+  int priority = 0;              ///< of its toolchain: the lesser is taken where costs are equal
+  int toolchain = 0;             ///< tells toolchains apart
+  /// Nodes inside (of `CoverProblem::node_inputs`), for variants with several exits; empty for those with one. Only
+  /// partitions with several exits can make a cover that cannot be put in order, see partition_order.h.
+  std::vector<int> members;
 };
 
-class CoverProblem {
- public:
-  CoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-               const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible);
-
-  /// Calls that must be covered, by position.
-  const std::vector<int>& nodes() const { return nodes_; }
-  const VariantFacts& variant(int index) const { return variants_[static_cast<size_t>(index)]; }
-  /// Variants whose first call is at `position`.
-  const std::vector<int>& StartingAt(int position) const { return starting_at_[static_cast<size_t>(position)]; }
-  /// Positions of those who read a value, directly or through the host.
-  const std::vector<int>& ReadersOf(int value) const { return readers_.at(value); }
-  /// The position of the call that makes a value.
-  int MakerOf(int value) const { return position_[static_cast<size_t>(value)]; }
-  /// Values that the function returns through the host's reshapes: wanted plain.
-  const std::vector<LayoutUse>& returned() const { return returned_; }
-
- private:
-  void FindReaders();
-  /// The value whose layout counts when `node` is read: looks through what the host does. -1 when it is plain anyway.
-  int SourceOf(int node) const;
-  VariantFacts FactsOf(const SubGraph& sub_graph, const Boundary& boundary, const BoundaryLayouts& layouts) const;
-
-  const DataflowGraph& graph_;
-  const std::vector<bool>& eligible_;
-  std::vector<int> nodes_;
-  std::vector<int> position_;  ///< by node; -1 when it needs no cover
-  std::vector<VariantFacts> variants_;
-  std::vector<std::vector<int>> starting_at_;
-  std::unordered_map<int, std::vector<int>> readers_;
-  std::vector<LayoutUse> returned_;
+/// A value that may have several formats.
+struct FormattedValue {
+  int maker = 0;             ///< position
+  std::vector<int> readers;  ///< positions that read it, directly or through the host; ascending
 };
+
+/// Positions 0, 1, … are the nodes that must be covered, in an order of dataflow.
+struct CoverProblem {
+  int num_positions = 0;
+  std::vector<CoverVariant> variants;
+  std::unordered_map<int, FormattedValue> values;  ///< those with formats
+  std::vector<FormatUse> returned;                 ///< wanted by whoever calls the function; ascending
+  /// What each node reads, for the order of partitions. May be empty when no variant has `members`.
+  std::vector<std::vector<int>> node_inputs;
+  std::vector<int> nodes;  ///< position → graph node, for explanations; may be empty: the same
+
+  /// Variants by their first position.
+  std::vector<std::vector<int>> StartingAt() const;
+  /// The same problem from the other end: position p becomes num_positions - 1 - p.
+  CoverProblem Reversed() const;
+};
+
+/// The problem of covering `graph`'s operator calls, except reshapes and what is within partitions already.
+CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                              const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible);
+
+/// What a cover costs when the exact costs of its variants are `exact` (by variant): summed in the cover's order, each
+/// variant's cost, then its transition and the conversions that it makes necessary. By the definition of the problem,
+/// independently of any search. Infinite when it is no cover or cannot be put in order.
+double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
+                    CoverCosts& costs);
 
 }  // namespace collage

@@ -1,13 +1,19 @@
-// find_covers.h: least-cost covers of a dataflow graph by candidates (RFC 0.81, Phase 3), with layouts at the
-// boundaries.
+// find_covers.h: least-cost covers of a dataflow graph by candidates (RFC 0.81, Phase 3), with formats at the
+// boundaries. What searches are asked with and what they answer; the strategies are in cover_search.h.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "collage/partition_rule.h"
 
 namespace collage {
+
+/// How a value is at a partition's boundary: layout, device, memory scope, dtype. The search only tells formats apart;
+/// 0 is the host's, which every value can be had in. A Layout's number is its format.
+using Format = int;
 
 /// A candidate with one of the layout combinations that its toolchain offers.
 struct CandidateVariant {
@@ -15,35 +21,61 @@ struct CandidateVariant {
   BoundaryLayouts layouts;
 };
 
-/// What the search knows of costs, all in seconds. `Exact` may be very slow; infinity means it cannot be run.
+/// What the search knows of costs, all in seconds and not negative. `Exact` may be very slow. Infinity means that a
+/// variant cannot be run (Invalid); a NaN that its cost could not be found out (Unknown): it is only used where nothing
+/// else will do.
 class CoverCosts {
  public:
   virtual ~CoverCosts() = default;
-  /// Cheap and never above `Exact`.
+  /// Cheap and never above `Exact`; 0 when nothing is known.
   virtual double LowerBound(int variant) = 0;
   virtual double Exact(int variant) = 0;
-  /// To change the layout of the value of graph node `node`.
-  virtual double Convert(int node, Layout from, Layout to) = 0;
-  /// Fixed cost of one more partition.
-  virtual double Transition() = 0;
-};
-
-struct SearchOptions {
-  int num_covers = 1;
-  /// Where several covers are wanted, those dearer than the best by more than this share are not looked for.
-  double slack = 0.02;
-  /// At most this many states are expanded for one first uncovered node; more are dropped, and counted. Keeps wide
-  /// graphs from exploding; chains never come near it. 0 = no limit.
-  int beam = 64;
+  /// To change the format of a value (the node that makes it) from that which it was made in.
+  virtual double Convert(int value, Format from, Format to) = 0;
+  /// Fixed cost of one more partition, beyond what it costs by itself.
+  virtual double Transition(int variant) = 0;
+  /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
+  virtual int ClassOf(int variant) { return variant; }
 };
 
 struct Cover {
   std::vector<int> variants;  ///< in the order of their first nodes
-  double seconds = 0;
+  double seconds = 0;         ///< sum of costs, transitions and conversions, without those that are Unknown
+  int num_unknown = 0;        ///< variants of cost Unknown
+};
+
+/// Of the evolutionary search; the defaults are the paper's.
+struct EvolutionOptions {
+  int population = 50;
+  int max_generations = 200;
+  int max_evaluations = 2000;   ///< distinct individuals whose fitness is asked for
+  double budget_seconds = 0;    ///< 0 = no limit
+  double crossover_rate = 0.5;  ///< of neighbours in the mating pool that exchange a stretch of genes
+  double mutation_rate = 0.2;   ///< of individuals
+  double flip_rate = 0.05;      ///< of the genes of one that mutates
+  int tournament = 5;
+  uint64_t seed = 64;
+};
+
+struct SearchOptions {
+  /// A name from SearchStrategies().
+  std::string strategy = "dijkstra";
+  int num_covers = 1;
+  /// Where several covers are wanted, those dearer than the best by more than this share are not looked for.
+  double slack = 0.02;
+  /// At most this many states are expanded for one first uncovered node; more are dropped, and counted. A fall-back for
+  /// graphs that nothing can be proven of in the memory there is; 0 = no limit.
+  int beam = 1024;
+  /// "evolutionary" only.
+  EvolutionOptions evolution;
+  /// "evolutionary" only: what a cover takes end to end; infinity when it cannot be run. The sum of costs when empty.
+  std::function<double(const Cover&)> fitness;
 };
 
 struct SearchResult {
   std::vector<Cover> covers;  ///< by cost, distinct; empty when there is none
+  /// Nothing was cut off: the covers are the best ones, as far as the strategy promises that at all.
+  bool is_exact = false;
   int64_t num_states = 0;
   int64_t num_exact = 0;    ///< variants whose exact cost was asked for
   int64_t num_dropped = 0;  ///< states that the beam cut off
@@ -52,16 +84,15 @@ struct SearchResult {
   std::vector<int> stuck_at;
 };
 
-/// Dijkstra over states: which operator calls are covered, which live values are channels-last, and which layouts
-/// covered candidates want of values that are not made yet. The next uncovered call in post-dfs order must be covered
-/// first, so each cover is reached along one path. An edge enters the queue with its lower bound; its exact cost is
-/// asked for only when it comes to the front. Dead ends are passed over.
+/// The best covers of `graph` by `variants` of `candidates`, by the strategy that `options` names.
 ///
 /// Operators that are reshapes, tuples and projections need no cover: they are left to the host, which reads and makes
-/// plain values, or taken along by candidates that hold them.
+/// plain values, or taken along by candidates that hold them. Covers whose partitions could not be run in any order are
+/// none.
 ///
-/// `eligible` says which nodes' values may be channels-last. Deterministic: equal costs fall to the toolchain's
-/// priority, then to the variant's index. Covers whose partitions could not be run in any order are left out.
+/// `eligible` says which nodes' values may be channels-last. Deterministic: of covers of equal cost, the one comes
+/// first that at the first difference, in the order of dataflow, has the toolchain of lesser priority, then the lesser
+/// variant. Throws kInput for an unknown strategy.
 SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                         const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
                         CoverCosts& costs, const SearchOptions& options);

@@ -25,8 +25,9 @@ class Renumbered : public CoverCosts {
   Renumbered(CoverCosts& all, const std::vector<int>& original) : all_(all), original_(original) {}
   double LowerBound(int variant) override { return all_.LowerBound(original_[static_cast<size_t>(variant)]); }
   double Exact(int variant) override { return all_.Exact(original_[static_cast<size_t>(variant)]); }
-  double Convert(int node, Layout from, Layout to) override { return all_.Convert(node, from, to); }
-  double Transition() override { return all_.Transition(); }
+  double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
+  double Transition(int variant) override { return all_.Transition(original_[static_cast<size_t>(variant)]); }
+  int ClassOf(int variant) override { return all_.ClassOf(original_[static_cast<size_t>(variant)]); }
 
  private:
   CoverCosts& all_;
@@ -58,12 +59,13 @@ double Partitioner::Exact(int variant) {
   return exact_[variant] = record.ok ? record.p50 : kInfinity;
 }
 
-double Partitioner::Convert(int node, Layout from, Layout to) {
-  const TensorTypeNode* type = AsTensorType(graph_.node(node).expr->checked_type());
-  return estimator_->ConvertSeconds(type->static_shape(), type->dtype(), from, to);
+double Partitioner::Convert(int value, Format from, Format to) {
+  const TensorTypeNode* type = AsTensorType(graph_.node(value).expr->checked_type());
+  return estimator_->ConvertSeconds(type->static_shape(), type->dtype(), static_cast<Layout>(from),
+                                    static_cast<Layout>(to));
 }
 
-double Partitioner::Transition() { return kTransitionSeconds; }
+double Partitioner::Transition(int) { return kTransitionSeconds; }
 
 SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
   std::vector<int> original;

@@ -55,8 +55,8 @@ class Partitioner : public CoverCosts {
 
   double LowerBound(int) override { return 0; }
   double Exact(int variant) override;
-  double Convert(int node, Layout from, Layout to) override;
-  double Transition() override;
+  double Convert(int value, Format from, Format to) override;
+  double Transition(int variant) override;
 
  private:
   Cover TakeGreedily(const std::vector<int>& order, IndexSet& left) const;

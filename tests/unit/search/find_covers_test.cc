@@ -39,8 +39,8 @@ class RandomCosts : public CoverCosts {
   }
   double LowerBound(int) override { return 0; }
   double Exact(int variant) override { return costs_[static_cast<size_t>(variant)]; }
-  double Convert(int, Layout, Layout) override { return 0; }
-  double Transition() override { return 0.5; }
+  double Convert(int, Format, Format) override { return 0; }
+  double Transition(int) override { return 0.5; }
 
  private:
   std::vector<double> costs_;
@@ -67,7 +67,7 @@ double BruteForce(const std::vector<IndexSet>& covers, const IndexSet& left, Ran
   const int first = static_cast<int>(left.FirstInside());
   for (size_t i = 0; i < covers.size(); ++i) {
     if (!covers[i].Contains(first) || !covers[i].IsSubset(left)) continue;
-    const double own = costs.Exact(static_cast<int>(i)) + costs.Transition();
+    const double own = costs.Exact(static_cast<int>(i)) + costs.Transition(0);
     if (own < best) best = std::min(best, own + BruteForce(covers, left - covers[i], costs));
   }
   return best;
@@ -116,8 +116,8 @@ class FixedCosts : public CoverCosts {
     asked.push_back(variant);
     return exact_[static_cast<size_t>(variant)];
   }
-  double Convert(int, Layout, Layout) override { return convert; }
-  double Transition() override { return transition_; }
+  double Convert(int, Format, Format) override { return convert; }
+  double Transition(int) override { return transition_; }
 
   std::vector<double> bounds;
   std::vector<int> asked;
@@ -255,7 +255,8 @@ TEST(FindCoversTest, TheBeamIsReported) {
   EXPECT_EQ(search(2).num_dropped, 0);
   EXPECT_EQ(search(2).covers.size(), 2u);
   EXPECT_DOUBLE_EQ(search(2).covers[0].seconds, 2.5);
-  EXPECT_EQ(search(1).num_dropped, 1);
+  EXPECT_GT(search(1).num_dropped, 0);
+  EXPECT_FALSE(search(1).is_exact);
   ASSERT_EQ(search(1).covers.size(), 1u);
   EXPECT_DOUBLE_EQ(search(1).covers[0].seconds, 3) << "what the beam dropped was better";
   EXPECT_EQ(search(0).num_dropped, 0);
@@ -313,7 +314,7 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
   }
   double seconds = 0;
   for (const auto& [node, layout] : wanted) {
-    if (made.at(node) != layout) seconds += costs.Convert(node, made.at(node), layout);
+    if (made.at(node) != layout) seconds += costs.Convert(node, static_cast<Format>(made.at(node)), static_cast<Format>(layout));
   }
   return seconds;
 }

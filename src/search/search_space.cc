@@ -1,0 +1,164 @@
+// search_space.cc: steps between states, and what they remember of formats.
+#include "search/search_space.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace collage {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <typename T>
+void SortUnique(std::vector<T>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+template <typename T>
+bool Has(const std::vector<T>& ascending, const T& element) {
+  return std::binary_search(ascending.begin(), ascending.end(), element);
+}
+
+}  // namespace
+
+size_t SearchSpace::MemoryHash::operator()(const SearchMemory& memory) const {
+  uint64_t hash = 0x9e3779b97f4a7c15u;
+  const auto mix = [&](int value) {
+    hash = ((hash << 7 | hash >> 57) ^ static_cast<uint64_t>(value)) * 0xff51afd7ed558ccdu;
+  };
+  for (const std::vector<FormatUse>* uses : {&memory.made, &memory.converted, &memory.wanted}) {
+    for (const FormatUse& use : *uses) {
+      mix(use.value);
+      mix(use.format);
+    }
+    mix(-1);
+  }
+  for (int variant : memory.risky) mix(variant);
+  return hash ^ hash >> 32;
+}
+
+SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
+    : problem_(problem), costs_(costs), order_(problem), starting_at_(problem.StartingAt()) {
+  rest_of_.reserve(problem.variants.size());
+  for (const CoverVariant& variant : problem.variants) {
+    rest_of_.push_back(lists_.Of(variant.covers, 1));
+    for (const FormatUse& want : variant.wants) formats_[want.value].push_back(want.format);
+  }
+  for (const FormatUse& want : problem.returned) formats_[want.value].push_back(want.format);
+  for (auto& [_, formats] : formats_) SortUnique(formats);
+  NumberOf({});
+}
+
+int SearchSpace::NumberOf(SearchMemory memory) {
+  const auto [it, is_new] = numbers_.emplace(std::move(memory), static_cast<int>(memories_.size()));
+  if (is_new) memories_.push_back(it->first);
+  return it->second;
+}
+
+SearchState SearchSpace::Start() { return {0, 0, NumberOf({{}, {}, problem_.returned, {}})}; }
+
+Format SearchSpace::MadeIn(const SearchMemory& memory, int value) const {
+  const auto it = std::lower_bound(memory.made.begin(), memory.made.end(), FormatUse{value, 0});
+  return it != memory.made.end() && it->value == value ? it->format : 0;
+}
+
+std::vector<FormatUse> SearchSpace::Conversions(const SearchState& state, const CoverVariant& variant,
+                                                double& seconds) {
+  std::vector<FormatUse> conversions;
+  if (variant.wants.empty() && variant.makes.empty()) return conversions;
+  const SearchMemory& memory = MemoryOf(state);
+  for (const FormatUse& want : variant.wants) {
+    if (!IsCovered(state, problem_.values.at(want.value).maker)) continue;  // charged to its maker
+    const Format made = MadeIn(memory, want.value);
+    if (made == want.format || Has(memory.converted, want)) continue;
+    seconds += costs_.Convert(want.value, made, want.format);
+    conversions.push_back(want);
+  }
+  for (const FormatUse& made : variant.makes) {
+    auto want = std::lower_bound(memory.wanted.begin(), memory.wanted.end(), FormatUse{made.value, 0});
+    for (; want != memory.wanted.end() && want->value == made.value; ++want) {
+      if (want->format == made.format) continue;
+      seconds += costs_.Convert(made.value, made.format, want->format);
+      conversions.push_back(*want);
+    }
+  }
+  return conversions;
+}
+
+std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, int v) {
+  const CoverVariant& variant = problem_.variants[static_cast<size_t>(v)];
+  const int rest = rest_of_[static_cast<size_t>(v)];
+  if (state.beyond != 0 && rest != 0 && lists_.Intersect(state.beyond, rest)) return std::nullopt;
+  if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
+  Step step{{state.next + 1, lists_.Union(state.beyond, rest), state.memory}, costs_.Transition(v)};
+  const std::vector<FormatUse> conversions = Conversions(state, variant, step.penalty);
+  while (step.to.beyond != 0 && lists_.First(step.to.beyond) == step.to.next) {
+    ++step.to.next;
+    step.to.beyond = lists_.Rest(step.to.beyond);
+  }
+  step.to.memory = MemoryAfter(state, step.to, v, conversions);
+  return step;
+}
+
+int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after, int v,
+                             const std::vector<FormatUse>& conversions) {
+  const CoverVariant& variant = problem_.variants[static_cast<size_t>(v)];
+  if (before.memory == 0 && variant.wants.empty() && variant.makes.empty() && !order_.IsRisky(v)) return 0;
+  SearchMemory memory = MemoryOf(before);
+  for (const FormatUse& made : variant.makes) {
+    if (made.format != 0) memory.made.push_back(made);
+  }
+  memory.converted.insert(memory.converted.end(), conversions.begin(), conversions.end());
+  memory.wanted.insert(memory.wanted.end(), variant.wants.begin(), variant.wants.end());
+  const auto is_dead = [&](const FormatUse& use) {
+    const std::vector<int>& readers = problem_.values.at(use.value).readers;
+    return std::all_of(std::lower_bound(readers.begin(), readers.end(), after.next), readers.end(),
+                       [&](int reader) { return lists_.Contains(after.beyond, reader); });
+  };
+  for (std::vector<FormatUse>* uses : {&memory.made, &memory.converted}) {
+    std::erase_if(*uses, is_dead);
+    SortUnique(*uses);
+  }
+  SortUnique(memory.wanted);
+  std::erase_if(memory.wanted,
+                [&](const FormatUse& want) { return IsCovered(after, problem_.values.at(want.value).maker); });
+  if (order_.IsRisky(v)) memory.risky.push_back(v);
+  std::erase_if(memory.risky, [&](int chosen) { return order_.LastPartner(chosen) < after.next; });
+  std::sort(memory.risky.begin(), memory.risky.end());
+  return NumberOf(std::move(memory));
+}
+
+const std::vector<Format>& SearchSpace::FormatsOf(int value) { return formats_[value]; }
+
+double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState& worse) {
+  const SearchMemory& a = MemoryOf(better);
+  const SearchMemory& b = MemoryOf(worse);
+  // Whoever wants less pays less; what is risky must be the same, or be on fewer circles.
+  if (!std::includes(b.wanted.begin(), b.wanted.end(), a.wanted.begin(), a.wanted.end())) return kInfinity;
+  if (!std::includes(b.risky.begin(), b.risky.end(), a.risky.begin(), a.risky.end())) return kInfinity;
+  std::vector<int> values;
+  for (const std::vector<FormatUse>* uses : {&a.made, &a.converted, &b.made, &b.converted}) {
+    for (const FormatUse& use : *uses) values.push_back(use.value);
+  }
+  SortUnique(values);
+  double seconds = 0;
+  for (int value : values) {
+    const Format made_a = MadeIn(a, value);
+    const Format made_b = MadeIn(b, value);
+    for (Format format : FormatsOf(value)) {
+      const bool has_a = format == made_a || Has(a.converted, {value, format});
+      const bool has_b = format == made_b || Has(b.converted, {value, format});
+      if (has_a) continue;
+      const double from_a = costs_.Convert(value, made_a, format);
+      if (has_b) {
+        seconds += from_a;
+      } else if (from_a > costs_.Convert(value, made_b, format)) {
+        seconds += from_a - costs_.Convert(value, made_b, format);
+      }
+    }
+  }
+  return seconds;
+}
+
+}  // namespace collage

@@ -1,0 +1,102 @@
+// search_space.h: the states that searches walk through, and the steps between them (RFC 0.81, "Phase 3").
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "search/cover_problem.h"
+#include "search/partition_order.h"
+#include "search/position_lists.h"
+
+namespace collage {
+
+/// What a partial cover means for those that continue it. Two partial covers in the same state can be continued by the
+/// same variants at the same costs.
+///
+///     position   0 1 2 3 4 5 6 7 …
+///     covered    x x x . x . x .       next = 3, beyond = {4, 6}
+///
+/// The next uncovered position must be covered first, so each cover is reached along one path.
+struct SearchState {
+  int next = 0;    ///< first position that is not covered
+  int beyond = 0;  ///< what is covered behind it: a list of SearchSpace::lists()
+  int memory = 0;  ///< formats and order: a number of SearchSpace
+  bool operator==(const SearchState&) const = default;
+};
+
+struct SearchStateHash {
+  size_t operator()(const SearchState& state) const {
+    uint64_t hash = static_cast<uint64_t>(state.next) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 29 ^ static_cast<uint64_t>(state.beyond)) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ hash >> 29 ^ static_cast<uint64_t>(state.memory)) * 0xc4ceb9fe1a85ec53u;
+    return hash ^ hash >> 32;
+  }
+};
+
+/// What a state remembers beside what is covered. All lists ascending.
+struct SearchMemory {
+  std::vector<FormatUse> made;       ///< values made in another format than 0, which have readers left
+  std::vector<FormatUse> converted;  ///< further formats that values were converted to, which have readers left
+  std::vector<FormatUse> wanted;     ///< of values that are not made yet, by what is covered
+  std::vector<int> risky;            ///< chosen variants that later ones may be on a circle with
+  bool operator==(const SearchMemory&) const = default;
+};
+
+class SearchSpace {
+ public:
+  SearchSpace(const CoverProblem& problem, CoverCosts& costs);
+
+  const CoverProblem& problem() const { return problem_; }
+  SearchState Start();
+  bool IsEnd(const SearchState& state) const { return state.next == problem_.num_positions; }
+  /// Variants whose first position is the next uncovered one, ascending.
+  const std::vector<int>& Continuing(const SearchState& state) const {
+    return starting_at_[static_cast<size_t>(state.next)];
+  }
+
+  struct Step {
+    SearchState to;
+    double penalty;  ///< transition and conversions, beside the variant's own cost
+  };
+  /// Covers what `variant`, one of those that continue the state, covers; nothing when it overlaps or cannot be put in
+  /// order with what is chosen.
+  std::optional<Step> Apply(const SearchState& state, int variant);
+
+  const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[static_cast<size_t>(state.memory)]; }
+  const PositionLists& lists() const { return lists_; }
+
+  /// What it costs in `better` to have at least the formats that `worse` has; infinity when that may not make it as
+  /// good. The states must cover the same, then nothing that continues `worse` costs less than in `better` plus this.
+  double SecondsToMatch(const SearchState& better, const SearchState& worse);
+
+ private:
+  struct MemoryHash {
+    size_t operator()(const SearchMemory& memory) const;
+  };
+
+  int NumberOf(SearchMemory memory);
+  bool IsCovered(const SearchState& state, int position) const {
+    return position < state.next || lists_.Contains(state.beyond, position);
+  }
+  /// Conversions that choosing a variant makes necessary: of what it reads, and of what it makes for those who wanted
+  /// it otherwise. By the format that they lead to; adds what they cost to `seconds`.
+  std::vector<FormatUse> Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
+  int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
+                  const std::vector<FormatUse>& conversions);
+  Format MadeIn(const SearchMemory& memory, int value) const;
+  const std::vector<Format>& FormatsOf(int value);
+
+  const CoverProblem& problem_;
+  CoverCosts& costs_;
+  PartitionOrder order_;
+  std::vector<std::vector<int>> starting_at_;
+  PositionLists lists_;
+  std::vector<int> rest_of_;  ///< by variant: the list of its positions but the first
+  std::deque<SearchMemory> memories_;
+  std::unordered_map<SearchMemory, int, MemoryHash> numbers_;
+  std::unordered_map<int, std::vector<Format>> formats_;  ///< that anyone wants a value in
+};
+
+}  // namespace collage

@@ -1,0 +1,156 @@
+// cover_search_test.cc: every exact search equals the enumeration of all covers on random problems: cost, ties, and the
+// k best ones.
+#include "search/cover_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "property/random_cover_problem.h"
+
+namespace collage {
+namespace {
+
+using testing_covers::RandomProblem;
+
+constexpr size_t kMostCovers = 10'000;
+
+uint32_t NumProblems() {
+  const char* text = std::getenv("COLLAGE_PROPERTY_PROBLEMS");
+  return text == nullptr ? 3000 : static_cast<uint32_t>(std::atoi(text));
+}
+
+/// By what is promised: fewer unknown costs, less cost, then at the first difference lesser priority, lesser variant.
+void Sort(const CoverProblem& problem, std::vector<Cover>& covers) {
+  const auto rank = [&](int v) { return std::pair(problem.variants[static_cast<size_t>(v)].priority, v); };
+  std::sort(covers.begin(), covers.end(), [&](const Cover& a, const Cover& b) {
+    if (a.num_unknown != b.num_unknown) return a.num_unknown < b.num_unknown;
+    if (a.seconds != b.seconds) return a.seconds < b.seconds;
+    return std::lexicographical_compare(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
+                                        [&](int x, int y) { return rank(x) < rank(y); });
+  });
+}
+
+struct Asked {
+  int64_t all = 0;
+  int64_t dijkstra = 0, astar = 0, sweep = 0;
+};
+
+int64_t& CountOf(Asked& asked, const std::string& strategy) {
+  if (strategy == "dijkstra") return asked.dijkstra;
+  return strategy == "astar" ? asked.astar : asked.sweep;
+}
+
+void ExpectSame(const Cover& found, const Cover& expected, bool same_tie) {
+  EXPECT_EQ(found.num_unknown, expected.num_unknown);
+  EXPECT_EQ(found.seconds, expected.seconds);
+  if (same_tie) {
+    EXPECT_EQ(found.variants, expected.variants);
+  }
+}
+
+TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
+  Asked asked;
+  int num_coverable = 0, num_tied = 0, num_ordered = 0;
+  for (uint32_t seed = 0; seed < NumProblems(); ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 13), seed);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected)) continue;
+    Sort(random->problem, expected);
+    num_coverable += expected.empty() ? 0 : 1;
+    num_tied += expected.size() > 1 && expected[0].seconds == expected[1].seconds ? 1 : 0;
+    for (const CoverVariant& variant : random->problem.variants) num_ordered += variant.members.empty() ? 0 : 1;
+    asked.all += static_cast<int64_t>(random->problem.variants.size());
+    for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+      SCOPED_TRACE(strategy);
+      random->costs.asked.clear();
+      const SearchResult found =
+          SearchCovers(random->problem, random->costs, {.strategy = strategy, .num_covers = 1, .beam = 0});
+      ASSERT_EQ(found.covers.size(), expected.empty() ? 0u : 1u);
+      EXPECT_TRUE(found.is_exact);
+      EXPECT_EQ(found.num_exact, static_cast<int64_t>(random->costs.asked.size()));
+      if (found.covers.empty()) {
+        EXPECT_FALSE(found.stuck_at.empty());
+        continue;
+      }
+      ExpectSame(found.covers[0], expected[0], std::string(strategy) != "dp");
+      if (std::string(strategy) != "dp" && std::string(strategy) != "exhaustive") {
+        CountOf(asked, strategy) += found.num_exact;
+      }
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  std::printf("%d coverable, %d with ties; of %lld costs dijkstra asked for %lld, astar %lld, sweep %lld\n",
+              num_coverable, num_tied, static_cast<long long>(asked.all), static_cast<long long>(asked.dijkstra),
+              static_cast<long long>(asked.astar), static_cast<long long>(asked.sweep));
+  EXPECT_GT(num_coverable, static_cast<int>(NumProblems()) / 4);
+  EXPECT_GT(num_tied, num_coverable / 10);
+  EXPECT_GT(num_ordered, 100) << "no variants with several exits are tried";
+  EXPECT_LT(asked.dijkstra, asked.all);
+  EXPECT_LT(asked.astar, asked.dijkstra);
+  EXPECT_LT(asked.sweep, asked.astar);
+}
+
+TEST(CoverSearchTest, TheBestCoversAreTheLeastOfAllWithinTheSlack) {
+  int num_several = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 11), seed + 1'000'000);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected) || expected.empty() || expected[0].num_unknown > 0) continue;
+    Sort(random->problem, expected);
+    if (expected[0].num_unknown > 0) continue;
+    const double slack = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 0.25 : 100;
+    const int num_covers = 2 + static_cast<int>(seed % 5);
+    std::erase_if(expected, [&, limit = expected[0].seconds * (1 + slack)](const Cover& cover) {
+      return cover.seconds > limit || cover.num_unknown > 0;
+    });
+    if (expected.size() > static_cast<size_t>(num_covers)) expected.resize(static_cast<size_t>(num_covers));
+    num_several += expected.size() > 1 ? 1 : 0;
+    for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+      SCOPED_TRACE(strategy);
+      const SearchResult found = SearchCovers(
+          random->problem, random->costs, {.strategy = strategy, .num_covers = num_covers, .slack = slack, .beam = 0});
+      ASSERT_EQ(found.covers.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ExpectSame(found.covers[i], expected[i], std::string(strategy) != "dp");
+      }
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_several, 100);
+}
+
+TEST(CoverSearchTest, ABeamFindsCoversAndSaysWhatItDropped) {
+  int num_dropping = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(12, seed + 2'000'000);
+    const double best = [&] {
+      const SearchResult exact = SearchCovers(random->problem, random->costs, {.strategy = "sweep", .beam = 0});
+      return exact.covers.empty() || exact.covers[0].num_unknown > 0 ? -1 : exact.covers[0].seconds;
+    }();
+    if (best < 0) continue;
+    for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
+      const SearchResult found = SearchCovers(random->problem, random->costs, {.strategy = strategy, .beam = 2});
+      EXPECT_EQ(found.is_exact, found.num_dropped == 0);
+      num_dropping += found.is_exact ? 0 : 1;
+      if (found.covers.empty() || found.covers[0].num_unknown > 0) {
+        EXPECT_FALSE(found.is_exact);
+        continue;
+      }
+      EXPECT_GE(found.covers[0].seconds, best);
+      if (found.is_exact) {
+        EXPECT_EQ(found.covers[0].seconds, best);
+      }
+    }
+  }
+  EXPECT_GT(num_dropping, 20);
+}
+
+}  // namespace
+}  // namespace collage

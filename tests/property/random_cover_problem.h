@@ -1,0 +1,48 @@
+// random_cover_problem.h: small covering problems with every difficulty at once, and their costs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "search/cover_problem.h"
+
+namespace collage::testing_covers {
+
+/// Costs by table. Small whole numbers, so that sums are exact and ties are frequent; some infinite, some NaN.
+class TableCosts : public CoverCosts {
+ public:
+  double LowerBound(int variant) override { return bounds[static_cast<size_t>(variant)]; }
+  double Exact(int variant) override {
+    asked.insert(variant);
+    return exact[static_cast<size_t>(variant)];
+  }
+  double Convert(int value, Format from, Format to) override { return converts.at({value, from, to}); }
+  double Transition(int variant) override { return transitions[static_cast<size_t>(variant)]; }
+
+  std::vector<double> bounds, exact, transitions;
+  std::map<std::tuple<int, Format, Format>, double> converts;
+  std::set<int> asked;
+};
+
+struct RandomProblem {
+  CoverProblem problem;
+  TableCosts costs;
+  std::vector<std::vector<int>> node_outputs;
+};
+
+/// A random graph of `num_nodes` operators; candidates that are single nodes, connected and unconnected sets, with one
+/// exit and with several, none of which a path leaves and enters again; in up to three formats; by up to three
+/// toolchains.
+std::unique_ptr<RandomProblem> MakeRandomProblem(int num_nodes, uint32_t seed);
+
+/// What the definitions say, written without regard to any search.
+/// All covers that can be put in order, each ascending by first position, with what they cost; infinite ones left out.
+/// False when there are more than `most`.
+bool AllCovers(RandomProblem& random, size_t most, std::vector<Cover>& covers);
+
+}  // namespace collage::testing_covers
