@@ -63,7 +63,8 @@ struct Contestant {
   double p90 = 0;
   double minimum = 0;
   int samples = 0;
-  double max_error = 0;  ///< against the reference evaluation of the whole model, relative to its largest result
+  bool is_finalist = false;  ///< so near the fastest in the first rounds that the final decided
+  double max_error = 0;      ///< against the reference evaluation of the whole model, relative to its largest result
   std::map<std::string, int> partitions;  ///< by toolchain
   std::string failure;                    ///< why it could not take part; empty when it did
 };

@@ -223,15 +223,22 @@ class Compilation {
     Phase("search");
     Field field(partitioner, module);
     std::vector<int> stuck_at;
-    if (options_.partition_for.empty()) {
-      stuck_at = SearchCovers(partitioner, toolchains, estimator, field);
-    }
+    const bool searches = options_.partition_for.empty();
+    // What each toolchain would choose by itself comes first: when time runs out there is a cover.
+    constexpr double kGreedyShare = 0.3;
+    estimator.SetBudget(options_.budget_seconds * (searches ? kGreedyShare : 1));
+    std::vector<std::pair<std::string, Cover>> greedy_covers;
     for (const Toolchain* toolchain : toolchains) {
-      if (!options_.partition_for.empty() && toolchain->name() != options_.partition_for) continue;
-      const std::optional<Cover> greedy =
+      if (!searches && toolchain->name() != options_.partition_for) continue;
+      std::optional<Cover> greedy =
           partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &stuck_at);
-      if (greedy) field.Add(toolchain->name(), true, *greedy);
+      if (greedy) greedy_covers.emplace_back(toolchain->name(), std::move(*greedy));
     }
+    if (searches) {
+      const std::vector<int> stuck = SearchCovers(partitioner, toolchains, estimator, field);
+      stuck_at.insert(stuck_at.begin(), stuck.begin(), stuck.end());
+    }
+    for (const auto& [name, cover] : greedy_covers) field.Add(name, true, cover);
     if (field.entrants().empty()) {
       throw Error(ErrorCategory::kUnsupported, "no toolchain covers the model: " + partitioner.ExplainStuck(stuck_at),
                   model_.string());
@@ -247,14 +254,8 @@ class Compilation {
   /// The best mixes, and each toolchain's best cover of its own. Returns the nodes that no cover reaches beyond.
   std::vector<int> SearchCovers(Partitioner& partitioner, const std::vector<const Toolchain*>& toolchains,
                                 MeasuringEstimator& estimator, Field& field) {
-    // What each toolchain would choose by itself, then few candidates, then all: when time runs out there is a cover,
-    // and what was measured serves all.
-    constexpr double kGreedyShare = 0.3;
+    // Few candidates, then all: what was measured serves all.
     constexpr double kPrimaryShare = 0.6;
-    estimator.SetBudget(options_.budget_seconds * kGreedyShare);
-    for (const Toolchain* toolchain : toolchains) {
-      partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), nullptr);
-    }
     estimator.SetBudget(options_.budget_seconds * kPrimaryShare);
     const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
                                                     {.num_covers = options_.num_covers});

@@ -24,6 +24,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+// A play-off has a final: of contestants that first rounds put this close together, noise alone may have chosen.
+constexpr double kFinalMargin = 1.03;
+constexpr size_t kMaxFinalists = 4;
+
 /// Adds the seconds that it lives to `total`.
 class Stopwatch {
  public:
@@ -50,6 +54,11 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
   return counts;
 }
 
+/// Whether `a` comes before `b`: the final decides before the first rounds do.
+bool IsBetter(const Contestant& a, const Contestant& b) {
+  return a.is_finalist != b.is_finalist ? a.is_finalist : a.p50 < b.p50;
+}
+
 /// What one worker does: builds entrants one by one, then times those that were right, then writes the winner.
 class PlayOffWorker {
  public:
@@ -74,8 +83,8 @@ class PlayOffWorker {
     for (const Built& one : built) {
       answer["contestants"].push_back(ToJson(one));
       if (!one.contestant.failure.empty()) continue;
-      const bool faster = winner < 0 || one.contestant.p50 < built[static_cast<size_t>(winner)].contestant.p50;
-      if (faster) winner = static_cast<int>(&one - built.data());
+      const bool is_better = winner < 0 || IsBetter(one.contestant, built[static_cast<size_t>(winner)].contestant);
+      if (is_better) winner = static_cast<int>(&one - built.data());
     }
     answer["winner"] = winner < 0 ? -1 : built[static_cast<size_t>(winner)].index;
     if (winner >= 0) {
@@ -98,13 +107,20 @@ class PlayOffWorker {
     Contestant contestant;
     std::shared_ptr<Executable> executable;
     std::unique_ptr<ExecutionInstance> instance;
+    Samples samples;
   };
 
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
-    return {{"index", built.index},       {"p50", c.p50},         {"p90", c.p90},
-            {"minimum", c.minimum},       {"samples", c.samples}, {"max_error", c.max_error},
-            {"partitions", c.partitions}, {"failure", c.failure}};
+    return {{"index", built.index},
+            {"p50", c.p50},
+            {"p90", c.p90},
+            {"minimum", c.minimum},
+            {"samples", c.samples},
+            {"max_error", c.max_error},
+            {"partitions", c.partitions},
+            {"is_finalist", c.is_finalist},
+            {"failure", c.failure}};
   }
 
   void Evaluate() {
@@ -114,7 +130,7 @@ class PlayOffWorker {
   }
 
   Built Build(int index) {
-    Built built{index, {}, nullptr, nullptr};
+    Built built{index, {}, nullptr, nullptr, {}};
     try {
       MakeInstance(built);
       built.contestant.failure = Check(built);
@@ -151,29 +167,40 @@ class PlayOffWorker {
 
   void Time(std::vector<Built>& built, const SendProgress& progress) {
     const Stopwatch stopwatch(seconds_.timing);
-    std::vector<Built*> timed;
-    std::vector<std::function<void()>> runs;
+    std::vector<Built*> field;
     for (Built& one : built) {
-      if (!one.instance) continue;
-      timed.push_back(&one);
-      runs.emplace_back([&one] { one.instance->Run(); });
+      if (one.instance) field.push_back(&one);
     }
-    if (runs.empty()) return;
+    if (field.empty()) return;
+    TimeRounds(field, options_.first_seconds, progress);
+    std::stable_sort(field.begin(), field.end(),
+                     [](const Built* a, const Built* b) { return a->contestant.p50 < b->contestant.p50; });
+    const double bound = field.front()->contestant.p50 * kFinalMargin;
+    std::erase_if(field, [&](const Built* one) { return one->contestant.p50 > bound; });
+    if (field.size() > kMaxFinalists) field.resize(kMaxFinalists);
+    for (Built* one : field) one->contestant.is_finalist = true;
+    if (field.size() > 1) TimeRounds(field, options_.final_seconds, progress);
+  }
+
+  /// Times `field` in turn for about `seconds`; what it measures is added to what was measured before.
+  void TimeRounds(const std::vector<Built*>& field, double seconds, const SendProgress& progress) {
+    std::vector<std::function<void()>> runs;
+    for (Built* one : field) runs.emplace_back([one] { one->instance->Run(); });
     const auto started = std::chrono::steady_clock::now();
     TimeInterleaved(runs, 2);
     const double round = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / 2;
     const bool settle = round / static_cast<double>(runs.size()) < kSettleBelowSeconds;
     const double round_seconds = std::max(settle ? 2 * round : round, 1e-6);
-    const int rounds =
-        std::clamp(static_cast<int>(options_.seconds / round_seconds), options_.min_rounds, options_.max_rounds);
+    const int rounds = std::clamp(static_cast<int>(seconds / round_seconds), options_.min_rounds, options_.max_rounds);
     const std::vector<Samples> samples =
         TimeInterleaved(runs, rounds, settle, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
-    for (size_t i = 0; i < timed.size(); ++i) {
-      Contestant& contestant = timed[i]->contestant;
-      contestant.p50 = samples[i].p50();
-      contestant.p90 = samples[i].p90();
-      contestant.minimum = samples[i].minimum();
-      contestant.samples = static_cast<int>(samples[i].size());
+    for (size_t i = 0; i < field.size(); ++i) {
+      for (double sample : samples[i].values()) field[i]->samples.Add(sample);
+      Contestant& contestant = field[i]->contestant;
+      contestant.p50 = field[i]->samples.p50();
+      contestant.p90 = field[i]->samples.p90();
+      contestant.minimum = field[i]->samples.minimum();
+      contestant.samples = static_cast<int>(field[i]->samples.size());
     }
   }
 
@@ -197,6 +224,7 @@ Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
   contestant.samples = json.at("samples");
   contestant.max_error = json.at("max_error");
   contestant.partitions = json.at("partitions").get<std::map<std::string, int>>();
+  contestant.is_finalist = json.at("is_finalist");
   contestant.failure = json.at("failure");
   return contestant;
 }
@@ -221,7 +249,7 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = options.versions;
+    std::string all = "with final, " + options.versions;
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;
@@ -261,7 +289,7 @@ class PlayOff {
 
   /// Indices by measured p50 when the database knows this very field, else empty.
   std::vector<int> KnownRanking() {
-    std::vector<std::pair<double, int>> ranked;
+    std::vector<int> ranked;
     for (size_t i = 0; i < entrants_.size(); ++i) {
       const std::optional<TuningRecord> record = database_.Find(KeyOf(i));
       if (!record) return {};
@@ -275,13 +303,15 @@ class PlayOff {
       contestant.minimum = record->minimum;
       contestant.samples = static_cast<int>(record->num_samples);
       contestant.max_error = record->max_error;
-      contestant.partitions = Json::parse(record->label).get<std::map<std::string, int>>();
-      ranked.emplace_back(record->p50, static_cast<int>(i));
+      const Json label = Json::parse(record->label);
+      contestant.partitions = label.at("partitions").get<std::map<std::string, int>>();
+      contestant.is_finalist = label.at("is_finalist");
+      ranked.push_back(static_cast<int>(i));
     }
-    std::sort(ranked.begin(), ranked.end());
-    std::vector<int> indices;
-    for (const auto& [seconds, index] : ranked) indices.push_back(index);
-    return indices;
+    std::stable_sort(ranked.begin(), ranked.end(), [&](int a, int b) {
+      return IsBetter(result_.contestants[static_cast<size_t>(a)], result_.contestants[static_cast<size_t>(b)]);
+    });
+    return ranked;
   }
 
   void Remember() {
@@ -295,7 +325,7 @@ class PlayOff {
       record.p90 = contestant.p90;
       record.num_samples = contestant.samples;
       record.max_error = contestant.max_error;
-      record.label = Json(contestant.partitions).dump();
+      record.label = Json{{"partitions", contestant.partitions}, {"is_finalist", contestant.is_finalist}}.dump();
       database_.Put(KeyOf(i), record);
     }
   }

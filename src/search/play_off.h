@@ -26,7 +26,8 @@ struct Entrant {
 struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
-  double seconds = 12;  ///< spent on timed rounds, about
+  double first_seconds = 12;  ///< spent on timed rounds of all, about
+  double final_seconds = 24;  ///< spent on timed rounds of the finalists
   int min_rounds = 11;
   int max_rounds = 400;
   std::filesystem::path output;  ///< where the winner's executable is written

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -160,6 +161,24 @@ TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
   const CompileReport again = CompileModel(Mnist(), options);
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.num_failed, report.num_failed);
+}
+
+TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
+  const CompileOptions options = Options();
+  const CompileReport report = CompileModel(Mnist(), options);
+  const auto winner = std::find_if(report.contestants.begin(), report.contestants.end(),
+                                   [&](const Contestant& contestant) { return contestant.name == report.winner; });
+  ASSERT_NE(winner, report.contestants.end());
+  EXPECT_TRUE(winner->is_finalist);
+  for (const Contestant& contestant : report.contestants) {
+    if (contestant.is_finalist) {
+      EXPECT_LE(winner->p50, contestant.p50);
+    }
+  }
+  const CompileReport again = CompileModel(Mnist(), options);
+  EXPECT_EQ(again.winner, report.winner);
+  EXPECT_EQ(again.num_measured, 0);
+  EXPECT_EQ(again.play_off_parts.timing, 0);  // taken from the database
 }
 
 TEST_F(CompileModelTest, EveryBuiltInToolchainHasARevision) {
