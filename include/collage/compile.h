@@ -40,13 +40,17 @@ struct CompileOptions {
   /// Compile for this toolchain alone, as its own partitioning would (RFC 0.81's partition_for_NAME): what it takes in
   /// pieces as large as possible, the rest by the native one. Nothing is searched; the pieces are only checked.
   std::string partition_for;
-  /// Tuning database; empty = TuningDatabase::DefaultPath().
-  std::filesystem::path database;
+  /// Tuning database: a file or a "postgresql://…" URL; empty = $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db.
+  std::string database;
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
   /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
+  /// At most this many measurements of candidates; 0 = no limit.
+  int64_t max_measurements = 0;
+  /// Asked before each measurement: true ends measuring, as if the budget were spent.
+  std::function<bool()> should_stop;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.
   int num_covers = 2;
   /// A candidate that answers nothing for so long has cost Invalid.
@@ -63,6 +67,8 @@ struct Contestant {
   double p90 = 0;
   double minimum = 0;
   int samples = 0;
+  /// What decides: the median over rounds of its time by the mean time of those who ran in the round.
+  double relative = 0;
   bool is_finalist = false;  ///< so near the fastest in the first rounds that the final decided
   double max_error = 0;      ///< against the reference evaluation of the whole model, relative to its largest result
   std::map<std::string, int> partitions;  ///< by toolchain
@@ -105,6 +111,8 @@ struct CompileReport {
   std::string winner;
   double additive_error_seconds =
       0;  ///< RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover
+  /// RFC 0.81, Drawbacks: the winner's latency minus that of each toolchain's own partitioning; seconds, by toolchain.
+  std::map<std::string, double> apparent_loss_seconds;
   std::filesystem::path output;
   int64_t output_bytes = 0;
   double import_seconds = 0;
@@ -118,6 +126,10 @@ struct CompileReport {
 
 /// Compiles the ONNX model at `model`. Throws Error; leaves nothing half-written.
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options);
+
+/// Fills the tuning database with what `CompileModel` would measure, and stops before the play-off: the report has
+/// counts of the search only, `output` is not written.
+CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options);
 
 /// The toolchains of this build and whether they can be used here.
 std::vector<ToolchainReport> ProbeToolchains();

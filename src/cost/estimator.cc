@@ -95,6 +95,12 @@ TuningKey MeasuringEstimator::KeyOf(const PartitionRequest& request, const Toolc
           options_.num_threads};
 }
 
+bool MeasuringEstimator::MayMeasure() const {
+  if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) return false;
+  if (options_.max_measurements > 0 && counts_.measured >= options_.max_measurements) return false;
+  return !options_.should_stop || !options_.should_stop();
+}
+
 TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label,
                                         const std::string& worker_request) {
   if (auto it = known_.find(key); it != known_.end()) return it->second;
@@ -102,7 +108,7 @@ TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string&
     ++counts_.from_database;
     return known_[key] = *record;
   }
-  if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) {
+  if (!MayMeasure()) {
     ++counts_.skipped;
     TuningRecord record;
     record.is_skipped = true;

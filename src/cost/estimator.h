@@ -47,7 +47,9 @@ class MeasuringEstimator : public CostEstimator {
     std::string machine;  ///< hardware fingerprint
     WorkerLimits limits;
     TimingOptions timing;
-    double budget_seconds = 0;                    ///< for measuring; 0 = none
+    double budget_seconds = 0;                    ///< for measuring; 0 = no limit
+    int64_t max_measurements = 0;                 ///< 0 = no limit
+    std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
     std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
   };
   /// Finds a job's partition and toolchain again; called in the worker.
@@ -72,6 +74,7 @@ class MeasuringEstimator : public CostEstimator {
  private:
   TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& worker_request);
   std::string Answer(const std::string& request);
+  bool MayMeasure() const;
 
   TuningDatabase& database_;
   FindPartition find_;

@@ -1,167 +1,152 @@
-// tuning_database.cc: the tuning database on SQLite in WAL mode.
+// tuning_database.cc: the tuning database's statements.
 #include "cost/tuning_database.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sqlite3.h>
 
+#include <array>
+#include <cmath>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 
 #include "collage/support/error.h"
 
 namespace collage {
 namespace {
 
-constexpr int kSchemaVersion = 1;
-constexpr int kBusyTimeoutMs = 30'000;
+/// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
+const std::array<std::vector<const char*>, 2> kMigrations{{
+    {R"(CREATE TABLE IF NOT EXISTS measurement (
+          workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
+          machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
+          ok INTEGER NOT NULL, minimum DOUBLE PRECISION, p50 DOUBLE PRECISION, p90 DOUBLE PRECISION,
+          num_samples BIGINT, max_error DOUBLE PRECISION,
+          label TEXT, reason TEXT, measured_at TEXT NOT NULL,
+          PRIMARY KEY (workload, layouts, toolchain, version, machine, num_threads)))"},
+    {R"(CREATE TABLE compilation (
+          model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,
+          winner TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, additive_error DOUBLE PRECISION NOT NULL,
+          apparent_loss TEXT NOT NULL, compiled_at TEXT NOT NULL))"},
+}};
+constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
 
-constexpr const char* kSchema = R"(
-  CREATE TABLE IF NOT EXISTS measurement (
-    workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
-    machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
-    ok INTEGER NOT NULL, minimum REAL, p50 REAL, p90 REAL, num_samples INTEGER, max_error REAL,
-    label TEXT, reason TEXT, measured_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    PRIMARY KEY (workload, layouts, toolchain, version, machine, num_threads)
-  ) WITHOUT ROWID;
-)";
+constexpr const char* kColumns =
+    "workload, layouts, toolchain, version, machine, num_threads, "
+    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at";
+constexpr const char* kInsert =
+    "INSERT INTO measurement ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
+    "ON CONFLICT (workload, layouts, toolchain, version, machine, num_threads) DO UPDATE SET "
+    "ok = excluded.ok, minimum = excluded.minimum, p50 = excluded.p50, p90 = excluded.p90, "
+    "num_samples = excluded.num_samples, max_error = excluded.max_error, label = excluded.label, "
+    "reason = excluded.reason, measured_at = excluded.measured_at";
+constexpr const char* kHasKey =
+    "workload = $1 AND layouts = $2 AND toolchain = $3 AND version = $4 AND machine = $5 AND num_threads = $6";
 
-bool IsDamage(int code) { return code == SQLITE_CORRUPT || code == SQLITE_NOTADB; }
+std::string Now() { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))); }
+
+std::string Text(double number) { return fmt::format("{:.17g}", number); }
+
+double Number(const std::string& text) { return text.empty() ? 0 : std::stod(text); }
+
+std::vector<std::string> Parameters(const TuningKey& key) {
+  return {key.workload, key.layouts, key.toolchain, key.version, key.machine, std::to_string(key.num_threads)};
+}
+
+std::vector<std::string> Parameters(const TuningKey& key, const TuningRecord& record) {
+  std::vector<std::string> all = Parameters(key);
+  const std::string when = record.measured_at.empty() ? Now() : record.measured_at;
+  for (std::string text :
+       {std::string(record.ok ? "1" : "0"), Text(record.minimum), Text(record.p50), Text(record.p90),
+        std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason, when}) {
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+TuningKey KeyOf(const SqlRow& row) { return {row[0], row[1], row[2], row[3], row[4], std::stoi(row[5])}; }
+
+TuningRecord RecordOf(const SqlRow& row) {
+  TuningRecord record;
+  record.ok = row[6] == "1";
+  record.minimum = Number(row[7]);
+  record.p50 = Number(row[8]);
+  record.p90 = Number(row[9]);
+  record.num_samples = row[10].empty() ? 0 : std::stoll(row[10]);
+  record.max_error = Number(row[11]);
+  record.label = row[12];
+  record.reason = row[13];
+  record.measured_at = row[14];
+  return record;
+}
 
 }  // namespace
 
-/// A prepared statement, finalised with its scope.
-class TuningDatabase::Statement {
- public:
-  Statement(TuningDatabase& database, const char* sql) : database_(database) {
-    const int code = sqlite3_prepare_v2(database.handle_, sql, -1, &statement_, nullptr);
-    if (code != SQLITE_OK) database.Fail(code, "prepare a statement for");
+TuningDatabase::TuningDatabase(std::string place) : place_(WithoutPassword(place)) {
+  if (IsPostgresUrl(place)) {
+    sql_ = OpenPostgres(place);
+    Migrate();
+    return;
   }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& Bind(const std::string& text) {
-    sqlite3_bind_text(statement_, ++bound_, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
-    return *this;
-  }
-  Statement& Bind(double number) {
-    sqlite3_bind_double(statement_, ++bound_, number);
-    return *this;
-  }
-  Statement& Bind(int64_t number) {
-    sqlite3_bind_int64(statement_, ++bound_, number);
-    return *this;
-  }
-  Statement& Bind(const TuningKey& key) {
-    Bind(key.workload).Bind(key.layouts).Bind(key.toolchain).Bind(key.version).Bind(key.machine);
-    return Bind(static_cast<int64_t>(key.num_threads));
-  }
-
-  /// True while there is a row.
-  bool Step(const char* doing) {
-    const int code = sqlite3_step(statement_);
-    if (code == SQLITE_ROW) return true;
-    if (code != SQLITE_DONE) database_.Fail(code, doing);
-    return false;
-  }
-
-  int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
-  double Double(int column) const { return sqlite3_column_double(statement_, column); }
-  std::string Text(int column) const {
-    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text == nullptr ? "" : text;
-  }
-
- private:
-  TuningDatabase& database_;
-  sqlite3_stmt* statement_ = nullptr;
-  int bound_ = 0;
-};
-
-TuningDatabase::TuningDatabase(std::filesystem::path path) : path_(std::move(path)) {
+  const std::filesystem::path folder = std::filesystem::path(place).parent_path();
   std::error_code failure;
-  if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);
+  if (!folder.empty()) std::filesystem::create_directories(folder, failure);
   if (failure) {
     throw Error(ErrorCategory::kResource, "cannot create the tuning database's folder: " + failure.message(),
-                path_.parent_path().string());
+                folder.string());
   }
-  if (TryOpen()) return;
+  if (TryOpenFile(place)) return;
   std::filesystem::path aside;
   for (int i = 1; aside.empty() || std::filesystem::exists(aside); ++i) {
-    aside = path_.string() + ".corrupt-" + std::to_string(i);
+    aside = place + ".corrupt-" + std::to_string(i);
   }
-  std::filesystem::rename(path_, aside);
-  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(path_.string() + suffix, failure);
+  std::filesystem::rename(place, aside);
+  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(place + suffix, failure);
   notices_.push_back(
       fmt::format("the tuning database was damaged; it is kept as '{}' and a new one begun", aside.string()));
-  if (!TryOpen()) throw Error(ErrorCategory::kCorrupt, "cannot begin a new tuning database", path_.string());
-}
-
-TuningDatabase::~TuningDatabase() { Close(); }
-
-void TuningDatabase::Close() {
-  sqlite3_close(handle_);
-  handle_ = nullptr;
+  if (!TryOpenFile(place)) throw Error(ErrorCategory::kCorrupt, "cannot begin a new tuning database", place);
 }
 
 /// False when the file is damaged.
-bool TuningDatabase::TryOpen() {
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(path_.c_str(), &handle_, flags, nullptr);
-  if (code != SQLITE_OK) Fail(code, "open");
-  if (sqlite3_db_readonly(handle_, "main") == 1) {
-    Close();
-    throw Error(ErrorCategory::kResource, "the tuning database is read-only", path_.string(),
-                "give another one with --database PATH, or make this one writable");
-  }
-  sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+bool TuningDatabase::TryOpenFile(const std::string& path) {
   try {
-    if (Text("PRAGMA journal_mode") != "wal") Execute("PRAGMA journal_mode = WAL");
-    Execute("PRAGMA synchronous = NORMAL");
-    if (Text("PRAGMA quick_check") != "ok") {
-      throw Error(ErrorCategory::kCorrupt, "the integrity check failed", path_.string());
-    }
-    const int version = std::stoi(Text("PRAGMA user_version"));
+    sql_ = OpenSqlite(path);
+    const std::string damage = sql_->FindDamage(/*thorough=*/false);
+    if (!damage.empty()) throw Error(ErrorCategory::kCorrupt, damage, path);
+    Migrate();
+    return true;
+  } catch (const Error& error) {
+    sql_.reset();
+    if (error.category() != ErrorCategory::kCorrupt) throw;
+    return false;
+  }
+}
+
+void TuningDatabase::Migrate() {
+  if (sql_->SchemaVersion() == kSchemaVersion) return;
+  // Another process may be doing the same: the lock comes first, then it is done or found done.
+  sql_->BeginExclusive();
+  try {
+    const int version = sql_->SchemaVersion();
     if (version > kSchemaVersion) {
       throw Error(
           ErrorCategory::kInput,
           fmt::format("the tuning database has schema {}, this Collage knows up to {}", version, kSchemaVersion),
-          path_.string(), "use a newer Collage, or another file with --database PATH");
+          place_, "use a newer Collage, or another place with --database");
     }
-    if (version < kSchemaVersion) {
-      // Another process may be doing the same: the write lock comes first, then it is done or found done.
-      Execute("BEGIN IMMEDIATE");
-      Execute(kSchema);
-      Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
-      Execute("COMMIT");
+    for (int i = version; i < kSchemaVersion; ++i) {
+      for (const char* statement : kMigrations[static_cast<size_t>(i)]) sql_->Query(statement);
     }
-  } catch (const Error& error) {
-    Close();
-    if (error.category() != ErrorCategory::kCorrupt) throw;
-    return false;
+    sql_->SetSchemaVersion(kSchemaVersion);
+    sql_->Commit();
+  } catch (const Error&) {
+    sql_->RollBack();
+    throw;
   }
-  return true;
 }
 
-/// The first column of a query's first row.
-std::string TuningDatabase::Text(const char* sql) {
-  Statement query(*this, sql);
-  return query.Step("read") ? query.Text(0) : "";
-}
-
-void TuningDatabase::Execute(const char* sql) {
-  const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) Fail(code, "write");
-}
-
-void TuningDatabase::Fail(int code, const std::string& doing) {
-  const std::string detail = handle_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(handle_);
-  const auto category = IsDamage(code & 0xff) ? ErrorCategory::kCorrupt : ErrorCategory::kResource;
-  throw Error(category, fmt::format("cannot {} the tuning database: {}", doing, detail), path_.string(),
-              "give another one with --database PATH");
-}
-
-std::filesystem::path TuningDatabase::DefaultPath() {
-  if (const char* path = std::getenv("COLLAGE_DATABASE"); path != nullptr && *path != '\0') return path;
+std::string TuningDatabase::DefaultPlace() {
+  if (const char* place = std::getenv("COLLAGE_DATABASE"); place != nullptr && *place != '\0') return place;
   std::filesystem::path cache;
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
     cache = xdg;
@@ -169,48 +154,100 @@ std::filesystem::path TuningDatabase::DefaultPath() {
     const char* home = std::getenv("HOME");
     cache = std::filesystem::path(home == nullptr ? "." : home) / ".cache";
   }
-  return cache / "collage" / "tuning.db";
+  return (cache / "collage" / "tuning.db").string();
 }
 
 std::optional<TuningRecord> TuningDatabase::Find(const TuningKey& key) {
-  Statement query(*this,
-                  "SELECT ok, minimum, p50, p90, num_samples, max_error, label, reason FROM measurement WHERE "
-                  "workload = ? AND layouts = ? AND toolchain = ? AND version = ? AND machine = ? AND num_threads = ?");
-  query.Bind(key);
-  if (!query.Step("read")) return std::nullopt;
-  TuningRecord record;
-  record.ok = query.Int(0) != 0;
-  record.minimum = query.Double(1);
-  record.p50 = query.Double(2);
-  record.p90 = query.Double(3);
-  record.num_samples = query.Int(4);
-  record.max_error = query.Double(5);
-  record.label = query.Text(6);
-  record.reason = query.Text(7);
-  return record;
+  const std::vector<SqlRow> rows =
+      sql_->Query(fmt::format("SELECT {} FROM measurement WHERE {}", kColumns, kHasKey), Parameters(key));
+  if (rows.empty()) return std::nullopt;
+  return RecordOf(rows[0]);
 }
 
 void TuningDatabase::Put(const TuningKey& key, const TuningRecord& record) {
-  Statement insert(*this,
-                   "INSERT OR REPLACE INTO measurement (workload, layouts, toolchain, version, machine, num_threads, "
-                   "ok, minimum, p50, p90, num_samples, max_error, label, reason) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.Bind(key).Bind(static_cast<int64_t>(record.ok ? 1 : 0)).Bind(record.minimum).Bind(record.p50);
-  insert.Bind(record.p90).Bind(record.num_samples).Bind(record.max_error).Bind(record.label).Bind(record.reason);
-  insert.Step("write");
+  sql_->Query(fmt::format(kInsert, kColumns), Parameters(key, record));
+}
+
+bool TuningDatabase::PutIfNewer(const TuningKey& key, const TuningRecord& record) {
+  const std::string statement =
+      fmt::format(kInsert, kColumns) + " WHERE measurement.measured_at < excluded.measured_at RETURNING ok";
+  return !sql_->Query(statement, Parameters(key, record)).empty();
+}
+
+void TuningDatabase::ForEach(const std::function<void(const TuningKey&, const TuningRecord&)>& visit) {
+  const std::vector<SqlRow> rows = sql_->Query(fmt::format(
+      "SELECT {} FROM measurement ORDER BY workload, layouts, toolchain, version, machine, num_threads", kColumns));
+  for (const SqlRow& row : rows) visit(KeyOf(row), RecordOf(row));
+}
+
+int64_t TuningDatabase::Collect(const GarbageRule& rule) {
+  int64_t removed = 0;
+  const auto remove = [&](const std::string& condition, const std::vector<std::string>& parameters) {
+    const std::string statement = "DELETE FROM measurement WHERE " + condition + " RETURNING ok";
+    removed += static_cast<int64_t>(sql_->Query(statement, parameters).size());
+  };
+  for (const auto& [toolchain, version] : rule.versions) {
+    // What follows the slash is how it was measured.
+    remove("toolchain = $1 AND machine = $2 AND version <> $3 AND version NOT LIKE $4",
+           {toolchain, rule.machine, version, version + "/%"});
+  }
+  if (!rule.before.empty()) remove("measured_at < $1", {rule.before});
+  if (rule.failures) remove("ok = 0", {});
+  return removed;
+}
+
+void TuningDatabase::Put(const CompilationRecord& record) {
+  sql_->Query("INSERT INTO compilation VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+              {record.model, record.machine, std::to_string(record.num_threads), record.versions, record.winner,
+               Text(record.seconds), Text(record.additive_error), record.apparent_loss,
+               record.compiled_at.empty() ? Now() : record.compiled_at});
+}
+
+std::vector<CompilationRecord> TuningDatabase::Compilations() {
+  std::vector<CompilationRecord> records;
+  const std::vector<SqlRow> rows = sql_->Query(
+      "SELECT model, machine, num_threads, versions, winner, seconds, additive_error, apparent_loss, compiled_at "
+      "FROM compilation ORDER BY compiled_at, model");
+  for (const SqlRow& row : rows) {
+    records.push_back(
+        {row[0], row[1], std::stoi(row[2]), row[3], row[4], Number(row[5]), Number(row[6]), row[7], row[8]});
+  }
+  return records;
 }
 
 TuningStats TuningDatabase::Stats() {
   TuningStats stats;
-  Statement query(*this, "SELECT toolchain, COUNT(*), SUM(1 - ok) FROM measurement GROUP BY toolchain");
-  while (query.Step("read")) {
-    stats.by_toolchain[query.Text(0)] = query.Int(1);
-    stats.records += query.Int(1);
-    stats.failures += query.Int(2);
+  const std::vector<SqlRow> rows =
+      sql_->Query("SELECT toolchain, COUNT(*), SUM(1 - ok) FROM measurement GROUP BY toolchain");
+  for (const SqlRow& row : rows) {
+    stats.by_toolchain[row[0]] = std::stoll(row[1]);
+    stats.records += std::stoll(row[1]);
+    stats.failures += std::stoll(row[2]);
   }
-  std::error_code ignored;
-  stats.bytes = static_cast<int64_t>(std::filesystem::file_size(path_, ignored));
+  stats.bytes = sql_->Bytes();
   return stats;
+}
+
+std::vector<std::string> TuningDatabase::Verify() {
+  std::vector<std::string> problems;
+  if (const std::string damage = sql_->FindDamage(/*thorough=*/true); !damage.empty()) problems.push_back(damage);
+  ForEach([&](const TuningKey& key, const TuningRecord& record) {
+    std::string problem;
+    if (record.ok) {
+      const bool is_number = std::isfinite(record.p50) && std::isfinite(record.minimum) && std::isfinite(record.p90);
+      if (!is_number || record.minimum < 0) {
+        problem = "a time is no time";
+      } else if (record.num_samples > 0 && !(record.minimum <= record.p50 && record.p50 <= record.p90)) {
+        problem = "its quantiles are out of order";
+      }
+    } else if (record.reason.empty()) {
+      problem = "it failed for no reason";
+    }
+    if (problem.empty()) return;
+    problems.push_back(fmt::format("{} {} {} ({}, {} threads): {}", key.toolchain, key.workload, key.layouts,
+                                   key.version, key.num_threads, problem));
+  });
+  return problems;
 }
 
 }  // namespace collage

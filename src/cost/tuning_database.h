@@ -1,4 +1,5 @@
-// tuning_database.h: what was measured, kept between runs in one SQLite file that several processes may share.
+// tuning_database.h: what was measured, kept between runs: in one SQLite file that several processes may share, or on a
+// PostgreSQL server that a team shares.
 //
 // A record's key holds everything that its time depends on, so a hit is valid by construction: the structure of the
 // partition (operators, types, attributes, shapes of constants, never weights), the layouts at its boundary, toolchain
@@ -6,15 +7,14 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-struct sqlite3;
-struct sqlite3_stmt;
+#include "cost/sql_connection.h"
 
 namespace collage {
 
@@ -38,9 +38,23 @@ struct TuningRecord {
   double p50 = 0;
   double p90 = 0;
   int64_t num_samples = 0;
-  double max_error = 0;  ///< largest |result - reference|, relative to the largest |reference|
-  std::string label;     ///< the operators, for people
-  std::string reason;    ///< when not ok: what failed
+  double max_error = 0;     ///< largest |result - reference|, relative to the largest |reference|
+  std::string label;        ///< the operators, for people
+  std::string reason;       ///< when not ok: what failed
+  std::string measured_at;  ///< UTC, "2026-01-31 23:59:59"; empty = now
+};
+
+/// How one compilation ended: whether sums of partitions are honest is seen over many of them (RFC 0.81, Drawbacks).
+struct CompilationRecord {
+  std::string model;
+  std::string machine;
+  int num_threads = 1;
+  std::string versions;  ///< of the toolchains that took part
+  std::string winner;
+  double seconds = 0;         ///< p50 of the winner
+  double additive_error = 0;  ///< measured minus estimated seconds of the best mix; 0 when there is none
+  std::string apparent_loss;  ///< JSON: toolchain → winner's seconds minus those of its own partitioning
+  std::string compiled_at;    ///< UTC; empty = now
 };
 
 /// Counts of the database, for reports.
@@ -51,38 +65,53 @@ struct TuningStats {
   std::map<std::string, int64_t> by_toolchain;
 };
 
-/// The store. Not thread-safe; any number of processes may open one file.
+/// What `Collect` removes; fields that are not set remove nothing.
+struct GarbageRule {
+  /// Of these toolchains records of other versions, on `machine` only: nothing will ask for them again.
+  std::map<std::string, std::string> versions;
+  std::string machine;
+  std::string before;     ///< records measured before this UTC time
+  bool failures = false;  ///< records of failures, so that they are tried again
+};
+
+/// The store. Not thread-safe; any number of processes may open one place.
 class TuningDatabase {
  public:
-  /// Opens or creates `path` and its folder. A damaged file is set aside as PATH.corrupt-N, reported by `notices()`,
-  /// and a new one is begun. Throws kResource when the file cannot be written, kCorrupt when it is of a newer schema.
-  explicit TuningDatabase(std::filesystem::path path);
-  ~TuningDatabase();
-  TuningDatabase(const TuningDatabase&) = delete;
-  TuningDatabase& operator=(const TuningDatabase&) = delete;
+  /// Opens or creates `place`: a file (its folder is made), or a "postgresql://…" URL. A damaged file is set aside as
+  /// PATH.corrupt-N, reported by `notices()`, and a new one is begun. Throws kResource when it cannot be reached or
+  /// written, kInput when it is of a newer schema.
+  explicit TuningDatabase(std::string place);
 
   /// $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db (XDG_CACHE_HOME is honoured).
-  static std::filesystem::path DefaultPath();
+  static std::string DefaultPlace();
 
   std::optional<TuningRecord> Find(const TuningKey& key);
-  /// Adds or replaces, durable on return. Throws kResource when the disk is full or the file cannot be written.
+  /// Adds or replaces, durable on return. Throws kResource when the disk is full or the store cannot be written.
   void Put(const TuningKey& key, const TuningRecord& record);
+  /// Adds, or replaces what is older. Whether anything changed.
+  bool PutIfNewer(const TuningKey& key, const TuningRecord& record);
+  /// All records, by key.
+  void ForEach(const std::function<void(const TuningKey&, const TuningRecord&)>& visit);
+  /// How many records were removed.
+  int64_t Collect(const GarbageRule& rule);
+  void Put(const CompilationRecord& record);
+  std::vector<CompilationRecord> Compilations();
+
   TuningStats Stats();
-  const std::filesystem::path& path() const { return path_; }
+  /// Damage of the store, and records that make no sense; empty when all is well.
+  std::vector<std::string> Verify();
+  /// Path or URL, without a password.
+  const std::string& place() const { return place_; }
   /// What happened on opening that the user should know; empty mostly.
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
-  class Statement;
-  bool TryOpen();
-  void Close();
-  void Execute(const char* sql);
-  std::string Text(const char* sql);
-  [[noreturn]] void Fail(int code, const std::string& doing);
+  bool TryOpenFile(const std::string& path);
+  void Migrate();
 
-  std::filesystem::path path_;
+  std::string place_;
   std::vector<std::string> notices_;
-  sqlite3* handle_ = nullptr;
+  std::unique_ptr<SqlConnection> sql_;
 };
 
 }  // namespace collage

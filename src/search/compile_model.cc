@@ -148,39 +148,50 @@ class Compilation {
 
   CompileReport Run() {
     const auto started = Clock::now();
+    Prepare();
+    const std::vector<Entrant> entrants = FindEntrants(/*must_cover=*/true);
+    const auto play_off_started = Clock::now();
+    PlayOff(entrants);
+    report_.play_off_seconds = SecondsSince(play_off_started);
+    report_.total_seconds = SecondsSince(started);
+    return std::move(report_);
+  }
+
+  CompileReport Tune() {
+    const auto started = Clock::now();
+    Prepare();
+    FindEntrants(/*must_cover=*/false);
+    report_.total_seconds = SecondsSince(started);
+    return std::move(report_);
+  }
+
+ private:
+  /// Toolchains, module and database.
+  void Prepare() {
+    const auto started = Clock::now();
     report_.model = model_.filename().string();
     report_.output = options_.output;
     report_.machine = ThisMachine().cpu;
     report_.num_threads = options_.num_threads > 0 ? options_.num_threads : AvailableProcessors();
     SetNumThreads(report_.num_threads);
     report_.toolchains = ProbeToolchains();
-    const std::vector<const Toolchain*> toolchains = ChooseToolchains(options_, report_);
+    toolchains_ = ChooseToolchains(options_, report_);
     for (ToolchainReport& probed : report_.toolchains) {
-      probed.takes_part = std::any_of(toolchains.begin(), toolchains.end(),
+      probed.takes_part = std::any_of(toolchains_.begin(), toolchains_.end(),
                                       [&](const Toolchain* toolchain) { return toolchain->name() == probed.name; });
     }
 
     Phase("import");
-    const IRModule module = PrepareForPartitioning(ImportOnnx(model_, {options_.shapes}));
-    DescribeModel(module, report_);
-    TuningDatabase database(options_.database.empty() ? TuningDatabase::DefaultPath() : options_.database);
+    module_ = PrepareForPartitioning(ImportOnnx(model_, {options_.shapes}));
+    DescribeModel(module_, report_);
+    database_ = std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace()
+                                                                           : options_.database);
     if (options_.progress != nullptr) {
-      for (const std::string& notice : database.notices()) options_.progress->Warn(notice);
+      for (const std::string& notice : database_->notices()) options_.progress->Warn(notice);
     }
     report_.import_seconds = SecondsSince(started);
-
-    const auto search_started = Clock::now();
-    const std::vector<Entrant> entrants = FindEntrants(module, toolchains, database);
-    report_.search_seconds = SecondsSince(search_started);
-
-    const auto play_off_started = Clock::now();
-    PlayOff(module, entrants, database);
-    report_.play_off_seconds = SecondsSince(play_off_started);
-    report_.total_seconds = SecondsSince(started);
-    return std::move(report_);
   }
 
- private:
   void Phase(const char* name) {
     if (options_.progress != nullptr) options_.progress->Phase(name);
   }
@@ -200,10 +211,11 @@ class Compilation {
     return versions;
   }
 
-  std::vector<Entrant> FindEntrants(const IRModule& module, const std::vector<const Toolchain*>& toolchains,
-                                    TuningDatabase& database) {
+  /// The covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
+  std::vector<Entrant> FindEntrants(bool must_cover) {
+    const auto started = Clock::now();
     Phase("candidates");
-    Partitioner partitioner(module, toolchains, report_.num_threads);
+    Partitioner partitioner(module_, toolchains_, report_.num_threads);
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
     report_.num_variants = static_cast<int64_t>(partitioner.num_variants());
     MeasuringEstimator::Options estimating;
@@ -211,35 +223,37 @@ class Compilation {
     estimating.machine = ThisMachine().fingerprint;
     estimating.limits = Limits();
     estimating.timing.operands =
-        options_.operands.empty() ? LevelFor(FootprintBytes(module)) : CacheLevelFromString(options_.operands);
+        options_.operands.empty() ? LevelFor(FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
     estimating.versions = Versions();
+    estimating.max_measurements = options_.max_measurements;
+    estimating.should_stop = options_.should_stop;
     MeasuringEstimator estimator(
-        database, [&](int64_t job) { return partitioner.Find(job); }, estimating,
+        *database_, [&](int64_t job) { return partitioner.Find(job); }, estimating,
         [&](const EstimatorCounts& counts, const std::string& label) {
           if (options_.progress != nullptr) options_.progress->Measuring(counts.measured, counts.from_database, label);
         });
     partitioner.SetEstimator(&estimator);
 
     Phase("search");
-    Field field(partitioner, module);
+    Field field(partitioner, module_);
     std::vector<int> stuck_at;
     const bool searches = options_.partition_for.empty();
     // What each toolchain would choose by itself comes first: when time runs out there is a cover.
     constexpr double kGreedyShare = 0.3;
     estimator.SetBudget(options_.budget_seconds * (searches ? kGreedyShare : 1));
     std::vector<std::pair<std::string, Cover>> greedy_covers;
-    for (const Toolchain* toolchain : toolchains) {
+    for (const Toolchain* toolchain : toolchains_) {
       if (!searches && toolchain->name() != options_.partition_for) continue;
       std::optional<Cover> greedy =
           partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &stuck_at);
       if (greedy) greedy_covers.emplace_back(toolchain->name(), std::move(*greedy));
     }
     if (searches) {
-      const std::vector<int> stuck = SearchCovers(partitioner, toolchains, estimator, field);
+      const std::vector<int> stuck = SearchCovers(partitioner, estimator, field);
       stuck_at.insert(stuck_at.begin(), stuck.begin(), stuck.end());
     }
     for (const auto& [name, cover] : greedy_covers) field.Add(name, true, cover);
-    if (field.entrants().empty()) {
+    if (field.entrants().empty() && must_cover) {
       throw Error(ErrorCategory::kUnsupported, "no toolchain covers the model: " + partitioner.ExplainStuck(stuck_at),
                   model_.string());
     }
@@ -248,12 +262,12 @@ class Compilation {
     report_.num_failed = estimator.counts().failed;
     report_.budget_spent = estimator.budget_spent();
     report_.failures = estimator.failures();
+    report_.search_seconds = SecondsSince(started);
     return field.entrants();
   }
 
   /// The best mixes, and each toolchain's best cover of its own. Returns the nodes that no cover reaches beyond.
-  std::vector<int> SearchCovers(Partitioner& partitioner, const std::vector<const Toolchain*>& toolchains,
-                                MeasuringEstimator& estimator, Field& field) {
+  std::vector<int> SearchCovers(Partitioner& partitioner, MeasuringEstimator& estimator, Field& field) {
     // Few candidates, then all: what was measured serves all.
     constexpr double kPrimaryShare = 0.6;
     estimator.SetBudget(options_.budget_seconds * kPrimaryShare);
@@ -266,8 +280,8 @@ class Compilation {
       field.Add(i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]);
     }
     if (!primary.covers.empty()) field.Add("collage-primary", false, primary.covers[0]);
-    AddPairs(partitioner, toolchains, field);
-    for (const Toolchain* toolchain : toolchains) {
+    AddPairs(partitioner, field);
+    for (const Toolchain* toolchain : toolchains_) {
       const SearchResult own =
           partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
       if (!own.covers.empty()) field.Add(toolchain->name() + "-search", true, own.covers[0]);
@@ -277,23 +291,23 @@ class Compilation {
 
   /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
   /// the costs of one toolchain mislead.
-  static void AddPairs(Partitioner& partitioner, const std::vector<const Toolchain*>& toolchains, Field& field) {
-    if (toolchains.size() < 3) return;
-    for (size_t i = 0; i < toolchains.size(); ++i) {
-      for (size_t j = i + 1; j < toolchains.size(); ++j) {
+  void AddPairs(Partitioner& partitioner, Field& field) const {
+    if (toolchains_.size() < 3) return;
+    for (size_t i = 0; i < toolchains_.size(); ++i) {
+      for (size_t j = i + 1; j < toolchains_.size(); ++j) {
         const SearchResult pair = partitioner.Search(
             [&](int candidate) {
               const Toolchain* owner = partitioner.ToolchainOf(candidate);
-              return owner == toolchains[i] || owner == toolchains[j];
+              return owner == toolchains_[i] || owner == toolchains_[j];
             },
             {});
         if (pair.covers.empty()) continue;
-        field.Add(fmt::format("collage-{}-{}", toolchains[i]->name(), toolchains[j]->name()), false, pair.covers[0]);
+        field.Add(fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]);
       }
     }
   }
 
-  void PlayOff(const IRModule& module, const std::vector<Entrant>& entrants, TuningDatabase& database) {
+  void PlayOff(const std::vector<Entrant>& entrants) {
     Phase("play-off");
     PlayOffOptions play_off;
     play_off.num_threads = report_.num_threads;
@@ -304,7 +318,7 @@ class Compilation {
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
     play_off.metadata_json = nlohmann::json{{"model", report_.model}, {"machine", report_.machine}}.dump();
     PlayOffResult result =
-        RunPlayOff(module, entrants, database, ThisMachine().fingerprint, play_off, options_.progress);
+        RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, options_.progress);
     report_.contestants = std::move(result.contestants);
     report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
     report_.output_bytes = result.output_bytes;
@@ -313,17 +327,41 @@ class Compilation {
     if (best.failure.empty() && best.estimated_seconds > 0) {
       report_.additive_error_seconds = best.p50 - best.estimated_seconds;
     }
+    const double winner_seconds = report_.contestants[static_cast<size_t>(result.winner)].p50;
+    for (const Contestant& contestant : report_.contestants) {
+      const bool is_own_partitioning = ToolchainRegistry::Global().Find(contestant.name) != nullptr;
+      if (!is_own_partitioning || !contestant.failure.empty()) continue;
+      report_.apparent_loss_seconds[contestant.name] = winner_seconds - contestant.p50;
+    }
+    if (report_.play_off_parts.timing == 0) return;  // known from an earlier compilation, which was noted
+    CompilationRecord record;
+    record.model = report_.model;
+    record.machine = ThisMachine().fingerprint;
+    record.num_threads = report_.num_threads;
+    record.versions = play_off.versions;
+    record.winner = report_.winner;
+    record.seconds = winner_seconds;
+    record.additive_error = report_.additive_error_seconds;
+    record.apparent_loss = nlohmann::json(report_.apparent_loss_seconds).dump();
+    database_->Put(record);
   }
 
   const std::filesystem::path& model_;
   const CompileOptions& options_;
   CompileReport report_;
+  std::vector<const Toolchain*> toolchains_;
+  IRModule module_;
+  std::unique_ptr<TuningDatabase> database_;
 };
 
 }  // namespace
 
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
   return Compilation(model, options).Run();
+}
+
+CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {
+  return Compilation(model, options).Tune();
 }
 
 }  // namespace collage

@@ -56,7 +56,19 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
 
 /// Whether `a` comes before `b`: the final decides before the first rounds do.
 bool IsBetter(const Contestant& a, const Contestant& b) {
-  return a.is_finalist != b.is_finalist ? a.is_finalist : a.p50 < b.p50;
+  return a.is_finalist != b.is_finalist ? a.is_finalist : a.relative < b.relative;
+}
+
+/// The median over rounds of contestant `index`'s time by the mean of its round. A machine that is slower for some
+/// rounds is slower for all who run in them, so this tells contestants apart where their medians cannot.
+double RelativeToRounds(const std::vector<Samples>& samples, size_t index) {
+  Samples ratios;
+  for (size_t round = 0; round < samples[index].size(); ++round) {
+    double sum = 0;
+    for (const Samples& one : samples) sum += one.values()[round];
+    ratios.Add(samples[index].values()[round] * static_cast<double>(samples.size()) / sum);
+  }
+  return ratios.p50();
 }
 
 /// What one worker does: builds entrants one by one, then times those that were right, then writes the winner.
@@ -112,14 +124,9 @@ class PlayOffWorker {
 
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
-    return {{"index", built.index},
-            {"p50", c.p50},
-            {"p90", c.p90},
-            {"minimum", c.minimum},
-            {"samples", c.samples},
-            {"max_error", c.max_error},
-            {"partitions", c.partitions},
-            {"is_finalist", c.is_finalist},
+    return {{"index", built.index},       {"p50", c.p50},           {"p90", c.p90},
+            {"minimum", c.minimum},       {"samples", c.samples},   {"max_error", c.max_error},
+            {"partitions", c.partitions}, {"relative", c.relative}, {"is_finalist", c.is_finalist},
             {"failure", c.failure}};
   }
 
@@ -174,9 +181,9 @@ class PlayOffWorker {
     if (field.empty()) return;
     TimeRounds(field, options_.first_seconds, progress);
     std::stable_sort(field.begin(), field.end(),
-                     [](const Built* a, const Built* b) { return a->contestant.p50 < b->contestant.p50; });
-    const double bound = field.front()->contestant.p50 * kFinalMargin;
-    std::erase_if(field, [&](const Built* one) { return one->contestant.p50 > bound; });
+                     [](const Built* a, const Built* b) { return a->contestant.relative < b->contestant.relative; });
+    const double bound = field.front()->contestant.relative * kFinalMargin;
+    std::erase_if(field, [&](const Built* one) { return one->contestant.relative > bound; });
     if (field.size() > kMaxFinalists) field.resize(kMaxFinalists);
     for (Built* one : field) one->contestant.is_finalist = true;
     if (field.size() > 1) TimeRounds(field, options_.final_seconds, progress);
@@ -197,6 +204,7 @@ class PlayOffWorker {
     for (size_t i = 0; i < field.size(); ++i) {
       for (double sample : samples[i].values()) field[i]->samples.Add(sample);
       Contestant& contestant = field[i]->contestant;
+      contestant.relative = RelativeToRounds(samples, i);
       contestant.p50 = field[i]->samples.p50();
       contestant.p90 = field[i]->samples.p90();
       contestant.minimum = field[i]->samples.minimum();
@@ -224,6 +232,7 @@ Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
   contestant.samples = json.at("samples");
   contestant.max_error = json.at("max_error");
   contestant.partitions = json.at("partitions").get<std::map<std::string, int>>();
+  contestant.relative = json.at("relative");
   contestant.is_finalist = json.at("is_finalist");
   contestant.failure = json.at("failure");
   return contestant;
@@ -249,7 +258,7 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = "with final, " + options.versions;
+    std::string all = "rounds compared, " + options.versions;
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;
@@ -287,7 +296,7 @@ class PlayOff {
     return {EntrantDigest(entrants_[index]), field_, "play-off", entrants_[index].name, machine_, num_threads_};
   }
 
-  /// Indices by measured p50 when the database knows this very field, else empty.
+  /// Indices, the best first, when the database knows this very field, else empty.
   std::vector<int> KnownRanking() {
     std::vector<int> ranked;
     for (size_t i = 0; i < entrants_.size(); ++i) {
@@ -305,6 +314,7 @@ class PlayOff {
       contestant.max_error = record->max_error;
       const Json label = Json::parse(record->label);
       contestant.partitions = label.at("partitions").get<std::map<std::string, int>>();
+      contestant.relative = label.at("relative");
       contestant.is_finalist = label.at("is_finalist");
       ranked.push_back(static_cast<int>(i));
     }
@@ -325,7 +335,10 @@ class PlayOff {
       record.p90 = contestant.p90;
       record.num_samples = contestant.samples;
       record.max_error = contestant.max_error;
-      record.label = Json{{"partitions", contestant.partitions}, {"is_finalist", contestant.is_finalist}}.dump();
+      record.label = Json{{"partitions", contestant.partitions},
+                          {"relative", contestant.relative},
+                          {"is_finalist", contestant.is_finalist}}
+                         .dump();
       database_.Put(KeyOf(i), record);
     }
   }

@@ -102,7 +102,7 @@ std::vector<Contender> CompileAlone(const Arguments& arguments, int num_threads,
     options.num_threads = num_threads;
     options.partition_for = toolchain.name;
     options.output = folder.path() / (toolchain.name + ".clg");
-    options.database = folder.path() / "tuning.db";
+    options.database = (folder.path() / "tuning.db").string();
     try {
       CompileModel(arguments.model, options);
     } catch (const Error& error) {

@@ -67,9 +67,13 @@ double ParseDuration(const std::string& text) {
     used = 0;
   }
   const std::string unit = text.substr(used);
-  const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : -1;
+  const double scale = unit.empty() || unit == "s" ? 1
+                       : unit == "m"               ? 60
+                       : unit == "h"               ? 3600
+                       : unit == "d"               ? 86400
+                                                   : -1;
   if (used == 0 || scale < 0 || !(value >= 0)) {
-    throw Error(ErrorCategory::kInput, fmt::format("malformed duration '{}'", text), "", "write 90s, 10m or 1h");
+    throw Error(ErrorCategory::kInput, fmt::format("malformed duration '{}'", text), "", "write 90s, 10m, 1h or 90d");
   }
   return value * scale;
 }
@@ -114,8 +118,6 @@ std::string Table::ToText() const {
   return text;
 }
 
-void PrintJson(const Json& json) {
-  std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-}
+void PrintJson(const Json& json) { std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
 
 }  // namespace collage::cli

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // Each adds its sub-command to `app`; the callback throws Error, or CLI::RuntimeError for an answer "no" (exit 1).
 void AddCompileCommand(CLI::App& app);
+void AddTuneCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddBenchmarkCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
@@ -31,7 +32,7 @@ std::map<std::string, Shape> ParseShapeArguments(const std::vector<std::string>&
 /// Splits at commas, dropping empty parts.
 std::vector<std::string> SplitCommas(const std::string& text);
 
-/// "90s", "10m", "1h" or a number of seconds; throws kInput.
+/// "90s", "10m", "1h", "90d" or a number of seconds; throws kInput.
 double ParseDuration(const std::string& text);
 
 /// "8.71 ms", "412 us": three significant digits with the unit that fits.

@@ -2,19 +2,15 @@
 #include "collage/compile.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
-#include <set>
+#include <cmath>
 
 #include "collage/support/error.h"
 #include "command.h"
+#include "console_progress.h"
 
 namespace collage::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Arguments {
   CompileOptions options;
@@ -25,77 +21,6 @@ struct Arguments {
   std::string budget = "0";
   bool json = false;
   bool quiet = false;
-};
-
-/// A bar on a terminal, else a line every few seconds; always on standard error.
-class ConsoleProgress : public CompileProgress {
- public:
-  ConsoleProgress(bool quiet, double budget_seconds)
-      : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
-  ~ConsoleProgress() override { EndLine(); }
-
-  void Phase(const std::string& name) override {
-    EndLine();
-    phase_ = name;
-    phase_started_ = Clock::now();
-    Show(name, /*always=*/true);
-  }
-
-  void Measuring(int64_t measured, int64_t from_database, const std::string& what) override {
-    std::string left;
-    if (budget_seconds_ > 0) {
-      const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
-      left = fmt::format(" · at most {:.0f} s left", std::max(0.0, budget_seconds_ - seconds));
-    }
-    Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
-  }
-
-  void PlayOff(int round, int rounds, const std::string& what) override {
-    constexpr int kWidth = 24;
-    const int filled = rounds > 0 ? kWidth * round / rounds : 0;
-    std::string bar;
-    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "━" : "─";
-    std::string left;
-    const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
-    if (round > 0) left = fmt::format(" · {:.0f} s left", seconds * (rounds - round) / round);
-    Show(fmt::format("play-off {} {}/{}{} · {}", bar, round, rounds, left, what));
-  }
-
-  void Warn(const std::string& text) override {
-    if (!warned_.insert(text).second) return;
-    EndLine();
-    fmt::print(stderr, "collage: warning: {}\n", text);
-  }
-
- private:
-  void Show(const std::string& text, bool always = false) {
-    if (quiet_) return;
-    const double interval = terminal_ ? 0.1 : 5.0;
-    const auto now = Clock::now();
-    if (!always && std::chrono::duration<double>(now - shown_).count() < interval) return;
-    shown_ = now;
-    if (terminal_) {
-      fmt::print(stderr, "\r\033[K{}", text.substr(0, 150));
-      line_open_ = true;
-    } else {
-      fmt::print(stderr, "{}\n", text);
-    }
-    std::fflush(stderr);
-  }
-
-  void EndLine() {
-    if (line_open_) fmt::print(stderr, "\r\033[K");
-    line_open_ = false;
-  }
-
-  bool quiet_;
-  bool terminal_;
-  double budget_seconds_;
-  bool line_open_ = false;
-  std::string phase_;
-  Clock::time_point phase_started_ = Clock::now();
-  Clock::time_point shown_{};
-  std::set<std::string> warned_;
 };
 
 std::string PartitionsText(const Contestant& contestant) {
@@ -116,7 +41,8 @@ Json ToJson(const CompileReport& report) {
             {"output", report.output.string()},
             {"output_bytes", report.output_bytes},
             {"winner", report.winner},
-            {"additive_error_seconds", report.additive_error_seconds}};
+            {"additive_error_seconds", report.additive_error_seconds},
+            {"apparent_loss_seconds", report.apparent_loss_seconds}};
   for (const ToolchainReport& toolchain : report.toolchains) {
     json["toolchains"].push_back({{"name", toolchain.name},
                                   {"available", toolchain.available},
@@ -138,6 +64,8 @@ Json ToJson(const CompileReport& report) {
                                 {"p90_seconds", contestant.p90},
                                 {"min_seconds", contestant.minimum},
                                 {"samples", contestant.samples},
+                                {"relative", contestant.relative},
+                                {"is_finalist", contestant.is_finalist},
                                 {"max_error", contestant.max_error},
                                 {"partitions", contestant.partitions},
                                 {"failure", contestant.failure}});
@@ -169,6 +97,18 @@ void PrintPlayOff(const CompileReport& report) {
   }
 }
 
+/// RFC 0.81's measures of what the additive cost model is worth.
+void PrintLosses(const CompileReport& report) {
+  std::string losses;
+  for (const auto& [toolchain, seconds] : report.apparent_loss_seconds) {
+    losses += fmt::format("{}{} {}{}", losses.empty() ? "" : " · ", toolchain, seconds > 0 ? "+" : "-",
+                          FormatSeconds(std::abs(seconds)));
+  }
+  if (losses.empty()) return;
+  fmt::print("costs       additive error {}{} · apparent loss: {}\n", report.additive_error_seconds < 0 ? "-" : "+",
+             FormatSeconds(std::abs(report.additive_error_seconds)), losses);
+}
+
 void PrintReport(const CompileReport& report) {
   fmt::print("{}  {} operators · {:.2f} M parameters\n", report.model, report.num_operators,
              static_cast<double>(report.num_parameters) / 1e6);
@@ -189,6 +129,7 @@ void PrintReport(const CompileReport& report) {
     fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
   }
   PrintPlayOff(report);
+  PrintLosses(report);
   for (const Contestant& contestant : report.contestants) {
     if (contestant.name != report.winner) continue;
     fmt::print("verified    {} against the reference evaluation: max error {:.1e} of the largest result\n",
@@ -236,8 +177,10 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--partition-for", arguments->options.partition_for,
                       "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
-  command->add_option("--database", arguments->options.database,
-                      "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command->add_option(
+      "--database", arguments->options.database,
+      "Tuning database: a file, or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME for a team (default: "
+      "$COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
   command->add_option(
       "--operands", arguments->options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");

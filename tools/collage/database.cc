@@ -1,37 +1,194 @@
-// database.cc: `collage db`: what the tuning database holds.
+// database.cc: `collage db`: what the tuning database holds, and how it is carried about and kept in order.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "collage/compile.h"
+#include "collage/support/error.h"
+#include "collage/target/toolchain.h"
 #include "command.h"
 #include "cost/tuning_database.h"
+#include "cost/tuning_json.h"
+#include "support/file.h"
+#include "support/machine.h"
 
 namespace collage::cli {
 namespace {
 
-void Run(const std::string& path, bool json) {
-  TuningDatabase database(path.empty() ? TuningDatabase::DefaultPath() : std::filesystem::path(path));
+struct Arguments {
+  std::string place;
+  bool json = false;
+  std::vector<std::string> files;
+  bool other_versions = false;
+  bool failures = false;
+  std::string older_than;
+};
+
+TuningDatabase Open(const std::string& place) {
+  TuningDatabase database(place.empty() ? TuningDatabase::DefaultPlace() : place);
+  for (const std::string& notice : database.notices()) fmt::print(stderr, "collage: warning: {}\n", notice);
+  return database;
+}
+
+void ShowStats(const Arguments& arguments) {
+  TuningDatabase database = Open(arguments.place);
   const TuningStats stats = database.Stats();
-  if (json) {
-    PrintJson({{"schema", 1}, {"path", database.path().string()}, {"records", stats.records},
-               {"failures", stats.failures}, {"bytes", stats.bytes}, {"by_toolchain", stats.by_toolchain}});
+  const std::vector<CompilationRecord> compilations = database.Compilations();
+  if (arguments.json) {
+    Json rows = Json::array();
+    for (const CompilationRecord& one : compilations) {
+      rows.push_back({{"model", one.model},
+                      {"machine", one.machine},
+                      {"threads", one.num_threads},
+                      {"versions", one.versions},
+                      {"winner", one.winner},
+                      {"p50_seconds", one.seconds},
+                      {"additive_error_seconds", one.additive_error},
+                      {"apparent_loss_seconds", Json::parse(one.apparent_loss)},
+                      {"compiled_at", one.compiled_at}});
+    }
+    PrintJson({{"schema", 2},
+               {"path", database.place()},
+               {"records", stats.records},
+               {"failures", stats.failures},
+               {"bytes", stats.bytes},
+               {"by_toolchain", stats.by_toolchain},
+               {"compilations", rows}});
     return;
   }
-  for (const std::string& notice : database.notices()) fmt::print(stderr, "collage: warning: {}\n", notice);
-  fmt::print("{}  {} records, {} of failures, {}\n", database.path().string(), stats.records, stats.failures,
+  fmt::print("{}  {} records, {} of failures, {}\n", database.place(), stats.records, stats.failures,
              FormatBytes(static_cast<double>(stats.bytes)));
   Table table({"toolchain", "records"});
   for (const auto& [name, count] : stats.by_toolchain) table.Add({name, std::to_string(count)});
   fmt::print("{}", table.ToText());
+  if (compilations.empty()) return;
+  Table costs({"compilation", "threads", "winner", "p50", "additive error", "compiled at"});
+  for (const CompilationRecord& one : compilations) {
+    costs.Add({one.model, std::to_string(one.num_threads), one.winner, FormatSeconds(one.seconds),
+               fmt::format("{:+.1f} %", 100 * one.additive_error / one.seconds), one.compiled_at});
+  }
+  fmt::print("{}", costs.ToText());
+}
+
+void Export(const Arguments& arguments) {
+  TuningDatabase database = Open(arguments.place);
+  if (arguments.files[0] == "-") {
+    ExportRecords(database, std::cout);
+    return;
+  }
+  std::ostringstream text;
+  const int64_t count = ExportRecords(database, text);
+  AtomicFile file(arguments.files[0]);
+  file.Write(text.view());
+  file.Commit();
+  fmt::print("wrote {}  {} records\n", arguments.files[0], count);
+}
+
+void PrintCounts(const std::string& source, const ImportCounts& counts) {
+  fmt::print("{}  {} records, {} of them new or newer\n", source, counts.read, counts.taken);
+}
+
+void Import(const Arguments& arguments) {
+  TuningDatabase database = Open(arguments.place);
+  for (const std::string& name : arguments.files) {
+    if (name == "-") {
+      PrintCounts("standard input", ImportRecords(database, std::cin, "standard input"));
+      continue;
+    }
+    std::istringstream text(ReadFile(name));
+    PrintCounts(name, ImportRecords(database, text, name));
+  }
+}
+
+void Merge(const Arguments& arguments) {
+  TuningDatabase database = Open(arguments.place);
+  for (const std::string& place : arguments.files) {
+    if (!IsPostgresUrl(place) && !std::filesystem::exists(place)) {
+      throw Error(ErrorCategory::kInput, "there is no such database", place);
+    }
+    TuningDatabase other = Open(place);
+    PrintCounts(other.place(), MergeRecords(database, other));
+  }
+}
+
+void Collect(const Arguments& arguments) {
+  GarbageRule rule;
+  rule.failures = arguments.failures;
+  if (arguments.other_versions) {
+    rule.machine = ThisMachine().fingerprint;
+    for (const ToolchainReport& toolchain : ProbeToolchains()) {
+      if (!toolchain.available) continue;
+      const ToolchainRegistry& registry = ToolchainRegistry::Global();
+      rule.versions[toolchain.name] = toolchain.version + "+" + registry.RevisionOf(*registry.Find(toolchain.name));
+    }
+  }
+  if (!arguments.older_than.empty()) {
+    const auto age = std::chrono::duration<double>(ParseDuration(arguments.older_than));
+    const auto before = std::chrono::system_clock::now() - age;
+    const std::time_t seconds =
+        std::chrono::system_clock::to_time_t(std::chrono::time_point_cast<std::chrono::system_clock::duration>(before));
+    rule.before = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(seconds));
+  }
+  if (rule.versions.empty() && rule.before.empty() && !rule.failures) {
+    throw Error(ErrorCategory::kInput, "nothing says what to remove", "db gc",
+                "give --other-versions, --older-than or --failures");
+  }
+  TuningDatabase database = Open(arguments.place);
+  fmt::print("{}  {} records removed\n", database.place(), database.Collect(rule));
+}
+
+void Verify(const Arguments& arguments) {
+  TuningDatabase database = Open(arguments.place);
+  const std::vector<std::string> problems = database.Verify();
+  for (const std::string& problem : problems) fmt::print("{}\n", problem);
+  fmt::print("{}  {} records, {} problems\n", database.place(), database.Stats().records, problems.size());
+  if (!problems.empty() || !database.notices().empty()) throw CLI::RuntimeError(1);
+}
+
+using Action = void (*)(const Arguments&);
+
+/// Adds `db NAME`, with the files or stores that `positional` describes.
+CLI::App* AddAction(CLI::App& command, const std::shared_ptr<Arguments>& arguments, const char* name,
+                    const char* summary, Action action, const char* positional = nullptr) {
+  CLI::App* sub = command.add_subcommand(name, summary);
+  sub->fallthrough();
+  if (positional != nullptr) sub->add_option(positional, arguments->files)->required();
+  sub->callback([arguments, action] { action(*arguments); });
+  return sub;
 }
 
 }  // namespace
 
 void AddDatabaseCommand(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("db", "Show what the tuning database holds");
-  command->add_option("--database", *path, "Tuning database (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
-  command->add_flag("--json", *json, "Print as JSON");
-  command->callback([path, json] { Run(*path, *json); });
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("db", "Show, carry about and tidy what the tuning database holds");
+  command->add_option("--database", arguments->place,
+                      "A file, or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME (default: $COLLAGE_DATABASE or "
+                      "~/.cache/collage/tuning.db)");
+  command->add_flag("--json", arguments->json, "Print as JSON");
+  command->require_subcommand(0, 1);
+  command->callback([command, arguments] {
+    if (command->get_subcommands().empty()) ShowStats(*arguments);
+  });
+  AddAction(*command, arguments, "stats", "Counts by toolchain, and how honest sums of partitions were (the default)",
+            ShowStats);
+  AddAction(*command, arguments, "export", "Write all records to a file, one line of JSON each; - is standard output",
+            Export, "FILE")
+      ->get_option("FILE")
+      ->expected(1);
+  AddAction(*command, arguments, "import", "Read such files, and take what is new or newer", Import, "FILE");
+  AddAction(*command, arguments, "merge", "Take what is new or newer in other databases", Merge, "DATABASE");
+  AddAction(*command, arguments, "verify", "Check the store and every record; exit code 1 when something is wrong",
+            Verify);
+  CLI::App* gc = AddAction(*command, arguments, "gc", "Remove records that are of no more use", Collect);
+  gc->add_flag("--other-versions", arguments->other_versions,
+               "This machine's records of toolchain versions that are not here now");
+  gc->add_option("--older-than", arguments->older_than, "Records older than this, such as 90d");
+  gc->add_flag("--failures", arguments->failures, "Records of failures, so that they are tried again");
 }
 
 }  // namespace collage::cli

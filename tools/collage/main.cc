@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", COLLAGE_VERSION);
   collage::cli::AddCompileCommand(app);
+  collage::cli::AddTuneCommand(app);
   collage::cli::AddRunCommand(app);
   collage::cli::AddBenchmarkCommand(app);
   collage::cli::AddInfoCommand(app);

@@ -112,7 +112,7 @@ class CompileModelTest : public testing::Test {
   CompileOptions Options() const {
     CompileOptions options;
     options.output = folder_ / "model.clg";
-    options.database = folder_ / "tuning.db";
+    options.database = (folder_ / "tuning.db").string();
     options.num_threads = 1;
     options.candidate_timeout_seconds = 2;
     return options;
@@ -172,7 +172,7 @@ TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
   EXPECT_TRUE(winner->is_finalist);
   for (const Contestant& contestant : report.contestants) {
     if (contestant.is_finalist) {
-      EXPECT_LE(winner->p50, contestant.p50);
+      EXPECT_LE(winner->relative, contestant.relative);
     }
   }
   const CompileReport again = CompileModel(Mnist(), options);

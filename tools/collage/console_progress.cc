@@ -1,0 +1,65 @@
+#include "console_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace collage::cli {
+
+ConsoleProgress::ConsoleProgress(bool quiet, double budget_seconds)
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
+
+void ConsoleProgress::Phase(const std::string& name) {
+  EndLine();
+  phase_started_ = Clock::now();
+  Show(name, /*always=*/true);
+}
+
+void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const std::string& what) {
+  std::string left;
+  if (budget_seconds_ > 0) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+    left = fmt::format(" · at most {:.0f} s left", std::max(0.0, budget_seconds_ - seconds));
+  }
+  Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
+}
+
+void ConsoleProgress::PlayOff(int round, int rounds, const std::string& what) {
+  constexpr int kWidth = 24;
+  const int filled = rounds > 0 ? kWidth * round / rounds : 0;
+  std::string bar;
+  for (int i = 0; i < kWidth; ++i) bar += i < filled ? "━" : "─";
+  std::string left;
+  const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+  if (round > 0) left = fmt::format(" · {:.0f} s left", seconds * (rounds - round) / round);
+  Show(fmt::format("play-off {} {}/{}{} · {}", bar, round, rounds, left, what));
+}
+
+void ConsoleProgress::Warn(const std::string& text) {
+  if (!warned_.insert(text).second) return;
+  EndLine();
+  fmt::print(stderr, "collage: warning: {}\n", text);
+}
+
+void ConsoleProgress::Show(const std::string& text, bool always) {
+  if (quiet_) return;
+  const double interval = terminal_ ? 0.1 : 5.0;
+  const auto now = Clock::now();
+  if (!always && std::chrono::duration<double>(now - shown_).count() < interval) return;
+  shown_ = now;
+  if (terminal_) {
+    fmt::print(stderr, "\r\033[K{}", text.substr(0, 150));
+    line_open_ = true;
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
+  std::fflush(stderr);
+}
+
+void ConsoleProgress::EndLine() {
+  if (line_open_) fmt::print(stderr, "\r\033[K");
+  line_open_ = false;
+}
+
+}  // namespace collage::cli

@@ -1,0 +1,133 @@
+// tune.cc: `collage tune`: fills the tuning database ahead of compilations.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+
+#include "collage/compile.h"
+#include "collage/support/error.h"
+#include "command.h"
+#include "console_progress.h"
+
+namespace collage::cli {
+namespace {
+
+struct Arguments {
+  CompileOptions options;
+  std::vector<std::string> models;
+  std::vector<std::string> shapes;
+  std::string toolchains;
+  std::string budget = "0";
+  int64_t trials = 0;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// How one model went.
+struct Outcome {
+  std::string model;
+  CompileReport report;
+  std::string failure;
+};
+
+std::atomic<bool> interrupted{false};
+
+std::string StateOf(const Outcome& outcome) {
+  if (!outcome.failure.empty()) return "failed: " + outcome.failure;
+  return outcome.report.budget_spent ? "more to measure" : "complete";
+}
+
+void Print(const std::vector<Outcome>& outcomes, bool json) {
+  if (json) {
+    Json rows = Json::array();
+    for (const Outcome& one : outcomes) {
+      rows.push_back({{"model", one.model},
+                      {"candidates", one.report.num_candidates},
+                      {"measured", one.report.num_measured},
+                      {"from_database", one.report.num_from_database},
+                      {"failed", one.report.num_failed},
+                      {"complete", one.failure.empty() && !one.report.budget_spent},
+                      {"seconds", one.report.total_seconds},
+                      {"error", one.failure}});
+    }
+    PrintJson({{"schema", 1}, {"interrupted", interrupted.load()}, {"models", rows}});
+    return;
+  }
+  Table table({"model", "candidates", "measured", "known", "failed", "time", "state"});
+  for (const Outcome& one : outcomes) {
+    table.Add({one.model, std::to_string(one.report.num_candidates), std::to_string(one.report.num_measured),
+               std::to_string(one.report.num_from_database), std::to_string(one.report.num_failed),
+               FormatSeconds(one.report.total_seconds), StateOf(one)});
+  }
+  fmt::print("{}", table.ToText());
+  if (interrupted) fmt::print("interrupted: all that was measured is kept; the same command goes on\n");
+}
+
+/// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
+void Run(const Arguments& arguments) {
+  CompileOptions options = arguments.options;
+  options.shapes = ParseShapeArguments(arguments.shapes);
+  options.toolchains = SplitCommas(arguments.toolchains);
+  options.should_stop = [] { return interrupted.load(); };
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  std::signal(SIGTERM, [](int) { interrupted = true; });
+  double seconds_left = ParseDuration(arguments.budget);
+  int64_t trials_left = arguments.trials;
+  const bool has_budget = seconds_left > 0;
+  std::vector<Outcome> outcomes;
+  {
+    ConsoleProgress progress(arguments.quiet, 0);
+    options.progress = &progress;
+    for (size_t i = 0; i < arguments.models.size() && !interrupted; ++i) {
+      const auto models_left = static_cast<int64_t>(arguments.models.size() - i);
+      constexpr double kNoTime = 1e-3;  // what is known is read, nothing is measured
+      if (has_budget) options.budget_seconds = std::max(seconds_left / static_cast<double>(models_left), kNoTime);
+      if (arguments.trials > 0) {
+        options.max_measurements = trials_left / models_left;
+        if (options.max_measurements == 0) options.budget_seconds = kNoTime;
+      }
+      progress.SetBudget(options.budget_seconds);
+      progress.Phase(arguments.models[i]);
+      Outcome outcome{arguments.models[i], {}, ""};
+      try {
+        outcome.report = TuneModel(arguments.models[i], options);
+      } catch (const Error& error) {
+        if (arguments.models.size() == 1) throw;
+        outcome.failure = error.message();
+      }
+      seconds_left -= outcome.report.search_seconds;
+      trials_left -= outcome.report.num_measured;
+      outcomes.push_back(std::move(outcome));
+    }
+  }
+  Print(outcomes, arguments.json);
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.failure.empty()) throw CLI::RuntimeError(1);
+  }
+}
+
+}  // namespace
+
+void AddTuneCommand(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("tune", "Measure what compiling models will need, ahead; goes on where it stopped");
+  command->add_option("models", arguments->models, "ONNX models")->required();
+  command->add_option("--shape", arguments->shapes,
+                      "Shape of a dynamic input, NAME=1x3x640x640, in every model; may be repeated");
+  command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
+  command->add_option(
+      "--database", arguments->options.database,
+      "Tuning database: a file, or postgresql://… (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command->add_option("--budget", arguments->budget, "Time for all models: 90s, 10m, 1h (default: no limit)");
+  command->add_option("--trials", arguments->trials, "Measurements for all models (default: no limit)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", arguments->json, "Print the report as JSON");
+  command->add_flag("--quiet", arguments->quiet, "No progress");
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace collage::cli
