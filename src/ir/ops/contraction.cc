@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "ir/ops/families.h"
@@ -302,53 +303,45 @@ OpDef ConvTranspose(int rank) {
 
 // ---- matrix products ----
 
-constexpr int64_t kRows = 4;       ///< rows of a that share one pass over b
-constexpr int64_t kColumns = 512;  ///< columns whose sums stay in the first cache
+constexpr int64_t kTileRows = 4;
+constexpr int64_t kTileColumns = 16;
+using EightFloats = float __attribute__((vector_size(32)));
+using EightDoubles = double __attribute__((vector_size(64)));
 
-/// sums[r][j] += a[r * k] * x[j] for `rows` rows and `columns` columns.
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void AccumulateRows(double* sums, const float* x,
-                                                                                        const float* a, int64_t k,
-                                                                                        int64_t columns) {
-  const double a0 = a[0];
-  const double a1 = a[k];
-  const double a2 = a[2 * k];
-  const double a3 = a[3 * k];
-  double* s0 = sums;
-  double* s1 = sums + kColumns;
-  double* s2 = sums + 2 * kColumns;
-  double* s3 = sums + 3 * kColumns;
-  for (int64_t j = 0; j < columns; ++j) {
-    const double value = x[j];
-    s0[j] += a0 * value;
-    s1[j] += a1 * value;
-    s2[j] += a2 * value;
-    s3[j] += a3 * value;
+/// sums [4, 16] = four rows of a, each [K], x panel [K, 16]; the sums stay in registers.
+__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void MultiplyTile(
+    const std::array<const float*, kTileRows>& rows, const float* panel, int64_t k, double* sums) {
+  EightDoubles tile[kTileRows][2] = {};
+  for (int64_t i = 0; i < k; ++i) {
+    EightFloats x[2];
+    std::memcpy(x, panel + i * kTileColumns, sizeof x);
+    const auto x0 = __builtin_convertvector(x[0], EightDoubles);
+    const auto x1 = __builtin_convertvector(x[1], EightDoubles);
+    for (size_t r = 0; r < kTileRows; ++r) {
+      const double factor = rows[r][i];
+      tile[r][0] += factor * x0;
+      tile[r][1] += factor * x1;
+    }
   }
+  std::memcpy(sums, tile, sizeof tile);
 }
 
-/// c [M, N] = a [M, K] x b [K, N], parallel over rows.
+/// c [M, N] = a [M, K] x b [K, N], parallel over columns.
 void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
-  InParallel((m + kRows - 1) / kRows, [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(kRows * kColumns));
-    for (int64_t row = begin * kRows; row < std::min(end * kRows, m); row += kRows) {
-      const int64_t rows = std::min(kRows, m - row);
-      for (int64_t column = 0; column < n; column += kColumns) {
-        const int64_t columns = std::min(kColumns, n - column);
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (int64_t i = 0; i < k; ++i) {
-          const float* x = b + i * n + column;
-          const float* factors = a + row * k + i;
-          if (rows == kRows) {
-            AccumulateRows(sums.data(), x, factors, k, columns);
-            continue;
-          }
-          for (int64_t r = 0; r < rows; ++r) {
-            Accumulate(sums.data() + r * kColumns, x, 1, static_cast<double>(factors[r * k]), columns);
-          }
-        }
-        for (int64_t r = 0; r < rows; ++r) {
-          Store({sums.data() + r * kColumns, static_cast<size_t>(columns)}, output, offset + (row + r) * n + column);
+  InParallel((n + kTileColumns - 1) / kTileColumns, [&](int64_t begin, int64_t end) {
+    std::vector<float> panel(static_cast<size_t>(k * kTileColumns));
+    std::array<double, kTileRows * kTileColumns> sums;
+    for (int64_t column = begin * kTileColumns; column < std::min(end * kTileColumns, n); column += kTileColumns) {
+      const int64_t columns = std::min(kTileColumns, n - column);
+      for (int64_t i = 0; i < k; ++i) std::copy_n(b + i * n + column, columns, panel.data() + i * kTileColumns);
+      for (int64_t row = 0; row < m; row += kTileRows) {
+        std::array<const float*, kTileRows> rows;  // beyond the last row, the last once more
+        for (int64_t r = 0; r < kTileRows; ++r) rows[static_cast<size_t>(r)] = a + std::min(row + r, m - 1) * k;
+        MultiplyTile(rows, panel.data(), k, sums.data());
+        for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
+          Store({sums.data() + r * kTileColumns, static_cast<size_t>(columns)}, output,
+                offset + (row + r) * n + column);
         }
       }
     }
