@@ -51,7 +51,7 @@ bool CanBeOrdered(const DataflowGraph& graph, const std::vector<const SubGraph*>
   std::vector<int> unit_of(graph.size(), -1);
   for (size_t i = 0; i < sub_graphs.size(); ++i) {
     for (int index : sub_graphs[i]->members()) {
-      if (!graph.IsConstant(index)) unit_of[static_cast<size_t>(index)] = static_cast<int>(i);
+      if (!graph.IsCopied(index)) unit_of[static_cast<size_t>(index)] = static_cast<int>(i);
     }
   }
   int num_units = static_cast<int>(sub_graphs.size());

@@ -41,6 +41,12 @@ int TupleSize(const Type& type) {
   return static_cast<int>(tuple->fields().size());
 }
 
+/// How many tensors the value of `node` is across a boundary: -1 when it crosses as it is.
+int SizeAcross(const DataflowGraph& graph, int node) {
+  if (graph.boundaries() == Boundaries::kExact) return -1;
+  return TupleSize(graph.node(node).expr->checked_type());
+}
+
 }  // namespace
 
 Function TypedFunction(const std::vector<Var>& params, const Expr& body, Attrs attrs) {
@@ -57,7 +63,7 @@ std::vector<int> ExitsOf(const DataflowGraph& graph, const std::vector<int>& ins
     const DataflowGraph::Node& node = graph.node(index);
     const auto is_outside = [&](int output) { return !std::binary_search(inside.begin(), inside.end(), output); };
     const bool is_used = std::any_of(node.outputs.begin(), node.outputs.end(), is_outside);
-    if ((is_used && !graph.IsConstant(index)) || node.is_external) exits.push_back(index);
+    if ((is_used && !graph.IsCopied(index)) || node.is_external) exits.push_back(index);
   }
   return exits;
 }
@@ -68,7 +74,7 @@ ScopeResult ResultOf(const DataflowGraph& graph, const ScopeBuilder& scope, cons
   std::vector<Expr> fields;
   for (int exit : exits) {
     const Expr& value = scope.ValueOf(exit);
-    const int size = TupleSize(graph.node(exit).expr->checked_type());
+    const int size = SizeAcross(graph, exit);
     if (size < 0) {
       result.outputs.push_back({exit});
       fields.push_back(value);
@@ -87,7 +93,7 @@ ScopeBuilder::ScopeBuilder(const DataflowGraph& graph, const IndexSet* members,
     : graph_(graph), members_(members), nested_(nested), finish_(std::move(finish)) {
   for (size_t i = 0; i < nested_.size(); ++i) {
     for (int index : nested_[i].inside) {
-      if (!graph_.IsConstant(index)) nested_of_[index] = static_cast<int>(i);
+      if (!graph_.IsCopied(index)) nested_of_[index] = static_cast<int>(i);
     }
   }
 }
@@ -99,6 +105,8 @@ bool ScopeBuilder::Build(const std::vector<int>& results) {
 /// Leaves are used as they are: constants, operators, functions. The whole graph enters functions that are no
 /// partitions, and keeps variables.
 bool ScopeBuilder::IsLeaf(int node) const {
+  if (nested_of_.contains(node)) return false;
+  if (graph_.IsConstant(node) && !graph_.IsInlinedInPartitions(node)) return IsInside(node);
   if (graph_.IsInlinedInPartitions(node)) {
     const FunctionNode* function = As<FunctionNode>(graph_.node(node).expr);
     return members_ != nullptr || function == nullptr || function->attrs().IntOr("Primitive", 0) != 0;
@@ -107,9 +115,35 @@ bool ScopeBuilder::IsLeaf(int node) const {
   return kind == ExprKind::kGlobalVar || (members_ == nullptr && kind == ExprKind::kVar);
 }
 
-/// A tuple that is built outside is built again inside.
+/// A tuple that is built outside is built again inside, unless tuples cross boundaries.
 bool ScopeBuilder::IsInside(int node) const {
-  return members_ == nullptr || members_->Contains(node) || graph_.node(node).expr->kind() == ExprKind::kTuple;
+  if (members_ == nullptr || members_->Contains(node)) return true;
+  return graph_.boundaries() == Boundaries::kTensors && graph_.node(node).expr->kind() == ExprKind::kTuple;
+}
+
+/// Whether `node` is a let whose variable is computed by a nested sub-graph, or by this one: only its body is left.
+bool ScopeBuilder::IsDissolvedLet(int node) const {
+  const LetNode* let = As<LetNode>(graph_.node(node).expr);
+  if (let == nullptr) return false;
+  const int var = graph_.IndexOf(let->var());
+  return nested_of_.contains(var) || (members_ != nullptr && members_->Contains(var));
+}
+
+/// What the value of a node is made of; a variable inside is what its let binds it to.
+std::vector<Expr> ScopeBuilder::PartsOf(int node) const {
+  const DataflowGraph::Node& it = graph_.node(node);
+  const ExprKind kind = it.expr->kind();
+  if (IsDissolvedLet(node)) return {static_cast<const LetNode&>(*it.expr).body()};
+  if (kind == ExprKind::kVar && it.is_let_bound && it.inputs.size() == 1) {
+    return {graph_.node(it.inputs[0]).expr};
+  }
+  const bool is_refused = kind == ExprKind::kVar || kind == ExprKind::kIf || kind == ExprKind::kMatch ||
+                          kind == ExprKind::kLet || kind == ExprKind::kFunction;
+  if (members_ != nullptr && is_refused) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("{} (node {}) cannot be inside a partition", graph_.LabelAt(node), node));
+  }
+  return Children(it.expr);
 }
 
 ScopeBuilder::Unit ScopeBuilder::UnitOf(int node) const {
@@ -126,10 +160,10 @@ std::vector<BoundaryValue> ScopeBuilder::NeedsOf(const Unit& unit) {
   std::vector<BoundaryValue> needs;
   const Expr& expr = graph_.node(unit.node).expr;
   const TupleGetItemNode* projection = As<TupleGetItemNode>(expr);
-  for (const Expr& child : Children(expr)) {
+  for (const Expr& child : PartsOf(unit.node)) {
     const int input = graph_.IndexOf(child);
     if (IsLeaf(input)) continue;
-    if (IsInside(input)) {
+    if (IsInside(input) || graph_.boundaries() == Boundaries::kExact) {
       needs.push_back({input});
     } else if (projection != nullptr) {
       needs.push_back({input, projection->index()});
@@ -179,7 +213,7 @@ void ScopeBuilder::AddParam(const BoundaryValue& value) {
   if (value.field < 0 ? values_.contains(value.node) : fields_.contains(value)) return;
   const Type& type = graph_.node(value.node).expr->checked_type();
   const Type tensor = value.field < 0 ? type : AsTupleType(type)->fields()[static_cast<size_t>(value.field)];
-  TupleSize(tensor);  // refuses what cannot cross
+  if (graph_.boundaries() == Boundaries::kTensors) TupleSize(tensor);  // refuses what cannot cross
   const Var param = MakeVar(fmt::format("FunctionVar_{}", params_.size()), tensor);
   param->set_checked_type(tensor);
   param->share_span(*graph_.node(value.node).expr);
@@ -216,7 +250,11 @@ void ScopeBuilder::BuildNode(int node) {
       return;
     }
   }
-  std::vector<Expr> children = Children(expr);
+  std::vector<Expr> children = PartsOf(node);
+  if ((expr->kind() == ExprKind::kVar && !children.empty()) || IsDissolvedLet(node)) {
+    values_[node] = ValueOrLeaf(graph_.IndexOf(children[0]));
+    return;
+  }
   bool is_changed = false;
   for (Expr& child : children) {
     const Expr value = ValueOrLeaf(graph_.IndexOf(child));
@@ -263,7 +301,7 @@ void ScopeBuilder::CallNested(int number) {
   }
   int next = 0;
   for (int exit : nested.exits) {
-    const int size = TupleSize(graph_.node(exit).expr->checked_type());
+    const int size = SizeAcross(graph_, exit);
     std::vector<Expr> fields;
     for (int field = 0; field < std::max(size, 1); ++field) fields.push_back(Project(call, next++));
     values_[exit] = size < 0 ? fields[0] : TypedTuple(std::move(fields));

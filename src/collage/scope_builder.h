@@ -53,6 +53,8 @@ class ScopeBuilder {
 
   bool IsLeaf(int node) const;
   bool IsInside(int node) const;
+  bool IsDissolvedLet(int node) const;
+  std::vector<Expr> PartsOf(int node) const;
   Unit UnitOf(int node) const;
   Progress& ProgressOf(const Unit& unit);
   std::vector<BoundaryValue> NeedsOf(const Unit& unit);

@@ -26,7 +26,7 @@ Result<void> CheckNested(const DataflowGraph& graph, const std::vector<int>& mem
     const Result<void> inner = CheckNested(graph, one.inside, one.nested);
     if (!inner.ok()) return inner;
     std::copy_if(one.inside.begin(), one.inside.end(), std::back_inserter(taken),
-                 [&](int index) { return !graph.IsConstant(index); });
+                 [&](int index) { return !graph.IsCopied(index); });
   }
   std::sort(taken.begin(), taken.end());
   if (std::adjacent_find(taken.begin(), taken.end()) == taken.end()) return {};
@@ -58,7 +58,7 @@ SubGraph::SubGraph(const DataflowGraph& graph, std::vector<int> inside)
     const size_t outputs_before = output_.size();
     std::copy_if(node.outputs.begin(), node.outputs.end(), std::back_inserter(output_),
                  [&](int output) { return !inside_.Contains(output); });
-    const bool is_exit = (output_.size() > outputs_before && !graph.IsConstant(index)) || node.is_external;
+    const bool is_exit = (output_.size() > outputs_before && !graph.IsCopied(index)) || node.is_external;
     if (is_exit) {
       exit_.push_back(index);
       depth_ = std::max(depth_, depths.back());
@@ -106,10 +106,16 @@ Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConf
   }
   for (int index : members_) {
     const auto block = [&](int node) { return graph.node(node).basic_block; };
-    if (!graph.IsConstant(index) && block(index) != block(last())) {
+    if (!graph.IsCopied(index) && block(index) != block(last())) {
       return Reason{fmt::format("nodes {} and {} are in different branches or functions", index, last()), "sub-graph"};
     }
   }
+  Result<void> convex = CheckConvex(graph);
+  if (!convex.ok()) return convex;
+  return nested.empty() ? Result<void>() : CheckNested(graph, members_, nested);
+}
+
+Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
   // Nodes between first and last that depend on the sub-graph from outside must not feed it: post-dfs order is
   // topological, so one sweep finds them. A constant inside may have other users, it depends on nothing.
   std::vector<char> tainted(static_cast<size_t>(last() - first() + 1));
@@ -121,11 +127,11 @@ Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConf
       if (is_inside && from_tainted) {
         return Reason{fmt::format("a path leaves and comes back at node {}", index), "sub-graph"};
       }
-      const bool depends = from_tainted || (inside_.Contains(input) && !graph.IsConstant(input));
+      const bool depends = from_tainted || (inside_.Contains(input) && !graph.IsCopied(input));
       if (!is_inside && depends) tainted[static_cast<size_t>(index - first())] = 1;
     }
   }
-  return nested.empty() ? Result<void>() : CheckNested(graph, members_, nested);
+  return {};
 }
 
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between) {
@@ -133,19 +139,23 @@ SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubG
   between.insert(between.end(), b.members().begin(), b.members().end());
   SubGraph result(graph, std::move(between));
   result.nested = a.nested;
-  for (const NestedSubGraph& other : b.nested) {
-    auto same = std::find_if(result.nested.begin(), result.nested.end(), [&](const NestedSubGraph& one) {
+  AddNested(result.nested, b.nested);
+  return result;
+}
+
+void AddNested(std::vector<NestedSubGraph>& nested, const std::vector<NestedSubGraph>& more) {
+  for (const NestedSubGraph& other : more) {
+    auto same = std::find_if(nested.begin(), nested.end(), [&](const NestedSubGraph& one) {
       return one.attrs == other.attrs && !one.attrs.Has("Composite");
     });
-    if (same == result.nested.end()) {
-      result.nested.push_back(other);
+    if (same == nested.end()) {
+      nested.push_back(other);
       continue;
     }
     same->inside.insert(same->inside.end(), other.inside.begin(), other.inside.end());
     SortUnique(same->inside);
     same->nested.insert(same->nested.end(), other.nested.begin(), other.nested.end());
   }
-  return result;
 }
 
 bool Overlap(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b) {
@@ -153,7 +163,7 @@ bool Overlap(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b) {
   const SubGraph& fewer = a.members().size() < b.members().size() ? a : b;
   const SubGraph& more = &fewer == &a ? b : a;
   return std::any_of(fewer.members().begin(), fewer.members().end(),
-                     [&](int index) { return !graph.IsConstant(index) && more.inside().Contains(index); });
+                     [&](int index) { return !graph.IsCopied(index) && more.inside().Contains(index); });
 }
 
 }  // namespace collage

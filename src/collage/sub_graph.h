@@ -62,6 +62,9 @@ class SubGraph {
   /// The same nodes, to be wrapped whole by a function with `attrs`; what was nested stays within that.
   SubGraph Wrapped(Attrs attrs) const;
 
+  /// Yes, or where a path leaves the sub-graph and comes back. Linear in last() - first().
+  Result<void> CheckConvex(const DataflowGraph& graph) const;
+
   /// Yes, or which rule it breaks: limits as configured, one basic block, no path that leaves and comes back. Linear in
   /// last() - first().
   Result<void> CheckValid(const DataflowGraph& graph, const SubGraphConfig& config) const;
@@ -73,6 +76,9 @@ class SubGraph {
   OpPatternKind kind_ = OpPatternKind::kElemWise;
   int depth_ = 0;
 };
+
+/// Adds `more` to `nested`: neighbours with equal attributes become one, unless they are Composites.
+void AddNested(std::vector<NestedSubGraph>& nested, const std::vector<NestedSubGraph>& more);
 
 /// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with
 /// equal attributes become one. `a` and `b` may share constants, nothing else.

@@ -153,7 +153,9 @@ class DataflowIndexer {
       case ExprKind::kFunction: return AddEdge(static_cast<const FunctionNode&>(*expr).body(), index);
       case ExprKind::kLet: {
         const auto& let = static_cast<const LetNode&>(*expr);
-        AddEdge(let.value(), graph_.indices_.at(let.var().get()));
+        const int var = graph_.indices_.at(let.var().get());
+        graph_.nodes_[static_cast<size_t>(var)].is_let_bound = true;
+        AddEdge(let.value(), var);
         return AddEdge(let.body(), index);
       }
       case ExprKind::kIf: {
@@ -190,7 +192,10 @@ class DataflowIndexer {
   std::unordered_set<const ExprNode*> recursive_;  ///< let variables whose value is being numbered
 };
 
-DataflowGraph::DataflowGraph(Function function) : function_(std::move(function)) { DataflowIndexer(*this).Run(); }
+DataflowGraph::DataflowGraph(Function function, Boundaries boundaries)
+    : function_(std::move(function)), boundaries_(boundaries) {
+  DataflowIndexer(*this).Run();
+}
 
 namespace {
 
@@ -207,6 +212,14 @@ bool HasDataDependentShape(const CallNode& call) {
                      [](const Expr& arg) { return IsStatic(arg->checked_type()); });
 }
 
+/// Of a tuple, and of projections from it.
+OpPatternKind KindOfTuple(const Type& type) {
+  const TupleTypeNode* tuple = AsTupleType(type);
+  const auto is_tensor = [](const Type& field) { return AsTensorType(field) != nullptr; };
+  const bool all = tuple != nullptr && std::all_of(tuple->fields().begin(), tuple->fields().end(), is_tensor);
+  return all ? OpPatternKind::kInjective : OpPatternKind::kOpaque;
+}
+
 }  // namespace
 
 const OpDef* DataflowGraph::OpAt(int index) const {
@@ -219,13 +232,9 @@ OpPatternKind DataflowGraph::KindAt(int index) const {
   const Type& type = expr->checked_type();
   switch (expr->kind()) {
     case ExprKind::kConstant: return OpPatternKind::kElemWise;
-    case ExprKind::kTuple: {
-      const TupleTypeNode* tuple = AsTupleType(type);
-      const auto is_tensor = [](const Type& field) { return AsTensorType(field) != nullptr; };
-      const bool all = tuple != nullptr && std::all_of(tuple->fields().begin(), tuple->fields().end(), is_tensor);
-      return all ? OpPatternKind::kInjective : OpPatternKind::kOpaque;
-    }
-    case ExprKind::kTupleGetItem: return AsTensorType(type) ? OpPatternKind::kInjective : OpPatternKind::kOpaque;
+    case ExprKind::kTuple: return KindOfTuple(type);
+    case ExprKind::kTupleGetItem:
+      return KindOfTuple(static_cast<const TupleGetItemNode&>(*expr).tuple()->checked_type());
     case ExprKind::kCall: {
       const auto& call = static_cast<const CallNode&>(*expr);
       if (const OpDef* op = call.op()) return HasDataDependentShape(call) ? OpPatternKind::kOpaque : op->pattern;
@@ -258,8 +267,8 @@ std::string DataflowGraph::LabelAt(int index) const {
     case ExprKind::kVar: return "%" + static_cast<const VarNode&>(*expr).name();
     case ExprKind::kGlobalVar: return "@" + static_cast<const GlobalVarNode&>(*expr).name();
     case ExprKind::kConstant: return CanInline(index) ? "scalar" : "const";
-    case ExprKind::kOp: return "`" + static_cast<const OpNode&>(*expr).name() + "`";
-    case ExprKind::kConstructor: return "`" + static_cast<const ConstructorNode&>(*expr).name() + "`";
+    case ExprKind::kOp: return "`" + static_cast<const OpNode&>(*expr).name();
+    case ExprKind::kConstructor: return "`" + static_cast<const ConstructorNode&>(*expr).name();
     case ExprKind::kTuple: return "tuple";
     case ExprKind::kTupleGetItem: return "proj";
     case ExprKind::kFunction: return "fn";

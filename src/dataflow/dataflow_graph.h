@@ -10,6 +10,15 @@
 
 namespace collage {
 
+/// How partitions see what crosses their boundary.
+enum class Boundaries : uint8_t {
+  /// As runtimes want it: constants are copied into each partition that reads them, so that shared ones bind nothing
+  /// together; tuples cross field by field.
+  kTensors,
+  /// As RFC 0.81 defines sub-graphs: constants (but scalars) and tuples are nodes as any other.
+  kExact,
+};
+
 /// Every sub-expression of a function under its post-dfs index: parameters first, then depth first (a call's operator,
 /// then its arguments; a let's value, variable, body; a match's data, then each clause's variables and body), shared
 /// ones once, inner functions' bodies too, the function itself last. If i < j, node j cannot influence node i.
@@ -27,11 +36,13 @@ class DataflowGraph {
     /// function's own nodes.
     int basic_block = -1;
     bool is_in_primitive = false;  ///< within a function that is a partition already
+    bool is_let_bound = false;     ///< a let's variable; its only input is the let's value, unless that is recursive
   };
 
-  explicit DataflowGraph(Function function);
+  explicit DataflowGraph(Function function, Boundaries boundaries = Boundaries::kTensors);
 
   const Function& function() const { return function_; }
+  Boundaries boundaries() const { return boundaries_; }
   size_t size() const { return nodes_.size(); }
   const Node& node(int index) const { return nodes_[static_cast<size_t>(index)]; }
   int IndexOf(const Expr& expr) const { return indices_.at(expr.get()); }
@@ -44,15 +55,19 @@ class DataflowGraph {
   bool IsConstant(int index) const { return node(index).expr->kind() == ExprKind::kConstant; }
   /// Operators, functions and scalar constants: pulled into sub-graphs that use them, never an input of one.
   bool CanInline(int index) const;
-  /// What needs no parameter when a sub-graph becomes a function: what can be inlined, and all constants.
-  bool IsInlinedInPartitions(int index) const { return IsConstant(index) || CanInline(index); }
-  /// "add", "%x", "const", "tuple", "proj", "fn" …
+  /// A constant of which each partition has its own copy: it counts neither as an exit nor as shared work.
+  bool IsCopied(int index) const { return boundaries_ == Boundaries::kTensors && IsConstant(index); }
+  /// What needs no parameter when a sub-graph becomes a function: what can be inlined, and constants that are copied.
+  bool IsInlinedInPartitions(int index) const { return IsCopied(index) || CanInline(index); }
+  /// "add" (a call), "`add" (the operator), "%x", "const", "scalar", "tuple", "proj", "fn", "let", "if", "match",
+  /// "ref", "@g"; "call_prim", "call_fun", "call_any" for calls of partitions, functions, anything else.
   std::string LabelAt(int index) const;
 
  private:
   friend class DataflowIndexer;
 
   Function function_;
+  Boundaries boundaries_;
   std::vector<Node> nodes_;
   std::unordered_map<const ExprNode*, int> indices_;
 };

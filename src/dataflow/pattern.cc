@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
+
+#include "collage/ir/visitor.h"
 
 namespace collage {
 namespace {
@@ -47,11 +50,12 @@ bool HasType(const Type& type, const DFPattern& pattern) {
   return std::equal(pattern.shape.begin(), pattern.shape.end(), tensor->shape().begin(), tensor->shape().end(), fits);
 }
 
-/// Depth of recursion is the pattern's depth, not the graph's.
-class PatternMatcher {
+/// One search for all matches at a root. Depth of recursion is the pattern's depth, not the graph's.
+class Search {
  public:
-  PatternMatcher(const DataflowGraph& graph, const std::function<void(const std::vector<int>&)>& found)
-      : graph_(graph), found_(found) {}
+  Search(const DataflowGraph& graph, std::vector<int>& dominators,
+         const std::function<void(const std::vector<int>&)>& found)
+      : graph_(graph), dominators_(dominators), found_(found) {}
 
   void Run(const DFPattern& pattern, int root) {
     Match(pattern, root, [this] {
@@ -65,60 +69,115 @@ class PatternMatcher {
  private:
   using Next = std::function<void()>;
 
+  /// A pattern that is bound to a node already stands for that one.
   void Match(const DFPattern& pattern, int index, const Next& next) {
-    const DataflowGraph::Node& node = graph_.node(index);
+    const auto [bound, is_new] = bound_.try_emplace(&pattern, index);
+    if (!is_new && bound->second != index) return;
+    MatchNode(pattern, index, next);
+    if (is_new) bound_.erase(&pattern);
+  }
+
+  void MatchNode(const DFPattern& pattern, int index, const Next& next) {
+    const Expr& expr = graph_.node(index).expr;
     switch (pattern.kind) {
       case DFPattern::Kind::kWildcard: return next();
-      case DFPattern::Kind::kVar:
-        if (node.expr->kind() == ExprKind::kVar) next();
+      case DFPattern::Kind::kVar: {
+        const VarNode* var = As<VarNode>(expr);
+        if (var != nullptr && (pattern.op.empty() || var->name() == pattern.op)) next();
+        return;
+      }
+      case DFPattern::Kind::kExpr:
+        if (expr == pattern.expr) MatchInside(index, {}, {}, next);
+        return;
+      case DFPattern::Kind::kOp:
+        if (const OpNode* op = As<OpNode>(expr); op != nullptr && op->name() == pattern.op) next();
         return;
       case DFPattern::Kind::kConstant:
-        if (!graph_.IsConstant(index)) return;
-        return graph_.CanInline(index) ? next() : MatchInside(index, {}, {}, next);
+        if (graph_.IsConstant(index)) MatchInside(index, {}, {}, next);
+        return;
       case DFPattern::Kind::kAlternative:
         for (const DFPatternPtr& choice : pattern.args) Match(*choice, index, next);
         return;
       case DFPattern::Kind::kTuple:
-        if (node.expr->kind() != ExprKind::kTuple || node.inputs.size() != pattern.args.size()) return;
-        return MatchInside(index, pattern.args, node.inputs, next);
+        if (expr->kind() == ExprKind::kTuple) MatchInside(index, pattern.args, Indices(Children(expr)), next);
+        return;
       case DFPattern::Kind::kProjection: {
-        const TupleGetItemNode* item = As<TupleGetItemNode>(node.expr);
+        const TupleGetItemNode* item = As<TupleGetItemNode>(expr);
         if (item == nullptr || (pattern.index >= 0 && item->index() != pattern.index)) return;
-        return MatchInside(index, pattern.args, node.inputs, next);
+        return MatchInside(index, pattern.args, {graph_.IndexOf(item->tuple())}, next);
       }
       case DFPattern::Kind::kTyped:
-        if (HasType(node.expr->checked_type(), pattern)) Match(*pattern.args[0], index, next);
+        if (HasType(expr->checked_type(), pattern)) Match(*pattern.args[0], index, next);
         return;
       case DFPattern::Kind::kCall: return MatchCall(pattern, index, next);
+      case DFPattern::Kind::kFunction: return MatchFunction(pattern, index, next);
+      case DFPattern::Kind::kLet: {
+        const LetNode* let = As<LetNode>(expr);
+        if (let == nullptr) return;
+        return MatchInside(index, pattern.args, Indices({let->var(), let->value(), let->body()}), next);
+      }
+      case DFPattern::Kind::kIf:
+        if (expr->kind() == ExprKind::kIf) MatchInside(index, pattern.args, Indices(Children(expr)), next);
+        return;
       case DFPattern::Kind::kDominates: return MatchDominates(pattern, index, next);
     }
   }
 
-  void MatchCall(const DFPattern& pattern, int index, const Next& next) {
-    const OpDef* op = graph_.OpAt(index);
-    if (op == nullptr || op->name != pattern.op) return;
-    const CallNode* call = As<CallNode>(graph_.node(index).expr);
-    for (const auto& [name, text] : pattern.attrs) {
-      const AttrValue* value = call->attrs().Find(name);
-      if (value == nullptr || !HasValue(*value, text)) return;
-    }
-    if (pattern.any_args) return MatchInside(index, {}, {}, next);
-    const std::vector<int>& inputs = graph_.node(index).inputs;
-    std::vector<int> args(inputs.begin() + 1, inputs.end());  // behind the operator
-    if (args.size() != pattern.args.size()) return;
-    MatchInside(index, pattern.args, args, next);
-    if (args.size() == 2 && args[0] != args[1] && (pattern.op == "add" || pattern.op == "multiply")) {
-      std::swap(args[0], args[1]);
-      MatchInside(index, pattern.args, args, next);
-    }
+  std::vector<int> Indices(const std::vector<Expr>& exprs) const {
+    std::vector<int> indices;
+    for (const Expr& expr : exprs) indices.push_back(graph_.IndexOf(expr));
+    return indices;
   }
 
-  /// `index` is inside, and `patterns` match `nodes`.
+  static bool HaveValues(const Attrs& attrs, const DFPattern& pattern) {
+    return std::all_of(pattern.attrs.begin(), pattern.attrs.end(), [&](const auto& wanted) {
+      const AttrValue* value = attrs.Find(wanted.first);
+      return value != nullptr && HasValue(*value, wanted.second);
+    });
+  }
+
+  void MatchCall(const DFPattern& pattern, int index, const Next& next) {
+    const CallNode* call = As<CallNode>(graph_.node(index).expr);
+    if (call == nullptr) return;
+    const OpDef* op = call->op();
+    if (!pattern.op.empty() && (op == nullptr || op->name != pattern.op)) return;
+    if (!HaveValues(call->attrs(), pattern)) return;
+    if (!pattern.op.empty()) return MatchArgs(pattern.args, pattern.any_args, *call, index, next);
+    const std::vector<DFPatternPtr> args(pattern.args.begin() + 1, pattern.args.end());
+    Match(*pattern.args[0], graph_.IndexOf(call->callee()),
+          [&] { MatchArgs(args, pattern.any_args, *call, index, next); });
+  }
+
+  void MatchArgs(const std::vector<DFPatternPtr>& patterns, bool any_args, const CallNode& call, int index,
+                 const Next& next) {
+    if (any_args) return MatchInside(index, {}, {}, next);
+    std::vector<int> args = Indices(call.args());
+    if (args.size() != patterns.size()) return;
+    MatchInside(index, patterns, args, next);
+    const OpDef* op = call.op();
+    if (args.size() != 2 || args[0] == args[1] || op == nullptr) return;
+    if (op->name != "add" && op->name != "multiply") return;
+    std::swap(args[0], args[1]);
+    MatchInside(index, patterns, args, next);
+  }
+
+  void MatchFunction(const DFPattern& pattern, int index, const Next& next) {
+    const FunctionNode* function = As<FunctionNode>(graph_.node(index).expr);
+    if (function == nullptr || !HaveValues(function->attrs(), pattern)) return;
+    std::vector<int> nodes;
+    if (!pattern.any_args) nodes = Indices({function->params().begin(), function->params().end()});
+    nodes.push_back(graph_.IndexOf(function->body()));
+    MatchInside(index, pattern.args, nodes, next);
+  }
+
+  /// `index` is inside, unless it can be inlined, and `patterns` match `nodes`.
   void MatchInside(int index, const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes,
                    const Next& next) {
-    inside_.push_back(index);
+    if (patterns.size() != nodes.size()) return;
+    const bool is_inside = !graph_.CanInline(index);
+    if (is_inside) inside_.push_back(index);
     MatchAll(patterns, nodes, 0, next);
-    inside_.pop_back();
+    if (is_inside) inside_.pop_back();
   }
 
   void MatchAll(const std::vector<DFPatternPtr>& patterns, const std::vector<int>& nodes, size_t from,
@@ -182,23 +241,31 @@ class PatternMatcher {
   bool MatchesAt(const DFPattern& pattern, int index) {
     bool matches = false;
     const std::vector<int> inside = inside_;
+    const auto bound = bound_;
     Match(pattern, index, [&] { matches = true; });
     inside_ = inside;
+    bound_ = bound;
     return matches;
   }
 
   const DataflowGraph& graph_;
+  std::vector<int>& dominators_;
   const std::function<void(const std::vector<int>&)>& found_;
   std::vector<int> inside_;
+  std::unordered_map<const DFPattern*, int> bound_;
   std::set<std::vector<int>> reported_;
-  std::vector<int> dominators_;
 };
 
 }  // namespace
 
+void PatternMatcher::Match(const DFPattern& pattern, int root,
+                           const std::function<void(const std::vector<int>&)>& found) {
+  Search(graph_, dominators_, found).Run(pattern, root);
+}
+
 void MatchPattern(const DataflowGraph& graph, const DFPattern& pattern, int root,
                   const std::function<void(const std::vector<int>&)>& found) {
-  PatternMatcher(graph, found).Run(pattern, root);
+  PatternMatcher(graph).Match(pattern, root, found);
 }
 
 }  // namespace collage

@@ -21,6 +21,7 @@ class PatternParser {
     DFPatternPtr pattern = ParseOne();
     Skip();
     if (at_ != text_.size()) Fail("expected the end");
+    if (pattern->kind == DFPattern::Kind::kOp) Fail("expected '(': an operator alone computes nothing");
     return pattern;
   }
 
@@ -111,13 +112,19 @@ class PatternParser {
   DFPatternPtr ParseUntyped() {
     auto pattern = std::make_shared<DFPattern>();
     if (Accept("*")) return pattern;
+    if (Accept("%")) {
+      pattern->kind = DFPattern::Kind::kVar;
+      pattern->op = Word();
+      return pattern;
+    }
     if (Accept("(")) {
       pattern->kind = DFPattern::Kind::kAlternative;
       do pattern->args.push_back(ParseOne());
       while (Accept("|"));
       Expect(")");
-      return pattern->args.size() == 1 ? pattern->args[0] : pattern;
+      return MaybeCalled(pattern->args.size() == 1 ? pattern->args[0] : pattern);
     }
+    Skip();
     const size_t begin = at_;
     const std::string word = Word();
     if (word == "const") {
@@ -127,10 +134,19 @@ class PatternParser {
     } else if (word == "tuple") {
       pattern->kind = DFPattern::Kind::kTuple;
       pattern->args = ParseArgs();
-    } else if (word == "dominates") {
-      pattern->kind = DFPattern::Kind::kDominates;
+    } else if (word == "fn") {
+      ParseFunction(*pattern);
+      return MaybeCalled(pattern);
+    } else if (word == "let" || word == "if" || word == "dominates") {
+      pattern->kind = word == "let"  ? DFPattern::Kind::kLet
+                      : word == "if" ? DFPattern::Kind::kIf
+                                     : DFPattern::Kind::kDominates;
       pattern->args = ParseArgs();
-      if (pattern->args.size() != 3) Fail("'dominates' takes a parent, a path and a child");
+      if (pattern->args.size() != 3) {
+        Fail(word == "let"  ? "'let' takes a variable, a value and a body"
+             : word == "if" ? "'if' takes a condition and two branches"
+                            : "'dominates' takes a parent, a path and a child");
+      }
     } else if (word == "proj") {
       pattern->kind = DFPattern::Kind::kProjection;
       Expect("(");
@@ -138,14 +154,59 @@ class PatternParser {
       if (Accept(",")) pattern->index = static_cast<int>(Number());
       Expect(")");
     } else {
-      ParseCall(word, begin, *pattern);
+      return ParseCall(word, begin, pattern);
     }
     return pattern;
   }
 
-  void ParseCall(const std::string& op, size_t begin, DFPattern& pattern) {
-    pattern.kind = DFPattern::Kind::kCall;
-    pattern.op = op;
+  /// `callee`, or a call of it when arguments follow.
+  DFPatternPtr MaybeCalled(DFPatternPtr callee) {
+    if (at_ >= text_.size() || (text_[at_] != '(' && text_[at_] != '{')) return callee;
+    auto call = std::make_shared<DFPattern>();
+    call->kind = DFPattern::Kind::kCall;
+    call->args = {std::move(callee)};
+    ParseAttrs(*call);
+    ParseCallArgs(*call);
+    return call;
+  }
+
+  void ParseAttrs(DFPattern& pattern) {
+    if (!Accept("{")) return;
+    do {
+      std::string name = Word();
+      Expect("=");
+      pattern.attrs.emplace_back(std::move(name), Value());
+    } while (Accept(","));
+    Expect("}");
+  }
+
+  void ParseCallArgs(DFPattern& pattern) {
+    if (Accept("(...)")) {
+      pattern.any_args = true;
+      return;
+    }
+    for (DFPatternPtr& arg : ParseArgs()) pattern.args.push_back(std::move(arg));
+  }
+
+  void ParseFunction(DFPattern& pattern) {
+    pattern.kind = DFPattern::Kind::kFunction;
+    ParseAttrs(pattern);
+    Expect("(");
+    if (Accept("...")) {
+      pattern.any_args = true;
+      Expect("->");
+    } else if (!Accept("->")) {
+      do pattern.args.push_back(ParseOne());
+      while (Accept(","));
+      Expect("->");
+    }
+    pattern.args.push_back(ParseOne());
+    Expect(")");
+  }
+
+  DFPatternPtr ParseCall(const std::string& op, size_t begin, const std::shared_ptr<DFPattern>& pattern) {
+    pattern->kind = DFPattern::Kind::kOp;
+    pattern->op = op;
     if (FindOp(op) == nullptr) {
       at_ = begin;
       std::string similar;
@@ -154,19 +215,19 @@ class PatternParser {
                   fmt::format("there is no operator '{}', at character {} of pattern '{}'", op, at_ + 1, text_), "",
                   similar);
     }
-    if (Accept("{")) {
-      do {
-        std::string name = Word();
-        Expect("=");
-        pattern.attrs.emplace_back(std::move(name), Value());
-      } while (Accept(","));
-      Expect("}");
-    }
-    if (Accept("(...)")) {
-      pattern.any_args = true;
-    } else {
-      pattern.args = ParseArgs();
-    }
+    const bool is_optional = Accept("?");
+    Skip();
+    const bool is_called = at_ < text_.size() && (text_[at_] == '(' || text_[at_] == '{');
+    if (!is_called && !is_optional) return pattern;  // the operator itself
+    pattern->kind = DFPattern::Kind::kCall;
+    ParseAttrs(*pattern);
+    ParseCallArgs(*pattern);
+    if (!is_optional) return pattern;
+    if (pattern->args.empty()) Fail("an optional call needs the pattern of its first argument");
+    auto either = std::make_shared<DFPattern>();
+    either->kind = DFPattern::Kind::kAlternative;
+    either->args = {pattern, pattern->args[0]};
+    return either;
   }
 
   std::string_view text_;

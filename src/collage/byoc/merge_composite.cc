@@ -25,7 +25,8 @@ std::vector<CandidatePartition> ChooseMatches(const DataflowGraph& graph, const 
   IndexSet taken(graph.size());
   RuleLog log;
   for (const PatternTableEntry& entry : toolchain.PatternTable()) {
-    const PartitionRulePtr rule = DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate);
+    const PartitionRulePtr rule =
+        OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate));
     for (CandidatePartition& match : rule->AllCandidates(graph, toolchain, log)) {
       const std::vector<int>& members = match.sub_graph.members();
       const auto is_taken = [&](int index) { return taken.Contains(index) || graph.node(index).is_in_primitive; };

@@ -1,6 +1,8 @@
 // base_rules.cc: candidates straight from the dataflow graph.
+#include <fmt/format.h>
+
 #include "collage/extract.h"
-#include "collage/partition_rule.h"
+#include "collage/rules/rule_kinds.h"
 
 namespace collage {
 namespace {
@@ -18,22 +20,33 @@ class DFPatternPartitionRule : public PartitionRule {
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates result;
+    PatternMatcher matcher(graph);
     for (int root = 0; root < static_cast<int>(graph.size()); ++root) {
       if (graph.node(root).is_in_primitive) continue;
-      MatchPattern(graph, *pattern_, root, [&](const std::vector<int>& inside) {
+      matcher.Match(*pattern_, root, [&](const std::vector<int>& inside) {
         SubGraph sub_graph(graph, inside);
-        if (sub_graph.exit().empty() || !sub_graph.CheckValid(graph, {.max_exits = 1}).ok()) return;
-        if (predicate_) {
-          const Result<void> supported = predicate_(Extract(graph, sub_graph).function);
-          if (!supported.ok()) return Refuse(log, sub_graph.OperatorLabel(graph), supported.reason());
-        }
-        result.push_back({name_, std::move(sub_graph), &toolchain});
+        if (predicate_ && !Satisfies(graph, sub_graph, log)) return;
+        std::string name = name_.empty() ? sub_graph.Label(graph) : name_;
+        result.push_back({std::move(name), std::move(sub_graph), &toolchain});
       });
     }
     return result;
   }
 
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("DFPattern", name_);
+    json["pattern"] = PatternText(*pattern_);
+    return json;
+  }
+
  private:
+  bool Satisfies(const DataflowGraph& graph, const SubGraph& sub_graph, RuleLog& log) const {
+    if (sub_graph.exit().empty() || !sub_graph.CheckValid(graph, {.max_exits = 1}).ok()) return false;
+    const Result<void> supported = predicate_(Extract(graph, sub_graph).function);
+    if (!supported.ok()) Refuse(log, sub_graph.OperatorLabel(graph), supported.reason());
+    return supported.ok();
+  }
+
   std::string name_;
   DFPatternPtr pattern_;
   std::function<Result<void>(const Function&)> predicate_;
@@ -41,60 +54,161 @@ class DFPatternPartitionRule : public PartitionRule {
 
 class OpPredicatePartitionRule : public PartitionRule {
  public:
+  OpPredicatePartitionRule(std::string attribute, std::string name)
+      : attribute_(std::move(attribute)), name_(std::move(name)) {}
+
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates result;
+    const Toolchain* judge =
+        attribute_.empty() ? &toolchain : ToolchainRegistry::Global().Find(attribute_.substr(kPrefix.size()));
+    if (judge == nullptr) {
+      Refuse(log, "*", {fmt::format("no operator has a predicate '{}'", attribute_), attribute_});
+      return result;
+    }
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       if (graph.OpAt(index) == nullptr || graph.node(index).is_in_primitive) continue;
-      const Result<void> supported = toolchain.SupportsCall(*As<CallNode>(graph.node(index).expr));
+      const Result<void> supported = judge->SupportsCall(*As<CallNode>(graph.node(index).expr));
       if (!supported.ok()) {
         Refuse(log, graph.LabelAt(index), supported.reason());
         continue;
       }
-      result.push_back({graph.LabelAt(index), SubGraph(graph, {index}), &toolchain});
+      result.push_back({NestedName(name_, graph.LabelAt(index)), SubGraph(graph, {index}), &toolchain});
     }
     return result;
   }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("OpPredicate", name_);
+    if (!attribute_.empty()) json["attribute"] = attribute_;
+    return json;
+  }
+
+  static constexpr std::string_view kPrefix = "target.";
+
+ private:
+  std::string attribute_;
+  std::string name_;
 };
 
 class OpCallByKindPartitionRule : public PartitionRule {
  public:
+  explicit OpCallByKindPartitionRule(std::string name) : name_(std::move(name)) {}
+
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog&) const override {
     Candidates result;
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       if (graph.OpAt(index) == nullptr || graph.node(index).is_in_primitive) continue;
       if (graph.KindAt(index) > OpPatternKind::kOutEWiseFusable) continue;
-      result.push_back({graph.LabelAt(index), SubGraph(graph, {index}), &toolchain});
+      result.push_back({NestedName(name_, graph.LabelAt(index)), SubGraph(graph, {index}), &toolchain});
     }
     return result;
   }
+
+  RuleJson ToJson() const override { return RuleHead("OpCallByKind", name_); }
+
+ private:
+  std::string name_;
 };
 
 class HostPartitionRule : public PartitionRule {
  public:
+  explicit HostPartitionRule(std::string name) : name_(std::move(name)) {}
+
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog&) const override {
     Candidates result;
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       if (graph.node(index).is_in_primitive || NeedsToolchain(graph, index)) continue;
-      result.push_back({"host", SubGraph(graph, {index}), &toolchain});
+      result.push_back({NestedName(name_, graph.LabelAt(index)), SubGraph(graph, {index}), &toolchain});
     }
     return result;
   }
 
+  RuleJson ToJson() const override { return RuleHead("Host", name_); }
+
  private:
   static bool NeedsToolchain(const DataflowGraph& graph, int index) {
-    if (const OpDef* op = graph.OpAt(index)) return op->name != "shape_of";
-    return graph.LabelAt(index) == "call_prim";
+    const OpDef* op = graph.OpAt(index);
+    if (op == nullptr) return graph.LabelAt(index) == "call_prim";
+    return op->name != "shape_of" && op->name != "device_copy" && op->name != "on_device";
   }
+
+  std::string name_;
 };
 
+class PatternTablePartitionRule : public PartitionRule {
+ public:
+  explicit PatternTablePartitionRule(const Toolchain& toolchain) : compiler_(toolchain.name()) {
+    std::vector<PartitionRulePtr> rows;
+    for (const PatternTableEntry& entry : toolchain.PatternTable()) {
+      rows.push_back(CompositeRule(
+          entry.name,
+          OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate))));
+    }
+    rows_ = UnionRule(std::move(rows));
+  }
+
+  Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
+    return rows_->AllCandidates(graph, toolchain, log);
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("PatternTable", "");
+    json["compiler"] = compiler_;
+    return json;
+  }
+
+ private:
+  std::string compiler_;
+  PartitionRulePtr rows_;
+};
+
+PartitionRulePtr ReadDFPattern(const JsonReader& json, std::string name) {
+  const JsonReader pattern = json.At("pattern");
+  try {
+    return DFPatternRule(std::move(name), ParsePattern(pattern.String()), {});
+  } catch (const Error& error) {
+    pattern.Fail(error.message(), error.hint());
+  }
+}
+
+PartitionRulePtr ReadOpPredicate(const JsonReader& json, std::string name) {
+  std::string attribute = json.StringOr("attribute", "");
+  const std::string prefix(OpPredicatePartitionRule::kPrefix);
+  if (!attribute.empty() && !attribute.starts_with(prefix)) {
+    json.At("attribute").Fail(fmt::format("expected '{}NAME', got '{}'", prefix, attribute));
+  }
+  return OpPredicateRule(std::move(attribute), std::move(name));
+}
+
+PartitionRulePtr ReadPatternTable(const JsonReader& json, std::string) {
+  const JsonReader compiler = json.At("compiler");
+  const Toolchain* toolchain = ToolchainRegistry::Global().Find(compiler.String());
+  if (toolchain == nullptr) compiler.Fail(fmt::format("there is no toolchain '{}'", compiler.String()));
+  return PatternTableRule(*toolchain);
+}
+
 }  // namespace
+
+const RuleKind kDFPatternKind{"DFPattern", {"pattern"}, ReadDFPattern};
+const RuleKind kOpPredicateKind{"OpPredicate", {"attribute"}, ReadOpPredicate};
+const RuleKind kOpCallByKindKind{
+    "OpCallByKind", {}, [](const JsonReader&, std::string name) { return OpCallByKindRule(std::move(name)); }};
+const RuleKind kHostKind{"Host", {}, [](const JsonReader&, std::string name) { return HostRule(std::move(name)); }};
+const RuleKind kPatternTableKind{"PatternTable", {"compiler"}, ReadPatternTable};
 
 PartitionRulePtr DFPatternRule(std::string name, DFPatternPtr pattern,
                                std::function<Result<void>(const Function&)> predicate) {
   return std::make_unique<DFPatternPartitionRule>(std::move(name), std::move(pattern), std::move(predicate));
 }
-PartitionRulePtr OpPredicateRule() { return std::make_unique<OpPredicatePartitionRule>(); }
-PartitionRulePtr OpCallByKindRule() { return std::make_unique<OpCallByKindPartitionRule>(); }
-PartitionRulePtr HostRule() { return std::make_unique<HostPartitionRule>(); }
+PartitionRulePtr OpPredicateRule(std::string attribute, std::string name) {
+  return std::make_unique<OpPredicatePartitionRule>(std::move(attribute), std::move(name));
+}
+PartitionRulePtr OpCallByKindRule(std::string name) {
+  return std::make_unique<OpCallByKindPartitionRule>(std::move(name));
+}
+PartitionRulePtr HostRule(std::string name) { return std::make_unique<HostPartitionRule>(std::move(name)); }
+PartitionRulePtr PatternTableRule(const Toolchain& toolchain) {
+  return std::make_unique<PatternTablePartitionRule>(toolchain);
+}
 
 }  // namespace collage

@@ -1,17 +1,21 @@
 // combine_rule.cc: the closure of sub-candidates under the combiners. Each new candidate meets every earlier one that
 // it touches, once; who touches is found through indexes by entry and exit nodes.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <climits>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "collage/partition_rule.h"
+#include "collage/rules/rule_kinds.h"
 
 namespace collage {
 namespace {
 
-// Ways of choosing makers for all fields of one tuple that are tried; concatenations of dozens of values have millions.
-constexpr size_t kMaxTupleChoices = 256;
+// Of rules read from text, which mean every way of combining: a bound against running out of memory only.
+constexpr int kMaxReadCandidates = 1'000'000;
 
 struct MembersHash {
   size_t operator()(const std::vector<int>& members) const {
@@ -31,7 +35,7 @@ class Combination {
     for (CandidatePartition& candidate : base) Add(std::move(candidate));
     // Where anything joins, each union grows from one sub-candidate by one at a time: in reverse order of dataflow each
     // step has the exits that the whole has.
-    const bool grows = options_.join_anything && options_.kinds.empty();
+    const bool grows = options_.join_anything && options_.kinds.empty() && options_.only_valid;
     const size_t num_seeds = all_.size();
     for (size_t i = 0; grows && i < num_seeds; ++i) Index(i);
     for (size_t i = 0; i < all_.size(); ++i) {
@@ -61,7 +65,8 @@ class Combination {
 
   bool IsGlue(int node) const {
     const ExprKind kind = graph_.node(node).expr->kind();
-    return options_.join_anything && (kind == ExprKind::kTuple || kind == ExprKind::kTupleGetItem);
+    return options_.join_anything && options_.through_tuples &&
+           (kind == ExprKind::kTuple || kind == ExprKind::kTupleGetItem);
   }
 
   /// Nodes next to the candidate on one side, seen through tuples and projections.
@@ -105,6 +110,7 @@ class Combination {
 
   void Join(const CandidatePartition& up, const CandidatePartition& down) {
     if (!MayCombine(up.sub_graph.kind(), down.sub_graph.kind())) return;
+    if (options_.max_depth > 0 && up.sub_graph.depth() + down.sub_graph.depth() > options_.max_depth) return;
     if (Overlap(graph_, up.sub_graph, down.sub_graph)) return;
     AddUnion(up, down, {});
   }
@@ -115,13 +121,17 @@ class Combination {
     members.insert(members.end(), down.sub_graph.members().begin(), down.sub_graph.members().end());
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
-    if (options_.join_anything) AddGlue(members, between);
+    if (options_.join_anything && options_.through_tuples) AddGlue(members, between);
     if (!tried_.insert(members).second) return;
     AddIfValid({up.rule_name + "+" + down.rule_name,
                 DisjointUnion(graph_, up.sub_graph, down.sub_graph, std::move(between)), &toolchain_});
   }
 
   void AddIfValid(CandidatePartition candidate) {
+    if (!options_.only_valid) {
+      if (candidate.sub_graph.CheckConvex(graph_).ok()) Add(std::move(candidate));
+      return;
+    }
     SubGraphConfig limits = options_.limits;
     limits.allow_taps = limits.allow_taps || limits.max_exits == 0;
     if (candidate.sub_graph.CheckValid(graph_, limits).ok()) Add(std::move(candidate));
@@ -183,20 +193,20 @@ class Combination {
   void AddTuples(size_t i) {
     const std::vector<int> inputs = all_[i].sub_graph.input();
     const std::vector<int> outputs = all_[i].sub_graph.output();
-    for (int tuple : inputs) AddTuple(i, tuple);
+    for (int tuple : inputs) AddTuple(i, tuple, std::nullopt);
     for (int tuple : outputs) {
       if (graph_.node(tuple).expr->kind() != ExprKind::kTuple) continue;
       for (int consumer : graph_.node(tuple).outputs) {
         auto it = by_entry_.find(consumer);
         if (it == by_entry_.end()) continue;
         const std::vector<size_t> consumers = it->second;
-        for (size_t j : consumers) AddTuple(j, tuple);
+        for (size_t j : consumers) AddTuple(j, tuple, i);
       }
     }
   }
 
-  /// The consumer with the tuple and every choice of makers of its fields.
-  void AddTuple(size_t consumer, int tuple) {
+  /// The consumer with the tuple and every choice of makers of its fields; those with `maker` if one is given.
+  void AddTuple(size_t consumer, int tuple, std::optional<size_t> maker) {
     const DataflowGraph::Node& node = graph_.node(tuple);
     if (node.expr->kind() != ExprKind::kTuple || node.inputs.empty()) return;
     if (all_[consumer].sub_graph.kind() > OpPatternKind::kInjective) return;
@@ -206,17 +216,25 @@ class Combination {
     std::vector<std::vector<size_t>> makers;
     size_t num_choices = 1;
     for (int field : fields) {
-      makers.emplace_back();
-      for (size_t maker : by_exit_[field]) {
-        if (all_[maker].sub_graph.kind() <= OpPatternKind::kInjective) makers.back().push_back(maker);
-      }
-      num_choices = std::min(num_choices * makers.back().size(), kMaxTupleChoices + 1);
+      makers.push_back(MakersOf(field, maker));
+      num_choices = std::min(num_choices * makers.back().size(), options_.max_tuple_choices + 1);
     }
-    if (num_choices > kMaxTupleChoices) {
+    if (num_choices > options_.max_tuple_choices) {
       log_.candidates_capped = true;
-      num_choices = kMaxTupleChoices;
+      num_choices = options_.max_tuple_choices;
     }
     for (size_t choice = 0; choice < num_choices; ++choice) AddTupleChoice(consumer, tuple, makers, choice);
+  }
+
+  /// Injective candidates with exit `field`; only `maker` if that is one of them.
+  std::vector<size_t> MakersOf(int field, std::optional<size_t> maker) {
+    std::vector<size_t> makers;
+    for (size_t one : by_exit_[field]) {
+      if (all_[one].sub_graph.kind() > OpPatternKind::kInjective) continue;
+      if (one == maker) return {one};
+      makers.push_back(one);
+    }
+    return makers;
   }
 
   /// `choice` is a number whose digits pick a maker for each field.
@@ -248,23 +266,103 @@ class Combination {
 
 class CombinePartitionRule : public PartitionRule {
  public:
-  CombinePartitionRule(CombineOptions options, PartitionRulePtr sub_rule)
-      : options_(std::move(options)), sub_rule_(std::move(sub_rule)) {}
+  CombinePartitionRule(CombineOptions options, PartitionRulePtr sub_rule, std::string name)
+      : options_(std::move(options)), sub_rule_(std::move(sub_rule)), name_(std::move(name)) {}
 
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain,
                                                 RuleLog& log) const override {
-    return Combination(graph, toolchain, options_, log).Run(sub_rule_->AllCandidates(graph, toolchain, log));
+    std::vector<CandidatePartition> candidates =
+        Combination(graph, toolchain, options_, log).Run(sub_rule_->AllCandidates(graph, toolchain, log));
+    for (CandidatePartition& candidate : candidates) candidate.rule_name = NestedName(name_, candidate.rule_name);
+    return candidates;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("Combine", name_);
+    json["sub_rule"] = sub_rule_->ToJson();
+    RuleJson combiners = RuleJson::array();
+    RuleJson kinds = RuleJson::array();
+    for (const CombinerKinds& pair : options_.kinds) {
+      kinds.push_back(fmt::format("{}->{}", KindLetter(pair.up), KindLetter(pair.down)));
+    }
+    if (!kinds.empty()) combiners.push_back({{"combiner", "AllSimple"}, {"kinds", kinds}});
+    const auto add = [&](bool is_on, const char* combiner) {
+      if (is_on) combiners.push_back({{"combiner", combiner}});
+    };
+    add(options_.tuple_args, "TupleArg");
+    add(options_.tuple_projections, "TupleProj");
+    add(options_.constants, "Constant");
+    add(options_.join_anything, "JoinAnything");
+    json["combiner_rules"] = combiners;
+    json["max_depth"] = options_.max_depth;
+    if (options_.only_valid) json["config"] = collage::ToJson(options_.limits);
+    if (options_.through_tuples) json["through_tuples"] = true;
+    json["max_candidates"] = options_.max_candidates;
+    return json;
   }
 
  private:
   CombineOptions options_;
   PartitionRulePtr sub_rule_;
+  std::string name_;
 };
+
+OpPatternKind ReadKind(const JsonReader& json, char letter) {
+  for (const OpPatternKind kind :
+       {OpPatternKind::kElemWise, OpPatternKind::kBroadcast, OpPatternKind::kInjective, OpPatternKind::kCommReduce,
+        OpPatternKind::kOutEWiseFusable, OpPatternKind::kTuple, OpPatternKind::kOpaque}) {
+    if (KindLetter(kind) == letter) return kind;
+  }
+  json.Fail(fmt::format("'{}' is no kind of operator", letter), "kinds are E, B, I, R, A, T, O");
+}
+
+/// "A->B".
+CombinerKinds ReadKinds(const JsonReader& json) {
+  const std::string text = json.String();
+  if (text.size() != 4 || text.substr(1, 2) != "->") {
+    json.Fail(fmt::format("malformed kinds '{}'", text), "write upstream and downstream kind, 'A->B'");
+  }
+  return {ReadKind(json, text[0]), ReadKind(json, text[3])};
+}
+
+void ReadCombiner(const JsonReader& json, CombineOptions& options) {
+  const JsonReader combiner = json.At("combiner");
+  const std::string name = combiner.String();
+  json.AllowOnly(name == "AllSimple" ? std::vector<std::string>{"combiner", "kinds"}
+                                     : std::vector<std::string>{"combiner"});
+  if (name == "AllSimple") {
+    for (const JsonReader& kinds : json.At("kinds").Items()) options.kinds.push_back(ReadKinds(kinds));
+  } else if (name == "TupleArg") {
+    options.tuple_args = true;
+  } else if (name == "TupleProj") {
+    options.tuple_projections = true;
+  } else if (name == "Constant") {
+    options.constants = true;
+  } else if (name == "JoinAnything") {
+    options.join_anything = true;
+  } else {
+    combiner.Fail(fmt::format("there is no combiner '{}'", name),
+                  "combiners are AllSimple, TupleArg, TupleProj, Constant, JoinAnything");
+  }
+}
+
+PartitionRulePtr ReadCombine(const JsonReader& json, std::string name) {
+  CombineOptions options{.max_depth = json.IntOr("max_depth", 0, 0, INT_MAX), .only_valid = json.Has("config")};
+  if (options.only_valid) options.limits = ReadSubGraphConfig(json.At("config"));
+  options.through_tuples = json.BoolOr("through_tuples", false);
+  options.max_tuple_choices = kMaxReadCandidates;
+  options.max_candidates = static_cast<size_t>(json.IntOr("max_candidates", kMaxReadCandidates, 1, INT_MAX));
+  for (const JsonReader& combiner : json.At("combiner_rules").Items()) ReadCombiner(combiner, options);
+  return CombineRule(std::move(options), ReadSubRule(json), std::move(name));
+}
 
 }  // namespace
 
-PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule) {
-  return std::make_unique<CombinePartitionRule>(std::move(options), std::move(sub_rule));
+const RuleKind kCombineKind{
+    "Combine", {"sub_rule", "combiner_rules", "max_depth", "config", "through_tuples", "max_candidates"}, ReadCombine};
+
+PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule, std::string name) {
+  return std::make_unique<CombinePartitionRule>(std::move(options), std::move(sub_rule), std::move(name));
 }
 
 }  // namespace collage

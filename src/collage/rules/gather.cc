@@ -5,13 +5,7 @@ namespace collage {
 namespace {
 
 PartitionRulePtr BaseRule(const Toolchain& toolchain) {
-  const std::vector<PatternTableEntry> table = toolchain.PatternTable();
-  if (table.empty()) return OpPredicateRule();
-  std::vector<PartitionRulePtr> rows;
-  for (const PatternTableEntry& entry : table) {
-    rows.push_back(CompositeRule(entry.name, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate)));
-  }
-  return UnionRule(std::move(rows));
+  return toolchain.PatternTable().empty() ? OpPredicateRule() : PatternTableRule(toolchain);
 }
 
 }  // namespace
@@ -27,7 +21,7 @@ PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain) {
                        {Kind::kBroadcast, Kind::kCommReduce},
                        {Kind::kInjective, Kind::kInjective}};
       break;
-    case FusionStyle::kArbitrary: options.join_anything = true; break;
+    case FusionStyle::kArbitrary: options.join_anything = options.through_tuples = true; break;
   }
   rule = CombineRule(std::move(options), std::move(rule));
   if (toolchain.wants_maximal()) rule = MaximalRule(std::move(rule));

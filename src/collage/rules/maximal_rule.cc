@@ -1,7 +1,7 @@
 // maximal_rule.cc: the largest regions of supported nodes that do not depend on themselves.
 #include <algorithm>
 
-#include "collage/partition_rule.h"
+#include "collage/rules/rule_kinds.h"
 
 namespace collage {
 namespace {
@@ -29,6 +29,12 @@ class MaximalPartitionRule : public PartitionRule {
       candidates.push_back({"maximal", std::move(sub_graph), &toolchain});
     }
     return candidates;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("Maximal", "");
+    json["sub_rule"] = sub_rule_->ToJson();
+    return json;
   }
 
  private:
@@ -63,7 +69,7 @@ class MaximalPartitionRule : public PartitionRule {
         const bool leaves = inside[from] != 0 && inside[i] == 0;
         generation[i] = std::max(generation[i], generation[from] + (leaves ? 1 : 0));
       }
-      if (inside[i] == 0 || graph.IsConstant(index)) continue;
+      if (inside[i] == 0 || graph.IsCopied(index)) continue;
       if (regions.size() <= generation[i]) regions.resize(generation[i] + 1);
       regions[generation[i]].push_back(index);
     }
@@ -86,13 +92,13 @@ class MaximalPartitionRule : public PartitionRule {
     for (const CandidatePartition* candidate : by_size) {
       std::vector<int> work;
       for (int index : candidate->sub_graph.members()) {
-        if (!graph.IsConstant(index)) work.push_back(index);
+        if (!graph.IsCopied(index)) work.push_back(index);
       }
       const IndexSet members(graph.size(), work);
       if (!members.IsSubset(left)) continue;
       left = left - members;
       for (NestedSubGraph nested : candidate->sub_graph.nested) {
-        std::erase_if(nested.inside, [&](int index) { return graph.IsConstant(index); });
+        std::erase_if(nested.inside, [&](int index) { return graph.IsCopied(index); });
         region.nested.push_back(std::move(nested));
       }
     }
@@ -104,6 +110,9 @@ class MaximalPartitionRule : public PartitionRule {
 };
 
 }  // namespace
+
+const RuleKind kMaximalKind{
+    "Maximal", {"sub_rule"}, [](const JsonReader& json, std::string) { return MaximalRule(ReadSubRule(json)); }};
 
 PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule) {
   return std::make_unique<MaximalPartitionRule>(std::move(sub_rule));

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "collage/partition_rule.h"
+#include "collage/rules/rule_kinds.h"
 #include "target/annotations.h"
 
 namespace collage {
@@ -18,10 +18,16 @@ class CompositePartitionRule : public PartitionRule {
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     for (CandidatePartition& candidate : candidates) {
-      candidate.rule_name = name_;
+      candidate.rule_name = NestedName(name_, candidate.rule_name);
       candidate.sub_graph = candidate.sub_graph.Wrapped({{"Composite", name_}});
     }
     return candidates;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("Composite", name_);
+    json["sub_rule"] = sub_rule_->ToJson();
+    return json;
   }
 
  private:
@@ -31,53 +37,85 @@ class CompositePartitionRule : public PartitionRule {
 
 class PrimitivePartitionRule : public PartitionRule {
  public:
-  explicit PrimitivePartitionRule(PartitionRulePtr sub_rule) : sub_rule_(std::move(sub_rule)) {}
+  PrimitivePartitionRule(PartitionRulePtr sub_rule, std::string name)
+      : sub_rule_(std::move(sub_rule)), name_(std::move(name)) {}
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Attrs attrs{{kAttrPrimitive, 1}};
     if (!toolchain.is_native()) attrs.Set(kAttrCompiler, toolchain.name());
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
-    for (CandidatePartition& candidate : candidates) candidate.sub_graph = candidate.sub_graph.Wrapped(attrs);
+    for (CandidatePartition& candidate : candidates) {
+      candidate.rule_name = NestedName(name_, candidate.rule_name);
+      candidate.sub_graph = candidate.sub_graph.Wrapped(attrs);
+    }
     return candidates;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("Primitive", name_);
+    json["sub_rule"] = sub_rule_->ToJson();
+    return json;
   }
 
  private:
   PartitionRulePtr sub_rule_;
+  std::string name_;
 };
 
 class UnionPartitionRule : public PartitionRule {
  public:
-  explicit UnionPartitionRule(std::vector<PartitionRulePtr> sub_rules) : sub_rules_(std::move(sub_rules)) {}
+  UnionPartitionRule(std::vector<PartitionRulePtr> sub_rules, std::string name)
+      : sub_rules_(std::move(sub_rules)), name_(std::move(name)) {}
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates result;
     for (const PartitionRulePtr& rule : sub_rules_) {
       Candidates candidates = rule->AllCandidates(graph, toolchain, log);
-      std::move(candidates.begin(), candidates.end(), std::back_inserter(result));
+      for (CandidatePartition& candidate : candidates) {
+        candidate.rule_name = NestedName(name_, candidate.rule_name);
+        result.push_back(std::move(candidate));
+      }
     }
     return result;
   }
 
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("Union", name_);
+    json["sub_rules"] = RuleJson::array();
+    for (const PartitionRulePtr& rule : sub_rules_) json["sub_rules"].push_back(rule->ToJson());
+    return json;
+  }
+
  private:
   std::vector<PartitionRulePtr> sub_rules_;
+  std::string name_;
 };
 
 class OnlyValidPartitionRule : public PartitionRule {
  public:
-  OnlyValidPartitionRule(SubGraphConfig config, PartitionRulePtr sub_rule)
-      : config_(config), sub_rule_(std::move(sub_rule)) {}
+  OnlyValidPartitionRule(SubGraphConfig config, PartitionRulePtr sub_rule, std::string name)
+      : config_(config), sub_rule_(std::move(sub_rule)), name_(std::move(name)) {}
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     std::erase_if(candidates, [&](const CandidatePartition& candidate) {
       return !candidate.sub_graph.CheckValid(graph, config_).ok();
     });
+    for (CandidatePartition& candidate : candidates) candidate.rule_name = NestedName(name_, candidate.rule_name);
     return candidates;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("OnlyValid", name_);
+    json["config"] = collage::ToJson(config_);
+    json["sub_rule"] = sub_rule_->ToJson();
+    return json;
   }
 
  private:
   SubGraphConfig config_;
   PartitionRulePtr sub_rule_;
+  std::string name_;
 };
 
 class TrimFreeEndsPartitionRule : public PartitionRule {
@@ -100,6 +138,12 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
       }
     }
     return result;
+  }
+
+  RuleJson ToJson() const override {
+    RuleJson json = RuleHead("TrimFreeEnds", "");
+    json["sub_rule"] = sub_rule_->ToJson();
+    return json;
   }
 
  private:
@@ -128,19 +172,41 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
   PartitionRulePtr sub_rule_;
 };
 
+PartitionRulePtr ReadComposite(const JsonReader& json, std::string) {
+  return CompositeRule(json.At("name").String(), ReadSubRule(json));
+}
+PartitionRulePtr ReadPrimitive(const JsonReader& json, std::string name) {
+  return PrimitiveRule(ReadSubRule(json), std::move(name));
+}
+PartitionRulePtr ReadUnion(const JsonReader& json, std::string name) {
+  std::vector<PartitionRulePtr> sub_rules;
+  for (const JsonReader& rule : json.At("sub_rules").Items()) sub_rules.push_back(ReadRule(rule));
+  return UnionRule(std::move(sub_rules), std::move(name));
+}
+PartitionRulePtr ReadOnlyValid(const JsonReader& json, std::string name) {
+  return OnlyValidRule(ReadSubGraphConfig(json.At("config")), ReadSubRule(json), std::move(name));
+}
+PartitionRulePtr ReadTrimFreeEnds(const JsonReader& json, std::string) { return TrimFreeEndsRule(ReadSubRule(json)); }
+
 }  // namespace
+
+const RuleKind kCompositeKind{"Composite", {"sub_rule"}, ReadComposite};
+const RuleKind kPrimitiveKind{"Primitive", {"sub_rule"}, ReadPrimitive};
+const RuleKind kUnionKind{"Union", {"sub_rules"}, ReadUnion};
+const RuleKind kOnlyValidKind{"OnlyValid", {"config", "sub_rule"}, ReadOnlyValid};
+const RuleKind kTrimFreeEndsKind{"TrimFreeEnds", {"sub_rule"}, ReadTrimFreeEnds};
 
 PartitionRulePtr CompositeRule(std::string name, PartitionRulePtr sub_rule) {
   return std::make_unique<CompositePartitionRule>(std::move(name), std::move(sub_rule));
 }
-PartitionRulePtr PrimitiveRule(PartitionRulePtr sub_rule) {
-  return std::make_unique<PrimitivePartitionRule>(std::move(sub_rule));
+PartitionRulePtr PrimitiveRule(PartitionRulePtr sub_rule, std::string name) {
+  return std::make_unique<PrimitivePartitionRule>(std::move(sub_rule), std::move(name));
 }
-PartitionRulePtr UnionRule(std::vector<PartitionRulePtr> sub_rules) {
-  return std::make_unique<UnionPartitionRule>(std::move(sub_rules));
+PartitionRulePtr UnionRule(std::vector<PartitionRulePtr> sub_rules, std::string name) {
+  return std::make_unique<UnionPartitionRule>(std::move(sub_rules), std::move(name));
 }
-PartitionRulePtr OnlyValidRule(SubGraphConfig config, PartitionRulePtr sub_rule) {
-  return std::make_unique<OnlyValidPartitionRule>(config, std::move(sub_rule));
+PartitionRulePtr OnlyValidRule(SubGraphConfig config, PartitionRulePtr sub_rule, std::string name) {
+  return std::make_unique<OnlyValidPartitionRule>(config, std::move(sub_rule), std::move(name));
 }
 PartitionRulePtr TrimFreeEndsRule(PartitionRulePtr sub_rule) {
   return std::make_unique<TrimFreeEndsPartitionRule>(std::move(sub_rule));

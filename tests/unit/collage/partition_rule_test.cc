@@ -36,12 +36,18 @@ TEST(PartitionRuleTest, PatternsFindEveryMatchNotJustTheFirst) {
             (Sets{{3, 4}, {4, 5}}));
 }
 
-TEST(PartitionRuleTest, AValueUsedElsewhereIsNoMatch) {
+TEST(PartitionRuleTest, AValueUsedElsewhereMakesAMatchInvalid) {
   const Var x = Param("x", {4});
   const Expr relu = MakeCall("nn.relu", {x});
   const DataflowGraph graph(Typed({x}, MakeCall("add", {MakeCall("abs", {relu}), relu})));
-  EXPECT_TRUE(Find(graph, *DFPatternRule("p", ParsePattern("abs(nn.relu(*))"), {})).empty());
-  EXPECT_EQ(Find(graph, *DFPatternRule("p", ParsePattern("add(abs(nn.relu(*)), nn.relu(*))"), {})).size(), 1u);
+  const auto find = [&](const char* pattern, bool only_valid) {
+    PartitionRulePtr rule = DFPatternRule("p", ParsePattern(pattern), {});
+    if (only_valid) rule = OnlyValidRule({.max_exits = 1}, std::move(rule));
+    return Find(graph, *rule).size();
+  };
+  EXPECT_EQ(find("abs(nn.relu(*))", false), 1u);
+  EXPECT_EQ(find("abs(nn.relu(*))", true), 0u);
+  EXPECT_EQ(find("add(abs(nn.relu(*)), nn.relu(*))", true), 1u) << "all of it comes back";
 }
 
 TEST(PartitionRuleTest, PredicatesSeeTheExtractedFunctionAndReasonsAreKept) {
@@ -277,7 +283,7 @@ TEST(CombineRuleTest, KindsGiveTheClosure) {
 TEST(CombineRuleTest, JoiningTakesProjectionsAndTuplesBetween) {
   const DataflowGraph graph(Tuples());
   CombineOptions options{.limits = {.max_exits = 1}};
-  options.join_anything = true;
+  options.join_anything = options.through_tuples = true;
   const Sets found = Find(graph, *CombineRule(options, OpPredicateRule()));
   const auto has = [&](std::vector<int> set) { return std::binary_search(found.begin(), found.end(), set); };
   EXPECT_TRUE(has({10, 15, 16})) << "one field made inside, the other outside";
