@@ -23,6 +23,11 @@ void AddInfoCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);
 void AddOptCommand(CLI::App& app);
 void AddParseCommand(CLI::App& app);
+void AddDataflowCommand(CLI::App& app);
+void AddSubGraphCommand(CLI::App& app);
+void AddCandidatesCommand(CLI::App& app);
+void AddRewriteCommand(CLI::App& app);
+void AddPartitionCommand(CLI::App& app);
 void AddDatabaseCommand(CLI::App& app);
 
 /// "x=1x3x640x640" → {"x", {1, 3, 640, 640}}; throws kInput.

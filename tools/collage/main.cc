@@ -20,7 +20,8 @@ Exit codes: 0 done · 1 ran, but the answer is no · 2 wrong input · 3 unsuppor
             5 damaged file · 6 disk, memory or permission · 70 a mistake of Collage's own)";
 
 int Fail(const collage::Error& error) {
-  std::fprintf(stderr, "collage: %s\n", error.Format().c_str());
+  // A place comes first, as editors and other tools expect it.
+  std::fprintf(stderr, "%s%s\n", error.where().empty() ? "collage: " : "", error.Format().c_str());
   return collage::ExitCode(error.category());
 }
 
@@ -43,6 +44,11 @@ int main(int argc, char** argv) {
   collage::cli::AddImportCommand(app);
   collage::cli::AddOptCommand(app);
   collage::cli::AddParseCommand(app);
+  collage::cli::AddDataflowCommand(app);
+  collage::cli::AddSubGraphCommand(app);
+  collage::cli::AddCandidatesCommand(app);
+  collage::cli::AddRewriteCommand(app);
+  collage::cli::AddPartitionCommand(app);
   collage::cli::AddDatabaseCommand(app);
   try {
     app.parse(argc, argv);

@@ -1,4 +1,4 @@
-// opt.cc: `collage opt`: passes on a module's text; `collage parse`: a module's text with its types.
+// opt.cc: `collage opt`: passes on a module's text.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -119,23 +119,6 @@ void AddOptCommand(CLI::App& app) {
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");
   command->add_flag("--list", arguments->list, "List passes and their options");
   command->callback([arguments] { RunOpt(*arguments); });
-}
-
-void AddParseCommand(CLI::App& app) {
-  struct Arguments {
-    std::string file;
-    std::vector<std::string> shapes;
-    bool no_metadata = false;
-  };
-  auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("parse", "Check Relay text or an ONNX model and print it with its types");
-  command->add_option("file", arguments->file, "Relay text, or an ONNX model (.onnx)")->required();
-  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
-  command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
-  command->callback([arguments] {
-    const IRModule module = ReadModule(arguments->file, arguments->shapes);
-    fmt::print("{}", PrintModule(module, {.types = true, .metadata = !arguments->no_metadata}));
-  });
 }
 
 }  // namespace collage::cli

@@ -1,0 +1,44 @@
+// given_costs.h: costs of candidates by a formula, so that choices can be tried out and tested exactly.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/inspect.h"
+#include "collage/partition_rule.h"
+
+namespace collage {
+
+/// {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "coalesce"}, all optional.
+///
+/// A candidate costs what an override with its target and exactly its nodes says; infinity when it holds an operator
+/// that its target does not support; else, over its operator calls from the highest index down, k = 0, 1, …: the
+/// operator's cost for the target (1 unless given) × fusion_benefit^k. The host costs nothing.
+class GivenCosts {
+ public:
+  explicit GivenCosts(const JsonText& json);
+
+  /// Infinity: cannot be run; NaN: unknown.
+  double CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  /// Why a candidate's cost is infinite.
+  std::string WhyInfinite(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  /// Once per chosen candidate that is not the host's.
+  double transition_penalty() const { return transition_penalty_; }
+  /// Whether chosen partitions of one target that touch become one afterwards.
+  bool coalesce() const { return coalesce_; }
+
+ private:
+  double OpCost(const std::string& target, const std::string& op) const;
+
+  std::map<std::string, std::map<std::string, double>> op_costs_;  ///< target → operator or "*" → cost
+  std::map<std::string, std::set<std::string>> unsupported_;
+  std::map<std::pair<std::string, std::vector<int>>, double> overrides_;
+  double fusion_benefit_ = 1;
+  double transition_penalty_ = 0;
+  bool coalesce_ = false;
+};
+
+}  // namespace collage

@@ -1,0 +1,192 @@
+// partition.cc: phases 1 to 4 on given targets and costs. Every node that is not within a partition already must be
+// covered, by a target or by the host; so the sets that overlap in a tuple or a constant cannot be chosen together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "collage/inspect.h"
+#include "collage/rewrite.h"
+#include "inspect/given_costs.h"
+#include "inspect/given_targets.h"
+#include "search/cover_search.h"
+
+namespace collage {
+namespace {
+
+class GivenCoverCosts : public CoverCosts {
+ public:
+  GivenCoverCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                  const GivenCosts& given)
+      : graph_(graph), candidates_(candidates), given_(given) {}
+
+  double LowerBound(int) override { return 0; }
+  double Exact(int variant) override { return given_.CostOf(graph_, candidates_[static_cast<size_t>(variant)]); }
+  double Convert(int, Format, Format) override { return 0; }
+  double Transition(int variant) override {
+    const bool is_host = candidates_[static_cast<size_t>(variant)].toolchain->name() == "host";
+    return is_host ? 0 : given_.transition_penalty();
+  }
+
+ private:
+  const DataflowGraph& graph_;
+  const std::vector<CandidatePartition>& candidates_;
+  const GivenCosts& given_;
+};
+
+/// One run over one function.
+class GivenPartitioner {
+ public:
+  GivenPartitioner(const Function& function, const JsonText& targets, const JsonText& costs)
+      : graph_(function, Boundaries::kExact), targets_(ReadTargets(targets)), costs_(costs) {
+    for (const GivenTarget& target : targets_) AddCandidates(target);
+  }
+
+  CoverReport Run(bool rewrite) {
+    const CoverProblem problem = Problem();
+    GivenCoverCosts costs(graph_, candidates_, costs_);
+    SearchOptions options;
+    options.num_covers = 2;
+    options.slack = std::numeric_limits<double>::infinity();
+    options.beam = 0;
+    const SearchResult found = SearchCovers(problem, costs, options);
+    if (found.covers.empty()) FailToCover(problem, found.stuck_at);
+    CoverReport report;
+    const auto total = [](const Cover& cover) {
+      return cover.num_unknown > 0 ? std::numeric_limits<double>::quiet_NaN() : cover.seconds;
+    };
+    report.cost = total(found.covers[0]);
+    if (found.covers.size() > 1) report.next_best_cost = total(found.covers[1]);
+    report.num_states = found.num_states;
+    report.num_candidates = static_cast<int64_t>(candidates_.size());
+    report.num_costs = found.num_exact;
+    Describe(found.covers[0], rewrite, report);
+    return report;
+  }
+
+ private:
+  void AddCandidates(const GivenTarget& target) {
+    RuleLog log;
+    std::set<std::vector<int>> seen;
+    for (CandidatePartition& candidate : target.rule->AllCandidates(graph_, *target.toolchain, log)) {
+      if (!seen.insert(candidate.sub_graph.members()).second) continue;
+      if (!candidate.sub_graph.CheckConvex(graph_).ok()) continue;  // could not be run
+      candidates_.push_back(std::move(candidate));
+    }
+    if (log.candidates_capped) {
+      throw Error(ErrorCategory::kResource,
+                  fmt::format("the rule of '{}' finds too many candidates", target.toolchain->name()), "",
+                  "give its Combine rules a 'max_depth'");
+    }
+  }
+
+  /// Positions are the nodes that no existing partition computes.
+  CoverProblem Problem() const {
+    CoverProblem problem;
+    std::vector<int> position(graph_.size(), -1);
+    for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
+      if (graph_.node(index).is_in_primitive || graph_.LabelAt(index) == "call_prim") continue;
+      position[static_cast<size_t>(index)] = problem.num_positions++;
+      problem.nodes.push_back(index);
+    }
+    for (const CandidatePartition& candidate : candidates_) {
+      CoverVariant variant;
+      for (int index : candidate.sub_graph.members()) variant.covers.push_back(position[static_cast<size_t>(index)]);
+      variant.priority = candidate.toolchain->priority();
+      variant.toolchain = variant.priority;
+      if (candidate.sub_graph.exit().size() > 1) variant.members = candidate.sub_graph.members();
+      problem.variants.push_back(std::move(variant));
+    }
+    for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
+      problem.node_inputs.push_back(graph_.node(index).inputs);
+    }
+    return problem;
+  }
+
+  void Describe(const Cover& cover, bool rewrite, CoverReport& report) const {
+    std::vector<CandidatePartition> chosen;
+    for (int variant : cover.variants) {
+      const CandidatePartition& candidate = candidates_[static_cast<size_t>(variant)];
+      if (candidate.toolchain->name() == "host") {
+        report.host.push_back(candidate.sub_graph.first());
+      } else {
+        chosen.push_back(candidate);
+      }
+    }
+    std::vector<double> costs;
+    for (const CandidatePartition& candidate : chosen) costs.push_back(costs_.CostOf(graph_, candidate));
+    const std::vector<CandidatePartition> merged =
+        costs_.coalesce() ? MaxCoalesce(graph_, chosen, {.allow_taps = true}) : chosen;
+    for (const CandidatePartition& partition : merged) {
+      PartitionReport row{partition.toolchain->name(), partition.rule_name, partition.sub_graph.members(), {}, 0};
+      for (int index : row.inside) {
+        if (const OpDef* op = graph_.OpAt(index)) row.ops.push_back(op->name);
+      }
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        if (chosen[i].sub_graph.inside().IsSubset(partition.sub_graph.inside())) row.cost += costs[i];
+      }
+      report.partitions.push_back(std::move(row));
+    }
+    if (rewrite) report.rewritten = Rewritten(merged);
+  }
+
+  Function Rewritten(std::vector<CandidatePartition> partitions) const {
+    std::map<std::string, int> times;
+    for (CandidatePartition& partition : partitions) {
+      for (NestedSubGraph& nested : partition.sub_graph.nested) {
+        const std::string compiler = nested.attrs.StringOr("Compiler", "");
+        if (compiler.empty()) continue;
+        std::string symbol = "collage_" + compiler + "_" + partition.sub_graph.OperatorLabel(graph_);
+        for (char& c : symbol) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+        const int time = times[symbol]++;
+        nested.attrs.Set("global_symbol", time == 0 ? symbol : fmt::format("{}_{}", symbol, time));
+      }
+    }
+    std::optional<Function> rewritten = RewriteNested(graph_, partitions);
+    COLLAGE_CHECK(rewritten.has_value()) << "the search chose partitions that depend on each other in a circle";
+    return *rewritten;
+  }
+
+  /// Says of each node that stays open why no target takes it.
+  [[noreturn]] void FailToCover(const CoverProblem& problem, const std::vector<int>& positions) const {
+    constexpr size_t kShown = 10;
+    std::string text = "no cover: ";
+    for (size_t i = 0; i < positions.size() && i < kShown; ++i) {
+      const int node = problem.nodes[static_cast<size_t>(positions[i])];
+      text += fmt::format("{}'{}' (node {})", i == 0 ? "" : "; ", graph_.LabelAt(node), node);
+      for (const GivenTarget& target : targets_) {
+        text += fmt::format(", {}: {}", target.toolchain->name(), WhyNot(node, *target.toolchain));
+      }
+    }
+    if (positions.size() > kShown) text += fmt::format("; and {} more nodes", positions.size() - kShown);
+    throw Error(ErrorCategory::kUnsupported, text);
+  }
+
+  std::string WhyNot(int node, const Toolchain& toolchain) const {
+    std::string why = "its rule finds no candidate with it";
+    for (const CandidatePartition& candidate : candidates_) {
+      if (candidate.toolchain != &toolchain || !candidate.sub_graph.inside().Contains(node)) continue;
+      if (!std::isinf(costs_.CostOf(graph_, candidate))) return "its candidates leave other nodes without cover";
+      why = costs_.WhyInfinite(graph_, candidate);
+      if (why.empty()) why = "its candidates have infinite cost";
+    }
+    return why;
+  }
+
+  DataflowGraph graph_;
+  std::vector<GivenTarget> targets_;
+  GivenCosts costs_;
+  std::vector<CandidatePartition> candidates_;
+};
+
+}  // namespace
+
+CoverReport PartitionByGivenCosts(const Function& function, const JsonText& targets, const JsonText& costs,
+                                  bool rewrite) {
+  return GivenPartitioner(function, targets, costs).Run(rewrite);
+}
+
+}  // namespace collage

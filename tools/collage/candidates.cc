@@ -1,0 +1,80 @@
+// candidates.cc: `collage candidates`: what a rule finds; `collage rewrite`: the module with all of that applied.
+#include <fmt/format.h>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "inspect_input.h"
+
+namespace collage::cli {
+namespace {
+
+struct CandidatesArguments {
+  InspectArguments input;
+  std::string rule;
+};
+
+void RunCandidates(const CandidatesArguments& arguments) {
+  const Function function = InspectedFunction(ReadInspected(arguments.input), arguments.input);
+  const std::vector<CandidateReport> candidates =
+      InspectCandidates(function, ReadJsonArgument(arguments.rule, "--rule"));
+  if (arguments.input.json) {
+    Json report{{"schema", 1}, {"candidates", Json::array()}};
+    for (const CandidateReport& candidate : candidates) {
+      report["candidates"].push_back({{"inside", candidate.inside},
+                                      {"rule_name", candidate.rule_name},
+                                      {"label", candidate.label},
+                                      {"kind", std::string(1, candidate.kind)},
+                                      {"depth", candidate.depth}});
+    }
+    return PrintJson(report);
+  }
+  Table table({"inside", "rule", "label", "kind", "depth"});
+  for (const CandidateReport& candidate : candidates) {
+    table.Add({JoinNumbers(candidate.inside), candidate.rule_name, candidate.label, std::string(1, candidate.kind),
+               std::to_string(candidate.depth)});
+  }
+  fmt::print("{}{} candidates\n", table.ToText(), candidates.size());
+}
+
+struct RewriteArguments {
+  InspectArguments input;
+  std::string rule;
+  std::string spec = "inspected";
+  bool no_metadata = false;
+};
+
+void RunRewrite(const RewriteArguments& arguments) {
+  const InspectedFile file = ReadInspected(arguments.input);
+  const Function rewritten =
+      RewriteByRule(InspectedFunction(file, arguments.input), ReadJsonArgument(arguments.rule, "--rule"),
+                    ParseTargetName(arguments.spec));
+  IRModule module = file.module;
+  module.Set(arguments.input.function, rewritten);
+  const std::string text =
+      PrintModule(InferTypes(std::move(module)), {.types = true, .metadata = !arguments.no_metadata});
+  if (arguments.input.json) return PrintJson({{"schema", 1}, {"module", text}});
+  fmt::print("{}", text);
+}
+
+}  // namespace
+
+void AddCandidatesCommand(CLI::App& app) {
+  auto arguments = std::make_shared<CandidatesArguments>();
+  CLI::App* command = app.add_subcommand("candidates", "List the candidate partitions that a rule finds");
+  AddInspectFlags(*command, arguments->input);
+  command->add_option("--rule", arguments->rule, "The rule: JSON, or a file of it")->required();
+  command->callback([arguments] { RunCandidates(*arguments); });
+}
+
+void AddRewriteCommand(CLI::App& app) {
+  auto arguments = std::make_shared<RewriteArguments>();
+  CLI::App* command = app.add_subcommand("rewrite", "Print the module with all candidates of a rule applied");
+  AddInspectFlags(*command, arguments->input);
+  command->add_option("--rule", arguments->rule, "The rule: JSON, or a file of it")->required();
+  command->add_option("--spec", arguments->spec, "Whose candidates they are: NAME, or NAME:external")
+      ->capture_default_str();
+  command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->callback([arguments] { RunRewrite(*arguments); });
+}
+
+}  // namespace collage::cli

@@ -1,0 +1,136 @@
+// inspect_input.cc: reading programs for inspection.
+#include "inspect_input.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cctype>
+#include <climits>
+#include <filesystem>
+
+#include "collage/frontend/onnx.h"
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "support/edit_distance.h"
+#include "support/file.h"
+#include "support/json_reader.h"
+
+namespace collage::cli {
+namespace {
+
+/// Whether a text without definitions: its first word begins no definition.
+bool IsExpression(std::string_view text) {
+  const auto skip_to = [&](std::string_view end) {
+    const size_t at = text.find(end);
+    text.remove_prefix(at == std::string_view::npos ? text.size() : at + end.size());
+  };
+  while (!text.empty()) {
+    if (std::isspace(static_cast<unsigned char>(text[0])) != 0) {
+      text.remove_prefix(1);
+    } else if (text.starts_with("/*")) {
+      skip_to("*/");
+    } else if (text.starts_with("#[metadata]")) {
+      return false;
+    } else if (text.starts_with("#[")) {
+      skip_to("]");
+    } else if (text.starts_with("//") || text.starts_with("#")) {
+      skip_to("\n");
+    } else {
+      break;
+    }
+  }
+  size_t end = 0;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) ++end;
+  const std::string_view word = text.substr(0, end);
+  return !text.empty() && word != "def" && word != "type" && word != "extern";
+}
+
+/// [[8, 1, 5, 5], {"shape": [], "dtype": "float32"}, …].
+std::vector<Constant> ReadConstants(const std::string& file) {
+  std::vector<Constant> constants;
+  for (const JsonReader& item : JsonReader::Parse(ReadFile(file), file).Items()) {
+    DataType dtype = kFloat32;
+    if (item.IsObject()) item.AllowOnly({"shape", "dtype"});
+    if (item.IsObject() && item.Has("dtype")) {
+      const JsonReader name = item.At("dtype");
+      const std::optional<DataType> known = ParseDataType(name.String());
+      if (!known) name.Fail(fmt::format("there is no dtype '{}'", name.String()));
+      dtype = *known;
+    }
+    Shape shape;
+    double num_elements = 1;
+    for (const JsonReader& dim : (item.IsObject() ? item.At("shape") : item).Items()) {
+      shape.push_back(dim.Int(0, INT_MAX));
+      num_elements *= static_cast<double>(shape.back());
+    }
+    if (num_elements > 1e10) item.Fail("too large a constant");
+    const Tensor tensor = Tensor::Empty(shape, dtype);
+    // Contents are free: something that is not all alike, so that nothing follows from them.
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, static_cast<double>(i % 7 + 1));
+    constants.push_back(MakeConstant(tensor));
+  }
+  return constants;
+}
+
+InspectedFile WrapExpression(const Expr& expr) {
+  InspectedFile file;
+  file.is_expression = true;
+  file.expr = expr;
+  const std::vector<Var> free_vars = FreeVars(expr);
+  Function function = AsShared<FunctionNode>(expr);
+  if (function == nullptr || !free_vars.empty()) function = MakeFunction(free_vars, expr);
+  file.module = InferTypes(IRModule::FromFunction(function));
+  return file;
+}
+
+}  // namespace
+
+void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
+  command.add_option("file", arguments.file, "Relay text, or an ONNX model (.onnx)")->required();
+  command.add_option("--function", arguments.function, "Which global function to look at")->capture_default_str();
+  command.add_option("--constants", arguments.constants,
+                     "JSON file: shapes of meta[relay.Constant][i] where the text has no metadata");
+  command.add_option("--shape", arguments.shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
+  command.add_flag("--json", arguments.json, "Print as JSON");
+}
+
+InspectedFile ReadInspected(const InspectArguments& arguments) { return ReadInspected(arguments.file, arguments); }
+
+InspectedFile ReadInspected(const std::string& file, const InspectArguments& arguments) {
+  if (std::filesystem::path(file).extension() == ".onnx") {
+    return {InferTypes(ImportOnnx(file, {ParseShapeArguments(arguments.shapes)})), false, nullptr};
+  }
+  if (!arguments.shapes.empty()) {
+    throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
+  }
+  ParseOptions options;
+  if (!arguments.constants.empty()) options.constants = ReadConstants(arguments.constants);
+  const std::string text = ReadFile(file);
+  if (IsExpression(text)) return WrapExpression(ParseExpr(text, file, options));
+  return {ParseModule(text, file, options), false, nullptr};
+}
+
+Function InspectedFunction(const InspectedFile& file, const InspectArguments& arguments) {
+  if (file.module.Has(arguments.function)) return file.module.Lookup(arguments.function);
+  std::vector<std::string> names;
+  for (const auto& [name, function] : file.module.functions()) names.push_back(name);
+  const std::vector<std::string> near = NearMisses(arguments.function, names);
+  std::string hint = names.empty() ? "it defines no function" : fmt::format("there are @{}", fmt::join(names, ", @"));
+  if (!near.empty()) hint = "did you mean '@" + near[0] + "'?";
+  throw Error(ErrorCategory::kInput, fmt::format("there is no function '@{}'", arguments.function),
+              arguments.file + ":1:1", hint);
+}
+
+JsonText ReadJsonArgument(const std::string& argument, const std::string& flag) {
+  const size_t first = argument.find_first_not_of(" \t\n");
+  if (first != std::string::npos && (argument[first] == '{' || argument[first] == '[')) return {argument, flag};
+  return {ReadFile(argument), argument};
+}
+
+std::string JoinNumbers(const std::vector<int>& numbers) {
+  return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, " "));
+}
+
+}  // namespace collage::cli

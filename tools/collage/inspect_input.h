@@ -1,0 +1,40 @@
+// inspect_input.h: what the inspection commands read: a module or an expression as Relay text, or an ONNX model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collage/inspect.h"
+#include "command.h"
+
+namespace collage::cli {
+
+/// Flags that all inspection commands have.
+struct InspectArguments {
+  std::string file;
+  std::string function = "main";
+  std::string constants;            ///< a file: shapes of meta[relay.Constant][i]
+  std::vector<std::string> shapes;  ///< of an ONNX model's inputs
+  bool json = false;
+};
+void AddInspectFlags(CLI::App& command, InspectArguments& arguments);
+
+/// What a file holds. An expression is wrapped: its free variables become the parameters of @main.
+struct InspectedFile {
+  IRModule module;
+  bool is_expression = false;
+  Expr expr;  ///< null for a module
+};
+/// Throws kInput, naming file, line and column.
+InspectedFile ReadInspected(const InspectArguments& arguments);
+InspectedFile ReadInspected(const std::string& file, const InspectArguments& arguments);
+/// The function to look at; throws kInput with near misses when there is none of that name.
+Function InspectedFunction(const InspectedFile& file, const InspectArguments& arguments);
+
+/// JSON written in place ("{…}", "[…]") or the name of a file that holds it.
+JsonText ReadJsonArgument(const std::string& argument, const std::string& flag);
+
+/// "1 2 3"; "-" for none.
+std::string JoinNumbers(const std::vector<int>& numbers);
+
+}  // namespace collage::cli

@@ -1,0 +1,105 @@
+// parse.cc: `collage parse`: a program's text with its types; whether printing keeps it, whether it equals another.
+#include <fmt/format.h>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/structural.h"
+#include "collage/ir/text.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "inspect_input.h"
+
+namespace collage::cli {
+namespace {
+
+struct Arguments {
+  InspectArguments input;
+  bool no_metadata = false;
+  bool check_roundtrip = false;
+  std::string equals;
+};
+
+/// Why two modules are not equal; empty when they are.
+std::string Difference(const IRModule& a, const IRModule& b) {
+  for (const IRModule* one : {&a, &b}) {
+    for (const auto& [name, function] : one->functions()) {
+      if (!(one == &a ? b : a).Has(name)) return fmt::format("'@{}' is in one of them only", name);
+    }
+  }
+  for (const auto& [name, function] : a.functions()) {
+    if (!StructuralEqual(function, b.Lookup(name))) return fmt::format("'@{}' differs", name);
+  }
+  std::string types[2];
+  for (int i = 0; i < 2; ++i) {
+    IRModule only_types;
+    for (const auto& [name, type] : (i == 0 ? a : b).types()) only_types.AddType(type);
+    types[i] = PrintModule(only_types);
+  }
+  return types[0] == types[1] ? "" : "type definitions differ";
+}
+
+std::string TextOf(const InspectedFile& file, const Arguments& arguments) {
+  const PrintOptions options{.types = true, .metadata = !arguments.no_metadata};
+  return file.is_expression ? PrintExpr(file.expr, options) + "\n" : PrintModule(file.module, options);
+}
+
+/// Free variables of what was read: of the expression, or of the function.
+std::vector<std::string> FreeNames(const InspectedFile& file, const Function& function) {
+  std::vector<std::string> names;
+  for (const Var& var : FreeVars(file.is_expression ? file.expr : Expr(function))) names.push_back(var->name());
+  return names;
+}
+
+void Run(const Arguments& arguments) {
+  const InspectedFile file = ReadInspected(arguments.input);
+  if (arguments.check_roundtrip) {
+    const IRModule again = ParseModule(PrintModule(file.module, {.types = true}), arguments.input.file + " (printed)");
+    const std::string difference = Difference(file.module, again);
+    if (!difference.empty()) {
+      throw Error(ErrorCategory::kInternal, "printing and parsing changes the module: " + difference,
+                  arguments.input.file);
+    }
+  }
+  std::string difference;
+  if (!arguments.equals.empty()) {
+    difference = Difference(file.module, ReadInspected(arguments.equals, arguments.input).module);
+  }
+  if (arguments.input.json) {
+    const bool has_function = file.module.Has(arguments.input.function);
+    const bool wants_function = arguments.input.function != "main";
+    Json report{{"schema", 1}, {"module", TextOf(file, arguments)}};
+    report["result_type"] = nullptr;
+    report["free_vars"] = Json::array();
+    report["size"] = 0;
+    if (has_function || wants_function) {
+      const Function function = InspectedFunction(file, arguments.input);
+      report["result_type"] = ToString(function->body()->checked_type());
+      report["free_vars"] = FreeNames(file, function);
+      report["size"] = InspectDataflow(function).size();
+    }
+    if (!arguments.equals.empty()) report["equal"] = difference.empty();
+    PrintJson(report);
+  } else {
+    fmt::print("{}", TextOf(file, arguments));
+  }
+  if (!difference.empty()) {
+    fmt::print(stderr, "collage: '{}' and '{}' are not equal: {}\n", arguments.input.file, arguments.equals,
+               difference);
+    throw CLI::RuntimeError(1);
+  }
+}
+
+}  // namespace
+
+void AddParseCommand(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("parse", "Check Relay text or an ONNX model and print it with its types");
+  AddInspectFlags(*command, arguments->input);
+  command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->add_flag("--check-roundtrip", arguments->check_roundtrip,
+                    "Fail unless the printed text reads back as the same module");
+  command->add_option("--equals", arguments->equals,
+                      "Exit with 1 unless structurally equal to this file, sharing included");
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace collage::cli
