@@ -24,9 +24,9 @@ struct JsonText {
 
 struct DataflowNodeReport {
   int index = 0;
-  std::string label;         ///< "%x", "`add" (operator), "add" (its call), "const", "tuple", "proj", "let" …
-  std::vector<int> inputs;   ///< in order, `add(x, x)` has x twice
-  std::vector<int> outputs;  ///< ascending
+  std::string label;               ///< "%x", "`add" (operator), "add" (its call), "const", "tuple", "proj", "let" …
+  std::vector<int> inputs;         ///< in order, `add(x, x)` has x twice
+  std::vector<int> outputs;        ///< ascending
   std::optional<int> basic_block;  ///< innermost function, if or match that holds the node; none: the function itself
   bool is_external = false;        ///< the function's result
   std::optional<int> dominator_parent;  ///< immediate post-dominator; none for the function and for what is not used
@@ -76,7 +76,7 @@ struct PartitionReport {
 };
 struct CoverReport {
   double cost = 0;
-  std::optional<double> next_best_cost;  ///< the second least total over covers
+  std::optional<double> next_best_cost;     ///< the second least total over covers
   std::vector<PartitionReport> partitions;  ///< by their first node
   std::vector<int> host;                    ///< nodes left to the host
   int64_t num_states = 0;

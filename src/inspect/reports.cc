@@ -17,8 +17,7 @@ namespace {
 std::vector<CandidatePartition> DistinctCandidates(const DataflowGraph& graph, const JsonText& rule,
                                                    const Toolchain& toolchain) {
   RuleLog log;
-  std::vector<CandidatePartition> candidates =
-      ParseRule(rule.text, rule.file)->AllCandidates(graph, toolchain, log);
+  std::vector<CandidatePartition> candidates = ParseRule(rule.text, rule.file)->AllCandidates(graph, toolchain, log);
   if (log.candidates_capped) {
     throw Error(ErrorCategory::kResource, "the rule finds too many candidates", rule.file,
                 "give its Combine rules a 'max_depth'");
@@ -49,21 +48,15 @@ SubGraphReport InspectSubGraph(const Function& function, const std::vector<int>&
   if (inside.empty()) throw Error(ErrorCategory::kInput, "a sub-graph has at least one node inside");
   for (int index : inside) {
     if (index >= 0 && index < static_cast<int>(graph.size())) continue;
-    throw Error(ErrorCategory::kInput, fmt::format("there is no node {}: the graph has nodes 0 to {}", index,
-                                                   graph.size() - 1));
+    throw Error(ErrorCategory::kInput,
+                fmt::format("there is no node {}: the graph has nodes 0 to {}", index, graph.size() - 1));
   }
   const SubGraph sub_graph(graph, inside);
   const Result<void> valid =
       sub_graph.CheckValid(graph, ReadSubGraphConfig(JsonReader::Parse(config.text, config.file)));
-  return {sub_graph.entry(),
-          sub_graph.exit(),
-          sub_graph.input(),
-          sub_graph.output(),
-          sub_graph.depth(),
-          KindLetter(sub_graph.kind()),
-          sub_graph.Label(graph),
-          valid.ok(),
-          valid.ok() ? "" : valid.reason().text};
+  return {sub_graph.entry(),      sub_graph.exit(),  sub_graph.input(),
+          sub_graph.output(),     sub_graph.depth(), KindLetter(sub_graph.kind()),
+          sub_graph.Label(graph), valid.ok(),        valid.ok() ? "" : valid.reason().text};
 }
 
 std::vector<CandidateReport> InspectCandidates(const Function& function, const JsonText& rule) {

@@ -45,9 +45,8 @@ struct RewriteArguments {
 
 void RunRewrite(const RewriteArguments& arguments) {
   const InspectedFile file = ReadInspected(arguments.input);
-  const Function rewritten =
-      RewriteByRule(InspectedFunction(file, arguments.input), ReadJsonArgument(arguments.rule, "--rule"),
-                    ParseTargetName(arguments.spec));
+  const Function rewritten = RewriteByRule(InspectedFunction(file, arguments.input),
+                                           ReadJsonArgument(arguments.rule, "--rule"), ParseTargetName(arguments.spec));
   IRModule module = file.module;
   module.Set(arguments.input.function, rewritten);
   const std::string text =

@@ -13,8 +13,7 @@ Json OrNull(const std::optional<int>& index) { return index ? Json(*index) : Jso
 std::string OrDash(const std::optional<int>& index) { return index ? std::to_string(*index) : "-"; }
 
 void RunDataflow(const InspectArguments& arguments) {
-  const std::vector<DataflowNodeReport> nodes =
-      InspectDataflow(InspectedFunction(ReadInspected(arguments), arguments));
+  const std::vector<DataflowNodeReport> nodes = InspectDataflow(InspectedFunction(ReadInspected(arguments), arguments));
   if (arguments.json) {
     Json report{{"schema", 1}, {"size", nodes.size()}, {"nodes", Json::array()}};
     for (const DataflowNodeReport& node : nodes) {

@@ -55,9 +55,8 @@ std::vector<Constant> ReadConstants(const std::string& file) {
     if (item.IsObject()) item.AllowOnly({"shape", "dtype"});
     if (item.IsObject() && item.Has("dtype")) {
       const JsonReader name = item.At("dtype");
-      const std::optional<DataType> known = ParseDataType(name.String());
-      if (!known) name.Fail(fmt::format("there is no dtype '{}'", name.String()));
-      dtype = *known;
+      if (!DataType::IsName(name.String())) name.Fail(fmt::format("there is no dtype '{}'", name.String()));
+      dtype = DataType::FromString(name.String());
     }
     Shape shape;
     double num_elements = 1;

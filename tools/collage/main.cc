@@ -29,8 +29,9 @@ int Fail(const collage::Error& error) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
-  CLI::App app("Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
-               "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
+  CLI::App app(
+      "Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
+      "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
   app.name("collage");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -55,8 +56,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 || error.get_name() == "RuntimeError" ? code
-                                                           : collage::ExitCode(collage::ErrorCategory::kInput);
+    return code == 0 || error.get_name() == "RuntimeError" ? code : collage::ExitCode(collage::ErrorCategory::kInput);
   } catch (const collage::Error& error) {
     return Fail(error);
   } catch (const std::bad_alloc&) {

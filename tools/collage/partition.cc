@@ -36,9 +36,8 @@ void PrintReport(const CoverReport& cover, const Arguments& arguments, const std
                                       {"cost", CostJson(partition.cost)}});
     }
     report["host"] = cover.host;
-    report["searched"] = {{"states", cover.num_states},
-                          {"candidates", cover.num_candidates},
-                          {"costs", cover.num_costs}};
+    report["searched"] = {
+        {"states", cover.num_states}, {"candidates", cover.num_candidates}, {"costs", cover.num_costs}};
     if (!module.empty()) report["module"] = module;
     return PrintJson(report);
   }
@@ -53,8 +52,7 @@ void PrintReport(const CoverReport& cover, const Arguments& arguments, const std
   }
   fmt::print("{}cost {}, next best {}; {} nodes left to the host\n", table.ToText(), CostText(cover.cost),
              cover.next_best_cost ? CostText(*cover.next_best_cost) : "none", cover.host.size());
-  fmt::print("searched: {} states, {} candidates, {} costs\n", cover.num_states, cover.num_candidates,
-             cover.num_costs);
+  fmt::print("searched: {} states, {} candidates, {} costs\n", cover.num_states, cover.num_candidates, cover.num_costs);
 }
 
 void Run(const Arguments& arguments) {
