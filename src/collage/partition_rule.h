@@ -111,6 +111,18 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
                                             const SubGraphConfig& config);
 PartitionRulePtr MaxCoalesceRule(SubGraphConfig config, PartitionRulePtr sub_rule, std::string name = "");
 
+/// Which candidates are joined by their anchors.
+struct AnchorOptions {
+  std::string anchor;   ///< an operator; empty: all of kind A
+  int max_anchors = 2;  ///< in one union
+  size_t max_candidates = 20'000;
+};
+/// Sub-candidates, and unions of those with anchors where one feeds the other ("vertical fusion").
+PartitionRulePtr VerticalAnchorsRule(AnchorOptions options, PartitionRulePtr sub_rule, std::string name = "");
+/// Sub-candidates, and unions of those whose one anchor is a call of the same operator, with the same attributes, that
+/// reads the same value, where none depends on another through anything else ("horizontal fusion"): several results.
+PartitionRulePtr HorizontalAnchorsRule(AnchorOptions options, PartitionRulePtr sub_rule, std::string name = "");
+
 /// Sub-candidates, and the largest regions that they cover together and that can be ordered: what graph compilers would
 /// take. Regions obey no limits.
 PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);

@@ -162,7 +162,9 @@ class GivenPartitioner {
       }
     }
     if (positions.size() > kShown) text += fmt::format("; and {} more nodes", positions.size() - kShown);
-    throw Error(ErrorCategory::kUnsupported, text);
+    const Span& span = graph_.node(problem.nodes[static_cast<size_t>(positions[0])]).expr->span();
+    throw Error(ErrorCategory::kUnsupported, text,
+                span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : "");
   }
 
   std::string WhyNot(int node, const Toolchain& toolchain) const {

@@ -62,7 +62,7 @@ void AddCandidatesCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("candidates", "List the candidate partitions that a rule finds");
   AddInspectFlags(*command, arguments->input);
   command->add_option("--rule", arguments->rule, "The rule: JSON, or a file of it")->required();
-  command->callback([arguments] { RunCandidates(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunCandidates(*arguments); }); });
 }
 
 void AddRewriteCommand(CLI::App& app) {
@@ -73,7 +73,7 @@ void AddRewriteCommand(CLI::App& app) {
   command->add_option("--spec", arguments->spec, "Whose candidates they are: NAME, or NAME:external")
       ->capture_default_str();
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
-  command->callback([arguments] { RunRewrite(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunRewrite(*arguments); }); });
 }
 
 }  // namespace collage::cli

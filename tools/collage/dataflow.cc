@@ -87,7 +87,7 @@ void AddDataflowCommand(CLI::App& app) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("dataflow", "List a function's nodes, edges, basic blocks and dominators");
   AddInspectFlags(*command, *arguments);
-  command->callback([arguments] { RunDataflow(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->file, [&] { RunDataflow(*arguments); }); });
 }
 
 void AddSubGraphCommand(CLI::App& app) {
@@ -96,7 +96,7 @@ void AddSubGraphCommand(CLI::App& app) {
   AddInspectFlags(*command, arguments->input);
   command->add_option("--inside", arguments->inside, "Indices of the nodes inside, by comma")->required();
   command->add_option("--config", arguments->config, R"(Limits: {"max_exits", "allow_taps", "max_depth"}, or a file)");
-  command->callback([arguments] { RunSubGraph(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunSubGraph(*arguments); }); });
 }
 
 }  // namespace collage::cli

@@ -128,6 +128,19 @@ JsonText ReadJsonArgument(const std::string& argument, const std::string& flag) 
   return {ReadFile(argument), argument};
 }
 
+void WithPlace(const std::string& file, const std::function<void()>& command) {
+  try {
+    command();
+  } catch (const Error& error) {
+    const std::string& where = error.where();
+    const size_t colon = where.rfind(':');
+    const bool has_column = colon != std::string::npos && colon + 1 < where.size() &&
+                            where.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+    if (has_column || error.category() == ErrorCategory::kInternal) throw;
+    throw Error(error.category(), error.message(), (where.empty() ? file : where) + ":1:1", error.hint());
+  }
+}
+
 std::string JoinNumbers(const std::vector<int>& numbers) {
   return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, " "));
 }

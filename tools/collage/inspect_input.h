@@ -1,6 +1,7 @@
 // inspect_input.h: what the inspection commands read: a module or an expression as Relay text, or an ONNX model.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ Function InspectedFunction(const InspectedFile& file, const InspectArguments& ar
 
 /// JSON written in place ("{…}", "[…]") or the name of a file that holds it.
 JsonText ReadJsonArgument(const std::string& argument, const std::string& flag);
+
+/// Runs a command; errors that name no line are about the whole file: "file:1:1: error: …".
+void WithPlace(const std::string& file, const std::function<void()>& command);
 
 /// "1 2 3"; "-" for none.
 std::string JoinNumbers(const std::vector<int>& numbers);

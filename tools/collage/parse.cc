@@ -39,7 +39,7 @@ std::string Difference(const IRModule& a, const IRModule& b) {
 
 std::string TextOf(const InspectedFile& file, const Arguments& arguments) {
   const PrintOptions options{.types = true, .metadata = !arguments.no_metadata};
-  return file.is_expression ? PrintExpr(file.expr, options) + "\n" : PrintModule(file.module, options);
+  return file.is_expression ? PrintExpr(file.expr, options) : PrintModule(file.module, options);
 }
 
 /// Free variables of what was read: of the expression, or of the function.
@@ -99,7 +99,7 @@ void AddParseCommand(CLI::App& app) {
                     "Fail unless the printed text reads back as the same module");
   command->add_option("--equals", arguments->equals,
                       "Exit with 1 unless structurally equal to this file, sharing included");
-  command->callback([arguments] { Run(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }
 
 }  // namespace collage::cli

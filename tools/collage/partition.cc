@@ -82,7 +82,7 @@ void AddPartitionCommand(CLI::App& app) {
   command->add_option("--emit", arguments->emit, "'relay' prints the rewritten module")
       ->check(CLI::IsMember({"relay"}));
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
-  command->callback([arguments] { Run(*arguments); });
+  command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }
 
 }  // namespace collage::cli

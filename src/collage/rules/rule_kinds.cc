@@ -12,9 +12,10 @@ namespace collage {
 namespace {
 
 const std::array kKinds{
-    &kDFPatternKind,   &kOpPredicateKind, &kOpCallByKindKind, &kHostKind,      &kPatternTableKind,
-    &kCompositeKind,   &kPrimitiveKind,   &kUnionKind,        &kOnlyValidKind, &kCombineKind,
-    &kMaxCoalesceKind, &kMaximalKind,     &kTrimFreeEndsKind,
+    &kDFPatternKind,         &kOpPredicateKind, &kOpCallByKindKind, &kHostKind,
+    &kPatternTableKind,      &kCompositeKind,   &kPrimitiveKind,    &kUnionKind,
+    &kOnlyValidKind,         &kCombineKind,     &kMaxCoalesceKind,  &kVerticalAnchorsKind,
+    &kHorizontalAnchorsKind, &kMaximalKind,     &kTrimFreeEndsKind,
 };
 
 }  // namespace

@@ -1,0 +1,51 @@
+// target.h: targets as text, `cuda -compiler=tensorrt -use_fp16=1` (RFC 0.81, "Phase 1" and Appendix G): a kind of
+// device, and how it is used. Several targets may be of one kind of device.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collage/ir/attrs.h"
+
+namespace collage {
+
+/// One row of the table of kinds.
+struct TargetKind {
+  const char* name;
+  int device_type;  ///< DLDeviceType
+  const char* doc;
+};
+std::span<const TargetKind> TargetKinds();
+
+/// A value. Options have types: those that every target may have by their table, those of a toolchain (which need
+/// `-compiler`) by how they are written: true, 16, 0.5, name.
+class Target {
+ public:
+  /// Reads "KIND -option=value …". Values with blanks are quoted, '…' or "…". Throws kInput, naming the character, for
+  /// an unknown kind or option, a value of another type, an option given twice.
+  static Target Parse(std::string_view text);
+
+  const std::string& kind() const { return kind_; }
+  /// The option -device_type, else the kind's.
+  int device_type() const;
+  const Attrs& options() const { return options_; }
+  /// Which toolchain; empty for native code.
+  std::string compiler() const { return options_.StringOr("compiler", ""); }
+  /// JSON of the rule that finds its candidates; empty for the one that follows from the toolchain.
+  std::string partition_rule() const { return options_.StringOr("partition_rule", ""); }
+
+  /// Whether this one says more than `other` of how to use the same thing: it has a compiler or a partition rule, the
+  /// other has neither, and all else agrees.
+  bool Refines(const Target& other) const;
+  bool operator==(const Target&) const = default;
+
+  /// Text that Parse reads back, options by name.
+  std::string ToString() const;
+
+ private:
+  std::string kind_;
+  Attrs options_;
+};
+
+}  // namespace collage
