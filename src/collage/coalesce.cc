@@ -43,6 +43,7 @@ class PartitionGraph {
   /// from one to the other.
   bool Merge(int from, int to) {
     const int begin = Position(from), end = Position(to);
+    std::erase_if(feeds_[static_cast<size_t>(from)], [&](int user) { return Find(user) == from; });  // merged before
     std::unordered_set<int> below;  // units that `from` reaches on the way to `to`
     std::vector<int> work{from};
     while (!work.empty()) {
@@ -69,10 +70,11 @@ class PartitionGraph {
       if (unit >= 0) position_[static_cast<size_t>(unit)] = at;
       ++at;
     };
+    const int num_units = static_cast<int>(before.size() + behind.size()) + 1;
+    while (at <= end - num_units) place(-1);  // at the front: nets are merged in their order, so the next ends are near
     for (int unit : before) place(unit);
     place(Find(from));
     for (int unit : behind) place(unit);
-    while (at <= end) place(-1);
     return true;
   }
 
@@ -146,15 +148,17 @@ std::vector<int> CoalesceGroups(
         const bool keeps_from = units.UnitOf(index) == from;
         std::vector<int>& kept = keeps_from ? a : b;
         std::vector<int>& gone = keeps_from ? b : a;
+        if (kept.size() < gone.size()) kept.swap(gone);
         kept.insert(kept.end(), gone.begin(), gone.end());
-        std::sort(kept.begin(), kept.end());
         gone.clear();
       }
     }
   }
   std::vector<int> group(parts.size(), -1);
   for (const std::vector<int>& merged : members) {
-    for (int part : merged) group[static_cast<size_t>(part)] = merged.front();
+    if (merged.empty()) continue;
+    const int first = *std::min_element(merged.begin(), merged.end());
+    for (int part : merged) group[static_cast<size_t>(part)] = first;
   }
   return group;
 }

@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <algorithm>
 
 #include "collage/scope_builder.h"
+#include "collage/support/error.h"
 #include "target/annotations.h"
 
 namespace collage {
@@ -17,6 +18,15 @@ std::optional<Function> Rebuild(const DataflowGraph& graph, const std::vector<Ne
   const int root = static_cast<int>(graph.size()) - 1;
   if (!scope.Build({root})) return std::nullopt;
   return AsShared<FunctionNode>(scope.ValueOf(root));
+}
+
+/// A partition computes something, and is not the whole function.
+void CheckComputes(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  const std::vector<int>& inside = sub_graph.members();
+  const bool computes = !std::all_of(inside.begin(), inside.end(), [&](int index) { return graph.CanInline(index); });
+  if (computes && !graph.node(sub_graph.last()).is_external) return;
+  throw Error(ErrorCategory::kUnsupported,
+              fmt::format("{} ({}) cannot be a partition", sub_graph.inside().ToString(), sub_graph.Label(graph)));
 }
 
 }  // namespace
@@ -41,6 +51,7 @@ std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std:
 std::optional<Function> RewriteNested(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
   std::vector<NestedSubGraph> units;
   for (const CandidatePartition& candidate : candidates) {
+    if (!candidate.sub_graph.nested.empty()) CheckComputes(graph, candidate.sub_graph);
     units.insert(units.end(), candidate.sub_graph.nested.begin(), candidate.sub_graph.nested.end());
   }
   return Rebuild(graph, units, {});

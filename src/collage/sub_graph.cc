@@ -33,6 +33,16 @@ Result<void> CheckNested(const DataflowGraph& graph, const std::vector<int>& mem
   return Reason{"nested sub-graphs overlap", "sub-graph"};
 }
 
+std::vector<NestedSubGraph> SubstituteNested(std::vector<NestedSubGraph> nested,
+                                             const std::unordered_map<int, int>& new_index) {
+  for (NestedSubGraph& one : nested) {
+    for (int& index : one.inside) index = new_index.at(index);
+    std::sort(one.inside.begin(), one.inside.end());
+    one.nested = SubstituteNested(std::move(one.nested), new_index);
+  }
+  return nested;
+}
+
 }  // namespace
 
 SubGraph::SubGraph(const DataflowGraph& graph, std::vector<int> inside)
@@ -83,6 +93,12 @@ std::string SubGraph::OperatorLabel(const DataflowGraph& graph) const {
     if (graph.OpAt(index) != nullptr) label += (label.empty() ? "" : "+") + graph.LabelAt(index);
   }
   return label;
+}
+
+SubGraph SubGraph::Substituted(const DataflowGraph& graph, const std::unordered_map<int, int>& new_index) const {
+  SubGraph result(graph, inside_.Substitute(graph.size(), new_index).Members());
+  result.nested = SubstituteNested(nested, new_index);
+  return result;
 }
 
 SubGraph SubGraph::Wrapped(Attrs attrs) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collage/support/result.h"
@@ -61,6 +62,9 @@ class SubGraph {
 
   /// The same nodes, to be wrapped whole by a function with `attrs`; what was nested stays within that.
   SubGraph Wrapped(Attrs attrs) const;
+
+  /// The same nodes in another graph, old index → new; every member must be in the map, no two become one.
+  SubGraph Substituted(const DataflowGraph& graph, const std::unordered_map<int, int>& new_index) const;
 
   /// Yes, or where a path leaves the sub-graph and comes back. Linear in last() - first().
   Result<void> CheckConvex(const DataflowGraph& graph) const;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "collage/inspect.h"
+#include "collage/name_supply.h"
 #include "collage/rewrite.h"
 #include "inspect/given_costs.h"
 #include "inspect/given_targets.h"
@@ -134,15 +134,12 @@ class GivenPartitioner {
   }
 
   Function Rewritten(std::vector<CandidatePartition> partitions) const {
-    std::map<std::string, int> times;
+    NameSupply names("collage");
     for (CandidatePartition& partition : partitions) {
       for (NestedSubGraph& nested : partition.sub_graph.nested) {
         const std::string compiler = nested.attrs.StringOr("Compiler", "");
         if (compiler.empty()) continue;
-        std::string symbol = "collage_" + compiler + "_" + partition.sub_graph.OperatorLabel(graph_);
-        for (char& c : symbol) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-        const int time = times[symbol]++;
-        nested.attrs.Set("global_symbol", time == 0 ? symbol : fmt::format("{}_{}", symbol, time));
+        nested.attrs.Set("global_symbol", names.Fresh({compiler, partition.sub_graph.OperatorLabel(graph_)}));
       }
     }
     std::optional<Function> rewritten = RewriteNested(graph_, partitions);

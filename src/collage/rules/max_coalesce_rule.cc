@@ -1,6 +1,6 @@
 // max_coalesce_rule.cc: adjacent kernels of one toolchain become one partition (RFC 0.7, "MaxCoalesceFusionRule").
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 #include "collage/coalesce.h"
 #include "collage/rewrite.h"
@@ -112,17 +112,13 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
         std::sort(both.begin(), both.end());
         return union_of(both).CheckValid(graph, config).ok();
       });
+  std::map<int, std::vector<int>> members_of;  // group → parts, ascending
+  for (size_t i = 0; i < group.size(); ++i) members_of[group[i]].push_back(static_cast<int>(i));
   std::vector<CandidatePartition> result;
-  for (size_t first = 0; first < group.size(); ++first) {
-    if (group[first] != static_cast<int>(first)) continue;
-    std::vector<int> merged;
+  for (const auto& [first, merged] : members_of) {
     std::string name;
-    for (size_t i = first; i < group.size(); ++i) {
-      if (group[i] != static_cast<int>(first)) continue;
-      merged.push_back(static_cast<int>(i));
-      name += (name.empty() ? "" : "+") + candidates[i].rule_name;
-    }
-    result.push_back({std::move(name), union_of(merged), candidates[first].toolchain});
+    for (int part : merged) name += (name.empty() ? "" : "+") + candidates[static_cast<size_t>(part)].rule_name;
+    result.push_back({std::move(name), union_of(merged), toolchain_of(first)});
   }
   return result;
 }

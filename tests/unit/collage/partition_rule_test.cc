@@ -371,5 +371,42 @@ TEST(TrimFreeEndsRuleTest, ReshapesAtTheEndsAreLeftToTheHost) {
   EXPECT_EQ(Find(graph, *TrimFreeEndsRule(MaximalRule(OpPredicateRule()))), Sorted({{r}, {e}, {r, m, e}}));
 }
 
+TEST(AnchorRuleTest, OneBehindTheOtherAndSideBySide) {
+  const Var x = Param("x", {4, 8});
+  const Expr a = MakeCall("nn.dense", {x, Weights({8, 8})}), b = MakeCall("nn.dense", {x, Weights({8, 8})});
+  const Expr c = MakeCall("nn.dense", {MakeCall("nn.relu", {a}), Weights({8, 8})});
+  const DataflowGraph graph(Typed({x}, MakeTuple({c, b})));
+  const auto dense = [] { return DFPatternRule("", ParsePattern("(nn.relu(nn.dense(*, *)) | nn.dense(*, *))"), {}); };
+  const int at_a = graph.IndexOf(a), at_b = graph.IndexOf(b), at_c = graph.IndexOf(c), relu = at_c - 2;
+  const Sets singles{{at_a}, {at_b}, {at_c}, {at_a, relu}};
+  EXPECT_EQ(Find(graph, *VerticalAnchorsRule({}, dense())), Plus(singles, {{at_a, relu, at_c}}));
+  EXPECT_EQ(Find(graph, *HorizontalAnchorsRule({}, dense())), Plus(singles, {{at_a, at_b}, {at_a, relu, at_b}}));
+  EXPECT_EQ(Find(graph, *HorizontalAnchorsRule({.anchor = "nn.conv2d"}, dense())), Sorted(singles));
+  EXPECT_EQ(Find(graph, *VerticalAnchorsRule({.max_anchors = 1}, dense())), Sorted(singles));
+}
+
+TEST(RuleJsonTest, RulesReadBackAsTheyPrint) {
+  std::vector<PartitionRulePtr> all;
+  all.push_back(HostRule("h"));
+  all.push_back(OpPredicateRule("target.acme"));
+  all.push_back(CompositeRule("c", DFPatternRule("", ParsePattern("nn.relu?(add(*, const))"), {})));
+  all.push_back(MaxCoalesceRule({.max_exits = 2}, OpCallByKindRule()));
+  all.push_back(VerticalAnchorsRule({.anchor = "nn.dense"}, OpCallByKindRule("k")));
+  all.push_back(HorizontalAnchorsRule({}, TrimFreeEndsRule(MaximalRule(OpCallByKindRule()))));
+  CombineOptions options{.kinds = {{Kind::kOutEWiseFusable, Kind::kBroadcast}, {Kind::kInjective, Kind::kInjective}},
+                         .tuple_args = true,
+                         .tuple_projections = true,
+                         .constants = true,
+                         .max_depth = 3,
+                         .only_valid = false};
+  all.push_back(
+      OnlyValidRule({.max_exits = 1, .max_depth = 4, .allow_taps = true}, CombineRule(options, OpCallByKindRule())));
+  const PartitionRulePtr rule = PrimitiveRule(UnionRule(std::move(all)), "all");
+  const std::string text = rule->ToJson().dump(2);
+  EXPECT_EQ(ParseRule(text)->ToJson().dump(2), text);
+  EXPECT_EQ(GatherPartitionRule(AnyToolchain())->ToJson().dump(),
+            ParseRule(GatherPartitionRule(AnyToolchain())->ToJson().dump())->ToJson().dump());
+}
+
 }  // namespace
 }  // namespace collage

@@ -4,6 +4,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
+#include "dataflow/pattern_builder.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
@@ -117,6 +118,64 @@ TEST(PatternTest, MistakesNameThePlace) {
     EXPECT_THROW(ParsePattern(text), Error) << text;
   }
   EXPECT_THROW(ParsePattern(std::string(100'000, '(')), Error) << "must not overflow the stack";
+}
+
+TEST(PatternTest, TextsReadBackAsTheyPrint) {
+  for (const char* text :
+       {"*", "const", "%x", "nn.relu(...)", "nn.conv2d{groups=1, strides=[2,2]}(*, const)", "(nn.relu(*) | abs(var))",
+        "(add | nn.bias_add)(*, const)", "proj(*)", "proj(tuple(*, abs(*)), 1)", "let(var, *, nn.relu(*))",
+        "if(*, abs(*), *)", "fn(%x, * -> abs(*))", "(fn{Composite=\"x\"}(... -> *))(*, *)",
+        "dominates(nn.dense(*, *), *, add(*, *))", "nn.relu(*:[1, ?]float32)", "*:float16"}) {
+    const DFPatternPtr pattern = ParsePattern(text);
+    EXPECT_EQ(PatternText(*pattern), text);
+    EXPECT_EQ(PatternText(*ParsePattern(PatternText(*pattern))), text);
+  }
+}
+
+TEST(PatternTest, OptionalCallsAndCalleesInBrackets) {
+  const Var x = MakeVar("x", TensorType(Shape{2, 2}, kFloat32));
+  const Expr sum = MakeCall("add", {MakeCall("nn.dense", {x, x}), x});
+  const Expr relu = MakeCall("nn.relu", {sum});
+  const DataflowGraph graph(testing_graphs::Typed({x}, MakeTuple({relu, sum})));
+  const int dense = graph.IndexOf(As<CallNode>(sum)->args()[0]), add = graph.IndexOf(sum), root = graph.IndexOf(relu);
+  EXPECT_EQ(Matches(graph, "nn.relu?((add | nn.bias_add)(nn.dense(*, *), var))"),
+            (std::vector<std::vector<int>>{{dense, add}, {dense, add, root}}));
+  EXPECT_EQ(Matches(graph, "(add | nn.bias_add)(var, nn.dense(*, *))"), (std::vector<std::vector<int>>{{dense, add}}))
+      << "add commutes";
+}
+
+TEST(PatternTest, ASharedPatternIsOneNode) {
+  const Var x = MakeVar("x", TensorType(Shape{2}, kFloat32));
+  const Var y = MakeVar("y", TensorType(Shape{2}, kFloat32));
+  const Expr swish = MakeCall("multiply", {MakeCall("sigmoid", {x}), x});
+  const Expr other = MakeCall("multiply", {MakeCall("sigmoid", {x}), y});
+  const DataflowGraph graph(testing_graphs::Typed({x, y}, MakeTuple({swish, other})));
+  const DFPatternPtr any = Wildcard();
+  const DFPatternPtr pattern = CallPattern("multiply", {any, CallPattern("sigmoid", {any})});
+  int num_matches = 0;
+  for (int root = 0; root < static_cast<int>(graph.size()); ++root) {
+    MatchPattern(graph, *pattern, root, [&](const std::vector<int>& inside) {
+      EXPECT_EQ(inside.back(), graph.IndexOf(swish));
+      ++num_matches;
+    });
+  }
+  EXPECT_EQ(num_matches, 1);
+}
+
+TEST(PatternTest, FunctionsLetsAndIfs) {
+  const Type tensor = TensorType(Shape{2}, kFloat32);
+  const Var p = MakeVar("p", tensor), x = MakeVar("x", tensor), y = MakeVar("y", tensor);
+  const Var c = MakeVar("c", TensorType(Shape{}, kBool));
+  const Function inner = MakeFunction({p}, MakeCall("abs", {p}), nullptr, {{"Composite", "acme.abs"}});
+  const Expr call = MakeCall(Expr(inner), {x});
+  const Expr branch = std::make_shared<IfNode>(c, y, MakeCall("exp", {y}));
+  const Expr let = std::make_shared<LetNode>(y, call, branch);
+  const DataflowGraph graph(testing_graphs::Typed({c, x}, let));
+  const auto at = [&](const Expr& expr) { return graph.IndexOf(expr); };
+  EXPECT_EQ(Matches(graph, "(fn{Composite=\"acme.abs\"}(... -> *))(*)"), (std::vector<std::vector<int>>{{at(call)}}));
+  EXPECT_EQ(Matches(graph, "(fn{Composite=\"acme.exp\"}(... -> *))(*)").size(), 0u);
+  EXPECT_EQ(Matches(graph, "if(%c, *, exp(*))").size(), 1u);
+  EXPECT_EQ(Matches(graph, "let(%y, *, if(*, *, *))"), (std::vector<std::vector<int>>{{at(branch), at(let)}}));
 }
 
 }  // namespace
