@@ -97,16 +97,21 @@ void PrintPlayOff(const CompileReport& report) {
   }
 }
 
+/// "+1.20 ms".
+std::string FormatDifference(double seconds) {
+  if (seconds == 0) return "0";
+  return (seconds < 0 ? "-" : "+") + FormatSeconds(std::abs(seconds));
+}
+
 /// RFC 0.81's measures of what the additive cost model is worth.
 void PrintLosses(const CompileReport& report) {
   std::string losses;
   for (const auto& [toolchain, seconds] : report.apparent_loss_seconds) {
-    losses += fmt::format("{}{} {}{}", losses.empty() ? "" : " · ", toolchain, seconds > 0 ? "+" : "-",
-                          FormatSeconds(std::abs(seconds)));
+    losses += fmt::format("{}{} {}", losses.empty() ? "" : " · ", toolchain, FormatDifference(seconds));
   }
   if (losses.empty()) return;
-  fmt::print("costs       additive error {}{} · apparent loss: {}\n", report.additive_error_seconds < 0 ? "-" : "+",
-             FormatSeconds(std::abs(report.additive_error_seconds)), losses);
+  fmt::print("costs       additive error {} · apparent loss: {}\n", FormatDifference(report.additive_error_seconds),
+             losses);
 }
 
 void PrintReport(const CompileReport& report) {
