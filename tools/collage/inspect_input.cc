@@ -8,11 +8,13 @@
 #include <climits>
 #include <filesystem>
 
+#include "backends/builtin_toolchains.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "collage/target/toolchain.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 #include "support/json_reader.h"
@@ -129,6 +131,8 @@ JsonText ReadJsonArgument(const std::string& argument, const std::string& flag) 
 }
 
 void WithPlace(const std::string& file, const std::function<void()>& command) {
+  // Rules may name toolchains.
+  if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
   try {
     command();
   } catch (const Error& error) {

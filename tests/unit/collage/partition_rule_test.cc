@@ -27,6 +27,9 @@ const Sets kGptAnchorToBroadcast{{6, 8},          {9, 11},      {9, 15},      {9
                                  {9, 11, 15, 17}, {11, 24},     {15, 17},     {17, 18},     {18, 20},
                                  {20, 21},        {21, 23},     {23, 24},     {15, 17, 18}, {17, 18, 20},
                                  {18, 20, 21},    {20, 21, 23}, {21, 23, 24}, {11, 23, 24}, {11, 21, 23, 24}};
+const Sets kGptMixed{{5, 6},    {7, 8},         {8, 9},           {8, 9, 11},    {8, 9, 15},
+                     {5, 6, 8}, {5, 6, 7, 8},   {7, 8, 9},        {7, 8, 9, 11}, {7, 8, 9, 15},
+                     {6, 7, 8}, {8, 9, 11, 15}, {7, 8, 9, 11, 15}};
 const Sets kTupleSingles{{6}, {8}, {9}, {10}, {12}, {13}, {14}, {16}};
 
 TEST(PartitionRuleTest, PatternsFindEveryMatchNotJustTheFirst) {
@@ -127,20 +130,26 @@ TEST(CombineRuleTest, KindsAndConstantsMixed) {
                                    {Kind::kInjective, Kind::kInjective}},
                          .constants = true,
                          .limits = {.max_depth = 3}};
-  const Sets expected = Plus(Plus(kGptSingles, kGptAnchorToBroadcast), {{5, 6},
-                                                                        {7, 8},
-                                                                        {8, 9},
-                                                                        {8, 9, 11},
-                                                                        {8, 9, 15},
-                                                                        {5, 6, 8},
-                                                                        {5, 6, 7, 8},
-                                                                        {7, 8, 9},
-                                                                        {7, 8, 9, 11},
-                                                                        {7, 8, 9, 15},
-                                                                        {6, 7, 8},
-                                                                        {8, 9, 11, 15},
-                                                                        {7, 8, 9, 11, 15}});
+  const Sets expected = Plus(Plus(kGptSingles, kGptAnchorToBroadcast), kGptMixed);
   EXPECT_EQ(Find(DataflowGraph(GptTail()), *CombineRule(options, OpCallByKindRule())), expected);
+}
+
+TEST(CombineRuleTest, RulesFromTextFindTheSameWithoutLimitsOnWhatIsMade) {
+  const DataflowGraph graph(GptTail(), Boundaries::kExact);
+  const auto find = [&](const std::string& combiners) {
+    const std::string head = R"({"rule": "Combine", "max_depth": 3, "sub_rule": {"rule": "OpCallByKind"},)";
+    return Find(graph, *ParseRule(head + R"("combiner_rules": [)" + combiners + "]}"));
+  };
+  EXPECT_EQ(find(R"({"combiner": "AllSimple", "kinds": ["A->B"]})"), Plus(kGptSingles, kGptAnchorToBroadcast));
+  EXPECT_EQ(find(R"({"combiner": "AllSimple", "kinds": ["A->B", "B->R", "I->I"]}, {"combiner": "Constant"})"),
+            Plus(Plus(kGptSingles, kGptAnchorToBroadcast), kGptMixed));
+  const DataflowGraph tuples(Tuples(), Boundaries::kExact);
+  const auto find_in_tuples = [&](const std::string& combiner) {
+    const std::string head = R"({"rule": "Combine", "sub_rule": {"rule": "OpCallByKind"}, "combiner_rules": [)";
+    return Find(tuples, *ParseRule(head + R"({"combiner": ")" + combiner + "\"}]}"));
+  };
+  EXPECT_EQ(find_in_tuples("TupleArg"), Plus(kTupleSingles, {{10, 14, 15, 16}}));
+  EXPECT_EQ(find_in_tuples("TupleProj"), Plus(kTupleSingles, {{6, 7}, {6, 11}, {6, 7, 11}}));
 }
 
 TEST(CombineRuleTest, TupleArgumentsNeedAllFields) {
