@@ -235,27 +235,12 @@ class Compilation {
     partitioner.SetEstimator(&estimator);
 
     Phase("search");
+    const Found found = SearchUntilKnown(partitioner, estimator);
     Field field(partitioner, module_);
-    std::vector<int> stuck_at;
-    const bool searches = options_.partition_for.empty();
-    // What each toolchain would choose by itself comes first: when time runs out there is a cover.
-    constexpr double kGreedyShare = 0.3;
-    estimator.SetBudget(options_.budget_seconds * (searches ? kGreedyShare : 1));
-    std::vector<std::pair<std::string, Cover>> greedy_covers;
-    for (const Toolchain* toolchain : toolchains_) {
-      if (!searches && toolchain->name() != options_.partition_for) continue;
-      std::optional<Cover> greedy =
-          partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &stuck_at);
-      if (greedy) greedy_covers.emplace_back(toolchain->name(), std::move(*greedy));
-    }
-    if (searches) {
-      const std::vector<int> stuck = SearchCovers(partitioner, estimator, field);
-      stuck_at.insert(stuck_at.begin(), stuck.begin(), stuck.end());
-    }
-    for (const auto& [name, cover] : greedy_covers) field.Add(name, true, cover);
+    for (const NamedCover& one : found.covers) field.Add(one.name, one.is_single, one.cover);
     if (field.entrants().empty() && must_cover) {
-      throw Error(ErrorCategory::kUnsupported, "no toolchain covers the model: " + partitioner.ExplainStuck(stuck_at),
-                  model_.string());
+      throw Error(ErrorCategory::kUnsupported,
+                  "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
     }
     report_.num_measured = estimator.counts().measured;
     report_.num_from_database = estimator.counts().from_database;
@@ -266,32 +251,71 @@ class Compilation {
     return field.entrants();
   }
 
-  /// The best mixes, and each toolchain's best cover of its own. Returns the nodes that no cover reaches beyond.
-  std::vector<int> SearchCovers(Partitioner& partitioner, MeasuringEstimator& estimator, Field& field) {
-    // Few candidates, then all: what was measured serves all.
+  struct NamedCover {
+    std::string name;
+    bool is_single;
+    Cover cover;
+  };
+  struct Found {
+    std::vector<NamedCover> covers;
+    std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
+  };
+
+  /// Searches until a pass measures nothing: its covers then follow from known costs alone, and whoever compiles the
+  /// model again finds the same.
+  Found SearchUntilKnown(Partitioner& partitioner, MeasuringEstimator& estimator) {
+    for (bool is_first = true;; is_first = false) {
+      const int64_t before = estimator.counts().measured;
+      Found found = SearchOnce(partitioner, estimator, is_first);
+      if (estimator.counts().measured == before) return found;
+    }
+  }
+
+  /// What each toolchain would choose by itself, the best mixes, and each toolchain's best cover of its own.
+  Found SearchOnce(Partitioner& partitioner, MeasuringEstimator& estimator, bool is_first) {
+    // Own choices first, then few candidates, then all: when time runs out there is a cover, and what was measured
+    // serves all.
+    constexpr double kGreedyShare = 0.3;
     constexpr double kPrimaryShare = 0.6;
-    estimator.SetBudget(options_.budget_seconds * kPrimaryShare);
-    const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
-                                                    {.num_covers = options_.num_covers});
-    estimator.SetBudget(options_.budget_seconds);
-    const SearchResult best = partitioner.Search([](int) { return true; }, {.num_covers = options_.num_covers});
-    report_.num_states = primary.num_states + best.num_states;
-    for (size_t i = 0; i < best.covers.size(); ++i) {
-      field.Add(i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]);
-    }
-    if (!primary.covers.empty()) field.Add("collage-primary", false, primary.covers[0]);
-    AddPairs(partitioner, field);
+    const bool searches = options_.partition_for.empty();
+    const auto set_budget = [&](double share) {
+      estimator.SetBudget(options_.budget_seconds * (is_first && searches ? share : 1));
+    };
+    Found found;
+    set_budget(kGreedyShare);
+    std::vector<NamedCover> greedy_covers;
     for (const Toolchain* toolchain : toolchains_) {
-      const SearchResult own =
-          partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
-      if (!own.covers.empty()) field.Add(toolchain->name() + "-search", true, own.covers[0]);
+      if (!searches && toolchain->name() != options_.partition_for) continue;
+      const std::optional<Cover> greedy =
+          partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &found.stuck_at);
+      if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
     }
-    return best.stuck_at;
+    if (searches) {
+      set_budget(kPrimaryShare);
+      const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
+                                                      {.num_covers = options_.num_covers});
+      set_budget(1);
+      const SearchResult best = partitioner.Search([](int) { return true; }, {.num_covers = options_.num_covers});
+      report_.num_states = primary.num_states + best.num_states;
+      found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
+      for (size_t i = 0; i < best.covers.size(); ++i) {
+        found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]});
+      }
+      if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
+      AddPairs(partitioner, found);
+      for (const Toolchain* toolchain : toolchains_) {
+        const SearchResult own =
+            partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
+        if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
+      }
+    }
+    found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
+    return found;
   }
 
   /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
   /// the costs of one toolchain mislead.
-  void AddPairs(Partitioner& partitioner, Field& field) const {
+  void AddPairs(Partitioner& partitioner, Found& found) const {
     if (toolchains_.size() < 3) return;
     for (size_t i = 0; i < toolchains_.size(); ++i) {
       for (size_t j = i + 1; j < toolchains_.size(); ++j) {
@@ -302,7 +326,8 @@ class Compilation {
             },
             {});
         if (pair.covers.empty()) continue;
-        field.Add(fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]);
+        found.covers.push_back(
+            {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});
       }
     }
   }
