@@ -1,4 +1,4 @@
-// infer_order.cc: walks with explicit stacks.
+// infer_order.cc: nodes and functions in the order in which their types are inferred.
 #include "ir/infer_order.h"
 
 #include <map>
@@ -8,26 +8,9 @@
 namespace collage {
 
 std::vector<Expr> UntypedInOrder(const Expr& root) {
-  struct Frame {
-    Expr expr;
-    std::vector<Expr> children;
-    size_t next = 0;
-  };
+  const auto visits = [](const Expr& child) { return !child->checked_type() && child->kind() != ExprKind::kOp; };
   std::vector<Expr> order;
-  std::unordered_set<const ExprNode*> seen{root.get()};
-  std::vector<Frame> stack;
-  stack.push_back({root, Children(root), 0});
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    if (frame.next == frame.children.size()) {
-      order.push_back(frame.expr);
-      stack.pop_back();
-      continue;
-    }
-    const Expr child = frame.children[frame.next++];
-    const bool is_new = child && !child->checked_type() && child->kind() != ExprKind::kOp;
-    if (is_new && seen.insert(child.get()).second) stack.push_back({child, Children(child), 0});
-  }
+  PostOrder(root, {.visits = visits, .enters = nullptr}, [&](const Expr& expr) { order.push_back(expr); });
   return order;
 }
 

@@ -1,82 +1,96 @@
 // visitor.cc: post-order traversal and bottom-up rewriting.
 #include "collage/ir/visitor.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <unordered_set>
 
 #include "collage/support/error.h"
 
 namespace collage {
 
-std::vector<Expr> Children(const Expr& expr) {
-  switch (expr->kind()) {
+const Expr* ChildAt(const ExprNode& expr, size_t index) {
+  const auto one_of = [index](std::initializer_list<const Expr*> children) {
+    return index < children.size() ? *(children.begin() + index) : nullptr;
+  };
+  switch (expr.kind()) {
     case ExprKind::kVar:
     case ExprKind::kGlobalVar:
     case ExprKind::kConstant:
     case ExprKind::kOp:
-    case ExprKind::kConstructor: return {};
-    case ExprKind::kTuple: return static_cast<const TupleNode&>(*expr).fields();
-    case ExprKind::kTupleGetItem: return {static_cast<const TupleGetItemNode&>(*expr).tuple()};
-    case ExprKind::kCall: {
-      const auto& call = static_cast<const CallNode&>(*expr);
-      std::vector<Expr> children{call.callee()};
-      children.insert(children.end(), call.args().begin(), call.args().end());
-      return children;
+    case ExprKind::kConstructor: return nullptr;
+    case ExprKind::kTuple: {
+      const std::vector<Expr>& fields = static_cast<const TupleNode&>(expr).fields();
+      return index < fields.size() ? &fields[index] : nullptr;
     }
-    case ExprKind::kFunction: return {static_cast<const FunctionNode&>(*expr).body()};
+    case ExprKind::kTupleGetItem: return one_of({&static_cast<const TupleGetItemNode&>(expr).tuple()});
+    case ExprKind::kCall: {
+      const auto& call = static_cast<const CallNode&>(expr);
+      if (index == 0) return &call.callee();
+      return index <= call.args().size() ? &call.args()[index - 1] : nullptr;
+    }
+    case ExprKind::kFunction: return one_of({&static_cast<const FunctionNode&>(expr).body()});
     case ExprKind::kLet: {
-      const auto& let = static_cast<const LetNode&>(*expr);
-      return {let.value(), let.body()};
+      const auto& let = static_cast<const LetNode&>(expr);
+      return one_of({&let.value(), &let.body()});
     }
     case ExprKind::kIf: {
-      const auto& branch = static_cast<const IfNode&>(*expr);
-      return {branch.condition(), branch.then_branch(), branch.else_branch()};
+      const auto& branch = static_cast<const IfNode&>(expr);
+      return one_of({&branch.condition(), &branch.then_branch(), &branch.else_branch()});
     }
     case ExprKind::kMatch: {
-      const auto& match = static_cast<const MatchNode&>(*expr);
-      std::vector<Expr> children{match.data()};
-      for (const Clause& clause : match.clauses()) children.push_back(clause.body);
-      return children;
+      const auto& match = static_cast<const MatchNode&>(expr);
+      if (index == 0) return &match.data();
+      return index <= match.clauses().size() ? &match.clauses()[index - 1].body : nullptr;
     }
-    case ExprKind::kRefCreate: return {static_cast<const RefCreateNode&>(*expr).value()};
-    case ExprKind::kRefRead: return {static_cast<const RefReadNode&>(*expr).ref()};
+    case ExprKind::kRefCreate: return one_of({&static_cast<const RefCreateNode&>(expr).value()});
+    case ExprKind::kRefRead: return one_of({&static_cast<const RefReadNode&>(expr).ref()});
     case ExprKind::kRefWrite: {
-      const auto& write = static_cast<const RefWriteNode&>(*expr);
-      return {write.ref(), write.value()};
+      const auto& write = static_cast<const RefWriteNode&>(expr);
+      return one_of({&write.ref(), &write.value()});
     }
   }
-  return {};
+  return nullptr;
 }
 
-namespace {
+std::vector<Expr> Children(const Expr& expr) {
+  std::vector<Expr> children;
+  for (size_t i = 0; const Expr* child = ChildAt(*expr, i); ++i) children.push_back(*child);
+  return children;
+}
 
-void Walk(const Expr& root, bool enter_functions, const std::function<void(const Expr&)>& visit) {
+void PostOrder(const Expr& root, const WalkLimits& limits, const std::function<void(const Expr&)>& visit) {
+  // Nodes keep what they refer to, so that pointers to children stay valid as long as `root` lives.
   struct Frame {
-    Expr expr;
-    std::vector<Expr> children;
-    size_t next = 0;
+    const Expr* expr;
+    size_t next;
   };
+  constexpr size_t kNone = SIZE_MAX;
+  const auto first_child = [&](const Expr& expr) { return !limits.enters || limits.enters(expr) ? 0 : kNone; };
+  const Expr kept = root;
   std::unordered_set<const ExprNode*> seen{root.get()};
-  std::vector<Frame> stack;
-  stack.push_back({root, Children(root), 0});
+  std::vector<Frame> stack{{&kept, first_child(root)}};
   while (!stack.empty()) {
     Frame& frame = stack.back();
-    if (frame.next == frame.children.size()) {
-      visit(frame.expr);
+    const Expr* child = frame.next == kNone ? nullptr : ChildAt(**frame.expr, frame.next++);
+    if (child == nullptr) {
+      visit(*frame.expr);
       stack.pop_back();
-      continue;
+    } else if (*child && (!limits.visits || limits.visits(*child)) && seen.insert(child->get()).second) {
+      stack.push_back({child, first_child(*child)});
     }
-    const Expr child = frame.children[frame.next++];
-    if (!child || !seen.insert(child.get()).second) continue;
-    const bool enter = enter_functions || child->kind() != ExprKind::kFunction;
-    stack.push_back({child, enter ? Children(child) : std::vector<Expr>{}, 0});
   }
 }
 
-}  // namespace
+void PostOrder(const Expr& root, const std::function<void(const Expr&)>& visit) {
+  PostOrder(root, WalkLimits{}, visit);
+}
 
-void PostOrder(const Expr& root, const std::function<void(const Expr&)>& visit) { Walk(root, true, visit); }
-
-void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& visit) { Walk(root, false, visit); }
+void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& visit) {
+  const ExprNode* scope = root.get();
+  const auto enters = [scope](const Expr& expr) { return expr.get() == scope || expr->kind() != ExprKind::kFunction; };
+  PostOrder(root, {.visits = nullptr, .enters = enters}, visit);
+}
 
 Expr WithChildren(const Expr& expr, const std::vector<Expr>& children) {
   Expr result;

@@ -7,37 +7,6 @@
 #include "collage/ir/visitor.h"
 
 namespace collage {
-namespace {
-
-/// Nodes of `root`, children before parents, functions that `enters` refuses without their bodies.
-std::vector<Expr> PostOrderNodes(const Expr& root, const std::function<bool(const FunctionNode&)>& enters) {
-  struct Frame {
-    Expr expr;
-    std::vector<Expr> children;
-    size_t next = 0;
-  };
-  const auto children_of = [&](const Expr& expr) {
-    const FunctionNode* function = As<FunctionNode>(expr);
-    return function == nullptr || enters(*function) ? Children(expr) : std::vector<Expr>{};
-  };
-  std::vector<Expr> order;
-  std::unordered_set<const ExprNode*> seen{root.get()};
-  std::vector<Frame> stack;
-  stack.push_back({root, children_of(root), 0});
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    if (frame.next == frame.children.size()) {
-      order.push_back(frame.expr);
-      stack.pop_back();
-      continue;
-    }
-    const Expr child = frame.children[frame.next++];
-    if (child && seen.insert(child.get()).second) stack.push_back({child, children_of(child), 0});
-  }
-  return order;
-}
-
-}  // namespace
 
 Expr RewriteNodes(const Expr& root, const std::function<Expr(const Expr&, const Expr&, const Rewritten&)>& rewrite) {
   return RewriteNodes(
@@ -46,12 +15,15 @@ Expr RewriteNodes(const Expr& root, const std::function<Expr(const Expr&, const 
 
 Expr RewriteNodes(const Expr& root, const std::function<bool(const FunctionNode&)>& enters,
                   const std::function<Expr(const Expr&, const Expr&, const Rewritten&)>& rewrite) {
-  Rewritten done;
-  for (const Expr& expr : PostOrderNodes(root, enters)) {
+  const auto is_entered = [&](const Expr& expr) {
     const FunctionNode* function = As<FunctionNode>(expr);
-    if (function != nullptr && !enters(*function)) {
+    return function == nullptr || enters(*function);
+  };
+  Rewritten done;
+  PostOrder(root, {.visits = nullptr, .enters = is_entered}, [&](const Expr& expr) {
+    if (!is_entered(expr)) {
       done[expr.get()] = rewrite(expr, expr, done);
-      continue;
+      return;
     }
     std::vector<Expr> children = Children(expr);
     bool changed = false;
@@ -63,7 +35,7 @@ Expr RewriteNodes(const Expr& root, const std::function<bool(const FunctionNode&
     }
     Expr result = rewrite(expr, changed ? WithChildren(expr, children) : expr, done);
     done[expr.get()] = std::move(result);
-  }
+  });
   return done.at(root.get());
 }
 

@@ -35,6 +35,24 @@ TEST(VisitorTest, ScopedOrderLeavesInnerFunctionsClosed) {
   EXPECT_EQ(CountNodes(root), 6u);
 }
 
+TEST(VisitorTest, LimitsSayWhatIsVisitedAndWhatEntered) {
+  const Var x = MakeVar("x", kVector);
+  const Expr left = MakeCall("exp", {x});
+  const Expr right = MakeCall("nn.relu", {x});
+  const Expr root = MakeCall("add", {left, right});
+  std::vector<Expr> order;
+  const auto visit = [&](const Expr& expr) { order.push_back(expr); };
+  const auto no_op = [](const Expr& child) { return child->kind() != ExprKind::kOp; };
+  PostOrder(root, {.visits = no_op, .enters = nullptr}, visit);
+  EXPECT_EQ(order, (std::vector<Expr>{x, left, right, root}));
+  order.clear();
+  PostOrder(root, {.visits = no_op, .enters = [&](const Expr& expr) { return expr != left; }}, visit);
+  EXPECT_EQ(order, (std::vector<Expr>{left, x, right, root}));
+  order.clear();
+  PostOrder(root, {.visits = nullptr, .enters = [](const Expr&) { return false; }}, visit);
+  EXPECT_EQ(order, std::vector<Expr>{root});
+}
+
 TEST(VisitorTest, RewriteKeepsWhatDoesNotChange) {
   const Var x = MakeVar("x", kVector);
   const Expr kept = MakeCall("exp", {x});
