@@ -10,6 +10,7 @@ const OnnxConverters& AllOnnxConverters() {
   static const OnnxConverters converters = [] {
     OnnxConverters all;
     AddMathConverters(all);
+    AddMatrixConverters(all);
     AddNeuralConverters(all);
     AddTensorConverters(all);
     AddRecurrentConverters(all);

@@ -97,6 +97,7 @@ using OnnxConverters = std::unordered_map<std::string, OnnxConverter>;
 
 // One function per family of operators; each adds its rows.
 void AddMathConverters(OnnxConverters& converters);
+void AddMatrixConverters(OnnxConverters& converters);
 void AddNeuralConverters(OnnxConverters& converters);
 void AddTensorConverters(OnnxConverters& converters);
 void AddActivationConverters(OnnxConverters& converters);

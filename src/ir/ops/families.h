@@ -9,11 +9,13 @@ namespace collage {
 
 void AddElementwiseOps(std::vector<OpDef>& rows);
 void AddContractionOps(std::vector<OpDef>& rows);
+void AddConvolutionOps(std::vector<OpDef>& rows);
 void AddNormalisationOps(std::vector<OpDef>& rows);
 void AddPoolOps(std::vector<OpDef>& rows);
 void AddResizeOps(std::vector<OpDef>& rows);
 void AddReduceOps(std::vector<OpDef>& rows);
 void AddShapeOps(std::vector<OpDef>& rows);
+void AddSliceOps(std::vector<OpDef>& rows);
 void AddIndexOps(std::vector<OpDef>& rows);
 void AddAnnotationOps(std::vector<OpDef>& rows);
 /// Behind the operators of which they are variants.
@@ -27,6 +29,7 @@ void AddScatterOps(std::vector<OpDef>& rows);
 void AddSortOps(std::vector<OpDef>& rows);
 void AddLinearAlgebraOps(std::vector<OpDef>& rows);
 void AddVisionOps(std::vector<OpDef>& rows);
+void AddSamplingOps(std::vector<OpDef>& rows);
 void AddRecurrentOps(std::vector<OpDef>& rows);
 
 }  // namespace collage

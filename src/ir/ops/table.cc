@@ -9,11 +9,13 @@ std::vector<OpDef> AllOpRows() {
   std::vector<OpDef> rows;
   AddElementwiseOps(rows);
   AddContractionOps(rows);
+  AddConvolutionOps(rows);
   AddNormalisationOps(rows);
   AddPoolOps(rows);
   AddResizeOps(rows);
   AddReduceOps(rows);
   AddShapeOps(rows);
+  AddSliceOps(rows);
   AddIndexOps(rows);
   AddAnnotationOps(rows);
   AddQuantisedOps(rows);
@@ -23,6 +25,7 @@ std::vector<OpDef> AllOpRows() {
   AddSortOps(rows);
   AddLinearAlgebraOps(rows);
   AddVisionOps(rows);
+  AddSamplingOps(rows);
   AddRecurrentOps(rows);
   AddDynamicOps(rows);
   AddLayoutOps(rows);

@@ -1,0 +1,195 @@
+// matrix.cc: products of matrices in ONNX, under their several names.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "frontend/onnx/builders.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+/// `matrix` with its two dimensions exchanged; constants are exchanged now, dequantised ones before they are
+/// dequantised.
+Expr TransposeMatrix(NodeContext& node, const Expr& matrix) {
+  const V axes{1, 0};
+  const CallNode* call = As<CallNode>(matrix);
+  if (call != nullptr && call->op() != nullptr && call->op()->name == "qnn.dequantize" &&
+      As<ConstantNode>(call->args()[0])) {
+    Attrs attrs = call->attrs();
+    const int64_t axis = attrs.Int("axis");
+    if (axis >= 0) attrs.Set("axis", 1 - axis);
+    return node.Op("qnn.dequantize", {Transpose(node, call->args()[0], axes), call->args()[1], call->args()[2]}, attrs);
+  }
+  return Transpose(node, matrix, axes);
+}
+
+Results ConvertGemm(NodeContext& node) {
+  Expr a = node.Input(0);
+  Expr b = node.Input(1);
+  if (node.Int("transA", 0) != 0) a = TransposeMatrix(node, a);
+  if (node.Int("transB", 0) == 0) b = TransposeMatrix(node, b);
+  const double alpha = node.Float("alpha", 1);
+  const double beta = node.Float("beta", 1);
+  if (alpha != 1) b = node.Op("multiply", {b, node.ScalarLike(alpha, b)});
+  Expr result = node.Op("nn.dense", {a, b});
+  if (node.HasInput(2) && beta != 0) {
+    Expr c = node.Input(2);
+    if (beta != 1) c = node.Op("multiply", {c, node.ScalarLike(beta, c)});
+    result = node.Op("add", {result, c});
+  }
+  return {result};
+}
+
+/// A rank-3 view [batch, rows, columns] of `x` after broadcasting its leading dimensions to `batch`.
+Expr BatchOf(NodeContext& node, Expr x, const Shape& batch) {
+  const Shape shape = node.ShapeOf(x);
+  Shape wanted = batch;
+  wanted.insert(wanted.end(), shape.end() - 2, shape.end());
+  int64_t count = 1;
+  for (size_t i = 0; i + 2 < shape.size(); ++i) count *= shape[i];
+  const int64_t all = std::accumulate(batch.begin(), batch.end(), int64_t{1}, std::multiplies<>());
+  if (count != 1 && count != all) x = node.Op("broadcast_to", {x}, {{"shape", wanted}});
+  return node.Reshape(x, {count == 1 ? 1 : all, *(shape.end() - 2), shape.back()});
+}
+
+/// The operand of a transpose that exchanges the last two dimensions only; null for anything else.
+Expr UndoneTranspose(const Expr& x) {
+  const CallNode* call = As<CallNode>(x);
+  if (call == nullptr || call->op() == nullptr || call->op()->name != "transpose") return nullptr;
+  const std::vector<int64_t> axes = call->attrs().Ints("axes");
+  const auto rank = static_cast<int64_t>(axes.size());
+  if (rank < 2) return nullptr;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
+    if (axes[static_cast<size_t>(i)] != wanted) return nullptr;
+  }
+  return call->args()[0];
+}
+
+Results ConvertMatMul(NodeContext& node) { return {MultiplyMatrices(node, node.Input(0), node.Input(1))}; }
+
+/// "bij,bjk->bik" and its like as transpositions around one batched product; null when a label is repeated in a term,
+/// is summed over in one term alone, or is hidden in an ellipsis.
+Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr& a, const Expr& b) {
+  std::string text;
+  for (char c : equation) {
+    if (c != ' ') text += c;
+  }
+  const size_t comma = text.find(',');
+  const size_t arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || text.find('.') != std::string::npos) return nullptr;
+  const std::string left = text.substr(0, comma);
+  const std::string right = text.substr(comma + 1, arrow - comma - 1);
+  const std::string out = text.substr(arrow + 2);
+  const Shape a_shape = node.ShapeOf(a);
+  const Shape b_shape = node.ShapeOf(b);
+  if (left.size() != a_shape.size() || right.size() != b_shape.size()) return nullptr;
+  const auto has = [](const std::string& labels, char label) { return labels.find(label) != std::string::npos; };
+  const auto unique = [](const std::string& labels) {
+    return std::set<char>(labels.begin(), labels.end()).size() == labels.size();
+  };
+  if (!unique(left) || !unique(right) || !unique(out)) return nullptr;
+  std::string batch, summed, rows, columns;
+  for (char label : left) {
+    if (has(right, label)) {
+      (has(out, label) ? batch : summed) += label;
+      if (a_shape[left.find(label)] != b_shape[right.find(label)]) return nullptr;
+    } else if (has(out, label)) {
+      rows += label;
+    } else {
+      return nullptr;
+    }
+  }
+  for (char label : right) {
+    if (has(left, label)) continue;
+    if (!has(out, label)) return nullptr;
+    columns += label;
+  }
+  const auto size = [&](char label) {
+    return has(left, label) ? a_shape[left.find(label)] : b_shape[right.find(label)];
+  };
+  const auto count = [&](const std::string& labels) {
+    int64_t product = 1;
+    for (char label : labels) product *= size(label);
+    return product;
+  };
+  const auto arranged = [&](const Expr& x, const std::string& from, const std::string& to) {
+    V axes;
+    for (char label : to) axes.push_back(static_cast<int64_t>(from.find(label)));
+    return std::is_sorted(axes.begin(), axes.end()) ? x : Transpose(node, x, axes);
+  };
+  const Expr x = node.Reshape(arranged(a, left, batch + rows + summed), {count(batch), count(rows), count(summed)});
+  const Expr y =
+      node.Reshape(arranged(b, right, batch + columns + summed), {count(batch), count(columns), count(summed)});
+  const Expr product = node.Op("nn.batch_matmul", {x, y}, {{"transpose_b", true}});
+  const std::string order = batch + rows + columns;
+  Shape shape;
+  for (char label : order) shape.push_back(size(label));
+  for (char label : out) {
+    if (!has(order, label)) return nullptr;
+  }
+  return arranged(node.Reshape(product, shape), order, out);
+}
+
+/// A product of two matrices (or batches of them) under other names is one; anything else stays an einsum.
+Results ConvertEinsum(NodeContext& node) {
+  std::vector<Expr> terms;
+  for (size_t i = 0; i < node.num_inputs(); ++i) terms.push_back(node.Input(i));
+  const std::string equation = node.String("equation", "");
+  if (terms.size() == 2) {
+    if (Expr product = EinsumAsProduct(node, equation, terms[0], terms[1])) return {product};
+  }
+  return {node.Op("einsum", {node.Tuple(std::move(terms))}, {{"equation", equation}})};
+}
+
+}  // namespace
+
+Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
+  const bool a_is_vector = node.Rank(a) == 1;
+  const bool b_is_vector = node.Rank(b) == 1;
+  if (a_is_vector) a = node.Reshape(a, {1, node.ShapeOf(a)[0]});
+  if (b_is_vector) b = node.Reshape(b, {node.ShapeOf(b)[0], 1});
+  const Shape a_shape = node.ShapeOf(a);
+  const Shape b_shape = node.ShapeOf(b);
+  Shape result_shape;
+  Expr result;
+  if (b_shape.size() == 2) {
+    // Rows of all batches times one matrix: a dense layer.
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < a_shape.size(); ++i) rows *= a_shape[i];
+    const Expr flat = node.Reshape(a, {rows, a_shape.back()});
+    const Expr plain = UndoneTranspose(b);
+    result = node.Op("nn.dense", {flat, plain ? plain : TransposeMatrix(node, b)});
+    result_shape.assign(a_shape.begin(), a_shape.end() - 1);
+    result_shape.push_back(b_shape.back());
+  } else {
+    Shape batch;
+    const size_t rank = std::max(a_shape.size(), b_shape.size());
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      const int64_t x = i + a_shape.size() < rank ? 1 : a_shape[i + a_shape.size() - rank];
+      const int64_t y = i + b_shape.size() < rank ? 1 : b_shape[i + b_shape.size() - rank];
+      if (x != y && x != 1 && y != 1) node.Invalid("batch dimensions do not broadcast");
+      batch.push_back(std::max(x, y));
+    }
+    const Expr plain = UndoneTranspose(b);
+    result = node.Op("nn.batch_matmul", {BatchOf(node, a, batch), BatchOf(node, plain ? plain : b, batch)},
+                     {{"transpose_b", plain != nullptr}});
+    result_shape = batch;
+    result_shape.push_back(*(a_shape.end() - 2));
+    result_shape.push_back(b_shape.back());
+  }
+  if (b_is_vector) result_shape.pop_back();
+  if (a_is_vector) result_shape.erase(result_shape.end() - (b_is_vector ? 1 : 2));
+  return node.Reshape(result, result_shape);
+}
+
+void AddMatrixConverters(OnnxConverters& converters) {
+  converters["Einsum"] = ConvertEinsum;
+  converters["Gemm"] = ConvertGemm;
+  converters["MatMul"] = ConvertMatMul;
+}
+
+}  // namespace collage

@@ -1,0 +1,288 @@
+// convolution.cc: convolutions and transposed convolutions of any rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/ops/contraction.h"
+#include "ir/ops/families.h"
+#include "ir/ops/relations.h"
+
+namespace collage {
+namespace {
+
+/// sum[j] += factor * x[j * step].
+__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void Accumulate(double* sum, const float* x,
+                                                                                    int64_t step, double factor,
+                                                                                    int64_t count) {
+  if (step == 1) {
+    for (int64_t j = 0; j < count; ++j) sum[j] += factor * static_cast<double>(x[j]);
+  } else {
+    for (int64_t j = 0; j < count; ++j) sum[j] += factor * static_cast<double>(x[j * step]);
+  }
+}
+
+const char* DataLayout(int rank) { return rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW"; }
+
+std::vector<AttrField> ConvAttrs(int rank, const char* kernel_layout) {
+  return {{"strides", AttrKind::kInts, std::vector<int64_t>(static_cast<size_t>(rank), 1), "step per dimension"},
+          {"padding", AttrKind::kInts, std::vector<int64_t>(static_cast<size_t>(rank), 0), "begins, then ends"},
+          {"dilation", AttrKind::kInts, std::vector<int64_t>(static_cast<size_t>(rank), 1), "distance of taps"},
+          {"groups", AttrKind::kInt, 1, "independent groups of channels"},
+          {"channels", AttrKind::kInt, {}, "output channels; None: from the weight"},
+          {"kernel_size", AttrKind::kInts, {}, "None: from the weight"},
+          {"data_layout", AttrKind::kString, DataLayout(rank), "order of the data's dimensions"},
+          {"kernel_layout", AttrKind::kString, kernel_layout, "order of the weight's dimensions"},
+          {"out_layout", AttrKind::kString, "", "order of the result's dimensions"},
+          {"out_dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"}};
+}
+
+struct ConvShape {
+  int rank;
+  std::vector<int64_t> strides, dilation;
+  Padding padding;
+  int64_t groups;
+
+  ConvShape(const Attrs& attrs, int spatial_rank)
+      : rank(spatial_rank),
+        strides(PerDimension(attrs.Ints("strides"), spatial_rank)),
+        dilation(PerDimension(attrs.Ints("dilation"), spatial_rank)),
+        padding(SpatialPadding(attrs, spatial_rank)),
+        groups(attrs.Int("groups")) {}
+};
+
+void CheckLayout(const OpCall& call, int rank) {
+  if (call.attrs.String("data_layout") != DataLayout(rank)) {
+    throw RelationFailure{
+        fmt::format("supports data_layout {} only, got {}", DataLayout(rank), call.attrs.String("data_layout"))};
+  }
+}
+
+Type ConvRelation(const OpCall& call, int rank) {
+  CheckLayout(call, rank);
+  CheckSameDType(call);
+  const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
+  const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
+  const ConvShape conv(call.attrs, rank);
+  const Dim channels = data.shape()[1];
+  if (!channels.is_any() && channels.size() != weight.shape()[1].size() * conv.groups) {
+    throw RelationFailure{fmt::format("expects {} input channels ({} groups), got {}",
+                                      weight.shape()[1].size() * conv.groups, conv.groups, ToString(call.args[0]))};
+  }
+  if (conv.groups < 1 || weight.shape()[0].size() % conv.groups != 0) {
+    throw RelationFailure{
+        fmt::format("{} groups do not divide {} output channels", conv.groups, weight.shape()[0].size())};
+  }
+  std::vector<Dim> shape{data.shape()[0], weight.shape()[0]};
+  for (int i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(i);
+    shape.push_back(WindowedDim(data.shape()[d + 2], weight.shape()[d + 2].size(), conv.strides[d],
+                                conv.padding.before[d], conv.padding.after[d], conv.dilation[d]));
+  }
+  return TensorType(shape, OutDType(call, data.dtype()));
+}
+
+/// Shapes padded with leading 1s to three spatial dimensions.
+std::array<int64_t, 3> Spatial(const Shape& shape) {
+  std::array<int64_t, 3> result{1, 1, 1};
+  const size_t rank = shape.size() - 2;
+  for (size_t i = 0; i < rank; ++i) result[3 - rank + i] = shape[i + 2];
+  return result;
+}
+
+std::array<int64_t, 3> Padded(const std::vector<int64_t>& values, int64_t fill) {
+  std::array<int64_t, 3> result{fill, fill, fill};
+  for (size_t i = 0; i < values.size(); ++i) result[3 - values.size() + i] = values[i];
+  return result;
+}
+
+/// Output positions [first, last) of one dimension whose tap `k` lies inside the data.
+std::pair<int64_t, int64_t> ValidRange(int64_t in, int64_t out, int64_t stride, int64_t shift) {
+  // in position = o * stride + shift
+  const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const int64_t last = in - shift <= 0 ? 0 : (in - shift - 1) / stride + 1;
+  return {std::min(first, out), std::min(last, out)};
+}
+
+void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  const Tensor data = inputs[0].Cast(kFloat32);
+  const Tensor weight = inputs[1].Cast(kFloat32);
+  const int rank = data.rank() - 2;
+  const ConvShape conv(attrs, rank);
+  const auto in = Spatial(data.shape());
+  const auto kernel = Spatial(weight.shape());
+  const auto out = Spatial(outputs[0].shape());
+  const auto stride = Padded(conv.strides, 1);
+  const auto dilation = Padded(conv.dilation, 1);
+  const auto pad = Padded(conv.padding.before, 0);
+  const int64_t channels = data.shape()[1];
+  const int64_t out_channels = weight.shape()[0];
+  const int64_t group_in = weight.shape()[1];
+  const int64_t group_out = out_channels / conv.groups;
+  const int64_t pixels = out[0] * out[1] * out[2];
+  InParallel(data.shape()[0] * out_channels, [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(static_cast<size_t>(pixels));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t n = unit / out_channels;
+      const int64_t oc = unit % out_channels;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (int64_t ic = 0; ic < group_in; ++ic) {
+        const float* plane =
+            data.data<float>() + (n * channels + oc / group_out * group_in + ic) * in[0] * in[1] * in[2];
+        const float* taps = weight.data<float>() + (oc * group_in + ic) * kernel[0] * kernel[1] * kernel[2];
+        for (int64_t tap = 0; tap < kernel[0] * kernel[1] * kernel[2]; ++tap) {
+          const int64_t kd = tap / (kernel[1] * kernel[2]);
+          const int64_t kh = tap / kernel[2] % kernel[1];
+          const int64_t kw = tap % kernel[2];
+          const auto [d0, d1] = ValidRange(in[0], out[0], stride[0], kd * dilation[0] - pad[0]);
+          const auto [h0, h1] = ValidRange(in[1], out[1], stride[1], kh * dilation[1] - pad[1]);
+          const int64_t w_shift = kw * dilation[2] - pad[2];
+          const auto [w0, w1] = ValidRange(in[2], out[2], stride[2], w_shift);
+          for (int64_t d = d0; d < d1; ++d) {
+            for (int64_t h = h0; h < h1; ++h) {
+              const int64_t row =
+                  ((d * stride[0] + kd * dilation[0] - pad[0]) * in[1] + h * stride[1] + kh * dilation[1] - pad[1]) *
+                  in[2];
+              Accumulate(sums.data() + (d * out[1] + h) * out[2] + w0, plane + row + w0 * stride[2] + w_shift,
+                         stride[2], static_cast<double>(taps[tap]), w1 - w0);
+            }
+          }
+        }
+      }
+      Store(sums, outputs[0], unit * pixels);
+    }
+  });
+}
+
+OpDef Conv(int rank) {
+  OpDef op;
+  op.name = fmt::format("nn.conv{}d", rank);
+  op.doc = "Convolution of data [N, C, spatial…] with weight [O, C / groups, kernel…].";
+  op.args = {"data", "weight"};
+  op.attrs = ConvAttrs(rank, rank == 1 ? "OIW" : rank == 2 ? "OIHW" : "OIDHW");
+  op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.relation = Relation([rank](const OpCall& call) { return ConvRelation(call, rank); });
+  op.reference = ConvReference;
+  using V = std::vector<int64_t>;
+  if (rank == 1) {
+    op.examples = {{{F32({1, 6, 31}), F32({10, 6, 5})}, {{"padding", V{2}}, {"strides", V{2}}}},
+                   {{F32({2, 4, 17}), F32({4, 1, 3})}, {{"groups", 4}, {"padding", V{0, 2}}}}};
+  } else if (rank == 2) {
+    op.examples = {{{F32({1, 16, 14, 15}), F32({24, 16, 3, 3})}, {{"padding", V{1, 1}}}},
+                   {{F32({1, 3, 23, 23}), F32({17, 3, 7, 7})}, {{"padding", V{3, 3}}, {"strides", V{2, 2}}}},
+                   {{F32({1, 12, 9, 11}), F32({12, 1, 5, 5})}, {{"groups", 12}, {"padding", V{2, 2}}}},
+                   {{F32({1, 8, 9, 11}), F32({12, 4, 3, 3})}, {{"groups", 2}, {"padding", V{0, 1, 2, 3}}}},
+                   {{F32({1, 7, 19, 13}), F32({5, 7, 3, 2})}, {{"dilation", V{2, 3}}, {"padding", V{2, 1}}}},
+                   {{F32({1, 32, 7, 7}), F32({40, 32, 1, 1})}, {}}};
+  } else {
+    op.examples = {{{F32({1, 4, 5, 7, 9}), F32({6, 4, 3, 3, 3})}, {{"padding", V{1, 1, 1}}, {"strides", V{1, 2, 2}}}}};
+  }
+  return op;
+}
+
+// ---- transposed convolution ----
+
+Type ConvTransposeRelation(const OpCall& call, int rank) {
+  CheckLayout(call, rank);
+  CheckSameDType(call);
+  const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
+  const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
+  const ConvShape conv(call.attrs, rank);
+  const std::vector<int64_t> extra = PerDimension(call.attrs.Ints("output_padding"), rank);
+  if (!data.shape()[1].is_any() && data.shape()[1] != weight.shape()[0]) {
+    throw RelationFailure{
+        fmt::format("expects {} input channels, got {}", weight.shape()[0].ToString(), ToString(call.args[0]))};
+  }
+  std::vector<Dim> shape{data.shape()[0], Dim(weight.shape()[1].size() * conv.groups)};
+  for (int i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(i);
+    if (data.shape()[d + 2].is_any()) {
+      shape.push_back(Dim::Any());
+      continue;
+    }
+    const int64_t size = (data.shape()[d + 2].size() - 1) * conv.strides[d] - conv.padding.before[d] -
+                         conv.padding.after[d] + (weight.shape()[d + 2].size() - 1) * conv.dilation[d] + 1 + extra[d];
+    if (size < 1) throw RelationFailure{fmt::format("the result would have size {} in dimension {}", size, i + 2)};
+    shape.emplace_back(size);
+  }
+  return TensorType(shape, OutDType(call, data.dtype()));
+}
+
+void ConvTransposeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  const Tensor data = inputs[0].Cast(kFloat32);
+  const Tensor weight = inputs[1].Cast(kFloat32);
+  const ConvShape conv(attrs, data.rank() - 2);
+  const auto in = Spatial(data.shape());
+  const auto kernel = Spatial(weight.shape());
+  const auto out = Spatial(outputs[0].shape());
+  const auto stride = Padded(conv.strides, 1);
+  const auto dilation = Padded(conv.dilation, 1);
+  const auto pad = Padded(conv.padding.before, 0);
+  const int64_t channels = data.shape()[1];
+  const int64_t out_channels = outputs[0].shape()[1];
+  const int64_t group_out = weight.shape()[1];
+  const int64_t group_in = channels / conv.groups;
+  const int64_t taps = kernel[0] * kernel[1] * kernel[2];
+  const int64_t pixels = out[0] * out[1] * out[2];
+  InParallel(data.shape()[0] * out_channels, [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(static_cast<size_t>(pixels));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t n = unit / out_channels;
+      const int64_t oc = unit % out_channels;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (int64_t g = 0; g < group_in; ++g) {
+        const int64_t ic = oc / group_out * group_in + g;
+        const float* plane = data.data<float>() + (n * channels + ic) * in[0] * in[1] * in[2];
+        const float* factors = weight.data<float>() + (ic * group_out + oc % group_out) * taps;
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          for (int64_t d = 0; d < in[0]; ++d) {
+            const int64_t od = d * stride[0] + tap / (kernel[1] * kernel[2]) * dilation[0] - pad[0];
+            if (od < 0 || od >= out[0]) continue;
+            for (int64_t h = 0; h < in[1]; ++h) {
+              const int64_t oh = h * stride[1] + tap / kernel[2] % kernel[1] * dilation[1] - pad[1];
+              if (oh < 0 || oh >= out[1]) continue;
+              for (int64_t w = 0; w < in[2]; ++w) {
+                const int64_t ow = w * stride[2] + tap % kernel[2] * dilation[2] - pad[2];
+                if (ow < 0 || ow >= out[2]) continue;
+                sums[static_cast<size_t>((od * out[1] + oh) * out[2] + ow)] +=
+                    static_cast<double>(factors[tap]) * static_cast<double>(plane[(d * in[1] + h) * in[2] + w]);
+              }
+            }
+          }
+        }
+      }
+      Store(sums, outputs[0], unit * pixels);
+    }
+  });
+}
+
+OpDef ConvTranspose(int rank) {
+  OpDef op;
+  op.name = fmt::format("nn.conv{}d_transpose", rank);
+  op.doc = "Transposed convolution of data [N, C, spatial…] with weight [C, O / groups, kernel…].";
+  op.args = {"data", "weight"};
+  op.attrs = ConvAttrs(rank, rank == 1 ? "IOW" : rank == 2 ? "IOHW" : "IODHW");
+  op.attrs.push_back({"output_padding", AttrKind::kInts, std::vector<int64_t>(static_cast<size_t>(rank), 0),
+                      "rows added at the end of each dimension"});
+  op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.relation = Relation([rank](const OpCall& call) { return ConvTransposeRelation(call, rank); });
+  op.reference = ConvTransposeReference;
+  using V = std::vector<int64_t>;
+  if (rank == 2) {
+    op.examples = {{{F32({1, 8, 7, 9}), F32({8, 6, 4, 4})}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}}},
+                   {{F32({1, 8, 7, 9}), F32({8, 5, 2, 2})}, {{"strides", V{2, 2}}}},
+                   {{F32({1, 8, 1, 1}), F32({8, 16, 4, 4})}, {}}};
+  }
+  return op;
+}
+
+}  // namespace
+
+void AddConvolutionOps(std::vector<OpDef>& rows) {
+  for (int rank = 1; rank <= 3; ++rank) {
+    rows.push_back(Conv(rank));
+    rows.push_back(ConvTranspose(rank));
+  }
+}
+
+}  // namespace collage
