@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "collage/support/error.h"
@@ -48,6 +49,40 @@ std::string ReadFile(const std::filesystem::path& path) {
   }
   close(fd);
   return content;
+}
+
+void WriteFile(const std::filesystem::path& path, std::string_view content) {
+  const auto fail = [&path] {
+    throw Error(ErrorCategory::kResource, fmt::format("cannot write: {}", std::strerror(errno)), path.string());
+  };
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) fail();
+  while (!content.empty()) {
+    const ssize_t written = write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int code = errno;
+      close(fd);
+      errno = code;
+      fail();
+    }
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  if (close(fd) != 0) fail();
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)),
+                name);
+  }
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 std::shared_ptr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// file.h: reading, mapping and atomic writing of files.
+// file.h: reading, mapping and atomic writing of files; temporary folders.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,31 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace collage {
 
 /// The whole file. Throws kInput when it cannot be read.
 std::string ReadFile(const std::filesystem::path& path);
+
+/// Writes the whole file, for those who read it soon: nothing waits for the disk. Throws kResource when it cannot.
+void WriteFile(const std::filesystem::path& path, std::string_view content);
+
+/// A new folder among the system's temporary ones, gone with its contents when this is.
+class TemporaryFolder {
+ public:
+  /// Throws kResource when none can be made.
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// A file mapped read-only (copy on write) for as long as the object lives.
 class MappedFile {

@@ -89,17 +89,17 @@ void Write(Writer& out, const VmFunction& function) {
 /// Data types, and functions that have the parameters of the globals and the results of the kernels.
 std::string Signatures(const Program& program) {
   IRModule module = program.types;
-  const auto stub = [](const std::vector<Type>& params, Type result, std::vector<TypeVar> type_params) {
+  const auto signature = [](const std::vector<Type>& params, Type result, std::vector<TypeVar> type_params) {
     std::vector<Var> vars;
     for (const Type& param : params) vars.push_back(MakeVar("p", param));
     return MakeFunction(std::move(vars), MakeTuple({}), std::move(result), {}, std::move(type_params));
   };
   for (size_t i = 0; i < program.globals.size(); ++i) {
     module.Set(fmt::format("function{}", i),
-               stub(program.functions[i].params, nullptr, program.functions[i].type_params));
+               signature(program.functions[i].params, nullptr, program.functions[i].type_params));
   }
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    module.Set(fmt::format("kernel{}", i), stub({}, program.kernels[i].result, {}));
+    module.Set(fmt::format("kernel{}", i), signature({}, program.kernels[i].result, {}));
   }
   return PrintModule(module);
 }
@@ -291,9 +291,9 @@ Program ReadProgram(Reader& in) {
       }
       continue;
     }
-    const Function stub = signature(fmt::format("function{}", i));
-    function.type_params = stub->type_params();
-    for (const Var& param : stub->params()) function.params.push_back(param->type_annotation());
+    const Function function_signature = signature(fmt::format("function{}", i));
+    function.type_params = function_signature->type_params();
+    for (const Var& param : function_signature->params()) function.params.push_back(param->type_annotation());
   }
   return program;
 }

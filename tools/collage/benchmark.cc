@@ -1,9 +1,7 @@
 // benchmark.cc: `collage benchmark`: executables timed interleaved, one run of each in turn.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -13,6 +11,7 @@
 #include "command.h"
 #include "cost/timing.h"
 #include "runtime/random_inputs.h"
+#include "support/file.h"
 
 namespace collage::cli {
 namespace {
@@ -62,28 +61,6 @@ void PrintSteps(const Executable& executable, ExecutionInstance& instance) {
   }
   fmt::print("{}", table.ToText());
 }
-
-/// A folder that is gone with its contents when this is.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorCategory::kResource, "cannot make a temporary folder", name, std::strerror(errno));
-    }
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Contender {
   std::string name;

@@ -7,6 +7,7 @@
 #include "ir/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
+#include "unit/collage/graphs.h"
 
 namespace collage {
 namespace {
@@ -20,18 +21,6 @@ struct Diamond {
   Expr add = MakeCall("add", {abs, exp});
   Function function = MakeFunction({x}, add);
   Diamond() { InferType(function); }
-};
-
-class OneToolchain : public Toolchain {
- public:
-  std::string name() const override { return "acme"; }
-  std::string description() const override { return "for tests"; }
-  Availability Probe() const override { return {true, "1", "", ""}; }
-  int priority() const override { return 1; }
-  Result<void> SupportsCall(const CallNode&) const override { return {}; }
-  FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }
-  int max_depth() const override { return 2; }
-  Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override { return Reason{"never", "acme"}; }
 };
 
 TEST(SubGraphTest, NodeSetsOfADiamond) {
@@ -61,7 +50,7 @@ TEST(SubGraphTest, CombineFindsBothSidesOfADiamond) {
   const Diamond d;
   const DataflowGraph graph(d.function);
   RuleLog log;
-  const OneToolchain toolchain;
+  const testing_graphs::AnyToolchain toolchain("acme", FusionStyle::kArbitrary, /*max_depth=*/2);
   const auto candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
   const auto has = [&](std::vector<int> inside) {
     const IndexSet wanted(graph.size(), inside);
@@ -95,7 +84,7 @@ TEST(SubGraphTest, SubstitutionMovesItToAnotherGraph) {
 TEST(SubGraphTest, RewritingKeepsTheMeaning) {
   const Diamond d;
   const DataflowGraph graph(d.function);
-  const OneToolchain toolchain;
+  const testing_graphs::AnyToolchain toolchain("acme", FusionStyle::kArbitrary, /*max_depth=*/2);
   const CandidatePartition first{"first", SubGraph(graph, {graph.IndexOf(d.relu)}), &toolchain};
   const CandidatePartition second{
       "second", SubGraph(graph, {graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)}), &toolchain};

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cost/sql_connection.h"
-#include "unit/support/temporary_folder.h"
+#include "support/file.h"
 
 namespace collage {
 

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "collage/support/error.h"
+#include "support/file.h"
 #include "unit/cost/postgres_server.h"
-#include "unit/support/temporary_folder.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "collage/support/error.h"
-#include "unit/support/temporary_folder.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {

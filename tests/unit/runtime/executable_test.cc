@@ -14,7 +14,6 @@
 #include "support/file.h"
 #include "support/machine.h"
 #include "unit/runtime/test_plan.h"
-#include "unit/support/temporary_folder.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -50,7 +49,7 @@ class ExecutableTest : public testing::Test {
   }
 
   Executable LoadBytes(const std::string& bytes) {
-    WriteBytes(folder_ / "a.clg", bytes);
+    WriteFile(folder_ / "a.clg", bytes);
     return Executable::Load(folder_ / "a.clg");
   }
 
@@ -207,7 +206,7 @@ TEST_F(ExecutableTest, ChangedBytesAreFound) {
   for (size_t at = 0; at < bytes.size(); ++at) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ (1 << (at % 8)));
-    WriteBytes(folder_ / "a.clg", changed);
+    WriteFile(folder_ / "a.clg", changed);
     bool found = false;
     try {
       Executable::Verify(folder_ / "a.clg");
@@ -224,12 +223,12 @@ TEST_F(ExecutableTest, VerifySaysWhatIsDamaged) {
   const Json plan = PlanOf(bytes);
   std::string changed = bytes;
   changed[plan["constants"][1]["place"][0].get<size_t>()] ^= 1;
-  WriteBytes(folder_ / "a.clg", changed);
+  WriteFile(folder_ / "a.clg", changed);
   ExpectError([&] { Executable::Verify(folder_ / "a.clg"); }, ErrorCategory::kCorrupt,
               "constant 1 has a wrong checksum");
   changed = bytes;
   changed[plan["blobs"][0][0].get<size_t>()] ^= 1;
-  WriteBytes(folder_ / "a.clg", changed);
+  WriteFile(folder_ / "a.clg", changed);
   ExpectError([&] { Executable::Verify(folder_ / "a.clg"); }, ErrorCategory::kCorrupt, "the code of kernel 0");
 }
 

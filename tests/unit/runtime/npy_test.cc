@@ -9,7 +9,6 @@
 
 #include "runtime/random_inputs.h"
 #include "support/file.h"
-#include "unit/support/temporary_folder.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -26,7 +25,7 @@ Tensor Example(const std::string& dtype, Shape shape = {2, 3, 5}) {
 
 /// Runs Python code in the environment that `setup` made; "" when it works, else what it printed.
 std::string RunPython(const TemporaryFolder& folder, const std::string& code) {
-  WriteBytes(folder / "code.py", code);
+  WriteFile(folder / "code.py", code);
   const std::string command = std::string(COLLAGE_PYTHON) + " " + (folder / "code.py").string() + " " +
                               folder.path().string() + " > " + (folder / "log").string() + " 2>&1";
   return std::system(command.c_str()) == 0 ? "" : "failed: " + ReadFile(folder / "log");
@@ -118,11 +117,11 @@ TEST(Npy, TruncatedFilesAreRefused) {
   const std::string npy = ReadFile(folder / "a.npy");
   const std::string npz = ReadFile(folder / "a.npz");
   for (size_t length = 0; length < npy.size(); ++length) {
-    WriteBytes(folder / "cut.npy", npy.substr(0, length));
+    WriteFile(folder / "cut.npy", npy.substr(0, length));
     ExpectError([&] { ReadArray(folder / "cut.npy"); }, ErrorCategory::kInput, "cut.npy");
   }
   for (size_t length = 0; length < npz.size(); ++length) {
-    WriteBytes(folder / "cut.npz", npz.substr(0, length));
+    WriteFile(folder / "cut.npz", npz.substr(0, length));
     ExpectError([&] { ReadNpz(folder / "cut.npz"); }, ErrorCategory::kInput, "cut.npz");
   }
 }
@@ -133,7 +132,7 @@ TEST(Npy, ImpossibleHeadersAreRefused) {
     std::string bytes("\x93NUMPY\x01\x00", 8);
     bytes += static_cast<char>(header.size());
     bytes += '\0';
-    WriteBytes(folder / "a.npy", bytes + header);
+    WriteFile(folder / "a.npy", bytes + header);
     ReadArray(folder / "a.npy");
   };
   ExpectError([&] { read("{'descr': '<f4', 'shape': (1099511627776, 1099511627776, 1099511627776, 0, 1), }x"); },
@@ -161,7 +160,7 @@ TEST(Npy, DamagedFilesGiveErrorsOrArrays) {
     for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
-    WriteBytes(folder / "b", bytes);
+    WriteFile(folder / "b", bytes);
     try {
       if (is_npz) {
         ReadNpz(folder / "b");
@@ -182,7 +181,7 @@ TEST(Npz, ChangedContentHasAWrongChecksum) {
   std::string bytes = ReadFile(folder / "a.npz");
   bytes[30 + 5 + 128 + 10] =
       static_cast<char>(bytes[30 + 5 + 128 + 10] ^ 1);  // behind local header, name, array header
-  WriteBytes(folder / "a.npz", bytes);
+  WriteFile(folder / "a.npz", bytes);
   ExpectError([&] { ReadNpz(folder / "a.npz"); }, ErrorCategory::kInput, "'x.npy' has a wrong checksum");
 }
 

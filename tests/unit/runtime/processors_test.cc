@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/support/temporary_folder.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -25,13 +25,13 @@ TEST(Processors, TheTightestGroupAroundCounts) {
   const TemporaryFolder root;
   std::filesystem::create_directories(root / "a/b/c");
   EXPECT_EQ(CgroupProcessors(root.path(), "/a/b/c"), kUnlimitedProcessors);
-  WriteBytes(root / "a/cpu.max", "300000 100000");
-  WriteBytes(root / "a/b/cpu.max", "max 100000");
-  WriteBytes(root / "a/b/c/cpu.max", "500000 100000");
+  WriteFile(root / "a/cpu.max", "300000 100000");
+  WriteFile(root / "a/b/cpu.max", "max 100000");
+  WriteFile(root / "a/b/c/cpu.max", "500000 100000");
   EXPECT_EQ(CgroupProcessors(root.path(), "/a/b/c"), 3);
   EXPECT_EQ(CgroupProcessors(root.path(), "/"), kUnlimitedProcessors);
   EXPECT_EQ(CgroupProcessors(root.path(), "/elsewhere"), kUnlimitedProcessors);
-  WriteBytes(root / "cpu.max", "100000 100000");
+  WriteFile(root / "cpu.max", "100000 100000");
   EXPECT_EQ(CgroupProcessors(root.path(), "/"), 1);
 }
 

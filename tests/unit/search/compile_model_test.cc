@@ -15,6 +15,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -101,12 +102,6 @@ class CompileModelTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(Mnist())) GTEST_SKIP() << "no models here: run tools/models/prepare-tests";
-    std::string name = (std::filesystem::temp_directory_path() / "collage-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
   CompileOptions Options() const {
@@ -118,7 +113,7 @@ class CompileModelTest : public testing::Test {
     return options;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {

@@ -18,18 +18,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class Anything : public Toolchain {
- public:
-  std::string name() const override { return "acme"; }
-  std::string description() const override { return "for tests"; }
-  Availability Probe() const override { return {true, "1", "", ""}; }
-  int priority() const override { return 1; }
-  Result<void> SupportsCall(const CallNode&) const override { return {}; }
-  FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }
-  int max_depth() const override { return 3; }
-  Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override { return Reason{"never", "acme"}; }
-};
-
 /// Random costs, some infinite; counts how many were asked for.
 class RandomCosts : public CoverCosts {
  public:
@@ -74,7 +62,7 @@ double BruteForce(const std::vector<IndexSet>& covers, const IndexSet& left, Ran
 }
 
 TEST(FindCoversTest, EqualsExhaustiveSearchOnRandomGraphs) {
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -142,7 +130,7 @@ std::vector<bool> NoneEligible(const DataflowGraph& graph) { return std::vector<
 
 TEST(FindCoversTest, AsksOnlyForCostsThatMayMatter) {
   // abs; relu; relu as 3, 4, 5: singles for 1 each, and unions whose bounds say that they cannot win.
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3}, {4}, {5}, {3, 4}, {4, 5}, {3, 4, 5}}) {
@@ -160,7 +148,7 @@ TEST(FindCoversTest, AsksOnlyForCostsThatMayMatter) {
 }
 
 TEST(FindCoversTest, ATransitionMakesFewerPartitionsBetter) {
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3}, {4}, {5}, {3, 4, 5}}) {
@@ -174,10 +162,10 @@ TEST(FindCoversTest, ATransitionMakesFewerPartitionsBetter) {
 }
 
 TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
-  class Second : public Anything {
+  class Second : public testing_graphs::AnyToolchain {
     int priority() const override { return 2; }
   };
-  const Anything first;
+  const testing_graphs::AnyToolchain first;
   const Second second;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates;
@@ -192,7 +180,7 @@ TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
 }
 
 TEST(FindCoversTest, NamesTheNodesThatNothingCovers) {
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates{{"c", SubGraph(graph, {3}), &toolchain},
                                              {"c", SubGraph(graph, {4}), &toolchain}};
@@ -205,7 +193,7 @@ TEST(FindCoversTest, NamesTheNodesThatNothingCovers) {
 
 TEST(FindCoversTest, DeadEndsArePassedOver) {
   // {3,4} is cheap but 5 alone cannot be run; only {4,5} can.
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
   std::vector<CandidatePartition> candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3, 4}, {3}, {4, 5}})
@@ -223,7 +211,7 @@ TEST(FindCoversTest, CoversThatCannotBeOrderedAreLeftOut) {
   const Expr a2 = MakeCall("nn.relu", {b1}), b2 = MakeCall("tanh", {a1});
   const DataflowGraph graph(testing_graphs::Typed({x, y}, MakeTuple({a1, b1, a2, b2})));
   const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   std::vector<CandidatePartition> candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{at(a1), at(a2)}, {at(b1), at(b2)}, {at(a1)}, {at(a2)}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
@@ -241,7 +229,7 @@ TEST(FindCoversTest, TheBeamIsReported) {
   const Expr abs = MakeCall("abs", {x}), exp = MakeCall("exp", {x}), add = MakeCall("add", {abs, exp});
   const DataflowGraph graph(testing_graphs::Typed({x}, add));
   const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   std::vector<CandidatePartition> candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{at(abs)}, {at(exp)}, {at(add)}, {at(abs), at(add)}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
@@ -320,7 +308,7 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
 }
 
 TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
-  const Anything toolchain;
+  const testing_graphs::AnyToolchain toolchain;
   int num_converting = 0;
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

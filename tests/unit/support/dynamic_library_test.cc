@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "unit/support/temporary_folder.h"
+#include "support/file.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -18,7 +18,7 @@ TEST(DynamicLibrary, MissingModuleIsUnavailable) {
 
 TEST(DynamicLibrary, DamagedModuleGivesTheSystemsReason) {
   const TemporaryFolder folder;
-  WriteBytes(folder / "libcollage_garbage.so", "garbage");
+  WriteFile(folder / "libcollage_garbage.so", "garbage");
   setenv("COLLAGE_MODULE_PATH", folder.path().c_str(), 1);
   ExpectError([] { FindModuleSymbol("libcollage_garbage.so", "f"); }, ErrorCategory::kUnavailable,
               "libcollage_garbage.so: file too short");

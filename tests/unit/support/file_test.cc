@@ -6,23 +6,47 @@
 
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <thread>
 #include <vector>
 
-#include "unit/support/temporary_folder.h"
 #include "unit/support/throws.h"
 
 namespace collage {
 namespace {
 
+/// Files and folders in it.
+int64_t NumFiles(const TemporaryFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+}
+
 TEST(File, ReadsWhatWasWritten) {
   const TemporaryFolder folder;
   std::string content(300'000, 'x');
   content[70'000] = '\0';
-  WriteBytes(folder / "a", content);
+  WriteFile(folder / "a", content);
   EXPECT_EQ(ReadFile(folder / "a"), content);
-  WriteBytes(folder / "empty", "");
+  WriteFile(folder / "empty", "");
   EXPECT_EQ(ReadFile(folder / "empty"), "");
+}
+
+TEST(File, SaysWhyItCannotBeWritten) {
+  const TemporaryFolder folder;
+  ExpectError([&] { WriteFile(folder / "none/a", "text"); }, ErrorCategory::kResource, "cannot write: No such file");
+  ExpectError([] { WriteFile("/dev/full", "text"); }, ErrorCategory::kResource, "/dev/full: error: cannot write");
+}
+
+TEST(File, TemporaryFoldersAreSeveralAndGoWithTheirContents) {
+  std::filesystem::path path;
+  {
+    const TemporaryFolder folder;
+    const TemporaryFolder other;
+    path = folder.path();
+    EXPECT_NE(path, other.path());
+    std::filesystem::create_directory(folder / "inner");
+    WriteFile(folder / "inner/a", "text");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(File, SaysWhyItCannotBeRead) {
@@ -34,13 +58,13 @@ TEST(File, SaysWhyItCannotBeRead) {
 
 TEST(File, MappingHoldsTheContentAndIsPrivate) {
   const TemporaryFolder folder;
-  WriteBytes(folder / "a", "hello");
+  WriteFile(folder / "a", "hello");
   const auto file = MappedFile::Open(folder / "a");
   ASSERT_EQ(file->bytes().size(), 5u);
   EXPECT_EQ(std::memcmp(file->bytes().data(), "hello", 5), 0);
   file->bytes()[0] = std::byte{'j'};
   EXPECT_EQ(ReadFile(folder / "a"), "hello");
-  WriteBytes(folder / "empty", "");
+  WriteFile(folder / "empty", "");
   EXPECT_TRUE(MappedFile::Open(folder / "empty")->bytes().empty());
 }
 
@@ -57,15 +81,15 @@ TEST(AtomicFile, AppearsOnCommitOnly) {
   EXPECT_EQ(ReadFile(folder / "a"), std::string("1BC45\0\0\0"
                                                 "678",
                                                 11));
-  EXPECT_EQ(folder.NumFiles(), 1);
+  EXPECT_EQ(NumFiles(folder), 1);
 }
 
 TEST(AtomicFile, LeavesNothingWithoutCommit) {
   const TemporaryFolder folder;
-  WriteBytes(folder / "a", "old");
+  WriteFile(folder / "a", "old");
   { AtomicFile(folder / "a").Write("new"); }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
-  EXPECT_EQ(folder.NumFiles(), 1);
+  EXPECT_EQ(NumFiles(folder), 1);
 }
 
 TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
@@ -80,7 +104,7 @@ TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
   other.join();
   const std::string content = ReadFile(folder / "a");
   EXPECT_EQ(content, std::string(100'000, content[0]));
-  EXPECT_EQ(folder.NumFiles(), 1);
+  EXPECT_EQ(NumFiles(folder), 1);
 }
 
 TEST(AtomicFile, FailsInAFolderThatIsNotThere) {
@@ -90,7 +114,7 @@ TEST(AtomicFile, FailsInAFolderThatIsNotThere) {
   AtomicFile file(folder / "taken");
   file.Write("x");
   ExpectError([&] { file.Commit(); }, ErrorCategory::kResource, "cannot rename");
-  EXPECT_EQ(folder.NumFiles(), 1);
+  EXPECT_EQ(NumFiles(folder), 1);
 }
 
 /// Files may not grow beyond `bytes` while it lives: what a full disk looks like.
@@ -114,7 +138,7 @@ class FileSizeLimit {
 
 TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
   const TemporaryFolder folder;
-  WriteBytes(folder / "a", "old");
+  WriteFile(folder / "a", "old");
   AtomicFile file(folder / "a");
   {
     const FileSizeLimit limit(4096);
@@ -122,7 +146,7 @@ TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
                 "cannot write: File too large");
   }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
-  EXPECT_EQ(folder.NumFiles(), 1);
+  EXPECT_EQ(NumFiles(folder), 1);
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 // codegen.cc: the one file that sees MLIR and LLVM.
 #include "backends/native/compiler/codegen.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <unordered_map>
 
@@ -46,6 +44,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "support/file.h"
 #include "support/hash.h"
 
 extern char** environ;
@@ -142,38 +141,11 @@ llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& ma
   return object;
 }
 
-/// A folder for the linker's files, removed with the scope.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)));
-    }
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
-void WriteAll(const std::filesystem::path& path, const char* data, size_t size) {
-  FILE* file = std::fopen(path.c_str(), "wb");
-  const bool written = file != nullptr && std::fwrite(data, 1, size, file) == size;
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (!written || !closed) throw Error(ErrorCategory::kResource, "cannot write a temporary file", path.string());
-}
-
 std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string input = (folder / "kernel.o").string();
   const std::string output = (folder / "kernel.so").string();
-  WriteAll(input, object.data(), object.size());
+  WriteFile(input, {object.data(), object.size()});
   const char* linker = std::getenv("COLLAGE_LINKER");
   const std::string program = linker != nullptr && *linker != '\0' ? linker : COLLAGE_LLD;
   std::vector<std::string> words{program, "-shared", "-o", output, input};
@@ -190,12 +162,9 @@ std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (status != 0) throw Error(ErrorCategory::kInternal, "linking a kernel failed");
-  FILE* file = std::fopen(output.c_str(), "rb");
-  std::vector<std::byte> bytes(std::filesystem::file_size(output));
-  const size_t got = std::fread(bytes.data(), 1, bytes.size(), file);
-  std::fclose(file);
-  bytes.resize(got);
-  return bytes;
+  const std::string linked = ReadFile(output);
+  const auto* bytes = reinterpret_cast<const std::byte*>(linked.data());
+  return {bytes, bytes + linked.size()};
 }
 
 mlir::MLIRContext& Context() {
