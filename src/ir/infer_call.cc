@@ -123,7 +123,7 @@ void Inference::FinishDeferred() const {
     if (!deferred_.at(expr)) continue;
     // What it waits for is a parameter in most cases, and the message says which.
     for (const ExprNode* open : open_) {
-      if (binders_.params.count(open) != 0) Finish(*open);
+      if (binders_.params.Contains(open)) Finish(*open);
     }
     Finish(*expr);
   }

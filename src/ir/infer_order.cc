@@ -2,6 +2,7 @@
 #include "ir/infer_order.h"
 
 #include <map>
+#include <unordered_set>
 
 #include "collage/ir/visitor.h"
 
@@ -49,7 +50,7 @@ void Binders::Add(const Expr& expr) {
   } else if (const MatchNode* match = As<MatchNode>(expr)) {
     for (const Clause& clause : match->clauses()) AddPattern(clause.pattern, match, &clause);
   } else if (const FunctionNode* function = As<FunctionNode>(expr)) {
-    for (const Var& param : function->params()) params.insert(param.get());
+    for (const Var& param : function->params()) params.Emplace(param.get(), {});
   }
 }
 

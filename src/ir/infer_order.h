@@ -2,13 +2,12 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "collage/ir/expr.h"
 #include "collage/ir/module.h"
+#include "ir/node_map.h"
 
 namespace collage {
 
@@ -25,9 +24,10 @@ struct Binders {
   /// Adds what `expr` itself binds.
   void Add(const Expr& expr);
 
-  std::unordered_map<const ExprNode*, const LetNode*> lets;
-  std::unordered_map<const ExprNode*, std::pair<const MatchNode*, const Clause*>> clauses;
-  std::unordered_set<const ExprNode*> params;
+  struct Param {};
+  NodeMap<const LetNode*> lets;
+  NodeMap<std::pair<const MatchNode*, const Clause*>> clauses;
+  NodeMap<Param> params;
 
  private:
   void AddPattern(const Pattern& pattern, const MatchNode* match, const Clause* clause);

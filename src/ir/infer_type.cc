@@ -72,7 +72,7 @@ void Inference::Finish(const ExprNode& expr) const {
   const Type type = TypeOf(expr);
   if (type->is_oversized()) FailInference(expr, "the type of this expression is too large");
   if (!type->has_holes()) return expr.set_checked_type(type);
-  if (binders_.params.count(&expr) != 0) {
+  if (binders_.params.Contains(&expr)) {
     FailInference(expr, fmt::format("parameter '%{}' has no type", static_cast<const VarNode&>(expr).name()),
                   "annotate it: %x: Tensor[(1, 3), float32]");
   }
@@ -138,21 +138,20 @@ Type Inference::ReferencedType(const ExprNode& expr, const Expr& ref) {
 Type Inference::VarType(const VarNode& var) {
   if (const Type known = TypeOf(var)) return known;
   if (var.type_annotation()) return var.type_annotation();
-  auto let = binders_.lets.find(&var);
-  if (let != binders_.lets.end()) {
-    const Expr& value = let->second->value();
+  if (const LetNode* const* let = binders_.lets.Find(&var)) {
+    const Expr& value = (*let)->value();
     if (const Type known = TypeOf(value)) return known;
     // The value is a function that calls itself.
     const FunctionNode* function = As<FunctionNode>(value);
     if (function == nullptr) FailInference(var, fmt::format("'%{}' is used in its own value", var.name()));
     return ProvisionalType(*function);
   }
-  auto clause = binders_.clauses.find(&var);
-  if (clause != binders_.clauses.end()) {
-    BindPattern(clause->second.second->pattern, TypeOf(clause->second.first->data()), *clause->second.first);
+  if (const auto* binder = binders_.clauses.Find(&var)) {
+    const auto [match, clause] = *binder;
+    BindPattern(clause->pattern, TypeOf(match->data()), *match);
     return TypeOf(var);
   }
-  if (binders_.params.count(&var) != 0) return TypeSolver::Fresh();
+  if (binders_.params.Contains(&var)) return TypeSolver::Fresh();
   FailInference(var, fmt::format("variable '%{}' has no type", var.name()), "annotate it: %x: Tensor[(1, 3), float32]");
 }
 

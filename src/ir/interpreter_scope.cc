@@ -26,20 +26,20 @@ ScopeAnalysis::ScopeAnalysis(const Function& root) {
   std::vector<Expr> order;
   PostOrder(root, [&](const Expr& expr) { order.push_back(expr); });
   std::reverse(order.begin(), order.end());
-  std::unordered_map<const ExprNode*, int> bound;
+  const auto inside_of = [&](const Expr& expr) {
+    return expr->kind() == ExprKind::kFunction ? *index_.Find(expr.get()) : OwnerOf(expr);
+  };
+  uses_.Emplace(root.get(), {-1, 0});
   for (const Expr& expr : order) {
-    const int scope = expr == Expr(root) ? -1 : owner_.at(expr.get());
-    AddBinders(expr, scope);
-    const FunctionNode* function = As<FunctionNode>(expr);
-    const int inside = function == nullptr ? scope : index_.at(function);
-    for (const Expr& child : Children(expr)) AddUse(child, inside);
+    AddBinders(expr, OwnerOf(expr));
+    const int inside = inside_of(expr);
+    for (size_t i = 0; const Expr* child = ChildAt(*expr, i); ++i) AddUse(*child, inside);
   }
   // A second pass, since only now is it known where everything belongs.
   for (const Expr& expr : order) {
-    const FunctionNode* function = As<FunctionNode>(expr);
-    const int inside = function == nullptr ? owner_.at(expr.get()) : index_.at(function);
-    for (const Expr& child : Children(expr)) {
-      if (!IsStatic(child)) Capture(child, inside);
+    const int inside = inside_of(expr);
+    for (size_t i = 0; const Expr* child = ChildAt(*expr, i); ++i) {
+      if (!IsStatic(*child)) Capture(*child, inside);
     }
   }
 }
@@ -49,25 +49,27 @@ void ScopeAnalysis::AddBinders(const Expr& expr, int scope) {
     const int index = static_cast<int>(scopes_.size());
     scopes_.push_back({scope, scope < 0 ? 0 : scopes_[static_cast<size_t>(scope)].depth + 1, function, {}, {}});
     index_[function] = index;
-    for (const Var& param : function->params()) owner_[param.get()] = index;
+    for (const Var& param : function->params()) Bind(param, index);
   } else if (const LetNode* let = As<LetNode>(expr)) {
-    owner_[let->var().get()] = scope;
+    Bind(let->var(), scope);
     if (const FunctionNode* value = As<FunctionNode>(let->value())) bound_to_.emplace(value, let->var().get());
   } else if (const MatchNode* match = As<MatchNode>(expr)) {
     for (const Clause& clause : match->clauses()) AddPattern(clause.pattern, scope);
   }
 }
 
+void ScopeAnalysis::Bind(const Var& var, int scope) { uses_.Emplace(var.get(), {scope, 0}).first->owner = scope; }
+
 void ScopeAnalysis::AddPattern(const Pattern& pattern, int scope) {
-  if (pattern.var) owner_[pattern.var.get()] = scope;
+  if (pattern.var) Bind(pattern.var, scope);
   for (const Pattern& sub : pattern.sub_patterns) AddPattern(sub, scope);
 }
 
 void ScopeAnalysis::AddUse(const Expr& child, int scope) {
-  ++uses_[child.get()];
-  auto [it, is_first] = owner_.emplace(child.get(), scope);
+  Use& use = *uses_.Emplace(child.get(), {scope, 0}).first;
+  ++use.count;
   // Binders stand before uses, and their word counts.
-  if (!is_first && child->kind() != ExprKind::kVar) it->second = CommonScope(it->second, scope);
+  if (child->kind() != ExprKind::kVar) use.owner = CommonScope(use.owner, scope);
 }
 
 int ScopeAnalysis::CommonScope(int a, int b) const {
@@ -80,7 +82,7 @@ int ScopeAnalysis::CommonScope(int a, int b) const {
 }
 
 void ScopeAnalysis::Capture(const Expr& child, int scope) {
-  const int owner = owner_.at(child.get());
+  const int owner = OwnerOf(child);
   const int owner_depth = owner < 0 ? -1 : scopes_[static_cast<size_t>(owner)].depth;
   while (scope != owner && scope >= 0) {
     Scope& inside = scopes_[static_cast<size_t>(scope)];
@@ -97,7 +99,7 @@ void ScopeAnalysis::Capture(const Expr& child, int scope) {
 }
 
 const std::vector<Expr>& ScopeAnalysis::Captures(const FunctionNode& function) const {
-  return scopes_[static_cast<size_t>(index_.at(&function))].captures;
+  return scopes_[static_cast<size_t>(*index_.Find(&function))].captures;
 }
 
 const VarNode* ScopeAnalysis::SelfOf(const FunctionNode& function) const {
@@ -105,8 +107,8 @@ const VarNode* ScopeAnalysis::SelfOf(const FunctionNode& function) const {
 }
 
 bool ScopeAnalysis::IsShared(const ExprNode& node) const {
-  auto it = uses_.find(&node);
-  return it != uses_.end() && it->second > 1;
+  const Use* use = uses_.Find(&node);
+  return use != nullptr && use->count > 1;
 }
 
 }  // namespace collage

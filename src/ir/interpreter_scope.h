@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/ir/expr.h"
+#include "ir/node_map.h"
 
 namespace collage {
 
@@ -41,14 +42,20 @@ class ScopeAnalysis {
 
   void AddBinders(const Expr& expr, int scope);
   void AddPattern(const Pattern& pattern, int scope);
+  void Bind(const Var& var, int scope);
   void AddUse(const Expr& child, int scope);
   int CommonScope(int a, int b) const;
   void Capture(const Expr& child, int scope);
+  int OwnerOf(const Expr& expr) const { return uses_.Find(expr.get())->owner; }
 
   std::vector<Scope> scopes_;
-  std::unordered_map<const FunctionNode*, int> index_;
-  std::unordered_map<const ExprNode*, int> owner_;
-  std::unordered_map<const ExprNode*, int> uses_;
+  NodeMap<int> index_;  // function → its place in scopes_
+  /// Where a node belongs, and how often it is used.
+  struct Use {
+    int owner;
+    int count;
+  };
+  NodeMap<Use> uses_;
   std::unordered_map<const FunctionNode*, const VarNode*> bound_to_;  // by a let
   std::unordered_set<const FunctionNode*> recursive_;
 };

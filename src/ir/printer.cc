@@ -11,6 +11,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/metadata.h"
+#include "ir/node_map.h"
 #include "ir/print_value.h"
 #include "ir/text_names.h"
 
@@ -101,12 +102,14 @@ class Printer {
     out_.clear();
     indent_ = 0;
     next_binding_ = 0;
-    bound_.clear();
-    names_.clear();
-    taken_.clear();
-    uses_.clear();
+    bound_ = {};
+    names_ = {};
+    taken_ = {};
+    uses_ = {};
     PostOrder(root, [this](const Expr& expr) {
-      for (const Expr& child : Children(expr)) ++uses_[child.get()];
+      for (size_t i = 0; const Expr* child = ChildAt(*expr, i); ++i) {
+        if (*child) ++uses_[child->get()];
+      }
     });
   }
 
@@ -155,8 +158,8 @@ class Printer {
 
   /// Used in several places, so that it must be bound to be printed once.
   bool IsShared(const Expr& expr) const {
-    auto it = uses_.find(expr.get());
-    return it != uses_.end() && it->second > 1;
+    const int* uses = uses_.Find(expr.get());
+    return uses != nullptr && *uses > 1;
   }
 
   /// Text of `expr` with its operands bound before; its name instead when it is shared.
@@ -186,14 +189,14 @@ class Printer {
       stack.pop_back();
       if (IsReady(expr)) continue;
       const std::string text = Text(expr);
-      const std::string name = fmt::format("%{}", next_binding_++);
-      Line(fmt::format("{} = {}{};", name, text, Comment(expr)));
-      bound_[expr.get()] = name;
+      const int number = next_binding_++;
+      Line(fmt::format("%{} = {}{};", number, text, Comment(expr)));
+      bound_.Emplace(expr.get(), number);
     }
     return Name(root);
   }
 
-  bool IsReady(const Expr& expr) const { return IsAtom(expr) || bound_.count(expr.get()) != 0; }
+  bool IsReady(const Expr& expr) const { return IsAtom(expr) || bound_.Contains(expr.get()); }
 
   /// What the options ask to say behind a value.
   std::string Comment(const Expr& expr) const {
@@ -217,7 +220,7 @@ class Printer {
       case ExprKind::kOp: return static_cast<const OpNode&>(*expr).name();
       case ExprKind::kConstructor: return NameText(static_cast<const ConstructorNode&>(*expr).name());
       case ExprKind::kConstant: return ConstantText(AsShared<ConstantNode>(expr));
-      default: return bound_.at(expr.get());
+      default: return fmt::format("%{}", *bound_.Find(expr.get()));
     }
   }
 
@@ -262,10 +265,9 @@ class Printer {
 
   /// A let that is not the end of a block, in parentheses.
   std::string LetText(const Expr& let) {
-    auto uses = uses_.find(let.get());
-    const int count = uses == uses_.end() ? 0 : std::exchange(uses->second, 1);
+    const int count = std::exchange(uses_[let.get()], 1);
     std::string text = Enclosed("(", let, ")");
-    if (uses != uses_.end()) uses->second = count;
+    uses_[let.get()] = count;
     return text;
   }
 
@@ -321,8 +323,7 @@ class Printer {
   }
 
   std::string VarName(const VarNode& var) {
-    auto it = names_.find(&var);
-    if (it != names_.end()) return it->second;
+    if (const std::string* known = names_.Find(&var)) return *known;
     std::string base;
     for (char c : var.name()) base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base = "v" + base;
@@ -331,17 +332,17 @@ class Printer {
     while (counter > 0 && taken_.count(name = base + std::to_string(counter)) != 0) ++counter;
     ++counter;
     if (name != base) taken_[name] = 1;
-    return names_[&var] = "%" + name;
+    return *names_.Emplace(&var, "%" + name).first;
   }
 
   PrintOptions options_;
   std::string out_;
   int indent_ = 0;
   int next_binding_ = 0;
-  std::unordered_map<const ExprNode*, std::string> bound_;
-  std::unordered_map<const ExprNode*, std::string> names_;
+  NodeMap<int> bound_;  // the number behind %
+  NodeMap<std::string> names_;
   std::unordered_map<std::string, int> taken_;  // name → next number to try behind it
-  std::unordered_map<const ExprNode*, int> uses_;
+  NodeMap<int> uses_;
   std::vector<Constant> constants_;
   std::unordered_map<const ExprNode*, size_t> constant_index_;
 };

@@ -6,6 +6,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/node_map.h"
 #include "support/hash.h"
 
 namespace collage {
@@ -50,15 +51,15 @@ class Digest {
   }
 
  private:
-  /// Nodes are numbered when they first occur. Leaves that are nothing but their content (scalars, names) have one number
-  /// for all nodes of equal content: computing them twice costs nothing.
+  /// Nodes are numbered when they first occur. Leaves that are nothing but their content (scalars, names) have one
+  /// number for all nodes of equal content: computing them twice costs nothing.
   int NumberOf(const ExprNode* node) {
-    auto [it, is_new] = numbers_.emplace(node, next_number_);
-    if (!is_new) return it->second;
+    auto [number, is_new] = numbers_.Emplace(node, next_number_);
+    if (!is_new) return *number;
     const std::string content = ContentOf(*node);
-    if (!content.empty()) it->second = leaves_.emplace(content, next_number_).first->second;
-    if (it->second == next_number_) ++next_number_;
-    return it->second;
+    if (!content.empty()) *number = leaves_.emplace(content, next_number_).first->second;
+    if (*number == next_number_) ++next_number_;
+    return *number;
   }
 
   static std::string ContentOf(const ExprNode& node) {
@@ -79,7 +80,9 @@ class Digest {
     if (!ContentOf(*expr).empty() && !added_leaves_.insert(number).second) return;
     hasher_.AddInt(static_cast<int64_t>(expr->kind()) + 1000);
     hasher_.AddInt(number);
-    for (const Expr& child : Children(expr)) hasher_.AddInt(child ? NumberOf(child.get()) : -1);
+    for (size_t i = 0; const Expr* child = ChildAt(*expr, i); ++i) {
+      hasher_.AddInt(*child ? NumberOf(child->get()) : -1);
+    }
     switch (expr->kind()) {
       case ExprKind::kVar: {
         const auto& var = static_cast<const VarNode&>(*expr);
@@ -133,7 +136,7 @@ class Digest {
 
   StructuralHashOptions options_;
   Hasher hasher_;
-  std::unordered_map<const ExprNode*, int> numbers_;
+  NodeMap<int> numbers_;
   std::unordered_map<std::string, int> leaves_;
   std::unordered_set<int> added_leaves_;
   int next_number_ = 0;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "collage/support/error.h"
+#include "ir/node_map.h"
 
 namespace collage {
 
@@ -68,7 +69,9 @@ void PostOrder(const Expr& root, const WalkLimits& limits, const std::function<v
   constexpr size_t kNone = SIZE_MAX;
   const auto first_child = [&](const Expr& expr) { return !limits.enters || limits.enters(expr) ? 0 : kNone; };
   const Expr kept = root;
-  std::unordered_set<const ExprNode*> seen{root.get()};
+  struct Seen {};
+  NodeMap<Seen> seen;
+  seen.Emplace(root.get(), {});
   std::vector<Frame> stack{{&kept, first_child(root)}};
   while (!stack.empty()) {
     Frame& frame = stack.back();
@@ -76,7 +79,7 @@ void PostOrder(const Expr& root, const WalkLimits& limits, const std::function<v
     if (child == nullptr) {
       visit(*frame.expr);
       stack.pop_back();
-    } else if (*child && (!limits.visits || limits.visits(*child)) && seen.insert(child->get()).second) {
+    } else if (*child && (!limits.visits || limits.visits(*child)) && seen.Emplace(child->get(), {}).second) {
       stack.push_back({child, first_child(*child)});
     }
   }
@@ -132,19 +135,19 @@ Expr WithChildren(const Expr& expr, const std::vector<Expr>& children) {
 }
 
 Expr Rewrite(const Expr& root, const std::function<Expr(const Expr&)>& rewrite) {
-  std::unordered_map<const ExprNode*, Expr> done;
+  NodeMap<Expr> done;
   PostOrder(root, [&](const Expr& expr) {
     std::vector<Expr> children = Children(expr);
     bool changed = false;
     for (Expr& child : children) {
       if (!child) continue;
-      const Expr& replacement = done.at(child.get());
+      const Expr& replacement = *done.Find(child.get());
       changed = changed || replacement != child;
       child = replacement;
     }
-    done[expr.get()] = rewrite(changed ? WithChildren(expr, children) : expr);
+    done.Emplace(expr.get(), rewrite(changed ? WithChildren(expr, children) : expr));
   });
-  return done.at(root.get());
+  return *done.Find(root.get());
 }
 
 Expr Substitute(const Expr& root, const std::unordered_map<const ExprNode*, Expr>& replacements) {
