@@ -12,10 +12,15 @@
 namespace collage {
 namespace {
 
-// Calls of named functions that may be expanded in one function, and how much it may grow: a loop that needs more stays
-// a loop. Loops of models have tens of rounds.
+// Calls of named functions that may be expanded in one function: a loop that needs more stays a loop. Loops of models
+// have tens of rounds.
 constexpr int kMostExpansions = 256;
-constexpr size_t kMostNodes = 200000;
+// Nodes by which a function may grow: functions of which each calls the one before twice double with each.
+constexpr size_t kMostGrowth = 20000;
+// Nodes that may be looked at again and again, and how often all of a large function's may: functions that are passed
+// to themselves as data go on for ever. A loop of 256 rounds of 30 nodes takes a million.
+constexpr size_t kMostWork = 2000000;
+constexpr size_t kMostRounds = 32;
 // A constant larger than this is not made, unless its arguments were as large.
 constexpr size_t kLargestGrowth = size_t{16} << 20;
 
@@ -57,12 +62,26 @@ Match TryMatch(const Pattern& pattern, const Expr& value, std::unordered_map<con
   return result;
 }
 
+/// What evaluating one function may cost, and what it cost already.
+struct Effort {
+  size_t most_nodes;
+  size_t most_work;
+  int expansions = 0;  // calls of named functions
+  size_t work = 0;     // nodes visited or copied
+
+  explicit Effort(const Function& function) {
+    const size_t size = CountNodes(function);
+    most_nodes = size + kMostGrowth;
+    most_work = size * kMostRounds + kMostWork;
+  }
+  bool IsSpent() const { return expansions > kMostExpansions || work > most_work; }
+};
+
 /// One round: known things at the leaves make more known above them; what an expansion reveals waits for the next
 /// round.
 class Round {
  public:
-  Round(const IRModule& module, int* expansions, bool expand)
-      : module_(module), expansions_(expansions), expand_(expand) {}
+  Round(const IRModule& module, Effort* effort, bool expand) : module_(module), effort_(effort), expand_(expand) {}
 
   Function Run(const Function& function) {
     FindBindings(function);
@@ -156,7 +175,11 @@ class Round {
     }
     if (!callee || !IsOrdinary(*callee) || !callee->type_params().empty()) return expr;
     if (is_named && (!expand_ || !SomeArgumentIsKnown(call))) return expr;
-    if (is_named) ++*expansions_;
+    const size_t size = CountNodes(callee);
+    if (copied_ + size > effort_->most_nodes || effort_->IsSpent()) return expr;
+    copied_ += size;
+    effort_->work += size;
+    if (is_named) ++effort_->expansions;
     const Function copy = WithFreshVars(callee);
     Expr body = copy->body();
     for (size_t i = call.args().size(); i-- > 0;) {
@@ -203,9 +226,10 @@ class Round {
   }
 
   const IRModule& module_;
-  int* expansions_;
+  Effort* effort_;
   bool expand_;
   bool changed_ = false;
+  size_t copied_ = 0;  // in this round
   std::unordered_map<const ExprNode*, Expr> lets_;
   std::unordered_set<const ExprNode*> recursive_;
 };
@@ -216,13 +240,15 @@ Function PartialEvaluate(const Function& function, const IRModule& module, const
   // No effect may be moved, doubled or dropped.
   if (WritesReferences(module)) return function;
   const auto evaluate = [&](bool expand) -> Function {
-    int expansions = 0;
+    Effort effort(function);
     Function result = function;
     for (bool changed = true; changed;) {
-      Round round(module, &expansions, expand);
+      Round round(module, &effort, expand);
       result = round.Run(result);
       changed = round.changed();
-      if (expansions > kMostExpansions || CountNodes(result) > kMostNodes) return nullptr;
+      const size_t size = CountNodes(result);
+      effort.work += size;
+      if (effort.IsSpent() || size > effort.most_nodes) return nullptr;
     }
     return result;
   };
