@@ -9,7 +9,8 @@
 
 namespace collage {
 
-/// JSON: `{"relay.Constant": [{"dtype": …, "shape": […], "data": base64 of the row-major little-endian elements}, …]}`.
+/// The section as TVM 0.18 writes and reads it: JSON of a graph of nodes, `{"root": …, "nodes": […], "b64ndarrays":
+/// […]}`, whose root is a map from kinds ("relay.Constant") to arrays. A constant's node has the number of its tensor.
 std::string WriteMetadata(const std::vector<Constant>& constants);
 
 struct Metadata {
@@ -17,8 +18,9 @@ struct Metadata {
   std::vector<VirtualDevice> virtual_devices;
 };
 
-/// Reads a section: what WriteMetadata wrote, and `"VirtualDevice": [{"device_type": 1, …}, …]`, which hand-written
-/// texts may have. Throws kInput saying which entry is wrong and how.
+/// Reads a section: a graph of nodes as TVM 0.18 writes, and a short form for texts written by hand,
+/// `{"relay.Constant": [{"dtype": …, "shape": […], "data": base64 of the row-major little-endian elements}, …],
+/// "VirtualDevice": [{"device_type": 1, …}, …]}`. Throws kInput saying which entry is wrong and how.
 Metadata ReadMetadata(std::string_view json);
 
 /// `device_type`, `virtual_device_id`, `target` and `memory_scope`, all optional. Throws kInput for anything else.

@@ -139,8 +139,20 @@ void Parser::Attribute(Attrs* attrs) {
   }
   std::string name = token.kind == TokenKind::kString ? StringValue(token) : std::string(token.text);
   Expect("=");
-  if (attrs->Has(name)) Fail(token, fmt::format("attribute '{}' is given twice", name));
-  attrs->Set(std::move(name), AttributeValue());
+  const auto set = [&](std::string attribute, AttrValue value) {
+    if (attrs->Has(attribute)) Fail(token, fmt::format("attribute '{}' is given twice", attribute));
+    attrs->Set(std::move(attribute), std::move(value));
+  };
+  // TVM's operators have a device as one attribute, ours its parts.
+  constexpr std::string_view kDevice = "virtual_device";
+  if (name.ends_with(kDevice) && (IsNext("meta") || IsNext("VirtualDevice"))) {
+    const std::string prefix = name.substr(0, name.size() - kDevice.size());
+    for (const auto& [part, value] : ToAttrs(ParseVirtualDevice())) {
+      set(prefix + (part == "virtual_device_id" ? "device_id" : part), value);
+    }
+  } else {
+    set(std::move(name), AttributeValue());
+  }
 }
 
 AttrValue Parser::AttributeValue() {

@@ -51,7 +51,7 @@ std::string WithoutCommentMarks(std::string text) {
 }
 
 std::string LiteralText(const Tensor& value) {
-  if (value.rank() != 0) return "";
+  if (value.rank() != 0 || value.dtype().is_vector()) return "";
   const DataType dtype = value.dtype();
   if (dtype.is_bool()) return value.At(0) != 0 ? "True" : "False";
   if (dtype == kInt32) return std::to_string(*value.data<int32_t>());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <unordered_set>
 
 #include "collage/support/error.h"
@@ -223,6 +224,7 @@ namespace {
 
 bool TensorsEqual(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype().is_vector()) return std::memcmp(a.raw(), b.raw(), a.size_bytes()) == 0;
   for (int64_t i = 0; i < a.num_elements(); ++i) {
     const double x = a.At(i);
     const double y = b.At(i);
@@ -255,7 +257,7 @@ void AddText(const Value& value, std::string* text) {
       return;
     case Value::Kind::kTensor: {
       const Tensor& tensor = value.tensor();
-      if (tensor.num_elements() > kMostElements) {
+      if (tensor.num_elements() > kMostElements || tensor.dtype().is_vector()) {
         *text += ToString(TypeOf(value));
         return;
       }

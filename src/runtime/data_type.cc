@@ -2,6 +2,8 @@
 #include "collage/runtime/data_type.h"
 
 #include <array>
+#include <charconv>
+#include <optional>
 
 #include "collage/support/error.h"
 
@@ -29,25 +31,37 @@ constexpr std::array kTypes{
     NamedType{"bool", kBool},
 };
 
-}  // namespace
-
-bool DataType::IsName(std::string_view name) {
-  for (const NamedType& type : kTypes) {
-    if (type.name == name) return true;
+std::optional<DataType> Find(std::string_view name) {
+  DataType result;
+  const size_t x = name.find('x');
+  if (x != std::string_view::npos) {
+    const std::string_view digits = name.substr(x + 1);
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), result.lanes);
+    const bool is_number = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
+    if (!is_number || result.lanes < 2 || digits.starts_with('0')) return std::nullopt;
   }
-  return false;
+  for (const NamedType& type : kTypes) {
+    if (type.name != name.substr(0, x)) continue;
+    result.code = type.dtype.code;
+    result.bits = type.dtype.bits;
+    return result;
+  }
+  return std::nullopt;
 }
 
+}  // namespace
+
+bool DataType::IsName(std::string_view name) { return Find(name).has_value(); }
+
 DataType DataType::FromString(std::string_view name) {
-  for (const NamedType& type : kTypes) {
-    if (type.name == name) return type.dtype;
-  }
+  if (const std::optional<DataType> dtype = Find(name)) return *dtype;
   throw Error(ErrorCategory::kInput, "unknown dtype '" + std::string(name) + "'");
 }
 
 std::string DataType::ToString() const {
   for (const NamedType& type : kTypes) {
-    if (type.dtype == *this) return std::string(type.name);
+    if (type.dtype.code != code || type.dtype.bits != bits) continue;
+    return std::string(type.name) + (is_vector() ? "x" + std::to_string(lanes) : "");
   }
   return "unknown";
 }

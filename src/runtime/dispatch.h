@@ -69,9 +69,12 @@ To ConvertElement(From value) {
   }
 }
 
-/// Calls `fn.template operator()<T>()` with the element type of `dtype`.
+/// Calls `fn.template operator()<T>()` with the element type of `dtype`. Throws kUnsupported for vectors.
 template <typename Fn>
 decltype(auto) DispatchType(DataType dtype, Fn&& fn) {
+  if (dtype.is_vector()) {
+    throw Error(ErrorCategory::kUnsupported, "cannot compute on elements of several lanes: " + dtype.ToString());
+  }
   switch (dtype.code) {
     case DataType::Code::kFloat:
       if (dtype.bits == 16) return fn.template operator()<Half>();

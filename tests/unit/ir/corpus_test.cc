@@ -88,7 +88,7 @@ TEST_P(CorpusTest, PrintsAndParsesAsItself) {
 
 INSTANTIATE_TEST_SUITE_P(Relay, CorpusTest,
                          testing::Values("types.relay", "expressions.relay", "control.relay", "functions.relay",
-                                         "rfc_0_7.relay", "rfc_0_81.relay"),
+                                         "metadata.relay", "rfc_0_7.relay", "rfc_0_81.relay"),
                          [](const auto& info) {
                            std::string name = info.param;
                            return name.substr(0, name.find('.'));

@@ -330,6 +330,107 @@ TEST(ParserTest, ReadingStopsAfterTwentyErrors) {
   EXPECT_NE(message.find("too many errors"), std::string::npos);
 }
 
+/// TVM's metadata section of one constant, a scalar int32 of 3, with another tensor or other nodes.
+std::string TvmMetadata(const std::string& tensor = "P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAAgAQAEAAAAAAAAAAMAAAA=",
+                        const std::string& data = "0", const std::string& array = "[3]") {
+  return R"(#[metadata]
+{
+  "root": 1,
+  "nodes": [
+    { "type_key": "" },
+    { "type_key": "Map", "keys": [ "SourceName", "relay.Constant", "VirtualDevice" ], "data": [6, 2, 7] },
+    { "type_key": "Array", "data": )" +
+         array + R"( },
+    { "type_key": "relay.Constant",
+      "attrs": { "_checked_type_": "4", "data": ")" +
+         data + R"(", "span": "0", "virtual_device_": "8" } },
+    { "type_key": "relay.TensorType", "attrs": { "dtype": "int32", "shape": "5", "span": "0" } },
+    { "type_key": "Array" },
+    { "type_key": "Array" },
+    { "type_key": "Array", "data": [8] },
+    { "type_key": "VirtualDevice",
+      "attrs": { "device_type_int": "2", "memory_scope": "9", "target": "10", "virtual_device_id": "1" } },
+    { "type_key": "runtime.String", "repr_str": "global" },
+    { "type_key": "Target", "attrs": { "kind": "11", "host": "0" } },
+    { "type_key": "TargetKind", "repr_str": "cuda" }
+  ],
+  "b64ndarrays": [ ")" +
+         tensor + R"(" ],
+  "attrs": {"tvm_version": "0.18.0"}
+})";
+}
+
+TEST(ParserTest, MetadataOfTvmIsRead) {
+  const std::string text = R"(def @main(%x {virtual_device=meta[VirtualDevice][0]}: int32) {
+    add(%x, meta[relay.Constant][0] /* ty=int32 span=t:1:1 */)
+  }
+  )";
+  const IRModule module = ParseModule(text + TvmMetadata(), "t");
+  EXPECT_EQ(module.main()->params()[0]->virtual_device(), (VirtualDevice{2, 1, "cuda", "global"}));
+  const std::string printed = PrintExpr(module.main()->body(), {.types = false});
+  EXPECT_NE(printed.find("add(%x, 3)\n"), std::string::npos) << printed;
+}
+
+TEST(ParserTest, DevicesAsTvmWritesThemBecomeAttributes) {
+  const std::string text = R"(def @main(%x: int32) {
+    device_copy(on_device(%x, virtual_device=VirtualDevice(device_type=1, memory_scope="l2"), constrain_result=True),
+                src_virtual_device=VirtualDevice(device_type=1), dst_virtual_device=meta[VirtualDevice][0])
+  }
+  )";
+  EXPECT_EQ(PrintExpr(ParseModule(text + TvmMetadata(), "t").main()->body(), {.types = false}),
+            "free_var %x: int32;\n"
+            "%0 = on_device(%x, constrain_result=True, device_type=1, memory_scope=\"l2\");\n"
+            "device_copy(%0, dst_device_id=1, dst_device_type=2, dst_memory_scope=\"global\", dst_target=\"cuda\", "
+            "src_device_type=1)\n");
+  ExpectMessage("def @main(%x: int32) { on_device(%x, device_type=1, virtual_device=VirtualDevice(device_type=2)) }",
+                "attribute 'device_type' is given twice");
+}
+
+TEST(ParserTest, ConstantsOfEveryTypeSurvivePrintingAsTvmDoes) {
+  for (const char* name : {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+                           "bfloat16", "float32", "float64", "float32x4"}) {
+    const Tensor value = Tensor::Empty({2, 3}, DataType::FromString(name));
+    for (size_t i = 0; i < value.size_bytes(); ++i) {
+      value.data<unsigned char>()[i] = static_cast<unsigned char>(value.dtype().is_bool() ? i % 2 : 37 * i + 1);
+    }
+    const std::string text = PrintModule(IRModule::FromFunction(MakeFunction({}, MakeConstant(value))));
+    EXPECT_NE(text.find("b64ndarrays"), std::string::npos);
+    const Expr read = ParseModule(text, "t").main()->body();
+    ASSERT_NE(As<ConstantNode>(read), nullptr);
+    const Tensor& again = As<ConstantNode>(read)->value();
+    ASSERT_EQ(again.dtype(), value.dtype());
+    ASSERT_EQ(again.shape(), value.shape());
+    EXPECT_EQ(std::memcmp(again.raw(), value.raw(), value.size_bytes()), 0) << name;
+  }
+}
+
+TEST(ParserTest, BoolsOfMetadataAreZeroOrOne) {
+  const IRModule module = ParseModule(
+      "def @main() { (meta[relay.Constant][0], meta[relay.Constant][1]) }\n#[metadata]\n"
+      R"({"relay.Constant": [{"dtype": "bool", "shape": [], "data": "Ag=="}, {"dtype": "bool", "shape": [2], "data": "AAI="}]})",
+      "t");
+  EXPECT_TRUE(StructuralEqual(module.main(), ParseModule(PrintModule(module), "printed").main()));
+}
+
+TEST(ParserTest, DamagedMetadataOfTvmIsRefused) {
+  const std::string text = "def @main() { meta[relay.Constant][0] }\n";
+  EXPECT_EQ(MessageOf(text + TvmMetadata()), "no error");
+  ExpectMessage(text + TvmMetadata("nonsense!"), "metadata: b64ndarrays[0] is not base64");
+  ExpectMessage(text + TvmMetadata("AAAA"), "metadata: b64ndarrays[0] ends too early");
+  ExpectMessage(text + TvmMetadata("AAAAAAAAAAAA"), "b64ndarrays[0] is no saved tensor");
+  ExpectMessage(text + TvmMetadata("P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAAgAQAEAAAAAAAAAAMA"),
+                "b64ndarrays[0] holds 2 bytes of elements, int32 () needs 4");
+  ExpectMessage(text + TvmMetadata("P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAAhAQAEAAAAAAAAAAMAAAA="),
+                "elements of an unknown type: code 0, 33 bits, 1 lanes");
+  ExpectMessage(text + TvmMetadata("P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAA/wAAAAAgAQAEAAAAAAAAAAMAAAA="), "ends too early");
+  ExpectMessage(text + TvmMetadata("AAAA", "1"), "metadata: there is no tensor 1");
+  ExpectMessage(text + TvmMetadata("AAAA", "x"), "metadata: attribute 'data' of a node is no integer");
+  ExpectMessage(text + TvmMetadata("AAAA", "0", "[99]"), "metadata: there is no node 99");
+  ExpectMessage(text + TvmMetadata("AAAA", "0", "[-1]"), "metadata: an array's element is no number of a node");
+  ExpectMessage(text + TvmMetadata("AAAA", "0", "3"), "metadata: 'data' of a node is no array");
+  ExpectMessage(text + "#[metadata]\n{\"root\": 1}", "metadata: the section has no array 'nodes'");
+}
+
 TEST(ParserTest, DamagedMetadataIsRefused) {
   const auto with = [](const std::string& metadata) {
     return "def @main() { meta[relay.Constant][0] }\n#[metadata]\n" + metadata;
