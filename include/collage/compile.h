@@ -40,6 +40,11 @@ struct CompileOptions {
   /// Compile for this toolchain alone, as its own partitioning would (RFC 0.81's partition_for_NAME): what it takes in
   /// pieces as large as possible, the rest by the native one. Nothing is searched; the pieces are only checked.
   std::string partition_for;
+  /// Compile the choice of partitions in this file, as written by `write_partitioning` and perhaps edited: nothing is
+  /// searched.
+  std::filesystem::path partitioning;
+  /// Where the winner's choice of partitions is written as JSON; empty = nowhere.
+  std::filesystem::path write_partitioning;
   /// Tuning database: a file or a "postgresql://…" URL; empty = $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db.
   std::string database;
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);

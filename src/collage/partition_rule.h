@@ -96,7 +96,7 @@ struct CombineOptions {
   /// What is made must be valid under `limits`; else only that no path leaves it and comes back.
   bool only_valid = true;
   SubGraphConfig limits;           ///< taps only count when `max_exits` is set
-  size_t max_candidates = 20'000;  ///< smaller ones are found first
+  size_t max_candidates = 0;       ///< 0: 20000, or four for each node if that is more; smaller ones are found first
   /// Ways of choosing makers for all fields of one tuple; concatenations of dozens of values have millions.
   size_t max_tuple_choices = 256;
 };

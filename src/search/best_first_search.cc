@@ -15,6 +15,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Sums of the same costs in different orders differ by less than this share.
 constexpr double kRounding = 1e-9;
+// Sets that the refined bound is worked out for; some 100 bytes each.
+constexpr size_t kMostRefined = 1'000'000;
 
 /// What a step or state must cost in all, at least.
 class Guide {
@@ -46,8 +48,9 @@ class CutGuide : public Guide {
     const auto next = std::lower_bound(cuts_.begin(), cuts_.end(), state.next) - cuts_.begin();
     const int cut = cuts_[static_cast<size_t>(next)];
     const double behind = bound_.Between(cut, space.problem().num_positions);
-    const double before = std::max(0.0, bound_.Seconds(state, space) - behind * (1 + kRounding));
-    return (from_cut_[static_cast<size_t>(next)] + before) * (1 - kRounding);
+    const double before = std::max(0.0, bound_.SharesOf(state, space) - behind * (1 + kRounding));
+    const double by_cut = (from_cut_[static_cast<size_t>(next)] + before) * (1 - kRounding);
+    return bound_.is_refined() ? std::max(by_cut, bound_.Seconds(state, space)) : by_cut;
   }
 
  private:
@@ -99,7 +102,7 @@ class BestFirst {
       State& state = states_[static_cast<size_t>(entry.state)];
       if (state.is_expanded || entry.so_far > state.best) continue;
       state.is_expanded = true;
-      if (only_best && IsDominated(entry.state)) continue;
+      if (IsDominated(entry.state, count)) continue;
       if (space_.IsEnd(state.key)) {
         final_ = entry.state;
         limit_ = std::min(limit_, state.best * (1 + kRounding));
@@ -147,7 +150,9 @@ class BestFirst {
 
   int64_t num_states() const { return static_cast<int64_t>(states_.size()); }
   int64_t num_dropped() const { return num_dropped_; }
-  const std::vector<int>& dead_ends() const { return dead_ends_; }
+  /// Positions at which nothing went on; else, when all that did turned out not to run, the one that it came furthest
+  /// to.
+  std::vector<int> dead_ends() const { return dead_ends_.empty() ? std::vector<int>{furthest_} : dead_ends_; }
 
  private:
   /// A way into a state.
@@ -194,14 +199,15 @@ class BestFirst {
     return states_[static_cast<size_t>(entry.state)].key.next < passed_cut_ && entry.total > passed_total_;
   }
 
-  /// Whether a state that covers the same is better even after it made all formats that this one has.
-  bool IsDominated(int index) {
+  /// Whether `count` states that cover the same are better even after they made all formats that this one has: then so
+  /// many covers are better than any by this one.
+  bool IsDominated(int index, int count) {
     const State& state = states_[static_cast<size_t>(index)];
     std::vector<int>& others = expanded_[{state.key.next, state.key.beyond, 0}];
     for (int other : others) {
       const State& better = states_[static_cast<size_t>(other)];
       const double match = better.best + space_.SecondsToMatch(better.key, state.key);
-      if (match * (1 + kRounding) < state.best) return true;
+      if (match * (1 + kRounding) < state.best && --count == 0) return true;
     }
     others.push_back(index);
     return false;
@@ -214,6 +220,7 @@ class BestFirst {
       ++num_dropped_;
       return;
     }
+    furthest_ = std::max(furthest_, key.next);
     bool any = false;
     for (int variant : space_.Continuing(key)) {
       if (!book_.CanRun(variant)) continue;
@@ -258,6 +265,7 @@ class BestFirst {
   std::vector<int> expanded_at_;                                                 ///< by position
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::vector<int> dead_ends_;
+  int furthest_ = 0;
   double limit_ = kInfinity;
   int passed_cut_ = 0;
   double passed_total_ = kInfinity;
@@ -277,6 +285,8 @@ class BestFirstSearch : public CoverSearch {
     NoGuide no_guide;
     ShareGuide share_guide(bound);
     Guide& guide = is_guided_ ? static_cast<Guide&>(share_guide) : no_guide;
+    const bool has_formats = !problem.values.empty();
+    if (has_formats && is_guided_) bound.Refine(space, book, costs, kMostRefined);
     const std::vector<int> cuts = CutPositions(problem, book);
     BestFirst first(space, book, guide, cuts, options);
     first.Run(1, kInfinity);
@@ -289,6 +299,7 @@ class BestFirstSearch : public CoverSearch {
     } else if (options.num_covers <= 1) {
       result.covers.push_back(paths.CoverOf(best[0], book));
     } else {
+      if (has_formats) bound.Refine(space, book, costs, kMostRefined);
       FindMore(first, paths.SecondsOf(best[0]), bound, cuts, space, book, options, result);
     }
     result.num_exact = book.num_exact();
@@ -309,7 +320,7 @@ class BestFirstSearch : public CoverSearch {
     for (double& seconds : from_cut) seconds = std::max(0.0, best - seconds);
     CutGuide guide(cuts, std::move(from_cut), bound);
     BestFirst all(space, book, guide, cuts, options);
-    const double limit = best * (1 + options.slack);
+    const double limit = MostSeconds(best, options);
     all.Run(options.num_covers, limit * (1 + kRounding));
     BestPaths paths(space.problem(), options.num_covers);
     for (int path : all.PathsTo(paths)) {

@@ -1,6 +1,7 @@
 // bounds.h: what covering the rest must cost at least.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "search/cost_book.h"
@@ -8,25 +9,38 @@
 
 namespace collage {
 
-/// Each variant's cost is shared out among the positions that it covers; a position's share is the least that any
-/// variant asks of it. The shares of uncovered positions sum to no more than any way to cover them costs, whatever the
-/// proportions in which costs are shared out, and are never less by more than a step costs (the bound is consistent).
-/// The proportions are improved in a few rounds: heavy positions bear more.
+/// First from shares: each variant's cost is shared out among the positions that it covers; a position's share is the
+/// least that any variant asks of it. The shares of uncovered positions sum to no more than any way to cover them
+/// costs, whatever the proportions in which costs are shared out. The proportions are improved in a few rounds: heavy
+/// positions bear more.
+///
+/// Then, if refined, from the problem without formats and order: what the rest costs there is found for every set that
+/// can be covered, and is all of the true cost but conversions.
+///
+/// Both are consistent: a step costs at least what the bound falls by.
 class RemainingBound {
  public:
   RemainingBound(const CoverProblem& problem, const CostBook& book, CoverCosts& costs);
 
-  /// Of what a state has not covered. `space` must be the same at all calls.
+  /// Does nothing when more than `max_states` sets can be covered. `space` must be the same at all calls.
+  void Refine(SearchSpace& space, const CostBook& book, CoverCosts& costs, size_t max_states);
+  bool is_refined() const { return is_refined_; }
+
+  /// Of what a state has not covered; infinite when nothing covers it.
   double Seconds(const SearchState& state, const SearchSpace& space);
-  /// Of positions in [begin, end).
+  /// Of positions in [begin, end), by shares.
   double Between(int begin, int end) const {
     return sums_[static_cast<size_t>(begin)] - sums_[static_cast<size_t>(end)];
   }
+  /// By shares only.
+  double SharesOf(const SearchState& state, const SearchSpace& space);
 
  private:
   std::vector<double> shares_;   ///< by position
   std::vector<double> sums_;     ///< of the shares from a position on
   std::vector<double> of_list_;  ///< by number of a list of positions
+  bool is_refined_ = false;
+  std::unordered_map<SearchState, double, SearchStateHash> refined_;  ///< by what is covered
 };
 
 /// Positions that every path passes in one state: no variant that can be run reaches across, no value that may have

@@ -17,6 +17,7 @@
 #include "cost/estimator.h"
 #include "search/partitioner.h"
 #include "search/play_off.h"
+#include "support/file.h"
 #include "support/machine.h"
 
 namespace collage {
@@ -114,7 +115,7 @@ class Field {
       seen_.erase(it);
       return;
     }
-    entrants_.push_back({name, is_single, std::move(*partitioned), cover.seconds});
+    entrants_.push_back({name, is_single, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
   }
 
   const std::vector<Entrant>& entrants() const { return entrants_; }
@@ -214,6 +215,7 @@ class Compilation {
   /// The covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<Entrant> FindEntrants(bool must_cover) {
     const auto started = Clock::now();
+    if (!options_.partitioning.empty()) return {GivenEntrant()};
     Phase("candidates");
     Partitioner partitioner(module_, toolchains_, report_.num_threads);
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
@@ -249,6 +251,14 @@ class Compilation {
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
     return field.entrants();
+  }
+
+  /// Phase 4 alone: the choice of partitions that a file holds.
+  Entrant GivenEntrant() const {
+    const Partitioner partitioner(module_, {}, report_.num_threads);
+    const std::string text = ReadFile(options_.partitioning);
+    auto [partitioned, seconds] = partitioner.ApplyJson(text, options_.partitioning.string(), toolchains_, module_);
+    return {"given", false, std::move(partitioned), seconds, text};
   }
 
   struct NamedCover {
@@ -347,6 +357,11 @@ class Compilation {
     report_.contestants = std::move(result.contestants);
     report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
     report_.output_bytes = result.output_bytes;
+    if (!options_.write_partitioning.empty()) {
+      AtomicFile file(options_.write_partitioning);
+      file.Write(entrants[static_cast<size_t>(result.winner)].partitioning);
+      file.Commit();
+    }
     report_.play_off_parts = result.seconds;
     const Contestant& best = report_.contestants.front();
     if (best.failure.empty() && best.estimated_seconds > 0) {

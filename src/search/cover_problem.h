@@ -19,7 +19,7 @@ struct FormatUse {
 
 /// A variant as searches see it.
 struct CoverVariant {
-  std::vector<int> covers;       ///< positions, ascending, not empty
+  std::vector<int> covers;       ///< positions, ascending; one that covers none is never chosen
   std::vector<FormatUse> wants;  ///< of values with formats that others make; each once, ascending
   std::vector<FormatUse> makes;  ///< of values with formats; each value once
   int priority = 0;              ///< of its toolchain: the lesser is taken where costs are equal

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collage/support/error.h"
 
@@ -34,6 +35,12 @@ SearchResult SearchCovers(const CoverProblem& problem, CoverCosts& costs, const 
   }
   throw Error(ErrorCategory::kInput, fmt::format("there is no search '{}'", options.strategy), "",
               "there are: " + known);
+}
+
+double MostSeconds(double best, const SearchOptions& options) {
+  if (options.num_covers <= 1) return best;
+  const double most = best * (1 + options.slack);
+  return std::isnan(most) ? options.slack : most;  // of nothing, any share
 }
 
 std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends) {

@@ -31,6 +31,9 @@ std::span<const SearchStrategy> SearchStrategies();
 /// Runs the strategy that `options` names; throws kInput when there is none of that name.
 SearchResult SearchCovers(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options);
 
+/// What the dearest of the covers wanted may cost when the best one costs `best`.
+double MostSeconds(double best, const SearchOptions& options);
+
 /// Positions that no variant which can be run covers; when there are none, `dead_ends`.
 std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends);
 

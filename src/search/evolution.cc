@@ -13,9 +13,13 @@ namespace {
 
 class Evolution {
  public:
-  Evolution(const std::vector<int>& num_alleles, const EvolutionOptions& options,
+  Evolution(const std::vector<int>& num_alleles, std::vector<Genome> seeds, const EvolutionOptions& options,
             const std::function<double(const Genome&)>& fitness)
-      : num_alleles_(num_alleles), options_(options), fitness_(fitness), random_(options.seed) {}
+      : num_alleles_(num_alleles),
+        seeds_(std::move(seeds)),
+        options_(options),
+        fitness_(fitness),
+        random_(options.seed) {}
 
   EvolutionResult Run() {
     std::vector<Genome> population = FirstPopulation();
@@ -54,13 +58,8 @@ class Evolution {
   }
 
   std::vector<Genome> FirstPopulation() {
-    std::vector<Genome> population;
-    const int most = num_alleles_.empty() ? 1 : *std::max_element(num_alleles_.begin(), num_alleles_.end());
-    for (int allele = 0; allele < most; ++allele) {
-      Genome genome;
-      for (int count : num_alleles_) genome.push_back(allele < count ? allele : 0);
-      population.push_back(std::move(genome));
-    }
+    std::vector<Genome> population{Genome(num_alleles_.size(), 0)};
+    population.insert(population.end(), seeds_.begin(), seeds_.end());
     while (population.size() < static_cast<size_t>(options_.population)) {
       Genome genome;
       for (int count : num_alleles_) genome.push_back(static_cast<int>(Below(static_cast<size_t>(count))));
@@ -112,6 +111,7 @@ class Evolution {
   }
 
   const std::vector<int>& num_alleles_;
+  std::vector<Genome> seeds_;
   const EvolutionOptions& options_;
   const std::function<double(const Genome&)>& fitness_;
   std::mt19937_64 random_;
@@ -122,9 +122,9 @@ class Evolution {
 
 }  // namespace
 
-EvolutionResult Evolve(const std::vector<int>& num_alleles, const EvolutionOptions& options,
+EvolutionResult Evolve(const std::vector<int>& num_alleles, std::vector<Genome> seeds, const EvolutionOptions& options,
                        const std::function<double(const Genome&)>& fitness) {
-  return Evolution(num_alleles, options, fitness).Run();
+  return Evolution(num_alleles, std::move(seeds), options, fitness).Run();
 }
 
 }  // namespace collage

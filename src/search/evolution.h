@@ -19,11 +19,11 @@ struct EvolutionResult {
   int64_t num_generations = 0;
 };
 
-/// Minimises `fitness`, which may be infinite. The first population holds the genome of zeros, for every further allele
-/// the genome that has it wherever a gene does, and random ones. Each generation is drawn from the one before by
+/// Minimises `fitness`, which may be infinite. The first population holds the genome of zeros, the `seeds`, and random
+/// ones. Each generation is drawn from the one before by
 /// tournaments; neighbours exchange the stretch between two points; some mutate. A genome's fitness is asked for once.
 /// The same seed gives the same result, unless time runs out.
-EvolutionResult Evolve(const std::vector<int>& num_alleles, const EvolutionOptions& options,
+EvolutionResult Evolve(const std::vector<int>& num_alleles, std::vector<Genome> seeds, const EvolutionOptions& options,
                        const std::function<double(const Genome&)>& fitness);
 
 }  // namespace collage

@@ -46,6 +46,19 @@ class HandingOver {
     return counts;
   }
 
+  /// For each toolchain, all that it can take.
+  std::vector<Genome> Seeds() const {
+    std::vector<Genome> seeds;
+    for (const auto& [toolchain, _] : by_size_) {
+      Genome& genome = seeds.emplace_back();
+      for (const std::vector<int>& alleles : alleles_) {
+        const auto it = std::find(alleles.begin(), alleles.end(), toolchain);
+        genome.push_back(it == alleles.end() ? 0 : static_cast<int>(it - alleles.begin()));
+      }
+    }
+    return seeds;
+  }
+
   /// The variants of the cover that a genome stands for; empty when there is none.
   std::vector<int> Realise(const Genome& genome, const CostBook& book) const {
     std::vector<int> handed(static_cast<size_t>(problem_.num_positions), -1);  // position → toolchain
@@ -97,14 +110,15 @@ class EvolutionarySearch : public CoverSearch {
     CostBook book(problem.variants.size(), costs);
     const HandingOver handing_over(problem, result.covers[0]);
     std::vector<std::pair<double, Cover>> seen;
-    const EvolutionResult evolved = Evolve(handing_over.NumAlleles(), options.evolution, [&](const Genome& genome) {
-      const Cover cover = Costed(problem, costs, book, handing_over.Realise(genome, book));
-      if (cover.variants.empty()) return kInfinity;
-      const double fitness =
-          options.fitness ? options.fitness(cover) : cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds;
-      if (fitness < kInfinity) seen.emplace_back(fitness, cover);
-      return fitness;
-    });
+    const EvolutionResult evolved =
+        Evolve(handing_over.NumAlleles(), handing_over.Seeds(), options.evolution, [&](const Genome& genome) {
+          const Cover cover = Costed(problem, costs, book, handing_over.Realise(genome, book));
+          if (cover.variants.empty()) return kInfinity;
+          const double fitness =
+              options.fitness ? options.fitness(cover) : cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds;
+          if (fitness < kInfinity) seen.emplace_back(fitness, cover);
+          return fitness;
+        });
     result.num_states += evolved.num_evaluations;
     result.num_exact += book.num_exact();
     std::stable_sort(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -65,7 +65,7 @@ class ExhaustiveSearch : public CoverSearch {
                                           [&](int x, int y) { return rank(x) < rank(y); });
     });
     if (result.covers.empty()) return;
-    const double limit = result.covers[0].seconds * (1 + options.slack);
+    const double limit = MostSeconds(result.covers[0].seconds, options);
     const auto wanted = std::min(result.covers.size(), static_cast<size_t>(options.num_covers));
     result.covers.resize(wanted);
     std::erase_if(result.covers, [&](const Cover& cover) { return cover.seconds > limit; });

@@ -74,7 +74,7 @@ void PartitionOrder::FindGroups() {
   std::vector<int> variants;
   for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
     const std::vector<int>& members = problem_.variants[static_cast<size_t>(v)].members;
-    if (members.empty()) continue;
+    if (members.empty() || problem_.variants[static_cast<size_t>(v)].covers.empty()) continue;
     const auto vertex = static_cast<int>(edges.size());
     variants.push_back(v);
     edges.emplace_back();

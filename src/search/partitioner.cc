@@ -11,6 +11,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/rewrite.h"
 #include "search/layout_analysis.h"
+#include "search/partitioning_json.h"
 
 namespace collage {
 namespace {
@@ -133,7 +134,7 @@ Cover Partitioner::TakeGreedily(const std::vector<int>& order, IndexSet& left) c
   return cover;
 }
 
-std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
+std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
   std::vector<ChosenPartition> chosen;
   for (int variant : cover.variants) {
     const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
@@ -141,11 +142,28 @@ std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& m
     const double seconds = known == exact_.end() || known->second == kInfinity ? 0 : known->second;
     chosen.push_back({&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds});
   }
-  std::optional<Function> main = RewritePartitions(graph_, chosen);
+  return chosen;
+}
+
+std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
+  std::optional<Function> main = RewritePartitions(graph_, ChosenOf(cover));
   if (!main) return std::nullopt;
   IRModule result = module;
   result.Set("main", *main);
   return InferTypes(std::move(result));
+}
+
+std::string Partitioner::ToJson(const Cover& cover) const { return PartitioningToJson(graph_, ChosenOf(cover)); }
+
+std::pair<IRModule, double> Partitioner::ApplyJson(std::string_view text, const std::string& where,
+                                                   const std::vector<const Toolchain*>& toolchains,
+                                                   const IRModule& module) const {
+  const RestoredPartitioning restored = PartitioningFromJson(text, where, graph_, eligible_, toolchains);
+  double seconds = 0;
+  for (const ChosenPartition& partition : restored.chosen) seconds += partition.estimated_seconds;
+  IRModule result = module;
+  result.Set("main", *RewritePartitions(graph_, restored.chosen));
+  return {InferTypes(std::move(result)), seconds};
 }
 
 std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {

@@ -6,12 +6,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "collage/ir/module.h"
 #include "collage/partition_rule.h"
+#include "collage/rewrite.h"
 #include "collage/target/toolchain.h"
 #include "cost/estimator.h"
 #include "search/find_covers.h"
@@ -50,10 +52,21 @@ class Partitioner : public CoverCosts {
   /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
   std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
 
+  /// The text of a cover (partitioning_json.h).
+  std::string ToJson(const Cover& cover) const;
+  /// The partitioned module of a choice that was written as text, and the sum of its estimates. Needs no candidates, so
+  /// this may be a partitioner for no toolchains. Throws kInput; `where` is the file's name.
+  std::pair<IRModule, double> ApplyJson(std::string_view text, const std::string& where,
+                                        const std::vector<const Toolchain*>& toolchains, const IRModule& module) const;
+
   /// "'nn.lrn' (node lrn_3), native: …" for nodes that no candidate covers.
   std::string ExplainStuck(const std::vector<int>& nodes) const;
 
-  double LowerBound(int) override { return 0; }
+  /// The exact cost when an earlier search asked for it: a later one is guided by it.
+  double LowerBound(int variant) override {
+    const auto known = exact_.find(variant);
+    return known == exact_.end() ? 0 : known->second;
+  }
   double Exact(int variant) override;
   double Convert(int value, Format from, Format to) override;
   double Transition(int variant) override;
@@ -63,6 +76,7 @@ class Partitioner : public CoverCosts {
   void AddCandidates(const Toolchain& toolchain);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
+  std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
   const CandidatePartition& CandidateOf(int variant) const {
     return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
   }

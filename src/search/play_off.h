@@ -21,6 +21,7 @@ struct Entrant {
   bool is_single = false;
   IRModule module;  ///< partitioned and typed
   double estimated_seconds = 0;
+  std::string partitioning;  ///< the choice as text (partitioning_json.h)
 };
 
 struct PlayOffOptions {

@@ -72,31 +72,38 @@ std::vector<FormatUse> SearchSpace::Conversions(const SearchState& state, const 
     if (!IsCovered(state, problem_.values.at(want.value).maker)) continue;  // charged to its maker
     const Format made = MadeIn(memory, want.value);
     if (made == want.format || Has(memory.converted, want)) continue;
-    seconds += costs_.Convert(want.value, made, want.format);
+    seconds += Convert(want.value, made, want.format);
     conversions.push_back(want);
   }
   for (const FormatUse& made : variant.makes) {
     auto want = std::lower_bound(memory.wanted.begin(), memory.wanted.end(), FormatUse{made.value, 0});
     for (; want != memory.wanted.end() && want->value == made.value; ++want) {
       if (want->format == made.format) continue;
-      seconds += costs_.Convert(made.value, made.format, want->format);
+      seconds += Convert(made.value, made.format, want->format);
       conversions.push_back(*want);
     }
   }
   return conversions;
 }
 
-std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, int v) {
-  const CoverVariant& variant = problem_.variants[static_cast<size_t>(v)];
+std::optional<SearchState> SearchSpace::Cover(const SearchState& state, int v) {
   const int rest = rest_of_[static_cast<size_t>(v)];
   if (state.beyond != 0 && rest != 0 && lists_.Intersect(state.beyond, rest)) return std::nullopt;
-  if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
-  Step step{{state.next + 1, lists_.Union(state.beyond, rest), state.memory}, costs_.Transition(v)};
-  const std::vector<FormatUse> conversions = Conversions(state, variant, step.penalty);
-  while (step.to.beyond != 0 && lists_.First(step.to.beyond) == step.to.next) {
-    ++step.to.next;
-    step.to.beyond = lists_.Rest(step.to.beyond);
+  SearchState to{state.next + 1, lists_.Union(state.beyond, rest), 0};
+  while (to.beyond != 0 && lists_.First(to.beyond) == to.next) {
+    ++to.next;
+    to.beyond = lists_.Rest(to.beyond);
   }
+  return to;
+}
+
+std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, int v) {
+  if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
+  const std::optional<SearchState> to = Cover(state, v);
+  if (!to) return std::nullopt;
+  Step step{*to, costs_.Transition(v)};
+  const std::vector<FormatUse> conversions =
+      Conversions(state, problem_.variants[static_cast<size_t>(v)], step.penalty);
   step.to.memory = MemoryAfter(state, step.to, v, conversions);
   return step;
 }
@@ -129,6 +136,15 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
   return NumberOf(std::move(memory));
 }
 
+double SearchSpace::Convert(int value, Format from, Format to) {
+  constexpr uint64_t kMaxFormats = 1 << 16;
+  const uint64_t key = (static_cast<uint64_t>(value) * kMaxFormats + static_cast<uint64_t>(from)) * kMaxFormats +
+                       static_cast<uint64_t>(to);
+  const auto [it, is_new] = converts_.emplace(key, 0);
+  if (is_new) it->second = costs_.Convert(value, from, to);
+  return it->second;
+}
+
 const std::vector<Format>& SearchSpace::FormatsOf(int value) { return formats_[value]; }
 
 double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState& worse) {
@@ -150,11 +166,11 @@ double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState&
       const bool has_a = format == made_a || Has(a.converted, {value, format});
       const bool has_b = format == made_b || Has(b.converted, {value, format});
       if (has_a) continue;
-      const double from_a = costs_.Convert(value, made_a, format);
+      const double from_a = Convert(value, made_a, format);
       if (has_b) {
         seconds += from_a;
-      } else if (from_a > costs_.Convert(value, made_b, format)) {
-        seconds += from_a - costs_.Convert(value, made_b, format);
+      } else if (from_a > Convert(value, made_b, format)) {
+        seconds += from_a - Convert(value, made_b, format);
       }
     }
   }

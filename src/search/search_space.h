@@ -64,6 +64,9 @@ class SearchSpace {
   /// order with what is chosen.
   std::optional<Step> Apply(const SearchState& state, int variant);
 
+  /// The same as far as covering goes: without memory, and whatever the order.
+  std::optional<SearchState> Cover(const SearchState& state, int variant);
+
   const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[static_cast<size_t>(state.memory)]; }
   const PositionLists& lists() const { return lists_; }
 
@@ -87,6 +90,7 @@ class SearchSpace {
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
   const std::vector<Format>& FormatsOf(int value);
+  double Convert(int value, Format from, Format to);
 
   const CoverProblem& problem_;
   CoverCosts& costs_;
@@ -97,6 +101,7 @@ class SearchSpace {
   std::deque<SearchMemory> memories_;
   std::unordered_map<SearchMemory, int, MemoryHash> numbers_;
   std::unordered_map<int, std::vector<Format>> formats_;  ///< that anyone wants a value in
+  std::unordered_map<uint64_t, double> converts_;         ///< what was asked for, by value and formats
 };
 
 }  // namespace collage

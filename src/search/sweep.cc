@@ -52,7 +52,7 @@ double Sweep::Estimate(int state) {
 void Sweep::Prune(std::vector<int>& states) {
   const double limit = options_.limit * (1 + kRounding);
   if (bound_ != nullptr) std::erase_if(states, [&](int state) { return Estimate(state) > limit; });
-  if (options_.num_covers == 1) PruneDominated(states);
+  PruneDominated(states);
   if (options_.beam <= 0 || states.size() <= static_cast<size_t>(options_.beam)) return;
   std::vector<std::pair<double, int>> ranked;
   for (int state : states) ranked.emplace_back(Estimate(state), state);
@@ -63,7 +63,8 @@ void Sweep::Prune(std::vector<int>& states) {
   for (const auto& [_, state] : ranked) states.push_back(state);
 }
 
-/// Of states that cover the same, drops those that another one beats even after making all formats that they have.
+/// Of states that cover the same, drops those that as many paths as covers are wanted beat even after making all
+/// formats that they have.
 void Sweep::PruneDominated(std::vector<int>& states) {
   if (states.size() < 2) return;
   std::unordered_map<int, std::vector<int>> by_beyond;
@@ -75,12 +76,15 @@ void Sweep::PruneDominated(std::vector<int>& states) {
               [&](int a, int b) { return std::pair(SecondsOf(a), a) < std::pair(SecondsOf(b), b); });
     std::vector<int> kept;
     for (int state : group) {
-      const auto beats = [&](int better) {
-        const double match =
-            space_.SecondsToMatch(states_[static_cast<size_t>(better)].key, states_[static_cast<size_t>(state)].key);
-        return (SecondsOf(better) + match) * (1 + kRounding) < SecondsOf(state);
-      };
-      if (std::none_of(kept.begin(), kept.end(), beats)) kept.push_back(state);
+      int num_better = 0;
+      for (size_t i = 0; i < kept.size() && num_better < options_.num_covers; ++i) {
+        const State& better = states_[static_cast<size_t>(kept[i])];
+        const double match = space_.SecondsToMatch(better.key, states_[static_cast<size_t>(state)].key);
+        for (int path : better.best) {
+          num_better += (paths_.SecondsOf(path) + match) * (1 + kRounding) < SecondsOf(state) ? 1 : 0;
+        }
+      }
+      if (num_better < options_.num_covers) kept.push_back(state);
     }
     states.insert(states.end(), kept.begin(), kept.end());
   }

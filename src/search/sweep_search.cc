@@ -10,23 +10,29 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // States per position in the sweep that only looks for some good cover.
 constexpr int kScoutBeam = 16;
+// Sets that the refined bound is worked out for; some 100 bytes each.
+constexpr size_t kMostRefined = 1'000'000;
 
-double Slack(const SearchOptions& options) { return options.num_covers > 1 ? options.slack : 0; }
 double Total(const Cover& cover) { return cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds; }
 
 /// Finds the best covers under bounds, asks for the costs of what they consist of, and again, until the best covers
 /// have known costs only: then they are the best under all costs, since others cost no less than their bounds (lazy
-/// shortest paths: Dellin and Srinivasa, ICAPS 2016). Only what looked best at some time is asked for.
+/// shortest paths: Dellin and Srinivasa, ICAPS 2016). Narrow sweeps first: once they know some good cover, what cannot
+/// be as good need not be kept.
 class SweepSearch : public CoverSearch {
  public:
   SearchResult Run(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) const override {
     SearchResult result;
     CostBook book(problem.variants.size(), costs);
     SearchSpace space(problem, costs);
-    for (;;) {
-      RemainingBound bound(problem, book, costs);
-      result.covers = Best(space, book, bound, options, result);
-      if (!AskFor(result.covers, book)) break;
+    bool is_narrow = true;  // enough to see everything
+    do {
+      is_narrow = Scout(space, book, costs, result);
+    } while (AskFor(result.covers, book));
+    if (!is_narrow || options.num_covers > 1) {
+      do {
+        SweepWithin(space, book, costs, options, is_narrow, result);
+      } while (AskFor(result.covers, book));
     }
     result.num_exact = book.num_exact();
     result.is_exact = result.num_dropped == 0;
@@ -34,28 +40,49 @@ class SweepSearch : public CoverSearch {
   }
 
  private:
-  /// The best covers under what is known now, within the slack.
-  static std::vector<Cover> Best(SearchSpace& space, const CostBook& book, RemainingBound& bound,
-                                 const SearchOptions& options, SearchResult& result) {
-    // Some good cover first: what cannot be better need not be kept.
-    Sweep scout(space, book, &bound, {.num_covers = 1, .beam = kScoutBeam});
-    std::vector<Cover> covers = scout.Run();
-    result.num_states = std::max(result.num_states, scout.num_states());
-    result.num_dropped = 0;
-    if (options.num_covers > 1 || scout.num_dropped() > 0) {
-      const double limit = covers.empty() ? kInfinity : Total(covers[0]) * (1 + Slack(options));
-      Sweep sweep(space, book, &bound, {.num_covers = options.num_covers, .limit = limit, .beam = options.beam});
-      std::vector<Cover> found = sweep.Run();
-      result.num_states = std::max(result.num_states, sweep.num_states());
-      result.num_dropped = sweep.num_dropped();
-      if (covers.empty() || (!found.empty() && Total(found[0]) <= Total(covers[0]))) covers = std::move(found);
-      if (covers.empty()) result.stuck_at = StuckPositions(space.problem(), book, sweep.dead_ends());
-    } else if (covers.empty()) {
-      result.stuck_at = StuckPositions(space.problem(), book, scout.dead_ends());
-    }
-    const double limit = covers.empty() ? 0 : Total(covers[0]) * (1 + Slack(options));
-    std::erase_if(covers, [&](const Cover& cover) { return Total(cover) > limit; });
+  static std::vector<Cover> RunSweep(Sweep& sweep, SearchResult& result) {
+    std::vector<Cover> covers = sweep.Run();
+    result.num_states = std::max(result.num_states, sweep.num_states());
+    if (covers.empty()) result.stuck_at = sweep.dead_ends();
     return covers;
+  }
+
+  /// Some good cover under what is known now; true when it is the best one.
+  static bool Scout(SearchSpace& space, const CostBook& book, CoverCosts& costs, SearchResult& result) {
+    RemainingBound bound(space.problem(), book, costs);
+    Sweep scout(space, book, &bound, {.num_covers = 1, .beam = kScoutBeam});
+    result.covers = RunSweep(scout, result);
+    if (scout.num_dropped() == 0) {
+      if (result.covers.empty()) result.stuck_at = StuckPositions(space.problem(), book, result.stuck_at);
+      return true;
+    }
+    bound.Refine(space, book, costs, kMostRefined);
+    if (!bound.is_refined()) return false;
+    Sweep guided(space, book, &bound, {.num_covers = 1, .beam = kScoutBeam});
+    std::vector<Cover> found = RunSweep(guided, result);
+    const bool is_better = result.covers.empty() || (!found.empty() && Total(found[0]) < Total(result.covers[0]));
+    if (is_better) result.covers = std::move(found);
+    return false;
+  }
+
+  /// The best covers under what is known now, within the slack of the best one of `result`, whose costs are known.
+  static void SweepWithin(SearchSpace& space, const CostBook& book, CoverCosts& costs, const SearchOptions& options,
+                          bool is_narrow, SearchResult& result) {
+    RemainingBound bound(space.problem(), book, costs);
+    if (!is_narrow) bound.Refine(space, book, costs, kMostRefined);
+    const double limit = result.covers.empty() ? kInfinity : MostSeconds(Total(result.covers[0]), options);
+    Sweep sweep(space, book, &bound, {.num_covers = options.num_covers, .limit = limit, .beam = options.beam});
+    std::vector<Cover> found = RunSweep(sweep, result);
+    result.num_dropped = sweep.num_dropped();
+    // With a beam, the sweep may have lost what was known before.
+    const bool is_lost = found.empty() || (!result.covers.empty() && Total(found[0]) > Total(result.covers[0]));
+    if (!is_lost) result.covers = std::move(found);
+    if (result.covers.empty()) {
+      result.stuck_at = StuckPositions(space.problem(), book, result.stuck_at);
+      return;
+    }
+    const double most = MostSeconds(Total(result.covers[0]), options);
+    std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > most; });
   }
 
   /// False when all costs in the covers were known. The best cover's are asked for first: they may decide the others.
@@ -86,7 +113,7 @@ class OpLevelDp : public CoverSearch {
     SearchSpace space(reversed, costs);
     Sweep sweep(space, book, nullptr, {.num_covers = options.num_covers, .beam = options.beam});
     result.covers = sweep.Run();
-    const double limit = result.covers.empty() ? 0 : Total(result.covers[0]) * (1 + Slack(options));
+    const double limit = result.covers.empty() ? 0 : MostSeconds(Total(result.covers[0]), options);
     std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > limit; });
     for (Cover& cover : result.covers) {
       std::sort(cover.variants.begin(), cover.variants.end(), [&](int a, int b) {

@@ -100,6 +100,7 @@ class Generator {
     if (num_exits > 1) variant.members = variant.covers;
     variant.toolchain = Below(3);
     variant.priority = variant.toolchain / 2;
+    if (Below(50) == 0) variant.covers.clear();  // reshapes only
     const int exact = Below(12) + Below(3) * static_cast<int>(set.size());
     for (int i = 1 + Below(3); i > 0; --i) {
       variant.wants.clear();
@@ -185,7 +186,8 @@ bool AllCovers(RandomProblem& random, size_t most, std::vector<Cover>& covers) {
     }
     for (int v = 0; v < static_cast<int>(random.problem.variants.size()); ++v) {
       const std::vector<int>& covers_of = random.problem.variants[static_cast<size_t>(v)].covers;
-      if (covers_of.front() != next || random.costs.exact[static_cast<size_t>(v)] == kInfinity) continue;
+      if (covers_of.empty() || covers_of.front() != next || random.costs.exact[static_cast<size_t>(v)] == kInfinity)
+        continue;
       if (std::any_of(covers_of.begin(), covers_of.end(),
                       [&](int p) { return covered[static_cast<size_t>(p)] != 0; })) {
         continue;

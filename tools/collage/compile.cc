@@ -181,6 +181,11 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
   command->add_option("--partition-for", arguments->options.partition_for,
                       "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
+  command->add_option("--partitioning", arguments->options.partitioning,
+                      "No search: the partitions that this file chooses, see --write-partitioning")
+      ->check(CLI::ExistingFile);
+  command->add_option("--write-partitioning", arguments->options.write_partitioning,
+                      "Write which partitions won, as JSON that can be edited and given to --partitioning");
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option(
       "--database", arguments->options.database,

@@ -16,6 +16,9 @@ namespace {
 
 // Of rules read from text, which mean every way of combining: a bound against running out of memory only.
 constexpr int kMaxReadCandidates = 1'000'000;
+// Where parallel branches join, unions are as many as products of branches: a graph of any length may have this many.
+constexpr size_t kCandidatesPerNode = 4;
+constexpr size_t kMinCandidates = 20'000;
 
 struct MembersHash {
   size_t operator()(const std::vector<int>& members) const {
@@ -32,6 +35,10 @@ class Combination {
       : graph_(graph), toolchain_(toolchain), options_(options), log_(log) {}
 
   std::vector<CandidatePartition> Run(std::vector<CandidatePartition> base) {
+    // Sub-candidates all count: without them a graph may have no cover.
+    max_candidates_ = std::max(base.size(), options_.max_candidates > 0
+                                                ? options_.max_candidates
+                                                : std::max(kMinCandidates, kCandidatesPerNode * graph_.size()));
     for (CandidatePartition& candidate : base) Add(std::move(candidate));
     // Where anything joins, each union grows from one sub-candidate by one at a time: in reverse order of dataflow each
     // step has the exits that the whole has.
@@ -51,7 +58,7 @@ class Combination {
  private:
   void Add(CandidatePartition candidate) {
     if (!seen_.insert(candidate.sub_graph.members()).second) return;
-    if (all_.size() < options_.max_candidates) {
+    if (all_.size() < max_candidates_) {
       all_.push_back(std::move(candidate));
     } else {
       log_.candidates_capped = true;
@@ -259,6 +266,7 @@ class Combination {
   const Toolchain& toolchain_;
   const CombineOptions& options_;
   RuleLog& log_;
+  size_t max_candidates_ = 0;
   std::deque<CandidatePartition> all_;  // stable references while it grows
   std::unordered_set<std::vector<int>, MembersHash> seen_, tried_;
   std::unordered_map<int, std::vector<size_t>> by_entry_, by_exit_;
@@ -351,7 +359,7 @@ PartitionRulePtr ReadCombine(const JsonReader& json, std::string name) {
   if (options.only_valid) options.limits = ReadSubGraphConfig(json.At("config"));
   options.through_tuples = json.BoolOr("through_tuples", false);
   options.max_tuple_choices = kMaxReadCandidates;
-  options.max_candidates = static_cast<size_t>(json.IntOr("max_candidates", kMaxReadCandidates, 1, INT_MAX));
+  options.max_candidates = static_cast<size_t>(json.IntOr("max_candidates", kMaxReadCandidates, 0, INT_MAX));
   for (const JsonReader& combiner : json.At("combiner_rules").Items()) ReadCombiner(combiner, options);
   return CombineRule(std::move(options), ReadSubRule(json), std::move(name));
 }

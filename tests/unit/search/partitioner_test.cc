@@ -1,0 +1,117 @@
+#include "search/partitioner.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "unit/collage/graphs.h"
+
+namespace collage {
+namespace {
+
+/// Costs that are drawn anew for each kind of partition and seed; some fail.
+class RandomEstimator : public CostEstimator {
+ public:
+  RandomEstimator(uint32_t seed, bool may_fail) : seed_(seed), may_fail_(may_fail) {}
+
+  TuningRecord Estimate(const CostQuery& query) override {
+    std::mt19937 random(seed_ ^ static_cast<uint32_t>(std::hash<std::string>{}(query.toolchain.name() + query.label)));
+    TuningRecord record;
+    const bool is_single = query.label.find('+') == std::string::npos;
+    record.ok = !may_fail_ || (query.toolchain.is_native() && is_single) || random() % 5 != 0;
+    if (!record.ok) record.reason = "declined: by chance";
+    record.p50 = 1e-6 * (1 + static_cast<double>(random() % 1000) / 100);
+    return record;
+  }
+  double ConvertSeconds(const Shape&, DataType, Layout from, Layout to) override { return from == to ? 0 : 1e-6; }
+
+ private:
+  uint32_t seed_;
+  bool may_fail_;
+};
+
+double SecondsOf(Partitioner& partitioner, const Cover& cover) {
+  double seconds = 0;
+  for (int variant : cover.variants) seconds += partitioner.Exact(variant) + partitioner.Transition(variant);
+  return seconds;
+}
+
+TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioning) {
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  int num_better = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto style = static_cast<FusionStyle>(seed % 3);
+    const testing_graphs::AnyToolchain acme("acme", style, 2 + static_cast<int>(seed % 4), seed % 2 == 0);
+    const Function function = testing_graphs::RandomFunction(3 + static_cast<int>(random() % 10), random);
+    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme}, 1);
+    RandomEstimator estimator(seed, seed % 4 != 0);
+    partitioner.SetEstimator(&estimator);
+    const std::optional<Cover> greedy = partitioner.GreedyCover(acme, &native, nullptr);
+    ASSERT_TRUE(greedy.has_value());
+    const double of_greedy = SecondsOf(partitioner, *greedy);
+    for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
+      SCOPED_TRACE(strategy);
+      const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+      ASSERT_FALSE(found.covers.empty());
+      EXPECT_LE(found.covers[0].seconds, of_greedy * (1 + 1e-12));
+      EXPECT_NEAR(found.covers[0].seconds, SecondsOf(partitioner, found.covers[0]), 1e-12);
+      num_better += found.covers[0].seconds < of_greedy * 0.999 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(num_better, 100) << "the costs never favour a mix";
+}
+
+/// Takes what is not refused.
+class Picky : public testing_graphs::AnyToolchain {
+ public:
+  Picky(std::string name, std::set<std::string> refused)
+      : AnyToolchain(std::move(name), FusionStyle::kNoFusion), refused_(std::move(refused)) {}
+  Result<void> SupportsCall(const CallNode& call) const override {
+    if (call.op() != nullptr && refused_.contains(call.op()->name)) return Reason{"no " + call.op()->name, name()};
+    return {};
+  }
+
+ private:
+  std::set<std::string> refused_;
+};
+
+TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
+  const Picky native("native", {"tanh", "exp"}), acme("acme", {"tanh"});
+  const Var x = testing_graphs::Param("x", {2});
+  const Expr tanh = MakeCall("tanh", {MakeCall("abs", {x})});
+  tanh->set_span({"tanh_7"});
+  const Expr exp = MakeCall("exp", {tanh});
+  exp->set_span({"exp_9"});
+  class Failing : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      TuningRecord record;
+      record.ok = query.label != "exp";
+      record.reason = record.ok ? "" : "crashed with signal 11";
+      record.p50 = 1;
+      return record;
+    }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+  } estimator;
+  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, exp)), {&native, &acme}, 1);
+  partitioner.SetEstimator(&estimator);
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+    SCOPED_TRACE(strategy);
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    EXPECT_TRUE(found.covers.empty());
+    const std::string text = partitioner.ExplainStuck(found.stuck_at);
+    EXPECT_NE(text.find("'tanh' (node tanh_7), acme: no tanh, native: no tanh"), std::string::npos) << text;
+    // What was never asked for is no reason: with tanh in nobody's candidates the search may not come to exp.
+    if (text.find("'exp'") == std::string::npos) continue;
+    EXPECT_NE(text.find("'exp' (node exp_9), acme: crashed with signal 11, native: no exp"), std::string::npos) << text;
+  }
+  std::vector<int> open;
+  EXPECT_FALSE(partitioner.GreedyCover(acme, &native, &open).has_value());
+  EXPECT_NE(partitioner.ExplainStuck(open).find("'tanh'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collage
