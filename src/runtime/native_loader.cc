@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collage/support/error.h"
+#include "support/file.h"
 #include "support/hash.h"
 
 namespace collage {
@@ -27,16 +28,10 @@ using KernelEntryPoint = void(void* const* buffers);
 int WriteMemoryFile(std::span<const std::byte> blob) {
   const int fd = memfd_create("collage-kernel", MFD_CLOEXEC);
   if (fd < 0) throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(errno)));
-  size_t written = 0;
-  while (written < blob.size()) {
-    const ssize_t count = write(fd, blob.data() + written, blob.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int code = errno;
-      close(fd);
-      throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(code)));
-    }
-    written += static_cast<size_t>(count);
+  if (!WriteAll(fd, blob.data(), blob.size())) {
+    const int code = errno;
+    close(fd);
+    throw Error(ErrorCategory::kResource, fmt::format("cannot load a kernel: {}", std::strerror(code)));
   }
   return fd;
 }

@@ -51,24 +51,28 @@ std::string ReadFile(const std::filesystem::path& path) {
   return content;
 }
 
+bool WriteAll(int fd, const void* data, size_t size) {
+  const char* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = write(fd, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes += written;
+    size -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
 void WriteFile(const std::filesystem::path& path, std::string_view content) {
-  const auto fail = [&path] {
-    throw Error(ErrorCategory::kResource, fmt::format("cannot write: {}", std::strerror(errno)), path.string());
+  const auto fail = [&path](int code) {
+    throw Error(ErrorCategory::kResource, fmt::format("cannot write: {}", std::strerror(code)), path.string());
   };
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) fail();
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const int code = errno;
-      close(fd);
-      errno = code;
-      fail();
-    }
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  if (close(fd) != 0) fail();
+  if (fd < 0) fail(errno);
+  const int code = WriteAll(fd, content.data(), content.size()) ? 0 : errno;
+  const bool is_closed = close(fd) == 0;
+  if (code != 0) fail(code);
+  if (!is_closed) fail(errno);
 }
 
 TemporaryFolder::TemporaryFolder() {
@@ -132,15 +136,8 @@ void AtomicFile::Fail(const char* doing) {
 }
 
 void AtomicFile::Write(const void* data, size_t size) {
-  const char* bytes = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = write(fd_, bytes, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) Fail("write");
-    bytes += written;
-    size -= static_cast<size_t>(written);
-    position_ += static_cast<size_t>(written);
-  }
+  if (!WriteAll(fd_, data, size)) Fail("write");
+  position_ += size;
 }
 
 void AtomicFile::Overwrite(size_t offset, const void* data, size_t size) {

@@ -14,6 +14,9 @@ namespace collage {
 /// The whole file. Throws kInput when it cannot be read.
 std::string ReadFile(const std::filesystem::path& path);
 
+/// Writes all of it to an open descriptor. False, with errno set, when it cannot.
+bool WriteAll(int fd, const void* data, size_t size);
+
 /// Writes the whole file, for those who read it soon: nothing waits for the disk. Throws kResource when it cannot.
 void WriteFile(const std::filesystem::path& path, std::string_view content);
 
