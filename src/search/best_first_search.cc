@@ -221,16 +221,11 @@ class BestFirst {
       return;
     }
     furthest_ = std::max(furthest_, key.next);
-    bool any = false;
-    for (int variant : space_.Continuing(key)) {
-      if (!book_.CanRun(variant)) continue;
-      const std::optional<SearchSpace::Step> step = space_.Apply(key, variant);
-      if (!step) continue;
-      any = true;
-      const double seconds = so_far + (book_.Seconds(variant) + step->penalty);
+    const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
+      const double seconds = so_far + (book_.Seconds(variant) + step.penalty);
       const int priority = space_.problem().variants[static_cast<size_t>(variant)].priority;
-      Push({seconds + guide_.Remaining(step->to, space_), priority, from, variant, seconds, step->penalty, 0});
-    }
+      Push({seconds + guide_.Remaining(step.to, space_), priority, from, variant, seconds, step.penalty, 0});
+    });
     if (!any) dead_ends_.push_back(key.next);
   }
 

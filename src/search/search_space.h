@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "search/cost_book.h"
 #include "search/cover_problem.h"
 #include "search/partition_order.h"
 #include "search/position_lists.h"
@@ -63,6 +64,21 @@ class SearchSpace {
   /// Covers what `variant`, one of those that continue the state, covers; nothing when it overlaps or cannot be put in
   /// order with what is chosen.
   std::optional<Step> Apply(const SearchState& state, int variant);
+
+  /// Calls `visit(variant, step)` for each step from `state` with a variant that, as far as `book` knows, can be run;
+  /// false when there is none.
+  template <class Visit>
+  bool ForEachStep(const SearchState& state, const CostBook& book, const Visit& visit) {
+    bool any = false;
+    for (int variant : Continuing(state)) {
+      if (!book.CanRun(variant)) continue;
+      const std::optional<Step> step = Apply(state, variant);
+      if (!step) continue;
+      any = true;
+      visit(variant, *step);
+    }
+    return any;
+  }
 
   /// The same as far as covering goes: without memory, and whatever the order.
   std::optional<SearchState> Cover(const SearchState& state, int variant);

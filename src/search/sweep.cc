@@ -93,20 +93,15 @@ void Sweep::PruneDominated(std::vector<int>& states) {
 
 void Sweep::Expand(int from) {
   const SearchState key = states_[static_cast<size_t>(from)].key;
-  bool any = false;
-  for (int variant : space_.Continuing(key)) {
-    if (!book_.CanRun(variant)) continue;
-    const std::optional<SearchSpace::Step> step = space_.Apply(key, variant);
-    if (!step) continue;
-    any = true;
-    const int target = StateAt(step->to);
-    const double seconds = book_.Seconds(variant) + step->penalty;
+  const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
+    const int target = StateAt(step.to);
+    const double seconds = book_.Seconds(variant) + step.penalty;
     const std::vector<int> before = states_[static_cast<size_t>(from)].best;
     for (int path : before) {
       paths_.Insert(states_[static_cast<size_t>(target)].best, path, variant, paths_.SecondsOf(path) + seconds,
-                    step->to.next);
+                    step.to.next);
     }
-  }
+  });
   if (!any) dead_ends_.push_back(key.next);
 }
 
