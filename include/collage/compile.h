@@ -139,4 +139,7 @@ CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions
 /// The toolchains of this build and whether they can be used here.
 std::vector<ToolchainReport> ProbeToolchains();
 
+/// The vendor's version and the revision of our code for it: timings of others are not taken for this one's.
+std::string TuningVersion(const ToolchainReport& toolchain);
+
 }  // namespace collage

@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 
 #include "collage/support/error.h"
@@ -43,7 +42,7 @@ constexpr const char* kInsert =
 constexpr const char* kHasKey =
     "workload = $1 AND layouts = $2 AND toolchain = $3 AND version = $4 AND machine = $5 AND num_threads = $6";
 
-std::string Now() { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))); }
+std::string Now() { return UtcText(std::time(nullptr)); }
 
 std::string Text(double number) { return fmt::format("{:.17g}", number); }
 
@@ -81,6 +80,8 @@ TuningRecord RecordOf(const SqlRow& row) {
 }
 
 }  // namespace
+
+std::string UtcText(std::time_t time) { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(time)); }
 
 TuningDatabase::TuningDatabase(std::string place) : place_(WithoutPassword(place)) {
   if (IsPostgresUrl(place)) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,9 @@
 #include "cost/sql_connection.h"
 
 namespace collage {
+
+/// A time as records have it: UTC, "2026-01-31 23:59:59".
+std::string UtcText(std::time_t time);
 
 /// Identifies one measurement.
 struct TuningKey {

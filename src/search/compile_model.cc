@@ -140,6 +140,11 @@ std::vector<ToolchainReport> ProbeToolchains() {
   return reports;
 }
 
+std::string TuningVersion(const ToolchainReport& toolchain) {
+  const ToolchainRegistry& registry = ToolchainRegistry::Global();
+  return toolchain.version + "+" + registry.RevisionOf(*registry.Find(toolchain.name));
+}
+
 namespace {
 
 /// One compilation: what its phases hand to each other.
@@ -204,11 +209,8 @@ class Compilation {
 
   /// By toolchain: the vendor's version and the revision of our code for it.
   std::map<std::string, std::string> Versions() const {
-    const ToolchainRegistry& registry = ToolchainRegistry::Global();
     std::map<std::string, std::string> versions;
-    for (const ToolchainReport& probed : report_.toolchains) {
-      versions[probed.name] = probed.version + "+" + registry.RevisionOf(*registry.Find(probed.name));
-    }
+    for (const ToolchainReport& probed : report_.toolchains) versions[probed.name] = TuningVersion(probed);
     return versions;
   }
 

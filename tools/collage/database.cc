@@ -1,15 +1,12 @@
 // database.cc: `collage db`: what the tuning database holds, and how it is carried about and kept in order.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include "collage/compile.h"
 #include "collage/support/error.h"
-#include "collage/target/toolchain.h"
 #include "command.h"
 #include "cost/tuning_database.h"
 #include "cost/tuning_json.h"
@@ -122,16 +119,11 @@ void Collect(const Arguments& arguments) {
     rule.machine = ThisMachine().fingerprint;
     for (const ToolchainReport& toolchain : ProbeToolchains()) {
       if (!toolchain.available) continue;
-      const ToolchainRegistry& registry = ToolchainRegistry::Global();
-      rule.versions[toolchain.name] = toolchain.version + "+" + registry.RevisionOf(*registry.Find(toolchain.name));
+      rule.versions[toolchain.name] = TuningVersion(toolchain);
     }
   }
   if (!arguments.older_than.empty()) {
-    const auto age = std::chrono::duration<double>(ParseDuration(arguments.older_than));
-    const auto before = std::chrono::system_clock::now() - age;
-    const std::time_t seconds =
-        std::chrono::system_clock::to_time_t(std::chrono::time_point_cast<std::chrono::system_clock::duration>(before));
-    rule.before = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(seconds));
+    rule.before = UtcText(std::time(nullptr) - static_cast<std::time_t>(ParseDuration(arguments.older_than)));
   }
   if (rule.versions.empty() && rule.before.empty() && !rule.failures) {
     throw Error(ErrorCategory::kInput, "nothing says what to remove", "db gc",
