@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "ir/ops/contraction.h"
 #include "ir/ops/families.h"
@@ -104,52 +105,72 @@ std::pair<int64_t, int64_t> ValidRange(int64_t in, int64_t out, int64_t stride, 
   return {std::min(first, out), std::min(last, out)};
 }
 
-void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-  const Tensor data = inputs[0].Cast(kFloat32);
-  const Tensor weight = inputs[1].Cast(kFloat32);
-  const int rank = data.rank() - 2;
-  const ConvShape conv(attrs, rank);
-  const auto in = Spatial(data.shape());
-  const auto kernel = Spatial(weight.shape());
-  const auto out = Spatial(outputs[0].shape());
-  const auto stride = Padded(conv.strides, 1);
-  const auto dilation = Padded(conv.dilation, 1);
-  const auto pad = Padded(conv.padding.before, 0);
-  const int64_t channels = data.shape()[1];
-  const int64_t out_channels = weight.shape()[0];
-  const int64_t group_in = weight.shape()[1];
-  const int64_t group_out = out_channels / conv.groups;
-  const int64_t pixels = out[0] * out[1] * out[2];
-  InParallel(data.shape()[0] * out_channels, [&](int64_t begin, int64_t end) {
+/// What references of convolutions, transposed ones included, work on: dimensions as three spatial ones.
+struct ConvOperands {
+  ConvOperands(std::span<const Tensor> inputs, const Attrs& attrs, const Tensor& output)
+      : data(inputs[0].Cast(kFloat32)),
+        weight(inputs[1].Cast(kFloat32)),
+        conv(attrs, data.rank() - 2),
+        in(Spatial(data.shape())),
+        kernel(Spatial(weight.shape())),
+        out(Spatial(output.shape())),
+        stride(Padded(conv.strides, 1)),
+        dilation(Padded(conv.dilation, 1)),
+        pad(Padded(conv.padding.before, 0)),
+        channels(data.shape()[1]),
+        out_channels(output.shape()[1]),
+        num_taps(kernel[0] * kernel[1] * kernel[2]) {}
+
+  Tensor data;
+  Tensor weight;
+  ConvShape conv;
+  std::array<int64_t, 3> in, kernel, out, stride, dilation, pad;
+  int64_t channels;
+  int64_t out_channels;
+  int64_t num_taps;
+};
+
+/// Computes each plane of the output: `add(n, channel, sums)` adds up its elements, which are 0 before.
+void ForEachPlane(const ConvOperands& operands, const Tensor& output,
+                  const std::function<void(int64_t n, int64_t channel, std::vector<double>& sums)>& add) {
+  const int64_t pixels = operands.out[0] * operands.out[1] * operands.out[2];
+  InParallel(output.shape()[0] * operands.out_channels, [&](int64_t begin, int64_t end) {
     std::vector<double> sums(static_cast<size_t>(pixels));
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t n = unit / out_channels;
-      const int64_t oc = unit % out_channels;
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t ic = 0; ic < group_in; ++ic) {
-        const float* plane =
-            data.data<float>() + (n * channels + oc / group_out * group_in + ic) * in[0] * in[1] * in[2];
-        const float* taps = weight.data<float>() + (oc * group_in + ic) * kernel[0] * kernel[1] * kernel[2];
-        for (int64_t tap = 0; tap < kernel[0] * kernel[1] * kernel[2]; ++tap) {
-          const int64_t kd = tap / (kernel[1] * kernel[2]);
-          const int64_t kh = tap / kernel[2] % kernel[1];
-          const int64_t kw = tap % kernel[2];
-          const auto [d0, d1] = ValidRange(in[0], out[0], stride[0], kd * dilation[0] - pad[0]);
-          const auto [h0, h1] = ValidRange(in[1], out[1], stride[1], kh * dilation[1] - pad[1]);
-          const int64_t w_shift = kw * dilation[2] - pad[2];
-          const auto [w0, w1] = ValidRange(in[2], out[2], stride[2], w_shift);
-          for (int64_t d = d0; d < d1; ++d) {
-            for (int64_t h = h0; h < h1; ++h) {
-              const int64_t row =
-                  ((d * stride[0] + kd * dilation[0] - pad[0]) * in[1] + h * stride[1] + kh * dilation[1] - pad[1]) *
-                  in[2];
-              Accumulate(sums.data() + (d * out[1] + h) * out[2] + w0, plane + row + w0 * stride[2] + w_shift,
-                         stride[2], static_cast<double>(taps[tap]), w1 - w0);
-            }
+      add(unit / operands.out_channels, unit % operands.out_channels, sums);
+      Store(sums, output, unit * pixels);
+    }
+  });
+}
+
+void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  const ConvOperands c(inputs, attrs, outputs[0]);
+  const int64_t group_in = c.weight.shape()[1];
+  const int64_t group_out = c.out_channels / c.conv.groups;
+  ForEachPlane(c, outputs[0], [&](int64_t n, int64_t oc, std::vector<double>& sums) {
+    for (int64_t ic = 0; ic < group_in; ++ic) {
+      const float* plane =
+          c.data.data<float>() + (n * c.channels + oc / group_out * group_in + ic) * c.in[0] * c.in[1] * c.in[2];
+      const float* taps = c.weight.data<float>() + (oc * group_in + ic) * c.num_taps;
+      for (int64_t tap = 0; tap < c.num_taps; ++tap) {
+        const int64_t kd = tap / (c.kernel[1] * c.kernel[2]);
+        const int64_t kh = tap / c.kernel[2] % c.kernel[1];
+        const int64_t kw = tap % c.kernel[2];
+        const auto [d0, d1] = ValidRange(c.in[0], c.out[0], c.stride[0], kd * c.dilation[0] - c.pad[0]);
+        const auto [h0, h1] = ValidRange(c.in[1], c.out[1], c.stride[1], kh * c.dilation[1] - c.pad[1]);
+        const int64_t w_shift = kw * c.dilation[2] - c.pad[2];
+        const auto [w0, w1] = ValidRange(c.in[2], c.out[2], c.stride[2], w_shift);
+        for (int64_t d = d0; d < d1; ++d) {
+          for (int64_t h = h0; h < h1; ++h) {
+            const int64_t row = ((d * c.stride[0] + kd * c.dilation[0] - c.pad[0]) * c.in[1] + h * c.stride[1] +
+                                 kh * c.dilation[1] - c.pad[1]) *
+                                c.in[2];
+            Accumulate(sums.data() + (d * c.out[1] + h) * c.out[2] + w0, plane + row + w0 * c.stride[2] + w_shift,
+                       c.stride[2], static_cast<double>(taps[tap]), w1 - w0);
           }
         }
       }
-      Store(sums, outputs[0], unit * pixels);
     }
   });
 }
@@ -209,49 +230,30 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
 }
 
 void ConvTransposeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-  const Tensor data = inputs[0].Cast(kFloat32);
-  const Tensor weight = inputs[1].Cast(kFloat32);
-  const ConvShape conv(attrs, data.rank() - 2);
-  const auto in = Spatial(data.shape());
-  const auto kernel = Spatial(weight.shape());
-  const auto out = Spatial(outputs[0].shape());
-  const auto stride = Padded(conv.strides, 1);
-  const auto dilation = Padded(conv.dilation, 1);
-  const auto pad = Padded(conv.padding.before, 0);
-  const int64_t channels = data.shape()[1];
-  const int64_t out_channels = outputs[0].shape()[1];
-  const int64_t group_out = weight.shape()[1];
-  const int64_t group_in = channels / conv.groups;
-  const int64_t taps = kernel[0] * kernel[1] * kernel[2];
-  const int64_t pixels = out[0] * out[1] * out[2];
-  InParallel(data.shape()[0] * out_channels, [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(pixels));
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t n = unit / out_channels;
-      const int64_t oc = unit % out_channels;
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t g = 0; g < group_in; ++g) {
-        const int64_t ic = oc / group_out * group_in + g;
-        const float* plane = data.data<float>() + (n * channels + ic) * in[0] * in[1] * in[2];
-        const float* factors = weight.data<float>() + (ic * group_out + oc % group_out) * taps;
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          for (int64_t d = 0; d < in[0]; ++d) {
-            const int64_t od = d * stride[0] + tap / (kernel[1] * kernel[2]) * dilation[0] - pad[0];
-            if (od < 0 || od >= out[0]) continue;
-            for (int64_t h = 0; h < in[1]; ++h) {
-              const int64_t oh = h * stride[1] + tap / kernel[2] % kernel[1] * dilation[1] - pad[1];
-              if (oh < 0 || oh >= out[1]) continue;
-              for (int64_t w = 0; w < in[2]; ++w) {
-                const int64_t ow = w * stride[2] + tap % kernel[2] * dilation[2] - pad[2];
-                if (ow < 0 || ow >= out[2]) continue;
-                sums[static_cast<size_t>((od * out[1] + oh) * out[2] + ow)] +=
-                    static_cast<double>(factors[tap]) * static_cast<double>(plane[(d * in[1] + h) * in[2] + w]);
-              }
+  const ConvOperands c(inputs, attrs, outputs[0]);
+  const int64_t group_out = c.weight.shape()[1];
+  const int64_t group_in = c.channels / c.conv.groups;
+  ForEachPlane(c, outputs[0], [&](int64_t n, int64_t oc, std::vector<double>& sums) {
+    for (int64_t g = 0; g < group_in; ++g) {
+      const int64_t ic = oc / group_out * group_in + g;
+      const float* plane = c.data.data<float>() + (n * c.channels + ic) * c.in[0] * c.in[1] * c.in[2];
+      const float* factors = c.weight.data<float>() + (ic * group_out + oc % group_out) * c.num_taps;
+      for (int64_t tap = 0; tap < c.num_taps; ++tap) {
+        for (int64_t d = 0; d < c.in[0]; ++d) {
+          const int64_t od = d * c.stride[0] + tap / (c.kernel[1] * c.kernel[2]) * c.dilation[0] - c.pad[0];
+          if (od < 0 || od >= c.out[0]) continue;
+          for (int64_t h = 0; h < c.in[1]; ++h) {
+            const int64_t oh = h * c.stride[1] + tap / c.kernel[2] % c.kernel[1] * c.dilation[1] - c.pad[1];
+            if (oh < 0 || oh >= c.out[1]) continue;
+            for (int64_t w = 0; w < c.in[2]; ++w) {
+              const int64_t ow = w * c.stride[2] + tap % c.kernel[2] * c.dilation[2] - c.pad[2];
+              if (ow < 0 || ow >= c.out[2]) continue;
+              sums[static_cast<size_t>((od * c.out[1] + oh) * c.out[2] + ow)] +=
+                  static_cast<double>(factors[tap]) * static_cast<double>(plane[(d * c.in[1] + h) * c.in[2] + w]);
             }
           }
         }
       }
-      Store(sums, outputs[0], unit * pixels);
     }
   });
 }
