@@ -55,6 +55,10 @@ using TypeRelation = std::function<Result<Type>(const OpCall& call)>;
 /// the data. Slow and obviously right.
 using ReferenceFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs)>;
 
+/// Products that the operator adds up, computed by its definition; those with padding are not counted. Shapes are
+/// static.
+using MultiplyAddsFn = std::function<double(const OpCall& call)>;
+
 /// Arguments on which conformance tests try the operator. Tuple arguments are given as tuple types.
 struct OpExample {
   std::vector<Type> args;
@@ -75,6 +79,8 @@ struct OpDef {
   ReferenceFn reference;
   std::vector<OpExample> examples;
   int min_args = -1;
+  /// Of contractions; empty: what the operator moves is more than what it computes.
+  MultiplyAddsFn multiply_adds;
   /// The result is the first argument's elements under another shape, unmoved: reshape, expand_dims, squeeze …
   bool is_reshape = false;
   /// Whether the layout of the result may be that of the first argument at no cost (relu, add, max_pool2d …).

@@ -131,6 +131,16 @@ void MatmulReference(std::span<const Tensor> inputs, std::span<Tensor> outputs, 
   }
 }
 
+double ProductMultiplyAdds(const OpCall& call, bool transpose_a, bool transpose_b) {
+  const Shape a = AsTensorType(call.args[0])->static_shape();
+  const Shape b = AsTensorType(call.args[1])->static_shape();
+  const auto size = [](const Shape& shape, bool last) {
+    return static_cast<double>(shape[shape.size() - (last ? 1 : 2)]);
+  };
+  const double batch = a.size() == 3 ? static_cast<double>(std::max(a[0], b[0])) : 1;
+  return batch * size(a, transpose_a) * size(a, !transpose_a) * size(b, !transpose_b);
+}
+
 OpDef Dense() {
   OpDef op;
   op.name = "nn.dense";
@@ -146,6 +156,7 @@ OpDef Dense() {
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     MatmulReference(inputs, outputs, false, true);
   };
+  op.multiply_adds = [](const OpCall& call) { return ProductMultiplyAdds(call, false, true); };
   op.examples = {{{F32({1, 64}), F32({10, 64})}, {}},
                  {{F32({33, 47}), F32({65, 47})}, {}},
                  {{F32({16, 128}), F32({64, 128})}, {}}};
@@ -167,6 +178,9 @@ OpDef Matmul(std::string name, int rank, std::string doc, std::vector<std::strin
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     MatmulReference(inputs, outputs, attrs.Bool("transpose_a"), attrs.Bool("transpose_b"));
+  };
+  op.multiply_adds = [](const OpCall& call) {
+    return ProductMultiplyAdds(call, call.attrs.Bool("transpose_a"), call.attrs.Bool("transpose_b"));
   };
   if (rank == 3) {
     op.examples = {{{F32({3, 17, 9}), F32({3, 9, 21})}, {}},

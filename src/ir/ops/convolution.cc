@@ -175,6 +175,31 @@ void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span
   });
 }
 
+/// For each pair of an input and an output channel, over a window that is moved to `moves` positions on a field of
+/// `field` ones: products within the field.
+double WindowMultiplyAdds(const ConvShape& conv, const Shape& window, const Shape& moves, const Shape& field) {
+  double all = 1;
+  for (size_t d = 0; d + 2 < window.size(); ++d) {
+    int64_t valid = 0;
+    for (int64_t k = 0; k < window[d + 2]; ++k) {
+      const auto [first, last] =
+          ValidRange(field[d + 2], moves[d + 2], conv.strides[d], k * conv.dilation[d] - conv.padding.before[d]);
+      valid += std::max<int64_t>(last - first, 0);
+    }
+    all *= static_cast<double>(valid);
+  }
+  return all;
+}
+
+Shape StaticShape(const Type& type) { return AsTensorType(type)->static_shape(); }
+
+double ConvMultiplyAdds(const OpCall& call, int rank) {
+  const Shape data = StaticShape(call.args[0]), weight = StaticShape(call.args[1]);
+  const Shape out = StaticShape(ConvRelation(call, rank));
+  return static_cast<double>(out[0] * out[1] * weight[1]) *
+         WindowMultiplyAdds(ConvShape(call.attrs, rank), weight, out, data);
+}
+
 OpDef Conv(int rank) {
   OpDef op;
   op.name = fmt::format("nn.conv{}d", rank);
@@ -184,6 +209,7 @@ OpDef Conv(int rank) {
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.relation = Relation([rank](const OpCall& call) { return ConvRelation(call, rank); });
   op.reference = ConvReference;
+  op.multiply_adds = [rank](const OpCall& call) { return ConvMultiplyAdds(call, rank); };
   using V = std::vector<int64_t>;
   if (rank == 1) {
     op.examples = {{{F32({1, 6, 31}), F32({10, 6, 5})}, {{"padding", V{2}}, {"strides", V{2}}}},
@@ -258,6 +284,13 @@ void ConvTransposeReference(std::span<const Tensor> inputs, const Attrs& attrs, 
   });
 }
 
+double ConvTransposeMultiplyAdds(const OpCall& call, int rank) {
+  const Shape data = StaticShape(call.args[0]), weight = StaticShape(call.args[1]);
+  const Shape out = StaticShape(ConvTransposeRelation(call, rank));
+  return static_cast<double>(data[0] * data[1] * weight[1]) *
+         WindowMultiplyAdds(ConvShape(call.attrs, rank), weight, data, out);
+}
+
 OpDef ConvTranspose(int rank) {
   OpDef op;
   op.name = fmt::format("nn.conv{}d_transpose", rank);
@@ -269,6 +302,7 @@ OpDef ConvTranspose(int rank) {
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.relation = Relation([rank](const OpCall& call) { return ConvTransposeRelation(call, rank); });
   op.reference = ConvTransposeReference;
+  op.multiply_adds = [rank](const OpCall& call) { return ConvTransposeMultiplyAdds(call, rank); };
   using V = std::vector<int64_t>;
   if (rank == 2) {
     op.examples = {{{F32({1, 8, 7, 9}), F32({8, 6, 4, 4})}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}}},

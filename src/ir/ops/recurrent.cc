@@ -293,6 +293,14 @@ OpDef Recurrent(std::string name, std::string doc, const LayerKind& kind) {
   op.reference = [&kind](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     Layer(inputs, attrs, outputs, kind).Run();
   };
+  op.multiply_adds = [num_args = op.args.size()](const OpCall& call) {
+    if (call.args.size() == num_args) return 0.0;  // sequences may end early
+    const auto elements = [&](size_t arg) {
+      return static_cast<double>(NumElements(AsTensorType(call.args[arg])->static_shape()));
+    };
+    const Shape data = AsTensorType(call.args[0])->static_shape();
+    return static_cast<double>(data[0] * data[1]) * (elements(1) + elements(2));
+  };
   const int64_t g = kind.gates;
   const auto example = [&](int64_t directions, Attrs attrs) {
     attrs.Set("hidden_size", 5);
