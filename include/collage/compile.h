@@ -50,6 +50,8 @@ struct CompileOptions {
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
   /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
+  /// How covers are searched (docs/search.md): "sweep", "dijkstra", "astar", "dp", "evolutionary" or "exhaustive".
+  std::string search = "sweep";
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
   /// At most this many measurements of candidates; 0 = no limit.
@@ -110,12 +112,13 @@ struct CompileReport {
   int64_t num_measured = 0;
   int64_t num_from_database = 0;
   int64_t num_failed = 0;
+  int64_t num_below_bound = 0;  ///< costs below what was taken for their bound
   bool budget_spent = false;
   int64_t num_states = 0;  ///< of the search
   std::vector<Contestant> contestants;
   std::string winner;
-  double additive_error_seconds =
-      0;  ///< RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover
+  /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.
+  double additive_error_seconds = 0;
   /// RFC 0.81, Drawbacks: the winner's latency minus that of each toolchain's own partitioning; seconds, by toolchain.
   std::map<std::string, double> apparent_loss_seconds;
   std::filesystem::path output;

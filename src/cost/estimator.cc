@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "collage/ir/structural.h"
+#include "collage/runtime/thread_pool.h"
+#include "cost/smallest_call.h"
 
 namespace collage {
 namespace {
@@ -45,6 +47,17 @@ std::string FailureKind(const std::string& toolchain, const std::string& reason)
   return toolchain + ": " + reason.substr(0, reason.find_first_of(",(:", 9));
 }
 
+/// Seconds per product or byte.
+TuningRecord MeasureRate(const std::string& name, int num_threads) {
+  SetNumThreads(num_threads);
+  const double rate = name == "multiply_adds" ? MeasureMultiplyAddRate() : MeasureReadRate(CacheLevelFromString(name));
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = record.p50 = record.p90 = 1 / rate;
+  record.num_samples = 1;
+  return record;
+}
+
 }  // namespace
 
 std::string LayoutsText(const BoundaryLayouts& layouts) {
@@ -70,6 +83,11 @@ std::string MeasuringEstimator::Answer(const std::string& request) {
     const auto [partition, toolchain] = find_(json.at("job").get<int64_t>());
     return RecordToText(MeasurePartition(*toolchain, partition, options_.timing));
   }
+  if (json.contains("smallest_call_like")) {
+    const auto [_, toolchain] = find_(json.at("smallest_call_like").get<int64_t>());
+    return RecordToText(MeasureSmallestCall(*toolchain, options_.num_threads, options_.timing));
+  }
+  if (json.contains("rate")) return RecordToText(MeasureRate(json.at("rate").get<std::string>(), options_.num_threads));
   const Samples samples =
       MeasureConversion(json.at("shape").get<Shape>(), DataType::FromString(json.at("dtype").get<std::string>()),
                         LayoutFromText(json.at("from")), LayoutFromText(json.at("to")), options_.num_threads);
@@ -82,13 +100,12 @@ std::string MeasuringEstimator::Answer(const std::string& request) {
   return RecordToText(record);
 }
 
-TuningKey MeasuringEstimator::KeyOf(const PartitionRequest& request, const Toolchain& toolchain) const {
-  StructuralHashOptions hash;
-  hash.constants_by_shape = true;
-  const auto version = options_.versions.find(toolchain.name());
-  return {StructuralHash(request.function, hash),
-          LayoutsText(request.layouts),
-          toolchain.name(),
+TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
+  const std::string& name = query.toolchain.name();
+  const auto version = options_.versions.find(name);
+  return {query.workload,
+          LayoutsText(query.layouts),
+          name,
           fmt::format("{}/m{}.{}", version == options_.versions.end() ? "" : version->second, kMethodVersion,
                       static_cast<int>(options_.timing.operands)),
           options_.machine,
@@ -101,12 +118,17 @@ bool MeasuringEstimator::MayMeasure() const {
   return !options_.should_stop || !options_.should_stop();
 }
 
+const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
+  const auto [it, is_new] = known_.emplace(key, std::nullopt);
+  if (is_new) it->second = database_.Find(key);
+  return it->second ? &*it->second : nullptr;
+}
+
 TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label,
                                         const std::string& worker_request) {
-  if (auto it = known_.find(key); it != known_.end()) return it->second;
-  if (std::optional<TuningRecord> record = database_.Find(key)) {
-    ++counts_.from_database;
-    return known_[key] = *record;
+  if (const TuningRecord* record = Find(key)) {
+    if (asked_.insert(key).second) ++counts_.from_database;
+    return *record;
   }
   if (!MayMeasure()) {
     ++counts_.skipped;
@@ -127,20 +149,67 @@ TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string&
   }
   record.label = label;
   ++counts_.measured;
+  asked_.insert(key);
   database_.Put(key, record);
-  return known_[key] = record;
+  known_[key] = record;
+  return record;
 }
 
 TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) {
-  const TuningKey key = KeyOf(query.request, query.toolchain);
-  const bool is_new = !known_.contains(key);
+  const TuningKey key = KeyOf(query);
+  const bool is_new = !asked_.contains(key);
+  const double bound = LowerBound(query);
   TuningRecord record = Lookup(key, query.toolchain.name() + ": " + query.label, Json{{"job", query.job}}.dump());
-  if (is_new && !record.ok && known_.contains(key)) {
+  if (record.ok && record.p50 < bound) {
+    // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
+    ++counts_.below_bound;
+    rates_ = rates_->Scaled(bound / record.p50);
+  }
+  if (is_new && !record.ok && asked_.contains(key)) {
     ++counts_.failed;
     auto& [count, example] = failures_[FailureKind(query.toolchain.name(), record.reason)];
     if (count++ == 0) example = query.label + ": " + record.reason;
   }
   return record;
+}
+
+double MeasuringEstimator::LowerBound(const CostQuery& query) {
+  if (const TuningRecord* record = Find(KeyOf(query))) {
+    return record->ok ? record->p50 : std::numeric_limits<double>::infinity();
+  }
+  return SmallestCall(query) + RooflineSeconds(query.work, Rates(), options_.num_threads, options_.timing.operands);
+}
+
+/// What any call of a query's toolchain takes, 0 when it is not known.
+double MeasuringEstimator::SmallestCall(const CostQuery& query) {
+  const auto [it, is_new] = smallest_calls_.emplace(query.toolchain.name(), 0);
+  if (!is_new) return it->second;
+  // A call that computes something may find more of its way predicted than one timed alone.
+  constexpr double kShare = 0.8;
+  const std::string what = "smallest call";
+  const TuningKey key = KeyOf({what, {}, {}, query.toolchain, query.job, what});
+  const TuningRecord record =
+      Lookup(key, query.toolchain.name() + ": " + what, Json{{"smallest_call_like", query.job}}.dump());
+  return it->second = record.ok ? record.p50 * kShare : 0;
+}
+
+/// Measured once for each kind of machine and number of threads.
+const MachineRates& MeasuringEstimator::Rates() {
+  if (rates_) return *rates_;
+  rates_.emplace();
+  const std::pair<const char*, double*> wanted[] = {
+      {"multiply_adds", &rates_->multiply_adds},
+      {"near", &rates_->bytes[static_cast<size_t>(CacheLevel::kNear)]},
+      {"shared", &rates_->bytes[static_cast<size_t>(CacheLevel::kShared)]},
+      {"memory", &rates_->bytes[static_cast<size_t>(CacheLevel::kMemory)]},
+  };
+  for (const auto& [name, rate] : wanted) {
+    const std::string what = fmt::format("rate {}", name);
+    const TuningKey key{what, "", "host", fmt::format("m{}", kMethodVersion), options_.machine, options_.num_threads};
+    const TuningRecord record = Lookup(key, "host: " + what, Json{{"rate", name}}.dump());
+    if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
+  }
+  return *rates_;
 }
 
 double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {

@@ -4,18 +4,23 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "collage/target/toolchain.h"
 #include "cost/measure.h"
+#include "cost/roofline.h"
 #include "cost/tuning_database.h"
 #include "cost/worker.h"
 
 namespace collage {
 
-/// A partition to be estimated: what, by whom, and a number under which the worker can find it again.
+/// A partition to be estimated: what, by whom, and a number under which it can be found again.
 struct CostQuery {
-  const PartitionRequest& request;
+  const std::string& workload;  ///< digest of its structure, constants by shape
+  const BoundaryLayouts& layouts;
+  const Work& work;
   const Toolchain& toolchain;
   /// Given back to `FindPartition` in the worker, which shares this process's memory as it was when it was forked.
   int64_t job;
@@ -27,6 +32,8 @@ class CostEstimator {
  public:
   virtual ~CostEstimator() = default;
   virtual TuningRecord Estimate(const CostQuery& query) = 0;
+  /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
+  virtual double LowerBound(const CostQuery&) { return 0; }
   /// Seconds to change the layout of a value of logical `shape`.
   virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
 };
@@ -36,7 +43,8 @@ struct EstimatorCounts {
   int64_t measured = 0;
   int64_t from_database = 0;
   int64_t failed = 0;
-  int64_t skipped = 0;  ///< not measured because the budget was spent
+  int64_t skipped = 0;      ///< not measured because the budget was spent
+  int64_t below_bound = 0;  ///< that took less than their bound
 };
 
 /// Database first, then the worker; every answer is committed before it is returned.
@@ -60,6 +68,8 @@ class MeasuringEstimator : public CostEstimator {
   MeasuringEstimator(TuningDatabase& database, FindPartition find, Options options, OnMeasure on_measure);
 
   TuningRecord Estimate(const CostQuery& query) override;
+  /// What the database knows, else the toolchain's smallest call and the roofline.
+  double LowerBound(const CostQuery& query) override;
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
 
   /// Seconds that measuring may take in all; 0 = no limit.
@@ -69,9 +79,13 @@ class MeasuringEstimator : public CostEstimator {
   /// Text of failures by kind with count and one example.
   const std::map<std::string, std::pair<int64_t, std::string>>& failures() const { return failures_; }
 
-  TuningKey KeyOf(const PartitionRequest& request, const Toolchain& toolchain) const;
+  TuningKey KeyOf(const CostQuery& query) const;
 
  private:
+  /// What this run or the database knows; null for nothing.
+  const TuningRecord* Find(const TuningKey& key);
+  const MachineRates& Rates();
+  double SmallestCall(const CostQuery& query);
   TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& worker_request);
   std::string Answer(const std::string& request);
   bool MayMeasure() const;
@@ -81,7 +95,10 @@ class MeasuringEstimator : public CostEstimator {
   Options options_;
   OnMeasure on_measure_;
   Worker worker_;
-  std::map<TuningKey, TuningRecord> known_;
+  std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none
+  std::set<TuningKey> asked_;
+  std::optional<MachineRates> rates_;
+  std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
   EstimatorCounts counts_;
   double spent_seconds_ = 0;
   std::map<std::string, std::pair<int64_t, std::string>> failures_;

@@ -23,7 +23,7 @@ constexpr int64_t kUsualSharedBytes = int64_t{32} << 20;
 
 /// Size of the first processor's cache of `level`. (sysconf adds up last level caches that no processor can use at
 /// once.)
-int64_t CacheBytes(int level, int64_t usual) {
+int64_t CacheBytesOrUsual(int level, int64_t usual) {
   for (int index = 0; index < 8; ++index) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
     int found = 0;
@@ -32,16 +32,6 @@ int64_t CacheBytes(int level, int64_t usual) {
     if (found == level && kib > 0) return kib << 10;
   }
   return usual;
-}
-
-int64_t NearBytes() {
-  static const int64_t bytes = CacheBytes(2, kUsualNearBytes);
-  return bytes;
-}
-
-int64_t SharedBytes() {
-  static const int64_t bytes = CacheBytes(3, kUsualSharedBytes);
-  return bytes;
 }
 
 /// What two readings of the clock with nothing between them say, the median of many.
@@ -65,7 +55,8 @@ void ReadLines(const volatile unsigned char* from, int64_t bytes) {
 /// Leaves in the caches up to `level` nothing of what was there, on every processor of the pool.
 void Evict(CacheLevel level) {
   // Twice the last level, or four times the near one per thread: replacement is not strictly the least recent.
-  const int64_t bytes = level == CacheLevel::kMemory ? 2 * SharedBytes() : 4 * NearBytes() * NumThreads();
+  const int64_t bytes = level == CacheLevel::kMemory ? 2 * CacheBytes(CacheLevel::kShared)
+                                                     : 4 * CacheBytes(CacheLevel::kNear) * NumThreads();
   static std::vector<unsigned char> buffer;
   if (buffer.size() < static_cast<size_t>(bytes)) buffer.assign(static_cast<size_t>(bytes), 1);
   ReadThrough(buffer.data(), static_cast<size_t>(bytes));
@@ -90,9 +81,15 @@ CacheLevel CacheLevelFromString(const std::string& text) {
   throw Error(ErrorCategory::kInput, fmt::format("'{}' is no level of memory", text), "", "near, shared or memory");
 }
 
+int64_t CacheBytes(CacheLevel level) {
+  static const int64_t near = CacheBytesOrUsual(2, kUsualNearBytes);
+  static const int64_t shared = CacheBytesOrUsual(3, kUsualSharedBytes);
+  return level == CacheLevel::kNear ? near : shared;
+}
+
 CacheLevel LevelFor(int64_t bytes) {
-  if (bytes <= NearBytes()) return CacheLevel::kNear;
-  return bytes <= SharedBytes() ? CacheLevel::kShared : CacheLevel::kMemory;
+  if (bytes <= CacheBytes(CacheLevel::kNear)) return CacheLevel::kNear;
+  return bytes <= CacheBytes(CacheLevel::kShared) ? CacheLevel::kShared : CacheLevel::kMemory;
 }
 
 void ReadThrough(const void* address, size_t bytes) {

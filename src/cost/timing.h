@@ -28,6 +28,9 @@ enum class CacheLevel : uint8_t {
 /// "near", "shared" or "memory"; throws kInput for anything else.
 CacheLevel CacheLevelFromString(const std::string& text);
 
+/// Size of a core's own caches, or of the last level one; not for kMemory.
+int64_t CacheBytes(CacheLevel level);
+
 /// Where a model that touches `bytes` per run leaves what it touched, on this machine.
 CacheLevel LevelFor(int64_t bytes);
 

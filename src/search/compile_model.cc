@@ -249,6 +249,7 @@ class Compilation {
     report_.num_measured = estimator.counts().measured;
     report_.num_from_database = estimator.counts().from_database;
     report_.num_failed = estimator.counts().failed;
+    report_.num_below_bound = estimator.counts().below_bound;
     report_.budget_spent = estimator.budget_spent();
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
@@ -305,9 +306,10 @@ class Compilation {
     if (searches) {
       set_budget(kPrimaryShare);
       const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
-                                                      {.num_covers = options_.num_covers});
+                                                      {.strategy = options_.search, .num_covers = options_.num_covers});
       set_budget(1);
-      const SearchResult best = partitioner.Search([](int) { return true; }, {.num_covers = options_.num_covers});
+      const SearchResult best = partitioner.Search([](int) { return true; },
+                                                   {.strategy = options_.search, .num_covers = options_.num_covers});
       report_.num_states = primary.num_states + best.num_states;
       found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
       for (size_t i = 0; i < best.covers.size(); ++i) {
@@ -317,7 +319,8 @@ class Compilation {
       AddPairs(partitioner, found);
       for (const Toolchain* toolchain : toolchains_) {
         const SearchResult own =
-            partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {});
+            partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; },
+                               {.strategy = options_.search});
         if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
       }
     }
@@ -336,7 +339,7 @@ class Compilation {
               const Toolchain* owner = partitioner.ToolchainOf(candidate);
               return owner == toolchains_[i] || owner == toolchains_[j];
             },
-            {});
+            {.strategy = options_.search});
         if (pair.covers.empty()) continue;
         found.covers.push_back(
             {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});

@@ -17,31 +17,30 @@ class CostBook {
  public:
   static constexpr double kUnknownSeconds = 1e6;
 
-  CostBook(size_t num_variants, CoverCosts& costs) : costs_(costs), entries_(num_variants) {
-    for (size_t v = 0; v < num_variants; ++v) {
-      const double bound = costs.LowerBound(static_cast<int>(v));
-      entries_[v].seconds = std::isnan(bound) ? 0 : bound;
+  CostBook(size_t num_variants, CoverCosts& costs) : costs_(costs) {
+    std::unordered_map<int, int> numbers;
+    for (int v = 0; v < static_cast<int>(num_variants); ++v) {
+      const auto [number, is_new] = numbers.emplace(costs.ClassOf(v), static_cast<int>(entries_.size()));
+      entry_of_.push_back(number->second);
+      if (!is_new) continue;
+      const double bound = costs.LowerBound(v);
+      entries_.push_back({std::isnan(bound) ? 0 : bound, false});
     }
   }
 
   /// The exact cost when it is known, else the bound.
-  double Seconds(int variant) const { return entries_[static_cast<size_t>(variant)].seconds; }
-  bool IsKnown(int variant) const { return entries_[static_cast<size_t>(variant)].is_known; }
+  double Seconds(int variant) const { return At(variant).seconds; }
+  bool IsKnown(int variant) const { return At(variant).is_known; }
   bool IsUnknown(int variant) const { return IsKnown(variant) && Seconds(variant) == kUnknownSeconds; }
   bool CanRun(int variant) const { return Seconds(variant) < std::numeric_limits<double>::infinity(); }
 
   /// The exact cost, asked for when it is not known.
   double Ask(int variant) {
-    Entry& entry = entries_[static_cast<size_t>(variant)];
+    Entry& entry = entries_[static_cast<size_t>(entry_of_[static_cast<size_t>(variant)])];
     if (entry.is_known) return entry.seconds;
-    const int class_of = costs_.ClassOf(variant);
-    const auto [it, is_new] = by_class_.emplace(class_of, 0);
-    if (is_new) {
-      const double exact = costs_.Exact(variant);
-      it->second = std::isnan(exact) ? kUnknownSeconds : exact;
-      ++num_exact_;
-    }
-    entry = {it->second, true};
+    const double exact = costs_.Exact(variant);
+    ++num_exact_;
+    entry = {std::isnan(exact) ? kUnknownSeconds : exact, true};
     return entry.seconds;
   }
 
@@ -54,8 +53,10 @@ class CostBook {
   };
 
   CoverCosts& costs_;
-  std::vector<Entry> entries_;
-  std::unordered_map<int, double> by_class_;
+  const Entry& At(int variant) const { return entries_[static_cast<size_t>(entry_of_[static_cast<size_t>(variant)])]; }
+
+  std::vector<int> entry_of_;   ///< by variant
+  std::vector<Entry> entries_;  ///< by class
   int64_t num_exact_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "collage/extract.h"
 #include "collage/ir/infer_type.h"
+#include "collage/ir/structural.h"
 #include "collage/rewrite.h"
 #include "search/layout_analysis.h"
 #include "search/partitioning_json.h"
@@ -49,15 +50,26 @@ std::pair<PartitionRequest, const Toolchain*> Partitioner::Find(int64_t variant)
   return {{Extract(graph_, candidate.sub_graph).function, v.layouts, num_threads_}, candidate.toolchain};
 }
 
+CostQuery Partitioner::QueryFor(const VariantClass& of) const {
+  const CandidatePartition& candidate = CandidateOf(of.first);
+  return {of.workload, variants_[static_cast<size_t>(of.first)].layouts, of.work, *candidate.toolchain,
+          of.first,    candidate.sub_graph.OperatorLabel(graph_)};
+}
+
+double Partitioner::LowerBound(int variant) {
+  const VariantClass& of = ClassAt(variant);
+  return of.exact ? *of.exact : estimator_->LowerBound(QueryFor(of));
+}
+
 double Partitioner::Exact(int variant) {
-  if (auto it = exact_.find(variant); it != exact_.end()) return it->second;
-  const auto [request, toolchain] = Find(variant);
-  const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
-  const std::string label = candidates_[static_cast<size_t>(v.candidate)].sub_graph.OperatorLabel(graph_);
-  const TuningRecord record = estimator_->Estimate({request, *toolchain, variant, label});
-  if (!record.ok) refusals_.emplace(std::pair(toolchain->name(), label), record.reason);
-  if (record.is_skipped) return kInfinity;  // may be measured when there is more time
-  return exact_[variant] = record.ok ? record.p50 : kInfinity;
+  VariantClass& of = ClassAt(variant);
+  if (of.exact) return *of.exact;
+  const CostQuery query = QueryFor(of);
+  const TuningRecord record = estimator_->Estimate(query);
+  if (!record.ok) refusals_.emplace(std::pair(query.toolchain.name(), query.label), record.reason);
+  const double seconds = record.ok ? record.p50 : kInfinity;
+  if (!record.is_skipped) of.exact = seconds;  // else it may be measured when there is more time
+  return seconds;
 }
 
 double Partitioner::Convert(int value, Format from, Format to) {
@@ -113,10 +125,7 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
     }
     for (int variant : cover.variants) Exact(variant);
     const size_t num_before = order.size();
-    std::erase_if(order, [&](int variant) {
-      const auto known = exact_.find(variant);
-      return known != exact_.end() && known->second == kInfinity;
-    });
+    std::erase_if(order, [&](int variant) { return ClassAt(variant).exact == kInfinity; });
     if (order.size() == num_before) return cover;
   }
 }
@@ -138,9 +147,8 @@ std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
   std::vector<ChosenPartition> chosen;
   for (int variant : cover.variants) {
     const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
-    auto known = exact_.find(variant);
-    const double seconds = known == exact_.end() || known->second == kInfinity ? 0 : known->second;
-    chosen.push_back({&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds});
+    const double seconds = classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])].exact.value_or(0);
+    chosen.push_back({&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds < kInfinity ? seconds : 0});
   }
   return chosen;
 }
@@ -220,10 +228,16 @@ void Partitioner::AddVariants(CandidatePartition candidate) {
   };
   const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
       extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
-  candidates_.push_back(std::move(candidate));
+  const std::string workload = StructuralHash(extracted.function, {.constants_by_shape = true});
+  const Work work = WorkOf(extracted.function);
   for (const BoundaryLayouts& layouts : choices) {
-    variants_.push_back({static_cast<int>(candidates_.size()) - 1, layouts});
+    const auto [number, is_new] =
+        class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
+    if (is_new) classes_.push_back({workload, work, static_cast<int>(variants_.size()), {}});
+    class_of_.push_back(number->second);
+    variants_.push_back({static_cast<int>(candidates_.size()), layouts});
   }
+  candidates_.push_back(std::move(candidate));
 }
 
 }  // namespace collage

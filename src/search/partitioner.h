@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,20 +63,29 @@ class Partitioner : public CoverCosts {
   std::string ExplainStuck(const std::vector<int>& nodes) const;
 
   /// The exact cost when an earlier search asked for it: a later one is guided by it.
-  double LowerBound(int variant) override {
-    const auto known = exact_.find(variant);
-    return known == exact_.end() ? 0 : known->second;
-  }
+  double LowerBound(int variant) override;
   double Exact(int variant) override;
   double Convert(int value, Format from, Format to) override;
   double Transition(int variant) override;
+  /// Equal partitions in equal layouts, by one toolchain: they are measured once.
+  int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }
 
  private:
+  /// Of equal variants.
+  struct VariantClass {
+    std::string workload;  ///< digest of the partition's structure
+    Work work;
+    int first = 0;                ///< a variant that is one
+    std::optional<double> exact;  ///< seconds
+  };
+
   Cover TakeGreedily(const std::vector<int>& order, IndexSet& left) const;
   void AddCandidates(const Toolchain& toolchain);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
+  VariantClass& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
+  CostQuery QueryFor(const VariantClass& of) const;
   const CandidatePartition& CandidateOf(int variant) const {
     return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
   }
@@ -88,7 +97,9 @@ class Partitioner : public CoverCosts {
   std::vector<CandidateVariant> variants_;
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
-  std::unordered_map<int, double> exact_;                                ///< by variant, seconds
+  std::vector<int> class_of_;  ///< by variant
+  std::vector<VariantClass> classes_;
+  std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason
 };
 

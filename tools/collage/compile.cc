@@ -49,10 +49,14 @@ Json ToJson(const CompileReport& report) {
                                   {"version", toolchain.version},
                                   {"reason", toolchain.reason}});
   }
-  json["search"] = {
-      {"candidates", report.num_candidates}, {"variants", report.num_variants},           {"states", report.num_states},
-      {"measured", report.num_measured},     {"from_database", report.num_from_database}, {"failed", report.num_failed},
-      {"budget_spent", report.budget_spent}};
+  json["search"] = {{"candidates", report.num_candidates},
+                    {"variants", report.num_variants},
+                    {"states", report.num_states},
+                    {"measured", report.num_measured},
+                    {"from_database", report.num_from_database},
+                    {"failed", report.num_failed},
+                    {"below_bound", report.num_below_bound},
+                    {"budget_spent", report.budget_spent}};
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
   }
@@ -127,9 +131,9 @@ void PrintReport(const CompileReport& report) {
             (toolchain.available ? " " + toolchain.version : " (" + toolchain.reason + ")");
   }
   fmt::print("toolchains  {}{}\n", here, missing.empty() ? "" : "   not here: " + missing);
-  fmt::print("search      {} candidates · {} measured, {} from the database, {} failed{}\n", report.num_candidates,
-             report.num_measured, report.num_from_database, report.num_failed,
-             report.budget_spent ? " · the budget was spent: run again to measure more" : "");
+  fmt::print("search      {} candidates, with formats {} · {} measured, {} from the database, {} failed{}\n",
+             report.num_candidates, report.num_variants, report.num_measured, report.num_from_database,
+             report.num_failed, report.budget_spent ? " · the budget was spent: run again to measure more" : "");
   for (const auto& [kind, failure] : report.failures) {
     fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
   }
@@ -181,8 +185,9 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
   command->add_option("--partition-for", arguments->options.partition_for,
                       "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
-  command->add_option("--partitioning", arguments->options.partitioning,
-                      "No search: the partitions that this file chooses, see --write-partitioning")
+  command
+      ->add_option("--partitioning", arguments->options.partitioning,
+                   "No search: the partitions that this file chooses, see --write-partitioning")
       ->check(CLI::ExistingFile);
   command->add_option("--write-partitioning", arguments->options.write_partitioning,
                       "Write which partitions won, as JSON that can be edited and given to --partitioning");
@@ -195,6 +200,9 @@ void AddCompileCommand(CLI::App& app) {
       "--operands", arguments->options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
+  command->add_option(
+      "--search", arguments->options.search,
+      "How covers are searched: sweep (default), dijkstra, astar, dp, evolutionary; exhaustive for small models");
   command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));
   command->add_flag("--json", arguments->json, "Print the report as JSON");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <set>
 
 #include "unit/collage/graphs.h"
@@ -62,6 +63,43 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
     }
   }
   EXPECT_GT(num_better, 100) << "the costs never favour a mix";
+}
+
+TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
+  class Counting : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      ++asked[query.workload];
+      TuningRecord record;
+      record.ok = true;
+      record.p50 = query.work.boundary_bytes;
+      return record;
+    }
+    double LowerBound(const CostQuery& query) override { return query.work.boundary_bytes / 2; }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+    std::map<std::string, int> asked;
+  };
+  const Var x = testing_graphs::Param("x", {2});
+  Expr value = x;
+  for (int block = 0; block < 6; ++block) value = MakeCall("exp", {MakeCall("tanh", {value})});
+  const IRModule module = IRModule::FromFunction(testing_graphs::Typed({x}, value));
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
+    SCOPED_TRACE(strategy);
+    Counting estimator;
+    Partitioner partitioner(module, {&native}, 1);
+    partitioner.SetEstimator(&estimator);
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    ASSERT_FALSE(found.covers.empty());
+    EXPECT_EQ(found.covers[0].variants.size(), 6U);
+    // tanh, exp, tanh+exp and exp+tanh are all that there is.
+    EXPECT_LE(found.num_exact, 4);
+    EXPECT_LE(estimator.asked.size(), 4U);
+    for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
+    // What is known is a bound for the next search, which asks for nothing.
+    partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
+  }
 }
 
 /// Takes what is not refused.
