@@ -1,6 +1,8 @@
 // metadata.h: the section behind a module's text that holds the values of its constants, and virtual devices.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,9 @@ std::string WriteMetadata(const std::vector<Constant>& constants);
 struct Metadata {
   std::vector<Constant> constants;
   std::vector<VirtualDevice> virtual_devices;
+  /// Other kinds, which attributes may be: strings, numbers, lists of these, maps as lists of pairs, targets as their
+  /// kind's name. Nothing for an entry that is none of these.
+  std::map<std::string, std::vector<std::optional<AttrValue>>, std::less<>> values;
 };
 
 /// Reads a section: a graph of nodes as TVM 0.18 writes, and a short form for texts written by hand,

@@ -8,6 +8,7 @@
 
 #include "collage/support/error.h"
 #include "ir/ops/table.h"
+#include "ir/print_value.h"
 #include "support/edit_distance.h"
 
 namespace collage {
@@ -29,8 +30,7 @@ class OpTable {
 
  private:
   OpTable() : definitions_(AllOpRows()) {
-    std::sort(definitions_.begin(), definitions_.end(),
-              [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+    std::sort(definitions_.begin(), definitions_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
     for (const OpDef& definition : definitions_) {
       ops_.push_back(std::make_shared<OpNode>(&definition));
       const bool is_new = by_name_.emplace(definition.name, ops_.back()).second;
@@ -118,7 +118,26 @@ std::vector<std::string> SimilarOps(std::string_view name) {
   return NearMisses(name, names);
 }
 
+namespace {
+
+/// Takes out of `attrs` what other operators of this name have and what changes nothing here.
+void DropForeignAttrs(const OpDef& op, Attrs& attrs) {
+  for (const ForeignAttr& foreign : op.foreign_attrs) {
+    const AttrValue* value = attrs.Find(foreign.name);
+    if (value == nullptr) continue;
+    if (!foreign.accepted.empty() &&
+        std::find(foreign.accepted.begin(), foreign.accepted.end(), *value) == foreign.accepted.end()) {
+      throw Error(ErrorCategory::kUnsupported, fmt::format("attribute '{}' of operator '{}' can only be {}",
+                                                           foreign.name, op.name, AttrText(foreign.accepted[0])));
+    }
+    attrs.Erase(foreign.name);
+  }
+}
+
+}  // namespace
+
 Attrs CompleteAttrs(const OpDef& op, Attrs attrs) {
+  DropForeignAttrs(op, attrs);
   for (const auto& [name, value] : attrs) {
     const AttrField* field = op.FindAttr(name);
     if (field == nullptr) {

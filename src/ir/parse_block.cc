@@ -104,27 +104,29 @@ void Parser::GraphBinding() {
 Parser::Statement Parser::Let() {
   Expect("let");
   const Token name = ExpectKind(TokenKind::kLocal, "a variable");
-  const Type type = Accept(":") ? ParseType() : nullptr;
+  const VarNotes notes = ParseVarNotes();
   Expect("=");
   // A function may call itself by the variable it is bound to; any other value sees the variable's former meaning.
-  Var var = IsNext("fn") ? DeclareVar(name, type) : nullptr;
+  Var var = IsNext("fn") ? DeclareVar(name, notes) : nullptr;
   Expr value;
   try {
     value = Expression();
   } catch (const ParseFailure&) {
-    DeclareVar(name, type);
+    DeclareVar(name, notes);
     throw;
   }
-  if (!var) var = DeclareVar(name, type);
+  if (!var) var = DeclareVar(name, notes);
   return {std::move(var), std::move(value)};
 }
 
 void Parser::FreeVar() {
   Expect("free_var");
   const Token name = ExpectKind(TokenKind::kLocal, "a variable");
-  const Type type = Accept(":") ? ParseType() : nullptr;
+  VarNotes notes = ParseVarNotes();
   // Declared for the whole text.
-  scopes_.front()[NameOf(name)] = At(MakeVar(NameOf(name), type), name);
+  Var var = At(MakeVar(NameOf(name), std::move(notes.type)), name);
+  if (notes.device) var->set_virtual_device(*std::move(notes.device));
+  scopes_.front()[NameOf(name)] = std::move(var);
 }
 
 /// Moves behind the statement's `;`, or before what ends its block.
@@ -143,8 +145,9 @@ void Parser::SkipStatement(std::string_view ends) {
 
 // ---- variables ----
 
-Var Parser::DeclareVar(const Token& token, Type type) {
-  Var var = At(MakeVar(NameOf(token), std::move(type)), token);
+Var Parser::DeclareVar(const Token& token, VarNotes notes) {
+  Var var = At(MakeVar(NameOf(token), std::move(notes.type)), token);
+  if (notes.device) var->set_virtual_device(*std::move(notes.device));
   scopes_.back()[NameOf(token)] = var;
   return var;
 }

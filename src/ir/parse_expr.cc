@@ -147,7 +147,9 @@ Function Parser::FunctionRest(const Token& token) {
   Expect("(");
   while (!Accept(")")) {
     if (Peek().kind == TokenKind::kLocal) {
-      params.push_back(Parameter());
+      const Token name = Take();
+      VarNotes notes = ParseVarNotes();
+      params.push_back(DeclareVar(name, std::move(notes)));
     } else if (IsNext("virtual_device") && IsNext("=", 1)) {
       Take();
       Take();
@@ -167,20 +169,17 @@ Function Parser::FunctionRest(const Token& token) {
   return function;
 }
 
-/// `%x {virtual_device=…}: T`; both may be absent.
-Var Parser::Parameter() {
-  const Token name = Take();
-  std::optional<VirtualDevice> device;
+Parser::VarNotes Parser::ParseVarNotes() {
+  VarNotes notes;
   if (Accept("{")) {
     Expect("virtual_device");
     Expect("=");
-    device = ParseVirtualDevice();
+    notes.device = ParseVirtualDevice();
     Accept(",");
     Expect("}");
   }
-  Var param = DeclareVar(name, Accept(":") ? ParseType() : nullptr);
-  if (device) param->set_virtual_device(*std::move(device));
-  return param;
+  if (Accept(":")) notes.type = ParseType();
+  return notes;
 }
 
 Expr Parser::If() {
@@ -223,7 +222,7 @@ Pattern Parser::ParsePattern() {
   const Token token = Take();
   if (token.text == "_" && token.kind == TokenKind::kIdentifier) return {};
   if (token.kind == TokenKind::kLocal) {
-    return {Pattern::Kind::kVar, DeclareVar(token, Accept(":") ? ParseType() : nullptr), nullptr, {}};
+    return {Pattern::Kind::kVar, DeclareVar(token, ParseVarNotes()), nullptr, {}};
   }
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kString) return ConstructorPattern(token);
   if (token.kind != TokenKind::kPunctuation || token.text != "(") {

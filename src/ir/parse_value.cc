@@ -28,31 +28,65 @@ bool IsFraction(const std::string& digits) { return digits.find_first_of(".eE") 
 
 // ---- constants ----
 
-size_t Parser::MetaIndex(std::string_view kind, size_t count) {
+Parser::MetaReference Parser::ParseMetaReference() {
   Expect("meta");
   Expect("[");
-  const Token name = ExpectKind(TokenKind::kIdentifier, fmt::format("'{}'", kind));
-  if (name.text != kind) Fail(name, fmt::format("unknown kind of metadata '{}', expected '{}'", name.text, kind));
+  const Token kind = ExpectKind(TokenKind::kIdentifier, "a kind of metadata");
   Expect("]");
   Expect("[");
   const Token index = ExpectKind(TokenKind::kNumber, "an index");
-  const int64_t number = Integer(index);
+  Expect("]");
+  return {kind, index};
+}
+
+size_t Parser::MetaIndex(const MetaReference& reference, std::string_view kind, size_t count) const {
+  if (reference.kind.text != kind) {
+    Fail(reference.kind, fmt::format("unknown kind of metadata '{}', expected '{}'", reference.kind.text, kind));
+  }
+  const int64_t number = Integer(reference.index);
   if (number >= static_cast<int64_t>(count)) {
-    Fail(index,
+    Fail(reference.index,
          fmt::format("{} {} is missing: the text comes with {}", kind == "relay.Constant" ? "constant" : kind, number,
                      count),
          count == 0 ? "the metadata section holds the values" : "");
   }
-  Expect("]");
   return static_cast<size_t>(number);
 }
 
-Expr Parser::Meta() { return constants_[MetaIndex("relay.Constant", constants_.size())]; }
+Expr Parser::Meta() { return constants_[MetaIndex(ParseMetaReference(), "relay.Constant", constants_.size())]; }
+
+/// A constant of rank 0 or 1, or another of TVM's objects that is a text, a number or a list of these.
+AttrValue Parser::MetaAttribute() {
+  const MetaReference reference = ParseMetaReference();
+  if (reference.kind.text == "relay.Constant") {
+    const Tensor& value = constants_[MetaIndex(reference, "relay.Constant", constants_.size())]->value();
+    if (value.rank() > 1 || value.dtype().is_vector()) {
+      Fail(reference.kind, "an attribute is a scalar or a list, got a constant of shape " + ToString(value.shape()));
+    }
+    const auto element = [&](int64_t i) -> AttrValue {
+      if (value.dtype().is_bool()) return value.At(i) != 0;
+      return value.dtype().is_floating() ? AttrValue(value.At(i)) : AttrValue(value.ToInts()[static_cast<size_t>(i)]);
+    };
+    if (value.rank() == 0) return element(0);
+    AttrValue::List list;
+    for (int64_t i = 0; i < value.num_elements(); ++i) list.push_back(element(i));
+    return list;
+  }
+  auto it = meta_values_.find(reference.kind.text);
+  const size_t index = MetaIndex(reference, reference.kind.text, it == meta_values_.end() ? 0 : it->second.size());
+  if (!it->second[index]) {
+    Fail(reference.kind, fmt::format("an attribute cannot be a '{}'", reference.kind.text),
+         "it is a text, a number, a list of these, or None");
+  }
+  return *it->second[index];
+}
 
 /// `meta[VirtualDevice][0]` or `VirtualDevice(device_type=1, virtual_device_id=0, target="llvm",
 /// memory_scope="global")`.
 VirtualDevice Parser::ParseVirtualDevice() {
-  if (IsNext("meta")) return virtual_devices_[MetaIndex("VirtualDevice", virtual_devices_.size())];
+  if (IsNext("meta")) {
+    return virtual_devices_[MetaIndex(ParseMetaReference(), "VirtualDevice", virtual_devices_.size())];
+  }
   const Token begin = Expect("VirtualDevice");
   Attrs attrs;
   Expect("(");
@@ -159,6 +193,7 @@ AttrValue Parser::AttributeValue() {
   const Nesting nesting(*this);
   if (IsNext("-")) return AttributeNumber(Signs());
   if (Peek().kind == TokenKind::kNumber || IsNext("inff") || IsNext("nanf")) return AttributeNumber(false);
+  if (IsNext("meta")) return MetaAttribute();
   const Token token = Take();
   if (token.kind == TokenKind::kString) return StringValue(token);
   if (token.text == "True" || token.text == "False") return token.text == "True";

@@ -32,6 +32,7 @@ Parser::Parser(std::string_view text, const std::string& file_name, const ParseO
       Metadata metadata = ReadMetadata(list_.metadata);
       constants_ = std::move(metadata.constants);
       virtual_devices_ = std::move(metadata.virtual_devices);
+      meta_values_ = std::move(metadata.values);
     } catch (const Error& error) {
       diagnostics_.Add({static_cast<size_t>(list_.metadata.data() - text.data()), error.message(), error.hint()});
     }

@@ -85,7 +85,12 @@ class Parser {
   Expr Parenthesised();
   Expr FunctionLiteral(const Token& token);
   Function FunctionRest(const Token& token);
-  Var Parameter();
+  /// What may stand behind a variable that is bound: ` {virtual_device=…}: T`.
+  struct VarNotes {
+    std::optional<VirtualDevice> device;
+    Type type;
+  };
+  VarNotes ParseVarNotes();
   Expr If();
   Expr Match();
   Clause ParseClause();
@@ -94,14 +99,20 @@ class Parser {
   Expr Reference(const Token& token);
   Expr Call(Expr callee, const Token& token);
   Expr MakeOpCall(const Token& token, std::string_view op, std::vector<Expr> args, Attrs attrs);
-  Var DeclareVar(const Token& token, Type type);
+  Var DeclareVar(const Token& token, VarNotes notes);
   Var Anything(const Token& token) const;
   Expr LookupLocal(const Token& token);
 
   // ---- parse_value.cc ----
-  /// `meta[kind][index]`; the index, which must be below `count`.
-  size_t MetaIndex(std::string_view kind, size_t count);
+  /// `meta[kind][index]`.
+  struct MetaReference {
+    Token kind, index;
+  };
+  MetaReference ParseMetaReference();
+  /// The index, which must be below `count`, of a reference to `kind`.
+  size_t MetaIndex(const MetaReference& reference, std::string_view kind, size_t count) const;
   Expr Meta();
+  AttrValue MetaAttribute();
   VirtualDevice ParseVirtualDevice();
   /// `-`, any number of times; true when they are odd.
   bool Signs();
@@ -143,6 +154,7 @@ class Parser {
   IRModule module_;
   std::vector<Constant> constants_;
   std::vector<VirtualDevice> virtual_devices_;
+  std::map<std::string, std::vector<std::optional<AttrValue>>, std::less<>> meta_values_;
   std::map<std::string, GlobalTypeVar, std::less<>> type_names_;
   std::map<std::string, size_t, std::less<>> type_arity_;
   std::map<std::string, Constructor, std::less<>> constructors_;

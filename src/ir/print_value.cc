@@ -56,6 +56,7 @@ std::string LiteralText(const Tensor& value) {
   if (dtype.is_bool()) return value.At(0) != 0 ? "True" : "False";
   if (dtype == kInt32) return std::to_string(*value.data<int32_t>());
   if (dtype == kInt64) return std::to_string(*value.data<int64_t>()) + "i64";
+  if (dtype == DataType::Int(16)) return std::to_string(*value.data<int16_t>()) + "i16";
   if (dtype.code != DataType::Code::kFloat || !std::isfinite(value.At(0))) return "";
   if (dtype == kFloat32) return fmt::format("{}f", *value.data<float>());
   return fmt::format("{}f{}", value.At(0), dtype.bits);

@@ -12,6 +12,7 @@
 #include "collage/support/error.h"
 #include "ir/metadata.h"
 #include "ir/node_map.h"
+#include "ir/print_type.h"
 #include "ir/print_value.h"
 #include "ir/text_names.h"
 
@@ -56,6 +57,7 @@ class Printer {
   std::string Module(const IRModule& module) {
     std::string text = options_.header ? "#[version = \"0.0.5\"]\n" : "";
     if (options_.header && !module.attrs.empty()) text += "#[attributes = {" + AttrsText(module.attrs) + "}]\n";
+    for (const auto& [name, type] : module.types()) types_.Reserve(name);
     for (const auto& [name, type] : module.types()) text += TypeDefinition(type) + "\n";
     for (const auto& [name, function] : module.functions()) {
       text += (text.ends_with("}\n") ? "\n" : "") + Definition(name, function);
@@ -74,22 +76,20 @@ class Printer {
  private:
   // ---- definitions ----
 
-  static std::string TypeDefinition(const TypeData& type) {
-    std::string text = "type " + NameText(type.header->name()) + TypeParams(type.type_vars);
-    if (type.constructors.empty()) return "extern " + text + "\n";
+  std::string TypeDefinition(const TypeData& type) {
+    std::string text = "type " + NameText(type.header->name()) + types_.Enter(type.type_vars);
+    if (type.constructors.empty()) {
+      types_.Leave(type.type_vars);
+      return "extern " + text + "\n";
+    }
     text += " {\n";
     for (const Constructor& constructor : type.constructors) {
       std::string inputs;
-      for (const Type& input : constructor->inputs()) inputs += (inputs.empty() ? "" : ", ") + ToString(input);
+      for (const Type& input : constructor->inputs()) inputs += (inputs.empty() ? "" : ", ") + types_.Text(input);
       text += "  " + NameText(constructor->name()) + (inputs.empty() ? "" : "(" + inputs + ")") + ",\n";
     }
+    types_.Leave(type.type_vars);
     return text + "}\n";
-  }
-
-  static std::string TypeParams(const std::vector<TypeVar>& params) {
-    std::string text;
-    for (const TypeVar& param : params) text += (text.empty() ? "" : ", ") + NameText(param->name());
-    return text.empty() ? "" : "[" + text + "]";
   }
 
   std::string Definition(const std::string& name, const Function& function) {
@@ -115,6 +115,7 @@ class Printer {
 
   /// `(params, attributes) -> type { body }`, what follows `fn` or `def @name`.
   std::string FunctionText(const FunctionNode& function) {
+    const std::string type_params = types_.Enter(function.type_params());
     std::string inside;
     const auto add = [&](const std::string& item) { inside += (inside.empty() ? "" : ", ") + item; };
     for (const Var& param : function.params()) add(VarText(param));
@@ -122,8 +123,10 @@ class Printer {
     if (!function.attrs().empty()) add(AttrsText(function.attrs()));
     const FuncTypeNode* type = AsFuncType(function.checked_type());
     const Type result = function.result_type() ? function.result_type() : type != nullptr ? type->result() : nullptr;
-    return fmt::format("{}({}){} {}", TypeParams(function.type_params()), inside,
-                       result ? " -> " + ToString(result) : "", Braces(function.body()));
+    const std::string arrow = result ? " -> " + types_.Text(result) : "";
+    std::string text = fmt::format("{}({}){} {}", type_params, inside, arrow, Braces(function.body()));
+    types_.Leave(function.type_params());
+    return text;
   }
 
   // ---- blocks ----
@@ -202,7 +205,7 @@ class Printer {
   std::string Comment(const Expr& expr) const {
     std::string text;
     if (options_.types && expr->checked_type() && expr->kind() != ExprKind::kFunction) {
-      text += " ty=" + ToString(expr->checked_type());
+      text += " ty=" + types_.Text(expr->checked_type());
     }
     const Span& span = expr->span();
     if (options_.spans && !span.source.empty()) {
@@ -317,9 +320,9 @@ class Printer {
   /// `%name: type`; the inferred type where there is no annotation, unless only annotations are wanted.
   std::string VarText(const Var& var, bool annotation_only = false) {
     const Type type = var->type_annotation() || annotation_only ? var->type_annotation() : var->checked_type();
-    const bool is_placed = !annotation_only && !(var->virtual_device() == VirtualDevice());
+    const bool is_placed = !(var->virtual_device() == VirtualDevice());
     const std::string device = is_placed ? " {" + DeviceText(var->virtual_device()) + "}" : "";
-    return VarName(*var) + device + (type ? ": " + ToString(type) : "");
+    return VarName(*var) + device + (type ? ": " + types_.Text(type) : "");
   }
 
   std::string VarName(const VarNode& var) {
@@ -342,6 +345,7 @@ class Printer {
   NodeMap<int> bound_;  // the number behind %
   NodeMap<std::string> names_;
   std::unordered_map<std::string, int> taken_;  // name → next number to try behind it
+  TypePrinter types_;
   NodeMap<int> uses_;
   std::vector<Constant> constants_;
   std::unordered_map<const ExprNode*, size_t> constant_index_;

@@ -7,6 +7,7 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "ir/node_map.h"
+#include "ir/type_vars.h"
 #include "support/hash.h"
 
 namespace collage {
@@ -86,7 +87,8 @@ class Digest {
     switch (expr->kind()) {
       case ExprKind::kVar: {
         const auto& var = static_cast<const VarNode&>(*expr);
-        hasher_.Add(ToString(var.type_annotation() ? var.type_annotation() : var.checked_type()));
+        AddType(var.type_annotation() ? var.type_annotation() : var.checked_type());
+        AddDevice(var);
         break;
       }
       case ExprKind::kGlobalVar: hasher_.Add(static_cast<const GlobalVarNode&>(*expr).name()); break;
@@ -97,22 +99,51 @@ class Digest {
       case ExprKind::kCall: {
         const auto& call = static_cast<const CallNode&>(*expr);
         AddAttrs(hasher_, call.attrs());
-        for (const Type& type : call.type_args()) hasher_.Add(ToString(type));
+        for (const Type& type : call.type_args()) AddType(type);
         break;
       }
       case ExprKind::kFunction: {
         const auto& function = static_cast<const FunctionNode&>(*expr);
         for (const Var& param : function.params()) {
           hasher_.AddInt(NumberOf(param.get()));
-          hasher_.Add(ToString(param->type_annotation() ? param->type_annotation() : param->checked_type()));
+          AddType(param->type_annotation() ? param->type_annotation() : param->checked_type());
+          AddDevice(*param);
+        }
+        for (const TypeVar& param : function.type_params()) {
+          hasher_.Add(Numbered(param)->name());
+          type_vars_.erase(param);  // another function may bind it, too
         }
         AddAttrs(hasher_, function.attrs());
+        AddDevice(function);
         break;
       }
       case ExprKind::kLet: hasher_.AddInt(NumberOf(static_cast<const LetNode&>(*expr).var().get())); break;
       case ExprKind::kMatch: AddPatterns(static_cast<const MatchNode&>(*expr)); break;
       default: break;
     }
+  }
+
+  /// Type variables count by who binds them, not by name.
+  void AddType(const Type& type) {
+    if (!type || type->kind() == TypeKind::kTensor) return hasher_.Add(ToString(type));
+    hasher_.Add(ToString(RenameTypeVars(type, naming_)));
+  }
+
+  /// Numbered in the order in which they first occur below the function that binds them.
+  TypeVar Numbered(const TypeVar& var) {
+    TypeVar& numbered = type_vars_[var];
+    if (!numbered) numbered = std::make_shared<TypeVarNode>("type " + std::to_string(next_type_var_++));
+    return numbered;
+  }
+
+  /// Where text says a device: at variables and functions.
+  void AddDevice(const ExprNode& expr) {
+    const VirtualDevice& device = expr.virtual_device();
+    if (device == VirtualDevice()) return;
+    hasher_.AddInt(device.device_type);
+    hasher_.AddInt(device.device_id);
+    hasher_.Add(device.target);
+    hasher_.Add(device.memory_scope);
   }
 
   void AddConstant(const Tensor& value) {
@@ -139,6 +170,11 @@ class Digest {
   NodeMap<int> numbers_;
   std::unordered_map<std::string, int> leaves_;
   std::unordered_set<int> added_leaves_;
+  std::unordered_map<TypeVar, TypeVar> type_vars_;
+  int next_type_var_ = 0;
+  const TypeVarNaming naming_{
+      [this](const TypeVar& var) { return Numbered(var); },
+      [](const TypeVar&, const TypeVarScope& around) { return "bound " + std::to_string(around.size()); }};
   int next_number_ = 0;
 };
 

@@ -272,7 +272,7 @@ TEST(NativeOperatorsTest, Movement) {
           {"concatenate", {TupleType({T({2, 3, 4}), T({2, 1, 4}), T({2, 5, 4})})}, {{"axis", -2}}},
           {"take", {T({9, 40}), T({2, 3}, kInt64)}, {{"axis", 0}}, -9, 8},
           {"take", {T({4, 30}), T({7}, kInt32)}, {{"axis", 1}}, -40, 40},
-          {"take", {T({20}, kInt64), T({33}, kInt64)}, {}, 0, 19},
+          {"take", {T({20}, kInt64), T({33}, kInt64)}, {{"axis", 0}}, 0, 19},
           {"gather", {T({4, 30}), T({4, 7}, kInt64)}, {{"axis", 1}}, -4, 29},
           {"gather", {T({9, 30}), T({3, 30}, kInt64)}, {{"axis", 0}}, -9, 8}});
 }

@@ -41,6 +41,13 @@ struct AttrField {
   bool required = false;
 };
 
+/// An attribute that the operator has elsewhere and that says nothing here: calls may state it, nodes do not keep it.
+struct ForeignAttr {
+  std::string name;
+  /// The values that change nothing; empty: any, since the arguments say the same.
+  std::vector<AttrValue> accepted;
+};
+
 /// What a type relation sees: the types of the arguments (tensors, or tuples of tensors) and the complete attributes.
 struct OpCall {
   std::span<const Type> args;
@@ -74,6 +81,7 @@ struct OpDef {
   /// Names of the arguments; calls must have between `min_args` and `args.size()` of them (min_args < 0: all).
   std::vector<std::string> args;
   std::vector<AttrField> attrs;
+  std::vector<ForeignAttr> foreign_attrs;
   OpPatternKind pattern = OpPatternKind::kOpaque;
   TypeRelation relation;
   ReferenceFn reference;
@@ -98,7 +106,8 @@ std::span<const Op> AllOps();
 /// Up to three names of operators that resemble `name`.
 std::vector<std::string> SimilarOps(std::string_view name);
 
-/// Checks `attrs` against the schema and adds the defaults of what is absent. Throws kInput naming operator and field.
+/// Checks `attrs` against the schema, adds the defaults of what is absent and drops what is foreign. Throws kInput
+/// naming operator and field.
 Attrs CompleteAttrs(const OpDef& op, Attrs attrs);
 
 }  // namespace collage

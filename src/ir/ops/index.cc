@@ -27,7 +27,8 @@ OpDef Take() {
   op.name = "take";
   op.doc = "Slices of the data along an axis, at the given indices; negative ones count from the end.";
   op.args = {"data", "indices"};
-  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"},
+  // TVM's default is to flatten the data, which is not implemented; so the axis must be said.
+  op.attrs = {{"axis", AttrKind::kInt, {}, "the axis", true},
               {"batch_dims", AttrKind::kInt, 0, "leading dimensions that data and indices share"},
               {"mode", AttrKind::kString, "clip", "indices beyond the end are clipped"}};
   op.pattern = OpPatternKind::kInjective;
@@ -63,7 +64,7 @@ OpDef Take() {
       CopyElement(inputs[0], (row * shape[axis] + index) * inner + o % inner, outputs[0], o);
     }
   };
-  op.examples = {{{F32({19, 7}), I64({2, 5})}, {}, 0, 18},
+  op.examples = {{{F32({19, 7}), I64({2, 5})}, {{"axis", 0}}, 0, 18},
                  {{F32({3, 5, 7}), I64({})}, {{"axis", 1}}, 0, 4},
                  {{F32({2, 5, 7}), I64({2, 3})}, {{"axis", 1}, {"batch_dims", 1}}, 0, 4}};
   return op;

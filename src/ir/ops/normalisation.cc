@@ -194,7 +194,7 @@ OpDef Lrn() {
   op.attrs = {{"size", AttrKind::kInt, 5, "how many neighbours"},
               {"axis", AttrKind::kInt, 1, "the axis of the channels"},
               {"bias", AttrKind::kDouble, 2.0, "added to the scaled mean"},
-              {"alpha", AttrKind::kDouble, 1e-5, "factor of the mean"},
+              {"alpha", AttrKind::kDouble, 1e-4, "factor of the mean"},
               {"beta", AttrKind::kDouble, 0.75, "the exponent"}};
   op.pattern = OpPatternKind::kOpaque;
   op.relation = Relation([](const OpCall& call) {

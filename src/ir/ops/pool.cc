@@ -183,7 +183,7 @@ OpDef AdaptivePool(bool is_max) {
   op.name = is_max ? "nn.adaptive_max_pool2d" : "nn.adaptive_avg_pool2d";
   op.doc = is_max ? "Largest element of each part." : "Mean of each part.";
   op.args = {"data"};
-  op.attrs = {{"output_size", AttrKind::kInts, V{1, 1}, "height and width of the result"},
+  op.attrs = {{"output_size", AttrKind::kInts, {}, "height and width of the result", true},
               {"layout", AttrKind::kString, "NCHW", "order of dimensions"},
               {"out_layout", AttrKind::kString, "", "order of the result's dimensions"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;

@@ -108,7 +108,7 @@ OpDef Cumulative(std::string name, std::string doc, double start, double (*combi
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.args = {"data"};
-  op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"},
+  op.attrs = {{"axis", AttrKind::kInt, {}, "the axis", true},  // TVM's default is to flatten
               {"dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"},
               {"exclusive", AttrKind::kBool, false, "whether an element's own value is left out"}};
   op.pattern = OpPatternKind::kOpaque;

@@ -152,6 +152,17 @@ void ResizeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::sp
   }
 }
 
+/// TVM's form, all starts and then all ends, would be read wrongly where it counts.
+void CheckRegion(const Attrs& attrs, int rank) {
+  const AttrValue::List* roi = attrs.Get("roi").as_list();
+  if (roi == nullptr || attrs.String("coordinate_transformation_mode") != "tf_crop_and_resize") return;
+  const bool is_list_of_pairs =
+      static_cast<int>(roi->size()) == rank && std::all_of(roi->begin(), roi->end(), [](const AttrValue& pair) {
+        return pair.as_list() != nullptr && pair.as_list()->size() == 2;
+      });
+  if (!is_list_of_pairs) throw RelationFailure{"expects a roi of [start, end] per dimension"};
+}
+
 OpDef Resize(int rank) {
   OpDef op;
   op.name = fmt::format("image.resize{}d", rank);
@@ -169,7 +180,7 @@ OpDef Resize(int rank) {
        "half_pixel, pytorch_half_pixel, half_pixel_symmetric, align_corners, asymmetric, tf_half_pixel_for_nn or "
        "tf_crop_and_resize"},
       {"rounding_method", AttrKind::kString, "", "round (default), round_prefer_ceil, floor or ceil"},
-      {"cubic_alpha", AttrKind::kDouble, -0.75, "coefficient of cubic interpolation"},
+      {"cubic_alpha", AttrKind::kDouble, -0.5, "coefficient of cubic interpolation"},
       {"cubic_exclude", AttrKind::kInt, 0, "whether taps outside the data are left out (and the others scaled up)"},
       {"antialias", AttrKind::kBool, false,
        "whether linear and cubic filters are stretched when the result is smaller"},
@@ -177,6 +188,7 @@ OpDef Resize(int rank) {
       {"scales", AttrKind::kAny, {}, "scales to compute coordinates with, instead of the ratio of sizes"}};
   op.pattern = OpPatternKind::kInjective;
   op.relation = Relation([rank](const OpCall& call) {
+    CheckRegion(call.attrs, rank);
     const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
     std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
     for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) shape.emplace_back(size);

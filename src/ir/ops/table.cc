@@ -29,6 +29,7 @@ std::vector<OpDef> AllOpRows() {
   AddRecurrentOps(rows);
   AddDynamicOps(rows);
   AddLayoutOps(rows);
+  AddForeignAttrs(rows);
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
+#include "ir/print_value.h"
 #include "unit/ir/deep.h"
 #include "unit/support/throws.h"
 
@@ -268,6 +269,68 @@ TEST(ParserTest, VirtualDevicesAreKept) {
   EXPECT_EQ(PrintExpr(expr), text);
 }
 
+TEST(ParserTest, EveryBoundVariableMayHaveAVirtualDevice) {
+  const std::string text =
+      "free_var %f {virtual_device=VirtualDevice(device_type=2)}: int32;\n"
+      "let %x {virtual_device=VirtualDevice(device_type=1, virtual_device_id=3)}: int32 = 1;\n"
+      "match ((%x, %f)) {\n"
+      "  (%y {virtual_device=VirtualDevice(memory_scope=\"l2\")}: int32, _) => {\n    %y\n  },\n}\n";
+  const Expr expr = ParseExpr(text);
+  EXPECT_EQ(As<LetNode>(expr)->var()->virtual_device(), (VirtualDevice{.device_type = 1, .device_id = 3}));
+  const Expr again = ParseExpr(PrintExpr(expr));
+  EXPECT_EQ(PrintExpr(again), PrintExpr(expr));
+  EXPECT_TRUE(StructuralEqual(again, expr));
+  for (const char* device : {" {virtual_device=VirtualDevice(device_type=2)}", "memory_scope=\"l2\"",
+                             "{virtual_device=VirtualDevice(device_type=1, virtual_device_id=3)}"}) {
+    EXPECT_NE(PrintExpr(expr).find(device), std::string::npos) << PrintExpr(expr);
+  }
+  ExpectMessage("def @main() { let %x {device=1} = 1; %x }", "expected 'virtual_device', got 'device'");
+}
+
+TEST(ParserTest, TypeVariablesThatShareANameArePrintedApart) {
+  const TypeVar outer = std::make_shared<const TypeVarNode>("A");
+  const TypeVar inner = std::make_shared<const TypeVarNode>("A");
+  const Var x = MakeVar("x", outer);
+  const Var y = MakeVar("y", inner);
+  const Var f = MakeVar("f", FuncType({Type(inner), Type(outer)}, Type(inner), {inner}));
+  const Function local = MakeFunction({y}, x, Type(outer), {}, {inner});
+  const Function function = MakeFunction({x, f}, MakeTuple({local, f}), nullptr, {}, {outer});
+  const std::string text = PrintExpr(function);
+  EXPECT_EQ(text,
+            "fn [A](%x: A, %f: fn [A1] (A1, A) -> A1) {\n"
+            "  %0 = fn [A1](%y: A1) -> A {\n    %x\n  };\n"
+            "  (%0, %f)\n}\n");
+  const Expr again = ParseExpr(text, "t", {.infer_types = false});
+  EXPECT_EQ(PrintExpr(again), text);
+  EXPECT_TRUE(StructuralEqual(again, function));
+  // Siblings keep their names, and a variable named as a type does not hide it.
+  const Function apart = MakeFunction(
+      {}, MakeTuple({MakeFunction({y}, y, Type(inner), {}, {inner}), MakeFunction({x}, x, Type(outer), {}, {outer})}));
+  EXPECT_EQ(PrintExpr(apart).find("A1"), std::string::npos) << PrintExpr(apart);
+  const TypeVar number = std::make_shared<const TypeVarNode>("int32");
+  const Var n = MakeVar("n", number);
+  const Var i = MakeVar("i", TensorType(Shape{}, kInt32));
+  EXPECT_EQ(PrintExpr(MakeFunction({n, i}, n, nullptr, {}, {number})),
+            "fn [int321](%n: int321, %i: int32) {\n  %n\n}\n");
+}
+
+TEST(ParserTest, AttributesThatSayNothingHereAreReadAndDropped) {
+  const std::string text = R"(def @main(%x: Tensor[(1, 4, 4, 4), float32], %w: Tensor[(4, 4, 1, 1), float32]) {
+    %0 = nn.conv2d(%x, %w, auto_scheduler_rewritten_layout="", meta_schedule_original_shape=None);
+    %1 = strided_slice(%0, begin=[0], end=[1], strides=[1], slice_mode="end", axes=[0]);
+    %2 = image.resize2d(%1, size=[8, 8], roi=[0f, 0f, 0f, 0f], extrapolation_value=0f, out_dtype="");
+    arange(0, 4, 1, start=meta[relay.Constant][0], stop=4, step=1, dtype="int32")
+  })";
+  ParseOptions options;
+  options.constants = {MakeScalar(0, kInt32)};
+  const IRModule module = ParseModule(text + "", "t", options);
+  EXPECT_EQ(PrintExpr(module.main()->body(), {.types = false}).find("slice_mode"), std::string::npos);
+  ExpectMessage("def @main(%x: Tensor[(4), float32]) { strided_slice(%x, begin=[0], end=[2], slice_mode=\"size\") }",
+                "attribute 'slice_mode' of operator 'strided_slice' can only be \"end\"");
+  ExpectMessage("def @main(%x: Tensor[(4), float32], %i: int32) { take(%x, %i) }",
+                "operator 'take' needs attribute 'axis'");
+}
+
 TEST(ParserTest, NamesThatAreNoWordsAreQuoted) {
   IRModule module;
   const GlobalTypeVar type = std::make_shared<const GlobalTypeVarNode>("a type");
@@ -369,6 +432,49 @@ TEST(ParserTest, MetadataOfTvmIsRead) {
   EXPECT_EQ(module.main()->params()[0]->virtual_device(), (VirtualDevice{2, 1, "cuda", "global"}));
   const std::string printed = PrintExpr(module.main()->body(), {.types = false});
   EXPECT_NE(printed.find("add(%x, 3)\n"), std::string::npos) << printed;
+}
+
+TEST(ParserTest, AttributesMayBeInTheMetadata) {
+  const std::string text = R"(
+  def @main(%x: int32, a=meta[Array][0], b=meta[Map][0], c=meta[Target][0], d=meta[relay.Constant][0],
+            e=meta[FloatImm][0]) { %x }
+  #[metadata]
+  {"root": 1, "nodes": [
+    {"type_key": ""},
+    {"type_key": "Map", "keys": ["Array", "Map", "Target", "relay.Constant", "FloatImm", "tir.Other", "Loop"],
+     "data": [2, 3, 4, 5, 6, 14, 16]},
+    {"type_key": "Array", "data": [7]}, {"type_key": "Array", "data": [8]}, {"type_key": "Array", "data": [9]},
+    {"type_key": "Array", "data": [10]}, {"type_key": "Array", "data": [11]},
+    {"type_key": "Array", "data": [12, 13, 0]},
+    {"type_key": "Map", "keys": ["key"], "data": [12]},
+    {"type_key": "Target", "attrs": {"kind": "15"}},
+    {"type_key": "relay.Constant", "attrs": {"data": "0"}},
+    {"type_key": "FloatImm", "attrs": {"dtype": "float32", "value": "0.5"}},
+    {"type_key": "IntImm", "attrs": {"dtype": "int32", "value": "-3"}},
+    {"type_key": "runtime.String", "repr_str": "a text"},
+    {"type_key": "Array", "data": [17]},
+    {"type_key": "TargetKind", "repr_str": "llvm"},
+    {"type_key": "Array", "data": [14]},
+    {"type_key": "tir.Other", "attrs": {}}],
+   "b64ndarrays": ["P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAAgAQAEAAAAAAAAAAMAAAA="]})";
+  const Function function = ParseModule(text, "t").main();
+  const Attrs& attrs = function->attrs();
+  EXPECT_EQ(attrs.Get("a"), AttrValue(AttrValue::List{-3, "a text", AttrValue()}));
+  EXPECT_EQ(AttrText(attrs.Get("b")), "[[\"key\", -3]]");
+  EXPECT_EQ(attrs.String("c"), "llvm");
+  EXPECT_EQ(attrs.Int("d"), 3);
+  EXPECT_EQ(attrs.Double("e"), 0.5);
+  const auto with = [&](const std::string& value) {
+    return "def @main(%x: int32, a=" + value + ") { %x }" + text.substr(text.find("\n  #[metadata]"));
+  };
+  EXPECT_EQ(MessageOf(with("meta[Array][0]")), "no error");
+  ExpectMessage(with("meta[Array][1]"), "Array 1 is missing: the text comes with 1");
+  ExpectMessage(with("meta[Nothing][0]"), "Nothing 0 is missing: the text comes with 0");
+  ExpectMessage(with("meta[tir.Other][0]"), "an attribute cannot be a 'tir.Other'");
+  ExpectMessage(
+      "def @main() { 1 }\n#[metadata]\n{\"root\": 1, \"nodes\": [{\"type_key\": \"\"}, {\"type_key\": \"Map\", "
+      "\"keys\": [\"Array\"], \"data\": [2]}, {\"type_key\": \"Array\", \"data\": [2, 2]}]}",
+      "metadata: lists nest too deeply or are too long");
 }
 
 TEST(ParserTest, DevicesAsTvmWritesThemBecomeAttributes) {

@@ -68,6 +68,22 @@ TEST(StructuralTest, PatternsCount) {
   EXPECT_TRUE(StructuralEqual(ParseModule(text).main(), ParseModule(text).main()));
 }
 
+TEST(StructuralTest, TypeVariablesCountByWhoBindsThem) {
+  EXPECT_TRUE(SameText("fn [A, B](%a: A, %f: fn (A) -> B) { %f(%a) }", "fn [T, U](%a: T, %f: fn (T) -> U) { %f(%a) }"));
+  EXPECT_FALSE(SameText("fn [A, B](%a: A, %b: B) { %a }", "fn [A, B](%a: A, %b: A) { %a }"));
+  EXPECT_FALSE(SameText("fn [A, B](%a: A) { %a }", "fn [A](%a: A) { %a }"));
+  EXPECT_TRUE(SameText("fn (%f: fn [A] (A) -> A, %g: fn [A] (A) -> A) { %f }",
+                       "fn (%f: fn [A] (A) -> A, %g: fn [B] (B) -> B) { %f }"));
+  EXPECT_FALSE(SameText("fn [A](%f: fn [B] (A, B) -> A) { %f }", "fn [A](%f: fn [B] (A, B) -> B) { %f }"));
+}
+
+TEST(StructuralTest, VirtualDevicesCount) {
+  const std::string device = "virtual_device=VirtualDevice(device_type=";
+  EXPECT_FALSE(SameText("fn (%x {" + device + "1)}: int32) { %x }", "fn (%x {" + device + "2)}: int32) { %x }"));
+  EXPECT_FALSE(SameText("fn (%x: int32) { %x }", "fn (%x: int32, " + device + "2)) { %x }"));
+  EXPECT_TRUE(SameText("fn (%x: int32, " + device + "2)) { %x }", "fn (%y: int32, " + device + "2)) { %y }"));
+}
+
 TEST(StructuralTest, DepthIsNoLimit) { EXPECT_TRUE(StructuralEqual(DeepChain(), DeepChain())); }
 
 }  // namespace
