@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/ir/module.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage {
@@ -134,6 +135,10 @@ struct CompileReport {
 
 /// Compiles the ONNX model at `model`. Throws Error; leaves nothing half-written.
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options);
+
+/// The same for a module whose `@main` is typed and without control flow; reports and executable call it `name`.
+/// `options.shapes` must be empty: the module's shapes are known.
+CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options);
 
 /// Fills the tuning database with what `CompileModel` would measure, and stops before the play-off: the report has
 /// counts of the search only, `output` is not written.

@@ -6,6 +6,7 @@
 #include <climits>
 #include <limits>
 
+#include "collage/extract.h"
 #include "support/json_reader.h"
 
 namespace collage {
@@ -26,7 +27,7 @@ double ReadCost(const JsonReader& json) {
 
 }  // namespace
 
-GivenCosts::GivenCosts(const JsonText& text) {
+GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_(std::move(estimate)) {
   const JsonReader json = JsonReader::Parse(text.text, text.file);
   json.AllowOnly({"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "coalesce"});
   if (json.Has("op_cost")) {
@@ -67,12 +68,25 @@ double GivenCosts::OpCost(const std::string& target, const std::string& op) cons
   return 1;
 }
 
+double GivenCosts::Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const {
+  const std::string target = candidate.toolchain->name();
+  const auto [known, is_new] = estimated_.try_emplace({target, candidate.sub_graph.members()}, 0);
+  if (!is_new) return known->second;
+  known->second = estimate_(Extract(graph, candidate.sub_graph).function, target);
+  if (known->second < 0) {
+    throw Error(ErrorCategory::kInput, fmt::format("a cost is not negative, got {} for '{}' on '{}'", known->second,
+                                                   candidate.sub_graph.OperatorLabel(graph), target));
+  }
+  return known->second;
+}
+
 double GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const {
   const std::string target = candidate.toolchain->name();
   const std::vector<int>& inside = candidate.sub_graph.members();
   if (const auto it = overrides_.find({target, inside}); it != overrides_.end()) return it->second;
   if (target == "host") return 0;
   if (!WhyInfinite(graph, candidate).empty()) return std::numeric_limits<double>::infinity();
+  if (estimate_) return Estimated(graph, candidate);
   double cost = 0;
   double benefit = 1;
   for (auto index = inside.rbegin(); index != inside.rend(); ++index) {

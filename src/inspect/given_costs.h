@@ -16,10 +16,11 @@ namespace collage {
 ///
 /// A candidate costs what an override with its target and exactly its nodes says; infinity when it holds an operator
 /// that its target does not support; else, over its operator calls from the highest index down, k = 0, 1, …: the
-/// operator's cost for the target (1 unless given) × fusion_benefit^k. The host costs nothing.
+/// operator's cost for the target (1 unless given) × fusion_benefit^k. The host costs nothing. An estimate, if there is
+/// one, takes the formula's place.
 class GivenCosts {
  public:
-  explicit GivenCosts(const JsonText& json);
+  explicit GivenCosts(const JsonText& json, CandidateCost estimate = nullptr);
 
   /// Infinity: cannot be run; NaN: unknown.
   double CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const;
@@ -32,7 +33,10 @@ class GivenCosts {
 
  private:
   double OpCost(const std::string& target, const std::string& op) const;
+  double Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const;
 
+  CandidateCost estimate_;
+  mutable std::map<std::pair<std::string, std::vector<int>>, double> estimated_;  ///< by target and nodes
   std::map<std::string, std::map<std::string, double>> op_costs_;  ///< target → operator or "*" → cost
   std::map<std::string, std::set<std::string>> unsupported_;
   std::map<std::pair<std::string, std::vector<int>>, double> overrides_;

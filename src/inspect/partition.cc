@@ -40,8 +40,8 @@ class GivenCoverCosts : public CoverCosts {
 /// One run over one function.
 class GivenPartitioner {
  public:
-  GivenPartitioner(const Function& function, const JsonText& targets, const JsonText& costs)
-      : graph_(function, Boundaries::kExact), targets_(ReadTargets(targets)), costs_(costs) {
+  GivenPartitioner(const Function& function, const JsonText& targets, GivenCosts costs)
+      : graph_(function, Boundaries::kExact), targets_(ReadTargets(targets)), costs_(std::move(costs)) {
     for (const GivenTarget& target : targets_) AddCandidates(target);
   }
 
@@ -184,8 +184,8 @@ class GivenPartitioner {
 }  // namespace
 
 CoverReport PartitionByGivenCosts(const Function& function, const JsonText& targets, const JsonText& costs,
-                                  bool rewrite) {
-  return GivenPartitioner(function, targets, costs).Run(rewrite);
+                                  bool rewrite, CandidateCost estimate) {
+  return GivenPartitioner(function, targets, GivenCosts(costs, std::move(estimate))).Run(rewrite);
 }
 
 }  // namespace collage

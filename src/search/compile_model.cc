@@ -150,7 +150,9 @@ namespace {
 /// One compilation: what its phases hand to each other.
 class Compilation {
  public:
-  Compilation(const std::filesystem::path& model, const CompileOptions& options) : model_(model), options_(options) {}
+  /// Of the file `model`, or of `given` under that name.
+  Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule* given = nullptr)
+      : model_(model), options_(options), given_(given) {}
 
   CompileReport Run() {
     const auto started = Clock::now();
@@ -188,7 +190,7 @@ class Compilation {
     }
 
     Phase("import");
-    module_ = PrepareForPartitioning(ImportOnnx(model_, {options_.shapes}));
+    module_ = PrepareForPartitioning(given_ != nullptr ? *given_ : ImportOnnx(model_, {options_.shapes}));
     DescribeModel(module_, report_);
     database_ = std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace()
                                                                            : options_.database);
@@ -393,6 +395,7 @@ class Compilation {
 
   const std::filesystem::path& model_;
   const CompileOptions& options_;
+  const IRModule* given_;
   CompileReport report_;
   std::vector<const Toolchain*> toolchains_;
   IRModule module_;
@@ -403,6 +406,14 @@ class Compilation {
 
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
   return Compilation(model, options).Run();
+}
+
+CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
+  if (!options.shapes.empty()) {
+    throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own", name);
+  }
+  const std::filesystem::path path(name);
+  return Compilation(path, options, &module).Run();
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {

@@ -33,6 +33,8 @@ std::span<const ConfigKey> AllConfigKeys() {
                 "what ToMixedPrecision computes in: float16 or bfloat16"},
       ConfigKey{"relay.ToMixedPrecision.keep_orig_output_dtype", AttrKind::kBool, false,
                 "whether the function's result keeps its dtype"},
+      ConfigKey{"relay.collage.enable_collage", AttrKind::kBool, false,
+                "whether relay.vm.compile of the Python package looks for the best mix of the targets it is given"},
       ConfigKey{"relay.fallback_device_type", AttrKind::kInt, 1,
                 "where PlanDevices puts what nothing constrains: a DLDeviceType, 1 is the processor, 2 a CUDA device"},
   };

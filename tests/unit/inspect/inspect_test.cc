@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
@@ -292,6 +293,26 @@ TEST(InspectPartitionTest, CoalescingMergesNeighboursOfOneTarget) {
     };
     %5 = %4(%x); %6 = %5.1; (%5.0, %6, abs(%6)))");
   EXPECT_TRUE(StructuralEqual(cover.rewritten, expected)) << PrintExpr(cover.rewritten);
+}
+
+TEST(InspectPartitionTest, AnEstimateTakesTheFormulasPlace) {
+  const Function function = Parse(kThreeRelus);
+  std::map<std::string, int> asked;
+  const auto estimate = [&](const Function& candidate, const std::string& target) {
+    ++asked[target];
+    EXPECT_NE(InferType(candidate), nullptr);
+    return target == "ext" ? 1.5 : 10.0;
+  };
+  const JsonText costs{R"({"overrides": [{"target": "llvm", "inside": [2], "cost": 0.5}]})"};
+  const CoverReport cover = PartitionByGivenCosts(function, Targets(1, 3), costs, /*rewrite=*/false, estimate);
+  EXPECT_EQ(Chosen(cover), "ext{2,3,4}");
+  EXPECT_EQ(cover.cost, 1.5);
+  EXPECT_EQ(cover.next_best_cost, 2.0) << "the override, then two at once";
+  EXPECT_LE(asked["ext"], 6) << "each candidate once";
+  EXPECT_LE(asked["llvm"], 2);
+  EXPECT_THROW(PartitionByGivenCosts(function, Targets(1, 1), {"{}"}, false,
+                                     [](const Function&, const std::string&) { return -1.0; }),
+               Error);
 }
 
 TEST(InspectPartitionTest, NoCoverNamesNodesOperatorsAndReasons) {
