@@ -1,0 +1,60 @@
+"""Collage: runs a trained model at the lowest latency that this machine can give.
+
+It measures which sub-graphs run best on which toolchain, covers the model with the best mix, and writes one file that
+runs it::
+
+    exe = collage.compile("model.onnx", threads=1, budget="5m")
+    result = exe(x)
+
+``collage.relay`` builds and reads programs, ``collage.transform`` has passes, ``collage.relay.dataflow_pattern`` and
+``collage.relay.collage`` patterns, rules and partitioning of one's own.
+"""
+
+from __future__ import annotations
+
+from collage import _core, errors, frontend, relay, target, transform
+from collage._compile import Progress, compile, toolchains
+from collage._core import Instance, IRModule
+from collage._executable import Executable, Partition, Port, empty, load
+from collage.errors import (
+    CorruptError,
+    Error,
+    InputError,
+    InternalError,
+    ResourceError,
+    UnavailableError,
+    UnsupportedError,
+)
+from collage.relay import parse, parse_expr
+from collage.target import Target
+
+__version__: str = _core.version()
+
+__all__ = [
+    "CorruptError",
+    "Error",
+    "Executable",
+    "IRModule",
+    "InputError",
+    "Instance",
+    "InternalError",
+    "Partition",
+    "Port",
+    "Progress",
+    "ResourceError",
+    "Target",
+    "UnavailableError",
+    "UnsupportedError",
+    "__version__",
+    "compile",
+    "empty",
+    "errors",
+    "frontend",
+    "load",
+    "parse",
+    "parse_expr",
+    "relay",
+    "target",
+    "toolchains",
+    "transform",
+]

@@ -1,0 +1,193 @@
+"""The main job: a model goes in, what runs it fastest on this machine comes out."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from collage import _core
+from collage._core import Function, IRModule
+from collage._executable import Executable
+from collage.errors import InputError, UnavailableError, UnsupportedError
+from collage.frontend import OnnxModel, _as_file
+from collage.target import Targets, as_targets
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the compiler is doing.
+
+    ``phase`` is "import", "candidates", "search" or "play-off"; ``done`` counts measurements in the search and rounds in
+    the play-off, ``total`` the play-off's rounds (None where nobody knows); ``from_database`` costs that were known.
+    """
+
+    phase: str
+    done: int = 0
+    total: int | None = None
+    from_database: int = 0
+    what: str = ""
+
+
+class _Teller:
+    """What the C++ side calls while it works."""
+
+    def __init__(self, tell: Callable[[Progress], object]) -> None:
+        self._tell = tell
+        self._phase = ""
+
+    def phase(self, name: str) -> None:
+        self._phase = name
+        self._tell(Progress(name))
+
+    def measuring(self, measured: int, from_database: int, what: str) -> None:
+        self._tell(Progress(self._phase, measured, None, from_database, what))
+
+    def play_off(self, round_: int, rounds: int, what: str) -> None:
+        self._tell(Progress(self._phase, round_, rounds or None, 0, what))
+
+    def warn(self, text: str) -> None:
+        warnings.warn(text, stacklevel=2)
+
+
+class _Printer:
+    """Prints each phase, and every few seconds how far it is, to standard error."""
+
+    _PERIOD_SECONDS = 3.0
+
+    def __init__(self) -> None:
+        self._phase = ""
+        self._printed = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.phase == self._phase and now - self._printed < self._PERIOD_SECONDS:
+            return
+        self._phase, self._printed = progress.phase, now
+        total = "" if progress.total is None else f" of {progress.total}"
+        done = f" {progress.done}{total}" if progress.done or total else ""
+        print(f"collage: {progress.phase}{done} {progress.what}".rstrip(), file=sys.stderr)
+
+
+def _seconds(budget: float | str | None) -> float:
+    """Of 90, "90s", "10m", "1h", "500ms"; None is no limit."""
+    if budget is None:
+        return 0.0
+    if not isinstance(budget, str):
+        return float(budget)
+    match = re.fullmatch(r"([0-9.]+)(ms|s|m|h)?", budget.strip())
+    if match is None:
+        raise InputError(f"malformed duration '{budget}'", hint="write 90s, 10m or 1h")
+    return float(match[1]) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
+
+
+def _toolchains_of(target: Targets, chosen: Sequence[str] | None) -> list[str]:
+    """The toolchains that targets name, with those chosen by name. Raises when one cannot be used here."""
+    names = list(chosen or ())
+    for one in as_targets(target):
+        if one.device_type != 1:
+            raise UnavailableError(
+                f"target '{one}' is for {_core.target_kinds()[one.kind]}, which this build cannot use",
+                hint="targets of kind llvm run on the processor",
+            )
+        if one.partition_rule:
+            raise UnsupportedError("compiling does not take a target's partition_rule", str(one))
+        names.append(one.compiler or "native")
+    return list(dict.fromkeys(names))
+
+
+def compile(
+    model: OnnxModel | IRModule | Function,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    target: Targets = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    threads: int | None = None,
+    toolchains: Sequence[str] | None = None,
+    require: Sequence[str] | None = None,
+    partition_for: str | None = None,
+    partitioning: str | os.PathLike[str] | None = None,
+    write_partitioning: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | None = None,
+    operands: str = "",
+    budget: float | str | None = None,
+    max_measurements: int = 0,
+    covers: int = 2,
+    candidate_timeout: float = 60.0,
+    progress: bool | Callable[[Progress], object] = False,
+    should_stop: Callable[[], bool] | None = None,
+) -> Executable:
+    """Finds the fastest mix of toolchains for a model, and returns what runs it.
+
+    Args:
+        model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
+        output: where to write the executable (.clg); None keeps it in memory only.
+        target: targets whose toolchains take part; all that are available when neither this nor ``toolchains`` is given.
+        shapes: shapes of dynamic inputs of an ONNX model, by name.
+        threads: threads that a run uses; None for all processors that this process may use.
+        toolchains: names of toolchains that take part; the native one always does.
+        require: toolchains without which to fail.
+        partition_for: no search: what this toolchain takes in pieces as large as possible, the rest natively.
+        partitioning: no search: the choice in this file, as ``write_partitioning`` wrote it.
+        write_partitioning: where to write the winner's choice of partitions, as JSON.
+        database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
+        operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
+        budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
+        max_measurements: at most so many candidates are measured; 0 for no limit.
+        covers: how many of the best mixes enter the play-off.
+        candidate_timeout: seconds after which a candidate that does not answer is given up.
+        progress: True prints to standard error; a callable gets `Progress`. What it raises ends the compilation.
+        should_stop: asked before each measurement; True ends measuring as if the budget were spent.
+
+    Returns:
+        The executable; its ``report`` holds all that was found out.
+
+    Raises:
+        InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
+    """
+    options: dict[str, Any] = {
+        "num_threads": threads or 0,
+        "require": list(require or ()),
+        "partition_for": partition_for or "",
+        "operands": operands,
+        "budget_seconds": _seconds(budget),
+        "max_measurements": max_measurements,
+        "num_covers": covers,
+        "candidate_timeout_seconds": float(candidate_timeout),
+        "shapes": {name: [int(size) for size in sizes] for name, sizes in (shapes or {}).items()},
+    }
+    if target is not None or toolchains:
+        options["toolchains"] = _toolchains_of(target, toolchains) if target is not None else list(toolchains or ())
+    if database is not None:
+        options["database"] = os.fspath(database)
+    for name, path in (("partitioning", partitioning), ("write_partitioning", write_partitioning)):
+        if path is not None:
+            options[name] = os.fspath(path)
+    tell = _Printer() if progress is True else progress
+    teller = _Teller(tell if callable(tell) else lambda _: None)
+    with tempfile.TemporaryDirectory(prefix="collage-") as folder:
+        path = os.path.join(folder, "model.clg") if output is None else os.fspath(output)
+        options["output"] = path
+        if isinstance(model, Function):
+            model = IRModule.from_expr(model)
+        if isinstance(model, IRModule):
+            report = _core.compile_module(model, "module", options, teller, should_stop)
+        else:
+            with _as_file(model) as file:
+                report = _core.compile_file(file, options, teller, should_stop)
+        return Executable(_core.Model.load(path), report)  # stays mapped when the file goes
+
+
+def toolchains() -> list[dict[str, Any]]:
+    """The toolchains of this build: name, available, version, and reason and hint when it is not available.
+
+    >>> [row["name"] for row in toolchains() if row["name"] == "native"]
+    ['native']
+    """
+    return _core.toolchains()

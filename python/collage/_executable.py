@@ -1,0 +1,192 @@
+"""Compiled models, as Python uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from collage import _core
+from collage._core import Instance
+from collage.errors import InputError
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output: its name, shape and dtype."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A piece of the model that runs as one kernel.
+
+    ``operators`` are joined by '+', ``nodes`` are the model's names of what is inside.
+    """
+
+    toolchain: str
+    operators: str
+    nodes: list[str]
+    estimated_seconds: float
+
+
+def _ports(rows: list[Any]) -> list[Port]:
+    return [Port(row["name"], tuple(row["shape"]), row["dtype"]) for row in rows]
+
+
+class Executable:
+    """A compiled model. Call it with arrays, by position or by name:
+
+        exe = collage.load("model.clg")
+        scores = exe(image)
+
+    Takes NumPy arrays, torch tensors and whatever else knows DLPack, and reads them where they lie when that is 64-byte
+    aligned (torch's memory is; `collage.empty` gives NumPy arrays that are), else from a copy. Results are NumPy arrays
+    over memory of their own that the model wrote. May be called from several threads at once: each call runs on an
+    instance that nobody else uses, and the interpreter's lock is free meanwhile.
+    """
+
+    def __init__(self, model: _core.Model, report: dict[str, Any] | None = None) -> None:
+        self._model = model
+        self.report = report
+        """What compiling found out, as ``collage compile --json`` prints it; None for a file that was loaded."""
+        self.inputs: list[Port] = _ports(model.inputs())
+        """Inputs in their order."""
+        self.outputs: list[Port] = _ports(model.outputs())
+        """Outputs in their order."""
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Executable:
+        """Maps a file that was compiled. Raises InputError, CorruptError, or UnavailableError (another processor)."""
+        return Executable(_core.Model.load(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file, whole or not at all."""
+        self._model.save(path)
+
+    @staticmethod
+    def verify(path: str | os.PathLike[str]) -> None:
+        """Reads the whole file and checks all checksums; raises CorruptError."""
+        _core.verify(path)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Which nodes of the model run where, in the order of their kernels."""
+        return [
+            Partition(row["toolchain"], row["operators"], row["nodes"], row["estimated_seconds"])
+            for row in self._model.partitions()
+        ]
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads a run uses."""
+        return self._model.num_threads
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """From which model, on which machine it was made."""
+        found: dict[str, Any] = json.loads(self._model.metadata_json)
+        return found
+
+    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        names = [port.name for port in self.inputs]
+        if len(args) > len(names):
+            raise InputError(f"the model has {len(names)} inputs, got {len(args)}")
+        values = dict(zip(names, args))
+        for name, value in named.items():
+            if name not in names:
+                raise InputError(f"there is no input '{name}'", hint=f"there are: {', '.join(names)}")
+            if name in values:
+                raise InputError(f"input '{name}' is given twice")
+            values[name] = value
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise InputError(f"no value for input{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}")
+        return [values[name] for name in names]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Runs once. Returns the output's array, or a tuple of them when there are several.
+
+        Args:
+            args: arrays in the order of the inputs.
+            named: arrays by the inputs' names.
+
+        Raises:
+            InputError: an input is missing, unknown, or of another shape or dtype.
+        """
+        results = self._model.run(self._in_order(args, named))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Runs once on arrays by name or in order; returns the outputs by name. For names that are no identifiers."""
+        values = self._in_order((), inputs) if isinstance(inputs, Mapping) else self._in_order(inputs, {})
+        return dict(zip([port.name for port in self.outputs], self._model.run(values)))
+
+    def instance(self) -> Instance:
+        """One execution with memory of its own, for callers that bind arrays once and run often."""
+        return Instance(self._model)
+
+    def benchmark(self, seconds: float = 1.0, inputs: Sequence[Any] | None = None) -> list[float]:
+        """Times runs with inputs bound, one after the other.
+
+        Args:
+            seconds: how long to go on; at least five runs are made.
+            inputs: arrays in the order of the inputs; random ones when there are none.
+
+        Returns:
+            Seconds of each run, the first (which warms up) left out.
+        """
+        instance = self.instance()
+        random = np.random.default_rng(0)
+        for index, port in enumerate(self.inputs):
+            value = inputs[index] if inputs is not None else random_input(port, random)
+            instance.set_input(index, value)
+        instance.run()
+        samples: list[float] = []
+        began = time.perf_counter()
+        while len(samples) < 5 or time.perf_counter() - began < seconds:
+            start = time.perf_counter()
+            instance.run()
+            samples.append(time.perf_counter() - start)
+        return samples
+
+    def __repr__(self) -> str:
+        def listed(ports: list[Port]) -> str:
+            return ", ".join(f"{port.name}: {port.dtype}{list(port.shape)}" for port in ports)
+
+        return f"<Executable ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
+
+
+def random_input(port: Port, random: np.random.Generator) -> npt.NDArray[Any]:
+    """An array that fits an input: floats in [-1, 1), integers and bools 0 or 1."""
+    array = empty(port.shape, port.dtype)
+    is_float = port.dtype.startswith(("float", "bfloat"))
+    array[...] = random.uniform(-1, 1, port.shape) if is_float else random.integers(0, 2, port.shape)
+    return array
+
+
+def empty(shape: Sequence[int], dtype: str = "float32") -> npt.NDArray[Any]:
+    """An uninitialised NumPy array that is 64-byte aligned: what executables read and write without a copy.
+
+    >>> empty((2, 3)).ctypes.data % 64
+    0
+
+    Args:
+        shape: sizes, outermost first.
+        dtype: a name such as "float32"; "bfloat16" needs the package ml_dtypes.
+    """
+    return _core.empty([int(size) for size in shape], dtype)
+
+
+def load(path: str | os.PathLike[str]) -> Executable:
+    """Maps a compiled model; see `Executable.load`."""
+    return Executable.load(path)

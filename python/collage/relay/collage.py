@@ -1,0 +1,347 @@
+"""Partitioning of one's own: rules that find candidates, costs that choose between them, nothing measured.
+
+>>> from collage import relay
+>>> x = relay.var("x", shape=(1, 4, 8, 8))
+>>> w = relay.var("w", shape=(4, 4, 3, 3))
+>>> f = relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w)))
+>>> fused = Primitive(OnlyValid(Combine(OpCallByKind(), [all_simple("A->B", "B->B")], max_depth=4)))
+>>> cover = partition(f, [RuleTarget("acme", fused)], cost=lambda function, target: 1.0)
+>>> cover.cost, [part.ops for part in cover.partitions]
+(1.0, [['nn.conv2d', 'nn.relu']])
+
+Rules are the objects of ``docs/inspection.md``; `Rule.to_json` gives their JSON, which ``collage candidates`` reads and
+a target takes as ``-partition_rule``. Where a rule is wanted, JSON text will do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Union
+
+from collage import _core
+from collage._core import DFPattern, Function, IRModule
+
+__all__ = [
+    "Candidate",
+    "Combine",
+    "Composite",
+    "CostEstimator",
+    "Cover",
+    "HorizontalAnchors",
+    "Host",
+    "MaxCoalesce",
+    "Maximal",
+    "OnlyValid",
+    "OpCallByKind",
+    "OpPredicate",
+    "PartOfCover",
+    "PatternRule",
+    "PatternTable",
+    "Primitive",
+    "Rule",
+    "RuleTarget",
+    "TrimFreeEnds",
+    "Union_",
+    "VerticalAnchors",
+    "all_simple",
+    "candidates",
+    "constant",
+    "dataflow",
+    "join_anything",
+    "partition",
+    "rewrite",
+    "tuple_arg",
+    "tuple_proj",
+]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How candidate partitions are found: a kind and its fields. Functions of this module make them."""
+
+    kind: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as plain data."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, Rule):
+                return value.to_dict()
+            if isinstance(value, str):
+                return value
+            return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+        return {"rule": self.kind, **{key: plain(value) for key, value in self.fields.items() if value is not None}}
+
+    def to_json(self) -> str:
+        """The rule as JSON."""
+        return json.dumps(self.to_dict())
+
+    @staticmethod
+    def from_json(text: str) -> Rule:
+        """Reads what `to_json` writes. What is wrong in it is found when the rule is used."""
+        fields = json.loads(text)
+        return Rule(fields.pop("rule"), fields)
+
+
+RuleLike = Union[Rule, str]
+
+
+def _json_of(rule: RuleLike) -> str:
+    return rule if isinstance(rule, str) else rule.to_json()
+
+
+def _as_rule(rule: RuleLike) -> Rule:
+    return Rule.from_json(rule) if isinstance(rule, str) else rule
+
+
+def PatternRule(pattern: DFPattern | str, name: str | None = None) -> Rule:  # noqa: N802: kinds of rules, as in texts
+    """Every match of a pattern (rule "DFPattern").
+
+    >>> from collage.relay.dataflow_pattern import is_op, wildcard
+    >>> PatternRule(is_op("nn.relu")(wildcard())).to_json()
+    '{"rule": "DFPattern", "pattern": "nn.relu(*)"}'
+    """
+    return Rule("DFPattern", {"name": name, "pattern": str(pattern)})
+
+
+def OpPredicate(attribute: str, name: str | None = None) -> Rule:  # noqa: N802
+    """Every operator call that the toolchain NAME of ``attribute`` "target.NAME" takes."""
+    return Rule("OpPredicate", {"name": name, "attribute": attribute})
+
+
+def OpCallByKind(name: str | None = None) -> Rule:  # noqa: N802
+    """Every operator call that can be fused."""
+    return Rule("OpCallByKind", {"name": name})
+
+
+def Host(name: str | None = None) -> Rule:  # noqa: N802
+    """Everything that needs no toolchain."""
+    return Rule("Host", {"name": name})
+
+
+def PatternTable(compiler: str, name: str | None = None) -> Rule:  # noqa: N802
+    """A registered toolchain's patterns with their predicates, as Composites."""
+    return Rule("PatternTable", {"name": name, "compiler": compiler})
+
+
+def Composite(name: str, sub_rule: RuleLike) -> Rule:  # noqa: N802
+    """Candidates wrapped by a function with attribute Composite ``name``."""
+    return Rule("Composite", {"name": name, "sub_rule": _as_rule(sub_rule)})
+
+
+def Primitive(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
+    """Candidates wrapped by a function with Primitive, and Compiler for an external target."""
+    return Rule("Primitive", {"name": name, "sub_rule": _as_rule(sub_rule)})
+
+
+def Union_(sub_rules: Sequence[RuleLike], name: str | None = None) -> Rule:  # noqa: N802
+    """What any of the rules finds (rule "Union")."""
+    return Rule("Union", {"name": name, "sub_rules": [_as_rule(one) for one in sub_rules]})
+
+
+def OnlyValid(  # noqa: N802
+    sub_rule: RuleLike,
+    max_exits: int = 1,
+    allow_taps: bool = False,
+    max_depth: int = 0,
+    name: str | None = None,
+) -> Rule:
+    """Those that are valid: at most so many exits and so deep (0: no limit), with or without taps."""
+    config = {"max_exits": max_exits, "allow_taps": allow_taps, "max_depth": max_depth}
+    return Rule("OnlyValid", {"name": name, "config": config, "sub_rule": _as_rule(sub_rule)})
+
+
+def Combine(  # noqa: N802
+    sub_rule: RuleLike, combiner_rules: Sequence[Mapping[str, Any]], max_depth: int = 0, name: str | None = None
+) -> Rule:
+    """Every way of combining candidates by combiners (`all_simple` and its like), the candidates too."""
+    combiners = [dict(one) for one in combiner_rules]
+    return Rule(
+        "Combine",
+        {"name": name, "sub_rule": _as_rule(sub_rule), "combiner_rules": combiners, "max_depth": max_depth},
+    )
+
+
+def MaxCoalesce(sub_rule: RuleLike, config: Mapping[str, Any] | None = None, name: str | None = None) -> Rule:  # noqa: N802
+    """Disjoint candidates, the largest first, merged where they touch."""
+    return Rule(
+        "MaxCoalesce",
+        {"name": name, "sub_rule": _as_rule(sub_rule), "config": None if config is None else dict(config)},
+    )
+
+
+def VerticalAnchors(  # noqa: N802
+    sub_rule: RuleLike, anchor: str | None = None, max_anchors: int = 2, name: str | None = None
+) -> Rule:
+    """Unions of touching candidates that hold anchors: calls of operator ``anchor``, or of kind A."""
+    return Rule(
+        "VerticalAnchors",
+        {"name": name, "sub_rule": _as_rule(sub_rule), "anchor": anchor, "max_anchors": max_anchors},
+    )
+
+
+def HorizontalAnchors(  # noqa: N802
+    sub_rule: RuleLike, anchor: str | None = None, max_anchors: int = 3, name: str | None = None
+) -> Rule:
+    """Unions of candidates whose anchors call the same operator alike and read the same value."""
+    return Rule(
+        "HorizontalAnchors",
+        {"name": name, "sub_rule": _as_rule(sub_rule), "anchor": anchor, "max_anchors": max_anchors},
+    )
+
+
+def Maximal(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
+    """Candidates, and the largest regions that they cover together."""
+    return Rule("Maximal", {"name": name, "sub_rule": _as_rule(sub_rule)})
+
+
+def TrimFreeEnds(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
+    """Candidates without reshapes, tuples and projections at their ends."""
+    return Rule("TrimFreeEnds", {"name": name, "sub_rule": _as_rule(sub_rule)})
+
+
+def all_simple(*kinds: str) -> dict[str, Any]:
+    """Combines two that touch, of kinds at most these: "A->B" is an anchor followed by what broadcasts."""
+    return {"combiner": "AllSimple", "kinds": list(kinds)}
+
+
+def join_anything() -> dict[str, Any]:
+    """Combines any two that touch."""
+    return {"combiner": "JoinAnything"}
+
+
+def tuple_arg() -> dict[str, Any]:
+    """Combines what reads a tuple with the tuple and injective makers of its fields."""
+    return {"combiner": "TupleArg"}
+
+
+def tuple_proj() -> dict[str, Any]:
+    """Combines a candidate with a projection of its result."""
+    return {"combiner": "TupleProj"}
+
+
+def constant() -> dict[str, Any]:
+    """Combines a candidate with all constants that it reads."""
+    return {"combiner": "Constant"}
+
+
+def _function_of(program: IRModule | Function) -> Function:
+    return program.main if isinstance(program, IRModule) else program
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a rule found: ``inside`` are nodes by post-dfs index, ``kind`` is the greatest fusion kind inside."""
+
+    inside: list[int]
+    rule_name: str
+    label: str
+    kind: str
+    depth: int
+
+
+def candidates(program: IRModule | Function, rule: RuleLike) -> list[Candidate]:
+    """What a rule finds in a function, or in ``main`` of a module, each set of nodes once."""
+    return [Candidate(**row) for row in _core.inspect_candidates(_function_of(program), _json_of(rule))]
+
+
+def rewrite(program: IRModule | Function, rule: RuleLike, target: str = "inspected") -> Function:
+    """The function with all candidates of a rule applied, which must not overlap.
+
+    Args:
+        program: a function, or a module whose ``main`` is meant.
+        rule: with a Composite or Primitive in it, else nothing changes.
+        target: whose candidates they are: "NAME", or "NAME:external" for one with a Compiler attribute.
+    """
+    return _core.rewrite_by_rule(_function_of(program), _json_of(rule), target)
+
+
+def dataflow(program: IRModule | Function) -> list[dict[str, Any]]:
+    """The nodes of a function's dataflow graph by post-dfs index, as ``collage dataflow --json`` prints them."""
+    return _core.inspect_dataflow(_function_of(program))
+
+
+class CostEstimator(Protocol):
+    """What says what a candidate costs; a function of the same arguments will do."""
+
+    def __call__(self, function: Function, target: str) -> float:
+        """Seconds, or any unit of one's own, not negative; infinity: cannot be run, NaN: unknown."""
+
+
+@dataclass(frozen=True)
+class RuleTarget:
+    """A target by name, and the rule by which its candidates are found; ``external`` ones get a Compiler attribute."""
+
+    name: str
+    rule: RuleLike
+    external: bool = True
+
+
+@dataclass(frozen=True)
+class PartOfCover:
+    """A candidate that was chosen: whose it is, which nodes and operators are inside, what it costs."""
+
+    target: str
+    rule_name: str
+    inside: list[int]
+    ops: list[str]
+    cost: float
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The least-cost choice of partitions.
+
+    ``next_best_cost`` is the second least total over covers, None if there is one cover only. ``host`` are the nodes left
+    to the host, ``searched`` counts of states, candidates and costs that were asked for, ``function`` what comes out.
+    """
+
+    cost: float
+    next_best_cost: float | None
+    partitions: list[PartOfCover]
+    host: list[int]
+    searched: dict[str, int]
+    function: Function
+
+
+def partition(
+    program: IRModule | Function,
+    targets: Sequence[RuleTarget],
+    cost: CostEstimator | Mapping[str, Any] | None = None,
+    transition_penalty: float = 0.0,
+    coalesce: bool = False,
+) -> Cover:
+    """The least-cost cover of a function by targets with rules.
+
+    Args:
+        program: a function, or a module whose ``main`` is meant.
+        targets: in the order that breaks ties; the host joins as the last one, at no cost.
+        cost: a callable, asked once per candidate when the search needs it, with the candidate as a typed function and
+            the target's name; or the formula of ``docs/inspection.md`` as a dict; None: 1 for each operator call.
+        transition_penalty: added once per chosen candidate that is not the host's.
+        coalesce: whether chosen partitions of one target that touch are merged afterwards.
+
+    Raises:
+        UnsupportedError: nothing covers the function; names nodes and why each target declines.
+        InputError: malformed rules, a negative cost.
+    """
+    rows = [
+        {"name": one.name, "external": one.external, "rule": json.loads(_json_of(one.rule))} for one in targets
+    ]
+    formula: dict[str, Any] = {}
+    if transition_penalty:
+        formula["transition_penalty"] = transition_penalty
+    if coalesce:
+        formula["coalesce"] = True
+    estimate: Callable[[Function, str], float] | None = None
+    if isinstance(cost, Mapping):
+        formula = {**cost, **formula}
+    elif cost is not None:
+        estimate = cost
+    found = _core.partition_by_costs(_function_of(program), json.dumps(rows), json.dumps(formula), estimate)
+    parts = [PartOfCover(**row) for row in found.pop("partitions")]
+    return Cover(partitions=parts, **found)

@@ -1,0 +1,190 @@
+"""Compiling and running whole programs: control flow, closures, data, shapes known at run time only.
+
+>>> import collage as tvm
+>>> mod = tvm.parse('''
+... def @main(%x: Tensor[(2), float32], %twice: bool) {
+...   if (%twice) { multiply(%x, 2f) } else { %x }
+... }''')
+>>> exe = tvm.relay.vm.compile(mod, target="llvm")
+>>> VirtualMachine(exe).run([1.0, 2.0], True).tolist()
+[2.0, 4.0]
+
+With ``relay.collage.enable_collage`` in the `PassContext`, programs without control flow are covered by the best mix of
+the targets' toolchains, as `collage.compile` does.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import collage as _collage
+from collage import _core
+from collage._core import Constructor, Function, IRModule, TensorType, Tuple, TupleType, Type, Value
+from collage._executable import Executable as _PlanExecutable
+from collage.errors import InputError, UnsupportedError
+from collage.target import Targets, as_targets
+from collage.transform import PassContext, Sequential
+
+__all__ = ["ADT", "Executable", "Value", "VirtualMachine", "compile"]
+
+_PLAN_MAGIC = b"CLGE"
+
+
+@dataclass(frozen=True)
+class ADT:
+    """A value of a data type: its constructor and the values of its fields.
+
+    >>> import collage
+    >>> mod = collage.parse('''
+    ... type List[A] { Cons(A, List[A]), Nil }
+    ... def @main(%x: int64) { Cons(%x, Nil) }''')
+    >>> result = VirtualMachine(compile(mod)).run(3)
+    >>> result.name, int(result.fields[0]), result.fields[1].name
+    ('Cons', 3, 'Nil')
+    """
+
+    constructor: Constructor
+    fields: tuple[Any, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """The constructor's name."""
+        return self.constructor.name_hint
+
+
+class Executable:
+    """A compiled program: bytecode, or what `collage.compile` made (``plan``)."""
+
+    def __init__(self, made: _core.Bytecode | _PlanExecutable) -> None:
+        self._made = made
+
+    @property
+    def plan(self) -> _PlanExecutable | None:
+        """The executable with the best mix of toolchains; None when this is bytecode."""
+        return self._made if isinstance(self._made, _PlanExecutable) else None
+
+    @property
+    def bytecode(self) -> str:
+        """The bytecode as text; empty when there is none."""
+        return "" if isinstance(self._made, _PlanExecutable) else self._made.disassemble()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file, whole or not at all."""
+        self._made.save(path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Executable:
+        """Reads what `save`, or `collage.compile`, wrote. Raises InputError or CorruptError."""
+        try:
+            with open(path, "rb") as file:
+                is_plan = file.read(len(_PLAN_MAGIC)) == _PLAN_MAGIC
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", os.fspath(path)) from error
+        return Executable(_PlanExecutable.load(path) if is_plan else _core.Bytecode.load(path))
+
+
+class VirtualMachine:
+    """Runs the functions of an executable. Calls from several threads take turns; make one machine for each.
+
+    Args:
+        executable: what `compile` gave.
+        device: for those who are used to give one; the processor is the only one.
+    """
+
+    def __init__(self, executable: Executable, device: object = None) -> None:
+        self._plan = executable.plan
+        made = executable._made
+        self._machine = None if isinstance(made, _PlanExecutable) else _core.Machine(made)
+
+    def invoke(self, name: str, *args: Any) -> Any:
+        """Calls function ``name``.
+
+        Args:
+            name: of a global function.
+            args: arrays (numbers and lists become such), tuples of arguments, `ADT`.
+
+        Returns:
+            A NumPy array, a tuple, an `ADT`, or a `Value` for a function or a reference.
+        """
+        if self._machine is not None:
+            function_args = [_as_argument(one) for one in args]
+            return self._machine.invoke(name, function_args)
+        assert self._plan is not None
+        if name != "main":
+            raise InputError(f"there is no function '{name}'", hint="an executable of Collage has 'main' only")
+        return self._plan(*args)
+
+    def run(self, *args: Any) -> Any:
+        """Calls ``main``; see `invoke`."""
+        return self.invoke("main", *args)
+
+
+def _as_argument(value: Any) -> Any:
+    """Numbers and lists of Python as `relay.const` would have them."""
+    if isinstance(value, (bool, float, list)):
+        return _collage.relay.const(value).data
+    return value
+
+
+def _is_static(type_: Type | None) -> bool:
+    if isinstance(type_, TupleType):
+        return all(_is_static(one) for one in type_.fields)
+    return isinstance(type_, TensorType) and all(size is not None for size in type_.shape)
+
+
+def _why_not_straight(module: IRModule) -> str:
+    """Why ``main`` cannot be a row of kernels; empty when it can."""
+    if len(module.functions) != 1:
+        return "it has several functions"
+    main = module.main
+    for node in main.post_order():
+        kind = type(node)
+        if kind in (_core.Op, Function):
+            if kind is Function and node != main:
+                return "it has functions within functions"
+        elif kind not in (_core.Var, _core.Constant, Tuple, _core.TupleGetItem, _core.Call):
+            return f"it has '{kind.__name__}'"
+        elif isinstance(node, _core.Call) and not isinstance(node.op, _core.Op):
+            return "it calls functions"
+        elif not _is_static(node.checked_type):
+            return f"the type {node.checked_type} is not static"
+    return ""
+
+
+def compile(mod: IRModule | Function, target: Targets = None, threads: int | None = None, **options: Any) -> Executable:
+    """Compiles a program under the current `PassContext`.
+
+    With ``relay.collage.enable_collage`` (and no control flow) the program is covered by the best mix of the targets'
+    toolchains, measured on this machine. Else passes fuse operators into kernels of the native toolchain, and the rest
+    becomes bytecode.
+
+    Args:
+        mod: a module, or a function.
+        target: a target, its text, or a list of them.
+        threads: threads that a run uses; None for all processors that this process may use.
+        options: with Collage, further arguments of `collage.compile`, such as ``budget``.
+
+    Raises:
+        InputError, UnsupportedError, UnavailableError: by who must act; unknown toolchains, a target of which there is
+            no device.
+    """
+    module = IRModule.from_expr(mod) if isinstance(mod, Function) else mod
+    module = module.infer_type()
+    targets = as_targets(target)
+    if PassContext.current().get("relay.collage.enable_collage"):
+        straight = Sequential(["ToGraphNormalForm"])(module) if len(module.functions) == 1 else module
+        why_not = _why_not_straight(straight)
+        if not why_not:
+            return Executable(_collage.compile(straight, target=targets, threads=threads, **options))
+        warnings.warn(f"compiled without Collage: {why_not}", stacklevel=2)
+    elif options:
+        raise UnsupportedError(
+            f"{', '.join(map(repr, options))} are for compiling with Collage",
+            hint='PassContext(config={"relay.collage.enable_collage": True})',
+        )
+    _collage._compile._toolchains_of(targets, None)
+    fused = Sequential([*_core.preparation_passes(), "FuseOps"])(module)
+    return Executable(_core.compile_bytecode(fused, True, threads or _core.available_processors()))

@@ -1,0 +1,207 @@
+// bind_compile.cc: targets, toolchains and the main job.
+#include <fmt/format.h>
+#include <nanobind/stl/filesystem.h>
+
+#include "bindings.h"
+#include "casters.h"
+#include "collage/compile.h"
+#include "collage/ir/module.h"
+#include "collage/target/target.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace collage::python {
+namespace {
+
+/// Tells an object of Python with methods `phase`, `measuring`, `play_off`, `warn`; may raise to end the compilation.
+class PythonProgress : public CompileProgress {
+ public:
+  explicit PythonProgress(nb::object self) : self_(std::move(self)) {}
+
+  void Phase(const std::string& name) override { Tell("phase", name); }
+  void Measuring(int64_t measured, int64_t from_database, const std::string& what) override {
+    Tell("measuring", measured, from_database, what);
+  }
+  void PlayOff(int round, int rounds, const std::string& what) override { Tell("play_off", round, rounds, what); }
+  void Warn(const std::string& text) override { Tell("warn", text); }
+
+ private:
+  template <typename... Args>
+  void Tell(const char* hook, const Args&... args) {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!self_.is_none()) self_.attr(hook)(args...);
+  }
+
+  nb::object self_;
+};
+
+nb::dict ToDict(const Contestant& one) {
+  nb::dict row;
+  row["name"] = one.name;
+  row["single"] = one.is_single;
+  row["estimated_seconds"] = one.estimated_seconds;
+  row["p50_seconds"] = one.p50;
+  row["p90_seconds"] = one.p90;
+  row["min_seconds"] = one.minimum;
+  row["samples"] = one.samples;
+  row["relative"] = one.relative;
+  row["is_finalist"] = one.is_finalist;
+  row["max_error"] = one.max_error;
+  row["partitions"] = one.partitions;
+  row["failure"] = one.failure;
+  return row;
+}
+
+nb::dict ToDict(const ToolchainReport& one) {
+  nb::dict row;
+  row["name"] = one.name;
+  row["available"] = one.available;
+  row["version"] = one.version;
+  row["reason"] = one.reason;
+  row["hint"] = one.hint;
+  return row;
+}
+
+/// The report of `collage compile --json`.
+nb::dict ToDict(const CompileReport& report) {
+  nb::list toolchains, failures, play_off;
+  for (const ToolchainReport& one : report.toolchains) {
+    nb::dict row = ToDict(one);
+    row["takes_part"] = one.takes_part;
+    toolchains.append(row);
+  }
+  for (const auto& [kind, failure] : report.failures) {
+    nb::dict row;
+    row["kind"] = kind;
+    row["count"] = failure.first;
+    row["example"] = failure.second;
+    failures.append(row);
+  }
+  for (const Contestant& one : report.contestants) play_off.append(ToDict(one));
+  nb::dict search, seconds, result;
+  search["candidates"] = report.num_candidates;
+  search["variants"] = report.num_variants;
+  search["states"] = report.num_states;
+  search["measured"] = report.num_measured;
+  search["from_database"] = report.num_from_database;
+  search["failed"] = report.num_failed;
+  search["budget_spent"] = report.budget_spent;
+  seconds["import"] = report.import_seconds;
+  seconds["search"] = report.search_seconds;
+  seconds["play_off"] = report.play_off_seconds;
+  seconds["check"] = report.play_off_parts.check;
+  seconds["build"] = report.play_off_parts.build;
+  seconds["timing"] = report.play_off_parts.timing;
+  seconds["write"] = report.play_off_parts.write;
+  seconds["total"] = report.total_seconds;
+  result["schema"] = 1;
+  result["model"] = report.model;
+  result["operators"] = report.num_operators;
+  result["parameters"] = report.num_parameters;
+  result["machine"] = report.machine;
+  result["threads"] = report.num_threads;
+  result["output"] = report.output.string();
+  result["output_bytes"] = report.output_bytes;
+  result["winner"] = report.winner;
+  result["additive_error_seconds"] = report.additive_error_seconds;
+  result["apparent_loss_seconds"] = report.apparent_loss_seconds;
+  result["toolchains"] = toolchains;
+  result["search"] = search;
+  result["failures"] = failures;
+  result["play_off"] = play_off;
+  result["seconds"] = seconds;
+  return result;
+}
+
+/// Fills options by name from keyword arguments that the Python side has checked.
+CompileOptions OptionsFrom(const nb::dict& given) {
+  CompileOptions options;
+  const auto read = [&](const char* name, auto& field) {
+    if (given.contains(name)) field = nb::cast<std::decay_t<decltype(field)>>(given[name]);
+  };
+  read("output", options.output);
+  read("shapes", options.shapes);
+  read("num_threads", options.num_threads);
+  read("toolchains", options.toolchains);
+  read("require", options.require);
+  read("partition_for", options.partition_for);
+  read("partitioning", options.partitioning);
+  read("write_partitioning", options.write_partitioning);
+  read("database", options.database);
+  read("operands", options.operands);
+  read("budget_seconds", options.budget_seconds);
+  read("max_measurements", options.max_measurements);
+  read("num_covers", options.num_covers);
+  read("candidate_timeout_seconds", options.candidate_timeout_seconds);
+  return options;
+}
+
+/// Compiles what `compile` is given under options from Python, without the interpreter's lock.
+template <typename Compile>
+nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object should_stop, const Compile& compile) {
+  CompileOptions options = OptionsFrom(given);
+  PythonProgress teller(std::move(progress));
+  options.progress = &teller;
+  options.should_stop = [&should_stop] {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return !should_stop.is_none() && nb::cast<bool>(should_stop());
+  };
+  CompileReport report;
+  {
+    nb::gil_scoped_release release;
+    report = compile(options);
+  }
+  return ToDict(report);
+}
+
+}  // namespace
+
+void BindCompile(nb::module_& m) {
+  ProbeToolchains();  // registers them: passes and rules know them by name
+  nb::class_<Target>(m, "TargetCore", "The compiler's side of `collage.target.Target`.")
+      .def(nb::new_(&Target::Parse), "text"_a, "Reads \"KIND -option=value …\".")
+      .def_prop_ro("kind", &Target::kind, "The kind of device.")
+      .def_prop_ro("device_type", &Target::device_type, "Its DLDeviceType.")
+      .def_prop_ro("compiler", &Target::compiler, "Which toolchain; empty for native code.")
+      .def_prop_ro("partition_rule", &Target::partition_rule, "The rule that finds its candidates, if one is given.")
+      .def_prop_ro("options", &Target::options, "All options.")
+      .def("refines", &Target::Refines, "other"_a, "Whether it says more of how to use the same thing.")
+      .def("__str__", &Target::ToString);
+  m.def(
+      "target_kinds",
+      [] {
+        std::map<std::string, std::string> kinds;
+        for (const TargetKind& kind : TargetKinds()) kinds[kind.name] = kind.doc;
+        return kinds;
+      },
+      "The kinds of targets and what they are.");
+  m.def(
+      "toolchains",
+      [] {
+        nb::list rows;
+        for (const ToolchainReport& one : ProbeToolchains()) rows.append(ToDict(one));
+        return rows;
+      },
+      "See `collage.toolchains`.");
+  m.def(
+      "compile_file",
+      [](const std::filesystem::path& path, const nb::dict& options, nb::object progress, nb::object should_stop) {
+        return CompileWith(options, progress, should_stop,
+                           [&](const CompileOptions& filled) { return CompileModel(path, filled); });
+      },
+      "path"_a, "options"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
+  m.def(
+      "compile_module",
+      [](const IRModule& module, const std::string& name, const nb::dict& options, nb::object progress,
+         nb::object should_stop) {
+        const IRModule copy = module;
+        return CompileWith(options, progress, should_stop,
+                           [&](const CompileOptions& filled) { return CompileModule(copy, name, filled); });
+      },
+      "module"_a, "name"_a, "options"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
+}
+
+}  // namespace collage::python

@@ -1,0 +1,27 @@
+// bindings.h: the parts of the module `collage._core`, one file each.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "collage/runtime/tensor.h"
+
+namespace collage::python {
+
+void BindTypes(nanobind::module_& m);      // bind_types.cc
+void BindExprs(nanobind::module_& m);      // bind_exprs.cc
+void BindModule(nanobind::module_& m);     // bind_module.cc
+void BindTransform(nanobind::module_& m);  // bind_transform.cc
+void BindPatterns(nanobind::module_& m);   // bind_patterns.cc
+void BindInspect(nanobind::module_& m);    // bind_inspect.cc
+void BindRuntime(nanobind::module_& m);    // bind_runtime.cc
+void BindCompile(nanobind::module_& m);    // bind_compile.cc
+void BindVm(nanobind::module_& m);         // bind_vm.cc
+
+/// The elements of a NumPy array, a torch tensor or anything with DLPack or the buffer protocol, which stays alive as
+/// long as the tensor; no copy unless they lie apart in memory. Numbers and lists become arrays. Throws kInput for what
+/// is no array, or of a dtype that has no name here.
+Tensor TensorFrom(nanobind::handle array);
+/// A NumPy array over the tensor's memory, which it keeps alive. bfloat16 needs the package ml_dtypes.
+nanobind::object ToNumpy(const Tensor& tensor, bool writable);
+
+}  // namespace collage::python

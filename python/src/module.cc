@@ -1,0 +1,52 @@
+// module.cc: the extension module, and how errors cross into Python.
+#include "bindings.h"
+#include "casters.h"
+#include "collage/support/error.h"
+
+namespace nb = nanobind;
+
+namespace collage::python {
+namespace {
+
+/// The class of python/collage/errors.py that stands for the category.
+const char* ClassOf(ErrorCategory category) {
+  switch (category) {
+    case ErrorCategory::kInput: return "InputError";
+    case ErrorCategory::kUnsupported: return "UnsupportedError";
+    case ErrorCategory::kUnavailable: return "UnavailableError";
+    case ErrorCategory::kCorrupt: return "CorruptError";
+    case ErrorCategory::kResource: return "ResourceError";
+    case ErrorCategory::kInternal: return "InternalError";
+  }
+  return "Error";
+}
+
+void Translate(const std::exception_ptr& pending, void*) {
+  try {
+    std::rethrow_exception(pending);
+  } catch (const Error& error) {
+    const nb::object type = nb::module_::import_("collage.errors").attr(ClassOf(error.category()));
+    const nb::object instance = type(error.message(), error.where(), error.hint());
+    PyErr_SetObject(type.ptr(), instance.ptr());
+  }
+}
+
+}  // namespace
+}  // namespace collage::python
+
+NB_MODULE(_core, m) {
+  using namespace collage::python;
+  m.doc() = "The compiler's C++ side. Its public names are re-exported by the modules of the package.";
+  m.def(
+      "version", [] { return COLLAGE_VERSION; }, "The version of Collage.");
+  nb::register_exception_translator(Translate);
+  BindTypes(m);
+  BindExprs(m);
+  BindModule(m);
+  BindTransform(m);
+  BindPatterns(m);
+  BindInspect(m);
+  BindRuntime(m);
+  BindCompile(m);
+  BindVm(m);
+}

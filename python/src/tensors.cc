@@ -1,0 +1,87 @@
+// tensors.cc: arrays of Python as tensors and back, by DLPack and the buffer protocol.
+#include <fmt/format.h>
+#include <nanobind/ndarray.h>
+
+#include "bindings.h"
+#include "casters.h"
+#include "collage/support/error.h"
+
+namespace nb = nanobind;
+
+namespace collage::python {
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+DataType FromDLPack(nb::dlpack::dtype dtype, const std::string& name) {
+  const auto bits = static_cast<int>(dtype.bits);
+  switch (static_cast<nb::dlpack::dtype_code>(dtype.code)) {
+    case nb::dlpack::dtype_code::Int: return DataType::Int(bits);
+    case nb::dlpack::dtype_code::UInt: return DataType::UInt(bits);
+    case nb::dlpack::dtype_code::Float: return DataType::Float(bits);
+    case nb::dlpack::dtype_code::Bfloat: return DataType::BFloat16();
+    case nb::dlpack::dtype_code::Bool: return DataType::Bool();
+    default: break;
+  }
+  throw Error(ErrorCategory::kInput, fmt::format("arrays of dtype '{}' cannot be tensors", name));
+}
+
+nb::dlpack::dtype ToDLPack(DataType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  Code code = Code::Float;
+  switch (dtype.code) {
+    case DataType::Code::kInt: code = Code::Int; break;
+    case DataType::Code::kUInt: code = Code::UInt; break;
+    case DataType::Code::kFloat: code = Code::Float; break;
+    case DataType::Code::kBFloat: code = Code::UInt; break;  // NumPy knows it as an extension only
+    case DataType::Code::kBool: code = Code::Bool; break;
+  }
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(dtype.is_bool() ? 8 : dtype.bits), dtype.lanes};
+}
+
+std::string DTypeName(nb::handle array) {
+  if (!nb::hasattr(array, "dtype")) return "";
+  const nb::object dtype = array.attr("dtype");
+  return nb::str(nb::handle(dtype)).c_str();
+}
+
+}  // namespace
+
+Tensor TensorFrom(nb::handle source) {
+  nb::object array = nb::borrow(source);
+  if (!nb::hasattr(array, "__dlpack__") && !nb::hasattr(array, "__array_interface__")) {
+    array = nb::module_::import_("numpy").attr("asarray")(array);
+  }
+  const bool is_numpy_bfloat16 = nb::hasattr(array, "view") && DTypeName(array) == "bfloat16";
+  if (is_numpy_bfloat16) array = array.attr("view")("uint16");
+  AnyArray view;
+  try {
+    view = nb::cast<AnyArray>(array);
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("'{}' of dtype '{}' is no array of numbers in the processor's memory",
+                            nb::cast<std::string>(array.type().attr("__name__")), DTypeName(array)));
+  }
+  Shape shape;
+  for (size_t axis = 0; axis < view.ndim(); ++axis) shape.push_back(static_cast<int64_t>(view.shape(axis)));
+  const DataType dtype = is_numpy_bfloat16 ? DataType::BFloat16() : FromDLPack(view.dtype(), DTypeName(array));
+  // The last owner may be any thread.
+  std::shared_ptr<void> owner(new AnyArray(view), [](void* owned) {
+    nb::gil_scoped_acquire gil;
+    delete static_cast<AnyArray*>(owned);
+  });
+  if (view.data() == nullptr) return Tensor::Empty(std::move(shape), dtype);  // no elements
+  return Tensor::View(std::move(shape), dtype, const_cast<void*>(view.data()), std::move(owner));
+}
+
+nb::object ToNumpy(const Tensor& tensor, bool writable) {
+  std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());
+  const nb::capsule owner(new Tensor(tensor), [](void* owned) noexcept { delete static_cast<Tensor*>(owned); });
+  nb::object array = nb::cast(
+      nb::ndarray<nb::numpy>(tensor.raw(), shape.size(), shape.data(), owner, nullptr, ToDLPack(tensor.dtype())));
+  if (!writable) array.attr("flags").attr("writeable") = false;
+  if (tensor.dtype() == kBFloat16) array = array.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  return array;
+}
+
+}  // namespace collage::python

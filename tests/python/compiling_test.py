@@ -1,0 +1,176 @@
+"""The main job from Python: options, report, progress, interruption, the RFC's fragment."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import collage
+import collage as tvm
+from collage import relay
+
+MODELS = os.environ.get("COLLAGE_MODELS", os.path.expanduser("~/.cache/collage/models"))
+
+
+def setUpModule():
+    global folder
+    folder = tempfile.TemporaryDirectory()
+    os.environ["COLLAGE_DATABASE"] = os.path.join(folder.name, "tuning.db")
+
+
+def tearDownModule():
+    folder.cleanup()
+
+
+def network(channels=4):
+    random = np.random.default_rng(3)
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    w = relay.const(random.standard_normal((channels, 3, 3, 3)).astype("float32"))
+    return relay.Function([x], relay.nn.relu(relay.nn.conv2d(x, w, padding=[1, 1])))
+
+
+def mnist():
+    """RFC 0.81's module, with weights."""
+    random = np.random.default_rng(5)
+
+    def weight(*shape):
+        return relay.const((random.standard_normal(shape) / 8).astype("float32"))
+
+    text = """def @main(%x: Tensor[(1, 1, 28, 28), float32]) -> Tensor[(1, 10), float32] {
+      %0 = nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [2, 2], [2, 2]]);
+      %1 = nn.conv2d(%0, meta[relay.Constant][0], padding=[0, 0, 0, 0], channels=8, kernel_size=[5, 5]);
+      %2 = add(%1, meta[relay.Constant][1]);
+      %3 = nn.relu(%2);
+      %4 = nn.max_pool2d(%3, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]);
+      %5 = nn.pad(%4, 0f, pad_width=[[0, 0], [0, 0], [2, 2], [2, 2]]);
+      %6 = nn.conv2d(%5, meta[relay.Constant][2], padding=[0, 0, 0, 0], channels=16, kernel_size=[5, 5]);
+      %7 = add(%6, meta[relay.Constant][3]);
+      %8 = nn.relu(%7);
+      %9 = nn.max_pool2d(%8, pool_size=[3, 3], strides=[3, 3], padding=[0, 0, 0, 0]);
+      %10 = reshape(%9, newshape=[1, 256]);
+      %11 = nn.dense(%10, meta[relay.Constant][4], units=None, out_dtype="float32");
+      add(%11, meta[relay.Constant][5])
+    }"""
+    shapes = [(8, 1, 5, 5), (8, 1, 1), (16, 8, 5, 5), (16, 1, 1), (10, 256), (1, 10)]
+    return collage.parse(text, "mnist", [weight(*shape) for shape in shapes])
+
+
+def available(name):
+    return any(row["name"] == name and row["available"] for row in collage.toolchains())
+
+
+class RfcFragment(unittest.TestCase):
+    def test_as_printed_on_the_processor(self):
+        if not available("dnnl"):
+            self.skipTest("dnnl is not here")
+        mod = mnist()
+        with tvm.transform.PassContext(config={"relay.fallback_device_type": 1, "relay.collage.enable_collage": True}):
+            host_target = tvm.target.Target("llvm")
+            generic_target = tvm.target.Target("llvm", host_target)
+            dnnl_target = tvm.target.Target("llvm -compiler=dnnl", host_target)
+            targets = [generic_target, dnnl_target]
+            exe = tvm.relay.vm.compile(mod, target=targets)
+        x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype("float32")
+        result = tvm.relay.vm.VirtualMachine(exe).run(x)
+        reference = tvm.relay.vm.compile(mod)
+        self.assertIsNone(reference.plan)
+        np.testing.assert_allclose(result, tvm.relay.vm.VirtualMachine(reference).run(x), rtol=1e-3, atol=1e-4)
+        report = exe.plan.report
+        self.assertLessEqual({name for one in report["play_off"] for name in one["partitions"]}, {"native", "dnnl"})
+        self.assertGreater(report["search"]["candidates"], 0)
+        path = os.path.join(folder.name, "mnist.clg")
+        exe.save(path)
+        again = tvm.relay.vm.VirtualMachine(tvm.relay.vm.Executable.load(path)).run(x)
+        np.testing.assert_allclose(again, result, rtol=1e-6)
+
+    def test_as_printed_for_cuda(self):
+        with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
+            host_target = tvm.target.Target("llvm")
+            targets = [tvm.target.Target("cuda", host_target), tvm.target.Target("cuda -compiler=cutlass", host_target)]
+            with self.assertRaisesRegex(collage.UnavailableError, "cuda"):
+                tvm.relay.vm.compile(mnist(), target=targets)
+
+
+class Compiling(unittest.TestCase):
+    def test_report_and_progress(self):
+        seen = []
+        exe = collage.compile(network(), threads=1, toolchains=["native"], progress=seen.append)
+        phases = list(dict.fromkeys(one.phase for one in seen))
+        self.assertEqual(phases, ["import", "candidates", "search", "play-off"])
+        self.assertGreater(max(one.done for one in seen if one.phase == "search"), 0)
+        self.assertEqual(exe.report["threads"], 1)
+        self.assertEqual([row["name"] for row in exe.report["toolchains"] if row["takes_part"]], ["native"])
+        self.assertEqual(exe.report["operators"], 2)
+        again = collage.compile(network(), threads=1, toolchains=["native"])
+        self.assertEqual(again.report["search"]["measured"], 0)
+
+    def test_files_and_choices(self):
+        path, choice = os.path.join(folder.name, "a.clg"), os.path.join(folder.name, "choice.json")
+        collage.compile(network(5), path, threads=1, partition_for="native", write_partitioning=choice)
+        self.assertTrue(os.path.getsize(path) > 0)
+        exe = collage.compile(network(5), threads=1, partitioning=choice)
+        self.assertEqual(exe.report["winner"], "given")
+
+    def test_onnx_model(self):
+        from onnx import TensorProto, helper
+
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])
+        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "first")], "g", [x], [y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        exe = collage.compile(model, shapes={"x": (2, 3)}, threads=1, partition_for="native")
+        self.assertEqual([port.name for port in exe.outputs], ["y"])
+        self.assertEqual(exe.partitions[0].nodes, ["first"])
+        np.testing.assert_array_equal(exe(np.full((2, 3), -1, "float32")), np.zeros((2, 3)))
+
+    def test_should_stop_ends_measuring(self):
+        exe = collage.compile(network(6), threads=1, toolchains=["native"], max_measurements=3, should_stop=lambda: False)
+        self.assertLessEqual(exe.report["search"]["measured"], 3)
+        exe = collage.compile(network(7), threads=1, toolchains=["native"], should_stop=lambda: True)
+        self.assertEqual((exe.report["search"]["measured"], exe.report["search"]["budget_spent"]), (0, True))
+
+    def test_what_callbacks_raise_arrives(self):
+        def broken(progress):
+            if progress.phase == "search":
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            collage.compile(network(8), threads=1, progress=broken)
+
+    def test_wrong_options(self):
+        with self.assertRaisesRegex(collage.InputError, "nothing"):
+            collage.compile(network(), toolchains=["nothing"])
+        with self.assertRaisesRegex(collage.InputError, "nothing"):
+            collage.compile(network(), target="llvm -compiler=nothing")
+        with self.assertRaisesRegex(collage.InputError, "duration"):
+            collage.compile(network(), budget="soon")
+        with self.assertRaisesRegex(collage.InputError, "shapes"):
+            collage.compile(network(), shapes={"x": (1,)})
+        with self.assertRaisesRegex(collage.UnsupportedError, "partition_rule"):
+            collage.compile(network(), target="llvm -partition_rule='{}'")
+
+    def test_progress_is_printed(self):
+        code = (
+            "import collage; from collage import relay; x = relay.var('x', shape=(2,));"
+            "collage.compile(relay.Function([x], relay.exp(x)), threads=1, partition_for='native', progress=True)"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual((ran.returncode, ran.stdout), (0, ""), ran.stderr)
+        self.assertIn("collage: search", ran.stderr)
+
+    def test_small_standard_model(self):
+        path = os.path.join(MODELS, "small", "resnet50")
+        if not os.path.exists(path + ".npz"):
+            self.skipTest(f"{path}.onnx is not there; run tools/models/prepare-tests")
+        arrays = np.load(path + ".npz")
+        exe = collage.compile(path + ".onnx", threads=1, partition_for="native")
+        results = exe.run({port.name: arrays["in." + port.name] for port in exe.inputs})
+        for name, value in results.items():
+            np.testing.assert_allclose(value, arrays["out." + name], rtol=1e-3, atol=1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""Rules as objects, candidates, least-cost covers at costs from Python."""
+
+import json
+import math
+import unittest
+
+import collage
+from collage import relay
+from collage.relay import collage as parts
+from collage.relay.dataflow_pattern import is_op, wildcard
+
+
+def network():
+    x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w", shape=(4, 4, 1, 1))
+    return relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(relay.tanh(x), w)))
+
+
+def count_operators(function):
+    return sum(isinstance(node, relay.Call) and isinstance(node.op, relay.Op) for node in function.post_order())
+
+
+SINGLE = parts.Primitive(parts.OpCallByKind())
+FUSED = parts.Primitive(
+    parts.OnlyValid(parts.Combine(parts.OpCallByKind(), [parts.all_simple("A->B", "B->A", "B->B")], max_depth=4))
+)
+
+
+class Rules(unittest.TestCase):
+    def test_json_reads_back(self):
+        rule = parts.Composite("acme.relu", parts.PatternRule(is_op("nn.relu")(wildcard())))
+        text = rule.to_json()
+        self.assertEqual(json.loads(text)["sub_rule"], {"rule": "DFPattern", "pattern": "nn.relu(*)"})
+        self.assertEqual(parts.Rule.from_json(text).to_json(), text)
+        self.assertEqual(parts.candidates(network(), rule), parts.candidates(network(), text))
+
+    def test_every_kind_is_understood(self):
+        base = parts.OpCallByKind()
+        for rule in [
+            parts.OpPredicate("target.openvino"), parts.Host(), parts.Composite("a", base),
+            parts.Primitive(base), parts.Union_([base, base]), parts.OnlyValid(base), FUSED,
+            parts.Combine(base, [parts.join_anything(), parts.tuple_arg(), parts.tuple_proj(), parts.constant()]),
+            parts.MaxCoalesce(base), parts.MaxCoalesce(base, {"max_exits": 1}), parts.VerticalAnchors(base),
+            parts.HorizontalAnchors(base, "nn.conv2d"), parts.Maximal(base), parts.TrimFreeEnds(base),
+        ]:  # fmt: skip
+            with self.subTest(rule.kind):
+                self.assertGreater(len(parts.candidates(network(), rule)), 0)
+
+    def test_pattern_tables(self):
+        w = relay.const([[[[1.0]]] * 4] * 4)
+        x = relay.var("x", shape=(1, 4, 8, 8))
+        found = parts.candidates(relay.Function([x], relay.nn.conv2d(x, w)), parts.PatternTable("dnnl"))
+        self.assertIn("dnnl.conv2d", [one.rule_name for one in found])
+        with self.assertRaisesRegex(collage.InputError, "dnn"):
+            parts.candidates(network(), parts.PatternTable("dnn"))
+
+    def test_candidates_are_what_the_pattern_matches(self):
+        found = parts.candidates(network(), parts.PatternRule("nn.relu(nn.conv2d(*, *))"))
+        self.assertEqual([(one.label, one.kind, one.depth) for one in found], [("nn.conv2d+nn.relu", "A", 2)])
+        labels = {row["index"]: row["label"] for row in parts.dataflow(network())}
+        self.assertEqual([labels[index] for index in found[0].inside], ["nn.conv2d", "nn.relu"])
+
+    def test_rewrite(self):
+        rule = parts.Composite("acme.conv_relu", parts.PatternRule("nn.relu(nn.conv2d(*, *))"))
+        self.assertIn('Composite="acme.conv_relu"', str(parts.rewrite(network(), rule)))
+        with self.assertRaisesRegex(collage.InputError, "overlap"):
+            parts.rewrite(network(), parts.Primitive(parts.Combine(parts.OpCallByKind(), [parts.join_anything()])))
+
+    def test_malformed_rules(self):
+        with self.assertRaisesRegex(collage.InputError, "rule"):
+            parts.candidates(network(), '{"rule": "Nothing"}')
+
+
+class Partitioning(unittest.TestCase):
+    def test_mock_costs_decide(self):
+        asked = []
+
+        def cost(function, target):
+            asked.append(target)
+            return {"one": 1.0 * count_operators(function), "all": 2.5}[target]
+
+        targets = [parts.RuleTarget("one", SINGLE), parts.RuleTarget("all", FUSED, external=False)]
+        cover = parts.partition(network(), targets, cost=cost)
+        self.assertEqual(cover.cost, 2.5)
+        self.assertEqual([(part.target, part.ops) for part in cover.partitions],
+                         [("all", ["tanh", "nn.conv2d", "nn.relu"])])
+        self.assertEqual(cover.next_best_cost, 3.0)
+        self.assertGreaterEqual(asked.count("one"), 3)
+        self.assertIn("Primitive=1", str(cover.function))
+        self.assertEqual(cover.function.checked_type, network().infer_type())
+
+    def test_penalty_and_external(self):
+        targets = [parts.RuleTarget("acme", FUSED)]
+        cover = parts.partition(network(), targets, cost=lambda function, target: 1.0, transition_penalty=0.25)
+        self.assertEqual(cover.cost, 1.25)
+        self.assertIn('Compiler="acme"', str(cover.function))
+
+    def test_formula_equals_callable(self):
+        targets = [parts.RuleTarget("acme", SINGLE)]
+        formula = parts.partition(network(), targets, cost={"op_cost": {"acme": 3}})
+        called = parts.partition(network(), targets, cost=lambda function, target: 3.0)
+        self.assertEqual((formula.cost, formula.partitions), (called.cost, called.partitions))
+
+    def test_infinite_costs_leave_no_cover(self):
+        with self.assertRaisesRegex(collage.UnsupportedError, "infinite cost"):
+            parts.partition(network(), [parts.RuleTarget("acme", SINGLE)], cost=lambda function, target: math.inf)
+
+    def test_estimator_objects_and_their_errors(self):
+        class Estimator:
+            def __init__(self):
+                self.labels = []
+
+            def __call__(self, function, target):
+                self.labels.append(target)
+                return 1.0
+
+        estimator = Estimator()
+        parts.partition(network(), [parts.RuleTarget("acme", SINGLE)], cost=estimator)
+        self.assertEqual(len(estimator.labels), 3)
+        with self.assertRaisesRegex(collage.InputError, "not negative"):
+            parts.partition(network(), [parts.RuleTarget("acme", SINGLE)], cost=lambda function, target: -1.0)
+
+        def broken(function, target):
+            raise ZeroDivisionError("mine")
+
+        with self.assertRaises(ZeroDivisionError):
+            parts.partition(network(), [parts.RuleTarget("acme", SINGLE)], cost=broken)
+
+
+if __name__ == "__main__":
+    unittest.main()

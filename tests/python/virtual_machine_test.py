@@ -1,0 +1,120 @@
+"""Programs with control flow, closures and data."""
+
+import os
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import collage
+from collage import relay
+from collage.relay import vm
+
+PROGRAM = """
+type List[A] { Cons(A, List[A]), Nil }
+def @sum(%list: List[float32], %so_far: float32) -> float32 {
+  match (%list) { Cons(%x, %rest) => { @sum(%rest, add(%so_far, %x)) }, Nil => { %so_far } }
+}
+def @count(%n: int64) -> List[float32] {
+  if (equal(%n, 0i64)) { Nil } else { Cons(1f, @count(subtract(%n, 1i64))) }
+}
+def @main(%n: int64) -> float32 { @sum(@count(%n), 0f) }
+def @adder(%x: float32) { fn (%y: float32) { add(%x, %y) } }
+def @apply(%f: fn (float32) -> float32, %x: float32) { %f(%x) }
+def @both(%pair: (float32, int64)) { (%pair.1, %pair.0) }
+"""
+
+
+class Running(unittest.TestCase):
+    def setUp(self):
+        self.module = collage.parse(PROGRAM)
+        self.exe = vm.compile(self.module)
+        self.machine = vm.VirtualMachine(self.exe)
+
+    def test_recursion_and_data(self):
+        self.assertEqual(float(self.machine.run(5)), 5.0)
+        self.assertEqual(float(self.machine.run(np.int64(2000))), 2000.0)
+        two = self.machine.invoke("count", 2)
+        self.assertEqual((two.name, len(two.fields), two.fields[1].fields[1].name), ("Cons", 2, "Nil"))
+        nil = vm.ADT(self.module.constructor("Nil"))
+        cons = self.module.constructor("Cons")
+        made = vm.ADT(cons, (np.float32(2.5), vm.ADT(cons, (np.float32(4), nil))))
+        self.assertEqual(float(self.machine.invoke("sum", made, np.float32(0.5))), 7.0)
+
+    def test_closures_go_in_and_out(self):
+        add_two = self.machine.invoke("adder", 2.0)
+        self.assertIsInstance(add_two, vm.Value)
+        self.assertEqual(float(self.machine.invoke("apply", add_two, 3.0)), 5.0)
+
+    def test_tuples(self):
+        first, second = self.machine.invoke("both", (np.float32(1.5), np.int64(7)))
+        self.assertEqual((int(first), float(second)), (7, 1.5))
+
+    def test_errors(self):
+        with self.assertRaisesRegex(collage.InputError, "nothing"):
+            self.machine.invoke("nothing")
+        with self.assertRaisesRegex(collage.InputError, "float32"):
+            self.machine.run(1.5)
+        deep = vm.VirtualMachine(vm.compile(collage.parse(
+            "def @main(%n: int64) -> int64 { if (equal(%n, 0i64)) { 0i64 } else { add(1i64, @main(subtract(%n, 1i64))) } }"
+        )))
+        with self.assertRaises(collage.ResourceError):
+            deep.run(200000)
+
+    def test_save_and_load(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program")
+            self.exe.save(path)
+            loaded = vm.Executable.load(path)
+            self.assertEqual(loaded.bytecode, self.exe.bytecode)
+            self.assertEqual(float(vm.VirtualMachine(loaded).run(3)), 3.0)
+            with open(path, "r+b") as file:
+                file.truncate(10)
+            with self.assertRaises(collage.CorruptError):
+                vm.Executable.load(path)
+            with self.assertRaisesRegex(collage.InputError, "cannot be read"):
+                vm.Executable.load(os.path.join(folder, "missing"))
+
+    def test_machines_in_threads(self):
+        results = {}
+
+        def work(n):
+            results[n] = float(vm.VirtualMachine(self.exe).run(n))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(50, 56)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, {n: float(n) for n in range(50, 56)})
+
+
+class Compiling(unittest.TestCase):
+    def test_kernels_in_branches(self):
+        x, c = relay.var("x", shape=(4, 4)), relay.var("c", "bool")
+        function = relay.Function([x, c], relay.If(c, relay.nn.relu(relay.add(x, relay.const(1.0))), relay.exp(x)))
+        exe = vm.compile(function)
+        self.assertIn("kernel", exe.bytecode)
+        array = np.random.default_rng(0).standard_normal((4, 4)).astype("float32")
+        machine = vm.VirtualMachine(exe)
+        np.testing.assert_allclose(machine.run(array, True), np.maximum(array + 1, 0), rtol=1e-6)
+        np.testing.assert_allclose(machine.run(array, False), np.exp(array), rtol=1e-5)
+
+    def test_shapes_known_at_run_time(self):
+        exe = vm.compile(collage.parse("def @main(%x: Tensor[(?, 2), float32]) { add(%x, 1f) }"))
+        for rows in (1, 3):
+            self.assertEqual(vm.VirtualMachine(exe).run(np.zeros((rows, 2), "float32")).tolist(), [[1, 1]] * rows)
+
+    def test_collage_says_when_it_does_not_take_part(self):
+        module = collage.parse(PROGRAM)
+        with collage.transform.PassContext(config={"relay.collage.enable_collage": True}):
+            with self.assertWarnsRegex(UserWarning, "several functions"):
+                exe = vm.compile(module)
+        self.assertIsNone(exe.plan)
+        with self.assertRaisesRegex(collage.UnsupportedError, "budget"):
+            vm.compile(module, budget="1s")
+
+
+if __name__ == "__main__":
+    unittest.main()
