@@ -116,6 +116,7 @@ def compile(
     write_partitioning: str | os.PathLike[str] | None = None,
     database: str | os.PathLike[str] | None = None,
     operands: str = "",
+    search: str = "sweep",
     budget: float | str | None = None,
     max_measurements: int = 0,
     covers: int = 2,
@@ -138,6 +139,7 @@ def compile(
         write_partitioning: where to write the winner's choice of partitions, as JSON.
         database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
         operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
+        search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md).
         budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
         max_measurements: at most so many candidates are measured; 0 for no limit.
         covers: how many of the best mixes enter the play-off.
@@ -156,6 +158,7 @@ def compile(
         "require": list(require or ()),
         "partition_for": partition_for or "",
         "operands": operands,
+        "search": search,
         "budget_seconds": _seconds(budget),
         "max_measurements": max_measurements,
         "num_covers": covers,

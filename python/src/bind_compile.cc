@@ -87,6 +87,7 @@ nb::dict ToDict(const CompileReport& report) {
   search["measured"] = report.num_measured;
   search["from_database"] = report.num_from_database;
   search["failed"] = report.num_failed;
+  search["below_bound"] = report.num_below_bound;
   search["budget_spent"] = report.budget_spent;
   seconds["import"] = report.import_seconds;
   seconds["search"] = report.search_seconds;
@@ -131,6 +132,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("write_partitioning", options.write_partitioning);
   read("database", options.database);
   read("operands", options.operands);
+  read("search", options.search);
   read("budget_seconds", options.budget_seconds);
   read("max_measurements", options.max_measurements);
   read("num_covers", options.num_covers);

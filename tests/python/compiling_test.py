@@ -1,5 +1,6 @@
 """The main job from Python: options, report, progress, interruption, the RFC's fragment."""
 
+import json
 import os
 import subprocess
 import sys
@@ -107,6 +108,28 @@ class Compiling(unittest.TestCase):
         again = collage.compile(network(), threads=1, toolchains=["native"])
         self.assertEqual(again.report["search"]["measured"], 0)
 
+    def test_report_is_that_of_the_command(self):
+        from onnx import TensorProto, helper
+
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", ports[:1], ports[1:])
+        path = os.path.join(folder.name, "exp.onnx")
+        with open(path, "wb") as file:
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+            file.write(model.SerializeToString())
+        options = ["--threads", "1", "--partition-for", "native", "--quiet", "--json", "-o", path + ".clg"]
+        ran = subprocess.run([sys.executable, "-m", "collage", "compile", path, *options], capture_output=True, timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        command = json.loads(ran.stdout)
+        ours = collage.compile(path, threads=1, partition_for="native").report
+
+        def keys(report):
+            nested = {f"{key}.{name}" for key in ("search", "seconds") for name in report[key]}
+            return set(report) | nested | {f"play_off.{name}" for name in report["play_off"][0]}
+
+        self.assertEqual(keys(ours) - {"failures"}, keys(command) - {"failures"})
+        self.assertEqual(ours["operators"], command["operators"])
+
     def test_files_and_choices(self):
         path, choice = os.path.join(folder.name, "a.clg"), os.path.join(folder.name, "choice.json")
         collage.compile(network(5), path, threads=1, partition_for="native", write_partitioning=choice)
@@ -145,6 +168,8 @@ class Compiling(unittest.TestCase):
             collage.compile(network(), toolchains=["nothing"])
         with self.assertRaisesRegex(collage.InputError, "nothing"):
             collage.compile(network(), target="llvm -compiler=nothing")
+        with self.assertRaisesRegex(collage.InputError, "guess"):
+            collage.compile(network(), threads=1, toolchains=["native"], search="guess")
         with self.assertRaisesRegex(collage.InputError, "duration"):
             collage.compile(network(), budget="soon")
         with self.assertRaisesRegex(collage.InputError, "shapes"):
