@@ -2,7 +2,7 @@
 // register them, costs by table: nothing is compiled or timed. For models, and for generated chains and nets of
 // parallel branches, whose exponent of growth with length should be near one.
 //
-//   bench_search_scale [--strategy NAME] [--longest N] [MODEL.onnx …]
+//   bench_search_scale [--strategy NAME] [--bounds SHARE] [--longest N] [MODEL.onnx …]
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/wait.h>
@@ -41,16 +41,20 @@ double StatusMegabytes(const std::string& key) {
   return 0;
 }
 
-/// What an operator costs a toolchain: a fixed number between 1 and 2 by both names; each further operator in a
-/// partition costs a tenth less.
+// Operators in a partition beyond these cost what they cost alone: else one partition for all would be best.
+constexpr int kMostFused = 4;
+
+/// What an operator costs a toolchain: a fixed number between 1 and 2 by both names; each further one of the first few
+/// in a partition costs a tenth less.
 class MockCosts : public CoverCosts {
  public:
   MockCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-            const std::vector<CandidateVariant>& variants)
-      : variants_(variants) {
+            const std::vector<CandidateVariant>& variants, double bounds)
+      : variants_(variants), bounds_(bounds) {
     std::map<std::pair<const Toolchain*, std::string>, double> known;
     for (const CandidatePartition& candidate : candidates) {
       double sum = 0, factor = 1;
+      int num_fused = 0;
       for (auto it = candidate.sub_graph.members().rbegin(); it != candidate.sub_graph.members().rend(); ++it) {
         if (graph.OpAt(*it) == nullptr || graph.OpAt(*it)->is_reshape) continue;
         const std::string& name = graph.OpAt(*it)->name;
@@ -60,12 +64,12 @@ class MockCosts : public CoverCosts {
           cost->second = 1 + static_cast<double>(hash % 1000) / 1000;
         }
         sum += factor * cost->second;
-        factor = std::max(0.5, factor * 0.9);
+        factor = ++num_fused < kMostFused ? factor * 0.9 : 1;
       }
       seconds_.push_back(sum);
     }
   }
-  double LowerBound(int variant) override { return 0.5 * Exact(variant); }
+  double LowerBound(int variant) override { return bounds_ * Exact(variant); }
   double Exact(int variant) override {
     return seconds_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
   }
@@ -74,6 +78,7 @@ class MockCosts : public CoverCosts {
 
  private:
   const std::vector<CandidateVariant>& variants_;
+  double bounds_;
   std::vector<double> seconds_;
 };
 
@@ -91,8 +96,14 @@ std::vector<const Toolchain*> Toolchains() {
   return toolchains;
 }
 
+struct Setting {
+  std::string strategy = "sweep";
+  /// What is known of a cost before it is asked for, as a share of it: 1 as from a table.
+  double bounds = 1;
+};
+
 /// Candidates and search; with `formats`, each candidate in all layouts that its toolchain offers.
-Figures Measure(const Function& function, const std::string& strategy, bool formats) {
+Figures Measure(const Function& function, const Setting& setting, bool formats) {
   Figures figures;
   malloc_trim(0);                                 // what importing left is not for us to use
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak counts from here
@@ -133,10 +144,10 @@ Figures Measure(const Function& function, const std::string& strategy, bool form
     }
   }
   figures.layouts = SecondsSince(start);
-  MockCosts costs(graph, candidates, variants);
+  MockCosts costs(graph, candidates, variants, setting.bounds);
   start = std::chrono::steady_clock::now();
   const SearchResult found =
-      FindCovers(graph, candidates, variants, eligible, costs, {.strategy = strategy, .num_covers = 2});
+      FindCovers(graph, candidates, variants, eligible, costs, {.strategy = setting.strategy, .num_covers = 2});
   figures.search = SecondsSince(start);
   figures.nodes = static_cast<double>(graph.size());
   for (int i = 0; i < static_cast<int>(graph.size()); ++i) figures.operators += graph.OpAt(i) != nullptr ? 1 : 0;
@@ -219,13 +230,13 @@ Function Net(int width, int num_operators) {
   return function;
 }
 
-void MeasureNets(const std::string& strategy, int longest) {
+void MeasureNets(const Setting& setting, int longest) {
   for (const int width : {1, 2, 4, 8}) {
     std::vector<std::pair<double, Figures>> row;
     for (const int length : {1000, 3000, 10000, 30000}) {
       if (length > longest) continue;
       const Function function = Net(width, length);
-      const Figures figures = InChild([&] { return Measure(function, strategy, false); });
+      const Figures figures = InChild([&] { return Measure(function, setting, false); });
       Print(fmt::format("width {}, {}", width, length), figures);
       row.emplace_back(figures.operators, figures);
     }
@@ -240,12 +251,14 @@ void MeasureNets(const std::string& strategy, int longest) {
 }
 
 int Main(int argc, char** argv) {
-  std::string strategy = "dijkstra";
+  Setting setting;
   int longest = 30000;
   std::vector<std::string> models;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--strategy") == 0 && i + 1 < argc) {
-      strategy = argv[++i];
+      setting.strategy = argv[++i];
+    } else if (std::strcmp(argv[i], "--bounds") == 0 && i + 1 < argc) {
+      setting.bounds = std::atof(argv[++i]);
     } else if (std::strcmp(argv[i], "--longest") == 0 && i + 1 < argc) {
       longest = std::atoi(argv[++i]);
     } else {
@@ -256,11 +269,11 @@ int Main(int argc, char** argv) {
   for (const std::string& model : models) {
     const IRModule module = PrepareForPartitioning(ImportOnnx(model, {}));
     for (const bool formats : {false, true}) {
-      const Figures figures = InChild([&] { return Measure(module.main(), strategy, formats); });
+      const Figures figures = InChild([&] { return Measure(module.main(), setting, formats); });
       Print(model.substr(model.rfind('/') + 1) + (formats ? ", layouts" : ""), figures);
     }
   }
-  MeasureNets(strategy, longest);
+  MeasureNets(setting, longest);
   return 0;
 }
 

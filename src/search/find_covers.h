@@ -59,7 +59,7 @@ struct EvolutionOptions {
 
 struct SearchOptions {
   /// A name from SearchStrategies().
-  std::string strategy = "dijkstra";
+  std::string strategy = "sweep";
   int num_covers = 1;
   /// Where several covers are wanted, those dearer than the best by more than this share are not looked for.
   double slack = 0.02;

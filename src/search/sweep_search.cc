@@ -9,15 +9,42 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // States per position in the sweep that only looks for some good cover.
-constexpr int kScoutBeam = 16;
+constexpr int kScoutBeam = 8;
 // Sets that the refined bound is worked out for; some 100 bytes each.
 constexpr size_t kMostRefined = 1'000'000;
 
 double Total(const Cover& cover) { return cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds; }
 
+/// The best covers found so far all of whose costs are known: what costs more than the last of them is of no interest.
+class KnownCovers {
+ public:
+  explicit KnownCovers(const SearchOptions& options) : options_(options) {}
+
+  void Add(const Cover& cover) {
+    const auto is_same = [&](const Cover& other) { return other.variants == cover.variants; };
+    if (std::any_of(covers_.begin(), covers_.end(), is_same)) return;
+    const auto is_after = [](double total, const Cover& other) { return total < Total(other); };
+    covers_.insert(std::upper_bound(covers_.begin(), covers_.end(), Total(cover), is_after), cover);
+    if (covers_.size() > static_cast<size_t>(options_.num_covers)) covers_.pop_back();
+  }
+
+  /// What a cover that is wanted costs at most.
+  double Limit() const {
+    if (covers_.empty()) return kInfinity;
+    const double most = MostSeconds(Total(covers_[0]), options_);
+    return covers_.size() < static_cast<size_t>(options_.num_covers) ? most : std::min(most, Total(covers_.back()));
+  }
+
+  const std::vector<Cover>& covers() const { return covers_; }
+
+ private:
+  const SearchOptions& options_;
+  std::vector<Cover> covers_;  ///< best first
+};
+
 /// Finds the best covers under bounds, asks for the costs of what they consist of, and again, until the best covers
 /// have known costs only: then they are the best under all costs, since others cost no less than their bounds (lazy
-/// shortest paths: Dellin and Srinivasa, ICAPS 2016). Narrow sweeps first: once they know some good cover, what cannot
+/// shortest paths: Dellin and Srinivasa, ICAPS 2016). Narrow sweeps first: once they know some good covers, what cannot
 /// be as good need not be kept.
 class SweepSearch : public CoverSearch {
  public:
@@ -25,14 +52,26 @@ class SweepSearch : public CoverSearch {
     SearchResult result;
     CostBook book(problem.variants.size(), costs);
     SearchSpace space(problem, costs);
-    bool is_narrow = true;  // enough to see everything
+    KnownCovers known(options);
+    bool is_narrow = Scout(space, book, costs, options, /*is_guided=*/false, result);  // enough to see everything
+    const bool is_guided = !is_narrow;
     do {
-      is_narrow = Scout(space, book, costs, result);
-    } while (AskFor(result.covers, book));
-    if (!is_narrow || options.num_covers > 1) {
+      is_narrow = Scout(space, book, costs, options, is_guided, result);
+    } while (AskFor(result.covers, book, known));
+    if (!is_narrow) {
       do {
-        SweepWithin(space, book, costs, options, is_narrow, result);
-      } while (AskFor(result.covers, book));
+        SweepWithin(space, book, costs, options, known.Limit(), result);
+      } while (AskFor(result.covers, book, known));
+    }
+    // With a beam, the last sweep may have lost what was known before.
+    const bool is_lost =
+        !known.covers().empty() && (result.covers.empty() || Total(known.covers()[0]) < Total(result.covers[0]));
+    if (result.num_dropped > 0 && is_lost) result.covers = known.covers();
+    if (result.covers.empty()) {
+      result.stuck_at = StuckPositions(problem, book, result.stuck_at);
+    } else {
+      const double most = MostSeconds(Total(result.covers[0]), options);
+      std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > most; });
     }
     result.num_exact = book.num_exact();
     result.is_exact = result.num_dropped == 0;
@@ -40,59 +79,53 @@ class SweepSearch : public CoverSearch {
   }
 
  private:
-  static std::vector<Cover> RunSweep(Sweep& sweep, SearchResult& result) {
-    std::vector<Cover> covers = sweep.Run();
+  static void RunSweep(Sweep& sweep, SearchResult& result) {
+    result.covers = sweep.Run();
     result.num_states = std::max(result.num_states, sweep.num_states());
-    if (covers.empty()) result.stuck_at = sweep.dead_ends();
-    return covers;
+    if (result.covers.empty()) result.stuck_at = sweep.dead_ends();
   }
 
-  /// Some good cover under what is known now; true when it is the best one.
-  static bool Scout(SearchSpace& space, const CostBook& book, CoverCosts& costs, SearchResult& result) {
+  /// Some good covers under what is known now; true when they are the best ones.
+  static bool Scout(SearchSpace& space, const CostBook& book, CoverCosts& costs, const SearchOptions& options,
+                    bool is_guided, SearchResult& result) {
     RemainingBound bound(space.problem(), book, costs);
-    Sweep scout(space, book, &bound, {.num_covers = 1, .beam = kScoutBeam});
-    result.covers = RunSweep(scout, result);
-    if (scout.num_dropped() == 0) {
-      if (result.covers.empty()) result.stuck_at = StuckPositions(space.problem(), book, result.stuck_at);
-      return true;
-    }
-    bound.Refine(space, book, costs, kMostRefined);
-    if (!bound.is_refined()) return false;
-    Sweep guided(space, book, &bound, {.num_covers = 1, .beam = kScoutBeam});
-    std::vector<Cover> found = RunSweep(guided, result);
-    const bool is_better = result.covers.empty() || (!found.empty() && Total(found[0]) < Total(result.covers[0]));
-    if (is_better) result.covers = std::move(found);
-    return false;
+    if (is_guided) bound.Refine(space, book, costs, kMostRefined);
+    Sweep scout(space, book, &bound, {.num_covers = options.num_covers, .beam = kScoutBeam});
+    RunSweep(scout, result);
+    return scout.num_dropped() == 0;
   }
 
-  /// The best covers under what is known now, within the slack of the best one of `result`, whose costs are known.
+  /// The best covers under what is known now, of those that cost `limit` at most.
   static void SweepWithin(SearchSpace& space, const CostBook& book, CoverCosts& costs, const SearchOptions& options,
-                          bool is_narrow, SearchResult& result) {
+                          double limit, SearchResult& result) {
     RemainingBound bound(space.problem(), book, costs);
-    if (!is_narrow) bound.Refine(space, book, costs, kMostRefined);
-    const double limit = result.covers.empty() ? kInfinity : MostSeconds(Total(result.covers[0]), options);
+    bound.Refine(space, book, costs, kMostRefined);
     Sweep sweep(space, book, &bound, {.num_covers = options.num_covers, .limit = limit, .beam = options.beam});
-    std::vector<Cover> found = RunSweep(sweep, result);
+    RunSweep(sweep, result);
     result.num_dropped = sweep.num_dropped();
-    // With a beam, the sweep may have lost what was known before.
-    const bool is_lost = found.empty() || (!result.covers.empty() && Total(found[0]) > Total(result.covers[0]));
-    if (!is_lost) result.covers = std::move(found);
-    if (result.covers.empty()) {
-      result.stuck_at = StuckPositions(space.problem(), book, result.stuck_at);
-      return;
-    }
-    const double most = MostSeconds(Total(result.covers[0]), options);
-    std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > most; });
   }
 
-  /// False when all costs in the covers were known. The best cover's are asked for first: they may decide the others.
-  static bool AskFor(const std::vector<Cover>& covers, CostBook& book) {
-    for (const Cover& cover : covers) {
+  /// Asks for what is not known of the first cover of which something is not; the best cover's costs may decide the
+  /// others. False when all costs in the covers were known.
+  static bool AskFor(std::vector<Cover>& covers, CostBook& book, KnownCovers& known) {
+    const auto sum = [&](const Cover& cover) {
+      double seconds = 0;
+      for (int variant : cover.variants) seconds += book.Seconds(variant);
+      return seconds;
+    };
+    for (Cover& cover : covers) {
+      const double penalties = Total(cover) - sum(cover);
       bool any = false;
       for (int variant : cover.variants) {
         any = any || !book.IsKnown(variant);
         book.Ask(variant);
       }
+      const double total = penalties + sum(cover);
+      if (total == kInfinity) return true;
+      cover.num_unknown = static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(),
+                                                         [&](int variant) { return book.IsUnknown(variant); }));
+      cover.seconds = total - cover.num_unknown * CostBook::kUnknownSeconds;
+      known.Add(cover);
       if (any) return true;
     }
     return false;

@@ -185,10 +185,16 @@ TEST(FindCoversTest, NamesTheNodesThatNothingCovers) {
   std::vector<CandidatePartition> candidates{{"c", SubGraph(graph, {3}), &toolchain},
                                              {"c", SubGraph(graph, {4}), &toolchain}};
   FixedCosts costs({1, kInfinity});
-  const SearchResult found =
-      FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
-  EXPECT_TRUE(found.covers.empty());
-  EXPECT_EQ(found.stuck_at, (std::vector<int>{4, 5}));
+  const auto search = [&](const char* strategy) {
+    return FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs,
+                      {.strategy = strategy});
+  };
+  EXPECT_TRUE(search("dijkstra").covers.empty());
+  EXPECT_EQ(search("dijkstra").stuck_at, (std::vector<int>{4, 5}));
+  // No cost is asked for when there is no cover whatever the costs.
+  EXPECT_TRUE(search("sweep").covers.empty());
+  EXPECT_EQ(search("sweep").stuck_at, (std::vector<int>{5}));
+  EXPECT_EQ(search("sweep").num_exact, 0);
 }
 
 TEST(FindCoversTest, DeadEndsArePassedOver) {
@@ -238,7 +244,7 @@ TEST(FindCoversTest, TheBeamIsReported) {
   const auto variants = PlainVariants(graph, candidates);
   const auto search = [&](int beam) {
     return FindCovers(graph, candidates, variants, NoneEligible(graph), costs,
-                      {.num_covers = 2, .slack = 9, .beam = beam});
+                      {.strategy = "dijkstra", .num_covers = 2, .slack = 9, .beam = beam});
   };
   EXPECT_EQ(search(2).num_dropped, 0);
   EXPECT_EQ(search(2).covers.size(), 2u);
@@ -302,7 +308,8 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
   }
   double seconds = 0;
   for (const auto& [node, layout] : wanted) {
-    if (made.at(node) != layout) seconds += costs.Convert(node, static_cast<Format>(made.at(node)), static_cast<Format>(layout));
+    if (made.at(node) != layout)
+      seconds += costs.Convert(node, static_cast<Format>(made.at(node)), static_cast<Format>(layout));
   }
   return seconds;
 }
