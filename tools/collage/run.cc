@@ -1,4 +1,4 @@
-// run.cc: `collage run`: one inference with given, stored or random inputs.
+// run.cc: `collage run`: one inference with given, stored or random inputs; one call of a Relay program.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "command.h"
+#include "run_program.h"
 #include "runtime/compare.h"
 #include "runtime/npy.h"
 #include "runtime/random_inputs.h"
@@ -25,6 +26,9 @@ struct Arguments {
   std::optional<double> absolute;
   bool random = false;
   bool json = false;
+  std::string function = "main";
+  bool interpret = false;
+  bool disassemble = false;
 };
 
 /// Arrays of an .npz by port name; "in.X" stands for X too, as reference files hold inputs and outputs together.
@@ -100,7 +104,31 @@ bool CompareOutputs(const Arguments& arguments, const std::vector<PortInfo>& por
   return all;
 }
 
+/// Runs Relay text, which has parameters and values where an executable has ports and tensors.
+void RunText(const Arguments& arguments) {
+  if (!arguments.expected.empty()) {
+    throw Error(ErrorCategory::kInput, "--compare is for executables", arguments.executable,
+                "write the result with --outputs");
+  }
+  ProgramArguments program;
+  program.file = arguments.executable;
+  program.function = arguments.function;
+  program.inputs = arguments.inputs;
+  program.values = arguments.input_files;
+  program.outputs = arguments.outputs;
+  program.random = arguments.random;
+  program.interpret = arguments.interpret;
+  program.disassemble = arguments.disassemble;
+  program.json = arguments.json;
+  RunProgram(program);
+}
+
 void Run(const Arguments& arguments) {
+  if (IsRelayText(arguments.executable)) return RunText(arguments);
+  if (arguments.function != "main" || arguments.interpret || arguments.disassemble) {
+    throw Error(ErrorCategory::kInput, "--function, --interpret and --disassemble are for Relay text",
+                arguments.executable, "`collage info` shows what an executable does");
+  }
   const Executable executable = Executable::Load(arguments.executable);
   ExecutionInstance instance(executable);
   const std::vector<Tensor> inputs = GatherInputs(executable, arguments);
@@ -133,10 +161,12 @@ void Run(const Arguments& arguments) {
 
 void AddRunCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("run", "Run an executable once");
-  command->add_option("executable", arguments->executable, "Executable (.clg)")->required();
+  CLI::App* command = app.add_subcommand("run", "Run an executable, or a Relay program, once");
+  command->add_option("executable", arguments->executable, "Executable (.clg), or Relay text (.relay)")->required();
   command->add_option("--inputs", arguments->inputs, "Inputs by name (.npz)");
-  command->add_option("--input", arguments->input_files, "One input, NAME=FILE.npy or NAME=FILE.pb; may be repeated");
+  command->add_option("--input", arguments->input_files,
+                      "One input, NAME=FILE.npy or NAME=FILE.pb; may be repeated. Of Relay text also NAME=NUMBER or "
+                      "NAME=EXPRESSION");
   command->add_flag("--random", arguments->random, "Random values for inputs that are not given");
   command->add_option("--outputs", arguments->outputs, "Where to write the outputs (.npz)");
   command->add_option("--compare", arguments->expected, "Expected outputs (.npz); exit code 1 when they differ");
@@ -144,6 +174,11 @@ void AddRunCommand(CLI::App& app) {
                       "Relative tolerance of --compare (default: 1e-3, more for 16-bit floats)");
   command->add_option("--atol", arguments->absolute,
                       "Absolute tolerance of --compare (default: 1e-4, more for 16-bit floats)");
+  command->add_option("--function", arguments->function, "Of Relay text: the global function to call")
+      ->capture_default_str();
+  command->add_flag("--interpret", arguments->interpret,
+                    "Of Relay text: by the reference interpreter, not as bytecode");
+  command->add_flag("--disassemble", arguments->disassemble, "Of Relay text: print its bytecode and do not run it");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

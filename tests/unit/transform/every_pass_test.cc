@@ -155,7 +155,9 @@ TEST_P(EveryPassTest, KeepsTheMeaningOfRandomGraphs) {
   }
 }
 
-/// Runs `body` on a stack of 256 kB, of which recursion once per node would leave 12 bytes for each of 20,000.
+constexpr int kDeepChain = 100000;
+
+/// Runs `body` on a stack of 256 kB, of which recursion once per node would leave 2 bytes for each of 100,000.
 void OnSmallStack(const std::function<void()>& body) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -175,7 +177,7 @@ TEST_P(EveryPassTest, DeepChainsDoNotOverflowTheStack) {
   OnSmallStack([&] {
     const Var x = MakeVar("x", TensorType(Shape{4}, kFloat32));
     Expr expr = x;
-    for (int i = 0; i < 20000; ++i) expr = MakeCall("nn.relu", {expr});
+    for (int i = 0; i < kDeepChain; ++i) expr = MakeCall("nn.relu", {expr});
     const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, expr)));
     const IRModule after = RunWithPreparation(GetPass(GetParam()), module, context);
     EXPECT_TRUE(TypeEqual(after.main()->body()->checked_type(), module.main()->body()->checked_type()));

@@ -1,8 +1,10 @@
 #include "collage/vm/vm.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "collage/ir/text.h"
 #include "collage/runtime/kernel.h"
@@ -27,6 +29,14 @@ Value RunText(const std::string& text, const std::vector<Value>& args = {}, cons
 
 std::string Shown(const std::string& text, const std::vector<Value>& args = {}) {
   return ToString(RunText(text, args));
+}
+
+/// Memory of this process.
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 // ---- bytecode ----
@@ -108,7 +118,9 @@ TEST(VmTest, ShapesAreFoundWhenTheyAreNotKnownBefore) {
 TEST(VmTest, TailCallsRunInConstantSpaceAndDeepRecursionIsAnError) {
   const std::string loop =
       "def @main(%i: int32, %s: int32) -> int32 { if (%i == 0) { %s } else { @main(%i - 1, %s + 2) } }";
-  EXPECT_EQ(ToString(RunText(loop, {Scalar(50000), Scalar(0)}, {.max_depth = 2})), "100000");
+  const int64_t before = ResidentBytes();
+  EXPECT_EQ(ToString(RunText(loop, {Scalar(1000000), Scalar(0)}, {.max_depth = 2})), "2000000");
+  EXPECT_LT(ResidentBytes() - before, 20 << 20) << "a turn of the loop must leave nothing behind";
   const std::string deep = "def @main(%i: int32) -> int32 { if (%i == 0) { 0 } else { 1 + @main(%i - 1) } }";
   EXPECT_EQ(Shown(deep, {Scalar(50000)}), "50000");
   ExpectError([&] { RunText(deep, {Scalar(5000)}, {.max_depth = 1000}); }, ErrorCategory::kResource,

@@ -1,0 +1,27 @@
+// run_program.h: `collage run` for Relay text: any program, with control flow, closures and data, as bytecode.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace collage::cli {
+
+struct ProgramArguments {
+  std::string file;
+  std::string function = "main";
+  std::string inputs;               ///< an .npz, by parameter
+  std::vector<std::string> values;  ///< NAME=NUMBER, NAME=FILE.npy or NAME=EXPRESSION
+  std::string outputs;              ///< an .npz to write
+  bool random = false;
+  bool interpret = false;
+  bool disassemble = false;
+  bool json = false;
+};
+
+/// Whether `file` is Relay text, by its suffix or, without one that says so, by its beginning.
+bool IsRelayText(const std::string& file);
+
+/// Prints what a function of the program returns, or the program's bytecode.
+void RunProgram(const ProgramArguments& arguments);
+
+}  // namespace collage::cli
