@@ -1,0 +1,54 @@
+"""Uses of the package that mypy must understand, and misuses that it must refuse (an unused `ignore` is an error)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+import collage
+from collage import relay, transform
+from collage.relay import collage as parts
+from collage.relay import dataflow_pattern as dfp
+
+
+def build() -> relay.Function:
+    x: relay.Var = relay.var("x", shape=(1, None))
+    body: relay.Expr = relay.nn.relu(relay.add(x, relay.const(1.0)))
+    type_: relay.Type | None = body.checked_type
+    assert type_ is None or isinstance(type_, relay.TensorType)
+    return relay.Function([x], body)
+
+
+def transformed(module: collage.IRModule) -> collage.IRModule:
+    def keep(function: relay.Function, _: collage.IRModule) -> relay.Function:
+        return function
+
+    with transform.PassContext(opt_level=3, config={"relay.FuseOps.max_depth": 4}):
+        return transform.Sequential(["FoldConstant", transform.function_pass(keep, "Keep")])(module)
+
+
+def cost(function: relay.Function, target: str) -> float:
+    return float(len(function.params)) + len(target)
+
+
+def partitioned(function: relay.Function) -> list[str]:
+    pattern: dfp.DFPattern = dfp.is_op("nn.relu")(dfp.wildcard()).optional(lambda p: dfp.is_op("tanh")(p))
+    rule = parts.Primitive(parts.PatternRule(pattern))
+    cover = parts.partition(function, [parts.RuleTarget("mine", rule)], cost=cost)
+    return [op for part in cover.partitions for op in part.ops]
+
+
+def run(path: str) -> npt.NDArray[np.float32]:
+    exe: collage.Executable = collage.compile(path, threads=1, budget="10s", progress=lambda p: print(p.phase))
+    named: dict[str, npt.NDArray[np.float32]] = exe.run([np.zeros(3, "float32")])
+    return named[exe.outputs[0].name]
+
+
+relay.Function([relay.const(1.0)], relay.const(1.0))  # type: ignore[list-item]
+relay.TupleGetItem(relay.const(1.0), "0")  # type: ignore[arg-type]
+collage.compile("m.onnx", thread=1)  # type: ignore[call-arg]
+collage.compile("m.onnx", threads="1")  # type: ignore[arg-type]
+parts.partition(build(), [parts.RuleTarget("mine", "{}")], cost=len)  # type: ignore[arg-type]
+transform.Sequential([1])  # type: ignore[list-item]
+dfp.is_op(3)  # type: ignore[arg-type]
+collage.parse("").main.attrs = {}  # type: ignore[misc]
