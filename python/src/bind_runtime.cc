@@ -64,7 +64,13 @@ struct Instance {
   }
   nb::object Output(size_t index) {
     if (index >= outputs.size()) throw nb::index_error("there is no such output");
-    return ToNumpy(instance.Output(index), /*writable=*/true);
+    Tensor tensor;
+    {
+      nb::gil_scoped_release release;
+      const std::scoped_lock lock(busy);
+      tensor = instance.Output(index);
+    }
+    return ToNumpy(tensor, /*writable=*/true);
   }
 };
 

@@ -5,7 +5,8 @@
 
 #include "bindings.h"
 #include "casters.h"
-#include "collage/support/error.h"
+#include "collage/ir/infer_type.h"
+#include "collage/ir/visitor.h"
 #include "collage/target/toolchain.h"
 #include "collage/vm/vm.h"
 
@@ -40,6 +41,28 @@ Value ToValue(nb::handle source) {
   }
   if (!is_data) return Value::Tuple(std::move(fields));
   return Value::Data(nb::cast<Constructor>(source.attr("constructor")), std::move(fields));
+}
+
+bool IsPartition(const IRModule& module, const Expr& expr) {
+  const GlobalVarNode* global = As<GlobalVarNode>(expr);
+  return global != nullptr && module.Has(global->name()) &&
+         module.Lookup(global->name())->attrs().IntOr("Primitive", 0) != 0;
+}
+
+/// Partitions that are global functions where they are called: bytecode calls kernels of function literals only.
+IRModule WithPartitionsInPlace(const IRModule& module) {
+  IRModule result = module;
+  for (const auto& [name, function] : module.functions()) {
+    if (function->attrs().IntOr("Primitive", 0) != 0) {
+      result.Remove(name);
+      continue;
+    }
+    const Expr placed = Rewrite(function, [&](const Expr& expr) -> Expr {
+      return IsPartition(module, expr) ? module.Lookup(As<GlobalVarNode>(expr)->name()) : expr;
+    });
+    result.Set(name, AsShared<FunctionNode>(placed));
+  }
+  return InferTypes(std::move(result));
 }
 
 struct LockedMachine {
@@ -78,7 +101,7 @@ void BindVm(nb::module_& m) {
   m.def(
       "compile_bytecode",
       [](const IRModule& module, bool with_kernels, int num_threads) {
-        const IRModule copy = module;
+        const IRModule copy = with_kernels ? WithPartitionsInPlace(module) : module;
         nb::gil_scoped_release release;
         return vm::Compile(copy, {with_kernels ? &ToolchainRegistry::Global() : nullptr, num_threads});
       },

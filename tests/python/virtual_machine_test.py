@@ -106,6 +106,30 @@ class Compiling(unittest.TestCase):
         for rows in (1, 3):
             self.assertEqual(vm.VirtualMachine(exe).run(np.zeros((rows, 2), "float32")).tolist(), [[1, 1]] * rows)
 
+    def test_partitions_run_on_their_toolchains(self):
+        random = np.random.default_rng(3)
+        x = relay.var("x", shape=(1, 3, 8, 8))
+        w = relay.const(random.standard_normal((4, 3, 3, 3)).astype("float32"))
+        module = collage.IRModule.from_expr(relay.Function([x], relay.tanh(relay.nn.relu(relay.nn.conv2d(x, w)))))
+        array = random.standard_normal((1, 3, 8, 8)).astype("float32")
+        expected = vm.VirtualMachine(vm.compile(module)).run(array)
+        for row in collage.toolchains():
+            if row["name"] == "native" or not row["available"]:
+                continue
+            with self.subTest(row["name"]):
+                partitioned = relay.collage.partition_for(module, row["name"])
+                self.assertIn(f'Compiler="{row["name"]}"', str(partitioned))
+                exe = vm.compile(partitioned, f"llvm -compiler={row['name']}")
+                self.assertIn("kernel", exe.bytecode)
+                self.assertNotIn("op nn.conv2d", exe.bytecode)
+                np.testing.assert_allclose(vm.VirtualMachine(exe).run(array), expected, rtol=1e-4, atol=1e-5)
+        with self.assertRaisesRegex(collage.InputError, "dnn"):
+            relay.collage.partition_for(module, "dnn")
+
+    def test_toolchains_without_partitions_are_warned_of(self):
+        with self.assertWarnsRegex(UserWarning, "dnnl will not"):
+            vm.compile(collage.parse("def @main(%x: Tensor[(2), float32]) { exp(%x) }"), "llvm -compiler=dnnl")
+
     def test_collage_says_when_it_does_not_take_part(self):
         module = collage.parse(PROGRAM)
         with collage.transform.PassContext(config={"relay.collage.enable_collage": True}):

@@ -22,6 +22,7 @@ from typing import Any, Protocol, Union
 
 from collage import _core
 from collage._core import DFPattern, Function, IRModule
+from collage.transform import PassContext, Sequential
 
 __all__ = [
     "Candidate",
@@ -51,6 +52,7 @@ __all__ = [
     "dataflow",
     "join_anything",
     "partition",
+    "partition_for",
     "rewrite",
     "tuple_arg",
     "tuple_proj",
@@ -345,3 +347,22 @@ def partition(
     found = _core.partition_by_costs(_function_of(program), json.dumps(rows), json.dumps(formula), estimate)
     parts = [PartOfCover(**row) for row in found.pop("partitions")]
     return Cover(partitions=parts, **found)
+
+
+def partition_for(mod: IRModule, toolchain: str) -> IRModule:
+    """The module with all that a toolchain takes, in regions as large as possible, as global functions for it.
+
+    Costs are not asked for: this is the RFC's ``partition_for_<toolchain>``. `relay.vm.compile` compiles the result.
+
+    Args:
+        mod: a module; constants are folded first.
+        toolchain: the name of a registered one, see `collage.toolchains`.
+
+    Raises:
+        InputError: there is no such toolchain.
+    """
+    config = {"relay.MergeComposite.toolchain": toolchain, "relay.AnnotateTarget.targets": toolchain}
+    with PassContext(opt_level=3, config=config):
+        prepare = Sequential(_core.preparation_passes())
+        names = ["MergeComposite", "AnnotateTarget", "MergeCompilerRegions", "PartitionGraph"]
+        return Sequential([prepare, *names])(mod)

@@ -158,8 +158,8 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
     """Compiles a program under the current `PassContext`.
 
     With ``relay.collage.enable_collage`` (and no control flow) the program is covered by the best mix of the targets'
-    toolchains, measured on this machine. Else passes fuse operators into kernels of the native toolchain, and the rest
-    becomes bytecode.
+    toolchains, measured on this machine. Else partitions (`collage.partition_for`) are compiled by their toolchains,
+    passes fuse other operators into kernels of the native one, and the rest becomes bytecode.
 
     Args:
         mod: a module, or a function.
@@ -185,6 +185,12 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
             f"{', '.join(map(repr, options))} are for compiling with Collage",
             hint='PassContext(config={"relay.collage.enable_collage": True})',
         )
-    _collage._compile._toolchains_of(targets, None)
+    unused = [name for name in _collage._compile._toolchains_of(targets, None) if name != "native"]
+    if unused and not any(one.attrs.get("Compiler") for one in module.functions.values()):
+        warnings.warn(
+            f"without Collage, toolchains take part in partitions only: {', '.join(unused)} will not; "
+            "see relay.collage.partition_for",
+            stacklevel=2,
+        )
     fused = Sequential([*_core.preparation_passes(), "FuseOps"])(module)
     return Executable(_core.compile_bytecode(fused, True, threads or _core.available_processors()))
