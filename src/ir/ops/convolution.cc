@@ -66,19 +66,23 @@ Type ConvRelation(const OpCall& call, int rank) {
   const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
   const ConvShape conv(call.attrs, rank);
   const Dim channels = data.shape()[1];
-  if (!channels.is_any() && channels.size() != weight.shape()[1].size() * conv.groups) {
+  const Dim group_channels = weight.shape()[1];
+  const Dim out_channels = weight.shape()[0];
+  if (!channels.is_any() && !group_channels.is_any() && channels.size() != group_channels.size() * conv.groups) {
     throw RelationFailure{fmt::format("expects {} input channels ({} groups), got {}",
-                                      weight.shape()[1].size() * conv.groups, conv.groups, ToString(call.args[0]))};
+                                      group_channels.size() * conv.groups, conv.groups, ToString(call.args[0]))};
   }
-  if (conv.groups < 1 || weight.shape()[0].size() % conv.groups != 0) {
+  if (conv.groups < 1 || (!out_channels.is_any() && out_channels.size() % conv.groups != 0)) {
     throw RelationFailure{
-        fmt::format("{} groups do not divide {} output channels", conv.groups, weight.shape()[0].size())};
+        fmt::format("{} groups do not divide {} output channels", conv.groups, out_channels.ToString())};
   }
-  std::vector<Dim> shape{data.shape()[0], weight.shape()[0]};
+  std::vector<Dim> shape{data.shape()[0], out_channels};
   for (int i = 0; i < rank; ++i) {
     const auto d = static_cast<size_t>(i);
-    shape.push_back(WindowedDim(data.shape()[d + 2], weight.shape()[d + 2].size(), conv.strides[d],
-                                conv.padding.before[d], conv.padding.after[d], conv.dilation[d]));
+    const Dim kernel = weight.shape()[d + 2];
+    shape.push_back(kernel.is_any() ? Dim::Any()
+                                    : WindowedDim(data.shape()[d + 2], kernel.size(), conv.strides[d],
+                                                  conv.padding.before[d], conv.padding.after[d], conv.dilation[d]));
   }
   return TensorType(shape, OutDType(call, data.dtype()));
 }
@@ -236,14 +240,16 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
   const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
   const ConvShape conv(call.attrs, rank);
   const std::vector<int64_t> extra = PerDimension(call.attrs.Ints("output_padding"), rank);
-  if (!data.shape()[1].is_any() && data.shape()[1] != weight.shape()[0]) {
+  const Dim channels = data.shape()[1];
+  const Dim group_out = weight.shape()[1];
+  if (!channels.is_any() && !weight.shape()[0].is_any() && channels != weight.shape()[0]) {
     throw RelationFailure{
         fmt::format("expects {} input channels, got {}", weight.shape()[0].ToString(), ToString(call.args[0]))};
   }
-  std::vector<Dim> shape{data.shape()[0], Dim(weight.shape()[1].size() * conv.groups)};
+  std::vector<Dim> shape{data.shape()[0], group_out.is_any() ? Dim::Any() : Dim(group_out.size() * conv.groups)};
   for (int i = 0; i < rank; ++i) {
     const auto d = static_cast<size_t>(i);
-    if (data.shape()[d + 2].is_any()) {
+    if (data.shape()[d + 2].is_any() || weight.shape()[d + 2].is_any()) {
       shape.push_back(Dim::Any());
       continue;
     }

@@ -38,13 +38,19 @@ OpDef Stack() {
   op.relation = Relation([](const OpCall& call) {
     const TupleTypeNode* tuple = call.args.empty() ? nullptr : AsTupleType(call.args[0]);
     if (tuple == nullptr || tuple->fields().empty()) throw RelationFailure{"expects a tuple of tensors"};
-    for (const Type& field : tuple->fields()) {
-      if (AsTensorType(field) == nullptr || !TypeEqual(field, tuple->fields()[0])) {
-        throw RelationFailure{"expects tensors of one type, got " + ToString(call.args[0])};
-      }
-    }
     const TensorTypeNode* first = AsTensorType(tuple->fields()[0]);
-    std::vector<Dim> shape = first->shape();
+    std::vector<Dim> shape = first == nullptr ? std::vector<Dim>{} : first->shape();
+    for (const Type& field : tuple->fields()) {
+      const TensorTypeNode* tensor = AsTensorType(field);
+      bool fits = first != nullptr && tensor != nullptr && tensor->dtype() == first->dtype() &&
+                  tensor->shape().size() == shape.size();
+      for (size_t d = 0; fits && d < shape.size(); ++d) {
+        const Dim dim = tensor->shape()[d];
+        if (shape[d].is_any()) shape[d] = dim;
+        fits = dim.is_any() || dim == shape[d];
+      }
+      if (!fits) throw RelationFailure{"expects tensors of one type, got " + ToString(call.args[0])};
+    }
     shape.insert(shape.begin() + NormalAxis(call.attrs.Int("axis"), first->rank() + 1),
                  Dim(static_cast<int64_t>(tuple->fields().size())));
     return TensorType(shape, first->dtype());

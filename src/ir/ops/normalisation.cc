@@ -90,7 +90,8 @@ Type NormRelation(const OpCall& call) {
   const TensorTypeNode& data = TensorArg(call, 0);
   const Dim length = data.shape()[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
   for (size_t i : {size_t{1}, size_t{2}}) {
-    if (TensorArg(call, i, 1).shape()[0] != length && !length.is_any()) {
+    const Dim given = TensorArg(call, i, 1).shape()[0];
+    if (given != length && !length.is_any() && !given.is_any()) {
       throw RelationFailure{
           fmt::format("expects {} values as argument {}, got {}", length.ToString(), i, ToString(call.args[i]))};
     }

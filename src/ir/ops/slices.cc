@@ -80,13 +80,15 @@ OpDef Concatenate() {
   return op;
 }
 
+constexpr int64_t kMostParts = 1 << 16;
+
 /// Sizes of the parts of a split.
 V SplitSizes(const Attrs& attrs, int64_t length) {
   const AttrValue& value = attrs.Get("indices_or_sections");
   V sizes;
   if (value.as_int() != nullptr) {
     const int64_t sections = *value.as_int();
-    if (sections < 1 || length % sections != 0) {
+    if (sections < 1 || sections > kMostParts || length % sections != 0) {
       throw RelationFailure{fmt::format("cannot split {} into {} equal parts", length, sections)};
     }
     sizes.assign(static_cast<size_t>(sections), length / sections);
@@ -102,6 +104,21 @@ V SplitSizes(const Attrs& attrs, int64_t length) {
   return sizes;
 }
 
+/// As SplitSizes; of an unknown length nothing is known but the number of parts.
+std::vector<Dim> SplitDims(const Attrs& attrs, Dim length) {
+  if (!length.is_any()) {
+    const V sizes = SplitSizes(attrs, length.size());
+    return {sizes.begin(), sizes.end()};
+  }
+  const AttrValue& value = attrs.Get("indices_or_sections");
+  const int64_t* sections = value.as_int();
+  if (sections != nullptr && (*sections < 1 || *sections > kMostParts)) {
+    throw RelationFailure{fmt::format("cannot split into {} equal parts", *sections)};
+  }
+  const size_t parts = sections != nullptr ? static_cast<size_t>(*sections) : value.as_list()->size() + 1;
+  return std::vector<Dim>(parts, Dim::Any());
+}
+
 OpDef Split() {
   OpDef op;
   op.name = "split";
@@ -113,11 +130,11 @@ OpDef Split() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     const auto axis = static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()));
-    if (data.shape()[axis].is_any()) throw RelationFailure{"cannot split a dimension of unknown size"};
+    const Dim whole = data.shape()[axis];
     std::vector<Type> fields;
-    for (int64_t size : SplitSizes(call.attrs, data.shape()[axis].size())) {
+    for (Dim size : SplitDims(call.attrs, whole)) {
       std::vector<Dim> shape = data.shape();
-      shape[axis] = Dim(size);
+      shape[axis] = size;
       fields.push_back(TensorType(shape, data.dtype()));
     }
     return TupleType(fields);
@@ -160,12 +177,15 @@ std::vector<SliceRange> SliceRanges(const Attrs& attrs, const Shape& shape) {
   const V end = attrs.Ints("end");
   V strides = attrs.IsNone("strides") ? V{} : attrs.Ints("strides");
   strides.resize(begin.size(), 1);
+  if (end.size() != begin.size() || (!attrs.IsNone("axes") && attrs.Ints("axes").size() != begin.size())) {
+    throw RelationFailure{"begin, end and axes differ in length"};
+  }
   std::vector<SliceRange> ranges;
   for (int64_t size : shape) ranges.push_back({0, 1, size});
   for (size_t i = 0; i < begin.size(); ++i) {
     const auto axis = static_cast<size_t>(
         attrs.IsNone("axes") ? static_cast<int>(i) : NormalAxis(attrs.Ints("axes")[i], static_cast<int>(shape.size())));
-    if (axis >= shape.size() || i >= end.size()) throw RelationFailure{"begin, end and axes differ in length"};
+    if (axis >= shape.size()) throw RelationFailure{"begin has more entries than the data dimensions"};
     ranges[axis] = ResolveSlice(begin[i], end[i], strides[i], shape[axis]);
   }
   return ranges;
@@ -183,9 +203,13 @@ OpDef StridedSlice() {
   op.pattern = OpPatternKind::kInjective;
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
-    if (!data.is_static()) throw RelationFailure{"slices static shapes only, got " + ToString(call.args[0])};
+    Shape sizes;
+    for (const Dim dim : data.shape()) sizes.push_back(dim.is_any() ? 1 : dim.size());
     std::vector<Dim> shape;
-    for (const SliceRange& range : SliceRanges(call.attrs, data.static_shape())) shape.emplace_back(range.count);
+    for (const SliceRange& range : SliceRanges(call.attrs, sizes)) {
+      const bool is_known = !data.shape()[shape.size()].is_any();
+      shape.push_back(is_known ? Dim(range.count) : Dim::Any());
+    }
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "collage/ir/infer_type.h"
@@ -32,12 +31,16 @@ std::vector<std::string> Cases(const std::string& name) {
 ParseOptions WithListedConstants(const std::string& text) {
   ParseOptions options;
   if (text.find("#[metadata]") != std::string::npos) return options;
-  static const std::regex kListed(R"(meta\[relay\.Constant\]\[(\d+)\]\s*/\*Tensor\[\(([\d, ]*)\), float32\]\*/)");
-  for (std::sregex_iterator it(text.begin(), text.end(), kListed), end; it != end; ++it) {
+  const std::string reference = "meta[relay.Constant][";
+  const std::string type = "/*Tensor[(";
+  for (size_t at = 0; (at = text.find(reference, at)) != std::string::npos;) {
+    at += reference.size();
+    const size_t index = std::stoul(text.substr(at));
+    const size_t sizes_at = text.find(type, at);
+    if (sizes_at == std::string::npos || sizes_at > text.find('\n', at)) continue;
     Shape shape;
-    std::istringstream sizes((*it)[2].str());
+    std::istringstream sizes(text.substr(sizes_at + type.size(), text.find(')', sizes_at) - sizes_at - type.size()));
     for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
-    const size_t index = std::stoul((*it)[1].str());
     options.constants.resize(std::max(options.constants.size(), index + 1));
     options.constants[index] = MakeConstant(Tensor::Zeros(shape, kFloat32));
   }
