@@ -10,13 +10,16 @@
 #include "collage/compile.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "cost/estimator.h"
+#include "search/compile_program.h"
 #include "search/partitioner.h"
 #include "search/play_off.h"
+#include "search/regions.h"
 #include "support/file.h"
 #include "support/machine.h"
 
@@ -150,8 +153,8 @@ namespace {
 /// One compilation: what its phases hand to each other.
 class Compilation {
  public:
-  /// Of the file `model`, or of `given` under that name.
-  Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule* given = nullptr)
+  /// Of the graph `given`, which is called `model`.
+  Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule& given)
       : model_(model), options_(options), given_(given) {}
 
   CompileReport Run() {
@@ -190,7 +193,7 @@ class Compilation {
     }
 
     Phase("import");
-    module_ = PrepareForPartitioning(given_ != nullptr ? *given_ : ImportOnnx(model_, {options_.shapes}));
+    module_ = PrepareForPartitioning(given_);
     DescribeModel(module_, report_);
     database_ = std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace()
                                                                            : options_.database);
@@ -395,7 +398,7 @@ class Compilation {
 
   const std::filesystem::path& model_;
   const CompileOptions& options_;
-  const IRModule* given_;
+  const IRModule& given_;
   CompileReport report_;
   std::vector<const Toolchain*> toolchains_;
   IRModule module_;
@@ -404,20 +407,51 @@ class Compilation {
 
 }  // namespace
 
+namespace {
+
+/// An ONNX model, or Relay text.
+IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
+  if (model.extension() != ".relay") return ImportOnnx(model, {options.shapes});
+  if (!options.shapes.empty()) {
+    throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own",
+                model.string());
+  }
+  return ParseModule(ReadFile(model), model.string());
+}
+
+/// As its kind asks for: a graph, or a program around several.
+CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options) {
+  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
+  if (!IsProgram(graph)) return Compilation(name, options, graph).Run();
+  RegisterBuiltinToolchains();
+  const auto compile = [](const IRModule& region, const std::string& region_name, const CompileOptions& own) {
+    const std::filesystem::path path(region_name);
+    return Compilation(path, own, region).Run();
+  };
+  return CompileProgram(PrepareForPartitioning(graph), name.filename().string(), options, compile);
+}
+
+}  // namespace
+
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
-  return Compilation(model, options).Run();
+  return CompileAny(ReadModel(model, options), model, options);
 }
 
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
   if (!options.shapes.empty()) {
     throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own", name);
   }
-  const std::filesystem::path path(name);
-  return Compilation(path, options, &module).Run();
+  return CompileAny(module, name, options);
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {
-  return Compilation(model, options).Tune();
+  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(ReadModel(model, options)));
+  if (!IsProgram(graph)) return Compilation(model, options, graph).Tune();
+  const auto tune = [](const IRModule& region, const std::string& region_name, const CompileOptions& own) {
+    const std::filesystem::path path(region_name);
+    return Compilation(path, own, region).Tune();
+  };
+  return TuneProgram(PrepareForPartitioning(graph), model.filename().string(), options, tune);
 }
 
 }  // namespace collage

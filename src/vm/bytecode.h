@@ -52,6 +52,7 @@ struct Instruction {
 struct VmFunction {
   std::string name;          ///< of a global function, "@main"; of others, where they are: "@main/fn1"
   std::vector<Type> params;  ///< annotations that arguments from outside are checked against; null where none
+  std::vector<std::string> param_names;  ///< of a global function
   std::vector<TypeVar> type_params;
   int num_params = 0;
   int num_captured = 0;

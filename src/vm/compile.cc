@@ -25,6 +25,7 @@ class FunctionCompiler {
     result.type_params = function_->type_params();
     for (const Var& param : function_->params()) {
       result.params.push_back(param->type_annotation());
+      result.param_names.push_back(param->name());
       Define(*param, NewRegister());
     }
     const std::vector<Expr>& captures = scopes_->Captures(*function_);

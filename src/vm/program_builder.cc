@@ -75,7 +75,8 @@ int ProgramBuilder::AddFunction(const std::string& outer, const Function& functi
 }
 
 std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
-  if (!partitions_ || !function || function->attrs().IntOr("Primitive", 0) == 0) return std::nullopt;
+  if ((!partitions_ && !options_.find_kernel) || !function || function->attrs().IntOr("Primitive", 0) == 0)
+    return std::nullopt;
   auto known = kernels_.find(function.get());
   if (known != kernels_.end()) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
@@ -86,14 +87,19 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
     params.push_back(MakeVar(fmt::format("p{}", i), type->args()[i]));
   }
   if (!is_static) return std::nullopt;
+  const auto add = [&](collage::Executable executable) {
+    const int index = static_cast<int>(program_.kernels.size());
+    const std::string name = function->attrs().StringOr("global_symbol", fmt::format("kernel{}", index));
+    program_.kernels.push_back({name, std::move(executable), type->result()});
+    return kernels_[function.get()] = index;
+  };
+  if (options_.find_kernel) {
+    if (std::optional<collage::Executable> made = options_.find_kernel(function)) return add(std::move(*made));
+  }
+  if (!partitions_) return std::nullopt;
   const Function main = MakeFunction(params, MakeCall(Expr(function), {params.begin(), params.end()}));
   const IRModule module = InferTypes(IRModule::FromFunction(main));
-  ExecutionPlan plan = Lower(module, options_.num_threads, *partitions_);
-  const int index = static_cast<int>(program_.kernels.size());
-  const std::string name = function->attrs().StringOr("global_symbol", fmt::format("kernel{}", index));
-  program_.kernels.push_back({name, collage::Executable::FromPlan(std::move(plan)), type->result()});
-  kernels_[function.get()] = index;
-  return index;
+  return add(collage::Executable::FromPlan(Lower(module, options_.num_threads, *partitions_)));
 }
 
 }  // namespace collage::vm

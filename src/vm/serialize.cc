@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
@@ -86,17 +87,23 @@ void Write(Writer& out, const VmFunction& function) {
   }
 }
 
+std::vector<Var> ParametersOf(const VmFunction& function) {
+  std::vector<Var> params;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    params.push_back(MakeVar(function.param_names[i], function.params[i]));
+  }
+  return params;
+}
+
 /// Data types, and functions that have the parameters of the globals and the results of the kernels.
 std::string Signatures(const Program& program) {
   IRModule module = program.types;
-  const auto signature = [](const std::vector<Type>& params, Type result, std::vector<TypeVar> type_params) {
-    std::vector<Var> vars;
-    for (const Type& param : params) vars.push_back(MakeVar("p", param));
+  const auto signature = [](std::vector<Var> vars, Type result, std::vector<TypeVar> type_params) {
     return MakeFunction(std::move(vars), MakeTuple({}), std::move(result), {}, std::move(type_params));
   };
   for (size_t i = 0; i < program.globals.size(); ++i) {
     module.Set(fmt::format("function{}", i),
-               signature(program.functions[i].params, nullptr, program.functions[i].type_params));
+               signature(ParametersOf(program.functions[i]), nullptr, program.functions[i].type_params));
   }
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     module.Set(fmt::format("kernel{}", i), signature({}, program.kernels[i].result, {}));
@@ -293,7 +300,10 @@ Program ReadProgram(Reader& in) {
     }
     const Function function_signature = signature(fmt::format("function{}", i));
     function.type_params = function_signature->type_params();
-    for (const Var& param : function_signature->params()) function.params.push_back(param->type_annotation());
+    for (const Var& param : function_signature->params()) {
+      function.params.push_back(param->type_annotation());
+      function.param_names.push_back(param->name());
+    }
   }
   return program;
 }
@@ -355,6 +365,20 @@ void Executable::Save(const std::filesystem::path& path) const {
 }
 
 Executable Executable::Load(const std::filesystem::path& path) { return Deserialize(ReadFile(path), path.string()); }
+
+std::vector<Var> Executable::Parameters(std::string_view function) const {
+  for (size_t i = 0; i < program_->globals.size(); ++i) {
+    if (program_->globals[i] == function) return ParametersOf(program_->functions[i]);
+  }
+  throw Error(ErrorCategory::kInput, fmt::format("there is no function '@{}'", function));
+}
+
+bool Executable::IsBytecode(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  char begin[kHeader.size()];
+  stream.read(begin, sizeof begin);
+  return std::string_view(begin, static_cast<size_t>(stream.gcount())).starts_with(kHeader.substr(0, 5));
+}
 
 std::string Executable::Disassemble() const { return vm::Disassemble(*program_); }
 

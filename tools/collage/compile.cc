@@ -78,10 +78,26 @@ Json ToJson(const CompileReport& report) {
                      {"play_off", report.play_off_seconds},  {"check", report.play_off_parts.check},
                      {"build", report.play_off_parts.build}, {"timing", report.play_off_parts.timing},
                      {"write", report.play_off_parts.write}, {"total", report.total_seconds}};
+  for (const CompileReport& region : report.regions) json["regions"].push_back(ToJson(region));
   return json;
 }
 
+/// A program's regions, each with the winner of its play-off.
+void PrintRegions(const CompileReport& report) {
+  if (report.regions.empty()) return;
+  Table table({"region", "operators", "winner", "p50", "partitions"});
+  for (size_t i = 0; i < report.regions.size(); ++i) {
+    for (const Contestant& contestant : report.regions[i].contestants) {
+      if (contestant.name != report.regions[i].winner) continue;
+      table.Add({std::to_string(i), std::to_string(report.regions[i].num_operators), contestant.name,
+                 FormatSeconds(contestant.p50), PartitionsText(contestant)});
+    }
+  }
+  fmt::print("{}", table.ToText());
+}
+
 void PrintPlayOff(const CompileReport& report) {
+  if (report.contestants.empty()) return PrintRegions(report);
   const Contestant* winner = nullptr;
   for (const Contestant& contestant : report.contestants) {
     if (contestant.name == report.winner) winner = &contestant;
@@ -177,7 +193,7 @@ void Run(const Arguments& arguments) {
 void AddCompileCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("compile", "Find the fastest mix of toolchains for a model and write it");
-  command->add_option("model", arguments->model, "ONNX model")->required();
+  command->add_option("model", arguments->model, "ONNX model, or Relay text (.relay)")->required();
   command->add_option("-o,--output", arguments->options.output, "Executable to write (default: MODEL.clg)");
   command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
   command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")

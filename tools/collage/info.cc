@@ -33,11 +33,14 @@ void Run(const Arguments& arguments) {
             {"steps", plan.steps.size()},
             {"metadata", Json::parse(plan.metadata_json, nullptr, false)}};
   for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
-    json["partitions"].push_back({{"toolchain", kernel.toolchain}, {"operators", kernel.label}, {"nodes", kernel.nodes},
+    json["partitions"].push_back({{"toolchain", kernel.toolchain},
+                                  {"operators", kernel.label},
+                                  {"nodes", kernel.nodes},
                                   {"estimated_seconds", kernel.estimated_seconds}});
   }
   if (arguments.json) return PrintJson(json);
-  for (const auto& [title, ports] : {std::pair("input", executable.inputs()), std::pair("output", executable.outputs())}) {
+  for (const auto& [title, ports] :
+       {std::pair("input", executable.inputs()), std::pair("output", executable.outputs())}) {
     for (const PortInfo& port : ports) {
       fmt::print("{:8}{} {} {}\n", title, port.name, port.dtype.ToString(), ToString(port.shape));
     }

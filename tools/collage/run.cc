@@ -7,6 +7,7 @@
 
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
+#include "collage/vm/vm.h"
 #include "command.h"
 #include "run_program.h"
 #include "runtime/compare.h"
@@ -104,10 +105,10 @@ bool CompareOutputs(const Arguments& arguments, const std::vector<PortInfo>& por
   return all;
 }
 
-/// Runs Relay text, which has parameters and values where an executable has ports and tensors.
-void RunText(const Arguments& arguments) {
+/// Runs a program, which has parameters and values where an executable has ports and tensors.
+void RunProgramFile(const Arguments& arguments) {
   if (!arguments.expected.empty()) {
-    throw Error(ErrorCategory::kInput, "--compare is for executables", arguments.executable,
+    throw Error(ErrorCategory::kInput, "--compare is for executables without control flow", arguments.executable,
                 "write the result with --outputs");
   }
   ProgramArguments program;
@@ -120,13 +121,15 @@ void RunText(const Arguments& arguments) {
   program.interpret = arguments.interpret;
   program.disassemble = arguments.disassemble;
   program.json = arguments.json;
-  RunProgram(program);
+  IsRelayText(program.file) ? RunProgram(program) : RunBytecode(program);
 }
 
 void Run(const Arguments& arguments) {
-  if (IsRelayText(arguments.executable)) return RunText(arguments);
+  if (IsRelayText(arguments.executable) || vm::Executable::IsBytecode(arguments.executable)) {
+    return RunProgramFile(arguments);
+  }
   if (arguments.function != "main" || arguments.interpret || arguments.disassemble) {
-    throw Error(ErrorCategory::kInput, "--function, --interpret and --disassemble are for Relay text",
+    throw Error(ErrorCategory::kInput, "--function, --interpret and --disassemble are for programs",
                 arguments.executable, "`collage info` shows what an executable does");
   }
   const Executable executable = Executable::Load(arguments.executable);
@@ -174,11 +177,11 @@ void AddRunCommand(CLI::App& app) {
                       "Relative tolerance of --compare (default: 1e-3, more for 16-bit floats)");
   command->add_option("--atol", arguments->absolute,
                       "Absolute tolerance of --compare (default: 1e-4, more for 16-bit floats)");
-  command->add_option("--function", arguments->function, "Of Relay text: the global function to call")
+  command->add_option("--function", arguments->function, "Of a program: the global function to call")
       ->capture_default_str();
   command->add_flag("--interpret", arguments->interpret,
                     "Of Relay text: by the reference interpreter, not as bytecode");
-  command->add_flag("--disassemble", arguments->disassemble, "Of Relay text: print its bytecode and do not run it");
+  command->add_flag("--disassemble", arguments->disassemble, "Of a program: print its bytecode and do not run it");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -40,6 +41,8 @@ Function FindFunction(const IRModule& module, const ProgramArguments& arguments)
   throw Error(ErrorCategory::kInput, fmt::format("there is no function '@{}'", arguments.function), arguments.file,
               near.empty() ? "" : "did you mean '@" + near[0] + "'?");
 }
+
+Type TypeOf(const Var& param) { return param->checked_type() ? param->checked_type() : param->type_annotation(); }
 
 /// A scalar of the parameter's type; nothing when the text is no number or the parameter no scalar.
 std::optional<Tensor> ScalarOf(const std::string& text, const Type& type) {
@@ -97,9 +100,13 @@ std::pair<std::string, std::string> SplitInput(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// Makes the value of a parameter from text that is neither a number nor a file: the name of a function that computes
+/// it.
+using AddExpression = std::function<std::string(const std::string& name, const std::string& text, const Type& type)>;
+
 /// The value of each parameter, in order.
-std::vector<Given> GatherInputs(Program& program, const ProgramArguments& arguments) {
-  const std::vector<Var> params = program.function()->params();
+std::vector<Given> GatherInputs(const std::vector<Var>& params, const ProgramArguments& arguments,
+                                const AddExpression& add_expression) {
   std::map<std::string, Given> given;
   if (!arguments.inputs.empty()) {
     for (const auto& [name, tensor] : ReadNpz(arguments.inputs)) {
@@ -116,27 +123,27 @@ std::vector<Given> GatherInputs(Program& program, const ProgramArguments& argume
       throw Error(ErrorCategory::kInput, fmt::format("'@{}' has no parameter '{}'", arguments.function, name),
                   "--input", names.empty() ? "it has none" : "there are " + names);
     }
-    const Type& type = (*param)->checked_type();
+    const Type type = TypeOf(*param);
     if (const std::optional<Tensor> scalar = ScalarOf(text, type)) {
       given[name] = {*scalar, ""};
     } else if (std::filesystem::is_regular_file(text)) {
       given[name] = {ReadArray(text), ""};
     } else {
-      given[name] = {{}, program.AddInput(arguments, name, text, type)};
+      given[name] = {{}, add_expression(name, text, type)};
     }
   }
   std::vector<Given> inputs;
   uint64_t seed = 1;
   for (const Var& param : params) {
     Given value = given[param->name()];
-    const TensorTypeNode* type = AsTensorType(param->checked_type());
+    const TensorTypeNode* type = AsTensorType(TypeOf(param));
     if (!value.tensor.defined() && value.function.empty() && arguments.random && type != nullptr && type->is_static()) {
       value.tensor = Tensor::Empty(type->static_shape(), type->dtype());
       FillRandom(value.tensor, seed++);
     }
     if (!value.tensor.defined() && value.function.empty()) {
       throw Error(ErrorCategory::kInput,
-                  fmt::format("no value for parameter '{}: {}'", param->name(), ToString(param->checked_type())), "",
+                  fmt::format("no value for parameter '{}: {}'", param->name(), ToString(TypeOf(param))), "",
                   fmt::format("give --input '{}=VALUE', --inputs FILE.npz or, for tensors of known shape, --random",
                               param->name()));
     }
@@ -150,6 +157,20 @@ void WriteOutputs(const std::string& file, const Value& result) {
   std::map<std::string, Tensor> arrays;
   for (const Tensor& tensor : FlattenTensors(result)) arrays[fmt::format("out{}", arrays.size())] = tensor;
   WriteNpz(file, arrays);
+}
+
+/// Prints and writes what came out.
+void Report(const ProgramArguments& arguments, const Value& result, std::chrono::steady_clock::time_point started,
+            const std::string& type) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, result);
+  if (!arguments.json) {
+    fmt::print("{}\n", ToString(result));
+    return;
+  }
+  Json json{{"schema", 1}, {"first_run_seconds", seconds}, {"result", ToString(result)}};
+  if (!type.empty()) json["type"] = type;
+  PrintJson(json);
 }
 
 }  // namespace
@@ -171,7 +192,10 @@ void RunProgram(const ProgramArguments& arguments) {
     fmt::print("{}", vm::Compile(program.module()).Disassemble());
     return;
   }
-  const std::vector<Given> inputs = GatherInputs(program, arguments);
+  const std::vector<Given> inputs = GatherInputs(
+      program.function()->params(), arguments, [&](const std::string& name, const std::string& text, const Type& type) {
+        return program.AddInput(arguments, name, text, type);
+      });
   std::optional<vm::Machine> machine;
   if (!arguments.interpret) machine.emplace(vm::Compile(program.module()));
   const auto call = [&](const std::string& function, std::vector<Value> args) {
@@ -184,14 +208,30 @@ void RunProgram(const ProgramArguments& arguments) {
   }
   const auto started = std::chrono::steady_clock::now();
   const Value result = call(arguments.function, std::move(args));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, result);
-  const std::string type = ToString(program.function()->body()->checked_type());
-  if (arguments.json) {
-    PrintJson({{"schema", 1}, {"first_run_seconds", seconds}, {"type", type}, {"result", ToString(result)}});
-  } else {
-    fmt::print("{}\n", ToString(result));
+  Report(arguments, result, started, ToString(program.function()->body()->checked_type()));
+}
+
+void RunBytecode(const ProgramArguments& arguments) {
+  const vm::Executable executable = vm::Executable::Load(arguments.file);
+  if (arguments.disassemble) {
+    fmt::print("{}", executable.Disassemble());
+    return;
   }
+  if (arguments.interpret) {
+    throw Error(ErrorCategory::kInput, "--interpret is for Relay text", arguments.file);
+  }
+  std::vector<Value> args;
+  const auto refuse = [](const std::string& name, const std::string& text, const Type&) -> std::string {
+    throw Error(ErrorCategory::kInput, fmt::format("'{}' is neither a number nor a file", text), "--input " + name,
+                "expressions are for Relay text");
+  };
+  for (const Given& input : GatherInputs(executable.Parameters(arguments.function), arguments, refuse)) {
+    args.emplace_back(input.tensor);
+  }
+  vm::Machine machine(executable);
+  const auto started = std::chrono::steady_clock::now();
+  const Value result = machine.Invoke(arguments.function, std::move(args));
+  Report(arguments, result, started, "");
 }
 
 }  // namespace collage::cli

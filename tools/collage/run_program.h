@@ -1,4 +1,4 @@
-// run_program.h: `collage run` for Relay text: any program, with control flow, closures and data, as bytecode.
+// run_program.h: `collage run` for programs with control flow, closures and data: Relay text, or bytecode.
 #pragma once
 
 #include <string>
@@ -23,5 +23,8 @@ bool IsRelayText(const std::string& file);
 
 /// Prints what a function of the program returns, or the program's bytecode.
 void RunProgram(const ProgramArguments& arguments);
+
+/// The same for a program that was compiled.
+void RunBytecode(const ProgramArguments& arguments);
 
 }  // namespace collage::cli

@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "collage/ir/module.h"
 #include "collage/ir/value.h"
+#include "collage/runtime/executable.h"
 #include "collage/target/toolchain.h"
 
 namespace collage::vm {
@@ -21,6 +24,13 @@ struct Program;  // src/vm/bytecode.h
 class Executable {
  public:
   explicit Executable(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+
+  /// The parameters of a global function, with their type annotations, which may be null. Throws kInput when there is
+  /// no such function.
+  std::vector<Var> Parameters(std::string_view function) const;
+
+  /// Whether `path` begins as bytecode does; false when it cannot be read.
+  static bool IsBytecode(const std::filesystem::path& path);
 
   /// The bytecode as text, one function behind the other: `  3: %4 = op add(%1, %2)`.
   std::string Disassemble() const;
@@ -44,6 +54,9 @@ struct CompileOptions {
   /// native one). Null: they run as any other function, operators by their reference evaluation.
   const ToolchainRegistry* toolchains = nullptr;
   int num_threads = 1;
+  /// Kernels that were made elsewhere: asked for each Primitive function of static types before `toolchains`. Inputs and
+  /// outputs are those of the function, flattened. Empty, or an answer of nothing: there is none.
+  std::function<std::optional<collage::Executable>(const Function&)> find_kernel;
 };
 
 /// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/interpreter.h): strict, from left

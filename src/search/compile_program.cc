@@ -1,0 +1,123 @@
+// compile_program.cc: regions compiled one by one, bytecode around them.
+#include "search/compile_program.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+
+#include "collage/ir/structural.h"
+#include "collage/support/error.h"
+#include "collage/vm/vm.h"
+#include "cost/roofline.h"
+#include "search/regions.h"
+#include "support/file.h"
+
+namespace collage {
+namespace {
+
+/// A region and those equal to it.
+struct DistinctRegion {
+  Function function;
+  std::string digest;
+  int num_equal = 0;
+  double share = 0;  ///< of the budget
+};
+
+std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions) {
+  std::vector<DistinctRegion> distinct;
+  std::map<std::string, size_t> known;
+  double all = 0;
+  for (const Function& region : regions) {
+    const Function plain = MakeFunction(region->params(), region->body());
+    const auto [it, is_new] = known.emplace(StructuralHash(Expr(plain)), distinct.size());
+    if (is_new) distinct.push_back({plain, it->first, 0, 1 + WorkOf(plain).multiply_adds});
+    ++distinct[it->second].num_equal;
+  }
+  for (const DistinctRegion& region : distinct) all += region.share;
+  for (DistinctRegion& region : distinct) region.share /= all;
+  return distinct;
+}
+
+void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
+  all.machine = region.machine;
+  all.num_threads = region.num_threads;
+  all.toolchains = region.toolchains;
+  all.num_operators += region.num_operators * num_equal;
+  all.num_parameters += region.num_parameters;
+  all.num_candidates += region.num_candidates;
+  all.num_variants += region.num_variants;
+  all.num_measured += region.num_measured;
+  all.num_from_database += region.num_from_database;
+  all.num_failed += region.num_failed;
+  all.num_below_bound += region.num_below_bound;
+  all.num_states += region.num_states;
+  all.budget_spent = all.budget_spent || region.budget_spent;
+  all.search_seconds += region.search_seconds;
+  all.play_off_seconds += region.play_off_seconds;
+  for (const auto& [kind, failure] : region.failures) {
+    auto& [count, example] = all.failures[kind];
+    if (count == 0) example = failure.second;
+    count += failure.first;
+  }
+}
+
+CompileReport ForEachRegion(const ProgramRegions& program, const std::string& name, const CompileOptions& options,
+                            const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
+  if (!options.partitioning.empty() || !options.write_partitioning.empty()) {
+    throw Error(ErrorCategory::kUnsupported, "a program has no single choice of partitions", name,
+                "each of its regions has one");
+  }
+  CompileReport all;
+  all.model = name;
+  all.output = options.output;
+  for (const DistinctRegion& region : Distinct(program.regions)) {
+    CompileOptions own = options;
+    own.shapes.clear();
+    own.budget_seconds *= region.share;
+    all.regions.push_back(compile(region, own));
+    AddUp(all.regions.back(), region.num_equal, all);
+  }
+  return all;
+}
+
+}  // namespace
+
+CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                             const CompileRegion& compile_region) {
+  const auto started = std::chrono::steady_clock::now();
+  const ProgramRegions program = FindRegions(module);
+  const TemporaryFolder folder;
+  std::map<std::string, Executable> kernels;
+  CompileReport report = ForEachRegion(program, name, options, [&](const DistinctRegion& region, CompileOptions own) {
+    own.output = folder / fmt::format("region{}.clg", kernels.size());
+    CompileReport made = compile_region(IRModule::FromFunction(region.function),
+                                        fmt::format("{}, region {}", name, kernels.size()), own);
+    kernels.emplace(region.digest, Executable::Load(own.output));
+    return made;
+  });
+  vm::CompileOptions compiling;
+  compiling.num_threads = report.num_threads;
+  compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
+    const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
+    if (it == kernels.end()) return std::nullopt;
+    return it->second;
+  };
+  vm::Compile(program.module, compiling).Save(options.output);
+  report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
+  report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
+}
+
+CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                          const CompileRegion& tune_region) {
+  const auto started = std::chrono::steady_clock::now();
+  CompileReport report =
+      ForEachRegion(FindRegions(module), name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
+        return tune_region(IRModule::FromFunction(region.function), name, own);
+      });
+  report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
+}
+
+}  // namespace collage

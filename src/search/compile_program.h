@@ -1,0 +1,26 @@
+// compile_program.h: models with control flow, closures, data or shapes known at run time only.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "collage/compile.h"
+#include "collage/ir/module.h"
+
+namespace collage {
+
+/// Compiles a region, which is a model of its own, as `options` says.
+using CompileRegion =
+    std::function<CompileReport(const IRModule& region, const std::string& name, const CompileOptions& options)>;
+
+/// Compiles a typed module that a plan cannot hold (IsProgram): equal regions of dataflow are compiled once, each for
+/// itself, and become kernels of a bytecode program. The budget is shared out among the regions by the products that
+/// they add up. Throws kUnsupported for options that are about one graph.
+CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                             const CompileRegion& compile_region);
+
+/// Measures what compiling the regions will need; writes nothing.
+CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                          const CompileRegion& tune_region);
+
+}  // namespace collage

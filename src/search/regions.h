@@ -1,0 +1,29 @@
+// regions.h: the parts of a program that a plan can run. What has control flow, closures, data or unknown shapes is
+// left to the virtual machine; what is pure dataflow of static tensors between is a model of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collage/ir/module.h"
+
+namespace collage {
+
+/// A module with its regions as calls of Primitive functions without Compiler, which have no free variables.
+struct ProgramRegions {
+  IRModule module;
+  std::vector<Function> regions;  ///< as they are in `module`, typed
+};
+
+/// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
+/// tensors whose shapes are not known.
+bool IsProgram(const IRModule& module);
+
+/// Takes out of every function, inner ones included, the largest regions of dataflow (RFC 0.81, "DataflowGraph", basic
+/// blocks): operators in one basic block whose arguments and results are tensors of known shapes, such that no path
+/// between two of them leaves the region. Regions that only move around a few numbers, such as a loop's counter, are
+/// left alone: those without a result of more than `few_elements`, about as many as a kernel's fixed cost is worth.
+/// Needs a typed module; works on what ToGraphNormalForm makes of it.
+ProgramRegions FindRegions(IRModule module, int64_t few_elements = 16);
+
+}  // namespace collage
