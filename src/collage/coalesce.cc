@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "collage/support/error.h"
+#include "dataflow/needs.h"
 
 namespace collage {
 namespace {
@@ -26,7 +27,7 @@ class PartitionGraph {
     }
     feeds_.resize(static_cast<size_t>(num_units));
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      for (int input : graph.node(index).inputs) {
+      for (int input : NeedsOf(graph, index)) {
         const int from = unit_of_[static_cast<size_t>(input)];
         const int to = unit_of_[static_cast<size_t>(index)];
         if (from != to) feeds_[static_cast<size_t>(from)].push_back(to);

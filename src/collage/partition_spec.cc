@@ -51,10 +51,13 @@ std::vector<PartitionSpec> GatherPartitionSpecs(const std::vector<Target>& targe
   std::vector<PartitionSpec> specs;
   std::map<std::string, int> times;
   for (const Target& target : targets) {
-    const Toolchain& toolchain = ToolchainOf(target, registry);
+    const Toolchain& registered = ToolchainOf(target, registry);
+    const Target typed = Target::Parse(target.ToString(), registry);
+    std::shared_ptr<const Toolchain> configured = registered.WithOptions(typed.OptionsFor(registered));
+    const Toolchain& toolchain = configured == nullptr ? registered : *configured;
     const int time = times[toolchain.name()]++;
-    specs.push_back({time == 0 ? toolchain.name() : fmt::format("{}_{}", toolchain.name(), time), target.ToString(),
-                     &toolchain, RuleOf(target, toolchain), nullptr});
+    specs.push_back({time == 0 ? toolchain.name() : fmt::format("{}_{}", toolchain.name(), time), typed.ToString(),
+                     &toolchain, RuleOf(typed, toolchain), std::move(configured)});
   }
   auto host = std::make_shared<const HostToolchain>();
   const Toolchain* host_toolchain = host.get();

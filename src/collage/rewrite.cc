@@ -7,6 +7,7 @@
 
 #include "collage/scope_builder.h"
 #include "collage/support/error.h"
+#include "dataflow/needs.h"
 #include "target/annotations.h"
 
 namespace collage {
@@ -73,7 +74,7 @@ bool CanBeOrdered(const DataflowGraph& graph, const std::vector<const SubGraph*>
   std::vector<std::vector<int>> feeds(static_cast<size_t>(num_units));
   for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
     const int to = unit_of[static_cast<size_t>(index)];
-    for (int input : graph.node(index).inputs) {
+    for (int input : NeedsOf(graph, index)) {
       const int from = unit_of[static_cast<size_t>(input)];
       if (from == to) continue;
       feeds[static_cast<size_t>(from)].push_back(to);

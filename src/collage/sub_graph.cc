@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "collage/support/error.h"
+#include "dataflow/needs.h"
 
 namespace collage {
 namespace {
@@ -120,15 +121,18 @@ Result<void> SubGraph::CheckValid(const DataflowGraph& graph, const SubGraphConf
       if (inside_.Contains(output)) return Reason{fmt::format("node {} is a tap", index), "sub-graph"};
     }
   }
+  Result<void> runnable = CheckRunnable(graph);
+  if (!runnable.ok()) return runnable;
+  return nested.empty() ? Result<void>() : CheckNested(graph, members_, nested);
+}
+
+Result<void> SubGraph::CheckRunnable(const DataflowGraph& graph) const {
   for (int index : members_) {
-    const auto block = [&](int node) { return graph.node(node).basic_block; };
-    if (!graph.IsCopied(index) && block(index) != block(last())) {
+    if (!graph.IsCopied(index) && !graph.AreTogether(index, last())) {
       return Reason{fmt::format("nodes {} and {} are in different branches or functions", index, last()), "sub-graph"};
     }
   }
-  Result<void> convex = CheckConvex(graph);
-  if (!convex.ok()) return convex;
-  return nested.empty() ? Result<void>() : CheckNested(graph, members_, nested);
+  return CheckConvex(graph);
 }
 
 Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
@@ -137,7 +141,7 @@ Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
   std::vector<char> tainted(static_cast<size_t>(last() - first() + 1));
   for (int index = first(); index <= last(); ++index) {
     const bool is_inside = inside_.Contains(index);
-    for (int input : graph.node(index).inputs) {
+    for (int input : NeedsOf(graph, index)) {
       if (input < first()) continue;
       const bool from_tainted = tainted[static_cast<size_t>(input - first())] != 0;
       if (is_inside && from_tainted) {

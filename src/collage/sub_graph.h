@@ -69,8 +69,11 @@ class SubGraph {
   /// Yes, or where a path leaves the sub-graph and comes back. Linear in last() - first().
   Result<void> CheckConvex(const DataflowGraph& graph) const;
 
-  /// Yes, or which rule it breaks: limits as configured, one basic block, no path that leaves and comes back. Linear in
-  /// last() - first().
+  /// Yes, or why no call can compute all of it: nodes of several branches, clauses or functions, or a path that leaves
+  /// and comes back.
+  Result<void> CheckRunnable(const DataflowGraph& graph) const;
+
+  /// Yes, or which rule it breaks: limits as configured, and all that CheckRunnable says. Linear in last() - first().
   Result<void> CheckValid(const DataflowGraph& graph, const SubGraphConfig& config) const;
 
  private:

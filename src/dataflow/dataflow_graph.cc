@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "dataflow/scope_finder.h"
+
 namespace collage {
 
 /// Numbers a function's sub-expressions, depth first.
@@ -116,7 +118,7 @@ class DataflowIndexer {
 
   void Leave(const Frame& frame) {
     graph_.indices_.emplace(frame.expr.get(), static_cast<int>(graph_.nodes_.size()));
-    graph_.nodes_.push_back({frame.expr, {}, {}, false, -1, frame.in_primitive});
+    graph_.nodes_.push_back({frame.expr, {}, {}, false, -1, 0, frame.in_primitive});
     blocks_.push_back(frame.block);
   }
 
@@ -195,6 +197,7 @@ class DataflowIndexer {
 DataflowGraph::DataflowGraph(Function function, Boundaries boundaries)
     : function_(std::move(function)), boundaries_(boundaries) {
   DataflowIndexer(*this).Run();
+  ScopeFinder(*this).Run();
 }
 
 namespace {

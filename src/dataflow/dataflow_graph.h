@@ -35,6 +35,9 @@ class DataflowGraph {
     /// The innermost function, `if` or `match` in whose body or branch the node is computed; -1 for the outermost
     /// function's own nodes.
     int basic_block = -1;
+    /// The innermost branch, clause or function that holds all uses: the same number for nodes of the same one. Nodes
+    /// that are written once and used in two branches are of what is around these, whatever their `basic_block`.
+    int scope = 0;
     bool is_in_primitive = false;  ///< within a function that is a partition already
     bool is_let_bound = false;     ///< a let's variable; its only input is the let's value, unless that is recursive
   };
@@ -45,6 +48,10 @@ class DataflowGraph {
   Boundaries boundaries() const { return boundaries_; }
   size_t size() const { return nodes_.size(); }
   const Node& node(int index) const { return nodes_[static_cast<size_t>(index)]; }
+  /// Whether both nodes can be computed wherever one of them is: the same basic block, and uses in the same branch.
+  bool AreTogether(int a, int b) const {
+    return node(a).basic_block == node(b).basic_block && node(a).scope == node(b).scope;
+  }
   int IndexOf(const Expr& expr) const { return indices_.at(expr.get()); }
 
   /// The operator that node `index` calls; null for everything else.
@@ -65,6 +72,7 @@ class DataflowGraph {
 
  private:
   friend class DataflowIndexer;
+  friend class ScopeFinder;
 
   Function function_;
   Boundaries boundaries_;

@@ -2,7 +2,9 @@
 #include "dataflow/pattern.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cstdint>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,6 +60,7 @@ class Search {
       : graph_(graph), dominators_(dominators), found_(found) {}
 
   void Run(const DFPattern& pattern, int root) {
+    root_ = &pattern;
     Match(pattern, root, [this] {
       std::vector<int> inside = inside_;
       std::sort(inside.begin(), inside.end());
@@ -140,8 +143,10 @@ class Search {
     const CallNode* call = As<CallNode>(graph_.node(index).expr);
     if (call == nullptr) return;
     const OpDef* op = call->op();
-    if (!pattern.op.empty() && (op == nullptr || op->name != pattern.op)) return;
+    const bool has_op = pattern.op.empty() || (op != nullptr && op->name == pattern.op);
+    if (!has_op && !(op != nullptr && IsProduct(pattern) && IsProduct(op->name))) return;
     if (!HaveValues(call->attrs(), pattern)) return;
+    if (IsProduct(pattern)) return MatchProduct(pattern, *call, index, next);
     if (!pattern.op.empty()) return MatchArgs(pattern.args, pattern.any_args, *call, index, next);
     const std::vector<DFPatternPtr> args(pattern.args.begin() + 1, pattern.args.end());
     Match(*pattern.args[0], graph_.IndexOf(call->callee()),
@@ -159,6 +164,81 @@ class Search {
     if (op->name != "add" && op->name != "multiply") return;
     std::swap(args[0], args[1]);
     MatchInside(index, patterns, args, next);
+  }
+
+  // ---- chains of multiply and divide ----
+
+  static bool IsProduct(std::string_view op) { return op == "multiply" || op == "divide"; }
+  static bool IsProduct(const DFPattern& pattern) {
+    return pattern.kind == DFPattern::Kind::kCall && IsProduct(pattern.op) && pattern.args.size() == 2 &&
+           !pattern.any_args && pattern.attrs.empty();
+  }
+
+  /// What is multiplied and what is divided by. Patterns that occur once only are taken apart: a shared one stands for
+  /// a node, which must exist.
+  struct Product {
+    std::vector<const DFPattern*> factors, divisors;
+  };
+
+  void AddFactors(const DFPattern& pattern, Product& product) {
+    if (pattern.op == "divide") {
+      AddFactor(*pattern.args[0], product);
+      product.divisors.push_back(pattern.args[1].get());
+    } else {
+      for (const DFPatternPtr& arg : pattern.args) AddFactor(*arg, product);
+    }
+  }
+  void AddFactor(const DFPattern& pattern, Product& product) {
+    if (IsProduct(pattern) && NumUses(pattern) == 1) return AddFactors(pattern, product);
+    product.factors.push_back(&pattern);
+  }
+
+  int NumUses(const DFPattern& pattern) {
+    if (num_uses_.empty()) num_uses_ = CountUses(*root_);
+    return num_uses_.at(&pattern);
+  }
+
+  /// A product without divisors, or a quotient without products, is matched as it is written; anything else in each
+  /// order and with all brackets that have the same value.
+  void MatchProduct(const DFPattern& pattern, const CallNode& call, int index, const Next& next) {
+    Product product;
+    AddFactors(pattern, product);
+    const bool is_mixed = product.factors.size() > 1 && !product.divisors.empty();
+    if (is_mixed && product.factors.size() + product.divisors.size() <= kMaxProduct) {
+      const Mask factors = (Mask{1} << product.factors.size()) - 1, divisors = (Mask{1} << product.divisors.size()) - 1;
+      return MatchPart(product, factors, divisors, index, next);
+    }
+    if (call.op()->name == pattern.op) MatchArgs(pattern.args, false, call, index, next);
+  }
+
+  using Mask = uint32_t;
+  static constexpr size_t kMaxProduct = 8;
+
+  /// The part of a product with the given factors, one at least, and divisors.
+  void MatchPart(const Product& product, Mask factors, Mask divisors, int index, const Next& next) {
+    if (std::has_single_bit(factors) && divisors == 0) {
+      return Match(*product.factors[static_cast<size_t>(std::countr_zero(factors))], index, next);
+    }
+    const CallNode* call = As<CallNode>(graph_.node(index).expr);
+    if (call == nullptr || call->op() == nullptr || call->args().size() != 2) return;
+    const int left = graph_.IndexOf(call->args()[0]), right = graph_.IndexOf(call->args()[1]);
+    inside_.push_back(index);
+    if (call->op()->name == "divide") {
+      for (Mask rest = divisors; rest != 0; rest &= rest - 1) {
+        const Mask one = rest & ~(rest - 1);
+        const DFPattern& divisor = *product.divisors[static_cast<size_t>(std::countr_zero(one))];
+        MatchPart(product, factors, divisors ^ one, left, [&] { Match(divisor, right, next); });
+      }
+    } else if (call->op()->name == "multiply") {
+      // Each split of factors into two parts that are not empty, and any split of divisors.
+      for (Mask f = (factors - 1) & factors; f != 0; f = (f - 1) & factors) {
+        for (Mask d = divisors;; d = (d - 1) & divisors) {
+          MatchPart(product, f, d, left, [&] { MatchPart(product, factors ^ f, divisors ^ d, right, next); });
+          if (d == 0) break;
+        }
+      }
+    }
+    inside_.pop_back();
   }
 
   void MatchFunction(const DFPattern& pattern, int index, const Next& next) {
@@ -251,12 +331,28 @@ class Search {
   const DataflowGraph& graph_;
   std::vector<int>& dominators_;
   const std::function<void(const std::vector<int>&)>& found_;
+  const DFPattern* root_ = nullptr;
   std::vector<int> inside_;
   std::unordered_map<const DFPattern*, int> bound_;
+  std::unordered_map<const DFPattern*, int> num_uses_;  ///< empty until needed
   std::set<std::vector<int>> reported_;
 };
 
 }  // namespace
+
+std::unordered_map<const DFPattern*, int> CountUses(const DFPattern& pattern) {
+  std::unordered_map<const DFPattern*, int> num_uses;
+  std::vector<const DFPattern*> work{&pattern};
+  while (!work.empty()) {
+    const DFPattern* one = work.back();
+    work.pop_back();
+    for (const DFPatternPtr& arg : one->args) {
+      if (IsOptional(*one) && arg == one->args[1]) continue;
+      if (++num_uses[arg.get()] == 1) work.push_back(arg.get());
+    }
+  }
+  return num_uses;
+}
 
 void PatternMatcher::Match(const DFPattern& pattern, int root,
                            const std::function<void(const std::vector<int>&)>& found) {

@@ -17,13 +17,16 @@
 //   dominates(P, Q, R)       R at the root, P further up such that all uses of its value come together at the root
 //                            again, and every node between the two matches Q
 //   P:float32  P:[1,?]  P:[1,?]float32          a tensor of that dtype, of those dimensions
+//   $x=P … $x                the same node in both places: multiply($x, sigmoid($x)); $x alone is anything at first
 //
-// add and multiply commute.
+// add and multiply commute. A chain that both multiplies and divides matches in every order and with all brackets that
+// have the same value: divide(multiply(P, Q), R) is multiply(P, divide(Q, R)) is multiply(divide(P, R), Q).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dataflow/dataflow_graph.h"
@@ -66,6 +69,13 @@ DFPatternPtr ParsePattern(std::string_view text);
 /// The text that ParsePattern reads; throws kInput for patterns of a given expression, which have none.
 std::string PatternText(const DFPattern& pattern);
 
+/// Whether an alternative is `op?(P, …)`: a call, or its first argument alone.
+bool IsOptional(const DFPattern& pattern);
+
+/// In how many places of `pattern` each of its sub-patterns stands, the two choices of an optional call being one: more
+/// than one says that all of them are the same node.
+std::unordered_map<const DFPattern*, int> CountUses(const DFPattern& pattern);
+
 /// Finds matches in one graph. What belongs to the graph, such as dominators, is worked out once.
 class PatternMatcher {
  public:
@@ -74,7 +84,7 @@ class PatternMatcher {
   /// Calls `found` with the sorted indices inside the match, for every way in which `pattern` matches with node `root`
   /// as its root. Each set once. Inside are the nodes matched by calls, tuples, projections, lets, ifs and `const`, and
   /// those on the path of `dominates`; what can be inlined never is. A pattern object that occurs twice in `pattern`
-  /// (as patterns made in C++ may) stands for the same node each time.
+  /// stands for the same node each time.
   void Match(const DFPattern& pattern, int root, const std::function<void(const std::vector<int>& inside)>& found);
 
  private:

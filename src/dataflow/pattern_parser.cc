@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <map>
 
 #include "collage/support/error.h"
 #include "dataflow/pattern.h"
@@ -112,6 +113,7 @@ class PatternParser {
   DFPatternPtr ParseUntyped() {
     auto pattern = std::make_shared<DFPattern>();
     if (Accept("*")) return pattern;
+    if (Accept("$")) return ParseNamed();
     if (Accept("%")) {
       pattern->kind = DFPattern::Kind::kVar;
       pattern->op = Word();
@@ -157,6 +159,21 @@ class PatternParser {
       return ParseCall(word, begin, pattern);
     }
     return pattern;
+  }
+
+  /// `$x=P`, or `$x` for what was named so; anything, where nothing was.
+  DFPatternPtr ParseNamed() {
+    const std::string name = Word();
+    if (!Accept("=")) {
+      DFPatternPtr& named = named_[name];
+      if (named == nullptr) named = std::make_shared<DFPattern>();
+      return named;
+    }
+    const size_t end = at_;
+    DFPatternPtr pattern = ParseOne();
+    if (named_.emplace(name, pattern).second) return pattern;
+    at_ = end - 1;
+    Fail(fmt::format("'${}' stands for something already,", name));
   }
 
   /// `callee`, or a call of it when arguments follow.
@@ -233,6 +250,7 @@ class PatternParser {
   std::string_view text_;
   size_t at_ = 0;
   int depth_ = 0;
+  std::map<std::string, DFPatternPtr> named_;
 };
 
 }  // namespace

@@ -4,25 +4,29 @@
 #include <fmt/format.h>
 
 #include <climits>
-#include <limits>
+#include <cmath>
 
 #include "collage/extract.h"
+#include "collage/ir/structural.h"
+#include "inspect/given_targets.h"
 #include "support/json_reader.h"
 
 namespace collage {
 namespace {
 
+double ReadNumber(const JsonReader& json, const char* what) {
+  const double number = json.Number();
+  if (!(number >= 0) || std::isinf(number)) json.Fail(fmt::format("{} is not negative, got {}", what, number));
+  return number;
+}
+
 /// A cost: a number that is not negative, "invalid" (or "inf") or "unknown".
-double ReadCost(const JsonReader& json) {
-  if (json.IsString()) {
-    const std::string text = json.String();
-    if (text == "invalid" || text == "inf") return std::numeric_limits<double>::infinity();
-    if (text == "unknown") return std::numeric_limits<double>::quiet_NaN();
-    json.Fail(fmt::format("'{}' is no cost", text), "a number, \"invalid\" or \"unknown\"");
-  }
-  const double cost = json.Number();
-  if (!(cost >= 0)) json.Fail(fmt::format("a cost is not negative, got {}", cost));
-  return cost;
+Cost ReadCost(const JsonReader& json) {
+  if (!json.IsString()) return Cost::Value(ReadNumber(json, "a cost"));
+  const std::string text = json.String();
+  if (text == "invalid" || text == "inf") return Cost::Invalid();
+  if (text == "unknown") return Cost::Unknown();
+  json.Fail(fmt::format("'{}' is no cost", text), "a number, \"invalid\" or \"unknown\"");
 }
 
 }  // namespace
@@ -32,7 +36,7 @@ GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_
   json.AllowOnly({"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "coalesce"});
   if (json.Has("op_cost")) {
     for (const auto& [target, costs] : json.At("op_cost").Fields()) {
-      std::map<std::string, double>& by_op = op_costs_[target];
+      std::map<std::string, Cost>& by_op = op_costs_[target];
       if (!costs.IsObject()) {
         by_op["*"] = ReadCost(costs);
         continue;
@@ -54,40 +58,42 @@ GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_
       overrides_[{one.At("target").String(), std::move(inside)}] = ReadCost(one.At("cost"));
     }
   }
-  fusion_benefit_ = json.Has("fusion_benefit") ? ReadCost(json.At("fusion_benefit")) : 1;
-  transition_penalty_ = json.Has("transition_penalty") ? ReadCost(json.At("transition_penalty")) : 0;
+  fusion_benefit_ = json.Has("fusion_benefit") ? ReadNumber(json.At("fusion_benefit"), "a fusion benefit") : 1;
+  transition_penalty_ = json.Has("transition_penalty") ? ReadNumber(json.At("transition_penalty"), "a penalty") : 0;
   coalesce_ = json.BoolOr("coalesce", false);
 }
 
-double GivenCosts::OpCost(const std::string& target, const std::string& op) const {
+Cost GivenCosts::OpCost(const std::string& target, const std::string& op) const {
   const auto costs = op_costs_.find(target);
-  if (costs == op_costs_.end()) return 1;
+  const Cost otherwise = Cost::Value(1);
+  if (costs == op_costs_.end()) return otherwise;
   for (const std::string& key : {op, std::string("*")}) {
     if (const auto cost = costs->second.find(key); cost != costs->second.end()) return cost->second;
   }
-  return 1;
+  return otherwise;
 }
 
-double GivenCosts::Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const std::string target = candidate.toolchain->name();
-  const auto [known, is_new] = estimated_.try_emplace({target, candidate.sub_graph.members()}, 0);
-  if (!is_new) return known->second;
-  known->second = estimate_(Extract(graph, candidate.sub_graph).function, target);
-  if (known->second < 0) {
-    throw Error(ErrorCategory::kInput, fmt::format("a cost is not negative, got {} for '{}' on '{}'", known->second,
+Cost GivenCosts::Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const {
+  const std::string& target = TargetOf(candidate);
+  const Function function = Extract(graph, candidate.sub_graph).function;
+  const std::pair key(target, StructuralHash(function));
+  if (const auto known = estimated_.find(key); known != estimated_.end()) return known->second;
+  const double seconds = estimate_(function, target);
+  if (seconds < 0) {
+    throw Error(ErrorCategory::kInput, fmt::format("a cost is not negative, got {} for '{}' on '{}'", seconds,
                                                    candidate.sub_graph.OperatorLabel(graph), target));
   }
-  return known->second;
+  return estimated_[key] = Cost::FromDouble(seconds);
 }
 
-double GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const std::string target = candidate.toolchain->name();
+Cost GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const {
+  const std::string& target = TargetOf(candidate);
   const std::vector<int>& inside = candidate.sub_graph.members();
   if (const auto it = overrides_.find({target, inside}); it != overrides_.end()) return it->second;
-  if (target == "host") return 0;
-  if (!WhyInfinite(graph, candidate).empty()) return std::numeric_limits<double>::infinity();
+  if (target == "host") return Cost::Zero();
+  if (!WhyInfinite(graph, candidate).empty()) return Cost::Invalid();
   if (estimate_) return Estimated(graph, candidate);
-  double cost = 0;
+  Cost cost;
   double benefit = 1;
   for (auto index = inside.rbegin(); index != inside.rend(); ++index) {
     const OpDef* op = graph.OpAt(*index);
@@ -99,7 +105,7 @@ double GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& 
 }
 
 std::string GivenCosts::WhyInfinite(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const auto ops = unsupported_.find(candidate.toolchain->name());
+  const auto ops = unsupported_.find(TargetOf(candidate));
   if (ops == unsupported_.end()) return "";
   for (int index : candidate.sub_graph.members()) {
     const OpDef* op = graph.OpAt(index);

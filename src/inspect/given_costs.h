@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collage/cost.h"
 #include "collage/inspect.h"
 #include "collage/partition_rule.h"
 
@@ -22,8 +23,7 @@ class GivenCosts {
  public:
   explicit GivenCosts(const JsonText& json, CandidateCost estimate = nullptr);
 
-  /// Infinity: cannot be run; NaN: unknown.
-  double CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  Cost CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const;
   /// Why a candidate's cost is infinite.
   std::string WhyInfinite(const DataflowGraph& graph, const CandidatePartition& candidate) const;
   /// Once per chosen candidate that is not the host's.
@@ -32,14 +32,15 @@ class GivenCosts {
   bool coalesce() const { return coalesce_; }
 
  private:
-  double OpCost(const std::string& target, const std::string& op) const;
-  double Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  Cost OpCost(const std::string& target, const std::string& op) const;
+  Cost Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const;
 
   CandidateCost estimate_;
-  mutable std::map<std::pair<std::string, std::vector<int>>, double> estimated_;  ///< by target and nodes
-  std::map<std::string, std::map<std::string, double>> op_costs_;  ///< target → operator or "*" → cost
+  /// By target and function: structurally equal ones are asked for once.
+  mutable std::map<std::pair<std::string, std::string>, Cost> estimated_;
+  std::map<std::string, std::map<std::string, Cost>> op_costs_;  ///< target → operator or "*" → cost
   std::map<std::string, std::set<std::string>> unsupported_;
-  std::map<std::pair<std::string, std::vector<int>>, double> overrides_;
+  std::map<std::pair<std::string, std::vector<int>>, Cost> overrides_;
   double fusion_benefit_ = 1;
   double transition_penalty_ = 0;
   bool coalesce_ = false;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "collage/inspect.h"
 #include "collage/name_supply.h"
 #include "collage/rewrite.h"
+#include "dataflow/needs.h"
 #include "inspect/given_costs.h"
 #include "inspect/given_targets.h"
 #include "search/cover_search.h"
@@ -24,10 +26,12 @@ class GivenCoverCosts : public CoverCosts {
       : graph_(graph), candidates_(candidates), given_(given) {}
 
   double LowerBound(int) override { return 0; }
-  double Exact(int variant) override { return given_.CostOf(graph_, candidates_[static_cast<size_t>(variant)]); }
+  double Exact(int variant) override {
+    return given_.CostOf(graph_, candidates_[static_cast<size_t>(variant)]).ToDouble();
+  }
   double Convert(int, Format, Format) override { return 0; }
   double Transition(int variant) override {
-    const bool is_host = candidates_[static_cast<size_t>(variant)].toolchain->name() == "host";
+    const bool is_host = TargetOf(candidates_[static_cast<size_t>(variant)]) == "host";
     return is_host ? 0 : given_.transition_penalty();
   }
 
@@ -71,14 +75,14 @@ class GivenPartitioner {
   void AddCandidates(const GivenTarget& target) {
     RuleLog log;
     std::set<std::vector<int>> seen;
-    for (CandidatePartition& candidate : target.rule->AllCandidates(graph_, *target.toolchain, log)) {
+    for (CandidatePartition& candidate : target.AllCandidates(graph_, log)) {
       if (!seen.insert(candidate.sub_graph.members()).second) continue;
-      if (!candidate.sub_graph.CheckConvex(graph_).ok()) continue;  // could not be run
+      if (!candidate.sub_graph.CheckRunnable(graph_).ok()) continue;
       candidates_.push_back(std::move(candidate));
     }
     if (log.candidates_capped) {
       throw Error(ErrorCategory::kResource,
-                  fmt::format("the rule of '{}' finds too many candidates", target.toolchain->name()), "",
+                  fmt::format("the rule of '{}' finds too many candidates", target.toolchain->target_name()), "",
                   "give its Combine rules a 'max_depth'");
     }
   }
@@ -101,7 +105,7 @@ class GivenPartitioner {
       problem.variants.push_back(std::move(variant));
     }
     for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-      problem.node_inputs.push_back(graph_.node(index).inputs);
+      problem.node_inputs.push_back(NeedsOf(graph_, index));
     }
     return problem;
   }
@@ -110,24 +114,26 @@ class GivenPartitioner {
     std::vector<CandidatePartition> chosen;
     for (int variant : cover.variants) {
       const CandidatePartition& candidate = candidates_[static_cast<size_t>(variant)];
-      if (candidate.toolchain->name() == "host") {
+      if (TargetOf(candidate) == "host") {
         report.host.push_back(candidate.sub_graph.first());
       } else {
         chosen.push_back(candidate);
       }
     }
-    std::vector<double> costs;
-    for (const CandidatePartition& candidate : chosen) costs.push_back(costs_.CostOf(graph_, candidate));
+    std::map<int, Cost> cost_at;  // by first node
+    for (const CandidatePartition& candidate : chosen) {
+      cost_at[candidate.sub_graph.first()] = costs_.CostOf(graph_, candidate);
+    }
     const std::vector<CandidatePartition> merged =
         costs_.coalesce() ? MaxCoalesce(graph_, chosen, {.allow_taps = true}) : chosen;
     for (const CandidatePartition& partition : merged) {
-      PartitionReport row{partition.toolchain->name(), partition.rule_name, partition.sub_graph.members(), {}, 0};
+      PartitionReport row{TargetOf(partition), partition.rule_name, partition.sub_graph.members(), {}, 0};
+      Cost cost;
       for (int index : row.inside) {
         if (const OpDef* op = graph_.OpAt(index)) row.ops.push_back(op->name);
+        if (const auto it = cost_at.find(index); it != cost_at.end()) cost += it->second;
       }
-      for (size_t i = 0; i < chosen.size(); ++i) {
-        if (chosen[i].sub_graph.inside().IsSubset(partition.sub_graph.inside())) row.cost += costs[i];
-      }
+      row.cost = cost.ToDouble();
       report.partitions.push_back(std::move(row));
     }
     if (rewrite) report.rewritten = Rewritten(merged);
@@ -155,7 +161,7 @@ class GivenPartitioner {
       const int node = problem.nodes[static_cast<size_t>(positions[i])];
       text += fmt::format("{}'{}' (node {})", i == 0 ? "" : "; ", graph_.LabelAt(node), node);
       for (const GivenTarget& target : targets_) {
-        text += fmt::format(", {}: {}", target.toolchain->name(), WhyNot(node, *target.toolchain));
+        text += fmt::format(", {}: {}", target.toolchain->target_name(), WhyNot(node, *target.toolchain));
       }
     }
     if (positions.size() > kShown) text += fmt::format("; and {} more nodes", positions.size() - kShown);
@@ -168,7 +174,7 @@ class GivenPartitioner {
     std::string why = "its rule finds no candidate with it";
     for (const CandidatePartition& candidate : candidates_) {
       if (candidate.toolchain != &toolchain || !candidate.sub_graph.inside().Contains(node)) continue;
-      if (!std::isinf(costs_.CostOf(graph_, candidate))) return "its candidates leave other nodes without cover";
+      if (!costs_.CostOf(graph_, candidate).is_invalid()) return "its candidates leave other nodes without cover";
       why = costs_.WhyInfinite(graph_, candidate);
       if (why.empty()) why = "its candidates have infinite cost";
     }

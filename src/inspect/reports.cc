@@ -87,10 +87,10 @@ Function RewriteByRule(const Function& function, const JsonText& rule, const Tar
                               (inside & taken).ToString()),
                   rule.file);
     }
-    const Result<void> convex = candidate.sub_graph.CheckConvex(graph);
-    if (!convex.ok()) {
+    const Result<void> runnable = candidate.sub_graph.CheckRunnable(graph);
+    if (!runnable.ok()) {
       throw Error(ErrorCategory::kInput,
-                  fmt::format("candidate {} cannot be a partition: {}", inside.ToString(), convex.reason().text),
+                  fmt::format("candidate {} cannot be a partition: {}", inside.ToString(), runnable.reason().text),
                   rule.file);
     }
     taken = taken | inside;

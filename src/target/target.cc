@@ -26,17 +26,24 @@ constexpr TargetKind kKinds[] = {
     {"rocm", 10, "AMD's graphics processors"},
 };
 
-struct Option {
-  const char* name;
-  AttrKind kind;
-};
 /// Of every target.
-constexpr Option kOptions[] = {
-    {"compiler", AttrKind::kString}, {"partition_rule", AttrKind::kString}, {"device_type", AttrKind::kInt},
-    {"host", AttrKind::kString},     {"mcpu", AttrKind::kString},           {"mtriple", AttrKind::kString},
-    {"mattr", AttrKind::kString},    {"arch", AttrKind::kString},           {"model", AttrKind::kString},
-    {"tag", AttrKind::kString},      {"num_cores", AttrKind::kInt},         {"opt_level", AttrKind::kInt},
-};
+const std::vector<AttrField>& CommonOptions() {
+  static const std::vector<AttrField> options{
+      {"compiler", AttrKind::kString, "", "which toolchain; native code without"},
+      {"partition_rule", AttrKind::kString, "", "JSON of the rule that finds candidates"},
+      {"device_type", AttrKind::kInt, 0, "DLDeviceType, where it is not the kind's"},
+      {"host", AttrKind::kString, "", "target of what drives the device"},
+      {"mcpu", AttrKind::kString, "", "processor"},
+      {"mtriple", AttrKind::kString, "", "LLVM's triple"},
+      {"mattr", AttrKind::kString, "", "instruction sets"},
+      {"arch", AttrKind::kString, "", "architecture, sm_90"},
+      {"model", AttrKind::kString, "", "name of the device"},
+      {"tag", AttrKind::kString, "", "name of the target"},
+      {"num_cores", AttrKind::kInt, 0, "processors"},
+      {"opt_level", AttrKind::kInt, 0, "effort of the compiler"},
+  };
+  return options;
+}
 
 std::optional<int64_t> AsInt(std::string_view text) {
   int64_t value = 0;
@@ -44,19 +51,58 @@ std::optional<int64_t> AsInt(std::string_view text) {
   return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
+std::optional<double> AsDouble(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+std::optional<bool> AsBool(std::string_view text) {
+  if (text == "true" || text == "True" || text == "1") return true;
+  if (text == "false" || text == "False" || text == "0") return false;
+  return std::nullopt;
+}
+
 /// true, 16, 0.5, or a string.
 AttrValue ByForm(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   if (const std::optional<int64_t> value = AsInt(text)) return *value;
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc() && end == text.data() + text.size()) return number;
+  if (const std::optional<double> value = AsDouble(text)) return *value;
+  return text;
+}
+
+/// The value of that kind; nothing when the text is no such value.
+std::optional<AttrValue> OfKind(AttrKind kind, const std::string& text) {
+  const auto wrap = [](const auto& value) { return value ? std::optional<AttrValue>(*value) : std::nullopt; };
+  switch (kind) {
+    case AttrKind::kBool: return wrap(AsBool(text));
+    case AttrKind::kInt: return wrap(AsInt(text));
+    case AttrKind::kDouble: return wrap(AsDouble(text));
+    case AttrKind::kString: return AttrValue(text);
+    default: return ByForm(text);
+  }
+}
+
+const char* KindName(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kBool: return "true or false";
+    case AttrKind::kInt: return "an integer";
+    case AttrKind::kDouble: return "a number";
+    default: return "a string";
+  }
+}
+
+/// "use_fp16 (true or false), max_workspace (an integer)".
+std::string ListOf(const std::vector<AttrField>& options) {
+  std::string text;
+  for (const AttrField& option : options) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", option.name, KindName(option.kind));
+  }
   return text;
 }
 
 class TargetReader {
  public:
-  explicit TargetReader(std::string_view text) : text_(text) {}
+  TargetReader(std::string_view text, const ToolchainRegistry& registry) : text_(text), registry_(registry) {}
 
   /// The kind, and the options by name in the order of the text.
   std::pair<std::string, Attrs> Read() {
@@ -77,11 +123,12 @@ class TargetReader {
       written.emplace_back(place, ReadOption());
     }
     Attrs options;
-    const bool has_compiler = std::any_of(written.begin(), written.end(),
-                                          [](const auto& option) { return option.second.first == "compiler"; });
+    const auto compiler = std::find_if(written.begin(), written.end(),
+                                       [](const auto& option) { return option.second.first == "compiler"; });
+    const std::string compiler_name = compiler == written.end() ? "" : compiler->second.second;
     for (const auto& [place, option] : written) {
       if (options.Has(option.first)) FailAt(place, fmt::format("option '{}' is given twice", option.first));
-      options.Set(option.first, Typed(place, option.first, option.second, has_compiler));
+      options.Set(option.first, Typed(place, option.first, option.second, compiler_name));
     }
     return {kind, options};
   }
@@ -132,21 +179,33 @@ class TargetReader {
     return value;
   }
 
-  AttrValue Typed(size_t place, const std::string& name, const std::string& value, bool has_compiler) const {
-    std::vector<std::string> names;
-    for (const Option& option : kOptions) {
-      names.emplace_back(option.name);
-      if (name != option.name) continue;
-      if (option.kind != AttrKind::kInt) return value;
-      const std::optional<int64_t> number = AsInt(value);
-      if (!number) FailAt(place, fmt::format("option '{}' is an integer, got '{}'", name, value));
-      return *number;
+  AttrValue Typed(size_t place, const std::string& name, const std::string& value, const std::string& compiler) const {
+    const Toolchain* toolchain = registry_.Find(compiler);
+    if (!compiler.empty() && toolchain == nullptr && FindOption(CommonOptions(), name) == nullptr) return ByForm(value);
+    const std::vector<AttrField> own = toolchain == nullptr ? std::vector<AttrField>() : toolchain->Options();
+    const AttrField* option = FindOption(CommonOptions(), name);
+    if (option == nullptr) option = FindOption(own, name);
+    if (option == nullptr) {
+      std::string hint = "every target has " + ListOf(CommonOptions());
+      if (toolchain != nullptr) {
+        hint = fmt::format("'{}' has {}; {}", compiler, own.empty() ? "no options of its own" : ListOf(own), hint);
+      }
+      FailAt(place,
+             fmt::format("there is no option '{}'{}", name, compiler.empty() ? "" : fmt::format(" of '{}'", compiler)),
+             hint);
     }
-    if (!has_compiler) FailAt(place, fmt::format("there is no option '{}'", name), Near(name, names));
-    return ByForm(value);
+    if (std::optional<AttrValue> typed = OfKind(option->kind, value)) return *typed;
+    FailAt(place, fmt::format("option '{}' is {}, got '{}'", name, KindName(option->kind), value));
+  }
+
+  static const AttrField* FindOption(const std::vector<AttrField>& options, const std::string& name) {
+    const auto it =
+        std::find_if(options.begin(), options.end(), [&](const AttrField& one) { return one.name == name; });
+    return it == options.end() ? nullptr : &*it;
   }
 
   std::string_view text_;
+  const ToolchainRegistry& registry_;
   size_t at_ = 0;
 };
 
@@ -168,10 +227,19 @@ std::string ValueText(const AttrValue& value) {
 
 std::span<const TargetKind> TargetKinds() { return kKinds; }
 
-Target Target::Parse(std::string_view text) {
+Target Target::Parse(std::string_view text, const ToolchainRegistry& registry) {
   Target target;
-  std::tie(target.kind_, target.options_) = TargetReader(text).Read();
+  std::tie(target.kind_, target.options_) = TargetReader(text, registry).Read();
   return target;
+}
+
+Attrs Target::OptionsFor(const Toolchain& toolchain) const {
+  Attrs options;
+  for (const AttrField& option : toolchain.Options()) {
+    const AttrValue* value = options_.Find(option.name);
+    options.Set(option.name, value == nullptr ? option.default_value : *value);
+  }
+  return options;
 }
 
 int Target::device_type() const {
@@ -188,8 +256,8 @@ bool Target::Refines(const Target& other) const {
   };
   if (!is_refined(*this) || is_refined(other) || kind_ != other.kind_) return false;
   // What a toolchain is told is part of the refinement: only options that every target has are compared.
-  for (const Option& option : kOptions) {
-    const std::string name = option.name;
+  for (const AttrField& option : CommonOptions()) {
+    const std::string& name = option.name;
     if (name == "compiler" || name == "partition_rule") continue;
     const AttrValue* mine = options_.Find(name);
     const AttrValue* its = other.options_.Find(name);

@@ -9,6 +9,8 @@ Result<void> Toolchain::SupportsCall(const CallNode&) const {
   return Reason{"takes patterns, not single operators", name()};
 }
 
+std::unique_ptr<const Toolchain> Toolchain::WithOptions(const Attrs&) const { return nullptr; }
+
 std::vector<BoundaryLayouts> Toolchain::Layouts(const Function&, const std::vector<bool>& eligible_inputs,
                                                 const std::vector<bool>& eligible_outputs) const {
   return {PlainLayouts(eligible_inputs.size(), eligible_outputs.size())};

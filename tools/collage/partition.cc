@@ -6,6 +6,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
+#include "collage/transform/passes.h"
 #include "inspect_input.h"
 
 namespace collage::cli {
@@ -16,6 +17,7 @@ struct Arguments {
   std::string targets;
   std::string costs = "{}";
   std::string emit;
+  bool plan_devices = false;
   bool no_metadata = false;
 };
 
@@ -56,7 +58,8 @@ void PrintReport(const CoverReport& cover, const Arguments& arguments, const std
 }
 
 void Run(const Arguments& arguments) {
-  const InspectedFile file = ReadInspected(arguments.input);
+  InspectedFile file = ReadInspected(arguments.input);
+  if (arguments.plan_devices) file.module = RunPasses({"PlanDevices"}, std::move(file.module));
   const bool emits = arguments.emit == "relay";
   const CoverReport cover =
       PartitionByGivenCosts(InspectedFunction(file, arguments.input), ReadJsonArgument(arguments.targets, "--targets"),
@@ -81,6 +84,8 @@ void AddPartitionCommand(CLI::App& app) {
   command->add_option("--costs", arguments->costs, R"({"op_cost", "fusion_benefit", …}, or a file of it)");
   command->add_option("--emit", arguments->emit, "'relay' prints the rewritten module")
       ->check(CLI::IsMember({"relay"}));
+  command->add_flag("--plan-devices", arguments->plan_devices,
+                    "Plan devices by on_device first: targets only take what is on theirs");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collage/ir/attrs.h"
+#include "collage/target/toolchain.h"
 
 namespace collage {
 
@@ -19,12 +20,14 @@ struct TargetKind {
 std::span<const TargetKind> TargetKinds();
 
 /// A value. Options have types: those that every target may have by their table, those of a toolchain (which need
-/// `-compiler`) by how they are written: true, 16, 0.5, name.
+/// `-compiler`) by what it declares.
 class Target {
  public:
-  /// Reads "KIND -option=value …". Values with blanks are quoted, '…' or "…". Throws kInput, naming the character, for
-  /// an unknown kind or option, a value of another type, an option given twice.
-  static Target Parse(std::string_view text);
+  /// Reads "KIND -option=value …". Values with blanks are quoted, '…' or "…"; 0 and 1 are false and true where these
+  /// are wanted. Throws kInput, naming the character, for an unknown kind or option, with those there are, for a value
+  /// of another type, an option given twice. Options of a compiler that is not in `registry` are typed by how they are
+  /// written: true, 16, 0.5, name.
+  static Target Parse(std::string_view text, const ToolchainRegistry& registry = ToolchainRegistry::Global());
 
   const std::string& kind() const { return kind_; }
   /// The option -device_type, else the kind's.
@@ -32,6 +35,8 @@ class Target {
   const Attrs& options() const { return options_; }
   /// Which toolchain; empty for native code.
   std::string compiler() const { return options_.StringOr("compiler", ""); }
+  /// What this target says to `toolchain`: a value for each of its options, its default where nothing is said.
+  Attrs OptionsFor(const Toolchain& toolchain) const;
   /// JSON of the rule that finds its candidates; empty for the one that follows from the toolchain.
   std::string partition_rule() const { return options_.StringOr("partition_rule", ""); }
 

@@ -60,11 +60,11 @@ struct PartitionRequest {
 
 /// What a toolchain made of a partition, self-contained.
 struct CompiledPartition {
-  std::string loader;                ///< name of the kernel loader, usually the toolchain's
-  std::vector<std::byte> blob;       ///< opaque to all but the loader; equal blobs are stored once
-  std::vector<Tensor> constants;     ///< weights kept outside of the blob, stored once and mapped
-  size_t workspace_bytes = 0;        ///< scratch memory that `Kernel::Bind` gets
-  std::string source;                ///< readable form of what was generated, for `--emit`; may be empty
+  std::string loader;             ///< name of the kernel loader, usually the toolchain's
+  std::vector<std::byte> blob;    ///< opaque to all but the loader; equal blobs are stored once
+  std::vector<Tensor> constants;  ///< weights kept outside of the blob, stored once and mapped
+  size_t workspace_bytes = 0;     ///< scratch memory that `Kernel::Bind` gets
+  std::string source;             ///< readable form of what was generated, for `--emit`; may be empty
 };
 
 /// How candidates of a toolchain are enumerated.
@@ -91,6 +91,9 @@ class Toolchain {
   virtual std::vector<PatternTableEntry> PatternTable() const { return {}; }
   /// Predicate of operator-based toolchains (RFC 0.81's "target.NAME"): may this typed operator call be offloaded?
   virtual Result<void> SupportsCall(const CallNode& call) const;
+  /// Names of the passes that bring a module into the form that its patterns and predicates are written for, in order:
+  /// what RFC 0.81 calls optimize_for_NAME.
+  virtual std::vector<std::string> Preamble() const { return {}; }
   /// True for the toolchain that leaves no Compiler attribute: its kernels mimic FuseOps (RFC 0.81, Phase 1).
   virtual bool is_native() const { return false; }
   virtual FusionStyle fusion_style() const { return FusionStyle::kNoFusion; }
@@ -98,6 +101,13 @@ class Toolchain {
   virtual int max_depth() const { return 4; }
   /// Whether one maximal partition of everything it supports is worth a candidate of its own.
   virtual bool wants_maximal() const { return false; }
+
+  /// Options that a target may give it, "cuda -compiler=NAME -use_fp16=1", with their types (kBool, kInt, kDouble or
+  /// kString), defaults and meaning. Any other option is refused.
+  virtual std::vector<AttrField> Options() const { return {}; }
+  /// This toolchain under `options`, which are complete and of the declared types: what it takes, in which layouts, and
+  /// how it compiles may depend on them. Null where nothing does.
+  virtual std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const;
 
   /// Layout combinations that the compiler accepts for `function`, best first; at least one. `eligible_inputs` and
   /// `eligible_outputs` say which flattened parameters and results may be channels-last at all: the others are plain.
@@ -115,8 +125,8 @@ class ToolchainRegistry {
  public:
   static ToolchainRegistry& Global();
 
-  /// Adds `toolchain`; throws kInput if its name is taken. `revision` tells states of our own code for it apart: part of
-  /// every tuning key beside the vendor's version.
+  /// Adds `toolchain`; throws kInput if its name is taken. `revision` tells states of our own code for it apart: part
+  /// of every tuning key beside the vendor's version.
   void Add(std::unique_ptr<Toolchain> toolchain, std::string revision = "");
   /// The revision that `toolchain`, one of these, was added with.
   const std::string& RevisionOf(const Toolchain& toolchain) const;

@@ -1,5 +1,5 @@
-// toolchain.cc: oneDNN's description. What a match is, is decided here; whether oneDNN has a fast implementation of it is
-// asked of the library in the worker.
+// toolchain.cc: oneDNN's description. What a match is, is decided here; whether oneDNN has a fast implementation of it
+// is asked of the library in the worker.
 #include "collage/target/toolchain.h"
 
 #include <filesystem>
@@ -47,6 +47,8 @@ class DnnlToolchain : public Toolchain {
     return table;
   }
 
+  std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
+
   std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                        const std::vector<bool>& eligible_outputs) const override {
     const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
@@ -69,8 +71,8 @@ class DnnlToolchain : public Toolchain {
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
     if (!description) return description.reason();
-    const auto query = reinterpret_cast<dnnl_toolchain::QueryFn*>(
-        FindModuleSymbol("libcollage_rt_dnnl.so", "collage_dnnl_query"));
+    const auto query =
+        reinterpret_cast<dnnl_toolchain::QueryFn*>(FindModuleSymbol("libcollage_rt_dnnl.so", "collage_dnnl_query"));
     const Result<dnnl_toolchain::Implementation> found = query(description->primitive, request.num_threads);
     if (!found) return found.reason();
     CompiledPartition partition;

@@ -92,10 +92,11 @@ class Merger {
     return order;
   }
 
-  int BlockOf(int unit) const { return graph_.node(graph_.IndexOf(RegionAt(unit).outputs[0])).basic_block; }
+  int AnyNodeOf(int unit) const { return graph_.IndexOf(RegionAt(unit).outputs[0]); }
 
   void TryMerge(int a, int b) {
-    if (a == b || RegionAt(a).compiler != RegionAt(b).compiler || BlockOf(a) != BlockOf(b)) return;
+    if (a == b || RegionAt(a).compiler != RegionAt(b).compiler) return;
+    if (!graph_.AreTogether(AnyNodeOf(a), AnyNodeOf(b))) return;
     if (PassesOutside(a, b) || PassesOutside(b, a)) return;
     // The larger one takes the smaller one in.
     if (members_[static_cast<size_t>(a)].size() < members_[static_cast<size_t>(b)].size()) std::swap(a, b);

@@ -121,7 +121,7 @@ class Fuser {
       for (int user : graph_.node(index).outputs) {
         const Kind kind = groups_[static_cast<size_t>(Representative(user))].kind;
         const Kind edge = EdgeKind(index, user);
-        const bool fits = graph_.node(user).basic_block == graph_.node(from).basic_block && edge <= edges;
+        const bool fits = graph_.AreTogether(user, from) && edge <= edges;
         if (!fits || !allows(kind, user == sink)) return forget();
         if (user == sink || on_path_[static_cast<size_t>(user)]) continue;
         on_path_[static_cast<size_t>(user)] = true;

@@ -105,7 +105,7 @@ class AnchorUnions {
     if (Overlap(graph_, all_[a].sub_graph, all_[b].sub_graph)) return;
     CandidatePartition joined{all_[a].rule_name + "+" + all_[b].rule_name,
                               DisjointUnion(graph_, all_[a].sub_graph, all_[b].sub_graph), all_[a].toolchain};
-    if (joined.sub_graph.CheckConvex(graph_).ok()) Add(std::move(joined));
+    if (joined.sub_graph.CheckRunnable(graph_).ok()) Add(std::move(joined));
   }
 
   bool AreAlike(int a, int b) const {

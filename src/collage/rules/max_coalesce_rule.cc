@@ -45,7 +45,7 @@ class MaxCoalescePartitionRule : public PartitionRule {
       for (int index : candidate.sub_graph.members()) {
         if (!graph.IsCopied(index)) members.Add(index);
       }
-      if (members.Intersects(taken) || !candidate.sub_graph.CheckConvex(graph).ok()) continue;
+      if (members.Intersects(taken) || !candidate.sub_graph.CheckRunnable(graph).ok()) continue;
       taken = taken | members;
       chosen.push_back(std::move(candidate));
     }
@@ -102,10 +102,10 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
   };
   const bool is_limited = config.max_exits > 0 || config.max_depth > 0 || !config.allow_taps;
   const auto toolchain_of = [&](int number) { return candidates[static_cast<size_t>(number)].toolchain; };
-  const auto block_of = [&](int number) { return graph.node(parts[static_cast<size_t>(number)]->last()).basic_block; };
+  const auto last_of = [&](int number) { return parts[static_cast<size_t>(number)]->last(); };
   const std::vector<int> group =
       CoalesceGroups(graph, parts, [&](const std::vector<int>& a, const std::vector<int>& b) {
-        if (toolchain_of(a[0]) != toolchain_of(b[0]) || block_of(a[0]) != block_of(b[0])) return false;
+        if (toolchain_of(a[0]) != toolchain_of(b[0]) || !graph.AreTogether(last_of(a[0]), last_of(b[0]))) return false;
         if (!is_limited) return true;
         std::vector<int> both = a;
         both.insert(both.end(), b.begin(), b.end());

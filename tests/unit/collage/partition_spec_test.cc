@@ -21,6 +21,83 @@ TEST(TargetTest, ReadsOptionsWithTheirTypes) {
   EXPECT_EQ(Target::Parse("opencl -device_type=2").device_type(), 2) << "a property of the target, not of its kind";
 }
 
+/// Takes half precision when it is told to.
+class HalfToolchain : public AnyToolchain {
+ public:
+  explicit HalfToolchain(bool takes_half = false) : AnyToolchain("half"), takes_half_(takes_half) {}
+  std::vector<AttrField> Options() const override {
+    return {{"use_fp16", AttrKind::kBool, false, "half precision"},
+            {"max_workspace", AttrKind::kInt, 1024, "bytes"},
+            {"ratio", AttrKind::kDouble, 0.5, "of something"},
+            {"mode", AttrKind::kString, "fast", "how"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    return std::make_unique<HalfToolchain>(options.Bool("use_fp16"));
+  }
+  Result<void> SupportsCall(const CallNode& call) const override {
+    const TensorTypeNode* type = AsTensorType(call.checked_type());
+    if (type != nullptr && type->dtype() == kFloat16 && !takes_half_) return Reason{"-use_fp16 is off", "half"};
+    return {};
+  }
+
+ private:
+  bool takes_half_;
+};
+
+ToolchainRegistry WithHalf() {
+  ToolchainRegistry registry;
+  registry.Add(std::make_unique<HalfToolchain>());
+  return registry;
+}
+
+TEST(TargetTest, ToolchainsDeclareTheirOptions) {
+  const ToolchainRegistry registry = WithHalf();
+  const Target target = Target::Parse("cuda -compiler=half -use_fp16=1 -ratio=2 -mode=16", registry);
+  EXPECT_EQ(*target.options().Find("use_fp16"), AttrValue(true));
+  EXPECT_EQ(*target.options().Find("ratio"), AttrValue(2.0));
+  EXPECT_EQ(*target.options().Find("mode"), AttrValue("16"));
+  EXPECT_EQ(Target::Parse(target.ToString(), registry), target);
+  const Attrs options = target.OptionsFor(*registry.Find("half"));
+  EXPECT_EQ(options.Int("max_workspace"), 1024) << "its default";
+  EXPECT_TRUE(options.Bool("use_fp16"));
+  const auto refused = [&](const char* text) -> std::string {
+    try {
+      Target::Parse(text, registry);
+    } catch (const Error& error) {
+      return error.message() + " | " + error.hint();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused("cuda -compiler=half -use_fp16=yes"),
+            "option 'use_fp16' is true or false, got 'yes', at character 21 of target 'cuda -compiler=half "
+            "-use_fp16=yes' | ");
+  EXPECT_TRUE(refused("cuda -compiler=half -max_workspace=1.5").starts_with("option 'max_workspace' is an integer"));
+  EXPECT_TRUE(refused("cuda -ratio=x -compiler=half").starts_with("option 'ratio' is a number, got 'x'"));
+  const std::string unknown = refused("cuda -compiler=half -use_fp61=1");
+  EXPECT_TRUE(unknown.starts_with("there is no option 'use_fp61' of 'half', at character 21")) << unknown;
+  EXPECT_NE(unknown.find("'half' has use_fp16 (true or false), max_workspace (an integer), ratio (a number), mode (a "
+                         "string); every target has compiler"),
+            std::string::npos)
+      << unknown;
+  EXPECT_TRUE(refused("cuda -use_fp16=1").starts_with("there is no option 'use_fp16'")) << "of a compiler only";
+}
+
+TEST(TargetTest, OptionsDecideWhatAToolchainTakes) {
+  const ToolchainRegistry registry = WithHalf();
+  const Var x = MakeVar("x", TensorType(Shape{4}, kFloat16));
+  const DataflowGraph graph(Typed({x}, MakeCall("abs", {x})));
+  const std::vector<PartitionSpec> specs = GatherPartitionSpecs(
+      {Target::Parse("cuda -compiler=half", registry), Target::Parse("cuda -compiler=half -use_fp16=true", registry)},
+      registry);
+  RuleLog log;
+  EXPECT_TRUE(specs[0].AllCandidates(graph, log).empty());
+  EXPECT_EQ(specs[1].AllCandidates(graph, log).size(), 1u);
+  EXPECT_EQ(specs[1].name, "half_1");
+  EXPECT_EQ(specs[1].target, "cuda -compiler=half -use_fp16=true");
+  EXPECT_THROW(GatherPartitionSpecs({Target::Parse("cuda -compiler=half -fp=1")}, registry), Error)
+      << "read before the toolchain was there";
+}
+
 TEST(TargetTest, RulesTravelInQuotes) {
   const std::string rule = R"({"rule": "OpCallByKind", "name": "it's"})";
   const Target target = Target::Parse(R"(llvm -partition_rule='{"rule": "OpCallByKind", "name": "it\'s"}')");

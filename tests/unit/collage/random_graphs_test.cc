@@ -10,27 +10,14 @@
 #include "ir/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
+#include "unit/collage/brute_force.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
 namespace {
 
 using namespace testing_graphs;
-using Set = std::set<int>;
-
-/// paths[i][j]: a path of at least one edge leads from i to j.
-std::vector<std::vector<char>> Paths(const DataflowGraph& graph) {
-  const size_t size = graph.size();
-  std::vector<std::vector<char>> paths(size, std::vector<char>(size));
-  for (size_t to = 0; to < size; ++to) {
-    for (int input : graph.node(static_cast<int>(to)).inputs) {
-      const auto from = static_cast<size_t>(input);
-      paths[from][to] = 1;
-      for (size_t i = 0; i < size; ++i) paths[i][to] |= paths[i][from];
-    }
-  }
-  return paths;
-}
+using namespace brute_force;
 
 /// A few nodes near each other, operators of calls sometimes among them.
 Set RandomSet(const DataflowGraph& graph, std::mt19937& random) {
@@ -64,20 +51,6 @@ int LongestTo(const DataflowGraph& graph, const Set& inside, const Set& entry, i
   return longest;
 }
 
-using PathTable = std::vector<std::vector<char>>;
-
-bool IsConvex(const PathTable& paths, const Set& inside) {
-  for (size_t k = 0; k < paths.size(); ++k) {
-    if (inside.contains(static_cast<int>(k))) continue;
-    const auto reaches_k = [&](int from) { return paths[static_cast<size_t>(from)][k] != 0; };
-    const auto is_reached = [&](int to) { return paths[k][static_cast<size_t>(to)] != 0; };
-    if (std::any_of(inside.begin(), inside.end(), reaches_k) && std::any_of(inside.begin(), inside.end(), is_reached)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 Definition Define(const DataflowGraph& graph, const PathTable& paths, const Set& inside) {
   Definition result;
   for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
@@ -101,8 +74,6 @@ Definition Define(const DataflowGraph& graph, const PathTable& paths, const Set&
   result.is_convex = IsConvex(paths, inside);
   return result;
 }
-
-Set ToSet(const std::vector<int>& list) { return {list.begin(), list.end()}; }
 
 TEST(RandomGraphsTest, SubGraphsAreWhatTheirDefinitionSays) {
   int num_valid = 0;

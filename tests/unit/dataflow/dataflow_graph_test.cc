@@ -5,6 +5,8 @@
 #include <random>
 
 #include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "dataflow/dominators.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
@@ -83,6 +85,65 @@ TEST(DataflowGraphTest, RecursionMakesNoCircle) {
   for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
     for (int input : graph.node(i).inputs) EXPECT_LT(input, i);
   }
+}
+
+/// A loop as ONNX models have it, by a function bound by a let that calls itself.
+const char* kLoop = R"(
+def @main(%n: int64, %c: bool, %y: Tensor[(1), float32]) {
+  let %loop: fn (int64, int64, bool, Tensor[(1), float32], Tensor[(?, 1), float32])
+      -> (int64, int64, bool, Tensor[(1), float32], Tensor[(?, 1), float32]) =
+    fn (%i: int64, %max: int64, %go: bool, %y_in: Tensor[(1), float32], %scan: Tensor[(?, 1), float32]) {
+      %0 = equal(%go, True);
+      %1 = less(%i, %max);
+      if (logical_and(%0, %1)) {
+        %2 = cast(%i, dtype="float32");
+        %3 = add(%y_in, %2);
+        %4 = less(%3, 5f);
+        %5 = squeeze(%4);
+        %6 = abs(exp(tanh(sqrt(%scan))));
+        %7 = (%6, expand_dims(%3, axis=1));
+        %loop(add(%i, 1i64), %max, %5, %3, nn.relu(concatenate(%7)))
+      } else {
+        (%i, %max, %go, %y_in, %scan)
+      }
+    };
+  %8 = %loop(0i64, %n, %c, %y, reshape(%y, newshape=[1, 1]));
+  (%8.3,)
+})";
+
+TEST(DataflowGraphTest, LoopsByRecursion) {
+  const Function function = ParseModule(kLoop).main();
+  const DataflowGraph graph(function);
+  ASSERT_EQ(graph.LabelAt(21), "add");
+  EXPECT_EQ(graph.node(21).inputs, (std::vector<int>{15, 6, 20}));
+  EXPECT_EQ(graph.node(21).outputs, (std::vector<int>{23, 36, 40}));
+  ASSERT_EQ(graph.LabelAt(42), "if");
+  EXPECT_EQ(graph.node(21).basic_block, 42);
+  EXPECT_EQ(graph.node(42).basic_block, 43) << "the function";
+  ASSERT_EQ(graph.LabelAt(40), "call_any");
+  EXPECT_EQ(graph.node(40).inputs.size(), 5u) << "its arguments, not the variable that it calls";
+  const DominatorTree dominators(graph);
+  EXPECT_EQ(dominators.Parent(21), 40);
+  EXPECT_EQ(dominators.Children(21), std::vector<int>{20});
+  EXPECT_TRUE(dominators.Dominates(43, 21));
+  EXPECT_EQ(graph.node(48).inputs, (std::vector<int>{44, 45, 0, 1, 2, 47})) << "the call from outside";
+  EXPECT_EQ(Downstream(graph, 48).Members(), (std::vector<int>{49, 50, 51, 52}));
+}
+
+TEST(DataflowGraphTest, UnusedFunctionsLeadNowhere) {
+  const DataflowGraph graph(ParseModule(R"(
+def @main(%x: Tensor[(2), float32]) {
+  let %f = fn (%a: Tensor[(2), float32]) { add(%a, %a) };
+  add(%x, %x)
+})")
+                                .main());
+  const std::vector<int> parents = DominatorParents(graph);
+  for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
+    if (graph.LabelAt(i) != "`add") continue;
+    EXPECT_EQ(graph.node(i).outputs.size(), 2u);
+    EXPECT_EQ(parents[static_cast<size_t>(i)], -1) << "one of its uses does not reach the result";
+  }
+  EXPECT_EQ(graph.LabelAt(parents[0]), "add");
 }
 
 TEST(DataflowGraphTest, MatchDependsOnItsData) {

@@ -113,19 +113,35 @@ TEST(PatternTest, MistakesNameThePlace) {
     EXPECT_NE(error.message().find("character 10"), std::string::npos) << error.message();
   }
   EXPECT_THROW(ParsePattern("nn.rellu(*)"), Error);
-  for (const char* text : {"", "(", "nn.relu", "nn.relu{}(*)", "nn.relu(*) x", "proj(*, a)", "dominates(*, *)",
-                           "nn.relu{a=[1}(*)", "*:[1,", "proj(*, 99999999999)"}) {
+  for (const char* text :
+       {"", "(", "nn.relu", "nn.relu{}(*)", "nn.relu(*) x", "proj(*, a)", "dominates(*, *)", "nn.relu{a=[1}(*)",
+        "*:[1,", "$", "$x=", "add($x, $x=*)", "$x=abs($x)", "proj(*, 99999999999)"}) {
     EXPECT_THROW(ParsePattern(text), Error) << text;
   }
   EXPECT_THROW(ParsePattern(std::string(100'000, '(')), Error) << "must not overflow the stack";
 }
 
 TEST(PatternTest, TextsReadBackAsTheyPrint) {
-  for (const char* text :
-       {"*", "const", "%x", "nn.relu(...)", "nn.conv2d{groups=1, strides=[2,2]}(*, const)", "(nn.relu(*) | abs(var))",
-        "(add | nn.bias_add)(*, const)", "proj(*)", "proj(tuple(*, abs(*)), 1)", "let(var, *, nn.relu(*))",
-        "if(*, abs(*), *)", "fn(%x, * -> abs(*))", "(fn{Composite=\"x\"}(... -> *))(*, *)",
-        "dominates(nn.dense(*, *), *, add(*, *))", "nn.relu(*:[1, ?]float32)", "*:float16"}) {
+  for (const char* text : {"*",
+                           "const",
+                           "%x",
+                           "nn.relu(...)",
+                           "nn.conv2d{groups=1, strides=[2,2]}(*, const)",
+                           "(nn.relu(*) | abs(var))",
+                           "(add | nn.bias_add)(*, const)",
+                           "proj(*)",
+                           "proj(tuple(*, abs(*)), 1)",
+                           "let(var, *, nn.relu(*))",
+                           "if(*, abs(*), *)",
+                           "fn(%x, * -> abs(*))",
+                           "(fn{Composite=\"x\"}(... -> *))(*, *)",
+                           "dominates(nn.dense(*, *), *, add(*, *))",
+                           "nn.relu(*:[1, ?]float32)",
+                           "*:float16",
+                           "nn.relu?(add(*, *))",
+                           "multiply($1, sigmoid($1))",
+                           "multiply($1=nn.dense(*, const), sigmoid($1))",
+                           "add($1=nn.relu($2=exp(*)), multiply($2, $1))"}) {
     const DFPatternPtr pattern = ParsePattern(text);
     EXPECT_EQ(PatternText(*pattern), text);
     EXPECT_EQ(PatternText(*ParsePattern(PatternText(*pattern))), text);
@@ -160,6 +176,50 @@ TEST(PatternTest, ASharedPatternIsOneNode) {
     });
   }
   EXPECT_EQ(num_matches, 1);
+}
+
+TEST(PatternTest, NamesInTextAreOneNode) {
+  const Var x = testing_graphs::Param("x", {2}), y = testing_graphs::Param("y", {2});
+  const Expr sum = MakeCall("add", {x, y});
+  const Expr swish = MakeCall("multiply", {MakeCall("sigmoid", {sum}), sum});
+  const DataflowGraph graph(testing_graphs::Typed({x, y}, MakeTuple({swish, MakeCall("multiply", {sum, y})})));
+  const int add = graph.IndexOf(sum), root = graph.IndexOf(swish);
+  EXPECT_EQ(Matches(graph, "multiply($x, sigmoid($x))"), (std::vector<std::vector<int>>{{root - 1, root}}));
+  EXPECT_EQ(Matches(graph, "multiply($x=add(*, *), sigmoid($x))"),
+            (std::vector<std::vector<int>>{{add, root - 1, root}}));
+  EXPECT_TRUE(Matches(graph, "multiply($x, tanh($x))").empty());
+  EXPECT_TRUE(Matches(graph, "multiply($x, $x)").empty());
+}
+
+TEST(PatternTest, ProductsAndQuotientsInEveryOrder) {
+  const Var a = testing_graphs::Param("a", {2}), b = testing_graphs::Param("b", {2}),
+            c = testing_graphs::Param("c", {2});
+  const Expr abs = MakeCall("abs", {a}), exp = MakeCall("exp", {b}), tanh = MakeCall("tanh", {c});
+  const auto multiply = [](const Expr& l, const Expr& r) { return MakeCall("multiply", {l, r}); };
+  const auto divide = [](const Expr& l, const Expr& r) { return MakeCall("divide", {l, r}); };
+  const std::vector<std::string> texts{"divide(multiply(abs(*), exp(*)), tanh(*))",
+                                       "multiply(abs(*), divide(exp(*), tanh(*)))",
+                                       "multiply(exp(*), divide(abs(*), tanh(*)))"};
+  for (const Expr& same :
+       {divide(multiply(abs, exp), tanh), multiply(divide(abs, tanh), exp), multiply(abs, divide(exp, tanh))}) {
+    const DataflowGraph graph(testing_graphs::Typed({a, b, c}, same));
+    for (const std::string& text : texts) {
+      const auto found = Matches(graph, text);
+      ASSERT_EQ(found.size(), 1u) << text;
+      EXPECT_EQ(found[0].size(), 5u);
+    }
+  }
+  for (const Expr& other : {divide(multiply(abs, tanh), exp), divide(abs, multiply(exp, tanh)),
+                            multiply(multiply(abs, exp), tanh), divide(divide(abs, exp), tanh)}) {
+    const DataflowGraph graph(testing_graphs::Typed({a, b, c}, other));
+    for (const std::string& text : texts) EXPECT_TRUE(Matches(graph, text).empty()) << text;
+  }
+  // A product that is wanted elsewhere too must exist.
+  const DataflowGraph graph(
+      testing_graphs::Typed({a, b, c}, MakeTuple({divide(multiply(abs, exp), tanh), multiply(abs, exp)})));
+  EXPECT_EQ(Matches(graph, "divide($p=multiply(abs(*), exp(*)), tanh(*))").size(), 1u);
+  const DataflowGraph apart(testing_graphs::Typed({a, b, c}, MakeCall("add", {multiply(divide(abs, tanh), exp), abs})));
+  EXPECT_TRUE(Matches(apart, "add(divide($p=multiply(abs(*), exp(*)), tanh(*)), $p)").empty());
 }
 
 TEST(PatternTest, FunctionsLetsAndIfs) {
