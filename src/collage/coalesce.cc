@@ -27,11 +27,11 @@ class PartitionGraph {
     }
     feeds_.resize(static_cast<size_t>(num_units));
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      for (int input : NeedsOf(graph, index)) {
+      ForEachNeed(graph, index, [&](int input) {
         const int from = unit_of_[static_cast<size_t>(input)];
         const int to = unit_of_[static_cast<size_t>(index)];
         if (from != to) feeds_[static_cast<size_t>(from)].push_back(to);
-      }
+      });
     }
     parent_.resize(static_cast<size_t>(num_units));
     std::iota(parent_.begin(), parent_.end(), 0);

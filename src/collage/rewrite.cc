@@ -74,12 +74,12 @@ bool CanBeOrdered(const DataflowGraph& graph, const std::vector<const SubGraph*>
   std::vector<std::vector<int>> feeds(static_cast<size_t>(num_units));
   for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
     const int to = unit_of[static_cast<size_t>(index)];
-    for (int input : NeedsOf(graph, index)) {
+    ForEachNeed(graph, index, [&](int input) {
       const int from = unit_of[static_cast<size_t>(input)];
-      if (from == to) continue;
+      if (from == to) return;
       feeds[static_cast<size_t>(from)].push_back(to);
       ++waits_for[static_cast<size_t>(to)];
-    }
+    });
   }
   std::vector<int> ready;
   for (int unit = 0; unit < num_units; ++unit) {

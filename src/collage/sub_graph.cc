@@ -132,6 +132,16 @@ Result<void> SubGraph::CheckRunnable(const DataflowGraph& graph) const {
       return Reason{fmt::format("nodes {} and {} are in different branches or functions", index, last()), "sub-graph"};
     }
   }
+  // The call stands where all uses of its results can see it, which must be where its arguments can be computed.
+  if (!exit_.empty()) {
+    int place = graph.node(exit_[0]).place;
+    for (int index : exit_) place = graph.scopes().Common(place, graph.node(index).place);
+    for (int index : input_) {
+      if (graph.scopes().IsWithin(place, graph.node(index).bound_in)) continue;
+      return Reason{fmt::format("node {} needs a variable that is not bound wherever the results are used", index),
+                    "sub-graph"};
+    }
+  }
   return CheckConvex(graph);
 }
 
@@ -141,15 +151,15 @@ Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
   std::vector<char> tainted(static_cast<size_t>(last() - first() + 1));
   for (int index = first(); index <= last(); ++index) {
     const bool is_inside = inside_.Contains(index);
-    for (int input : NeedsOf(graph, index)) {
-      if (input < first()) continue;
+    bool is_tainted = false, comes_back = false;
+    ForEachNeed(graph, index, [&](int input) {
+      if (input < first()) return;
       const bool from_tainted = tainted[static_cast<size_t>(input - first())] != 0;
-      if (is_inside && from_tainted) {
-        return Reason{fmt::format("a path leaves and comes back at node {}", index), "sub-graph"};
-      }
-      const bool depends = from_tainted || (inside_.Contains(input) && !graph.IsCopied(input));
-      if (!is_inside && depends) tainted[static_cast<size_t>(index - first())] = 1;
-    }
+      comes_back = comes_back || (is_inside && from_tainted);
+      is_tainted = is_tainted || from_tainted || (inside_.Contains(input) && !graph.IsCopied(input));
+    });
+    if (comes_back) return Reason{fmt::format("a path leaves and comes back at node {}", index), "sub-graph"};
+    tainted[static_cast<size_t>(index - first())] = !is_inside && is_tainted ? 1 : 0;
   }
   return {};
 }

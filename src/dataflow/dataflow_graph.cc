@@ -118,7 +118,9 @@ class DataflowIndexer {
 
   void Leave(const Frame& frame) {
     graph_.indices_.emplace(frame.expr.get(), static_cast<int>(graph_.nodes_.size()));
-    graph_.nodes_.push_back({frame.expr, {}, {}, false, -1, 0, frame.in_primitive});
+    DataflowGraph::Node node{.expr = frame.expr};
+    node.is_in_primitive = frame.in_primitive;
+    graph_.nodes_.push_back(std::move(node));
     blocks_.push_back(frame.block);
   }
 

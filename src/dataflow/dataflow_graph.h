@@ -7,6 +7,7 @@
 
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
+#include "dataflow/scope_tree.h"
 
 namespace collage {
 
@@ -38,6 +39,10 @@ class DataflowGraph {
     /// The innermost branch, clause or function that holds all uses: the same number for nodes of the same one. Nodes
     /// that are written once and used in two branches are of what is around these, whatever their `basic_block`.
     int scope = 0;
+    /// As `scope`, the bodies of lets being scopes too: a number of `scopes()`.
+    int place = 0;
+    /// The innermost of the scopes that bind what the node depends on: it can be computed anywhere within.
+    int bound_in = 0;
     bool is_in_primitive = false;  ///< within a function that is a partition already
     bool is_let_bound = false;     ///< a let's variable; its only input is the let's value, unless that is recursive
   };
@@ -47,6 +52,7 @@ class DataflowGraph {
   const Function& function() const { return function_; }
   Boundaries boundaries() const { return boundaries_; }
   size_t size() const { return nodes_.size(); }
+  const ScopeTree& scopes() const { return scopes_; }
   const Node& node(int index) const { return nodes_[static_cast<size_t>(index)]; }
   /// Whether both nodes can be computed wherever one of them is: the same basic block, and uses in the same branch.
   bool AreTogether(int a, int b) const {
@@ -77,6 +83,7 @@ class DataflowGraph {
   Function function_;
   Boundaries boundaries_;
   std::vector<Node> nodes_;
+  ScopeTree scopes_;
   std::unordered_map<const ExprNode*, int> indices_;
 };
 

@@ -7,10 +7,17 @@
 
 namespace collage {
 
-/// A node's inputs, and a let's value: it is computed before the body even where nothing uses the variable.
+/// Calls `visit` with a node's inputs, and with a let's value: it is computed before the body even where nothing uses
+/// the variable.
+template <class Visit>
+void ForEachNeed(const DataflowGraph& graph, int index, const Visit& visit) {
+  for (int input : graph.node(index).inputs) visit(input);
+  if (const LetNode* let = As<LetNode>(graph.node(index).expr)) visit(graph.IndexOf(let->value()));
+}
+
 inline std::vector<int> NeedsOf(const DataflowGraph& graph, int index) {
-  std::vector<int> needs = graph.node(index).inputs;
-  if (const LetNode* let = As<LetNode>(graph.node(index).expr)) needs.push_back(graph.IndexOf(let->value()));
+  std::vector<int> needs;
+  ForEachNeed(graph, index, [&](int need) { needs.push_back(need); });
   return needs;
 }
 

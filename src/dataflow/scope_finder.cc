@@ -1,4 +1,5 @@
-// scope_finder.cc: users before what they use, each use widening the scope.
+// scope_finder.cc: users before what they use, each use widening the scope; then nodes behind what they use, each
+// variable narrowing it.
 #include "dataflow/scope_finder.h"
 
 #include <algorithm>
@@ -6,65 +7,98 @@
 #include "collage/ir/visitor.h"
 
 namespace collage {
+namespace {
+
+constexpr int kNoUse = -1;
+
+void BindPatternVars(const Pattern& root, int scope, std::unordered_map<const ExprNode*, int>& bound_in) {
+  std::vector<const Pattern*> work{&root};
+  while (!work.empty()) {
+    const Pattern& pattern = *work.back();
+    work.pop_back();
+    if (pattern.var) bound_in[pattern.var.get()] = scope;
+    for (const Pattern& inner : pattern.sub_patterns) work.push_back(&inner);
+  }
+}
+
+}  // namespace
 
 void ScopeFinder::Run() {
-  constexpr int kNoUse = -1;
-  for (DataflowGraph::Node& node : graph_.nodes_) node.scope = kNoUse;
-  scopes_ = {{-1, 0}};
-  graph_.nodes_.back().scope = 0;
-  for (int user = static_cast<int>(graph_.size()) - 1; user >= 0; --user) AddUses(user);
-}
-
-int ScopeFinder::NewScope(int parent) {
-  scopes_.push_back({parent, scopes_[static_cast<size_t>(parent)].depth + 1});
-  return static_cast<int>(scopes_.size()) - 1;
-}
-
-int ScopeFinder::Common(int a, int b) const {
-  while (a != b) {
-    int& deeper = scopes_[static_cast<size_t>(a)].depth >= scopes_[static_cast<size_t>(b)].depth ? a : b;
-    deeper = scopes_[static_cast<size_t>(deeper)].parent;
-  }
-  return a;
+  for (DataflowGraph::Node& node : graph_.nodes_) node.place = kNoUse;
+  graph_.nodes_.back().place = 0;
+  const int size = static_cast<int>(graph_.size());
+  for (int user = size - 1; user >= 0; --user) AddUses(user);
+  for (int index = 0; index < size; ++index) FindBinding(index);
 }
 
 void ScopeFinder::AddUse(const Expr& expr, int user, int scope) {
   const auto index = graph_.indices_.find(expr.get());
   if (index == graph_.indices_.end() || index->second >= user) return;  // a recursive function's own variable
-  int& of_node = graph_.nodes_[static_cast<size_t>(index->second)].scope;
-  of_node = of_node < 0 ? scope : Common(of_node, scope);
+  int& place = graph_.nodes_[static_cast<size_t>(index->second)].place;
+  place = place == kNoUse ? scope : graph_.scopes_.Common(place, scope);
 }
 
 void ScopeFinder::AddUses(int user) {
-  const Expr expr = graph_.node(user).expr;
-  const int around = std::max(graph_.node(user).scope, 0);  // a variable of a pattern may have no use
+  DataflowGraph::Node& node = graph_.nodes_[static_cast<size_t>(user)];
+  node.place = std::max(node.place, 0);  // a variable of a pattern may have no use
+  node.scope = graph_.scopes_.BranchOf(node.place);
+  const int around = node.place;
+  const Expr expr = node.expr;
   switch (expr->kind()) {
     case ExprKind::kFunction: {
       const auto& function = static_cast<const FunctionNode&>(*expr);
       const bool is_whole = user + 1 == static_cast<int>(graph_.size());
-      const int inner = is_whole ? around : NewScope(around);
-      for (const Var& param : function.params()) AddUse(param, user, inner);
+      const int inner = is_whole ? around : graph_.scopes_.Add(around, /*is_branch=*/true);
+      for (const Var& param : function.params()) {
+        bound_in_[param.get()] = inner;
+        AddUse(param, user, inner);
+      }
       return AddUse(function.body(), user, inner);
     }
     case ExprKind::kIf: {
       const auto& branch = static_cast<const IfNode&>(*expr);
       AddUse(branch.condition(), user, around);
-      AddUse(branch.then_branch(), user, NewScope(around));
-      return AddUse(branch.else_branch(), user, NewScope(around));
+      AddUse(branch.then_branch(), user, graph_.scopes_.Add(around, /*is_branch=*/true));
+      return AddUse(branch.else_branch(), user, graph_.scopes_.Add(around, /*is_branch=*/true));
     }
     case ExprKind::kMatch: {
       const auto& match = static_cast<const MatchNode&>(*expr);
       AddUse(match.data(), user, around);
-      for (const Clause& clause : match.clauses()) AddUse(clause.body, user, NewScope(around));
+      for (const Clause& clause : match.clauses()) {
+        const int inner = graph_.scopes_.Add(around, /*is_branch=*/true);
+        BindPatternVars(clause.pattern, inner, bound_in_);
+        AddUse(clause.body, user, inner);
+      }
       return;
     }
     case ExprKind::kLet: {
       const auto& let = static_cast<const LetNode&>(*expr);
-      AddUse(let.var(), user, around);
-      [[fallthrough]];
+      const int inner = graph_.scopes_.Add(around, /*is_branch=*/false);
+      bound_in_[let.var().get()] = inner;
+      AddUse(let.var(), user, inner);
+      AddUse(let.value(), user, around);
+      return AddUse(let.body(), user, inner);
     }
     default:
       for (const Expr& child : Children(expr)) AddUse(child, user, around);
+  }
+}
+
+void ScopeFinder::FindBinding(int index) {
+  DataflowGraph::Node& node = graph_.nodes_[static_cast<size_t>(index)];
+  if (node.expr->kind() == ExprKind::kVar) {
+    const auto bound = bound_in_.find(node.expr.get());
+    node.bound_in = bound == bound_in_.end() ? 0 : bound->second;
+    return;
+  }
+  node.bound_in = 0;
+  for (const Expr& child : Children(node.expr)) {
+    const int at = graph_.indices_.at(child.get());
+    if (at >= index) continue;
+    int bound_in = graph_.node(at).bound_in;
+    // By a variable that this node binds itself: how much further out it could go is not looked into.
+    if (!graph_.scopes_.IsWithin(node.place, bound_in)) bound_in = node.place;
+    if (graph_.scopes_.DepthOf(bound_in) > graph_.scopes_.DepthOf(node.bound_in)) node.bound_in = bound_in;
   }
 }
 

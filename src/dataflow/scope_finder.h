@@ -1,33 +1,26 @@
-// scope_finder.h: which nodes of a dataflow graph are used within one branch only.
+// scope_finder.h: where the nodes of a dataflow graph are used, and where they could be computed.
 #pragma once
 
-#include <vector>
+#include <unordered_map>
 
 #include "dataflow/dataflow_graph.h"
 
 namespace collage {
 
-/// Numbers the branches, clauses and functions of a graph, and gives each node the innermost one that holds all of its
-/// uses. Linear, but for how deeply branches nest.
+/// Fills in the scopes of a graph and its nodes. Near-linear.
 class ScopeFinder {
  public:
   explicit ScopeFinder(DataflowGraph& graph) : graph_(graph) {}
   void Run();
 
  private:
-  struct Scope {
-    int parent;
-    int depth;
-  };
-
-  int NewScope(int parent);
-  int Common(int a, int b) const;
   /// `expr` is used by node `user` in `scope`.
   void AddUse(const Expr& expr, int user, int scope);
   void AddUses(int user);
+  void FindBinding(int index);
 
   DataflowGraph& graph_;
-  std::vector<Scope> scopes_;
+  std::unordered_map<const ExprNode*, int> bound_in_;  ///< variable → the scope that it is bound in
 };
 
 }  // namespace collage

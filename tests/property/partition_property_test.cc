@@ -176,6 +176,7 @@ TEST(PartitionPropertyTest, RandomCoversKeepWhatAModuleComputes) {
         num_in_branches += graph.node(one.sub_graph.last()).basic_block >= 0 ? 1 : 0;
       }
     }
+    ASSERT_NO_THROW(ParseModule(PrintModule(after))) << PrintModule(random_module.module) << PrintModule(after);
     const Value expected = Interpret(random_module.module, "main", random_module.args);
     const Value actual = Interpret(after, "main", random_module.args);
     ASSERT_TRUE(ValuesEqual(expected, actual, 0))
@@ -210,6 +211,7 @@ TEST(PartitionPropertyTest, LeastCostCoversKeepWhatAModuleComputes) {
       num_partitions += cover.partitions.size();
       after.Set(name, cover.rewritten);
     }
+    ASSERT_NO_THROW(ParseModule(PrintModule(after))) << PrintModule(random_module.module) << PrintModule(after);
     const Value expected = Interpret(random_module.module, "main", random_module.args);
     const Value actual = Interpret(after, "main", random_module.args);
     ASSERT_TRUE(ValuesEqual(expected, actual, 0))

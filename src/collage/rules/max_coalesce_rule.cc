@@ -106,6 +106,7 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
   const std::vector<int> group =
       CoalesceGroups(graph, parts, [&](const std::vector<int>& a, const std::vector<int>& b) {
         if (toolchain_of(a[0]) != toolchain_of(b[0]) || !graph.AreTogether(last_of(a[0]), last_of(b[0]))) return false;
+        if (graph.node(last_of(a[0])).place != graph.node(last_of(b[0])).place) return false;
         if (!is_limited) return true;
         std::vector<int> both = a;
         both.insert(both.end(), b.begin(), b.end());

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "collage/ir/text.h"
-#include "collage/support/error.h"
-#include "ir/evaluate.h"
 #include "ir/interpreter.h"
 #include "unit/collage/graphs.h"
 
