@@ -325,17 +325,14 @@ TEST(CandidateCostsTest, InvalidOnesAreNeverChosen) {
 
 TEST(CandidateCostsTest, EqualFunctionsAreEstimatedOnce) {
   // abs 3, relu 4, abs 5, relu 6: {3, 4} and {5, 6} are equal
-  const char* kAbsRelu = R"([{"name": "llvm", "external": true, "rule": {"rule": "Primitive", "sub_rule":
-      {"rule": "DFPattern", "pattern": "nn.relu(abs(*))"
-}
-}
-}])";
+  const std::string abs_relu = R"([{"name": "llvm", "external": true, "rule": {"rule": "Primitive", "sub_rule": )" +
+                               Composite("abs_relu", "nn.relu(abs(*))") + "}}]";
   int times = 0;
-const CoverReport cover =
-    PartitionByGivenCosts(Parse("nn.relu(abs(nn.relu(abs(%x))))"), {kAbsRelu}, {"{}"}, /*rewrite=*/false,
-                          [&](const Function&, const std::string&) { return ++times == 1 ? 5.7 : 7.0; });
-EXPECT_EQ(times, 1);
-EXPECT_EQ(cover.cost, 11.4);
+  const CoverReport cover =
+      PartitionByGivenCosts(Parse("nn.relu(abs(nn.relu(abs(%x))))"), {abs_relu}, {"{}"}, /*rewrite=*/false,
+                            [&](const Function&, const std::string&) { return ++times == 1 ? 5.7 : 7.0; });
+  EXPECT_EQ(times, 1);
+  EXPECT_EQ(cover.cost, 11.4);
 }
 
 TEST(CandidateCostsTest, TuplesThatComeInCostNothing) {
