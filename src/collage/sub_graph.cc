@@ -133,12 +133,17 @@ Result<void> SubGraph::CheckRunnable(const DataflowGraph& graph) const {
     }
   }
   // The call stands where all uses of its results can see it, which must be where its arguments can be computed.
-  if (!exit_.empty()) {
-    int place = graph.node(exit_[0]).place;
-    for (int index : exit_) place = graph.scopes().Common(place, graph.node(index).place);
-    for (int index : input_) {
-      if (graph.scopes().IsWithin(place, graph.node(index).bound_in)) continue;
-      return Reason{fmt::format("node {} needs a variable that is not bound wherever the results are used", index),
+  if (exit_.empty()) return CheckConvex(graph);
+  const ScopeTree& scopes = graph.scopes();
+  int place = graph.node(exit_[0]).place;
+  for (int index : exit_) place = scopes.Common(place, graph.node(index).place);
+  for (int index : members_) {
+    const ExprKind kind = graph.node(index).expr->kind();
+    const bool binds = kind == ExprKind::kLet || kind == ExprKind::kIf || kind == ExprKind::kMatch;
+    if (binds || kind == ExprKind::kFunction) continue;  // what it is made of stays within it
+    for (int input : graph.node(index).inputs) {
+      if (inside_.Contains(input) || scopes.IsWithin(place, graph.node(input).bound_in)) continue;
+      return Reason{fmt::format("node {} needs a variable that is not bound wherever the results are used", input),
                     "sub-graph"};
     }
   }
