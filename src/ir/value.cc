@@ -261,9 +261,12 @@ void AddText(const Value& value, std::string* text) {
         *text += ToString(TypeOf(value));
         return;
       }
+      const bool is_whole = !tensor.dtype().is_floating();
+      const std::vector<int64_t> ints = is_whole ? tensor.ToInts() : std::vector<int64_t>{};
       std::string elements;
       for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-        elements += fmt::format("{}{:g}", elements.empty() ? "" : ", ", tensor.At(i));
+        elements += elements.empty() ? "" : ", ";
+        elements += is_whole ? std::to_string(ints[static_cast<size_t>(i)]) : fmt::format("{:g}", tensor.At(i));
       }
       *text += tensor.rank() == 0 ? elements : "[" + elements + "]";
       return;
