@@ -164,7 +164,8 @@ nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object shou
 void BindCompile(nb::module_& m) {
   ProbeToolchains();  // registers them: passes and rules know them by name
   nb::class_<Target>(m, "TargetCore", "The compiler's side of `collage.target.Target`.")
-      .def(nb::new_(&Target::Parse), "text"_a, "Reads \"KIND -option=value …\".")
+      .def(nb::new_([](const std::string& text) { return Target::Parse(text); }), "text"_a,
+           "Reads \"KIND -option=value …\".")
       .def_prop_ro("kind", &Target::kind, "The kind of device.")
       .def_prop_ro("device_type", &Target::device_type, "Its DLDeviceType.")
       .def_prop_ro("compiler", &Target::compiler, "Which toolchain; empty for native code.")

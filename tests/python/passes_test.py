@@ -113,9 +113,9 @@ class Passes(unittest.TestCase):
 class Targets(unittest.TestCase):
     def test_options_and_host(self):
         host = collage.Target("llvm -mcpu=x86-64-v3")
-        target = collage.Target("llvm -compiler=dnnl -threads=4", host)
+        target = collage.Target("llvm -compiler=dnnl -num_cores=4", host)
         self.assertEqual((target.kind, target.compiler, target.device_type), ("llvm", "dnnl", 1))
-        self.assertEqual(target.options["threads"], 4)
+        self.assertEqual(target.options["num_cores"], 4)
         self.assertEqual(collage.Target(str(target)).options["host"], str(host))
         self.assertTrue(collage.Target("cuda -compiler=cutlass", "llvm").refines(collage.Target("cuda", "llvm")))
 

@@ -40,7 +40,7 @@ class Texts(unittest.TestCase):
             (is_tuple_get_item(wildcard()), "proj(*)"),
             (relu(wildcard()) | is_constant(), "(nn.relu(*) | const)"),
             ((is_op("add") | is_op("nn.bias_add"))(wildcard(), wildcard()), "(add | nn.bias_add)(*, *)"),
-            (relu(wildcard()).optional(lambda x: is_op("tanh")(x)), "(tanh(nn.relu(*)) | nn.relu(*))"),
+            (relu(wildcard()).optional(lambda x: is_op("tanh")(x)), "tanh?(nn.relu(*))"),
             (is_let(is_var(), wildcard(), wildcard()), "let(var, *, *)"),
             (is_if(is_var(), wildcard(), wildcard()), "if(var, *, *)"),
             (is_function([is_var()], wildcard()), "fn(var -> *)"),

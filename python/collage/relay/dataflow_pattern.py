@@ -4,7 +4,7 @@
 >>> conv = is_op("nn.conv2d")(wildcard(), is_constant())
 >>> pattern = conv.optional(lambda x: is_op("nn.relu")(x))
 >>> str(pattern)
-'(nn.relu(nn.conv2d(*, const)) | nn.conv2d(*, const))'
+'nn.relu?(nn.conv2d(*, const))'
 >>> x = relay.var("x", shape=(1, 1, 4, 4))
 >>> y = relay.nn.relu(relay.nn.conv2d(x, relay.const([[[[2.0]]]])))
 >>> pattern.match(y), [len(inside) for inside in pattern.matches(y)]
