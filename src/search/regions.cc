@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/rewrite.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "dataflow/needs.h"
 
 namespace collage {
 namespace {
@@ -37,16 +39,15 @@ class RegionFinder {
   RegionFinder(const DataflowGraph& graph, int64_t few_elements) : graph_(graph), few_elements_(few_elements) {}
 
   std::vector<std::vector<int>> Run() {
-    FindLevels();
-    std::map<std::pair<int, int>, std::vector<int>> by_place;
     for (int index = 0; index < Size(); ++index) {
-      if (is_inside_[At(index)]) by_place[{graph_.node(index).basic_block, level_[At(index)]}].push_back(index);
+      is_inside_.push_back(!graph_.node(index).is_in_primitive && (IsOperator(index) || IsGlue(index)));
     }
     std::vector<std::vector<int>> regions;
-    for (auto& [_, members] : by_place) {
-      Trim(members);
-      if (IsWorthwhile(members)) regions.push_back(std::move(members));
-    }
+    do {
+      FindLevels();
+      regions = Group();
+    } while (TrimAll(regions));
+    std::erase_if(regions, [&](const std::vector<int>& members) { return !IsWorthwhile(members); });
     return regions;
   }
 
@@ -69,37 +70,60 @@ class RegionFinder {
     return projection != nullptr && IsStaticTensors(projection->tuple()->checked_type());
   }
 
-  /// How often a path to a node leaves what may be in regions at most: nodes of one level and block have no path
-  /// between them that leaves their region.
+  /// How often a path to a node leaves what may be in regions at most. Nodes of one level, branch and binding let have
+  /// no path between them that leaves their region: to leave a branch, or a let's body, is to leave what may be in
+  /// regions.
   void FindLevels() {
     level_.assign(graph_.size(), 0);
-    is_inside_.assign(graph_.size(), false);
     for (int index = 0; index < Size(); ++index) {
-      const DataflowGraph::Node& node = graph_.node(index);
-      is_inside_[At(index)] = !node.is_in_primitive && (IsOperator(index) || IsGlue(index));
-      for (int input : node.inputs) {
-        if (graph_.IsInlinedInPartitions(input)) continue;
+      ForEachNeed(graph_, index, [&](int input) {
         const bool leaves = is_inside_[At(input)] && !is_inside_[At(index)];
         level_[At(index)] = std::max(level_[At(index)], level_[At(input)] + (leaves ? 1 : 0));
-      }
+      });
     }
   }
 
-  /// Leaves out tuples and projections at the edge: tensors cross it one by one.
-  void Trim(std::vector<int>& members) const {
-    const auto is_member = [&](int index) { return std::binary_search(members.begin(), members.end(), index); };
-    for (size_t before = 0; before != members.size();) {
-      before = members.size();
-      std::erase_if(members, [&](int index) {
-        if (graph_.OpAt(index) != nullptr) return false;
-        const DataflowGraph::Node& node = graph_.node(index);
-        const bool is_within = std::all_of(node.inputs.begin(), node.inputs.end(), is_member) &&
-                               std::all_of(node.outputs.begin(), node.outputs.end(), is_member) &&
-                               !node.outputs.empty();
-        const bool is_projection = As<TupleGetItemNode>(node.expr) != nullptr;
-        return !is_within && !(is_projection && std::all_of(node.inputs.begin(), node.inputs.end(), is_member));
-      });
+  std::vector<std::vector<int>> Group() const {
+    std::map<std::tuple<int, int, int, int>, std::vector<int>> by_place;
+    for (int index = 0; index < Size(); ++index) {
+      const DataflowGraph::Node& node = graph_.node(index);
+      if (!is_inside_[At(index)]) continue;
+      by_place[{node.basic_block, node.scope, node.bound_in, level_[At(index)]}].push_back(index);
     }
+    std::vector<std::vector<int>> regions;
+    for (auto& [_, members] : by_place) regions.push_back(std::move(members));
+    return regions;
+  }
+
+  bool TrimAll(std::vector<std::vector<int>>& regions) {
+    bool any = false;
+    for (std::vector<int>& members : regions) any = Trim(members) || any;
+    return any;
+  }
+
+  /// Leaves out tuples and projections at the edge, since tensors cross it one by one; whether there was any: then the
+  /// levels are others.
+  bool Trim(std::vector<int>& members) {
+    const size_t before = members.size();
+    for (size_t last = 0; last != members.size();) {
+      last = members.size();
+      std::vector<int> kept;
+      for (int index : members) {
+        if (graph_.OpAt(index) == nullptr) is_inside_[At(index)] = IsWithin(index, members);
+        if (is_inside_[At(index)]) kept.push_back(index);
+      }
+      members = std::move(kept);
+    }
+    return members.size() != before;
+  }
+
+  /// Whether a tuple or projection is made of what is in a region, and a tuple is read there only.
+  bool IsWithin(int index, const std::vector<int>& members) const {
+    const auto is_member = [&](int node) { return std::binary_search(members.begin(), members.end(), node); };
+    const DataflowGraph::Node& node = graph_.node(index);
+    return std::all_of(node.inputs.begin(), node.inputs.end(), is_member) &&
+           (As<TupleGetItemNode>(node.expr) != nullptr ||
+            std::all_of(node.outputs.begin(), node.outputs.end(), is_member));
   }
 
   bool IsWorthwhile(const std::vector<int>& members) const {
