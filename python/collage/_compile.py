@@ -102,6 +102,15 @@ def _toolchains_of(target: Targets, chosen: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _load_model(path: str, report: dict[str, Any]) -> Executable:
+    if _core.Bytecode.is_bytecode(path):
+        raise UnsupportedError(
+            "the model has control flow: it became bytecode",
+            hint="use relay.vm.compile, with relay.collage.enable_collage, of what frontend.from_onnx gives",
+        )
+    return Executable(_core.Model.load(path), report)
+
+
 def compile(
     model: OnnxModel | IRModule | Function,
     output: str | os.PathLike[str] | None = None,
@@ -123,6 +132,7 @@ def compile(
     candidate_timeout: float = 60.0,
     progress: bool | Callable[[Progress], object] = False,
     should_stop: Callable[[], bool] | None = None,
+    _load: Callable[[str, dict[str, Any]], Any] = _load_model,
 ) -> Executable:
     """Finds the fastest mix of toolchains for a model, and returns what runs it.
 
@@ -184,7 +194,8 @@ def compile(
         else:
             with _as_file(model) as file:
                 report = _core.compile_file(file, options, teller, should_stop)
-        return Executable(_core.Model.load(path), report)  # stays mapped when the file goes
+        made: Executable = _load(path, report)  # stays mapped when the file goes
+        return made
 
 
 def toolchains() -> list[dict[str, Any]]:

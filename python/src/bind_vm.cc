@@ -91,6 +91,7 @@ void BindVm(nb::module_& m) {
   nb::class_<vm::Executable>(m, "Bytecode", "The compiler's side of `collage.relay.vm.Executable`.")
       .def("disassemble", &vm::Executable::Disassemble, "The bytecode as text.")
       .def("save", &vm::Executable::Save, "path"_a, "Writes the file, whole or not at all.")
+      .def_static("is_bytecode", &vm::Executable::IsBytecode, "path"_a, "Whether a file begins as bytecode does.")
       .def_static("load", &vm::Executable::Load, "path"_a, "Reads what `save` writes.");
   nb::class_<LockedMachine>(m, "Machine", "The compiler's side of `collage.relay.vm.VirtualMachine`.")
       .def(

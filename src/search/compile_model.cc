@@ -434,7 +434,13 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
 }  // namespace
 
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
-  return CompileAny(ReadModel(model, options), model, options);
+  const auto started = Clock::now();
+  const IRModule module = ReadModel(model, options);
+  const double seconds = SecondsSince(started);
+  CompileReport report = CompileAny(module, model, options);
+  report.import_seconds += seconds;
+  report.total_seconds += seconds;
+  return report;
 }
 
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {

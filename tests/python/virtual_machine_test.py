@@ -130,12 +130,28 @@ class Compiling(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "dnnl will not"):
             vm.compile(collage.parse("def @main(%x: Tensor[(2), float32]) { exp(%x) }"), "llvm -compiler=dnnl")
 
-    def test_collage_says_when_it_does_not_take_part(self):
-        module = collage.parse(PROGRAM)
-        with collage.transform.PassContext(config={"relay.collage.enable_collage": True}):
-            with self.assertWarnsRegex(UserWarning, "several functions"):
-                exe = vm.compile(module)
+    def test_collage_compiles_the_dataflow_between_control_flow(self):
+        module = collage.parse('''
+            def @main(%n: int64, %x: Tensor[(4, 32), float32]) -> Tensor[(4, 32), float32] {
+              if (%n < 1i64) { tanh(%x) } else { @main(%n - 1i64, nn.softmax(multiply(%x, 2f))) }
+            }''')
+        array = np.linspace(-1, 1, 128, dtype="float32").reshape(4, 32)
+        expected = vm.VirtualMachine(vm.compile(module)).run(2, array)
+        with tempfile.TemporaryDirectory() as folder:
+            database = f"{folder}/tuning.db"
+            with collage.transform.PassContext(config={"relay.collage.enable_collage": True}):
+                exe = vm.compile(module, "llvm", threads=1, database=database)
+            with self.assertRaisesRegex(collage.UnsupportedError, "control flow"):
+                collage.compile(module, target="llvm", threads=1, database=database)
+            exe.save(f"{folder}/program.clg")
+            again = vm.Executable.load(f"{folder}/program.clg")
         self.assertIsNone(exe.plan)
+        self.assertIn("kernel collage_region0", exe.bytecode)
+        for one in (exe, again):
+            np.testing.assert_allclose(vm.VirtualMachine(one).run(2, array), expected, rtol=1e-4, atol=1e-6)
+
+    def test_options_of_collage_are_for_collage(self):
+        module = collage.parse(PROGRAM)
         with self.assertRaisesRegex(collage.UnsupportedError, "budget"):
             vm.compile(module, budget="1s")
 

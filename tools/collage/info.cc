@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "collage/runtime/executable.h"
+#include "collage/vm/vm.h"
 #include "command.h"
+#include "vm/bytecode.h"
 
 namespace collage::cli {
 namespace {
@@ -21,7 +23,35 @@ Json PortsJson(const std::vector<PortInfo>& ports) {
   return json;
 }
 
+/// Of a program with control flow: its functions, and its kernels with what is in each.
+void PrintProgram(const Arguments& arguments) {
+  const vm::Executable executable = vm::Executable::Load(arguments.executable);
+  const vm::Program& program = executable.program();
+  Json json{{"schema", 1}, {"functions", Json::array()}, {"kernels", Json::array()}};
+  std::string text;
+  for (const std::string& name : program.globals) {
+    std::string params;
+    for (const Var& param : executable.Parameters(name)) {
+      params += fmt::format("{}%{}: {}", params.empty() ? "" : ", ", param->name(), ToString(param->type_annotation()));
+    }
+    json["functions"].push_back({{"name", name}, {"parameters", params}});
+    text += fmt::format("function  @{}({})\n", name, params);
+  }
+  for (const vm::KernelFunction& kernel : program.kernels) {
+    Json partitions = Json::array();
+    text += fmt::format("kernel    {}\n", kernel.name);
+    for (const ExecutionPlan::KernelEntry& entry : kernel.executable.plan().kernels) {
+      partitions.push_back({{"toolchain", entry.toolchain}, {"operators", entry.label}});
+      text += fmt::format("          {:10} {}\n", entry.toolchain, entry.label);
+    }
+    json["kernels"].push_back({{"name", kernel.name}, {"partitions", std::move(partitions)}});
+  }
+  if (arguments.json) return PrintJson(json);
+  fmt::print("{}", text);
+}
+
 void Run(const Arguments& arguments) {
+  if (vm::Executable::IsBytecode(arguments.executable)) return PrintProgram(arguments);
   if (arguments.verify) Executable::Verify(arguments.executable);
   const Executable executable = Executable::Load(arguments.executable);
   const ExecutionPlan& plan = executable.plan();

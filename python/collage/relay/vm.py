@@ -9,8 +9,8 @@
 >>> VirtualMachine(exe).run([1.0, 2.0], True).tolist()
 [2.0, 4.0]
 
-With ``relay.collage.enable_collage`` in the `PassContext`, programs without control flow are covered by the best mix of
-the targets' toolchains, as `collage.compile` does.
+With ``relay.collage.enable_collage`` in the `PassContext`, the dataflow of programs is covered by the best mix of the
+targets' toolchains, as `collage.compile` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import collage as _collage
 from collage import _core
-from collage._core import Constructor, Function, IRModule, TensorType, Tuple, TupleType, Type, Value
+from collage._core import Constructor, Function, IRModule, Value
 from collage._executable import Executable as _PlanExecutable
 from collage.errors import InputError, UnsupportedError
 from collage.target import Targets, as_targets
@@ -129,36 +129,17 @@ def _as_argument(value: Any) -> Any:
     return value
 
 
-def _is_static(type_: Type | None) -> bool:
-    if isinstance(type_, TupleType):
-        return all(_is_static(one) for one in type_.fields)
-    return isinstance(type_, TensorType) and all(size is not None for size in type_.shape)
-
-
-def _why_not_straight(module: IRModule) -> str:
-    """Why ``main`` cannot be a row of kernels; empty when it can."""
-    if len(module.functions) != 1:
-        return "it has several functions"
-    main = module.main
-    for node in main.post_order():
-        kind = type(node)
-        if kind in (_core.Op, Function):
-            if kind is Function and node != main:
-                return "it has functions within functions"
-        elif kind not in (_core.Var, _core.Constant, Tuple, _core.TupleGetItem, _core.Call):
-            return f"it has '{kind.__name__}'"
-        elif isinstance(node, _core.Call) and not isinstance(node.op, _core.Op):
-            return "it calls functions"
-        elif not _is_static(node.checked_type):
-            return f"the type {node.checked_type} is not static"
-    return ""
+def _load(path: str, report: dict[str, Any]) -> Any:
+    if _core.Bytecode.is_bytecode(path):
+        return Executable(_core.Bytecode.load(path))
+    return Executable(_PlanExecutable(_core.Model.load(path), report))
 
 
 def compile(mod: IRModule | Function, target: Targets = None, threads: int | None = None, **options: Any) -> Executable:
     """Compiles a program under the current `PassContext`.
 
-    With ``relay.collage.enable_collage`` (and no control flow) the program is covered by the best mix of the targets'
-    toolchains, measured on this machine. Else partitions (`collage.partition_for`) are compiled by their toolchains,
+    With ``relay.collage.enable_collage`` the program, or each region of dataflow between its control flow, is covered by
+    the best mix of the targets' toolchains, measured on this machine. Else partitions (`collage.partition_for`) are compiled by their toolchains,
     passes fuse other operators into kernels of the native one, and the rest becomes bytecode.
 
     Args:
@@ -175,12 +156,11 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
     module = module.infer_type()
     targets = as_targets(target)
     if PassContext.current().get("relay.collage.enable_collage"):
-        straight = Sequential(["ToGraphNormalForm"])(module) if len(module.functions) == 1 else module
-        why_not = _why_not_straight(straight)
-        if not why_not:
-            return Executable(_collage.compile(straight, target=targets, threads=threads, **options))
-        warnings.warn(f"compiled without Collage: {why_not}", stacklevel=2)
-    elif options:
+        options["_load"] = _load
+        made: Any = _collage.compile(module, target=targets, threads=threads, **options)
+        executable: Executable = made
+        return executable
+    if options:
         raise UnsupportedError(
             f"{', '.join(map(repr, options))} are for compiling with Collage",
             hint='PassContext(config={"relay.collage.enable_collage": True})',
