@@ -53,6 +53,11 @@ struct CompileOptions {
   std::string operands;
   /// How covers are searched (docs/search.md): "sweep", "dijkstra", "astar", "dp", "evolutionary" or "exhaustive".
   std::string search = "sweep";
+  /// Of "evolutionary", which times its individuals end to end: seconds that it may take (as in the paper), individuals
+  /// in a generation, and where its random numbers start.
+  double evolution_seconds = 1800;
+  int evolution_population = 50;
+  uint64_t evolution_seed = 64;
   /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
   double budget_seconds = 0;
   /// At most this many measurements of candidates; 0 = no limit.

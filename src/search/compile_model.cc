@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -285,7 +286,48 @@ class Compilation {
     for (bool is_first = true;; is_first = false) {
       const int64_t before = estimator.counts().measured;
       Found found = SearchOnce(partitioner, estimator, is_first);
-      if (estimator.counts().measured == before) return found;
+      if (estimator.counts().measured != before) continue;
+      if (IsEvolutionary() && options_.partition_for.empty()) AddEvolved(partitioner, found);
+      return found;
+    }
+  }
+
+  bool IsEvolutionary() const { return options_.search == "evolutionary"; }
+  /// Of the searches that go by costs: an evolutionary one starts from the best cover by costs.
+  std::string CostSearch() const { return IsEvolutionary() ? "sweep" : options_.search; }
+
+  /// The graph level of the paper: covers judged by what they take end to end.
+  void AddEvolved(Partitioner& partitioner, Found& found) {
+    Phase("evolution");
+    SearchOptions options{.strategy = options_.search, .num_covers = options_.num_covers};
+    options.evolution.budget_seconds = options_.evolution_seconds;
+    options.evolution.population = options_.evolution_population;
+    options.evolution.seed = options_.evolution_seed;
+    options.fitness = [&](const Cover& cover) { return SecondsEndToEnd(partitioner, cover); };
+    const SearchResult evolved = partitioner.Search([](int) { return true; }, options);
+    report_.num_states += evolved.num_states;
+    for (size_t i = 0; i < evolved.covers.size(); ++i) {
+      const std::string number = i == 0 ? "" : fmt::format("-{}", i + 1);
+      found.covers.push_back({"collage-evolved" + number, false, evolved.covers[i]});
+    }
+  }
+
+  /// Checked and timed alone; infinite when it cannot be run, or time is up.
+  double SecondsEndToEnd(Partitioner& partitioner, const Cover& cover) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kTimedSeconds = 1;
+    std::optional<IRModule> partitioned = partitioner.Apply(cover, module_);
+    if (!partitioned || (options_.should_stop && options_.should_stop())) return kInfinity;
+    const TemporaryFolder folder;
+    PlayOffOptions play_off = PlayOffSettings();
+    play_off.first_seconds = kTimedSeconds;
+    play_off.output = folder / "individual.clg";
+    try {
+      const std::vector<Entrant> entrants{{"individual", false, std::move(*partitioned), cover.seconds, ""}};
+      return RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, nullptr).contestants[0].p50;
+    } catch (const Error& error) {
+      if (error.category() == ErrorCategory::kUnsupported) return kInfinity;
+      throw;
     }
   }
 
@@ -311,10 +353,10 @@ class Compilation {
     if (searches) {
       set_budget(kPrimaryShare);
       const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
-                                                      {.strategy = options_.search, .num_covers = options_.num_covers});
+                                                      {.strategy = CostSearch(), .num_covers = options_.num_covers});
       set_budget(1);
-      const SearchResult best = partitioner.Search([](int) { return true; },
-                                                   {.strategy = options_.search, .num_covers = options_.num_covers});
+      const SearchResult best =
+          partitioner.Search([](int) { return true; }, {.strategy = CostSearch(), .num_covers = options_.num_covers});
       report_.num_states = primary.num_states + best.num_states;
       found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
       for (size_t i = 0; i < best.covers.size(); ++i) {
@@ -323,9 +365,8 @@ class Compilation {
       if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
       AddPairs(partitioner, found);
       for (const Toolchain* toolchain : toolchains_) {
-        const SearchResult own =
-            partitioner.Search([&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; },
-                               {.strategy = options_.search});
+        const SearchResult own = partitioner.Search(
+            [&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {.strategy = CostSearch()});
         if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
       }
     }
@@ -344,7 +385,7 @@ class Compilation {
               const Toolchain* owner = partitioner.ToolchainOf(candidate);
               return owner == toolchains_[i] || owner == toolchains_[j];
             },
-            {.strategy = options_.search});
+            {.strategy = CostSearch()});
         if (pair.covers.empty()) continue;
         found.covers.push_back(
             {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});
@@ -352,8 +393,7 @@ class Compilation {
     }
   }
 
-  void PlayOff(const std::vector<Entrant>& entrants) {
-    Phase("play-off");
+  PlayOffOptions PlayOffSettings() const {
     PlayOffOptions play_off;
     play_off.num_threads = report_.num_threads;
     play_off.limits = Limits();
@@ -362,6 +402,12 @@ class Compilation {
     play_off.output = options_.output;
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
     play_off.metadata_json = nlohmann::json{{"model", report_.model}, {"machine", report_.machine}}.dump();
+    return play_off;
+  }
+
+  void PlayOff(const std::vector<Entrant>& entrants) {
+    Phase("play-off");
+    const PlayOffOptions play_off = PlayOffSettings();
     PlayOffResult result =
         RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, options_.progress);
     report_.contestants = std::move(result.contestants);

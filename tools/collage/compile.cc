@@ -19,6 +19,7 @@ struct Arguments {
   std::string toolchains;
   std::string require;
   std::string budget = "0";
+  std::string evolution_budget = "30m";
   bool json = false;
   bool quiet = false;
 };
@@ -174,6 +175,7 @@ void Run(const Arguments& arguments) {
   options.toolchains = SplitCommas(arguments.toolchains);
   options.require = SplitCommas(arguments.require);
   options.budget_seconds = ParseDuration(arguments.budget);
+  options.evolution_seconds = ParseDuration(arguments.evolution_budget);
   if (options.output.empty()) options.output = std::filesystem::path(arguments.model).stem().string() + ".clg";
   CompileReport report;
   {
@@ -219,6 +221,13 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option(
       "--search", arguments->options.search,
       "How covers are searched: sweep (default), dijkstra, astar, dp, evolutionary; exhaustive for small models");
+  command->add_option("--evolution-budget", arguments->evolution_budget,
+                      "Time for --search evolutionary, which times its individuals end to end (default: 30m)");
+  command->add_option("--evolution-population", arguments->options.evolution_population, "Individuals in a generation")
+      ->check(CLI::Range(2, 10000))
+      ->capture_default_str();
+  command->add_option("--evolution-seed", arguments->options.evolution_seed, "Where its random numbers start")
+      ->capture_default_str();
   command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));
   command->add_flag("--json", arguments->json, "Print the report as JSON");

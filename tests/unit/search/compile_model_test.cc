@@ -15,6 +15,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "cost/tuning_database.h"
 #include "support/file.h"
 
 namespace collage {
@@ -156,6 +157,26 @@ TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
   const CompileReport again = CompileModel(Mnist(), options);
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.num_failed, report.num_failed);
+}
+
+TEST_F(CompileModelTest, EvolutionIsJudgedEndToEnd) {
+  CompileOptions options = Options();
+  options.toolchains = {"native"};
+  options.search = "evolutionary";
+  options.evolution_seconds = 3;
+  options.evolution_population = 4;
+  const CompileReport report = CompileModel(Mnist(), options);
+  EXPECT_NO_THROW(Executable::Load(options.output));
+  for (const Contestant& contestant : report.contestants) EXPECT_TRUE(contestant.failure.empty()) << contestant.name;
+  // Each individual was a play-off of its own, which the database remembers.
+  TuningDatabase database(options.database);
+  int num_individuals = 0;
+  database.ForEach([&](const TuningKey& key, const TuningRecord&) {
+    num_individuals += key.toolchain == "play-off" && key.version == "individual" ? 1 : 0;
+  });
+  EXPECT_GT(num_individuals, 0);
+  options.search = "luck";
+  EXPECT_THROW(CompileModel(Mnist(), options), Error);
 }
 
 TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
