@@ -51,6 +51,9 @@ struct CompileOptions {
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
   /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
+  /// Rules that find a toolchain's candidates in place of its own: toolchain → JSON (docs/inspection.md; Relay's target
+  /// attribute partition_rule).
+  std::map<std::string, std::string> partition_rules;
   /// How covers are searched (docs/search.md): "sweep", "dijkstra", "astar", "dp", "evolutionary" or "exhaustive".
   std::string search = "sweep";
   /// Of "evolutionary", which times its individuals end to end: seconds that it may take (as in the paper), individuals

@@ -96,10 +96,14 @@ def _toolchains_of(target: Targets, chosen: Sequence[str] | None) -> list[str]:
                 f"target '{one}' is for {_core.target_kinds()[one.kind]}, which this build cannot use",
                 hint="targets of kind llvm run on the processor",
             )
-        if one.partition_rule:
-            raise UnsupportedError("compiling does not take a target's partition_rule", str(one))
         names.append(one.compiler or "native")
     return list(dict.fromkeys(names))
+
+
+def _rules_of(target: Targets) -> dict[str, str]:
+    """The rules that targets give for their toolchains' candidates."""
+    targets = [] if target is None else as_targets(target)
+    return {one.compiler or "native": one.partition_rule for one in targets if one.partition_rule}
 
 
 def _load_model(path: str, report: dict[str, Any]) -> Executable:
@@ -126,6 +130,9 @@ def compile(
     database: str | os.PathLike[str] | None = None,
     operands: str = "",
     search: str = "sweep",
+    evolution_budget: float | str = "30m",
+    evolution_population: int = 50,
+    evolution_seed: int = 64,
     budget: float | str | None = None,
     max_measurements: int = 0,
     covers: int = 2,
@@ -150,6 +157,9 @@ def compile(
         database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
         operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
         search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md).
+        evolution_budget: time for "evolutionary", which times its individuals end to end.
+        evolution_population: individuals in a generation.
+        evolution_seed: where its random numbers start.
         budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
         max_measurements: at most so many candidates are measured; 0 for no limit.
         covers: how many of the best mixes enter the play-off.
@@ -169,6 +179,10 @@ def compile(
         "partition_for": partition_for or "",
         "operands": operands,
         "search": search,
+        "evolution_seconds": _seconds(evolution_budget),
+        "evolution_population": evolution_population,
+        "evolution_seed": evolution_seed,
+        "partition_rules": _rules_of(target),
         "budget_seconds": _seconds(budget),
         "max_measurements": max_measurements,
         "num_covers": covers,

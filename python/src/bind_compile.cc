@@ -133,6 +133,10 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("database", options.database);
   read("operands", options.operands);
   read("search", options.search);
+  read("evolution_seconds", options.evolution_seconds);
+  read("evolution_population", options.evolution_population);
+  read("evolution_seed", options.evolution_seed);
+  read("partition_rules", options.partition_rules);
   read("budget_seconds", options.budget_seconds);
   read("max_measurements", options.max_measurements);
   read("num_covers", options.num_covers);

@@ -225,7 +225,7 @@ class Compilation {
     const auto started = Clock::now();
     if (!options_.partitioning.empty()) return {GivenEntrant()};
     Phase("candidates");
-    Partitioner partitioner(module_, toolchains_, report_.num_threads);
+    Partitioner partitioner(module_, toolchains_, report_.num_threads, GivenRules());
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
     report_.num_variants = static_cast<int64_t>(partitioner.num_variants());
     MeasuringEstimator::Options estimating;
@@ -260,6 +260,18 @@ class Compilation {
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
     return field.entrants();
+  }
+
+  std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {
+    std::map<const Toolchain*, PartitionRulePtr> rules;
+    for (const auto& [name, text] : options_.partition_rules) {
+      const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+      if (toolchain == nullptr || std::find(toolchains_.begin(), toolchains_.end(), toolchain) == toolchains_.end()) {
+        throw Error(ErrorCategory::kInput, fmt::format("a rule is given for '{}', which does not take part", name));
+      }
+      rules[toolchain] = ParseRule(text, "partition rule of '" + name + "'");
+    }
+    return rules;
   }
 
   /// Phase 4 alone: the choice of partitions that a file holds.

@@ -38,9 +38,13 @@ class Renumbered : public CoverCosts {
 
 }  // namespace
 
-Partitioner::Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads)
+Partitioner::Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
+                         const std::map<const Toolchain*, PartitionRulePtr>& rules)
     : graph_(module.main()), eligible_(ChannelsLastEligible(graph_)), num_threads_(num_threads) {
-  for (const Toolchain* toolchain : toolchains) AddCandidates(*toolchain);
+  for (const Toolchain* toolchain : toolchains) {
+    const auto given = rules.find(toolchain);
+    AddCandidates(*toolchain, given == rules.end() ? *GatherPartitionRule(*toolchain) : *given->second);
+  }
   MarkPrimary();
 }
 
@@ -208,13 +212,19 @@ void Partitioner::MarkPrimary() {
   }
 }
 
-void Partitioner::AddCandidates(const Toolchain& toolchain) {
+void Partitioner::AddCandidates(const Toolchain& toolchain, const PartitionRule& rule) {
   RuleLog log;
   log.on_refusal = [&](const std::string& label, const Reason& reason) {
     refusals_.emplace(std::pair(toolchain.name(), label), reason.text);
   };
-  std::vector<CandidatePartition> found = GatherPartitionRule(toolchain)->AllCandidates(graph_, toolchain, log);
-  for (CandidatePartition& candidate : found) AddVariants(std::move(candidate));
+  for (CandidatePartition& candidate : rule.AllCandidates(graph_, toolchain, log)) {
+    // What a rule of the user's finds may be anything; what computes nothing, or cannot be run in one go, is no use.
+    const std::vector<int>& members = candidate.sub_graph.members();
+    const bool computes = std::any_of(members.begin(), members.end(), [&](int index) {
+      return graph_.OpAt(index) != nullptr && !graph_.node(index).is_in_primitive;
+    });
+    if (computes && candidate.sub_graph.CheckRunnable(graph_).ok()) AddVariants(std::move(candidate));
+  }
 }
 
 void Partitioner::AddVariants(CandidatePartition candidate) {

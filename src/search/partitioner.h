@@ -23,8 +23,9 @@ namespace collage {
 /// The model's candidates and their costs. What it is made of must outlive it.
 class Partitioner : public CoverCosts {
  public:
-  /// Finds the candidates of `toolchains` in @main of `module`.
-  Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads);
+  /// Finds the candidates of `toolchains` in @main of `module`: by the rule in `rules`, else by the toolchain's own.
+  Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
+              const std::map<const Toolchain*, PartitionRulePtr>& rules = {});
 
   /// Must be set before anything asks for a cost.
   void SetEstimator(CostEstimator* estimator) { estimator_ = estimator; }
@@ -80,7 +81,7 @@ class Partitioner : public CoverCosts {
   };
 
   Cover TakeGreedily(const std::vector<int>& order, IndexSet& left) const;
-  void AddCandidates(const Toolchain& toolchain);
+  void AddCandidates(const Toolchain& toolchain, const PartitionRule& rule);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;

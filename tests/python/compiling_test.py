@@ -174,8 +174,14 @@ class Compiling(unittest.TestCase):
             collage.compile(network(), budget="soon")
         with self.assertRaisesRegex(collage.InputError, "shapes"):
             collage.compile(network(), shapes={"x": (1,)})
-        with self.assertRaisesRegex(collage.UnsupportedError, "partition_rule"):
+        with self.assertRaisesRegex(collage.InputError, "rule"):
             collage.compile(network(), target="llvm -partition_rule='{}'")
+
+    def test_a_target_may_bring_its_own_rule(self):
+        singles = '{"rule": "OnlyValid", "config": {"max_depth": 1}, "sub_rule": {"rule": "OpCallByKind"}}'
+        target = tvm.target.Target(f"llvm -partition_rule='{singles}'")
+        executable = collage.compile(network(), target=target, threads=1, database=os.path.join(folder.name, "rule.db"))
+        self.assertTrue(all("+" not in one.operators for one in executable.partitions))
 
     def test_progress_is_printed(self):
         code = (

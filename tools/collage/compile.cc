@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "command.h"
 #include "console_progress.h"
+#include "inspect_input.h"
 
 namespace collage::cli {
 namespace {
@@ -20,6 +21,7 @@ struct Arguments {
   std::string require;
   std::string budget = "0";
   std::string evolution_budget = "30m";
+  std::vector<std::string> partition_rules;
   bool json = false;
   bool quiet = false;
 };
@@ -175,6 +177,15 @@ void Run(const Arguments& arguments) {
   options.toolchains = SplitCommas(arguments.toolchains);
   options.require = SplitCommas(arguments.require);
   options.budget_seconds = ParseDuration(arguments.budget);
+  for (const std::string& text : arguments.partition_rules) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw Error(ErrorCategory::kInput, fmt::format("malformed rule '{}'", text), "--partition-rule",
+                  "write TOOLCHAIN=FILE.json or TOOLCHAIN={…}");
+    }
+    const JsonText rule = ReadJsonArgument(text.substr(equals + 1), "--partition-rule");
+    options.partition_rules[text.substr(0, equals)] = rule.text;
+  }
   options.evolution_seconds = ParseDuration(arguments.evolution_budget);
   if (options.output.empty()) options.output = std::filesystem::path(arguments.model).stem().string() + ".clg";
   CompileReport report;
@@ -218,6 +229,8 @@ void AddCompileCommand(CLI::App& app) {
       "--operands", arguments->options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
+  command->add_option("--partition-rule", arguments->partition_rules,
+                      "TOOLCHAIN=RULE: its candidates by a rule, JSON or a file (docs/inspection.md); may be repeated");
   command->add_option(
       "--search", arguments->options.search,
       "How covers are searched: sweep (default), dijkstra, astar, dp, evolutionary; exhaustive for small models");
