@@ -2,6 +2,7 @@
 // random graphs. Seeds are printed on failure.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "collage/coalesce.h"
@@ -102,6 +103,57 @@ TEST(RandomGraphsTest, SubGraphsAreWhatTheirDefinitionSays) {
     }
   }
   EXPECT_GT(num_valid, 500);
+}
+
+/// Some of `of`, now and then with a node that is none of it.
+std::vector<int> SomeOf(const std::vector<int>& of, size_t graph_size, std::mt19937& random) {
+  Set some;
+  for (int index : of) {
+    if (random() % 2 == 0) some.insert(index);
+  }
+  if (some.empty() || random() % 8 == 0) some.insert(static_cast<int>(random() % graph_size));
+  return {some.begin(), some.end()};
+}
+
+std::vector<NestedSubGraph> RandomNested(const std::vector<int>& inside, int levels, size_t graph_size,
+                                         std::mt19937& random) {
+  std::vector<NestedSubGraph> nested;
+  for (uint32_t count = levels == 0 ? 0 : random() % 3; count > 0; --count) {
+    std::vector<int> some = SomeOf(inside, graph_size, random);
+    std::vector<NestedSubGraph> within = RandomNested(some, levels - 1, graph_size, random);
+    nested.push_back({std::move(some), {}, std::move(within)});
+  }
+  return nested;
+}
+
+/// Node by node: whoever holds it is held by its parent, and has no sibling that holds it.
+bool NestsWell(const Set& inside, const std::vector<NestedSubGraph>& nested) {
+  std::map<int, int> num_holders;
+  for (const NestedSubGraph& one : nested) {
+    for (int index : one.inside) {
+      if (!inside.contains(index) || ++num_holders[index] > 1) return false;
+    }
+    if (!NestsWell({one.inside.begin(), one.inside.end()}, one.nested)) return false;
+  }
+  return true;
+}
+
+TEST(RandomGraphsTest, NestedSubGraphsLieWithinTheirParentsAndApartFromEachOther) {
+  int num_good = 0, num_bad = 0;
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const DataflowGraph graph(RandomFunction(2 + static_cast<int>(random() % 5), random), Boundaries::kExact);
+    const Set inside = RandomSet(graph, random);
+    SubGraph sub_graph(graph, {inside.begin(), inside.end()});
+    if (!sub_graph.CheckValid(graph, {.allow_taps = true}).ok()) continue;
+    sub_graph.nested = RandomNested(sub_graph.members(), 2, graph.size(), random);
+    const bool expected = NestsWell(inside, sub_graph.nested);
+    ASSERT_EQ(sub_graph.CheckValid(graph, {.allow_taps = true}).ok(), expected) << sub_graph.inside().ToString();
+    if (!sub_graph.nested.empty()) ++(expected ? num_good : num_bad);
+  }
+  EXPECT_GT(num_good, 100);
+  EXPECT_GT(num_bad, 100);
 }
 
 /// All that repeated joining of any two yields.
