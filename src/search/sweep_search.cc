@@ -53,15 +53,26 @@ class SweepSearch : public CoverSearch {
     CostBook book(problem.variants.size(), costs);
     SearchSpace space(problem, costs);
     KnownCovers known(options);
-    bool is_narrow = Scout(space, book, costs, options, /*is_guided=*/false, result);  // enough to see everything
-    const bool is_guided = !is_narrow;
-    do {
-      is_narrow = Scout(space, book, costs, options, is_guided, result);
-    } while (AskFor(result.covers, book, known));
+    const auto bound = [&](bool is_refined) {
+      RemainingBound made(problem, book, costs);
+      if (is_refined) made.Refine(space, book, costs, kMostRefined);
+      return made;
+    };
+    RemainingBound guide = bound(false);
+    const bool is_guided = !Scout(space, book, guide, options, result);
+    if (is_guided) guide = bound(true);
+    bool is_narrow = false;  // enough to see everything
+    for (;;) {
+      is_narrow = Scout(space, book, guide, options, result);
+      if (!AskFor(result.covers, book, known)) break;
+      guide = bound(is_guided);
+    }
     if (!is_narrow) {
-      do {
-        SweepWithin(space, book, costs, options, known.Limit(), result);
-      } while (AskFor(result.covers, book, known));
+      for (;;) {
+        SweepWithin(space, book, guide, options, known.Limit(), result);
+        if (!AskFor(result.covers, book, known)) break;
+        guide = bound(true);
+      }
     }
     // With a beam, the last sweep may have lost what was known before.
     const bool is_lost =
@@ -86,27 +97,23 @@ class SweepSearch : public CoverSearch {
   }
 
   /// Some good covers under what is known now; true when they are the best ones.
-  static bool Scout(SearchSpace& space, const CostBook& book, CoverCosts& costs, const SearchOptions& options,
-                    bool is_guided, SearchResult& result) {
-    RemainingBound bound(space.problem(), book, costs);
-    if (is_guided) bound.Refine(space, book, costs, kMostRefined);
+  static bool Scout(SearchSpace& space, const CostBook& book, RemainingBound& bound, const SearchOptions& options,
+                    SearchResult& result) {
     Sweep scout(space, book, &bound, {.num_covers = options.num_covers, .beam = kScoutBeam});
     RunSweep(scout, result);
     return scout.num_dropped() == 0;
   }
 
   /// The best covers under what is known now, of those that cost `limit` at most.
-  static void SweepWithin(SearchSpace& space, const CostBook& book, CoverCosts& costs, const SearchOptions& options,
+  static void SweepWithin(SearchSpace& space, const CostBook& book, RemainingBound& bound, const SearchOptions& options,
                           double limit, SearchResult& result) {
-    RemainingBound bound(space.problem(), book, costs);
-    bound.Refine(space, book, costs, kMostRefined);
     Sweep sweep(space, book, &bound, {.num_covers = options.num_covers, .limit = limit, .beam = options.beam});
     RunSweep(sweep, result);
     result.num_dropped = sweep.num_dropped();
   }
 
-  /// Asks for what is not known of the first cover of which something is not; the best cover's costs may decide the
-  /// others. False when all costs in the covers were known.
+  /// Asks for what is not known of each cover in turn, up to the first that costs another thing than was taken for its
+  /// bound: that may decide the others. False when there is none: another sweep would find the same.
   static bool AskFor(std::vector<Cover>& covers, CostBook& book, KnownCovers& known) {
     const auto sum = [&](const Cover& cover) {
       double seconds = 0;
@@ -115,10 +122,10 @@ class SweepSearch : public CoverSearch {
     };
     for (Cover& cover : covers) {
       const double penalties = Total(cover) - sum(cover);
-      bool any = false;
+      bool has_changed = false;
       for (int variant : cover.variants) {
-        any = any || !book.IsKnown(variant);
-        book.Ask(variant);
+        const double bound = book.Seconds(variant);
+        has_changed = book.Ask(variant) != bound || has_changed;
       }
       const double total = penalties + sum(cover);
       if (total == kInfinity) return true;
@@ -126,7 +133,7 @@ class SweepSearch : public CoverSearch {
                                                          [&](int variant) { return book.IsUnknown(variant); }));
       cover.seconds = total - cover.num_unknown * CostBook::kUnknownSeconds;
       known.Add(cover);
-      if (any) return true;
+      if (has_changed) return true;
     }
     return false;
   }
