@@ -18,6 +18,7 @@
 #include "collage/transform/passes.h"
 #include "cost/estimator.h"
 #include "search/compile_program.h"
+#include "search/cover_finder.h"
 #include "search/partitioner.h"
 #include "search/play_off.h"
 #include "search/regions.h"
@@ -245,7 +246,9 @@ class Compilation {
     partitioner.SetEstimator(&estimator);
 
     Phase("search");
-    const Found found = SearchUntilKnown(partitioner, estimator);
+    const auto judge = [&](const Cover& cover) { return SecondsEndToEnd(partitioner, cover); };
+    const FoundCovers found = CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run();
+    report_.num_states = found.num_states;
     Field field(partitioner, module_);
     for (const NamedCover& one : found.covers) field.Add(one.name, one.is_single, one.cover);
     if (field.entrants().empty() && must_cover) {
@@ -282,50 +285,8 @@ class Compilation {
     return {"given", false, std::move(partitioned), seconds, text};
   }
 
-  struct NamedCover {
-    std::string name;
-    bool is_single;
-    Cover cover;
-  };
-  struct Found {
-    std::vector<NamedCover> covers;
-    std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
-  };
-
-  /// Searches until a pass measures nothing: its covers then follow from known costs alone, and whoever compiles the
-  /// model again finds the same.
-  Found SearchUntilKnown(Partitioner& partitioner, MeasuringEstimator& estimator) {
-    for (bool is_first = true;; is_first = false) {
-      const int64_t before = estimator.counts().measured;
-      Found found = SearchOnce(partitioner, estimator, is_first);
-      if (estimator.counts().measured != before) continue;
-      if (IsEvolutionary() && options_.partition_for.empty()) AddEvolved(partitioner, found);
-      return found;
-    }
-  }
-
-  bool IsEvolutionary() const { return options_.search == "evolutionary"; }
-  /// Of the searches that go by costs: an evolutionary one starts from the best cover by costs.
-  std::string CostSearch() const { return IsEvolutionary() ? "sweep" : options_.search; }
-
-  /// The graph level of the paper: covers judged by what they take end to end.
-  void AddEvolved(Partitioner& partitioner, Found& found) {
-    Phase("evolution");
-    SearchOptions options{.strategy = options_.search, .num_covers = options_.num_covers};
-    options.evolution.budget_seconds = options_.evolution_seconds;
-    options.evolution.population = options_.evolution_population;
-    options.evolution.seed = options_.evolution_seed;
-    options.fitness = [&](const Cover& cover) { return SecondsEndToEnd(partitioner, cover); };
-    const SearchResult evolved = partitioner.Search([](int) { return true; }, options);
-    report_.num_states += evolved.num_states;
-    for (size_t i = 0; i < evolved.covers.size(); ++i) {
-      const std::string number = i == 0 ? "" : fmt::format("-{}", i + 1);
-      found.covers.push_back({"collage-evolved" + number, false, evolved.covers[i]});
-    }
-  }
-
   /// Checked and timed alone; infinite when it cannot be run, or time is up.
-  double SecondsEndToEnd(Partitioner& partitioner, const Cover& cover) {
+  double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     constexpr double kTimedSeconds = 1;
     std::optional<IRModule> partitioned = partitioner.Apply(cover, module_);
@@ -340,68 +301,6 @@ class Compilation {
     } catch (const Error& error) {
       if (error.category() == ErrorCategory::kUnsupported) return kInfinity;
       throw;
-    }
-  }
-
-  /// What each toolchain would choose by itself, the best mixes, and each toolchain's best cover of its own.
-  Found SearchOnce(Partitioner& partitioner, MeasuringEstimator& estimator, bool is_first) {
-    // Own choices first, then few candidates, then all: when time runs out there is a cover, and what was measured
-    // serves all.
-    constexpr double kGreedyShare = 0.3;
-    constexpr double kPrimaryShare = 0.6;
-    const bool searches = options_.partition_for.empty();
-    const auto set_budget = [&](double share) {
-      estimator.SetBudget(options_.budget_seconds * (is_first && searches ? share : 1));
-    };
-    Found found;
-    set_budget(kGreedyShare);
-    std::vector<NamedCover> greedy_covers;
-    for (const Toolchain* toolchain : toolchains_) {
-      if (!searches && toolchain->name() != options_.partition_for) continue;
-      const std::optional<Cover> greedy =
-          partitioner.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &found.stuck_at);
-      if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
-    }
-    if (searches) {
-      set_budget(kPrimaryShare);
-      const SearchResult primary = partitioner.Search([&](int candidate) { return partitioner.IsPrimary(candidate); },
-                                                      {.strategy = CostSearch(), .num_covers = options_.num_covers});
-      set_budget(1);
-      const SearchResult best =
-          partitioner.Search([](int) { return true; }, {.strategy = CostSearch(), .num_covers = options_.num_covers});
-      report_.num_states = primary.num_states + best.num_states;
-      found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
-      for (size_t i = 0; i < best.covers.size(); ++i) {
-        found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]});
-      }
-      if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
-      AddPairs(partitioner, found);
-      for (const Toolchain* toolchain : toolchains_) {
-        const SearchResult own = partitioner.Search(
-            [&](int candidate) { return partitioner.ToolchainOf(candidate) == toolchain; }, {.strategy = CostSearch()});
-        if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
-      }
-    }
-    found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
-    return found;
-  }
-
-  /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
-  /// the costs of one toolchain mislead.
-  void AddPairs(Partitioner& partitioner, Found& found) const {
-    if (toolchains_.size() < 3) return;
-    for (size_t i = 0; i < toolchains_.size(); ++i) {
-      for (size_t j = i + 1; j < toolchains_.size(); ++j) {
-        const SearchResult pair = partitioner.Search(
-            [&](int candidate) {
-              const Toolchain* owner = partitioner.ToolchainOf(candidate);
-              return owner == toolchains_[i] || owner == toolchains_[j];
-            },
-            {.strategy = CostSearch()});
-        if (pair.covers.empty()) continue;
-        found.covers.push_back(
-            {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});
-      }
     }
   }
 

@@ -1,9 +1,6 @@
 // Properties of random modules: printing and parsing gives the same module, and passes keep what it computes.
-// COLLAGE_PROPERTY_MODULES says how many, COLLAGE_PROPERTY_SEED with which seed the first is made, COLLAGE_PROPERTY_ALL
-// that the first failure is not the end.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "collage/ir/structural.h"
@@ -12,30 +9,10 @@
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
 #include "ir/interpreter.h"
-#include "property/random_module.h"
+#include "property/for_random_modules.h"
 
 namespace collage {
 namespace {
-
-uint64_t Setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
-
-template <typename Check>
-void ForRandomModules(uint64_t fewest, const Check& check) {
-  const uint64_t first = Setting("COLLAGE_PROPERTY_SEED", 1);
-  const uint64_t count = Setting("COLLAGE_PROPERTY_MODULES", fewest);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    try {
-      check(MakeRandomModule(seed, {.references = seed % 3 == 0}), seed);
-    } catch (const Error& error) {
-      ADD_FAILURE() << error.Format();
-    }
-    if (testing::Test::HasFailure() && std::getenv("COLLAGE_PROPERTY_ALL") == nullptr) return;
-  }
-}
 
 TEST(LanguagePropertyTest, PrintingAndParsingGivesTheSameModule) {
   ForRandomModules(500, [](const RandomModule& random, uint64_t) {

@@ -1,9 +1,7 @@
 // partition_property_test.cc: dataflow graphs, sub-graphs and rewriting on random modules of the whole language: let,
-// if, match, closures, recursion, references. COLLAGE_PROPERTY_MODULES says how many, COLLAGE_PROPERTY_SEED with which
-// seed the first is made.
+// if, match, closures, recursion, references.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "collage/inspect.h"
@@ -12,7 +10,7 @@
 #include "collage/rewrite.h"
 #include "collage/support/error.h"
 #include "ir/interpreter.h"
-#include "property/random_module.h"
+#include "property/for_random_modules.h"
 #include "property/random_source.h"
 #include "unit/collage/brute_force.h"
 #include "unit/collage/graphs.h"
@@ -23,25 +21,14 @@ namespace {
 using namespace brute_force;
 using testing_graphs::AnyToolchain;
 
-uint64_t Setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
-
-template <typename Check>
-void ForRandomModules(uint64_t fewest, const Check& check) {
-  const uint64_t first = Setting("COLLAGE_PROPERTY_SEED", 1);
-  const uint64_t count = Setting("COLLAGE_PROPERTY_MODULES", fewest);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    try {
-      RandomSource random(seed);
-      check(MakeRandomModule(seed, {.references = seed % 3 == 0}), random);
-    } catch (const Error& error) {
-      ADD_FAILURE() << error.Format();
-    }
-    if (testing::Test::HasFailure()) return;
-  }
+/// What was made of a module can be printed and read, and computes the same.
+void ExpectSameMeaning(const RandomModule& random_module, const IRModule& after) {
+  EXPECT_NO_THROW(ParseModule(PrintModule(after))) << PrintModule(random_module.module) << PrintModule(after);
+  const Value expected = Interpret(random_module.module, "main", random_module.args);
+  const Value actual = Interpret(after, "main", random_module.args);
+  EXPECT_TRUE(ValuesEqual(expected, actual, 0)) << ToString(expected) << " became " << ToString(actual) << "\nbefore:\n"
+                                                << PrintModule(random_module.module) << "after:\n"
+                                                << PrintModule(after);
 }
 
 /// Whether every node inside is used only within one branch, clause or function: what encloses all uses, by going from
@@ -96,7 +83,7 @@ class Enclosing {
 
 TEST(PartitionPropertyTest, DataflowIsConsistent) {
   size_t num_branches = 0;
-  ForRandomModules(400, [&](const RandomModule& random_module, RandomSource&) {
+  ForRandomModules(400, [&](const RandomModule& random_module, uint64_t) {
     for (const auto& [name, function] : random_module.module.functions()) {
       const DataflowGraph graph(function, Boundaries::kExact);
       const Enclosing enclosing(graph);
@@ -162,7 +149,8 @@ std::vector<CandidatePartition> RandomChoice(const DataflowGraph& graph, const T
 TEST(PartitionPropertyTest, RandomCoversKeepWhatAModuleComputes) {
   const AnyToolchain toolchain;
   size_t num_partitions = 0, num_large = 0, num_in_branches = 0;
-  ForRandomModules(600, [&](const RandomModule& random_module, RandomSource& random) {
+  ForRandomModules(600, [&](const RandomModule& random_module, uint64_t seed) {
+    RandomSource random(seed);
     IRModule after = random_module.module;
     for (const auto& [name, function] : random_module.module.functions()) {
       const DataflowGraph graph(function, Boundaries::kExact);
@@ -176,13 +164,7 @@ TEST(PartitionPropertyTest, RandomCoversKeepWhatAModuleComputes) {
         num_in_branches += graph.node(one.sub_graph.last()).basic_block >= 0 ? 1 : 0;
       }
     }
-    ASSERT_NO_THROW(ParseModule(PrintModule(after))) << PrintModule(random_module.module) << PrintModule(after);
-    const Value expected = Interpret(random_module.module, "main", random_module.args);
-    const Value actual = Interpret(after, "main", random_module.args);
-    ASSERT_TRUE(ValuesEqual(expected, actual, 0))
-        << ToString(expected) << " became " << ToString(actual) << "\nbefore:\n"
-        << PrintModule(random_module.module) << "after:\n"
-        << PrintModule(after);
+    ExpectSameMeaning(random_module, after);
   });
   EXPECT_GT(num_partitions, 2000u);
   EXPECT_GT(num_large, 500u);
@@ -201,7 +183,8 @@ TEST(PartitionPropertyTest, LeastCostCoversKeepWhatAModuleComputes) {
     ToolchainRegistry::Global().Add(std::make_unique<AnyToolchain>("any"));
   }
   size_t num_partitions = 0;
-  ForRandomModules(250, [&](const RandomModule& random_module, RandomSource& random) {
+  ForRandomModules(250, [&](const RandomModule& random_module, uint64_t seed) {
+    RandomSource random(seed);
     IRModule after = random_module.module;
     const std::string costs = R"({"op_cost": {"near": )" + std::to_string(1 + random.Below(3)) + R"(, "far": )" +
                               std::to_string(1 + random.Below(3)) + R"(}, "fusion_benefit": 0.5, "coalesce": )" +
@@ -211,13 +194,7 @@ TEST(PartitionPropertyTest, LeastCostCoversKeepWhatAModuleComputes) {
       num_partitions += cover.partitions.size();
       after.Set(name, cover.rewritten);
     }
-    ASSERT_NO_THROW(ParseModule(PrintModule(after))) << PrintModule(random_module.module) << PrintModule(after);
-    const Value expected = Interpret(random_module.module, "main", random_module.args);
-    const Value actual = Interpret(after, "main", random_module.args);
-    ASSERT_TRUE(ValuesEqual(expected, actual, 0))
-        << ToString(expected) << " became " << ToString(actual) << "\nbefore:\n"
-        << PrintModule(random_module.module) << "after:\n"
-        << PrintModule(after);
+    ExpectSameMeaning(random_module, after);
   });
   EXPECT_GT(num_partitions, 700u);
 }

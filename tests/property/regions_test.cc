@@ -3,49 +3,39 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
-#include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
 #include "ir/interpreter.h"
-#include "property/random_module.h"
+#include "property/for_random_modules.h"
 
 namespace collage {
 namespace {
 
 TEST(RegionsPropertyTest, TakingRegionsOutKeepsWhatAProgramComputes) {
-  const char* setting = std::getenv("COLLAGE_PROPERTY_MODULES");
-  const uint64_t count = setting == nullptr ? 300 : std::strtoull(setting, nullptr, 10);
   constexpr double kTolerance = 1e-3;  // preparation reassociates
-  size_t num_regions = 0, num_operators = 0;
-  for (uint64_t seed = 1; seed <= count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const RandomModule random = MakeRandomModule(seed, {.references = seed % 3 == 0});
+  size_t num_modules = 0, num_regions = 0, num_operators = 0;
+  ForRandomModules(300, [&](const RandomModule& random, uint64_t) {
+    ++num_modules;
     const Value expected = Interpret(random.module, "main", random.args);
-    try {
-      const ProgramRegions program = FindRegions(PrepareForPartitioning(random.module), /*few_elements=*/0);
-      num_regions += program.regions.size();
-      for (const Function& region : program.regions) {
-        EXPECT_TRUE(FreeVars(region).empty());
-        EXPECT_FALSE(IsProgram(IRModule::FromFunction(MakeFunction(region->params(), region->body()))));
-        PostOrder(region->body(), [&](const Expr& expr) {
-          const CallNode* call = As<CallNode>(expr);
-          num_operators += call != nullptr && call->op() != nullptr ? 1 : 0;
-        });
-      }
-      const Value actual = vm::Machine(vm::Compile(program.module)).Invoke("main", random.args);
-      ASSERT_TRUE(ValuesEqual(expected, actual, kTolerance))
-          << ToString(expected) << " became " << ToString(actual) << "\n"
-          << PrintModule(random.module) << "\n"
-          << PrintModule(program.module);
-    } catch (const Error& error) {
-      FAIL() << error.Format() << "\n" << PrintModule(random.module);
+    const ProgramRegions program = FindRegions(PrepareForPartitioning(random.module), /*few_elements=*/0);
+    num_regions += program.regions.size();
+    for (const Function& region : program.regions) {
+      EXPECT_TRUE(FreeVars(region).empty());
+      EXPECT_FALSE(IsProgram(IRModule::FromFunction(MakeFunction(region->params(), region->body()))));
+      PostOrder(region->body(), [&](const Expr& expr) {
+        const CallNode* call = As<CallNode>(expr);
+        num_operators += call != nullptr && call->op() != nullptr ? 1 : 0;
+      });
     }
-  }
-  EXPECT_GT(num_regions, count) << "random programs have hardly a region";
+    const Value actual = vm::Machine(vm::Compile(program.module)).Invoke("main", random.args);
+    ASSERT_TRUE(ValuesEqual(expected, actual, kTolerance))
+        << ToString(expected) << " became " << ToString(actual) << "\n"
+        << PrintModule(random.module) << "\n"
+        << PrintModule(program.module);
+  });
+  EXPECT_GT(num_regions, num_modules) << "random programs have hardly a region";
   EXPECT_GT(num_operators, num_regions);
 }
 

@@ -1,0 +1,98 @@
+// cover_finder.cc: the searches of one compilation, in the order in which their measurements serve most.
+#include "search/cover_finder.h"
+
+#include <fmt/format.h>
+
+namespace collage {
+
+/// Searches until a pass measures nothing: its covers then follow from known costs alone, and whoever compiles the
+/// model again finds the same.
+FoundCovers CoverFinder::Run() {
+  for (bool is_first = true;; is_first = false) {
+    const int64_t before = estimator_.counts().measured;
+    FoundCovers found = SearchOnce(is_first);
+    if (estimator_.counts().measured != before) continue;
+    if (IsEvolutionary() && options_.partition_for.empty()) AddEvolved(found);
+    return found;
+  }
+}
+
+/// The graph level of the paper: covers judged by what they take end to end.
+void CoverFinder::AddEvolved(FoundCovers& found) {
+  if (options_.progress != nullptr) options_.progress->Phase("evolution");
+  SearchOptions options{.strategy = options_.search, .num_covers = options_.num_covers};
+  options.evolution.budget_seconds = options_.evolution_seconds;
+  options.evolution.population = options_.evolution_population;
+  options.evolution.seed = options_.evolution_seed;
+  options.fitness = judge_;
+  const SearchResult evolved = partitioner_.Search([](int) { return true; }, options);
+  found.num_states += evolved.num_states;
+  for (size_t i = 0; i < evolved.covers.size(); ++i) {
+    const std::string number = i == 0 ? "" : fmt::format("-{}", i + 1);
+    found.covers.push_back({"collage-evolved" + number, false, evolved.covers[i]});
+  }
+}
+
+/// What each toolchain would choose by itself, the best mixes, and each toolchain's best cover of its own.
+FoundCovers CoverFinder::SearchOnce(bool is_first) {
+  // Own choices first, then few candidates, then all: when time runs out there is a cover, and what was measured
+  // serves all.
+  constexpr double kGreedyShare = 0.3;
+  constexpr double kPrimaryShare = 0.6;
+  const bool searches = options_.partition_for.empty();
+  const auto set_budget = [&](double share) {
+    estimator_.SetBudget(options_.budget_seconds * (is_first && searches ? share : 1));
+  };
+  FoundCovers found;
+  set_budget(kGreedyShare);
+  std::vector<NamedCover> greedy_covers;
+  for (const Toolchain* toolchain : toolchains_) {
+    if (!searches && toolchain->name() != options_.partition_for) continue;
+    const std::optional<Cover> greedy =
+        partitioner_.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &found.stuck_at);
+    if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
+  }
+  if (searches) {
+    set_budget(kPrimaryShare);
+    const SearchResult primary = partitioner_.Search([&](int candidate) { return partitioner_.IsPrimary(candidate); },
+                                                     {.strategy = CostSearch(), .num_covers = options_.num_covers});
+    set_budget(1);
+    const SearchResult best =
+        partitioner_.Search([](int) { return true; }, {.strategy = CostSearch(), .num_covers = options_.num_covers});
+    found.num_states = primary.num_states + best.num_states;
+    found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
+    for (size_t i = 0; i < best.covers.size(); ++i) {
+      found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]});
+    }
+    if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
+    AddPairs(found);
+    for (const Toolchain* toolchain : toolchains_) {
+      const SearchResult own = partitioner_.Search(
+          [&](int candidate) { return partitioner_.ToolchainOf(candidate) == toolchain; }, {.strategy = CostSearch()});
+      if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
+    }
+  }
+  found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
+  return found;
+}
+
+/// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
+/// the costs of one toolchain mislead.
+void CoverFinder::AddPairs(FoundCovers& found) {
+  if (toolchains_.size() < 3) return;
+  for (size_t i = 0; i < toolchains_.size(); ++i) {
+    for (size_t j = i + 1; j < toolchains_.size(); ++j) {
+      const SearchResult pair = partitioner_.Search(
+          [&](int candidate) {
+            const Toolchain* owner = partitioner_.ToolchainOf(candidate);
+            return owner == toolchains_[i] || owner == toolchains_[j];
+          },
+          {.strategy = CostSearch()});
+      if (pair.covers.empty()) continue;
+      found.covers.push_back(
+          {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});
+    }
+  }
+}
+
+}  // namespace collage

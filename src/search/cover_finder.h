@@ -1,0 +1,56 @@
+// cover_finder.h: which covers of a graph are worth building whole: each toolchain's own, and the best mixes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "cost/estimator.h"
+#include "search/partitioner.h"
+
+namespace collage {
+
+struct NamedCover {
+  std::string name;  ///< "collage", "collage-2", "native-search", a toolchain's name for its own partitioning
+  bool is_single;    ///< of one toolchain, beside what falls back to the native one
+  Cover cover;
+};
+
+struct FoundCovers {
+  std::vector<NamedCover> covers;
+  std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
+  int64_t num_states = 0;
+};
+
+/// The searches of one compilation.
+class CoverFinder {
+ public:
+  /// `judge` says what a cover takes end to end, for searches that want to know: seconds, or infinity. All must outlive
+  /// this.
+  CoverFinder(Partitioner& partitioner, MeasuringEstimator& estimator, const std::vector<const Toolchain*>& toolchains,
+              const CompileOptions& options, std::function<double(const Cover&)> judge)
+      : partitioner_(partitioner),
+        estimator_(estimator),
+        toolchains_(toolchains),
+        options_(options),
+        judge_(std::move(judge)) {}
+
+  FoundCovers Run();
+
+ private:
+  bool IsEvolutionary() const { return options_.search == "evolutionary"; }
+  /// Of the searches that go by costs: an evolutionary one starts from the best cover by costs.
+  std::string CostSearch() const { return IsEvolutionary() ? "sweep" : options_.search; }
+  FoundCovers SearchOnce(bool is_first);
+  void AddPairs(FoundCovers& found);
+  void AddEvolved(FoundCovers& found);
+
+  Partitioner& partitioner_;
+  MeasuringEstimator& estimator_;
+  const std::vector<const Toolchain*>& toolchains_;
+  const CompileOptions& options_;
+  std::function<double(const Cover&)> judge_;
+};
+
+}  // namespace collage
