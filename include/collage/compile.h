@@ -139,14 +139,14 @@ struct CompileReport {
   double total_seconds = 0;
   /// Failures by kind, with how often and one example: the first of each kind is worth a line.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
-  /// Of a program: one for each distinct region of dataflow, compiled as a model of its own; what is above are sums, and
-  /// there is no play-off of the whole. Empty for models that are dataflow as a whole.
+  /// Of a program: one for each distinct region of dataflow, compiled as a model of its own; what is above are sums,
+  /// and there is no play-off of the whole. Empty for models that are dataflow as a whole.
   std::vector<CompileReport> regions;
 };
 
-/// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or shapes
-/// known only at run time becomes bytecode (collage/vm/vm.h) whose regions of dataflow are each compiled as a model.
-/// Throws Error; leaves nothing half-written.
+/// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or
+/// shapes known only at run time becomes bytecode (collage/vm/vm.h) whose regions of dataflow are each compiled as a
+/// model. Throws Error; leaves nothing half-written.
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options);
 
 /// The same for a module whose `@main` is typed and without control flow; reports and executable call it `name`.

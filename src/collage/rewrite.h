@@ -22,9 +22,9 @@ struct ChosenPartition {
 std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen);
 
 /// The graph's function with the nested sub-graphs of all candidates, which must not overlap, as calls of functions
-/// with their attributes. A candidate that wraps nothing changes nothing. Throws kUnsupported for wrapped candidates that
-/// hold what no partition can: parameters, the function itself, control flow, or operators and scalars alone. Nothing when they depend on each other in a
-/// circle.
+/// with their attributes. A candidate that wraps nothing changes nothing. Throws kUnsupported for wrapped candidates
+/// that hold what no partition can: parameters, the function itself, control flow, or operators and scalars alone.
+/// Nothing when they depend on each other in a circle.
 std::optional<Function> RewriteNested(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates);
 
 /// Whether partitions of these sub-graphs can be run one after the other.

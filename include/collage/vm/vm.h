@@ -54,8 +54,8 @@ struct CompileOptions {
   /// native one). Null: they run as any other function, operators by their reference evaluation.
   const ToolchainRegistry* toolchains = nullptr;
   int num_threads = 1;
-  /// Kernels that were made elsewhere: asked for each Primitive function of static types before `toolchains`. Inputs and
-  /// outputs are those of the function, flattened. Empty, or an answer of nothing: there is none.
+  /// Kernels that were made elsewhere: asked for each Primitive function of static types before `toolchains`. Inputs
+  /// and outputs are those of the function, flattened. Empty, or an answer of nothing: there is none.
   std::function<std::optional<collage::Executable>(const Function&)> find_kernel;
 };
 
