@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "collage/ir/structural.h"
 #include "collage/support/error.h"
@@ -12,6 +13,7 @@
 #include "cost/roofline.h"
 #include "search/regions.h"
 #include "support/file.h"
+#include "support/json_reader.h"
 
 namespace collage {
 namespace {
@@ -64,10 +66,6 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
 
 CompileReport ForEachRegion(const ProgramRegions& program, const std::string& name, const CompileOptions& options,
                             const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
-  if (!options.partitioning.empty() || !options.write_partitioning.empty()) {
-    throw Error(ErrorCategory::kUnsupported, "a program has no single choice of partitions", name,
-                "each of its regions has one");
-  }
   CompileReport all;
   all.model = name;
   all.output = options.output;
@@ -81,6 +79,55 @@ CompileReport ForEachRegion(const ProgramRegions& program, const std::string& na
   return all;
 }
 
+/// The choices of all regions in one file: {"format": "collage-partitioning", "version": 1, "regions": [region 0's,
+/// …]}.
+class RegionPartitionings {
+ public:
+  RegionPartitionings(const CompileOptions& options, const std::filesystem::path& folder)
+      : options_(options), folder_(folder) {
+    if (options.partitioning.empty()) return;
+    const JsonReader json = JsonReader::Parse(ReadFile(options.partitioning), options.partitioning.string());
+    json.AllowOnly({"format", "version", "regions"});
+    for (const JsonReader& region : json.At("regions").Items()) given_.push_back(region.value().dump(2));
+  }
+
+  /// Throws kInput when the file has another number of regions.
+  void CheckNumber(size_t num_regions) const {
+    if (options_.partitioning.empty() || given_.size() == num_regions) return;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("the file chooses for {} regions, the program has {}", given_.size(), num_regions),
+                options_.partitioning.string());
+  }
+
+  void SetFiles(size_t region, CompileOptions& own) {
+    if (!options_.write_partitioning.empty()) own.write_partitioning = File("written", region);
+    if (options_.partitioning.empty()) return;
+    own.partitioning = File(options_.partitioning.stem().string(), region);
+    WriteFile(own.partitioning, given_[region]);
+  }
+
+  void Write(size_t num_regions) const {
+    if (options_.write_partitioning.empty()) return;
+    Json json{{"format", "collage-partitioning"}, {"version", 1}, {"regions", Json::array()}};
+    for (size_t region = 0; region < num_regions; ++region) {
+      json["regions"].push_back(Json::parse(ReadFile(File("written", region))));
+    }
+    AtomicFile file(options_.write_partitioning);
+    file.Write(json.dump(2) + "\n");
+    file.Commit();
+  }
+
+ private:
+  using Json = nlohmann::ordered_json;
+  std::filesystem::path File(const std::string& name, size_t region) const {
+    return folder_ / fmt::format("{}-region{}.json", name, region);
+  }
+
+  const CompileOptions& options_;
+  std::filesystem::path folder_;
+  std::vector<std::string> given_;
+};
+
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
@@ -88,14 +135,18 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   const auto started = std::chrono::steady_clock::now();
   const ProgramRegions program = FindRegions(module);
   const TemporaryFolder folder;
+  RegionPartitionings partitionings(options, folder.path());
+  partitionings.CheckNumber(Distinct(program.regions).size());
   std::map<std::string, Executable> kernels;
   CompileReport report = ForEachRegion(program, name, options, [&](const DistinctRegion& region, CompileOptions own) {
     own.output = folder / fmt::format("region{}.clg", kernels.size());
+    partitionings.SetFiles(kernels.size(), own);
     CompileReport made = compile_region(IRModule::FromFunction(region.function),
                                         fmt::format("{}, region {}", name, kernels.size()), own);
     kernels.emplace(region.digest, Executable::Load(own.output));
     return made;
   });
+  partitionings.Write(kernels.size());
   vm::CompileOptions compiling;
   compiling.num_threads = report.num_threads;
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {

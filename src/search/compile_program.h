@@ -15,7 +15,7 @@ using CompileRegion =
 
 /// Compiles a typed module that a plan cannot hold (IsProgram): equal regions of dataflow are compiled once, each for
 /// itself, and become kernels of a bytecode program. The budget is shared out among the regions by the products that
-/// they add up. Throws kUnsupported for options that are about one graph.
+/// they add up. A file of partitionings holds those of all distinct regions, in order.
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                              const CompileRegion& compile_region);
 
