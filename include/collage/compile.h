@@ -149,7 +149,7 @@ struct CompileReport {
 /// model. Throws Error; leaves nothing half-written.
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options);
 
-/// The same for a module whose `@main` is typed and without control flow; reports and executable call it `name`.
+/// The same for a module that is at hand; reports and executable call it `name`.
 /// `options.shapes` must be empty: the module's shapes are known.
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options);
 

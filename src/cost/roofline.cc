@@ -64,18 +64,18 @@ COLLAGE_CLONES float SumAll(const float* from, int64_t count, int64_t times) {
   return all;
 }
 
-/// The shortest of some runs of `work` on all threads.
-template <typename Work>
-double ShortestSeconds(Work work) {
+/// The shortest of some runs of `run` on all threads, each told its number.
+template <typename Run>
+double ShortestSeconds(Run run) {
   double shortest = 1e9;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const auto started = std::chrono::steady_clock::now();
     ParallelFor(
         NumThreads(),
         [](void* of, int64_t begin, int64_t end) {
-          for (int64_t thread = begin; thread < end; ++thread) (*static_cast<Work*>(of))(thread);
+          for (int64_t thread = begin; thread < end; ++thread) (*static_cast<Run*>(of))(thread);
         },
-        &work);
+        &run);
     shortest = std::min(shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   }
   return shortest;

@@ -362,59 +362,54 @@ class Compilation {
   std::unique_ptr<TuningDatabase> database_;
 };
 
-}  // namespace
-
-namespace {
+void RefuseShapes(const CompileOptions& options, const std::string& where) {
+  if (options.shapes.empty()) return;
+  throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own", where);
+}
 
 /// An ONNX model, or Relay text.
 IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
   if (model.extension() != ".relay") return ImportOnnx(model, {options.shapes});
-  if (!options.shapes.empty()) {
-    throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own",
-                model.string());
-  }
+  RefuseShapes(options, model.string());
   return ParseModule(ReadFile(model), model.string());
 }
 
 /// As its kind asks for: a graph, or a program around several.
-CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options) {
-  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
-  if (!IsProgram(graph)) return Compilation(name, options, graph).Run();
-  RegisterBuiltinToolchains();
-  const auto compile = [](const IRModule& region, const std::string& region_name, const CompileOptions& own) {
-    const std::filesystem::path path(region_name);
-    return Compilation(path, own, region).Run();
+CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
+                         bool only_tunes) {
+  const auto on_graph = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
+    Compilation compilation(called, own, graph);
+    return only_tunes ? compilation.Tune() : compilation.Run();
   };
-  return CompileProgram(PrepareForPartitioning(graph), name.filename().string(), options, compile);
+  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
+  if (!IsProgram(graph)) return on_graph(graph, name, options);
+  const auto on_program = only_tunes ? TuneProgram : CompileProgram;
+  return on_program(PrepareForPartitioning(graph), name.filename().string(), options, on_graph);
 }
 
-}  // namespace
-
-CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
+CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {
   const auto started = Clock::now();
   const IRModule module = ReadModel(model, options);
   const double seconds = SecondsSince(started);
-  CompileReport report = CompileAny(module, model, options);
+  CompileReport report = CompileAny(module, model, options, only_tunes);
   report.import_seconds += seconds;
   report.total_seconds += seconds;
   return report;
 }
 
+}  // namespace
+
+CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
+  return ReadAndCompile(model, options, /*only_tunes=*/false);
+}
+
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
-  if (!options.shapes.empty()) {
-    throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own", name);
-  }
-  return CompileAny(module, name, options);
+  RefuseShapes(options, name);
+  return CompileAny(module, name, options, /*only_tunes=*/false);
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {
-  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(ReadModel(model, options)));
-  if (!IsProgram(graph)) return Compilation(model, options, graph).Tune();
-  const auto tune = [](const IRModule& region, const std::string& region_name, const CompileOptions& own) {
-    const std::filesystem::path path(region_name);
-    return Compilation(path, own, region).Tune();
-  };
-  return TuneProgram(PrepareForPartitioning(graph), model.filename().string(), options, tune);
+  return ReadAndCompile(model, options, /*only_tunes=*/true);
 }
 
 }  // namespace collage

@@ -64,12 +64,13 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
   }
 }
 
-CompileReport ForEachRegion(const ProgramRegions& program, const std::string& name, const CompileOptions& options,
+CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const std::string& name,
+                            const CompileOptions& options,
                             const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
   CompileReport all;
   all.model = name;
   all.output = options.output;
-  for (const DistinctRegion& region : Distinct(program.regions)) {
+  for (const DistinctRegion& region : regions) {
     CompileOptions own = options;
     own.shapes.clear();
     own.budget_seconds *= region.share;
@@ -79,8 +80,9 @@ CompileReport ForEachRegion(const ProgramRegions& program, const std::string& na
   return all;
 }
 
-/// The choices of all regions in one file: {"format": "collage-partitioning", "version": 1, "regions": [region 0's,
-/// …]}.
+/// The choices of all regions in one file:
+///
+///     {"format": "collage-partitioning", "version": 1, "regions": [region 0's, …]}
 class RegionPartitionings {
  public:
   RegionPartitionings(const CompileOptions& options, const std::filesystem::path& folder)
@@ -134,11 +136,12 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
                              const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
   const ProgramRegions program = FindRegions(module);
+  const std::vector<DistinctRegion> regions = Distinct(program.regions);
   const TemporaryFolder folder;
   RegionPartitionings partitionings(options, folder.path());
-  partitionings.CheckNumber(Distinct(program.regions).size());
+  partitionings.CheckNumber(regions.size());
   std::map<std::string, Executable> kernels;
-  CompileReport report = ForEachRegion(program, name, options, [&](const DistinctRegion& region, CompileOptions own) {
+  CompileReport report = ForEachRegion(regions, name, options, [&](const DistinctRegion& region, CompileOptions own) {
     own.output = folder / fmt::format("region{}.clg", kernels.size());
     partitionings.SetFiles(kernels.size(), own);
     CompileReport made = compile_region(IRModule::FromFunction(region.function),
@@ -163,8 +166,9 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                           const CompileRegion& tune_region) {
   const auto started = std::chrono::steady_clock::now();
+  const std::vector<DistinctRegion> regions = Distinct(FindRegions(module).regions);
   CompileReport report =
-      ForEachRegion(FindRegions(module), name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
+      ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
         return tune_region(IRModule::FromFunction(region.function), name, own);
       });
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

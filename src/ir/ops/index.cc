@@ -27,7 +27,7 @@ OpDef Take() {
   op.name = "take";
   op.doc = "Slices of the data along an axis, at the given indices; negative ones count from the end.";
   op.args = {"data", "indices"};
-  // TVM's default is to flatten the data, which is not implemented; so the axis must be said.
+  // Required: without one, TVM takes from the flattened data, which a reshape before says as well.
   op.attrs = {{"axis", AttrKind::kInt, {}, "the axis", true},
               {"batch_dims", AttrKind::kInt, 0, "leading dimensions that data and indices share"},
               {"mode", AttrKind::kString, "clip", "indices beyond the end are clipped"}};
