@@ -32,10 +32,8 @@ TuningRecord MeasureSmallestCall(const Toolchain& toolchain, int num_threads, co
   RuleLog log;
   for (const CandidatePartition& candidate : GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log)) {
     const ExtractedFunction extracted = Extract(graph, candidate.sub_graph);
-    PartitionRequest request{extracted.function, {}, num_threads};
-    request.layouts.inputs.resize(extracted.boundary.inputs.size(), Layout::kPlain);
-    request.layouts.outputs.resize(extracted.boundary.outputs.size(), Layout::kPlain);
-    const TuningRecord record = MeasurePartition(toolchain, request, timing);
+    const BoundaryLayouts layouts = PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size());
+    const TuningRecord record = MeasurePartition(toolchain, {extracted.function, layouts, num_threads}, timing);
     if (record.ok && (!least.ok || record.p50 < least.p50)) least = record;
   }
   return least;
