@@ -16,7 +16,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "cost/estimator.h"
+#include "cost/measuring_estimator.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
 #include "search/partitioner.h"
@@ -230,19 +230,19 @@ class Compilation {
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
     report_.num_variants = static_cast<int64_t>(partitioner.num_variants());
     MeasuringEstimator::Options estimating;
-    estimating.num_threads = report_.num_threads;
     estimating.machine = ThisMachine().fingerprint;
-    estimating.limits = Limits();
-    estimating.timing.operands =
+    estimating.context.num_threads = report_.num_threads;
+    estimating.context.timing.operands =
         options_.operands.empty() ? LevelFor(FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
     estimating.versions = Versions();
     estimating.max_measurements = options_.max_measurements;
     estimating.should_stop = options_.should_stop;
-    MeasuringEstimator estimator(
-        *database_, [&](int64_t job) { return partitioner.Find(job); }, estimating,
-        [&](const EstimatorCounts& counts, const std::string& label) {
-          if (options_.progress != nullptr) options_.progress->Measuring(counts.measured, counts.from_database, label);
-        });
+    const FindPartition find = [&](int64_t job) { return partitioner.Find(job); };
+    MeasuringEstimator estimator(*database_, MakeLocalRunner(find, Limits()), find, estimating,
+                                 [&](const EstimatorCounts& counts, const std::string& label) {
+                                   if (options_.progress != nullptr)
+                                     options_.progress->Measuring(counts.measured, counts.from_database, label);
+                                 });
     partitioner.SetEstimator(&estimator);
 
     Phase("search");
@@ -259,7 +259,7 @@ class Compilation {
     report_.num_from_database = estimator.counts().from_database;
     report_.num_failed = estimator.counts().failed;
     report_.num_below_bound = estimator.counts().below_bound;
-    report_.budget_spent = estimator.budget_spent();
+    report_.budget_spent = estimator.counts().skipped > 0;
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
     return field.entrants();

@@ -28,7 +28,7 @@ class CoverFinder {
  public:
   /// `judge` says what a cover takes end to end, for searches that want to know: seconds, or infinity. All must outlive
   /// this.
-  CoverFinder(Partitioner& partitioner, MeasuringEstimator& estimator, const std::vector<const Toolchain*>& toolchains,
+  CoverFinder(Partitioner& partitioner, CostEstimator& estimator, const std::vector<const Toolchain*>& toolchains,
               const CompileOptions& options, std::function<double(const Cover&)> judge)
       : partitioner_(partitioner),
         estimator_(estimator),
@@ -47,7 +47,7 @@ class CoverFinder {
   void AddEvolved(FoundCovers& found);
 
   Partitioner& partitioner_;
-  MeasuringEstimator& estimator_;
+  CostEstimator& estimator_;
   const std::vector<const Toolchain*>& toolchains_;
   const CompileOptions& options_;
   std::function<double(const Cover&)> judge_;

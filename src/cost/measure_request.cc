@@ -1,0 +1,173 @@
+// measure_request.cc: requests and answers as JSON.
+#include "cost/measure_request.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "cost/measure.h"
+#include "cost/roofline.h"
+#include "cost/smallest_call.h"
+
+namespace collage {
+namespace {
+
+using Json = nlohmann::json;
+
+Json BaseOf(const MeasureContext& context) {
+  return {{"threads", context.num_threads}, {"operands", static_cast<int>(context.timing.operands)}};
+}
+
+std::string TextOf(Json request, const Json& base) {
+  request.update(base);
+  return request.dump();
+}
+
+MeasureContext ContextOf(const Json& request) {
+  MeasureContext context;
+  context.num_threads = request.at("threads");
+  context.timing.operands = static_cast<CacheLevel>(request.at("operands").get<int>());
+  return context;
+}
+
+Json LayoutsToJson(const std::vector<Layout>& layouts) {
+  Json json = Json::array();
+  for (Layout layout : layouts) json.push_back(std::string(ToString(layout)));
+  return json;
+}
+
+Layout LayoutFromText(const std::string& text) {
+  for (Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    if (text == ToString(layout)) return layout;
+  }
+  throw Error(ErrorCategory::kInput, fmt::format("'{}' is no layout", text));
+}
+
+std::vector<Layout> LayoutsFromJson(const Json& json) {
+  std::vector<Layout> layouts;
+  for (const Json& text : json) layouts.push_back(LayoutFromText(text));
+  return layouts;
+}
+
+const Toolchain& ToolchainNamed(const std::string& name) {
+  const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+  if (toolchain == nullptr) throw Error(ErrorCategory::kUnavailable, fmt::format("there is no toolchain '{}'", name));
+  return *toolchain;
+}
+
+PartitionRequest PartitionFromJson(const Json& json, int num_threads) {
+  const IRModule module = InferTypes(ParseModule(json.at("module").get<std::string>(), "partition"));
+  return {module.main(), {LayoutsFromJson(json.at("inputs")), LayoutsFromJson(json.at("outputs"))}, num_threads};
+}
+
+TuningRecord RecordOf(const Samples& samples) {
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = samples.minimum();
+  record.p50 = samples.p50();
+  record.p90 = samples.p90();
+  record.num_samples = static_cast<int64_t>(samples.size());
+  return record;
+}
+
+TuningRecord MeasureRate(const std::string& name) {
+  const double rate = name == "multiply_adds" ? MeasureMultiplyAddRate() : MeasureReadRate(CacheLevelFromString(name));
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = record.p50 = record.p90 = 1 / rate;
+  record.num_samples = 1;
+  return record;
+}
+
+TuningRecord Measure(const Json& request, const FindPartition& find) {
+  const MeasureContext context = ContextOf(request);
+  SetNumThreads(context.num_threads);
+  if (request.contains("job")) {
+    const auto [partition, toolchain] = find(request.at("job").get<int64_t>());
+    return MeasurePartition(*toolchain, partition, context.timing);
+  }
+  if (request.contains("partition")) {
+    return MeasurePartition(ToolchainNamed(request.at("toolchain")),
+                            PartitionFromJson(request.at("partition"), context.num_threads), context.timing);
+  }
+  if (request.contains("smallest_call")) {
+    return MeasureSmallestCall(ToolchainNamed(request.at("smallest_call")), context.num_threads, context.timing);
+  }
+  if (request.contains("rate")) return MeasureRate(request.at("rate"));
+  return RecordOf(
+      MeasureConversion(request.at("shape").get<Shape>(), DataType::FromString(request.at("dtype").get<std::string>()),
+                        LayoutFromText(request.at("from")), LayoutFromText(request.at("to")), context.num_threads));
+}
+
+}  // namespace
+
+std::string PartitionRequestText(int64_t job, const MeasureContext& context) {
+  return TextOf({{"job", job}}, BaseOf(context));
+}
+
+std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
+                                 const MeasureContext& context) {
+  IRModule module;
+  module.Set("main", partition.function);
+  const Json held{{"module", PrintModule(module)},
+                  {"inputs", LayoutsToJson(partition.layouts.inputs)},
+                  {"outputs", LayoutsToJson(partition.layouts.outputs)}};
+  return TextOf({{"partition", held}, {"toolchain", toolchain.name()}}, BaseOf(context));
+}
+
+std::string SmallestCallRequestText(const Toolchain& toolchain, const MeasureContext& context) {
+  return TextOf({{"smallest_call", toolchain.name()}}, BaseOf(context));
+}
+
+std::string RateRequestText(const std::string& name, const MeasureContext& context) {
+  return TextOf({{"rate", name}}, BaseOf(context));
+}
+
+std::string ConversionRequestText(const Shape& shape, DataType dtype, Layout from, Layout to,
+                                  const MeasureContext& context) {
+  return TextOf({{"shape", shape},
+                 {"dtype", dtype.ToString()},
+                 {"from", std::string(ToString(from))},
+                 {"to", std::string(ToString(to))}},
+                BaseOf(context));
+}
+
+std::string AnswerMeasureRequest(const std::string& request, const FindPartition& find) {
+  Json json;
+  try {
+    json = Json::parse(request);
+    return RecordToText(Measure(json, find));
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCategory::kInput, fmt::format("no request to measure something: {}", error.what()));
+  }
+}
+
+std::string RecordToText(const TuningRecord& record) {
+  return Json{{"ok", record.ok},        {"minimum", record.minimum},         {"p50", record.p50},
+              {"p90", record.p90},      {"num_samples", record.num_samples}, {"max_error", record.max_error},
+              {"reason", record.reason}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+TuningRecord RecordFromText(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    TuningRecord record;
+    record.ok = json.at("ok");
+    record.minimum = json.at("minimum");
+    record.p50 = json.at("p50");
+    record.p90 = json.at("p90");
+    record.num_samples = json.at("num_samples");
+    record.max_error = json.at("max_error");
+    record.reason = json.at("reason");
+    return record;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCategory::kInput, fmt::format("no record of a measurement: {}", error.what()));
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,185 @@
+// measuring_estimator.cc: database first, then the runner.
+#include "cost/measuring_estimator.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+
+namespace collage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bumped when the way of measuring changes so that old timings no longer compare with new ones.
+constexpr int kMethodVersion = 3;
+
+TuningRecord Skipped() {
+  TuningRecord record;
+  record.is_skipped = true;
+  record.reason = "not measured: the budget was spent";
+  return record;
+}
+
+}  // namespace
+
+MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find,
+                                       Options options, OnMeasure on_measure)
+    : database_(database),
+      runner_(std::move(runner)),
+      find_(std::move(find)),
+      options_(std::move(options)),
+      on_measure_(std::move(on_measure)) {}
+
+TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
+  const std::string& name = query.toolchain.name();
+  const auto version = options_.versions.find(name);
+  return {query.workload,
+          LayoutsText(query.layouts),
+          name,
+          fmt::format("{}/m{}.{}", version == options_.versions.end() ? "" : version->second, kMethodVersion,
+                      static_cast<int>(options_.context.timing.operands)),
+          options_.machine,
+          options_.context.num_threads};
+}
+
+TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::string& layouts) const {
+  return {
+      workload, layouts, "host", fmt::format("m{}", kMethodVersion), options_.machine, options_.context.num_threads};
+}
+
+bool MeasuringEstimator::MayMeasure() const {
+  if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) return false;
+  if (options_.max_measurements > 0 && counts_.measured >= options_.max_measurements) return false;
+  return !options_.should_stop || !options_.should_stop();
+}
+
+const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
+  const auto [it, is_new] = known_.emplace(key, std::nullopt);
+  if (is_new) it->second = database_.Find(key);
+  return it->second ? &*it->second : nullptr;
+}
+
+void MeasuringEstimator::Measure(const std::vector<Question>& questions) {
+  std::vector<std::string> requests;
+  for (const Question& question : questions) requests.push_back(question.request);
+  if (on_measure_) on_measure_(counts_, questions.front().label);
+  auto started = Clock::now();
+  runner_->Run(requests, [&](size_t index, const TuningRecord& answer) {
+    const Question& question = questions[index];
+    TuningRecord record = answer;
+    record.label = question.label;
+    ++counts_.measured;
+    asked_.insert(question.key);
+    database_.Put(question.key, record);
+    known_[question.key] = record;
+    const auto now = Clock::now();
+    spent_seconds_ += std::chrono::duration<double>(now - started).count();
+    started = now;
+    const bool goes_on = MayMeasure();
+    if (goes_on && on_measure_ && index + 1 < questions.size()) on_measure_(counts_, questions[index + 1].label);
+    return goes_on;
+  });
+}
+
+TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label, const std::string& request) {
+  if (const TuningRecord* record = Find(key)) {
+    if (asked_.insert(key).second) ++counts_.from_database;
+    return *record;
+  }
+  if (!MayMeasure()) {
+    ++counts_.skipped;
+    return Skipped();  // not remembered: a later run with time may measure it
+  }
+  Measure({{key, label, request}});
+  return *known_.at(key);
+}
+
+std::string MeasuringEstimator::RequestFor(const CostQuery& query) const {
+  if (!runner_->needs_whole_partitions()) return PartitionRequestText(query.job, options_.context);
+  const auto [partition, toolchain] = find_(query.job);
+  return PartitionRequestText(partition, *toolchain, options_.context);
+}
+
+TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) { return EstimateAll({query}).front(); }
+
+std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<CostQuery>& queries) {
+  std::vector<Question> wanted;
+  std::set<TuningKey> listed;
+  for (const CostQuery& query : queries) {
+    const TuningKey key = KeyOf(query);
+    if (Find(key) != nullptr || !listed.insert(key).second) continue;
+    wanted.push_back({key, query.toolchain.name() + ": " + query.label, RequestFor(query)});
+  }
+  if (wanted.size() > 1 && MayMeasure()) Measure(wanted);
+  std::vector<TuningRecord> records;
+  for (const CostQuery& query : queries) {
+    const TuningKey key = KeyOf(query);
+    const bool is_new = !asked_.contains(key) || listed.contains(key);
+    listed.erase(key);
+    const double bound = SmallestCall(query) + RooflineSeconds(query.work, Rates(), options_.context.num_threads,
+                                                               options_.context.timing.operands);
+    const std::string label = query.toolchain.name() + ": " + query.label;
+    const TuningRecord record = Lookup(key, label, Find(key) != nullptr ? "" : RequestFor(query));
+    if (record.ok && record.p50 < bound) {
+      // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
+      ++counts_.below_bound;
+      rates_ = rates_->Scaled(bound / record.p50);
+    }
+    if (is_new && !record.ok && !record.is_skipped) CountFailure(query, record.reason);
+    records.push_back(record);
+  }
+  return records;
+}
+
+double MeasuringEstimator::LowerBound(const CostQuery& query) {
+  if (const TuningRecord* record = Find(KeyOf(query))) {
+    return record->ok ? record->p50 : std::numeric_limits<double>::infinity();
+  }
+  return SmallestCall(query) +
+         RooflineSeconds(query.work, Rates(), options_.context.num_threads, options_.context.timing.operands);
+}
+
+/// What any call of a query's toolchain takes, 0 when it is not known.
+double MeasuringEstimator::SmallestCall(const CostQuery& query) {
+  const auto [it, is_new] = smallest_calls_.emplace(query.toolchain.name(), 0);
+  if (!is_new) return it->second;
+  // A call that computes something may find more of its way predicted than one timed alone.
+  constexpr double kShare = 0.8;
+  const std::string what = "smallest call";
+  const TuningKey key = KeyOf({what, {}, {}, query.toolchain, query.job, what});
+  const TuningRecord record =
+      Lookup(key, query.toolchain.name() + ": " + what, SmallestCallRequestText(query.toolchain, options_.context));
+  return it->second = record.ok ? record.p50 * kShare : 0;
+}
+
+/// Measured once for each kind of machine and number of threads.
+const MachineRates& MeasuringEstimator::Rates() {
+  if (rates_) return *rates_;
+  rates_.emplace();
+  const std::pair<const char*, double*> wanted[] = {
+      {"multiply_adds", &rates_->multiply_adds},
+      {"near", &rates_->bytes[static_cast<size_t>(CacheLevel::kNear)]},
+      {"shared", &rates_->bytes[static_cast<size_t>(CacheLevel::kShared)]},
+      {"memory", &rates_->bytes[static_cast<size_t>(CacheLevel::kMemory)]},
+  };
+  for (const auto& [name, rate] : wanted) {
+    const std::string what = fmt::format("rate {}", name);
+    const TuningRecord record = Lookup(HostKey(what), "host: " + what, RateRequestText(name, options_.context));
+    if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
+  }
+  return *rates_;
+}
+
+double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {
+  if (from == to) return 0;
+  const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
+  const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
+                                     ConversionRequestText(shape, dtype, from, to, options_.context));
+  if (record.ok) return record.p50;
+  // Without a measurement: read and write once at 5 GB/s, slower than any machine this runs on.
+  constexpr double kSlowBytesPerSecond = 5e9;
+  return 2.0 * static_cast<double>(NumElements(shape)) * static_cast<double>(dtype.size_bytes()) / kSlowBytesPerSecond;
+}
+
+}  // namespace collage

@@ -1,0 +1,75 @@
+// measuring_estimator.h: costs by measurement, remembered in the tuning database.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cost/estimator.h"
+#include "cost/runner.h"
+
+namespace collage {
+
+/// Database first, then the runner; every answer is committed before it is returned.
+class MeasuringEstimator : public CostEstimator {
+ public:
+  struct Options {
+    std::string machine;  ///< hardware fingerprint
+    MeasureContext context;
+    double budget_seconds = 0;                    ///< for measuring; 0 = no limit
+    int64_t max_measurements = 0;                 ///< 0 = no limit
+    std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
+    std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
+  };
+  /// Told before each measurement.
+  using OnMeasure = std::function<void(const EstimatorCounts&, const std::string& label)>;
+
+  /// `find` is asked only when the runner needs whole partitions.
+  MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find, Options options,
+                     OnMeasure on_measure);
+
+  TuningRecord Estimate(const CostQuery& query) override;
+  std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
+  /// What the database knows, else the toolchain's smallest call and the roofline.
+  double LowerBound(const CostQuery& query) override;
+  double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
+  void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
+
+  TuningKey KeyOf(const CostQuery& query) const;
+
+ private:
+  /// What is to be measured, and under which key it is remembered.
+  struct Question {
+    TuningKey key;
+    std::string label;
+    std::string request;
+  };
+
+  /// What this run or the database knows; null for nothing.
+  const TuningRecord* Find(const TuningKey& key);
+  const MachineRates& Rates();
+  double SmallestCall(const CostQuery& query);
+  std::string RequestFor(const CostQuery& query) const;
+  TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& request);
+  /// Measures as many as the budget allows and remembers the answers.
+  void Measure(const std::vector<Question>& questions);
+  bool MayMeasure() const;
+  TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
+
+  TuningDatabase& database_;
+  std::unique_ptr<Runner> runner_;
+  FindPartition find_;
+  Options options_;
+  OnMeasure on_measure_;
+  std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none
+  std::set<TuningKey> asked_;
+  std::optional<MachineRates> rates_;
+  std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
+  double spent_seconds_ = 0;
+};
+
+}  // namespace collage
