@@ -188,16 +188,17 @@ std::string FindDifference(const PartitionBuffers& buffers, const std::vector<Te
 
 }  // namespace
 
-TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
-                              const TimingOptions& timing) {
-  TuningRecord record;
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request) {
   SetNumThreads(request.num_threads);
   Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
-  if (!compiled.ok()) {
-    record.reason = "declined: " + compiled.reason().text;
-    return record;
-  }
-  LoadedPartition partition(std::move(*compiled), request.num_threads);
+  if (!compiled.ok()) return Reason{"declined: " + compiled.reason().text, compiled.reason().origin};
+  return compiled;
+}
+
+TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing) {
+  TuningRecord record;
+  SetNumThreads(request.num_threads);
+  LoadedPartition partition(std::move(compiled), request.num_threads);
   PartitionBuffers buffers(request);
   partition.Bind(buffers);
   const std::vector<Tensor> expected = ReferenceOutputs(request.function, buffers.plain_inputs());
@@ -216,6 +217,15 @@ TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest
   record.p50 = samples.p50();
   record.p90 = samples.p90();
   record.num_samples = static_cast<int64_t>(samples.size());
+  return record;
+}
+
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                              const TimingOptions& timing) {
+  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  if (compiled.ok()) return MeasureCompiled(std::move(*compiled), request, timing);
+  TuningRecord record;
+  record.reason = compiled.reason().text;
   return record;
 }
 

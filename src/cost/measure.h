@@ -60,7 +60,16 @@ class LoadedPartition {
 /// Integer inputs of a partition are drawn from [0, bound): indices must stay within what they index.
 int64_t IntegerInputBound(const Function& function, size_t parameter);
 
-/// Compiles, checks, times. A refusal, a wrong result or an exception gives a record with `ok` false and the reason.
+/// Compiles with `request.num_threads` threads. A toolchain's refusal is the reason "declined: …"; throws what it
+/// throws.
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
+
+/// Loads what `CompilePartition` made of `request`, checks and times it. A wrong result gives a record with `ok` false
+/// and the reason; throws what loading and running throw.
+TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
+                             const TimingOptions& timing = {});
+
+/// Both: compiles, checks, times. A refusal or a wrong result gives a record with `ok` false and the reason.
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
                               const TimingOptions& timing = {});
 
