@@ -125,18 +125,19 @@ Json ParsePlan(std::span<const std::byte> bytes, const FileHeader& header, const
   return json;
 }
 
-void ReadPieces(const Json& json, const std::shared_ptr<MappedFile>& file, const std::filesystem::path& path,
+/// Fills in what lies in the file's `bytes`, which `state.file` holds.
+void ReadPieces(const Json& json, std::span<std::byte> bytes, const std::filesystem::path& path,
                 Executable::State& state) {
   for (const Json& constant : json.at("constants")) {
-    const std::span<std::byte> piece = Piece(constant.at("place"), file->bytes(), path);
+    const std::span<std::byte> piece = Piece(constant.at("place"), bytes, path);
     auto shape = constant.at("shape").get<Shape>();
     const auto dtype_name = constant.at("dtype").get<std::string>();
     if (!DataType::IsName(dtype_name)) Damaged("the executable is damaged: a constant's dtype", path);
     const DataType dtype = DataType::FromString(dtype_name);
     if (CheckedBytes(shape, dtype) != piece.size()) Damaged("the executable is damaged: a constant's size", path);
-    state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.data(), file));
+    state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.data(), state.file));
   }
-  for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, file->bytes(), path));
+  for (const Json& blob : json.at("blobs")) state.blobs.push_back(Piece(blob, bytes, path));
 }
 
 void CheckPiece(const Json& place, std::span<std::byte> bytes, const std::string& what,
@@ -147,12 +148,33 @@ void CheckPiece(const Json& place, std::span<std::byte> bytes, const std::string
 }
 
 /// Damaged machine code would not fail but crash, so it is checked whenever a file is loaded; it is small.
-void CheckCode(const Json& json, const MappedFile& file, const std::filesystem::path& path, const ExecutionPlan& plan) {
+void CheckCode(const Json& json, std::span<std::byte> bytes, const std::filesystem::path& path,
+               const ExecutionPlan& plan) {
   std::set<int> checked;
   for (const auto& kernel : plan.kernels) {
     if (kernel.loader != kObjectLoaderName || !checked.insert(kernel.blob).second) continue;
-    CheckPiece(json.at("blobs").at(static_cast<size_t>(kernel.blob)), file.bytes(), "machine code", path);
+    CheckPiece(json.at("blobs").at(static_cast<size_t>(kernel.blob)), bytes, "machine code", path);
   }
+}
+
+/// What the file's `bytes` say, checked. `owner` holds them.
+std::shared_ptr<const Executable::State> ReadState(std::span<std::byte> bytes, std::shared_ptr<void> owner,
+                                                   const std::filesystem::path& path) {
+  const FileHeader header = ReadHeader(bytes, path);
+  const Json json = ParsePlan(bytes, header, path);
+  auto state = std::make_shared<Executable::State>();
+  state->file = std::move(owner);
+  try {
+    CheckMachine(json, path);
+    ReadPieces(json, bytes, path, *state);
+    PlanFromJson(json, state->plan);
+    const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
+    if (!problem.empty()) Damaged("the executable is damaged: " + problem, path);
+    CheckCode(json, bytes, path, state->plan);
+  } catch (const Json::exception& error) {
+    Damaged(fmt::format("the executable is damaged: {}", error.what()), path);
+  }
+  return state;
 }
 
 }  // namespace
@@ -196,22 +218,17 @@ void Executable::Save(const std::filesystem::path& path) const {
 
 Executable Executable::Load(const std::filesystem::path& path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
-  const FileHeader header = ReadHeader(file->bytes(), path);
-  const Json json = ParsePlan(file->bytes(), header, path);
-  auto state = std::make_shared<State>();
-  state->file = file;
-  try {
-    CheckMachine(json, path);
-    ReadPieces(json, file, path, *state);
-    PlanFromJson(json, state->plan);
-    const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
-    if (!problem.empty()) Damaged("the executable is damaged: " + problem, path);
-    CheckCode(json, *file, path, state->plan);
-  } catch (const Json::exception& error) {
-    Damaged(fmt::format("the executable is damaged: {}", error.what()), path);
-  }
   Executable executable;
-  executable.state_ = std::move(state);
+  executable.state_ = ReadState(file->bytes(), file, path);
+  return executable;
+}
+
+Executable Executable::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
+  // Aligned as a mapped file is, since constants are read where they lie.
+  const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
+  if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
+  Executable executable;
+  executable.state_ = ReadState({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name);
   return executable;
 }
 

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "collage/runtime/executable.h"
-#include "support/file.h"
 
 namespace collage {
 
 struct Executable::State {
   ExecutionPlan plan;
   std::vector<std::span<const std::byte>> blobs;
-  std::shared_ptr<MappedFile> file;  ///< null for one made in memory
+  std::shared_ptr<void> file;  ///< what holds the file's bytes; null for one made in memory
 };
 
 }  // namespace collage

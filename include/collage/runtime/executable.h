@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ class Executable {
   /// Maps the file at `path`. Throws kInput when it cannot be opened, kCorrupt when it is damaged or no executable,
   /// kUnavailable when it needs processor features that this machine lacks.
   static Executable Load(const std::filesystem::path& path);
+
+  /// The same from the bytes of such a file, which are copied. Errors call them `name`.
+  static Executable FromBytes(std::span<const std::byte> bytes, const std::string& name = "memory");
 
   /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
   void Save(const std::filesystem::path& path) const;
