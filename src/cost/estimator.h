@@ -38,6 +38,10 @@ class CostEstimator {
   virtual ~CostEstimator() = default;
 
   virtual TuningRecord Estimate(const CostQuery& query) = 0;
+  /// Whether `Estimate` answers at once, as the tuning database does.
+  virtual bool IsAtHand(const CostQuery&) { return false; }
+  /// How many partitions are estimated in about the time of one.
+  virtual int NumAtOnce() const { return 1; }
   /// The same for several partitions that are wanted at once, in their order.
   virtual std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries);
   /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.

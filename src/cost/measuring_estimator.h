@@ -36,6 +36,7 @@ class MeasuringEstimator : public CostEstimator {
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
+  bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
 

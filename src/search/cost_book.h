@@ -1,9 +1,11 @@
 // cost_book.h: what a search knows of the costs of variants so far.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -28,6 +30,25 @@ class CostBook {
     }
   }
 
+  /// Learns what is at hand; whether there is any.
+  bool AskAtHand() {
+    bool any = false;
+    for (int v = 0; v < static_cast<int>(entry_of_.size()); ++v) {
+      if (!IsKnown(v) && costs_.IsAtHand(v)) Ask(v);
+      any = any || IsKnown(v);
+    }
+    return any;
+  }
+
+  /// The same as if nothing could be run whose cost is not known.
+  CostBook OnlyKnown() const {
+    CostBook result = *this;
+    for (Entry& entry : result.entries_) {
+      if (!entry.is_known) entry = {std::numeric_limits<double>::infinity(), true};
+    }
+    return result;
+  }
+
   /// The exact cost when it is known, else the bound.
   double Seconds(int variant) const { return At(variant).seconds; }
   bool IsKnown(int variant) const { return At(variant).is_known; }
@@ -42,6 +63,25 @@ class CostBook {
     ++num_exact_;
     entry = {std::isnan(exact) ? kUnknownSeconds : exact, true};
     return entry.seconds;
+  }
+
+  /// Asks for the exact costs of the `variants` that are not known, until `is_enough` says so: those with the greatest
+  /// bounds first, as many at once as that pays for. Whether any differs from what was taken for its bound.
+  template <typename IsEnough>
+  bool AskAll(std::vector<int> variants, const IsEnough& is_enough) {
+    bool has_changed = false;
+    std::erase_if(variants, [&](int variant) { return IsKnown(variant); });
+    std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) { return Seconds(a) > Seconds(b); });
+    for (std::span<const int> left = variants; !left.empty() && !is_enough();) {
+      const std::span<const int> chunk = left.first(std::min(left.size(), static_cast<size_t>(costs_.NumAtOnce())));
+      costs_.Prepare(chunk);
+      for (int variant : chunk) {
+        const double bound = Seconds(variant);
+        has_changed = Ask(variant) != bound || has_changed;
+      }
+      left = left.subspan(chunk.size());
+    }
+    return has_changed;
   }
 
   int64_t num_exact() const { return num_exact_; }

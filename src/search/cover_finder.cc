@@ -4,6 +4,16 @@
 #include <fmt/format.h>
 
 namespace collage {
+namespace {
+
+// Timings of one candidate differ by more than this from one day to the next.
+constexpr double kTolerance = 0.005;
+// Searches that only find what else may be worth building whole need not be as exact …
+constexpr double kSideTolerance = 0.01;
+// … and what costs so much more than the best mix does not win: sums are seldom wrong by as much.
+constexpr double kSideMargin = 1.08;
+
+}  // namespace
 
 /// Searches until a pass measures nothing: its covers then follow from known costs alone, and whoever compiles the
 /// model again finds the same.
@@ -55,20 +65,23 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
   if (searches) {
     set_budget(kPrimaryShare);
     const SearchResult primary = partitioner_.Search([&](int candidate) { return partitioner_.IsPrimary(candidate); },
-                                                     {.strategy = CostSearch(), .num_covers = options_.num_covers});
+                                                     {.strategy = CostSearch(), .tolerance = kSideTolerance});
     set_budget(1);
     const SearchResult best =
-        partitioner_.Search([](int) { return true; }, {.strategy = CostSearch(), .num_covers = options_.num_covers});
+        partitioner_.Search([](int) { return true; },
+                            {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = kTolerance});
     found.num_states = primary.num_states + best.num_states;
     found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
     for (size_t i = 0; i < best.covers.size(); ++i) {
       found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]});
     }
     if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
-    AddPairs(found);
+    SearchOptions side{.strategy = CostSearch(), .tolerance = kSideTolerance};
+    if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
+    AddPairs(side, found);
     for (const Toolchain* toolchain : toolchains_) {
-      const SearchResult own = partitioner_.Search(
-          [&](int candidate) { return partitioner_.ToolchainOf(candidate) == toolchain; }, {.strategy = CostSearch()});
+    const SearchResult own =
+          partitioner_.Search([&](int candidate) { return partitioner_.ToolchainOf(candidate) == toolchain; }, side);
       if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
     }
   }
@@ -78,7 +91,7 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
 
 /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
 /// the costs of one toolchain mislead.
-void CoverFinder::AddPairs(FoundCovers& found) {
+void CoverFinder::AddPairs(const SearchOptions& options, FoundCovers& found) {
   if (toolchains_.size() < 3) return;
   for (size_t i = 0; i < toolchains_.size(); ++i) {
     for (size_t j = i + 1; j < toolchains_.size(); ++j) {
@@ -87,7 +100,7 @@ void CoverFinder::AddPairs(FoundCovers& found) {
             const Toolchain* owner = partitioner_.ToolchainOf(candidate);
             return owner == toolchains_[i] || owner == toolchains_[j];
           },
-          {.strategy = CostSearch()});
+          options);
       if (pair.covers.empty()) continue;
       found.covers.push_back(
           {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});

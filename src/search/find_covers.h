@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,12 @@ class CoverCosts {
   /// Cheap and never above `Exact`; 0 when nothing is known.
   virtual double LowerBound(int variant) = 0;
   virtual double Exact(int variant) = 0;
+  /// Whether `Exact` has its answer at hand.
+  virtual bool IsAtHand(int /*variant*/) { return false; }
+  /// How many exact costs are found out in about the time of one.
+  virtual int NumAtOnce() const { return 1; }
+  /// Tells that the exact costs of all these will be asked for next: they may be found out together.
+  virtual void Prepare(std::span<const int> /*variants*/) {}
   /// To change the format of a value (the node that makes it) from that which it was made in.
   virtual double Convert(int value, Format from, Format to) = 0;
   /// Fixed cost of one more partition, beyond what it costs by itself.
@@ -63,6 +71,11 @@ struct SearchOptions {
   int num_covers = 1;
   /// Where several covers are wanted, those dearer than the best by more than this share are not looked for.
   double slack = 0.02;
+  /// Covers dearer than this are not looked for.
+  double limit = std::numeric_limits<double>::infinity();
+  /// Where costs are asked for step by step: ends when no cover can be cheaper than the best known one by more than
+  /// this share. Costs are measured, and what is less than their noise is not worth measuring more.
+  double tolerance = 0;
   /// At most this many states are expanded for one first uncovered node; more are dropped, and counted. A fall-back for
   /// graphs that nothing can be proven of in the memory there is; 0 = no limit.
   int beam = 1024;

@@ -27,6 +27,13 @@ class Renumbered : public CoverCosts {
   Renumbered(CoverCosts& all, const std::vector<int>& original) : all_(all), original_(original) {}
   double LowerBound(int variant) override { return all_.LowerBound(original_[static_cast<size_t>(variant)]); }
   double Exact(int variant) override { return all_.Exact(original_[static_cast<size_t>(variant)]); }
+  bool IsAtHand(int variant) override { return all_.IsAtHand(original_[static_cast<size_t>(variant)]); }
+  int NumAtOnce() const override { return all_.NumAtOnce(); }
+  void Prepare(std::span<const int> variants) override {
+    std::vector<int> numbers;
+    for (int variant : variants) numbers.push_back(original_[static_cast<size_t>(variant)]);
+    all_.Prepare(numbers);
+  }
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
   double Transition(int variant) override { return all_.Transition(original_[static_cast<size_t>(variant)]); }
   int ClassOf(int variant) override { return all_.ClassOf(original_[static_cast<size_t>(variant)]); }
@@ -67,13 +74,35 @@ double Partitioner::LowerBound(int variant) {
 
 double Partitioner::Exact(int variant) {
   VariantClass& of = ClassAt(variant);
-  if (of.exact) return *of.exact;
-  const CostQuery query = QueryFor(of);
-  const TuningRecord record = estimator_->Estimate(query);
-  if (!record.ok) refusals_.emplace(std::pair(query.toolchain.name(), query.label), record.reason);
-  const double seconds = record.ok ? record.p50 : kInfinity;
-  if (!record.is_skipped) of.exact = seconds;  // else it may be measured when there is more time
-  return seconds;
+  if (!of.exact) Learn(of, estimator_->Estimate(QueryFor(of)));
+  return of.exact ? *of.exact : kInfinity;
+}
+
+bool Partitioner::IsAtHand(int variant) {
+  const VariantClass& of = ClassAt(variant);
+  return of.exact || estimator_->IsAtHand(QueryFor(of));
+}
+
+void Partitioner::Prepare(std::span<const int> variants) {
+  std::vector<VariantClass*> wanted;
+  std::vector<CostQuery> queries;
+  for (int variant : variants) {
+    VariantClass& of = ClassAt(variant);
+    if (of.exact || std::find(wanted.begin(), wanted.end(), &of) != wanted.end()) continue;
+    wanted.push_back(&of);
+    queries.push_back(QueryFor(of));
+  }
+  if (queries.size() < 2) return;  // nothing is won by asking early
+  const std::vector<TuningRecord> records = estimator_->EstimateAll(queries);
+  for (size_t i = 0; i < records.size(); ++i) Learn(*wanted[i], records[i]);
+}
+
+/// What was skipped stays unknown: it may be measured when there is more time.
+void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
+  if (!record.is_skipped) of.exact = record.ok ? record.p50 : kInfinity;
+  if (record.ok) return;
+  const CandidatePartition& candidate = CandidateOf(of.first);
+  refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);
 }
 
 double Partitioner::Convert(int value, Format from, Format to) {
@@ -127,6 +156,7 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
       }
       return std::nullopt;
     }
+    Prepare(cover.variants);
     for (int variant : cover.variants) Exact(variant);
     const size_t num_before = order.size();
     std::erase_if(order, [&](int variant) { return ClassAt(variant).exact == kInfinity; });

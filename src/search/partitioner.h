@@ -66,6 +66,9 @@ class Partitioner : public CoverCosts {
   /// The exact cost when an earlier search asked for it: a later one is guided by it.
   double LowerBound(int variant) override;
   double Exact(int variant) override;
+  bool IsAtHand(int variant) override;
+  int NumAtOnce() const override { return estimator_->NumAtOnce(); }
+  void Prepare(std::span<const int> variants) override;
   double Convert(int value, Format from, Format to) override;
   double Transition(int variant) override;
   /// Equal partitions in equal layouts, by one toolchain: they are measured once.
@@ -87,6 +90,7 @@ class Partitioner : public CoverCosts {
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
   VariantClass& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
   CostQuery QueryFor(const VariantClass& of) const;
+  void Learn(VariantClass& of, const TuningRecord& record);
   const CandidatePartition& CandidateOf(int variant) const {
     return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
   }

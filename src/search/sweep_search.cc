@@ -1,5 +1,6 @@
 // sweep_search.cc: sweeps repeated as costs come to be known, and the paper's dynamic programming.
 #include <algorithm>
+#include <cmath>
 
 #include "search/cover_search.h"
 #include "search/sweep.h"
@@ -30,9 +31,16 @@ class KnownCovers {
 
   /// What a cover that is wanted costs at most.
   double Limit() const {
-    if (covers_.empty()) return kInfinity;
-    const double most = MostSeconds(Total(covers_[0]), options_);
+    if (covers_.empty()) return options_.limit;
+    const double most = std::min(options_.limit, MostSeconds(Total(covers_[0]), options_));
     return covers_.size() < static_cast<size_t>(options_.num_covers) ? most : std::min(most, Total(covers_.back()));
+  }
+
+  /// Whether `best`, which has the least cost by what is known and by bounds, is no better to speak of.
+  bool IsGoodEnough(const std::vector<Cover>& best) const {
+    if (!best.empty() && Total(best[0]) > options_.limit) return true;
+    if (covers_.empty() || options_.tolerance == 0) return false;
+    return best.empty() || Total(best[0]) >= Total(covers_[0]) * (1 - options_.tolerance);
   }
 
   const std::vector<Cover>& covers() const { return covers_; }
@@ -58,19 +66,22 @@ class SweepSearch : public CoverSearch {
       if (is_refined) made.Refine(space, book, costs, kMostRefined);
       return made;
     };
+    AddFromAtHand(problem, costs, space, options, book, known, result);
     RemainingBound guide = bound(false);
     const bool is_guided = !Scout(space, book, guide, options, result);
     if (is_guided) guide = bound(true);
     bool is_narrow = false;  // enough to see everything
     for (;;) {
       is_narrow = Scout(space, book, guide, options, result);
-      if (!AskFor(result.covers, book, known)) break;
+      // Whether what may only be as good is better by rank, a narrow sweep that dropped something cannot tell.
+      const double limit = is_narrow ? known.Limit() : std::nextafter(known.Limit(), 0);
+      if (IsSettled(known, result) || !AskFor(result.covers, book, limit, known)) break;
       guide = bound(is_guided);
     }
     if (!is_narrow) {
       for (;;) {
         SweepWithin(space, book, guide, options, known.Limit(), result);
-        if (!AskFor(result.covers, book, known)) break;
+        if (IsSettled(known, result) || !AskFor(result.covers, book, known.Limit(), known)) break;
         guide = bound(true);
       }
     }
@@ -81,7 +92,7 @@ class SweepSearch : public CoverSearch {
     if (result.covers.empty()) {
       result.stuck_at = StuckPositions(problem, book, result.stuck_at);
     } else {
-      const double most = MostSeconds(Total(result.covers[0]), options);
+      const double most = std::min(options.limit, MostSeconds(Total(result.covers[0]), options));
       std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > most; });
     }
     result.num_exact = book.num_exact();
@@ -112,9 +123,30 @@ class SweepSearch : public CoverSearch {
     result.num_dropped = sweep.num_dropped();
   }
 
+  /// Begins with the best covers among those whose costs are at hand: from there it shows what is worth asking for.
+  static void AddFromAtHand(const CoverProblem& problem, CoverCosts& costs, SearchSpace& space,
+                            const SearchOptions& options, CostBook& book, KnownCovers& known, SearchResult& result) {
+    if (!book.AskAtHand()) return;
+    const CostBook at_hand = book.OnlyKnown();
+    RemainingBound guide(problem, at_hand, costs);
+    guide.Refine(space, at_hand, costs, kMostRefined);
+    Sweep sweep(space, at_hand, &guide,
+                {.num_covers = options.num_covers, .limit = options.limit, .beam = options.beam});
+    RunSweep(sweep, result);
+    AskFor(result.covers, book, kInfinity, known);
+  }
+
+  /// Whether a sweep has shown that the known covers will do: they are the result then.
+  static bool IsSettled(const KnownCovers& known, SearchResult& result) {
+    if (!known.IsGoodEnough(result.covers)) return false;
+    result.covers = known.covers();
+    return true;
+  }
+
   /// Asks for what is not known of each cover in turn, up to the first that costs another thing than was taken for its
-  /// bound: that may decide the others. False when there is none: another sweep would find the same.
-  static bool AskFor(std::vector<Cover>& covers, CostBook& book, KnownCovers& known) {
+  /// bound: that may decide the others. Not for all of a cover that turns out to cost more than `limit`. False when
+  /// nothing changed: another sweep would find the same.
+  static bool AskFor(std::vector<Cover>& covers, CostBook& book, double limit, KnownCovers& known) {
     const auto sum = [&](const Cover& cover) {
       double seconds = 0;
       for (int variant : cover.variants) seconds += book.Seconds(variant);
@@ -122,13 +154,12 @@ class SweepSearch : public CoverSearch {
     };
     for (Cover& cover : covers) {
       const double penalties = Total(cover) - sum(cover);
-      bool has_changed = false;
-      for (int variant : cover.variants) {
-        const double bound = book.Seconds(variant);
-        has_changed = book.Ask(variant) != bound || has_changed;
-      }
+      if (Total(cover) > limit) break;  // nor are those after it of interest
+      const bool has_changed = book.AskAll(cover.variants, [&] { return penalties + sum(cover) > limit; });
       const double total = penalties + sum(cover);
       if (total == kInfinity) return true;
+      const auto is_known = [&](int variant) { return book.IsKnown(variant); };
+      if (!std::all_of(cover.variants.begin(), cover.variants.end(), is_known)) return true;
       cover.num_unknown = static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(),
                                                          [&](int variant) { return book.IsUnknown(variant); }));
       cover.seconds = total - cover.num_unknown * CostBook::kUnknownSeconds;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -123,6 +124,89 @@ TEST(CoverSearchTest, TheBestCoversAreTheLeastOfAllWithinTheSlack) {
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(num_several, 100);
+}
+
+/// Makes the costs of what was asked for so far known at once.
+void Remember(testing_covers::TableCosts& costs) {
+  for (int variant : costs.asked) {
+    costs.at_hand.insert(variant);
+    const double exact = costs.exact[static_cast<size_t>(variant)];
+    if (!std::isnan(exact)) costs.bounds[static_cast<size_t>(variant)] = exact;
+  }
+  costs.asked.clear();
+}
+
+TEST(CoverSearchTest, WhatIsAtHandIsWhereASweepBegins) {
+  int num_saved = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 11), seed + 3'000'000);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected) || expected.empty()) continue;
+    Sort(random->problem, expected);
+    testing_covers::TableCosts& costs = random->costs;
+    const SearchOptions options{.strategy = "sweep", .num_covers = 1, .beam = 0};
+    const SearchResult fresh = SearchCovers(random->problem, costs, options);
+    ExpectSame(fresh.covers[0], expected[0], true);
+    const auto num_asked = costs.asked.size();
+    // Some costs known beforehand, and asked for by threes.
+    for (int v = 0; v < static_cast<int>(costs.exact.size()); v += 2) costs.asked.insert(v);
+    Remember(costs);
+    costs.num_at_once = 3;
+    ExpectSame(SearchCovers(random->problem, costs, options).covers[0], expected[0], true);
+    for (int variant : costs.asked) {
+      EXPECT_TRUE(costs.at_hand.contains(variant) ||
+                  std::find(costs.prepared.begin(), costs.prepared.end(), variant) != costs.prepared.end());
+    }
+    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    num_saved += costs.asked.size() < num_asked ? 1 : 0;
+    // All that was asked for before known: nothing more is.
+    Remember(costs);
+    ExpectSame(SearchCovers(random->problem, costs, options).covers[0], expected[0], true);
+    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    EXPECT_TRUE(costs.asked.empty());
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_saved, 100);
+}
+
+TEST(CoverSearchTest, ToleranceAndLimitSaveAskingAndKeepTheirPromise) {
+  int64_t num_exactly = 0, num_tolerantly = 0;
+  int num_beyond = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(4 + static_cast<int>(seed % 9), seed + 4'000'000);
+    testing_covers::TableCosts& costs = random->costs;
+    SearchOptions options{.strategy = "sweep", .num_covers = 1, .beam = 0};
+    const SearchResult exact = SearchCovers(random->problem, costs, options);
+    if (exact.covers.empty() || exact.covers[0].num_unknown > 0) continue;
+    const double best = exact.covers[0].seconds;
+    num_exactly += exact.num_exact;
+    costs.asked.clear();
+    options.tolerance = 0.2;
+    const SearchResult tolerant = SearchCovers(random->problem, costs, options);
+    ASSERT_EQ(tolerant.covers.size(), 1u);
+    EXPECT_GE(tolerant.covers[0].seconds, best);
+    EXPECT_LE(tolerant.covers[0].seconds * (1 - options.tolerance), best);
+    num_tolerantly += tolerant.num_exact;
+    // Again with what is known now: the same cover, and nothing is asked for.
+    Remember(costs);
+    const SearchResult again = SearchCovers(random->problem, costs, options);
+    EXPECT_LE(again.covers[0].seconds, tolerant.covers[0].seconds);
+    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    EXPECT_TRUE(costs.asked.empty());
+    options.tolerance = 0;
+    options.limit = seed % 2 == 0 ? best : best - 0.5;
+    const SearchResult limited = SearchCovers(random->problem, costs, options);
+    ASSERT_EQ(limited.covers.size(), seed % 2 == 0 ? 1u : 0u);
+    num_beyond += limited.covers.empty() ? 1 : 0;
+    if (seed % 2 == 0) {
+      EXPECT_EQ(limited.covers[0].seconds, best);
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_LT(num_tolerantly, num_exactly * 9 / 10);
+  EXPECT_GT(num_beyond, 100);
 }
 
 TEST(CoverSearchTest, ABeamFindsCoversAndSaysWhatItDropped) {

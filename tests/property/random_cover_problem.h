@@ -21,12 +21,20 @@ class TableCosts : public CoverCosts {
     asked.insert(variant);
     return exact[static_cast<size_t>(variant)];
   }
+  bool IsAtHand(int variant) override { return at_hand.contains(variant); }
+  int NumAtOnce() const override { return num_at_once; }
+  void Prepare(std::span<const int> variants) override {
+    prepared.insert(prepared.end(), variants.begin(), variants.end());
+  }
   double Convert(int value, Format from, Format to) override { return converts.at({value, from, to}); }
   double Transition(int variant) override { return transitions[static_cast<size_t>(variant)]; }
 
   std::vector<double> bounds, exact, transitions;
   std::map<std::tuple<int, Format, Format>, double> converts;
   std::set<int> asked;
+  std::set<int> at_hand;  ///< their bounds should be their costs
+  int num_at_once = 1;
+  std::vector<int> prepared;
 };
 
 struct RandomProblem {
