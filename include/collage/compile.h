@@ -71,6 +71,12 @@ struct CompileOptions {
   int num_covers = 2;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
+  /// Where candidates are measured: "local", or on a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
+  /// (docs/costs.md). Play-offs are always here.
+  std::string runner = "local";
+  /// The Python interpreter that speaks to Ray; empty = $COLLAGE_PYTHON, else the one that Collage was built with, else
+  /// python3.
+  std::string runner_python;
   CompileProgress* progress = nullptr;
 };
 

@@ -12,6 +12,7 @@ def main() -> None:
     installed = os.path.join(package, "bin", "collage")
     built = os.path.join(package, "..", "..", "bin", "collage")
     program = installed if os.path.exists(installed) else built
+    os.environ.setdefault("COLLAGE_PYTHON", sys.executable)  # what speaks to Ray for `--runner`
     os.execv(program, ["collage", *sys.argv[1:]])
 
 

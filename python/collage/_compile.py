@@ -137,6 +137,7 @@ def compile(
     max_measurements: int = 0,
     covers: int = 2,
     candidate_timeout: float = 60.0,
+    runner: str = "local",
     progress: bool | Callable[[Progress], object] = False,
     should_stop: Callable[[], bool] | None = None,
     _load: Callable[[str, dict[str, Any]], Any] = _load_model,
@@ -164,6 +165,8 @@ def compile(
         max_measurements: at most so many candidates are measured; 0 for no limit.
         covers: how many of the best mixes enter the play-off.
         candidate_timeout: seconds after which a candidate that does not answer is given up.
+        runner: where candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
+            (docs/costs.md). Play-offs are always on this machine.
         progress: True prints to standard error; a callable gets `Progress`. What it raises ends the compilation.
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.
 
@@ -187,6 +190,8 @@ def compile(
         "max_measurements": max_measurements,
         "num_covers": covers,
         "candidate_timeout_seconds": float(candidate_timeout),
+        "runner": runner,
+        "runner_python": sys.executable,
         "shapes": {name: [int(size) for size in sizes] for name, sizes in (shapes or {}).items()},
     }
     if target is not None or toolchains:

@@ -141,6 +141,8 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("max_measurements", options.max_measurements);
   read("num_covers", options.num_covers);
   read("candidate_timeout_seconds", options.candidate_timeout_seconds);
+  read("runner", options.runner);
+  read("runner_python", options.runner_python);
   return options;
 }
 

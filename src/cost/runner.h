@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,5 +29,21 @@ class Runner {
 
 /// One at a time, in a worker forked from this process, which sees what `find` finds.
 std::unique_ptr<Runner> MakeLocalRunner(FindPartition find, const WorkerLimits& limits);
+
+/// For whom measurements are made.
+struct RunnerContext {
+  FindPartition find;
+  WorkerLimits limits;
+  int num_threads = 1;
+  /// Of the toolchains that take part, as in tuning keys: machines where they differ are not used.
+  std::map<std::string, std::string> versions;
+  std::string python;  ///< the interpreter that speaks to Ray; empty = see docs/costs.md
+  std::function<void(const std::string&)> on_warning;  ///< may be empty
+};
+
+/// "local", or a Ray cluster: "ray" (the one that runs on this machine), "ray:HOST:PORT" (one that this machine is part
+/// of), "ray://HOST:PORT" (a Ray client's). Throws kInput for any other text, kUnavailable when Collage's helper for
+/// Ray is not installed. The cluster is spoken to when there is something to measure.
+std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext context);
 
 }  // namespace collage

@@ -214,6 +214,17 @@ class Compilation {
             .memory_bytes = kWorkerMemoryBytes};
   }
 
+  RunnerContext ForRunner(const FindPartition& find) const {
+    RunnerContext context{find, Limits(), report_.num_threads, {}, options_.runner_python, {}};
+    for (const ToolchainReport& probed : report_.toolchains) {
+      if (probed.takes_part) context.versions[probed.name] = TuningVersion(probed);
+    }
+    if (options_.progress != nullptr) {
+      context.on_warning = [progress = options_.progress](const std::string& text) { progress->Warn(text); };
+    }
+    return context;
+  }
+
   /// By toolchain: the vendor's version and the revision of our code for it.
   std::map<std::string, std::string> Versions() const {
     std::map<std::string, std::string> versions;
@@ -238,7 +249,7 @@ class Compilation {
     estimating.max_measurements = options_.max_measurements;
     estimating.should_stop = options_.should_stop;
     const FindPartition find = [&](int64_t job) { return partitioner.Find(job); };
-    MeasuringEstimator estimator(*database_, MakeLocalRunner(find, Limits()), find, estimating,
+    MeasuringEstimator estimator(*database_, MakeRunner(options_.runner, ForRunner(find)), find, estimating,
                                  [&](const EstimatorCounts& counts, const std::string& label) {
                                    if (options_.progress != nullptr)
                                      options_.progress->Measuring(counts.measured, counts.from_database, label);

@@ -29,6 +29,7 @@ void AddCandidatesCommand(CLI::App& app);
 void AddRewriteCommand(CLI::App& app);
 void AddPartitionCommand(CLI::App& app);
 void AddDatabaseCommand(CLI::App& app);
+void AddWorkerCommand(CLI::App& app);
 
 /// "x=1x3x640x640" → {"x", {1, 3, 640, 640}}; throws kInput.
 std::pair<std::string, Shape> ParseShapeArgument(const std::string& text);

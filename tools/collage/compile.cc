@@ -228,6 +228,9 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option(
       "--operands", arguments->options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
+  command->add_option("--runner", arguments->options.runner,
+                      "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
+                      "ray://HOST:PORT (docs/costs.md)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
   command->add_option("--partition-rule", arguments->partition_rules,
                       "TOOLCHAIN=RULE: its candidates by a rule, JSON or a file (docs/inspection.md); may be repeated");

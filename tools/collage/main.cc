@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   collage::cli::AddRewriteCommand(app);
   collage::cli::AddPartitionCommand(app);
   collage::cli::AddDatabaseCommand(app);
+  collage::cli::AddWorkerCommand(app);
   try {
     app.parse(argc, argv);
     return 0;

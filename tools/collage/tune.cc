@@ -122,6 +122,9 @@ void AddTuneCommand(CLI::App& app) {
   command->add_option(
       "--database", arguments->options.database,
       "Tuning database: a file, or postgresql://… (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command->add_option("--runner", arguments->options.runner,
+                      "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
+                      "ray://HOST:PORT (docs/costs.md)");
   command->add_option("--budget", arguments->budget, "Time for all models: 90s, 10m, 1h (default: no limit)");
   command->add_option("--trials", arguments->trials, "Measurements for all models (default: no limit)")
       ->check(CLI::NonNegativeNumber);
