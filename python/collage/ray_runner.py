@@ -61,7 +61,7 @@ class _Unfit(Exception):
     """Measurements of this node would not hold for the machine that is compiled for."""
 
 
-class _WorkerDied(Exception):
+class _WorkerDied(ConnectionError):
     """The process that measures ended: no answer, and no fault of the candidate, whose own process is another."""
 
 
@@ -232,7 +232,7 @@ class _Cluster:
             resources={RESOURCE: 1},
             num_cpus=0,
             max_retries=_RETRIES,
-            retry_exceptions=[_WorkerDied],
+            retry_exceptions=[ConnectionError],  # _WorkerDied: a client's options name what every process has
             scheduling_strategy="SPREAD",
         )(_measure)
 
@@ -425,7 +425,7 @@ def main(arguments: Sequence[str]) -> int:
         cluster = _connect(arguments[0], arguments[1:])
         watch.cancel()
         events = _Events()
-        events.read(sys.stdin.buffer)
+        events.read(os.fdopen(os.dup(0), "rb"))  # sys.stdin must be free when the interpreter ends
         try:
             _Helper(cluster, events, answers).run()
         finally:

@@ -54,15 +54,11 @@ class ExternalRunner : public Runner {
     throw Error(ErrorCategory::kUnavailable, fmt::format("runner '{}' {}", program_.name, what), "", hint);
   }
 
-  /// With what the helper printed to standard error.
+  /// Ends the helper, of which nothing good is to be expected. With what it printed to standard error.
   [[noreturn]] void FailWithErrors(const std::string& what) {
+    helper_->Kill();
     const std::string errors = helper_->LastErrors();
     Fail(errors.empty() ? what : fmt::format("{}; its helper printed: {}", what, errors));
-  }
-
-  [[noreturn]] void FailOfSilence(const std::string& what) {
-    helper_->Kill();
-    FailWithErrors(what);
   }
 
   /// The helper reads no more: what it wrote before may say why.
@@ -85,7 +81,7 @@ class ExternalRunner : public Runner {
     switch (helper_->WriteLine(fmt::format(R"({{"id":{},"request":{}}})", id, request), program_.patience)) {
       case Status::kDone: open_.emplace(id, index); return;
       case Status::kEnded: FailOfEnd();
-      case Status::kSilent: FailOfSilence("does not read what it is asked");
+      case Status::kSilent: FailWithErrors("does not read what it is asked");
     }
   }
 
@@ -104,7 +100,7 @@ class ExternalRunner : public Runner {
       case Status::kEnded: FailOfEnd();
       case Status::kSilent: break;
     }
-    FailOfSilence(fmt::format("has said nothing for {} s", static_cast<double>(patience.count()) / 1000));
+    FailWithErrors(fmt::format("has said nothing for {} s", static_cast<double>(patience.count()) / 1000));
   }
 
   Json Parse(const std::string& line) {

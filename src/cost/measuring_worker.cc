@@ -37,7 +37,7 @@ std::string Answer(const std::string& request) {
     });
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kInput) throw;
-    return std::string(kNotMeasured) + error.message();
+    return fmt::format("{}{}{}{}", kNotMeasured, error.where(), error.where().empty() ? "" : ": ", error.message());
   }
 }
 
