@@ -282,7 +282,9 @@ class BestFirstSearch : public CoverSearch {
     Guide& guide = is_guided_ ? static_cast<Guide&>(share_guide) : no_guide;
     const bool has_formats = !problem.values.empty();
     if (has_formats && is_guided_) bound.Refine(space, book, costs, kMostRefined);
-    const std::vector<int> cuts = CutPositions(problem, book);
+    // Where handing over costs anything, the state at a cut depends on what was chosen last.
+    const std::vector<int> cuts =
+        space.has_handovers() ? std::vector<int>{0, problem.num_positions} : CutPositions(problem, book);
     BestFirst first(space, book, guide, cuts, options);
     first.Run(1, kInfinity);
     SearchResult result;

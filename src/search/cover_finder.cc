@@ -80,7 +80,7 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
     if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
     AddPairs(side, found);
     for (const Toolchain* toolchain : toolchains_) {
-    const SearchResult own =
+      const SearchResult own =
           partitioner_.Search([&](int candidate) { return partitioner_.ToolchainOf(candidate) == toolchain; }, side);
       if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
     }

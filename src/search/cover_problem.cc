@@ -171,11 +171,14 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variant
   std::vector<int> ordered;
   double seconds = 0;
   int num_covered = 0;
+  int previous = -1;
   for (int v : variants) {
     const CoverVariant& variant = problem.variants[static_cast<size_t>(v)];
     if (!order.CanJoin(ordered, v)) return kInfinity;
     if (order.IsRisky(v)) ordered.push_back(v);
     double penalty = costs.Transition(v);
+    if (previous >= 0) penalty += costs.Handover(costs.PlaceOf(previous), costs.PlaceOf(v));
+    previous = v;
     for (const FormatUse& want : variant.wants) {
       wanted.insert(want);
       const auto maker = made.find(want.value);

@@ -56,8 +56,9 @@ CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<Cand
                               const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible);
 
 /// What a cover costs when the exact costs of its variants are `exact` (by variant): summed in the cover's order, each
-/// variant's cost, then its transition and the conversions that it makes necessary. By the definition of the problem,
-/// independently of any search. Infinite when it is no cover or cannot be put in order.
+/// variant's cost, then its transition, the handover from the one before it, and the conversions that it makes
+/// necessary. By the definition of the problem, independently of any search. Infinite when it is no cover or cannot be
+/// put in order.
 double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
                     CoverCosts& costs);
 

@@ -42,6 +42,10 @@ class CoverCosts {
   virtual double Convert(int value, Format from, Format to) = 0;
   /// Fixed cost of one more partition, beyond what it costs by itself.
   virtual double Transition(int variant) = 0;
+  /// By whose threads and code a variant runs: a small number. Handing over from one to another takes time.
+  virtual int PlaceOf(int /*variant*/) { return 0; }
+  /// What a variant at place `to` takes beyond its cost and transition when the one chosen before it is at `from`.
+  virtual double Handover(int /*from*/, int /*to*/) { return 0; }
   /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
   virtual int ClassOf(int variant) { return variant; }
 };

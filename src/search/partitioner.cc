@@ -36,6 +36,8 @@ class Renumbered : public CoverCosts {
   }
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
   double Transition(int variant) override { return all_.Transition(original_[static_cast<size_t>(variant)]); }
+  int PlaceOf(int variant) override { return all_.PlaceOf(original_[static_cast<size_t>(variant)]); }
+  double Handover(int from, int to) override { return all_.Handover(from, to); }
   int ClassOf(int variant) override { return all_.ClassOf(original_[static_cast<size_t>(variant)]); }
 
  private:

@@ -35,6 +35,7 @@ size_t SearchSpace::MemoryHash::operator()(const SearchMemory& memory) const {
     mix(-1);
   }
   for (int variant : memory.risky) mix(variant);
+  mix(memory.place);
   return hash ^ hash >> 32;
 }
 
@@ -47,7 +48,30 @@ SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
   }
   for (const FormatUse& want : problem.returned) formats_[want.value].push_back(want.format);
   for (auto& [_, formats] : formats_) SortUnique(formats);
+  FindHandovers();
   NumberOf({});
+}
+
+void SearchSpace::FindHandovers() {
+  int num_places = 0;
+  for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
+    places_.push_back(costs_.PlaceOf(v));
+    num_places = std::max(num_places, places_.back() + 1);
+  }
+  double most = 0;
+  for (int from = 0; from < num_places; ++from) {
+    handovers_.emplace_back();
+    for (int to = 0; to < num_places; ++to) {
+      handovers_.back().push_back(costs_.Handover(from, to));
+      most = std::max(most, handovers_.back().back());
+    }
+  }
+  if (most == 0) handovers_.clear();
+}
+
+double SearchSpace::Handover(int from, int to) const {
+  if (from == SearchMemory::kNoPlace || handovers_.empty()) return 0;
+  return handovers_[static_cast<size_t>(from)][static_cast<size_t>(to)];
 }
 
 int SearchSpace::NumberOf(SearchMemory memory) {
@@ -56,7 +80,11 @@ int SearchSpace::NumberOf(SearchMemory memory) {
   return it->second;
 }
 
-SearchState SearchSpace::Start() { return {0, 0, NumberOf({{}, {}, problem_.returned, {}})}; }
+SearchState SearchSpace::Start() {
+  SearchMemory memory;
+  memory.wanted = problem_.returned;
+  return {0, 0, NumberOf(std::move(memory))};
+}
 
 Format SearchSpace::MadeIn(const SearchMemory& memory, int value) const {
   const auto it = std::lower_bound(memory.made.begin(), memory.made.end(), FormatUse{value, 0});
@@ -101,7 +129,7 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
   if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
   const std::optional<SearchState> to = Cover(state, v);
   if (!to) return std::nullopt;
-  Step step{*to, costs_.Transition(v)};
+  Step step{*to, costs_.Transition(v) + Handover(MemoryOf(state).place, places_[static_cast<size_t>(v)])};
   const std::vector<FormatUse> conversions =
       Conversions(state, problem_.variants[static_cast<size_t>(v)], step.penalty);
   step.to.memory = MemoryAfter(state, step.to, v, conversions);
@@ -111,8 +139,12 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
 int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after, int v,
                              const std::vector<FormatUse>& conversions) {
   const CoverVariant& variant = problem_.variants[static_cast<size_t>(v)];
-  if (before.memory == 0 && variant.wants.empty() && variant.makes.empty() && !order_.IsRisky(v)) return 0;
+  const bool is_last = after.next == problem_.num_positions;
+  const int place = handovers_.empty() || is_last ? SearchMemory::kNoPlace : places_[static_cast<size_t>(v)];
+  const bool changes_formats = !variant.wants.empty() || !variant.makes.empty();
+  if (before.memory == 0 && place == SearchMemory::kNoPlace && !changes_formats && !order_.IsRisky(v)) return 0;
   SearchMemory memory = MemoryOf(before);
+  memory.place = place;
   for (const FormatUse& made : variant.makes) {
     if (made.format != 0) memory.made.push_back(made);
   }
@@ -159,6 +191,9 @@ double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState&
   }
   SortUnique(values);
   double seconds = 0;
+  for (int to = 0; to < static_cast<int>(handovers_.size()); ++to) {
+    seconds = std::max(seconds, Handover(a.place, to) - Handover(b.place, to));
+  }
   for (int value : values) {
     const Format made_a = MadeIn(a, value);
     const Format made_b = MadeIn(b, value);

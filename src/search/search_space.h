@@ -38,10 +38,13 @@ struct SearchStateHash {
 
 /// What a state remembers beside what is covered. All lists ascending.
 struct SearchMemory {
+  static constexpr int kNoPlace = -1;
+
   std::vector<FormatUse> made;       ///< values made in another format than 0, which have readers left
   std::vector<FormatUse> converted;  ///< further formats that values were converted to, which have readers left
   std::vector<FormatUse> wanted;     ///< of values that are not made yet, by what is covered
   std::vector<int> risky;            ///< chosen variants that later ones may be on a circle with
+  int place = kNoPlace;              ///< of the variant chosen last, where handing over costs anything
   bool operator==(const SearchMemory&) const = default;
 };
 
@@ -50,6 +53,8 @@ class SearchSpace {
   SearchSpace(const CoverProblem& problem, CoverCosts& costs);
 
   const CoverProblem& problem() const { return problem_; }
+  /// Whether what a variant costs depends on the one before it.
+  bool has_handovers() const { return !handovers_.empty(); }
   SearchState Start();
   bool IsEnd(const SearchState& state) const { return state.next == problem_.num_positions; }
   /// Variants whose first position is the next uncovered one, ascending.
@@ -102,6 +107,8 @@ class SearchSpace {
   /// Conversions that choosing a variant makes necessary: of what it reads, and of what it makes for those who wanted
   /// it otherwise. By the format that they lead to; adds what they cost to `seconds`.
   std::vector<FormatUse> Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
+  void FindHandovers();
+  double Handover(int from, int to) const;
   int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
@@ -113,7 +120,9 @@ class SearchSpace {
   PartitionOrder order_;
   std::vector<std::vector<int>> starting_at_;
   PositionLists lists_;
-  std::vector<int> rest_of_;  ///< by variant: the list of its positions but the first
+  std::vector<int> rest_of_;                    ///< by variant: the list of its positions but the first
+  std::vector<int> places_;                     ///< by variant; empty when nothing is handed over at a cost
+  std::vector<std::vector<double>> handovers_;  ///< from place, to place
   std::deque<SearchMemory> memories_;
   std::unordered_map<SearchMemory, int, MemoryHash> numbers_;
   std::unordered_map<int, std::vector<Format>> formats_;  ///< that anyone wants a value in

@@ -170,8 +170,24 @@ class SweepSearch : public CoverSearch {
   }
 };
 
+/// The costs of a problem whose variants have no neighbours.
+class WithoutHandovers : public CoverCosts {
+ public:
+  explicit WithoutHandovers(CoverCosts& all) : all_(all) {}
+  double LowerBound(int variant) override { return all_.LowerBound(variant); }
+  double Exact(int variant) override { return all_.Exact(variant); }
+  double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
+  double Transition(int variant) override { return all_.Transition(variant); }
+  int ClassOf(int variant) override { return all_.ClassOf(variant); }
+
+ private:
+  CoverCosts& all_;
+};
+
 /// The paper's op level: from the result upwards, cells keyed by the set of nodes matched so far, each extended by
-/// every pattern whose root is the next node. All costs are asked for. A sweep of the reversed problem.
+/// every pattern whose root is the next node. All costs are asked for. A sweep of the reversed problem, in which what
+/// is chosen one after the other does not run so: handing over is no part of it, only of what is then said to be the
+/// cost.
 class OpLevelDp : public CoverSearch {
  public:
   SearchResult Run(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) const override {
@@ -181,16 +197,15 @@ class OpLevelDp : public CoverSearch {
       if (book.CanRun(v)) book.Ask(v);
     }
     const CoverProblem reversed = problem.Reversed();
-    SearchSpace space(reversed, costs);
+    WithoutHandovers own_costs(costs);
+    SearchSpace space(reversed, own_costs);
     Sweep sweep(space, book, nullptr, {.num_covers = options.num_covers, .beam = options.beam});
     result.covers = sweep.Run();
+    for (Cover& cover : result.covers) AddHandovers(problem, costs, cover);
+    std::stable_sort(result.covers.begin(), result.covers.end(),
+                     [](const Cover& a, const Cover& b) { return Total(a) < Total(b); });
     const double limit = result.covers.empty() ? 0 : MostSeconds(Total(result.covers[0]), options);
     std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > limit; });
-    for (Cover& cover : result.covers) {
-      std::sort(cover.variants.begin(), cover.variants.end(), [&](int a, int b) {
-        return problem.variants[static_cast<size_t>(a)].covers < problem.variants[static_cast<size_t>(b)].covers;
-      });
-    }
     if (result.covers.empty()) {
       std::vector<int> dead_ends = sweep.dead_ends();
       for (int& position : dead_ends) position = problem.num_positions - 1 - position;
@@ -201,6 +216,17 @@ class OpLevelDp : public CoverSearch {
     result.num_dropped = sweep.num_dropped();
     result.is_exact = result.num_dropped == 0;
     return result;
+  }
+
+ private:
+  /// Puts the variants in the order of their first positions and adds what handing over costs in it.
+  static void AddHandovers(const CoverProblem& problem, CoverCosts& costs, Cover& cover) {
+    std::sort(cover.variants.begin(), cover.variants.end(), [&](int a, int b) {
+      return problem.variants[static_cast<size_t>(a)].covers < problem.variants[static_cast<size_t>(b)].covers;
+    });
+    for (size_t i = 1; i < cover.variants.size(); ++i) {
+      cover.seconds += costs.Handover(costs.PlaceOf(cover.variants[i - 1]), costs.PlaceOf(cover.variants[i]));
+    }
   }
 };
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "property/random_cover_problem.h"
 
@@ -45,6 +46,12 @@ int64_t& CountOf(Asked& asked, const std::string& strategy) {
   return strategy == "astar" ? asked.astar : asked.sweep;
 }
 
+/// Whether a strategy promises the best cover of this problem: the paper's dynamic programming knows nothing of
+/// neighbours.
+bool IsExactHere(const std::string& strategy, const testing_covers::RandomProblem& random) {
+  return strategy != "dp" || !random.costs.has_handovers();
+}
+
 void ExpectSame(const Cover& found, const Cover& expected, bool same_tie) {
   EXPECT_EQ(found.num_unknown, expected.num_unknown);
   EXPECT_EQ(found.seconds, expected.seconds);
@@ -55,7 +62,7 @@ void ExpectSame(const Cover& found, const Cover& expected, bool same_tie) {
 
 TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
   Asked asked;
-  int num_coverable = 0, num_tied = 0, num_ordered = 0;
+  int num_coverable = 0, num_tied = 0, num_ordered = 0, num_handed_over = 0;
   for (uint32_t seed = 0; seed < NumProblems(); ++seed) {
     SCOPED_TRACE(seed);
     const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 13), seed);
@@ -63,6 +70,7 @@ TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
     if (!AllCovers(*random, kMostCovers, expected)) continue;
     Sort(random->problem, expected);
     num_coverable += expected.empty() ? 0 : 1;
+    num_handed_over += random->costs.has_handovers() ? 1 : 0;
     num_tied += expected.size() > 1 && expected[0].seconds == expected[1].seconds ? 1 : 0;
     for (const CoverVariant& variant : random->problem.variants) num_ordered += variant.members.empty() ? 0 : 1;
     asked.all += static_cast<int64_t>(random->problem.variants.size());
@@ -78,6 +86,15 @@ TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
         EXPECT_FALSE(found.stuck_at.empty());
         continue;
       }
+      if (!IsExactHere(strategy, *random)) {
+        EXPECT_GE(std::pair(found.covers[0].num_unknown, found.covers[0].seconds),
+                  std::pair(expected[0].num_unknown, expected[0].seconds));
+        const auto is_it = [&](const Cover& cover) { return cover.variants == found.covers[0].variants; };
+        const auto same = std::find_if(expected.begin(), expected.end(), is_it);
+        ASSERT_NE(same, expected.end());
+        EXPECT_EQ(found.covers[0].seconds, same->seconds);
+        continue;
+      }
       ExpectSame(found.covers[0], expected[0], std::string(strategy) != "dp");
       if (std::string(strategy) != "dp" && std::string(strategy) != "exhaustive") {
         CountOf(asked, strategy) += found.num_exact;
@@ -90,6 +107,7 @@ TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
               static_cast<long long>(asked.astar), static_cast<long long>(asked.sweep));
   EXPECT_GT(num_coverable, static_cast<int>(NumProblems()) / 4);
   EXPECT_GT(num_tied, num_coverable / 10);
+  EXPECT_GT(num_handed_over, num_coverable / 4);
   EXPECT_GT(num_ordered, 100) << "no variants with several exits are tried";
   EXPECT_LT(asked.dijkstra, asked.all);
   EXPECT_LT(asked.astar, asked.dijkstra);
@@ -113,6 +131,7 @@ TEST(CoverSearchTest, TheBestCoversAreTheLeastOfAllWithinTheSlack) {
     if (expected.size() > static_cast<size_t>(num_covers)) expected.resize(static_cast<size_t>(num_covers));
     num_several += expected.size() > 1 ? 1 : 0;
     for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+      if (!IsExactHere(strategy, *random)) continue;
       SCOPED_TRACE(strategy);
       const SearchResult found = SearchCovers(
           random->problem, random->costs, {.strategy = strategy, .num_covers = num_covers, .slack = slack, .beam = 0});
@@ -228,7 +247,7 @@ TEST(CoverSearchTest, ABeamFindsCoversAndSaysWhatItDropped) {
         continue;
       }
       EXPECT_GE(found.covers[0].seconds, best);
-      if (found.is_exact) {
+      if (found.is_exact && IsExactHere(strategy, *random)) {
         EXPECT_EQ(found.covers[0].seconds, best);
       }
     }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kFormats = 3;
+constexpr int kToolchains = 3;
 
 class Generator {
  public:
@@ -30,6 +31,12 @@ class Generator {
     }
     std::sort(made_->problem.returned.begin(), made_->problem.returned.end());
     for (const std::set<int>& members : MakeSets()) AddVariants(members);
+    const bool has_handovers = Below(2) == 0;
+    for (int from = 0; from < kToolchains; ++from) {
+      for (int to = 0; to < kToolchains; ++to) {
+        made_->costs.handovers[{from, to}] = has_handovers && from != to ? Below(4) : 0;
+      }
+    }
     return std::move(made_);
   }
 
@@ -98,7 +105,7 @@ class Generator {
       if (outputs.empty() || std::any_of(outputs.begin(), outputs.end(), is_outside)) ++num_exits;
     }
     if (num_exits > 1) variant.members = variant.covers;
-    variant.toolchain = Below(3);
+    variant.toolchain = Below(kToolchains);
     variant.priority = variant.toolchain / 2;
     if (Below(50) == 0) variant.covers.clear();  // reshapes only
     const int exact = Below(12) + Below(3) * static_cast<int>(set.size());
@@ -116,6 +123,7 @@ class Generator {
       made_->costs.exact.push_back(own);
       made_->costs.bounds.push_back(std::isfinite(own) && Below(4) != 0 ? std::max(0.0, own - Below(3)) : 0);
       made_->costs.transitions.push_back(Below(3));
+      made_->costs.places.push_back(variant.toolchain);
     }
   }
 
@@ -148,10 +156,15 @@ bool CanBeRun(const RandomProblem& random, const std::vector<int>& cover) {
   return true;
 }
 
+/// `variants` by their first positions: as they run.
 Cover Costed(RandomProblem& random, std::vector<int> variants) {
   std::map<int, Format> made;
   std::set<FormatUse> wanted(random.problem.returned.begin(), random.problem.returned.end());
   Cover cover{std::move(variants), 0, 0};
+  for (size_t i = 1; i < cover.variants.size(); ++i) {
+    const auto place = [&](size_t of) { return random.costs.places[static_cast<size_t>(cover.variants[of])]; };
+    cover.seconds += random.costs.handovers.at({place(i - 1), place(i)});
+  }
   for (int v : cover.variants) {
     const double exact = random.costs.exact[static_cast<size_t>(v)];
     cover.num_unknown += std::isnan(exact) ? 1 : 0;

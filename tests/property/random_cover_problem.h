@@ -1,12 +1,14 @@
 // random_cover_problem.h: small covering problems with every difficulty at once, and their costs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "search/cover_problem.h"
@@ -21,6 +23,11 @@ class TableCosts : public CoverCosts {
     asked.insert(variant);
     return exact[static_cast<size_t>(variant)];
   }
+  int PlaceOf(int variant) override { return places[static_cast<size_t>(variant)]; }
+  double Handover(int from, int to) override { return handovers.at({from, to}); }
+  bool has_handovers() const {
+    return std::any_of(handovers.begin(), handovers.end(), [](const auto& entry) { return entry.second > 0; });
+  }
   bool IsAtHand(int variant) override { return at_hand.contains(variant); }
   int NumAtOnce() const override { return num_at_once; }
   void Prepare(std::span<const int> variants) override {
@@ -31,6 +38,8 @@ class TableCosts : public CoverCosts {
 
   std::vector<double> bounds, exact, transitions;
   std::map<std::tuple<int, Format, Format>, double> converts;
+  std::vector<int> places;
+  std::map<std::pair<int, int>, double> handovers;  ///< (from, to) → seconds
   std::set<int> asked;
   std::set<int> at_hand;  ///< their bounds should be their costs
   int num_at_once = 1;
