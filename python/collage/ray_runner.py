@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import select
 import shutil
 import socket
@@ -43,6 +44,8 @@ _ALIVE_SECONDS = 5.0  # between signs of life
 _SURVEY_SECONDS = 2.0  # between looks at which nodes there are
 _EMPTY_SECONDS = 60.0  # how long there may be no node to use before that is an error
 _HELLO_SECONDS = 60.0
+_SHOWN = 600  # characters of what Ray says
+_REQUEST = re.compile(rb'\{"id":(\d+),"request":')  # how the compiler begins one: it may be too long to parse here
 _START_HINT = f"ray start --address=HOST:PORT --resources='{{\"{RESOURCE}\": 1}}'"
 
 
@@ -135,7 +138,8 @@ class _Worker:
         assert self._process.stdin is not None
         try:
             try:
-                self._process.stdin.write(line + b"\n")
+                self._process.stdin.write(line)
+                self._process.stdin.write(b"\n")
                 self._process.stdin.flush()
             except OSError as error:
                 raise _WorkerDied(self._how_it_ended()) from error
@@ -292,15 +296,19 @@ def _connect(address: str, arguments: Sequence[str]) -> _Cluster:
         except (OSError, OverflowError) as error:
             raise _Failure(f"cannot reach {host}:{port}: {error}", "is the cluster running, and this its port?") from error
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error")
+        except ConnectionAbortedError:  # a busy head's server for this client was not up in time: it may be now
+            ray.shutdown()
+            ray.init(address=address, log_to_driver=False, logging_level="error")
     except Exception as error:
-        text = str(error).strip().splitlines()
+        text = " ".join(str(error).split()) or type(error).__name__
         hint = (
             "start one: ray start --head"
             if address == "auto"
             else "ray:HOST:PORT is for machines of the cluster, ray://HOST:PORT (port 10001) for others"
         )
-        raise _Failure(f"cannot join the Ray cluster: {text[0] if text else type(error).__name__}", hint) from error
+        raise _Failure(f"cannot join the Ray cluster: {text[:_SHOWN]}", hint) from error
     return _Cluster(address, arguments)
 
 
@@ -356,15 +364,14 @@ class _Helper:
         self._num_nodes = num_nodes
 
     def _take(self, line: bytes) -> None:
-        message = json.loads(line)
-        if "cancel" in message:
-            for identity in message["cancel"]:
-                task = self._tasks.pop(identity, None)
-                if task is not None:
-                    self._cluster.cancel(task.result)
+        request = _REQUEST.match(line)
+        if request is not None:
+            self._submit(int(request[1]), self._cluster.store(line))
             return
-        stored = self._cluster.store(line)
-        self._submit(message["id"], stored)
+        for identity in json.loads(line)["cancel"]:
+            task = self._tasks.pop(identity, None)
+            if task is not None:
+                self._cluster.cancel(task.result)
 
     def _submit(self, identity: int, stored: Any) -> None:
         result = self._cluster.submit(stored)
@@ -378,8 +385,8 @@ class _Helper:
         error = done.exception()
         if error is not None:
             del self._tasks[identity]
-            text = str(error).strip().splitlines() or [type(error).__name__]
-            self._say(id=identity, error=f"had no answer after {_RETRIES + 1} tries: {text[-1]}")
+            text = " ".join(str(error).split()) or type(error).__name__
+            self._say(id=identity, error=f"had no answer after {_RETRIES + 1} tries: …{text[-_SHOWN:]}")
             return
         result = done.result()
         if "unfit" in result:
@@ -425,7 +432,7 @@ def main(arguments: Sequence[str]) -> int:
         cluster = _connect(arguments[0], arguments[1:])
         watch.cancel()
         events = _Events()
-        events.read(os.fdopen(os.dup(0), "rb"))  # sys.stdin must be free when the interpreter ends
+        events.read(os.fdopen(os.dup(0), "rb", 1 << 20))  # sys.stdin must be free when the interpreter ends
         try:
             _Helper(cluster, events, answers).run()
         finally:

@@ -22,6 +22,9 @@ class ExternalRunner : public Runner {
 
   bool needs_whole_partitions() const override { return true; }
 
+  /// Known once there was something to measure.
+  int num_at_once() const override { return slots_ > 0 ? static_cast<int>(slots_) : 1; }
+
   void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
     if (requests.empty()) return;
     if (!helper_) Start();
@@ -77,8 +80,8 @@ class ExternalRunner : public Runner {
 
   void Ask(const std::string& request, size_t index) {
     const int64_t id = ++last_id_;
-    // A request is JSON already, and may be long.
-    switch (helper_->WriteLine(fmt::format(R"({{"id":{},"request":{}}})", id, request), program_.patience)) {
+    // A request is JSON already, and may be hundreds of megabytes long.
+    switch (helper_->WriteLine({fmt::format(R"({{"id":{},"request":)", id), request, "}"}, program_.patience)) {
       case Status::kDone: open_.emplace(id, index); return;
       case Status::kEnded: FailOfEnd();
       case Status::kSilent: FailWithErrors("does not read what it is asked");
@@ -90,7 +93,7 @@ class ExternalRunner : public Runner {
     Json ids = Json::array();
     for (const auto& [id, index] : open_) ids.push_back(id);
     open_.clear();
-    if (helper_->WriteLine(Json{{"cancel", ids}}.dump(), program_.patience) != Status::kDone) helper_.reset();
+    if (helper_->WriteLine({Json{{"cancel", ids}}.dump()}, program_.patience) != Status::kDone) helper_.reset();
   }
 
   Json Read(std::chrono::milliseconds patience) {

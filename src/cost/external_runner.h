@@ -13,7 +13,7 @@ namespace collage {
 
 /// A program that measures what it is asked in lines of JSON on its standard input.
 ///
-///     to it    {"id": 7, "request": {…}}           a request of measure_request.h
+///     to it    {"id": 7, "request": {…}}           a request of measure_request.h; written without blanks
 ///              {"cancel": [7, 8]}                  no longer wanted: what is not begun need not be
 ///     from it  {"ready": 4, …}                     first; and again when it changes: how many requests it takes at
 ///     once

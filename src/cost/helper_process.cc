@@ -110,9 +110,12 @@ HelperProcess::Status HelperProcess::Send(std::string_view data, Milliseconds pa
   return Status::kDone;
 }
 
-HelperProcess::Status HelperProcess::WriteLine(std::string_view line, Milliseconds patience) {
+HelperProcess::Status HelperProcess::WriteLine(std::initializer_list<std::string_view> parts, Milliseconds patience) {
   if (socket_ < 0) return Status::kEnded;
-  const Status status = Send(line, patience);
+  Status status = Status::kDone;
+  for (std::string_view part : parts) {
+    if (status == Status::kDone) status = Send(part, patience);
+  }
   return status == Status::kDone ? Send("\n", patience) : status;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +25,9 @@ class HelperProcess {
 
   enum class Status { kDone, kEnded, kSilent };
 
-  /// Sends `line`, which holds no line break. kEnded when nobody reads any more, kSilent when not all of it was read
-  /// within `patience` since the last progress.
-  Status WriteLine(std::string_view line, std::chrono::milliseconds patience);
+  /// Sends a line, given in parts without line breaks. kEnded when nobody reads any more, kSilent when not all of it
+  /// was read within `patience` since the last progress.
+  Status WriteLine(std::initializer_list<std::string_view> parts, std::chrono::milliseconds patience);
   /// The next line, without its end. kEnded at the end of the output, kSilent when nothing came for `patience`.
   Status ReadLine(std::string& line, std::chrono::milliseconds patience);
 

@@ -22,6 +22,8 @@ class Runner {
 
   /// Whether requests must hold their partitions, because whoever measures does not share this process's memory.
   virtual bool needs_whole_partitions() const { return false; }
+  /// How many requests it answers in about the time of one, as far as it knows.
+  virtual int num_at_once() const { return 1; }
   /// Answers requests, in any order, until there are none or `on_answer` says so. What crashed, hung or failed is
   /// answered by a record with the reason.
   virtual void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) = 0;

@@ -22,6 +22,7 @@ struct Arguments {
 void Run(const Arguments& arguments) {
   // Whoever asked is gone, and with it the wish: a measurement that went on would disturb the next one's.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::ios::sync_with_stdio(false);  // requests may be long
   WorkerIdentity here{COLLAGE_VERSION, ThisMachine().fingerprint, ThisMachine().processors, {}};
   for (const ToolchainReport& toolchain : ProbeToolchains()) {
     if (toolchain.available) here.toolchains[toolchain.name] = TuningVersion(toolchain);

@@ -43,6 +43,7 @@ Error FailureOf(HelperProgram program) {
 TEST(ExternalRunnerTest, AnswersComeInAnyOrder) {
   const auto runner = MakeExternalRunner(Helper("backwards"));
   EXPECT_TRUE(runner->needs_whole_partitions());
+  EXPECT_EQ(runner->num_at_once(), 1);  // it has not been asked yet
   for (int run = 0; run < 2; ++run) {
     std::vector<size_t> order;
     runner->Run(Requests(6), [&](size_t index, const TuningRecord& record) {
@@ -52,6 +53,7 @@ TEST(ExternalRunnerTest, AnswersComeInAnyOrder) {
       return true;
     });
     EXPECT_THAT(order, testing::ElementsAre(2, 1, 0, 5, 4, 3));
+    EXPECT_EQ(runner->num_at_once(), 3);
   }
 }
 

@@ -99,17 +99,28 @@ TEST(MeasuringWorkerTest, CrashesAndForgeriesAreAnswers) {
   EXPECT_THAT(lines[2], AllOf(HasSubstr(R"("id":2)"), HasSubstr("declined"), Not(HasSubstr("forged"))));
 }
 
+TEST(MeasuringWorkerTest, QuestionsAreJsonHoweverItIsWritten) {
+  const std::string request = PartitionRequestText({Relu(), {{Layout::kChannelsLast}, {Layout::kPlain}}, 1},
+                                                   MisbehavingToolchain(), MeasureContext{});
+  const std::vector<std::string> lines =
+      Serve(" { \"request\" : " + request + " , \"id\": 12 } \n{\"id\":13,\"other\":1,\"request\":" + request + "}\n");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[1], AllOf(HasSubstr(R"("id":12)"), HasSubstr("declined")));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr(R"("id":13)"), HasSubstr("declined")));
+}
+
 TEST(MeasuringWorkerTest, WhatIsNoRequestIsNoRecord) {
   const std::vector<std::string> lines =
-      Serve("garbage\n[1]\n{\"id\":1}\n" + Line(2, "{}") + Line(3, PartitionRequestText(7, MeasureContext{})) +
-            "\n{\"cancel\":[1,2]}\n" +
+      Serve("garbage\n[1]\n{\"id\":1}\n" + Line(2, "{}") + Line(9, "{") +
+            Line(3, PartitionRequestText(7, MeasureContext{})) + "\n{\"cancel\":[1,2]}\n" +
             Line(4, R"({"threads":1,"operands":0,"toolchain":"native","partition":{"module":"}"}})"));
-  ASSERT_EQ(lines.size(), 7u);
+  ASSERT_EQ(lines.size(), 8u);
   for (const std::string& line : lines) EXPECT_THAT(line, Not(HasSubstr("record")));
   for (size_t i : {1, 2, 3}) EXPECT_THAT(lines[i], HasSubstr("no line of JSON with an id and a request"));
   EXPECT_THAT(lines[4], HasSubstr("no request to measure something"));
-  EXPECT_THAT(lines[5], HasSubstr("job 7 is not known here"));
-  EXPECT_THAT(lines[6], HasSubstr("partition"));
+  EXPECT_THAT(lines[5], HasSubstr("no request to measure something"));
+  EXPECT_THAT(lines[6], HasSubstr("job 7 is not known here"));
+  EXPECT_THAT(lines[7], HasSubstr("partition"));
 }
 
 }  // namespace
