@@ -22,9 +22,19 @@ struct CandidatePartition {
   const Toolchain* toolchain = nullptr;
 };
 
+/// Nodes that a rule matched, and why they are no candidate all the same.
+struct Refusal {
+  std::string rule_name;      ///< of a pattern table, the row's; of operators, what the candidate would be called
+  const SubGraph* sub_graph;  ///< null: everything
+  const Reason& reason;
+};
+
 /// What was refused while candidates were found, for explanations.
 struct RuleLog {
+  /// The operators of a refused match, joined by '+'.
   std::function<void(const std::string& label, const Reason& reason)> on_refusal;
+  /// The same with the match itself, for who counts by node.
+  std::function<void(const Refusal& refusal)> on_refused_match;
   /// A rule found more candidates than it may return: the largest ones are missing.
   bool candidates_capped = false;
 };
@@ -46,6 +56,10 @@ using PartitionRulePtr = std::unique_ptr<PartitionRule>;
 /// Reads a rule from JSON; throws kInput with file, line and column of what is wrong. The kinds of rules are listed in
 /// rules/rule_kinds.cc.
 PartitionRulePtr ParseRule(const std::string& text, const std::string& file = "rule");
+
+/// Tells `log` that what a rule matched is no candidate. `sub_graph` is null when that is so of the whole graph.
+void LogRefusal(const RuleLog& log, const DataflowGraph& graph, const std::string& rule_name, const SubGraph* sub_graph,
+                const Reason& reason);
 
 /// Names of candidates: an outer rule's name before an inner one's ("outer.inner", unless that begins with it already).
 std::string NestedName(const std::string& outer, const std::string& inner);
@@ -95,8 +109,8 @@ struct CombineOptions {
   int max_depth = 0;
   /// What is made must be valid under `limits`; else only that no path leaves it and comes back.
   bool only_valid = true;
-  SubGraphConfig limits;           ///< taps only count when `max_exits` is set
-  size_t max_candidates = 0;       ///< 0: 20000, or four for each node if that is more; smaller ones are found first
+  SubGraphConfig limits;      ///< taps only count when `max_exits` is set
+  size_t max_candidates = 0;  ///< 0: 20000, or four for each node if that is more; smaller ones are found first
   /// Ways of choosing makers for all fields of one tuple; concatenations of dozens of values have millions.
   size_t max_tuple_choices = 256;
 };

@@ -1,23 +1,116 @@
-// targets.cc: `collage targets`: each toolchain, whether it can be used here, or why not.
+// targets.cc: `collage targets`: each toolchain, whether it can be used here, or why not; with --support, what it takes
+// of a model, or why not.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collage/compile.h"
+#include "collage/support/error.h"
+#include "collage/support_report.h"
 #include "command.h"
+#include "inspect_input.h"
 
 namespace collage::cli {
 namespace {
 
-void Run(bool json) {
+struct Arguments {
+  InspectArguments model;
+  std::string toolchains;
+  bool json = false;
+};
+
+Json ToJson(const ToolchainReport& toolchain) {
+  return {{"name", toolchain.name},
+          {"available", toolchain.available},
+          {"version", toolchain.version},
+          {"reason", toolchain.reason},
+          {"hint", toolchain.hint}};
+}
+
+Json ToJson(const OperatorSupport& support) {
+  Json json{{"name", support.op},           {"calls", support.num_calls},
+            {"alone", support.num_alone},   {"in_patterns", support.num_in_patterns},
+            {"patterns", support.patterns}, {"refused", Json::array()}};
+  for (const RefusedCalls& refused : support.refused) {
+    json["refused"].push_back({{"calls", refused.num_calls},
+                               {"reason", refused.reason},
+                               {"pattern", refused.pattern},
+                               {"example", refused.example}});
+  }
+  return json;
+}
+
+Json ToJson(const SupportReport& report, const std::string& model) {
+  Json json{{"schema", 1},
+            {"model", model},
+            {"calls", report.num_calls},
+            {"outside", report.num_outside},
+            {"toolchains", Json::array()}};
+  for (const ToolchainSupport& support : report.toolchains) {
+    Json one = ToJson(support.toolchain);
+    one["taken"] = support.num_taken;
+    one["operators"] = Json::array();
+    for (const OperatorSupport& op : support.operators) one["operators"].push_back(ToJson(op));
+    json["toolchains"].push_back(std::move(one));
+  }
+  return json;
+}
+
+/// "dnnl.conv2d 20, dnnl.conv2d_bias 18 and 5 more": those that hold most calls.
+std::string PatternsText(const OperatorSupport& support) {
+  constexpr size_t kShown = 3;
+  std::vector<std::pair<std::string, int64_t>> patterns(support.patterns.begin(), support.patterns.end());
+  std::ranges::stable_sort(patterns, std::greater<>(), &std::pair<std::string, int64_t>::second);
+  std::string text;
+  for (size_t i = 0; i < std::min(patterns.size(), kShown); ++i) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", patterns[i].first, patterns[i].second);
+  }
+  if (patterns.size() > kShown) text += fmt::format(" and {} more", patterns.size() - kShown);
+  return text;
+}
+
+std::string RefusalText(const RefusedCalls& refused) {
+  std::string text = fmt::format("not {}: {}", refused.num_calls, refused.reason);
+  if (!refused.pattern.empty()) text += fmt::format(" ({})", refused.pattern);
+  if (!refused.example.empty()) text += fmt::format(", at {}", refused.example);
+  return text;
+}
+
+void Print(const SupportReport& report) {
+  for (const ToolchainSupport& support : report.toolchains) {
+    const ToolchainReport& toolchain = support.toolchain;
+    fmt::print("{} takes {} of {} calls{}\n", toolchain.name, support.num_taken, report.num_calls,
+               toolchain.available ? "" : "; not available here: " + toolchain.reason);
+    Table table({"operator", "calls", "alone", "in patterns", "taken by, or why not"});
+    for (const OperatorSupport& op : support.operators) {
+      std::vector<std::string> details;
+      if (!op.patterns.empty()) details.push_back(PatternsText(op));
+      for (const RefusedCalls& refused : op.refused) details.push_back(RefusalText(refused));
+      if (details.empty()) details.emplace_back();
+      table.Add({op.op, std::to_string(op.num_calls), std::to_string(op.num_alone), std::to_string(op.num_in_patterns),
+                 details[0]});
+      for (size_t i = 1; i < details.size(); ++i) table.Add({"", "", "", "", details[i]});
+    }
+    fmt::print("{}\n", table.ToText());
+  }
+  if (report.num_outside > 0) {
+    fmt::print("{} more calls are in no region of dataflow of static tensors: reference evaluation\n",
+               report.num_outside);
+  }
+}
+
+void RunSupport(const Arguments& arguments) {
+  const IRModule module = ReadInspected(arguments.model).module;
+  const SupportReport report = DescribeSupport(module, SplitCommas(arguments.toolchains));
+  if (arguments.json) return PrintJson(ToJson(report, arguments.model.file));
+  Print(report);
+}
+
+void RunTargets(bool json) {
   const std::vector<ToolchainReport> toolchains = ProbeToolchains();
   if (json) {
     Json report{{"schema", 1}, {"toolchains", Json::array()}};
-    for (const ToolchainReport& toolchain : toolchains) {
-      report["toolchains"].push_back({{"name", toolchain.name},
-                                      {"available", toolchain.available},
-                                      {"version", toolchain.version},
-                                      {"reason", toolchain.reason},
-                                      {"hint", toolchain.hint}});
-    }
+    for (const ToolchainReport& toolchain : toolchains) report["toolchains"].push_back(ToJson(toolchain));
     PrintJson(report);
     return;
   }
@@ -29,13 +122,25 @@ void Run(bool json) {
   fmt::print("{}", table.ToText());
 }
 
+void Run(const Arguments& arguments) {
+  if (!arguments.model.file.empty()) return RunSupport(arguments);
+  if (!arguments.toolchains.empty() || !arguments.model.shapes.empty()) {
+    throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "", "give --support MODEL");
+  }
+  RunTargets(arguments.json);
+}
+
 }  // namespace
 
 void AddTargetsCommand(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("targets", "List the toolchains: available, version, or the reason why not");
-  command->add_flag("--json", *json, "Print as JSON");
-  command->callback([json] { Run(*json); });
+  command->add_option("--support", arguments->model.file,
+                      "Say what each takes of this model (ONNX, or Relay text), and why not the rest");
+  command->add_option("--shape", arguments->model.shapes, "With --support: shape of a dynamic input; may be repeated");
+  command->add_option("--toolchains", arguments->toolchains, "With --support: these only, separated by commas");
+  command->add_flag("--json", arguments->json, "Print as JSON");
+  command->callback([arguments] { Run(*arguments); });
 }
 
 }  // namespace collage::cli

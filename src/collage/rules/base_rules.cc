@@ -9,10 +9,6 @@ namespace {
 
 using Candidates = std::vector<CandidatePartition>;
 
-void Refuse(RuleLog& log, const std::string& label, const Reason& reason) {
-  if (log.on_refusal) log.on_refusal(label, reason);
-}
-
 class DFPatternPartitionRule : public PartitionRule {
  public:
   DFPatternPartitionRule(std::string name, DFPatternPtr pattern, std::function<Result<void>(const Function&)> predicate)
@@ -25,8 +21,11 @@ class DFPatternPartitionRule : public PartitionRule {
       if (graph.node(root).is_in_primitive) continue;
       matcher.Match(*pattern_, root, [&](const std::vector<int>& inside) {
         SubGraph sub_graph(graph, inside);
-        if (predicate_ && !Satisfies(graph, sub_graph, log)) return;
         std::string name = name_.empty() ? sub_graph.Label(graph) : name_;
+        if (predicate_) {
+          const Result<void> satisfies = Satisfies(graph, sub_graph);
+          if (!satisfies.ok()) return LogRefusal(log, graph, name, &sub_graph, satisfies.reason());
+        }
         result.push_back({std::move(name), std::move(sub_graph), &toolchain});
       });
     }
@@ -40,11 +39,10 @@ class DFPatternPartitionRule : public PartitionRule {
   }
 
  private:
-  bool Satisfies(const DataflowGraph& graph, const SubGraph& sub_graph, RuleLog& log) const {
-    if (sub_graph.exit().empty() || !sub_graph.CheckValid(graph, {.max_exits = 1}).ok()) return false;
-    const Result<void> supported = predicate_(Extract(graph, sub_graph).function);
-    if (!supported.ok()) Refuse(log, sub_graph.OperatorLabel(graph), supported.reason());
-    return supported.ok();
+  Result<void> Satisfies(const DataflowGraph& graph, const SubGraph& sub_graph) const {
+    if (sub_graph.exit().empty()) return Reason{"nothing that it computes is used", "sub-graph"};
+    const Result<void> valid = sub_graph.CheckValid(graph, {.max_exits = 1});
+    return valid.ok() ? predicate_(Extract(graph, sub_graph).function) : valid;
   }
 
   std::string name_;
@@ -62,17 +60,20 @@ class OpPredicatePartitionRule : public PartitionRule {
     const Toolchain* judge =
         attribute_.empty() ? &toolchain : ToolchainRegistry::Global().Find(attribute_.substr(kPrefix.size()));
     if (judge == nullptr) {
-      Refuse(log, "*", {fmt::format("no operator has a predicate '{}'", attribute_), attribute_});
+      LogRefusal(log, graph, attribute_, nullptr,
+                 {fmt::format("no operator has a predicate '{}'", attribute_), attribute_});
       return result;
     }
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       if (graph.OpAt(index) == nullptr || graph.node(index).is_in_primitive) continue;
       const Result<void> supported = judge->SupportsCall(*As<CallNode>(graph.node(index).expr));
-      if (!supported.ok()) {
-        Refuse(log, graph.LabelAt(index), supported.reason());
-        continue;
+      SubGraph sub_graph(graph, {index});
+      std::string name = NestedName(name_, graph.LabelAt(index));
+      if (supported.ok()) {
+        result.push_back({std::move(name), std::move(sub_graph), &toolchain});
+      } else {
+        LogRefusal(log, graph, name, &sub_graph, supported.reason());
       }
-      result.push_back({NestedName(name_, graph.LabelAt(index)), SubGraph(graph, {index}), &toolchain});
     }
     return result;
   }
@@ -195,6 +196,12 @@ const RuleKind kOpCallByKindKind{
     "OpCallByKind", {}, [](const JsonReader&, std::string name) { return OpCallByKindRule(std::move(name)); }};
 const RuleKind kHostKind{"Host", {}, [](const JsonReader&, std::string name) { return HostRule(std::move(name)); }};
 const RuleKind kPatternTableKind{"PatternTable", {"compiler"}, ReadPatternTable};
+
+void LogRefusal(const RuleLog& log, const DataflowGraph& graph, const std::string& rule_name, const SubGraph* sub_graph,
+                const Reason& reason) {
+  if (log.on_refusal) log.on_refusal(sub_graph == nullptr ? "*" : sub_graph->OperatorLabel(graph), reason);
+  if (log.on_refused_match) log.on_refused_match({rule_name, sub_graph, reason});
+}
 
 PartitionRulePtr DFPatternRule(std::string name, DFPatternPtr pattern,
                                std::function<Result<void>(const Function&)> predicate) {

@@ -99,7 +99,9 @@ class OnlyValidPartitionRule : public PartitionRule {
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     std::erase_if(candidates, [&](const CandidatePartition& candidate) {
-      return !candidate.sub_graph.CheckValid(graph, config_).ok();
+      const Result<void> valid = candidate.sub_graph.CheckValid(graph, config_);
+      if (!valid.ok()) LogRefusal(log, graph, candidate.rule_name, &candidate.sub_graph, valid.reason());
+      return !valid.ok();
     });
     for (CandidatePartition& candidate : candidates) candidate.rule_name = NestedName(name_, candidate.rule_name);
     return candidates;

@@ -57,8 +57,8 @@ TEST(PartitionRuleTest, PredicatesSeeTheExtractedFunctionAndReasonsAreKept) {
   const DataflowGraph graph(GptTail());
   std::vector<std::string> refusals;
   RuleLog log;
-  log.on_refusal = [&](const std::string& label, const Reason& reason) {
-    refusals.push_back(label + ": " + reason.text);
+  log.on_refused_match = [&](const Refusal& refusal) {
+    refusals.push_back(refusal.rule_name + " " + refusal.sub_graph->OperatorLabel(graph) + ": " + refusal.reason.text);
   };
   const auto rule = DFPatternRule("dense_bias", ParsePattern("add(nn.dense(*, const), const)"),
                                   [](const Function& f) -> Result<void> {
@@ -67,7 +67,28 @@ TEST(PartitionRuleTest, PredicatesSeeTheExtractedFunctionAndReasonsAreKept) {
                                     return Reason{"too small", "test"};
                                   });
   EXPECT_TRUE(rule->AllCandidates(graph, AnyToolchain(), log).empty());
-  EXPECT_EQ(refusals, std::vector<std::string>{"nn.dense+add: too small"});
+  EXPECT_EQ(refusals, std::vector<std::string>{"dense_bias nn.dense+add: too small"});
+}
+
+TEST(PartitionRuleTest, MatchesThatAreNoPartitionAreRefusedWithReasons) {
+  const Var x = MakeVar("x", TensorType(Shape{4}, kFloat32));
+  const Expr relu = MakeCall("nn.relu", {x});
+  const Function function = MakeFunction({x}, MakeCall("add", {MakeCall("abs", {relu}), MakeCall("exp", {relu})}));
+  InferType(function);
+  const DataflowGraph graph(function);
+  std::vector<std::string> refusals;
+  RuleLog log;
+  log.on_refused_match = [&](const Refusal& refusal) {
+    refusals.push_back(refusal.sub_graph->OperatorLabel(graph) + ": " + refusal.reason.text);
+  };
+  const DFPatternPtr pattern = ParsePattern("abs(nn.relu(*))");
+  const auto yes = [](const Function&) { return Result<void>(); };
+  EXPECT_TRUE(DFPatternRule("a", pattern, yes)->AllCandidates(graph, AnyToolchain(), log).empty());
+  EXPECT_TRUE(OnlyValidRule({.max_exits = 1}, DFPatternRule("a", pattern, {}))
+                  ->AllCandidates(graph, AnyToolchain(), log)
+                  .empty());
+  const std::string expected = "nn.relu+abs: 2 exits, at most 1 are allowed";
+  EXPECT_EQ(refusals, (std::vector<std::string>{expected, expected}));
 }
 
 TEST(PartitionRuleTest, UnionAndKinds) {
