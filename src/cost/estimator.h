@@ -49,6 +49,11 @@ class CostEstimator {
   /// Seconds to change the layout of a value of logical `shape`.
   virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
 
+  /// Seconds for one more partition, beyond what it takes.
+  virtual double HopSeconds() { return 0; }
+  /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
+  virtual double HandoverSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
+
   /// Seconds that measuring may take in all; 0 = no limit.
   virtual void SetBudget(double) {}
 

@@ -12,6 +12,7 @@
 #include "cost/measure.h"
 #include "cost/roofline.h"
 #include "cost/smallest_call.h"
+#include "cost/transition.h"
 
 namespace collage {
 namespace {
@@ -97,6 +98,11 @@ TuningRecord Measure(const Json& request, const FindPartition& find) {
   if (request.contains("smallest_call")) {
     return MeasureSmallestCall(ToolchainNamed(request.at("smallest_call")), context.num_threads, context.timing);
   }
+  if (request.contains("empty_hop")) return MeasureEmptyHop(context.timing);
+  if (request.contains("handover_from")) {
+    return MeasureHandover(ToolchainNamed(request.at("handover_from")), ToolchainNamed(request.at("handover_to")),
+                           context.num_threads, context.timing);
+  }
   if (request.contains("rate")) return MeasureRate(request.at("rate"));
   return RecordOf(
       MeasureConversion(request.at("shape").get<Shape>(), DataType::FromString(request.at("dtype").get<std::string>()),
@@ -121,6 +127,14 @@ std::string PartitionRequestText(const PartitionRequest& partition, const Toolch
 
 std::string SmallestCallRequestText(const Toolchain& toolchain, const MeasureContext& context) {
   return TextOf({{"smallest_call", toolchain.name()}}, BaseOf(context));
+}
+
+std::string EmptyHopRequestText(const MeasureContext& context) {
+  return TextOf({{"empty_hop", true}}, BaseOf(context));
+}
+
+std::string HandoverRequestText(const Toolchain& from, const Toolchain& to, const MeasureContext& context) {
+  return TextOf({{"handover_from", from.name()}, {"handover_to", to.name()}}, BaseOf(context));
 }
 
 std::string RateRequestText(const std::string& name, const MeasureContext& context) {

@@ -27,6 +27,8 @@ std::string PartitionRequestText(int64_t job, const MeasureContext& context);
 std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
                                  const MeasureContext& context);
 std::string SmallestCallRequestText(const Toolchain& toolchain, const MeasureContext& context);
+std::string EmptyHopRequestText(const MeasureContext& context);
+std::string HandoverRequestText(const Toolchain& from, const Toolchain& to, const MeasureContext& context);
 /// `name`: "multiply_adds" or a cache level's; the answer's p50 is seconds per product or byte.
 std::string RateRequestText(const std::string& name, const MeasureContext& context);
 std::string ConversionRequestText(const Shape& shape, DataType dtype, Layout from, Layout to,

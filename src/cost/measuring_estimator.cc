@@ -31,16 +31,24 @@ MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr
       options_(std::move(options)),
       on_measure_(std::move(on_measure)) {}
 
-TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
-  const std::string& name = query.toolchain.name();
-  const auto version = options_.versions.find(name);
-  return {query.workload,
-          LayoutsText(query.layouts),
-          name,
-          fmt::format("{}/m{}.{}", version == options_.versions.end() ? "" : version->second, kMethodVersion,
+std::string MeasuringEstimator::VersionOf(const Toolchain& toolchain) const {
+  const auto version = options_.versions.find(toolchain.name());
+  return version == options_.versions.end() ? "" : version->second;
+}
+
+TuningKey MeasuringEstimator::ToolchainKey(const std::string& workload, const std::string& layouts,
+                                           const Toolchain& toolchain) const {
+  return {workload,
+          layouts,
+          toolchain.name(),
+          fmt::format("{}/m{}.{}", VersionOf(toolchain), kMethodVersion,
                       static_cast<int>(options_.context.timing.operands)),
           options_.machine,
           options_.context.num_threads};
+}
+
+TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
+  return ToolchainKey(query.workload, LayoutsText(query.layouts), query.toolchain);
 }
 
 TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::string& layouts) const {
@@ -147,7 +155,7 @@ double MeasuringEstimator::SmallestCall(const CostQuery& query) {
   // A call that computes something may find more of its way predicted than one timed alone.
   constexpr double kShare = 0.8;
   const std::string what = "smallest call";
-  const TuningKey key = KeyOf({what, {}, {}, query.toolchain, query.job, what});
+  const TuningKey key = ToolchainKey(what, LayoutsText({}), query.toolchain);
   const TuningRecord record =
       Lookup(key, query.toolchain.name() + ": " + what, SmallestCallRequestText(query.toolchain, options_.context));
   return it->second = record.ok ? record.p50 * kShare : 0;
@@ -169,6 +177,25 @@ const MachineRates& MeasuringEstimator::Rates() {
     if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
   }
   return *rates_;
+}
+
+double MeasuringEstimator::HopSeconds() {
+  if (hop_seconds_) return *hop_seconds_;
+  // A virtual call and its arguments, where there is no time to measure it.
+  constexpr double kUsual = 50e-9;
+  const std::string what = "empty hop";
+  const TuningRecord record = Lookup(HostKey(what), "host: " + what, EmptyHopRequestText(options_.context));
+  hop_seconds_ = record.ok ? record.p50 : kUsual;
+  return *hop_seconds_;
+}
+
+double MeasuringEstimator::HandoverSeconds(const Toolchain& from, const Toolchain& to) {
+  // Less than this is noise, and is paid in every order.
+  constexpr double kNoticed = 100e-9;
+  const std::string what = "handover from " + from.name();
+  const TuningKey key = ToolchainKey(what + " " + VersionOf(from), "", to);
+  const TuningRecord record = Lookup(key, to.name() + ": " + what, HandoverRequestText(from, to, options_.context));
+  return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
 }
 
 double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {

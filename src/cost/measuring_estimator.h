@@ -38,6 +38,8 @@ class MeasuringEstimator : public CostEstimator {
   double LowerBound(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
+  double HopSeconds() override;
+  double HandoverSeconds(const Toolchain& from, const Toolchain& to) override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
 
   TuningKey KeyOf(const CostQuery& query) const;
@@ -59,6 +61,9 @@ class MeasuringEstimator : public CostEstimator {
   /// Measures as many as the budget allows and remembers the answers.
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
+  /// Of what is measured of a toolchain, under the version of its code and of how it is timed.
+  TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
+  std::string VersionOf(const Toolchain& toolchain) const;
   TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
 
   TuningDatabase& database_;
@@ -70,6 +75,7 @@ class MeasuringEstimator : public CostEstimator {
   std::set<TuningKey> asked_;
   std::optional<MachineRates> rates_;
   std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
+  std::optional<double> hop_seconds_;
   double spent_seconds_ = 0;
 };
 

@@ -18,8 +18,6 @@ namespace collage {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Calling one more kernel: a virtual call and its arguments, see benchmarks/overhead.
-constexpr double kTransitionSeconds = 50e-9;
 
 /// Costs by positions in a selection of the variants.
 class Renumbered : public CoverCosts {
@@ -113,7 +111,17 @@ double Partitioner::Convert(int value, Format from, Format to) {
                                     static_cast<Layout>(to));
 }
 
-double Partitioner::Transition(int) { return kTransitionSeconds; }
+double Partitioner::Transition(int) { return estimator_->HopSeconds(); }
+
+int Partitioner::PlaceOf(int variant) {
+  const auto it = std::find(places_.begin(), places_.end(), CandidateOf(variant).toolchain);
+  return static_cast<int>(it - places_.begin());
+}
+
+double Partitioner::Handover(int from, int to) {
+  if (from == to) return 0;
+  return estimator_->HandoverSeconds(*places_[static_cast<size_t>(from)], *places_[static_cast<size_t>(to)]);
+}
 
 SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
   std::vector<int> original;
@@ -260,6 +268,9 @@ void Partitioner::AddCandidates(const Toolchain& toolchain, const PartitionRule&
 }
 
 void Partitioner::AddVariants(CandidatePartition candidate) {
+  if (std::find(places_.begin(), places_.end(), candidate.toolchain) == places_.end()) {
+    places_.push_back(candidate.toolchain);
+  }
   const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
   const auto eligible = [&](const std::vector<BoundaryValue>& values) {
     std::vector<bool> result;

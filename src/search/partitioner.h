@@ -71,6 +71,9 @@ class Partitioner : public CoverCosts {
   void Prepare(std::span<const int> variants) override;
   double Convert(int value, Format from, Format to) override;
   double Transition(int variant) override;
+  /// The number of the variant's toolchain.
+  int PlaceOf(int variant) override;
+  double Handover(int from, int to) override;
   /// Equal partitions in equal layouts, by one toolchain: they are measured once.
   int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }
 
@@ -102,7 +105,8 @@ class Partitioner : public CoverCosts {
   std::vector<CandidateVariant> variants_;
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
-  std::vector<int> class_of_;  ///< by variant
+  std::vector<const Toolchain*> places_;  ///< toolchains that have candidates
+  std::vector<int> class_of_;             ///< by variant
   std::vector<VariantClass> classes_;
   std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason
