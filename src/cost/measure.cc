@@ -4,14 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <deque>
-#include <random>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
+#include "cost/after_effects.h"
+#include "cost/drift.h"
+#include "cost/timing_lock.h"
+#include "cost/worker.h"
 #include "ir/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
@@ -172,52 +180,199 @@ void LoadedPartition::Bind(const PartitionBuffers& buffers) {
   kernel_->Bind(inputs, outputs, workspace_.defined() ? workspace_.raw() : nullptr);
 }
 
+uint64_t PartitionBuffers::OutputDigest() const {
+  // Four sums side by side, so that reading is what it costs.
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
+  std::array<uint64_t, 4> sums{1, 2, 3, 4};
+  const auto add = [&](size_t i, uint64_t word) { sums[i] = (sums[i] ^ word) * kPrime; };
+  for (const Tensor& output : outputs_) {
+    const auto* bytes = static_cast<const unsigned char*>(output.raw());
+    const size_t size = output.size_bytes();
+    size_t i = 0;
+    for (; i + sizeof sums <= size; i += sizeof sums) {
+      std::array<uint64_t, 4> words;
+      std::memcpy(words.data(), bytes + i, sizeof words);
+      for (size_t lane = 0; lane < words.size(); ++lane) add(lane, words[lane]);
+    }
+    for (; i < size; ++i) add(i % 4, bytes[i]);
+  }
+  uint64_t digest = 0;
+  for (const uint64_t sum : sums) digest = (digest ^ (sum ^ (sum >> 29U))) * kPrime;
+  return digest;
+}
+
 namespace {
 
-/// Compares what a run left with what it should have; empty when right.
-std::string FindDifference(const PartitionBuffers& buffers, const std::vector<Tensor>& expected, double* max_error) {
-  const std::vector<Tensor> actual = buffers.PlainOutputs();
-  if (actual.size() != expected.size()) return "the number of results differs";
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const Comparison comparison = Compare(actual[i], expected[i], ToleranceFor(expected[i]));
-    *max_error = std::max(*max_error, comparison.max_relative_error);
-    if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+/// Compares what runs leave with what they should have.
+class ResultCheck {
+ public:
+  ResultCheck(const PartitionBuffers& buffers, const std::vector<Tensor>& expected)
+      : buffers_(buffers), expected_(expected) {}
+
+  /// Every element of the last run's results.
+  bool Compare() {
+    const std::string difference = FindDifference();
+    ++num_checked_;
+    if (difference.empty()) {
+      ++num_right_;
+      right_digests_.insert(buffers_.OutputDigest());
+    } else if (difference_.empty()) {
+      difference_ = difference;
+    }
+    return difference.empty();
   }
-  return buffers.FindStrayWrites();
+
+  /// The same, at the price of reading the results once where a run whose every element was compared left the same
+  /// bytes. Of a kernel that never leaves the same, ever fewer runs are looked at.
+  TimingHooks::Check CompareQuickly() {
+    ++num_quick_;
+    if (right_digests_.contains(buffers_.OutputDigest())) {
+      ++num_checked_;
+      ++num_right_;
+      return TimingHooks::Check::kSame;
+    }
+    const bool is_due = right_digests_.size() < kDigestsKept || std::has_single_bit(static_cast<uint64_t>(num_quick_));
+    if (!is_due) return TimingHooks::Check::kSame;
+    return Compare() ? TimingHooks::Check::kDisturbed : TimingHooks::Check::kStop;
+  }
+
+  /// Empty when all was right so far.
+  std::string Verdict() const {
+    if (num_right_ == num_checked_) return "";
+    if (num_right_ == 0) return difference_;
+    return fmt::format("right in {} of {} runs: {}", num_right_, num_checked_, difference_);
+  }
+  double max_error() const { return max_error_; }
+
+ private:
+  static constexpr size_t kDigestsKept = 16;
+
+  std::string FindDifference() {
+    const std::vector<Tensor> actual = buffers_.PlainOutputs();
+    if (actual.size() != expected_.size()) return "the number of results differs";
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const Comparison comparison = collage::Compare(actual[i], expected_[i], ToleranceFor(expected_[i]));
+      max_error_ = std::max(max_error_, comparison.max_relative_error);
+      if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+    }
+    return "";
+  }
+
+  const PartitionBuffers& buffers_;
+  const std::vector<Tensor>& expected_;
+  std::set<uint64_t> right_digests_;
+  std::string difference_;  ///< of the first run that was wrong
+  int64_t num_checked_ = 0;
+  int64_t num_right_ = 0;
+  int64_t num_quick_ = 0;
+  double max_error_ = 0;
+};
+
+/// Times a kernel that was right so far, and looks at what its runs leave behind.
+class KernelTimer {
+ public:
+  KernelTimer(Kernel& kernel, PartitionBuffers& buffers, ResultCheck& results, const TimingOptions& timing)
+      : kernel_(kernel), buffers_(buffers), results_(results), timing_(timing) {}
+
+  TuningRecord Time() {
+    const MemoryInUse before = MemoryInUse::Now();
+    TuningRecord record = TimeAlone();
+    // Once more as in the beginning: a kernel may have stopped to write anything.
+    buffers_.PoisonOutputs();
+    Run();
+    results_.Compare();
+    record.reason = results_.Verdict();
+    if (record.reason.empty()) record.reason = buffers_.FindStrayWrites();
+    if (record.reason.empty()) record.reason = FindLeak(before, num_runs_, [&] { Run(); });
+    if (record.reason.empty()) record.reason = FindBusyThreads([&] { Run(); });
+    return record;
+  }
+
+ private:
+  void Run() {
+    kernel_.Run();
+    ++num_runs_;
+  }
+
+  TuningRecord TimeAlone() {
+    const TimingLock lock(TimingLock::Mode::kAlone);
+    const TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
+                            .check = [&](int) { return results_.CompareQuickly(); }};
+    const Undisturbed timed =
+        TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing_, hooks); }, ThisDriftWatch());
+    TuningRecord record = RecordOf(timed.samples, timing_);
+    record.drift = timed.drift;
+    return record;
+  }
+
+  Kernel& kernel_;
+  PartitionBuffers& buffers_;
+  ResultCheck& results_;
+  const TimingOptions& timing_;
+  int64_t num_runs_ = 0;
+};
+
+/// Loads, checks, times; the reason, if any, is in the record.
+TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request,
+                              const TimingOptions& timing) {
+  auto together = std::make_unique<TimingLock>(TimingLock::Mode::kShared);
+  LoadedPartition partition(std::move(compiled), request.num_threads);
+  PartitionBuffers buffers(request);
+  partition.Bind(buffers);
+  const std::vector<Tensor> expected = ReferenceOutputs(request.function, buffers.plain_inputs());
+  ResultCheck results(buffers, expected);
+  TuningRecord record;
+  for (int run = 0; run < kCheckedRuns && record.reason.empty(); ++run) {
+    buffers.PoisonOutputs();
+    partition.kernel().Run();
+    results.Compare();
+    record.reason = buffers.FindStrayWrites();
+  }
+  if (record.reason.empty()) record.reason = results.Verdict();
+  together.reset();
+  if (record.reason.empty()) record = KernelTimer(partition.kernel(), buffers, results, timing).Time();
+  record.max_error = results.max_error();
+  return record;
 }
 
 }  // namespace
 
+TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing) {
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = samples.minimum();
+  record.p10 = samples.Quantile(0.1);
+  record.p25 = samples.Quantile(0.25);
+  record.p50 = samples.p50();
+  record.p75 = samples.Quantile(0.75);
+  record.p90 = samples.p90();
+  record.p99 = samples.p99();
+  record.num_samples = static_cast<int64_t>(samples.size());
+  const std::optional<Interval> interval = samples.QuantileInterval(timing.percentile);
+  record.half_width = interval ? interval->half_width() : (samples.Quantile(1) - samples.minimum()) / 2;
+  return record;
+}
+
 Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request) {
   SetNumThreads(request.num_threads);
+  const TimingLock together(TimingLock::Mode::kShared);
   Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
   if (!compiled.ok()) return Reason{"declined: " + compiled.reason().text, compiled.reason().origin};
   return compiled;
 }
 
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing) {
-  TuningRecord record;
   SetNumThreads(request.num_threads);
-  LoadedPartition partition(std::move(compiled), request.num_threads);
-  PartitionBuffers buffers(request);
-  partition.Bind(buffers);
-  const std::vector<Tensor> expected = ReferenceOutputs(request.function, buffers.plain_inputs());
-  for (int run = 0; run < kCheckedRuns && record.reason.empty(); ++run) {
-    buffers.PoisonOutputs();
-    partition.kernel().Run();
-    record.reason = FindDifference(buffers, expected, &record.max_error);
+  try {
+    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing);
+    record.ok = record.reason.empty();
+    // What does one thing wrong may have done others: no more is measured in this process.
+    if (!record.ok) AskForFreshWorker();
+    return record;
+  } catch (...) {
+    AskForFreshWorker();
+    throw;
   }
-  if (!record.reason.empty()) return record;
-  const Samples samples = TimeRuns([&] { partition.kernel().Run(); }, timing, [&] { buffers.ReadThroughBoundary(); });
-  // Once more: what is wrong every now and then was run often meanwhile.
-  record.reason = FindDifference(buffers, expected, &record.max_error);
-  if (!record.reason.empty()) return record;
-  record.ok = true;
-  record.minimum = samples.minimum();
-  record.p50 = samples.p50();
-  record.p90 = samples.p90();
-  record.num_samples = static_cast<int64_t>(samples.size());
-  return record;
 }
 
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,

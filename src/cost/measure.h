@@ -2,6 +2,7 @@
 // in a worker: it may crash or hang.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ class PartitionBuffers {
   std::vector<Tensor> PlainOutputs() const;
   /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
   void PoisonOutputs();
+
+  /// A digest of the bytes of all results, as fast as they can be read.
+  uint64_t OutputDigest() const;
 
   /// What was written that is none of the partition's: "wrote beyond result 0"; empty when nothing was.
   std::string FindStrayWrites() const;
@@ -64,14 +68,19 @@ int64_t IntegerInputBound(const Function& function, size_t parameter);
 /// throws.
 Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
 
-/// Loads what `CompilePartition` made of `request`, checks and times it. A wrong result gives a record with `ok` false
-/// and the reason; throws what loading and running throw.
+/// Loads what `CompilePartition` made of `request`, checks and times it. A record with `ok` false and the reason when a
+/// result is wrong, be it in one of many runs, when something was written that is not the kernel's, when memory leaks,
+/// or when threads go on running after a run; then, too, a fresh worker is asked for. Throws what loading and running
+/// throw.
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
                              const TimingOptions& timing = {});
 
 /// Both: compiles, checks, times. A refusal or a wrong result gives a record with `ok` false and the reason.
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
                               const TimingOptions& timing = {});
+
+/// Quantiles of `samples` and the interval of the percentile that `timing` asks for, as a record that is ok.
+TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing);
 
 /// Times changing the layout of one value.
 Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "collage/ir/infer_type.h"
@@ -20,7 +23,9 @@ namespace {
 using Json = nlohmann::json;
 
 Json BaseOf(const MeasureContext& context) {
-  return {{"threads", context.num_threads}, {"operands", static_cast<int>(context.timing.operands)}};
+  return {{"threads", context.num_threads},
+          {"operands", static_cast<int>(context.timing.operands)},
+          {"percentile", context.timing.percentile}};
 }
 
 std::string TextOf(Json request, const Json& base) {
@@ -32,6 +37,7 @@ MeasureContext ContextOf(const Json& request) {
   MeasureContext context;
   context.num_threads = request.at("threads");
   context.timing.operands = static_cast<CacheLevel>(request.at("operands").get<int>());
+  context.timing.percentile = request.value("percentile", context.timing.percentile);
   return context;
 }
 
@@ -65,14 +71,12 @@ PartitionRequest PartitionFromJson(const Json& json, int num_threads) {
   return {module.main(), {LayoutsFromJson(json.at("inputs")), LayoutsFromJson(json.at("outputs"))}, num_threads};
 }
 
-TuningRecord RecordOf(const Samples& samples) {
-  TuningRecord record;
-  record.ok = true;
-  record.minimum = samples.minimum();
-  record.p50 = samples.p50();
-  record.p90 = samples.p90();
-  record.num_samples = static_cast<int64_t>(samples.size());
-  return record;
+/// A record's quantiles by name.
+template <typename Record>
+auto TimesOf(Record& record) {
+  return std::array{std::pair{"minimum", &record.minimum}, std::pair{"p10", &record.p10}, std::pair{"p25", &record.p25},
+                    std::pair{"p50", &record.p50},         std::pair{"p75", &record.p75}, std::pair{"p90", &record.p90},
+                    std::pair{"p99", &record.p99}};
 }
 
 TuningRecord MeasureRate(const std::string& name) {
@@ -106,7 +110,8 @@ TuningRecord Measure(const Json& request, const FindPartition& find) {
   if (request.contains("rate")) return MeasureRate(request.at("rate"));
   return RecordOf(
       MeasureConversion(request.at("shape").get<Shape>(), DataType::FromString(request.at("dtype").get<std::string>()),
-                        LayoutFromText(request.at("from")), LayoutFromText(request.at("to")), context.num_threads));
+                        LayoutFromText(request.at("from")), LayoutFromText(request.at("to")), context.num_threads),
+      {});
 }
 
 }  // namespace
@@ -161,10 +166,14 @@ std::string AnswerMeasureRequest(const std::string& request, const FindPartition
 }
 
 std::string RecordToText(const TuningRecord& record) {
-  return Json{{"ok", record.ok},        {"minimum", record.minimum},         {"p50", record.p50},
-              {"p90", record.p90},      {"num_samples", record.num_samples}, {"max_error", record.max_error},
-              {"reason", record.reason}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json json{{"ok", record.ok},
+            {"num_samples", record.num_samples},
+            {"max_error", std::min(record.max_error, std::numeric_limits<double>::max())},  // JSON has no infinity
+            {"half_width", record.half_width},
+            {"drift", record.drift},
+            {"reason", record.reason}};
+  for (const auto& [name, seconds] : TimesOf(record)) json[name] = *seconds;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 TuningRecord RecordFromText(const std::string& text) {
@@ -172,11 +181,11 @@ TuningRecord RecordFromText(const std::string& text) {
     const Json json = Json::parse(text);
     TuningRecord record;
     record.ok = json.at("ok");
-    record.minimum = json.at("minimum");
-    record.p50 = json.at("p50");
-    record.p90 = json.at("p90");
+    for (const auto& [name, seconds] : TimesOf(record)) *seconds = json.at(name);
     record.num_samples = json.at("num_samples");
     record.max_error = json.at("max_error");
+    record.half_width = json.at("half_width");
+    record.drift = json.at("drift");
     record.reason = json.at("reason");
     return record;
   } catch (const Json::exception& error) {

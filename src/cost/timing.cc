@@ -74,6 +74,32 @@ double Samples::Quantile(double fraction) const {
   return sorted[below] + (sorted[above] - sorted[below]) * (position - static_cast<double>(below));
 }
 
+std::optional<std::pair<size_t, size_t>> IntervalRanks(size_t count, double fraction) {
+  constexpr double kTail = 0.025;
+  const auto n = static_cast<double>(count);
+  double below = 0;  // probability that fewer than `rank` samples are below the quantile
+  size_t low = 0;
+  for (size_t rank = 1; rank <= count + 1; ++rank) {
+    const auto k = static_cast<double>(rank - 1);
+    below += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(fraction) +
+                      (n - k) * std::log1p(-fraction));
+    if (below <= kTail) low = rank;
+    // From here on as many as `rank` or more are below it with the rest of the probability.
+    if (1 - below <= kTail && rank <= count) {
+      return low == 0 ? std::nullopt : std::make_optional(std::make_pair(low, rank));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Interval> Samples::QuantileInterval(double fraction) const {
+  const auto ranks = IntervalRanks(values_.size(), fraction);
+  if (!ranks) return std::nullopt;
+  std::vector<double> sorted = values_;
+  std::sort(sorted.begin(), sorted.end());
+  return Interval{sorted[ranks->first - 1], sorted[ranks->second - 1]};
+}
+
 CacheLevel CacheLevelFromString(const std::string& text) {
   if (text == "near") return CacheLevel::kNear;
   if (text == "shared") return CacheLevel::kShared;
@@ -99,37 +125,60 @@ void ReadThrough(const void* address, size_t bytes) {
       const_cast<void*>(address));
 }
 
-Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
-                 const std::function<void()>& read_inputs) {
-  const double started = Now();
+namespace {
+
+/// Whether the interval of the wanted percentile is narrow enough.
+bool IsPrecise(const Samples& samples, const TimingOptions& options) {
+  const std::optional<Interval> interval = samples.QuantileInterval(options.percentile);
+  return interval && interval->half_width() <= options.max_half_width * samples.Quantile(options.percentile);
+}
+
+}  // namespace
+
+Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options, const TimingHooks& hooks) {
+  const auto now = [&] { return hooks.now ? hooks.now() : Now(); };
+  const double started = now();
   double first = 0;  // the shortest warm-up run sizes the batches
-  for (int runs = 0; runs < 2 || Now() - started < options.warmup_seconds; ++runs) {
-    const double before = Now();
+  for (int runs = 0; runs < 2 || now() - started < options.warmup_seconds; ++runs) {
+    const double before = now();
     run();
-    const double taken = Now() - before;
+    const double taken = now() - before;
     if (runs > 0 && (runs == 1 || taken < first)) first = taken;
-    if (runs > 0 && Now() - started > options.max_seconds / 2) break;
+    if (runs > 0 && now() - started > options.max_seconds / 2) break;
   }
   const bool evicts = options.operands != CacheLevel::kNear;
   const int batch =
       evicts ? 1 : std::clamp(static_cast<int>(std::ceil(options.min_batch_seconds / std::max(first, 1e-9))), 1, 1000);
-  const double clock = evicts ? ClockSeconds() : 0;
+  const double clock = evicts && !hooks.now ? ClockSeconds() : 0;
   Samples samples;
   double counted = 0;  // by the samples themselves
-  const double counted_from = Now();
+  const double counted_from = now();
+  // The interval is looked at whenever the samples have become an eighth more.
+  size_t next_look = static_cast<size_t>(options.min_samples);
+  bool is_precise = false;
   for (;;) {
     if (evicts) {
       Evict(options.operands);
-      if (read_inputs) read_inputs();
+      if (hooks.read_inputs) hooks.read_inputs();
     }
-    const double before = Now();
+    const double before = now();
     for (int i = 0; i < batch; ++i) run();
-    const double after = Now();
+    const double after = now();
     samples.Add(std::max(after - before - clock, 0.0) / batch);
     counted += after - before;
+    const auto check = hooks.check ? hooks.check(batch) : TimingHooks::Check::kSame;
+    if (check == TimingHooks::Check::kStop) return samples;
+    if (check == TimingHooks::Check::kDisturbed && !evicts) run();
+    const double elapsed = now() - counted_from;
+    if (elapsed >= options.max_seconds && samples.size() >= 3) return samples;
     const bool enough = samples.size() >= static_cast<size_t>(options.min_samples) &&
-                        (counted >= options.min_seconds || (evicts && after - counted_from >= 3 * options.min_seconds));
-    if (enough || (after - counted_from >= options.max_seconds && samples.size() >= 3)) return samples;
+                        (counted >= options.min_seconds || (evicts && elapsed >= 3 * options.min_seconds));
+    if (!enough) continue;
+    if (samples.size() >= next_look) {
+      is_precise = IsPrecise(samples, options);
+      next_look = samples.size() + samples.size() / 8 + 1;
+    }
+    if (is_precise || elapsed >= options.budget_seconds) return samples;
   }
 }
 

@@ -1,9 +1,16 @@
 // timing.h: how Collage times things.
 //
 // Method: the steady clock around batches of runs. A batch is as many runs as take `min_batch_seconds` together, so
-// that the clock's own cost (about 25 ns) stays below 1 %. Warm-up runs come first and are not counted. Samples are
-// taken until `min_samples` and `min_seconds` are both reached, or `max_seconds` is spent. Estimator: the p50 of the
-// batch means; the minimum is kept beside it, since on a shared machine noise only ever adds.
+// that the clock's own cost (about 25 ns) stays below 1 %. Warm-up runs come first and are not counted. Estimator: a
+// percentile (the median by default) of the batch means; the minimum is kept beside it, since on a shared machine noise
+// only ever adds.
+//
+// Samples are taken until `min_samples` and `min_seconds` are reached and the 95 % confidence interval of the
+// percentile is narrower than `max_half_width` on either side, or `budget_seconds` is spent. The interval is by order
+// statistics and assumes nothing of the distribution: of n samples, the number below the p-quantile is binomial(n, p),
+// so the samples of ranks l and u enclose the quantile unless fewer than l, or u and more, are below it, each of
+// probability 2.5 % at most (Conover, "Practical Nonparametric Statistics", 3.2). It holds for what the machine did
+// meanwhile; what it does at other times is the business of drift.h.
 //
 // A kernel of a large model never finds its weights where its last run left them: everything else ran in between. Such
 // a kernel is timed one run at a time, caches evicted before each, its inputs read again as their maker would have left
@@ -12,8 +19,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace collage {
@@ -37,11 +46,26 @@ CacheLevel LevelFor(int64_t bytes);
 struct TimingOptions {
   double warmup_seconds = 0.002;
   double min_batch_seconds = 20e-6;
-  double min_seconds = 0.015;
+  double min_seconds = 0.01;
   double max_seconds = 1.0;
   int min_samples = 7;
+  /// The quantile that is wanted, 0 < percentile < 1, and how far its interval may reach to each side, relative to it.
+  double percentile = 0.5;
+  double max_half_width = 0.02;
+  /// Beyond `min_samples` and `min_seconds` no more than this is spent to narrow the interval, all counted.
+  double budget_seconds = 0.15;
   /// Where operands that only this kernel reads are when it runs.
   CacheLevel operands = CacheLevel::kNear;
+};
+
+/// Ranks l and u, counted from 1, of two among `count` sorted samples that enclose the `fraction` quantile with a
+/// probability of 95 %: the narrowest ones with 2.5 % at most on either side. Nothing when `count` is too small.
+std::optional<std::pair<size_t, size_t>> IntervalRanks(size_t count, double fraction);
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+  double half_width() const { return (high - low) / 2; }
 };
 
 /// Seconds per run, one entry per batch, in the order taken.
@@ -52,6 +76,8 @@ class Samples {
   const std::vector<double>& values() const { return values_; }
   /// The `fraction` quantile by linear interpolation, 0 <= fraction <= 1; 0 when there are no samples.
   double Quantile(double fraction) const;
+  /// The 95 % confidence interval of a quantile; nothing when there are too few samples for one.
+  std::optional<Interval> QuantileInterval(double fraction) const;
   double minimum() const { return Quantile(0.0); }
   double p50() const { return Quantile(0.5); }
   double p90() const { return Quantile(0.9); }
@@ -61,9 +87,23 @@ class Samples {
   std::vector<double> values_;
 };
 
-/// Times `run` alone. With operands beyond the near caches, `read_inputs` is called after each eviction.
-Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options = {},
-                 const std::function<void()>& read_inputs = nullptr);
+/// What `TimeRuns` calls beside the runs, all outside of what is timed; each may be empty.
+struct TimingHooks {
+  enum class Check : uint8_t {
+    kSame,       ///< caches are as the run left them
+    kDisturbed,  ///< they are not
+    kStop,       ///< no more samples
+  };
+  /// After each eviction.
+  std::function<void()> read_inputs;
+  /// After each batch, of so many runs.
+  std::function<Check(int num_runs)> check;
+  /// Seconds since some moment; the steady clock when empty.
+  std::function<double()> now;
+};
+
+/// Times `run` alone.
+Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options = {}, const TimingHooks& hooks = {});
 
 /// Reads memory so that it is in the nearest caches that it fits, each of the pool's threads a part: as a kernel before
 /// this one leaves its results, and the threads awake.

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -15,7 +16,7 @@ namespace collage {
 namespace {
 
 /// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
-const std::array<std::vector<const char*>, 2> kMigrations{{
+const std::array<std::vector<const char*>, 3> kMigrations{{
     {R"(CREATE TABLE IF NOT EXISTS measurement (
           workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
           machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
@@ -27,18 +28,26 @@ const std::array<std::vector<const char*>, 2> kMigrations{{
           model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,
           winner TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, additive_error DOUBLE PRECISION NOT NULL,
           apparent_loss TEXT NOT NULL, compiled_at TEXT NOT NULL))"},
+    {"ALTER TABLE measurement ADD COLUMN p10 DOUBLE PRECISION",
+     "ALTER TABLE measurement ADD COLUMN p25 DOUBLE PRECISION",
+     "ALTER TABLE measurement ADD COLUMN p75 DOUBLE PRECISION",
+     "ALTER TABLE measurement ADD COLUMN p99 DOUBLE PRECISION",
+     "ALTER TABLE measurement ADD COLUMN half_width DOUBLE PRECISION",
+     "ALTER TABLE measurement ADD COLUMN drift DOUBLE PRECISION"},
 }};
 constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
 
 constexpr const char* kColumns =
     "workload, layouts, toolchain, version, machine, num_threads, "
-    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at";
+    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at, p10, p25, p75, p99, half_width, drift";
 constexpr const char* kInsert =
-    "INSERT INTO measurement ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
+    "INSERT INTO measurement ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
+    "$18, $19, $20, $21) "
     "ON CONFLICT (workload, layouts, toolchain, version, machine, num_threads) DO UPDATE SET "
     "ok = excluded.ok, minimum = excluded.minimum, p50 = excluded.p50, p90 = excluded.p90, "
     "num_samples = excluded.num_samples, max_error = excluded.max_error, label = excluded.label, "
-    "reason = excluded.reason, measured_at = excluded.measured_at";
+    "reason = excluded.reason, measured_at = excluded.measured_at, p10 = excluded.p10, p25 = excluded.p25, "
+    "p75 = excluded.p75, p99 = excluded.p99, half_width = excluded.half_width, drift = excluded.drift";
 constexpr const char* kHasKey =
     "workload = $1 AND layouts = $2 AND toolchain = $3 AND version = $4 AND machine = $5 AND num_threads = $6";
 
@@ -57,7 +66,8 @@ std::vector<std::string> Parameters(const TuningKey& key, const TuningRecord& re
   const std::string when = record.measured_at.empty() ? Now() : record.measured_at;
   for (std::string text :
        {std::string(record.ok ? "1" : "0"), Text(record.minimum), Text(record.p50), Text(record.p90),
-        std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason, when}) {
+        std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason, when, Text(record.p10),
+        Text(record.p25), Text(record.p75), Text(record.p99), Text(record.half_width), Text(record.drift)}) {
     all.push_back(std::move(text));
   }
   return all;
@@ -76,10 +86,37 @@ TuningRecord RecordOf(const SqlRow& row) {
   record.label = row[12];
   record.reason = row[13];
   record.measured_at = row[14];
+  record.p10 = Number(row[15]);
+  record.p25 = Number(row[16]);
+  record.p75 = Number(row[17]);
+  record.p99 = Number(row[18]);
+  record.half_width = Number(row[19]);
+  record.drift = Number(row[20]);
   return record;
 }
 
+/// A record's quantiles that are known, as fraction and seconds in ascending order of fraction.
+std::vector<std::pair<double, double>> KnownQuantiles(const TuningRecord& record) {
+  std::vector<std::pair<double, double>> known{{0, record.minimum}};
+  for (const auto& [fraction, seconds] :
+       {std::pair{0.1, record.p10}, std::pair{0.25, record.p25}, std::pair{0.5, record.p50},
+        std::pair{0.75, record.p75}, std::pair{0.9, record.p90}, std::pair{0.99, record.p99}}) {
+    if (seconds > 0) known.emplace_back(fraction, seconds);
+  }
+  return known;
+}
+
 }  // namespace
+
+double TuningRecord::Quantile(double fraction) const {
+  const std::vector<std::pair<double, double>> known = KnownQuantiles(*this);
+  for (size_t i = 1; i < known.size(); ++i) {
+    const auto [below, least] = known[i - 1];
+    const auto [above, most] = known[i];
+    if (fraction <= above) return least + (most - least) * (fraction - below) / (above - below);
+  }
+  return known.back().second;
+}
 
 std::string UtcText(std::time_t time) { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(time)); }
 
@@ -235,10 +272,14 @@ std::vector<std::string> TuningDatabase::Verify() {
   ForEach([&](const TuningKey& key, const TuningRecord& record) {
     std::string problem;
     if (record.ok) {
-      const bool is_number = std::isfinite(record.p50) && std::isfinite(record.minimum) && std::isfinite(record.p90);
+      const auto known = KnownQuantiles(record);
+      const bool is_number =
+          std::all_of(known.begin(), known.end(), [](const auto& quantile) { return std::isfinite(quantile.second); });
       if (!is_number || record.minimum < 0) {
         problem = "a time is no time";
-      } else if (record.num_samples > 0 && !(record.minimum <= record.p50 && record.p50 <= record.p90)) {
+      } else if (record.num_samples > 0 &&
+                 !std::is_sorted(known.begin(), known.end(),
+                                 [](const auto& a, const auto& b) { return a.second < b.second; })) {
         problem = "its quantiles are out of order";
       }
     } else if (record.reason.empty()) {

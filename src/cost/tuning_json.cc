@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "collage/support/error.h"
 
@@ -13,6 +15,17 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "collage-tuning";
 constexpr int kFormatVersion = 1;
+
+/// Fields that files of earlier versions do not have, and that are 0 when they are not known.
+template <typename Record>
+auto LaterFields(Record& record) {
+  return std::array{std::pair{"p10_seconds", &record.p10},
+                    std::pair{"p25_seconds", &record.p25},
+                    std::pair{"p75_seconds", &record.p75},
+                    std::pair{"p99_seconds", &record.p99},
+                    std::pair{"half_width_seconds", &record.half_width},
+                    std::pair{"drift", &record.drift}};
+}
 
 Json ToJson(const TuningKey& key, const TuningRecord& record) {
   Json json{{"workload", key.workload}, {"layouts", key.layouts}, {"toolchain", key.toolchain},
@@ -25,6 +38,9 @@ Json ToJson(const TuningKey& key, const TuningRecord& record) {
   json["min_seconds"] = record.minimum;
   json["p50_seconds"] = record.p50;
   json["p90_seconds"] = record.p90;
+  for (const auto& [name, number] : LaterFields(record)) {
+    if (*number > 0) json[name] = *number;
+  }
   json["samples"] = record.num_samples;
   json["max_error"] = record.max_error;
   return json;
@@ -44,6 +60,7 @@ std::pair<TuningKey, TuningRecord> FromJson(const Json& json) {
   record.minimum = json.at("min_seconds");
   record.p50 = json.at("p50_seconds");
   record.p90 = json.at("p90_seconds");
+  for (const auto& [name, number] : LaterFields(record)) *number = json.value(name, 0.0);
   record.num_samples = json.at("samples");
   record.max_error = json.at("max_error");
   return {std::move(key), std::move(record)};

@@ -1,6 +1,7 @@
 // tuning_json.h: records of the tuning database as lines of JSON, to carry them from one store to another.
 //
-// The first line is {"format": "collage-tuning", "version": 1}; each other line is one record.
+// The first line is {"format": "collage-tuning", "version": 1}; each other line is one record. Fields
+// that were added later may be missing, so that a file can be read by older and newer versions.
 #pragma once
 
 #include <cstdint>

@@ -73,6 +73,47 @@ TEST_P(TuningDatabaseTest, RemembersEveryBitBetweenOpenings) {
   EXPECT_EQ(again.Stats().records, 1);
 }
 
+TEST_P(TuningDatabaseTest, KeepsQuantilesIntervalAndDrift) {
+  TuningRecord record = Record(0.5);
+  record.minimum = 0.1;
+  record.p10 = 0.2;
+  record.p25 = 0.3;
+  record.p75 = 0.7;
+  record.p90 = 0.8;
+  record.p99 = 0.9;
+  record.half_width = 0.01;
+  record.drift = 1.05;
+  TuningDatabase(place_).Put(Key(1), record);
+  TuningDatabase database(place_);
+  const TuningRecord found = *database.Find(Key(1));
+  for (const double fraction : {0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 1.0}) {
+    EXPECT_EQ(found.Quantile(fraction), record.Quantile(fraction)) << fraction;
+  }
+  EXPECT_EQ(found.half_width, 0.01);
+  EXPECT_EQ(found.drift, 1.05);
+  EXPECT_TRUE(database.Verify().empty());
+  record.p75 = 0.4;
+  database.Put(Key(1), record);
+  EXPECT_EQ(database.Find(Key(1))->p75, 0.4);
+  EXPECT_EQ(database.Verify().size(), 1u);
+}
+
+TEST(TuningRecordTest, QuantilesBetweenThoseKnownAreOnALine) {
+  TuningRecord record;
+  record.minimum = 1;
+  record.p50 = 3;
+  record.p90 = 7;
+  EXPECT_EQ(record.Quantile(0), 1);
+  EXPECT_DOUBLE_EQ(record.Quantile(0.25), 2);
+  EXPECT_EQ(record.Quantile(0.5), 3);
+  EXPECT_DOUBLE_EQ(record.Quantile(0.7), 5);
+  EXPECT_EQ(record.Quantile(0.9), 7);
+  EXPECT_EQ(record.Quantile(1), 7);  // nothing is known beyond
+  record.p75 = 4;
+  EXPECT_DOUBLE_EQ(record.Quantile(0.625), 3.5);
+  EXPECT_EQ(TuningRecord().Quantile(0.5), 0);
+}
+
 TEST_P(TuningDatabaseTest, TheLastWordCountsUnlessItIsOlder) {
   TuningDatabase database(place_);
   database.Put(Key(1), Record(1));
@@ -239,6 +280,11 @@ TEST(TuningDatabaseFileTest, AnOldSchemaIsBroughtUpToDate) {
   TuningDatabase database(path);
   ASSERT_TRUE(database.Find(Key(1)).has_value());
   EXPECT_EQ(database.Find(Key(1))->p50, 0.25);
+  EXPECT_EQ(database.Find(Key(1))->p99, 0);
+  EXPECT_EQ(database.Find(Key(1))->Quantile(0.5), 0.25);
+  EXPECT_EQ(database.Find(Key(1))->Quantile(0.99), 0.25);
+  EXPECT_EQ(database.Find(Key(1))->drift, 0);
+  EXPECT_TRUE(database.Verify().empty());
   database.Put(Key(1), Record(0.5));
   EXPECT_EQ(database.Find(Key(1))->p50, 0.5);
   EXPECT_TRUE(database.Compilations().empty());

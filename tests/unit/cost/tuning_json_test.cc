@@ -31,7 +31,12 @@ class TuningJsonTest : public testing::Test {
 
 TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   TuningDatabase one = Open("one.db");
-  one.Put(Key(1), Record(1.0 / 3, "2026-01-01 00:00:00"));
+  TuningRecord good = Record(1.0 / 3, "2026-01-01 00:00:00");
+  good.p75 = 0.4;
+  good.p99 = good.p90 = 0.5;
+  good.half_width = 0.125;
+  good.drift = 1.25;
+  one.Put(Key(1), good);
   TuningRecord failure;
   failure.reason = "crashed with signal 11";
   failure.measured_at = "2026-01-02 00:00:00";
@@ -45,11 +50,26 @@ TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   EXPECT_EQ(counts.read, 2);
   EXPECT_EQ(counts.taken, 2);
   EXPECT_EQ(other.Find(Key(1))->p50, 1.0 / 3);
+  EXPECT_EQ(other.Find(Key(1))->p75, 0.4);
+  EXPECT_EQ(other.Find(Key(1))->p25, 0);  // not known
+  EXPECT_EQ(other.Find(Key(1))->half_width, 0.125);
+  EXPECT_EQ(other.Find(Key(1))->drift, 1.25);
   EXPECT_EQ(other.Find(Key(1))->label, "a \"label\"\n");
   EXPECT_EQ(other.Find(Key(2))->reason, "crashed with signal 11");
   std::ostringstream again;
   ExportRecords(other, again);
   EXPECT_EQ(again.str(), out.str());
+}
+
+TEST_F(TuningJsonTest, FilesOfEarlierVersionsAreRead) {
+  TuningDatabase database = Open("one.db");
+  std::istringstream in(R"({"format":"collage-tuning","version":1}
+{"workload":"w1","layouts":"p:p","toolchain":"acme","version":"1","machine":"machine","threads":2,"label":"conv","ok":true,"measured_at":"2026-01-01 00:00:00","min_seconds":0.1,"p50_seconds":0.2,"p90_seconds":0.3,"samples":7,"max_error":0.0}
+)");
+  EXPECT_EQ(ImportRecords(database, in, "file").taken, 1);
+  EXPECT_EQ(database.Find(Key(1))->p90, 0.3);
+  EXPECT_EQ(database.Find(Key(1))->p99, 0);
+  EXPECT_EQ(database.Find(Key(1))->half_width, 0);
 }
 
 TEST_F(TuningJsonTest, MergingTakesTheNewer) {
