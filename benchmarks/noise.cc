@@ -17,6 +17,7 @@
 #include "collage/extract.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/structural.h"
+#include "collage/partition_rule.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"

@@ -101,7 +101,7 @@ std::vector<std::pair<double, double>> KnownQuantiles(const TuningRecord& record
   for (const auto& [fraction, seconds] :
        {std::pair{0.1, record.p10}, std::pair{0.25, record.p25}, std::pair{0.5, record.p50},
         std::pair{0.75, record.p75}, std::pair{0.9, record.p90}, std::pair{0.99, record.p99}}) {
-    if (seconds > 0) known.emplace_back(fraction, seconds);
+    if (seconds != 0) known.emplace_back(fraction, seconds);
   }
   return known;
 }
