@@ -34,6 +34,7 @@ class MeasuringEstimator : public CostEstimator {
 
   TuningRecord Estimate(const CostQuery& query) override;
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
+  int NumAtOnce() const override { return runner_->num_at_once(); }
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
