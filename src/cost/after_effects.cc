@@ -10,9 +10,11 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "collage/runtime/thread_pool.h"
@@ -28,18 +30,19 @@ constexpr int kBatches = 3;
 constexpr auto kBatchTime = milliseconds(5);
 constexpr int64_t kMostRunsPerBatch = 64;
 
-constexpr auto kWindow = milliseconds(1);
+constexpr auto kFirstLook = milliseconds(1);
 constexpr auto kGrace = milliseconds(10);
-constexpr auto kLastWindow = milliseconds(5);
-constexpr double kBusyShare = 0.3;  // of one processor, by all other threads together
+constexpr int kLooks = 10;
+constexpr auto kBetweenLooks = milliseconds(1);
 
 double Growth(const MemoryInUse& from, const MemoryInUse& to) {
   return static_cast<double>(std::max(to.allocated - from.allocated, to.mapped - from.mapped));
 }
 
-/// Seconds of processor time of every thread of this process but the calling one.
-std::map<pid_t, double> TimesOfOtherThreads() {
-  std::map<pid_t, double> times;
+/// Threads but the calling one that run or would run if a processor were free: whether they get one does not matter, so
+/// that a loaded machine hides none.
+std::set<pid_t> RunnableThreads() {
+  std::set<pid_t> threads;
   const auto self = static_cast<pid_t>(syscall(SYS_gettid));
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", failure)) {
@@ -47,39 +50,13 @@ std::map<pid_t, double> TimesOfOtherThreads() {
     pid_t thread = 0;
     std::from_chars(name.data(), name.data() + name.size(), thread);
     if (thread == self || thread == 0) continue;
-    // The kernel's clock of a thread's scheduled time, exact also while it runs: clock_getcpuclockid(3) for threads.
-    constexpr clockid_t kPerThread = 4;
-    constexpr clockid_t kScheduled = 2;
-    const clockid_t clock = static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3U) | kPerThread | kScheduled;
-    timespec time{};
-    if (clock_gettime(clock, &time) != 0) continue;
-    times[thread] = static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    std::string stat;
+    std::getline(std::ifstream(entry.path() / "stat"), stat);
+    // id (name) state …; the name may hold anything, so what counts comes after the last parenthesis.
+    const size_t after = stat.rfind(')');
+    if (after != std::string::npos && stat.compare(after, 3, ") R") == 0) threads.insert(thread);
   }
-  return times;
-}
-
-struct Activity {
-  int threads = 0;     ///< that took a notable share
-  double seconds = 0;  ///< of processor time, all threads
-  double elapsed = 0;
-  bool is_busy() const { return seconds > kBusyShare * elapsed; }
-};
-
-/// What other threads do while this one sleeps.
-Activity WatchThreads(milliseconds how_long) {
-  const auto started = Clock::now();
-  const std::map<pid_t, double> before = TimesOfOtherThreads();
-  std::this_thread::sleep_for(how_long);
-  const std::map<pid_t, double> after = TimesOfOtherThreads();
-  Activity activity;
-  activity.elapsed = std::chrono::duration<double>(Clock::now() - started).count();
-  for (const auto& [thread, time] : after) {
-    const auto earlier = before.find(thread);
-    const double taken = time - (earlier == before.end() ? 0 : earlier->second);
-    activity.seconds += taken;
-    activity.threads += taken > 0.05 * activity.elapsed ? 1 : 0;
-  }
-  return activity;
+  return threads;
 }
 
 int NumThreadsOfProcess() {
@@ -131,12 +108,18 @@ std::string FindLeak(const MemoryInUse& before, int64_t num_runs, const std::fun
 std::string FindBusyThreads(const std::function<void()>& run) {
   if (NumThreadsOfProcess() <= NumThreads()) return "";
   run();
-  if (!WatchThreads(kWindow).is_busy()) return "";
+  std::this_thread::sleep_for(kFirstLook);
+  if (RunnableThreads().empty()) return "";
   std::this_thread::sleep_for(kGrace);
-  const Activity activity = WatchThreads(kLastWindow);
-  if (!activity.is_busy()) return "";
-  return fmt::format("its threads go on running after a run ({} of them, {:.1f} ms of processor time in {:.1f} ms)",
-                     activity.threads, activity.seconds * 1e3, activity.elapsed * 1e3);
+  std::map<pid_t, int> seen;
+  for (int look = 0; look < kLooks; ++look) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    for (const pid_t thread : RunnableThreads()) ++seen[thread];
+  }
+  const auto busy = std::count_if(seen.begin(), seen.end(), [](const auto& one) { return one.second >= kLooks - 1; });
+  if (busy == 0) return "";
+  const std::chrono::milliseconds after = kGrace + kLooks * kBetweenLooks;
+  return fmt::format("its threads go on running after a run ({} of them, {} ms later still)", busy, after.count());
 }
 
 }  // namespace collage

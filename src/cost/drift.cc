@@ -1,9 +1,12 @@
 // drift.cc: the fixed kernel and what its times say.
 #include "cost/drift.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <vector>
 
 #include "collage/runtime/thread_pool.h"
 
@@ -13,8 +16,8 @@ namespace {
 constexpr int kProductSteps = 6000;               // of 16 products each
 constexpr size_t kReadBytes = size_t{256} << 10;  // per thread
 constexpr int kRunsPerReading = 7;
-constexpr size_t kLatest = 64;
-constexpr size_t kFirstReadings = 8;
+constexpr uint64_t kFirstReadings = 8;
+constexpr size_t kSharedSettings = 16;  // numbers of threads; more share the last one's readings
 constexpr double kMargin = 1.1;
 constexpr int kAttempts = 3;
 
@@ -40,6 +43,17 @@ void RunPart(void* context, int64_t begin, int64_t end) {
   }
 }
 
+/// Readings for a number of threads, in memory that processes forked later share; null when there is none.
+DriftReadings* SharedReadings(int threads) {
+  static DriftReadings* const all = [] {
+    void* memory = mmap(nullptr, kSharedSettings * sizeof(DriftReadings), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? nullptr : static_cast<DriftReadings*>(memory);  // zeros, as it begins
+  }();
+  if (all == nullptr) return nullptr;
+  return all + std::min(static_cast<size_t>(threads), kSharedSettings) - 1;
+}
+
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -61,22 +75,30 @@ double ReferenceKernelSeconds() {
   return samples.p50();
 }
 
-DriftWatch::DriftWatch(std::function<double()> read) : read_(std::move(read)) {}
+void ShareDriftReadings() { static_cast<void>(SharedReadings(1)); }
+
+DriftWatch::DriftWatch(std::function<double()> read, DriftReadings* readings)
+    : read_(std::move(read)),
+      own_(readings == nullptr ? std::make_unique<DriftReadings>() : nullptr),
+      readings_(readings == nullptr ? own_.get() : readings) {}
 
 double DriftWatch::Read() {
-  while (latest_.size() < kFirstReadings) latest_.push_back(read_());
-  const double now = read_();
-  latest_.push_back(now);
-  if (latest_.size() > kLatest) latest_.pop_front();
-  std::vector<double> sorted(latest_.begin(), latest_.end());
-  const auto quartile = sorted.begin() + static_cast<int64_t>(sorted.size() / 4);
-  std::nth_element(sorted.begin(), quartile, sorted.end());
+  double now = 0;
+  do {
+    now = read_();
+    readings_->latest[readings_->count++ % DriftReadings::kKept] = now;
+  } while (readings_->count <= kFirstReadings);
+  std::array<double, DriftReadings::kKept> sorted = readings_->latest;
+  const auto size = static_cast<int64_t>(std::min<uint64_t>(readings_->count, sorted.size()));
+  const auto quartile = sorted.begin() + size / 4;
+  std::nth_element(sorted.begin(), quartile, sorted.begin() + size);
   return *quartile > 0 ? now / *quartile : 1;
 }
 
 DriftWatch& ThisDriftWatch() {
   static std::map<int, DriftWatch> watches;
-  return watches[NumThreads()];
+  const int threads = NumThreads();
+  return watches.try_emplace(threads, ReferenceKernelSeconds, SharedReadings(threads)).first->second;
 }
 
 Undisturbed TimeUndisturbed(const std::function<Samples()>& time, DriftWatch& watch) {

@@ -6,9 +6,11 @@
 // is usual is the lower quartile of the latest readings, so that a machine that stays slow becomes the usual one.
 #pragma once
 
-#include <deque>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <vector>
+#include <memory>
 
 #include "cost/timing.h"
 
@@ -17,20 +19,31 @@ namespace collage {
 /// What the fixed kernel takes now on the pool's threads, in seconds: the median of a few runs.
 double ReferenceKernelSeconds();
 
+/// The latest readings, in seconds; plain, since processes share them.
+struct DriftReadings {
+  static constexpr size_t kKept = 64;
+  uint64_t count = 0;  ///< ever taken; the last `kKept` are kept
+  std::array<double, kKept> latest{};
+};
+
+/// Called before workers are forked: their readings are then one another's.
+void ShareDriftReadings();
+
 class DriftWatch {
  public:
-  /// `read` gives a reading in seconds.
-  explicit DriftWatch(std::function<double()> read = ReferenceKernelSeconds);
+  /// `read` gives a reading in seconds; `readings` are others' too, and outlive this. Null: its own.
+  explicit DriftWatch(std::function<double()> read = ReferenceKernelSeconds, DriftReadings* readings = nullptr);
 
   /// Takes a reading and returns it by what is usual.
   double Read();
 
  private:
   std::function<double()> read_;
-  std::deque<double> latest_;
+  std::unique_ptr<DriftReadings> own_;
+  DriftReadings* readings_;
 };
 
-/// The watch of this process for the pool's present number of threads.
+/// The watch for the pool's present number of threads.
 DriftWatch& ThisDriftWatch();
 
 struct Undisturbed {

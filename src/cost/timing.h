@@ -104,6 +104,10 @@ struct TimingHooks {
 
 /// Times `run` alone.
 Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options = {}, const TimingHooks& hooks = {});
+inline Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
+                        const std::function<void()>& read_inputs) {
+  return TimeRuns(run, options, TimingHooks{.read_inputs = read_inputs});
+}
 
 /// Reads memory so that it is in the nearest caches that it fits, each of the pool's threads a part: as a kernel before
 /// this one leaves its results, and the threads awake.

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "collage/support/error.h"
+#include "cost/drift.h"
 #include "cost/process_state.h"
 #include "cost/worker_message.h"
 
@@ -89,6 +90,7 @@ Worker::Worker(WorkerHandler handler, WorkerLimits limits) : handler_(std::move(
 Worker::~Worker() { Stop(); }
 
 void Worker::Start() {
+  ShareDriftReadings();
   int pipes[3][2];  // request, answer, output
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) {

@@ -24,7 +24,7 @@ TEST_F(DriftTest, IsWhatReadingsAreByTheUsualOne) {
   now_ = 1.5;
   EXPECT_EQ(watch_.Read(), 1.5);
   now_ = 0.5;
-  EXPECT_LE(watch_.Read(), 1);
+  EXPECT_EQ(watch_.Read(), 0.5);
 }
 
 TEST_F(DriftTest, AMachineThatStaysSlowBecomesUsual) {
@@ -34,6 +34,15 @@ TEST_F(DriftTest, AMachineThatStaysSlowBecomesUsual) {
   int readings = 0;
   while (watch_.Read() > 1) ASSERT_LT(++readings, 100);
   EXPECT_GT(readings, 10);
+}
+
+TEST_F(DriftTest, WatchesMayShareWhatIsUsual) {
+  DriftReadings readings;
+  DriftWatch first([] { return 1.0; }, &readings);
+  DriftWatch later([] { return 2.0; }, &readings);
+  EXPECT_EQ(first.Read(), 1);
+  EXPECT_EQ(later.Read(), 2);  // slow from its beginning, which it could not know alone
+  EXPECT_EQ(DriftWatch([] { return 2.0; }).Read(), 1);
 }
 
 TEST_F(DriftTest, WhatWasHeldUpIsTimedAgain) {

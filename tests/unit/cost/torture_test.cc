@@ -30,7 +30,7 @@ constexpr int64_t kElements = 256;
 void SpinUntil(const std::atomic<int64_t>* until) {
   for (;;) {
     if (until != nullptr && std::chrono::steady_clock::now().time_since_epoch().count() > until->load()) {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
 }
