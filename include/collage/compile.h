@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/ir/module.h"
 #include "collage/runtime/tensor.h"
+#include "collage/target/target.h"
 
 namespace collage {
 
@@ -26,6 +28,10 @@ class CompileProgress {
   /// Something the user should know and can act on; each text once.
   virtual void Warn(const std::string& text) = 0;
 };
+
+/// Seconds that a candidate partition, @main of `candidate`, takes as a kernel for `target` (RFC 0.81, Appendix E).
+/// Infinity: it cannot be run. NaN: unknown, so it is only used where nothing else will do.
+using EstimateCandidate = std::function<double(const IRModule& candidate, const Target& target)>;
 
 struct CompileOptions {
   /// Where the executable goes.
@@ -51,6 +57,11 @@ struct CompileOptions {
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
   /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
+  /// Where costs of candidates are from (docs/costs.md): "measure", "database", "analytic" or "mock=FILE.json".
+  std::string estimator = "measure";
+  /// Asked in place of `estimator` when it is given, once for each different candidate of a toolchain. What it throws
+  /// ends the compilation.
+  EstimateCandidate estimate;
   /// Rules that find a toolchain's candidates in place of its own: toolchain → JSON (docs/inspection.md; Relay's target
   /// attribute partition_rule).
   std::map<std::string, std::string> partition_rules;
@@ -162,6 +173,9 @@ CompileReport CompileModule(const IRModule& module, const std::string& name, con
 /// Fills the tuning database with what `CompileModel` would measure, and stops before the play-off: the report has
 /// counts of the search only, `output` is not written.
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options);
+
+/// The estimators by name: what `CompileOptions::estimator` may be, and what it means.
+std::vector<std::pair<std::string, std::string>> KnownEstimators();
 
 /// The toolchains of this build and whether they can be used here.
 std::vector<ToolchainReport> ProbeToolchains();

@@ -12,10 +12,11 @@ runs it::
 
 from __future__ import annotations
 
-from collage import _core, errors, frontend, relay, target, transform
+from collage import _core, costs, errors, frontend, relay, target, transform
 from collage._compile import Progress, compile, toolchains
 from collage._core import Instance, IRModule
 from collage._executable import Executable, Partition, Port, empty, load
+from collage.costs import CostEstimator, estimators, register_estimator
 from collage.errors import (
     CorruptError,
     Error,
@@ -32,6 +33,7 @@ __version__: str = _core.version()
 
 __all__ = [
     "CorruptError",
+    "CostEstimator",
     "Error",
     "Executable",
     "IRModule",
@@ -47,12 +49,15 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile",
+    "costs",
     "empty",
     "errors",
+    "estimators",
     "frontend",
     "load",
     "parse",
     "parse_expr",
+    "register_estimator",
     "relay",
     "target",
     "toolchains",

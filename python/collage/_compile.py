@@ -15,6 +15,7 @@ from typing import Any
 from collage import _core
 from collage._core import Function, IRModule
 from collage._executable import Executable
+from collage.costs import CostEstimator, Estimate, as_estimate
 from collage.errors import InputError, UnavailableError, UnsupportedError
 from collage.frontend import OnnxModel, _as_file
 from collage.target import Targets, as_targets
@@ -129,6 +130,7 @@ def compile(
     write_partitioning: str | os.PathLike[str] | None = None,
     database: str | os.PathLike[str] | None = None,
     operands: str = "",
+    estimator: str | CostEstimator | Estimate = "measure",
     search: str = "sweep",
     evolution_budget: float | str = "30m",
     evolution_population: int = 50,
@@ -157,6 +159,9 @@ def compile(
         write_partitioning: where to write the winner's choice of partitions, as JSON.
         database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
         operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
+        estimator: where costs are from: "measure", "database", "analytic", "mock=FILE.json" (docs/costs.md), a name of
+            `collage.register_estimator`, a `collage.CostEstimator`, or a callable like its ``estimate``. What it
+            raises ends the compilation.
         search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md).
         evolution_budget: time for "evolutionary", which times its individuals end to end.
         evolution_population: individuals in a generation.
@@ -196,6 +201,11 @@ def compile(
     }
     if target is not None or toolchains:
         options["toolchains"] = _toolchains_of(target, toolchains) if target is not None else list(toolchains or ())
+    estimate = as_estimate(estimator)
+    if estimate is None:
+        options["estimator"] = estimator
+    else:
+        options["estimate"] = estimate
     if database is not None:
         options["database"] = os.fspath(database)
     for name, path in (("partitioning", partitioning), ("write_partitioning", write_partitioning)):

@@ -132,6 +132,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("write_partitioning", options.write_partitioning);
   read("database", options.database);
   read("operands", options.operands);
+  read("estimator", options.estimator);
   read("search", options.search);
   read("evolution_seconds", options.evolution_seconds);
   read("evolution_population", options.evolution_population);
@@ -150,6 +151,13 @@ CompileOptions OptionsFrom(const nb::dict& given) {
 template <typename Compile>
 nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object should_stop, const Compile& compile) {
   CompileOptions options = OptionsFrom(given);
+  nb::object estimate = given.contains("estimate") ? nb::object(given["estimate"]) : nb::none();
+  if (!estimate.is_none()) {
+    options.estimate = [&estimate](const IRModule& candidate, const Target& target) {
+      nb::gil_scoped_acquire gil;
+      return nb::cast<double>(estimate(candidate, target.ToString()));
+    };
+  }
   PythonProgress teller(std::move(progress));
   options.progress = &teller;
   options.should_stop = [&should_stop] {
@@ -187,6 +195,7 @@ void BindCompile(nb::module_& m) {
         return kinds;
       },
       "The kinds of targets and what they are.");
+  m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
   m.def(
       "toolchains",
       [] {

@@ -19,6 +19,12 @@ std::string LayoutsText(const BoundaryLayouts& layouts) {
   return text;
 }
 
+double SlowConversionSeconds(const Shape& shape, DataType dtype) {
+  // Read and write once at 5 GB/s, slower than any machine this runs on.
+  constexpr double kSlowBytesPerSecond = 5e9;
+  return 2.0 * static_cast<double>(NumElements(shape)) * static_cast<double>(dtype.size_bytes()) / kSlowBytesPerSecond;
+}
+
 std::vector<TuningRecord> CostEstimator::EstimateAll(const std::vector<CostQuery>& queries) {
   std::vector<TuningRecord> records;
   for (const CostQuery& query : queries) records.push_back(Estimate(query));

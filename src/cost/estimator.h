@@ -54,6 +54,11 @@ class CostEstimator {
   /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
   virtual double HandoverSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
 
+  /// Whether equal partitions may differ in cost, by where they are in the graph.
+  virtual bool TellsPlacesApart() const { return false; }
+  /// When a search is over: throws kUnavailable when its answers were not what they should be.
+  virtual void CheckComplete() const {}
+
   /// Seconds that measuring may take in all; 0 = no limit.
   virtual void SetBudget(double) {}
 
@@ -69,6 +74,9 @@ class CostEstimator {
  private:
   std::map<std::string, std::pair<int64_t, std::string>> failures_;
 };
+
+/// To change the layout of a value, where nothing was measured: dearer than on any machine.
+double SlowConversionSeconds(const Shape& shape, DataType dtype);
 
 /// "pc:c": the layouts of inputs and of outputs, one letter each.
 std::string LayoutsText(const BoundaryLayouts& layouts);

@@ -13,8 +13,8 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/measure.h"
+#include "cost/probes.h"
 #include "cost/roofline.h"
-#include "cost/smallest_call.h"
 #include "cost/transition.h"
 
 namespace collage {
@@ -99,8 +99,9 @@ TuningRecord Measure(const Json& request, const FindPartition& find) {
     return MeasurePartition(ToolchainNamed(request.at("toolchain")),
                             PartitionFromJson(request.at("partition"), context.num_threads), context.timing);
   }
-  if (request.contains("smallest_call")) {
-    return MeasureSmallestCall(ToolchainNamed(request.at("smallest_call")), context.num_threads, context.timing);
+  if (request.contains("probe")) {
+    return MeasureProbe(ToolchainNamed(request.at("toolchain")), ProbeNamed(request.at("probe")), context.num_threads,
+                        context.timing);
   }
   if (request.contains("empty_hop")) return MeasureEmptyHop(context.timing);
   if (request.contains("handover_from")) {
@@ -130,8 +131,8 @@ std::string PartitionRequestText(const PartitionRequest& partition, const Toolch
   return TextOf({{"partition", held}, {"toolchain", toolchain.name()}}, BaseOf(context));
 }
 
-std::string SmallestCallRequestText(const Toolchain& toolchain, const MeasureContext& context) {
-  return TextOf({{"smallest_call", toolchain.name()}}, BaseOf(context));
+std::string ProbeRequestText(const std::string& probe, const Toolchain& toolchain, const MeasureContext& context) {
+  return TextOf({{"probe", probe}, {"toolchain", toolchain.name()}}, BaseOf(context));
 }
 
 std::string EmptyHopRequestText(const MeasureContext& context) {

@@ -26,7 +26,8 @@ struct MeasureContext {
 std::string PartitionRequestText(int64_t job, const MeasureContext& context);
 std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
                                  const MeasureContext& context);
-std::string SmallestCallRequestText(const Toolchain& toolchain, const MeasureContext& context);
+/// `probe`: a name from Probes().
+std::string ProbeRequestText(const std::string& probe, const Toolchain& toolchain, const MeasureContext& context);
 std::string EmptyHopRequestText(const MeasureContext& context);
 std::string HandoverRequestText(const Toolchain& from, const Toolchain& to, const MeasureContext& context);
 /// `name`: "multiply_adds" or a cache level's; the answer's p50 is seconds per product or byte.

@@ -6,6 +6,9 @@
 #include <chrono>
 #include <limits>
 
+#include "cost/estimators.h"
+#include "cost/probes.h"
+
 namespace collage {
 namespace {
 
@@ -154,14 +157,17 @@ double MeasuringEstimator::SmallestCall(const CostQuery& query) {
   if (!is_new) return it->second;
   // A call that computes something may find more of its way predicted than one timed alone.
   constexpr double kShare = 0.8;
-  const std::string what = "smallest call";
-  const TuningKey key = ToolchainKey(what, LayoutsText({}), query.toolchain);
-  const TuningRecord record =
-      Lookup(key, query.toolchain.name() + ": " + what, SmallestCallRequestText(query.toolchain, options_.context));
+  const TuningRecord record = Probe(query.toolchain, kSmallestCall);
   return it->second = record.ok ? record.p50 * kShare : 0;
 }
 
-/// Measured once for each kind of machine and number of threads.
+TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
+  // The smallest call has no more than its name in the databases that there are.
+  const std::string what = probe == kSmallestCall ? probe : "probe " + probe;
+  return Lookup(ToolchainKey(what, LayoutsText({}), toolchain), toolchain.name() + ": " + what,
+                ProbeRequestText(probe, toolchain, options_.context));
+}
+
 const MachineRates& MeasuringEstimator::Rates() {
   if (rates_) return *rates_;
   rates_.emplace();
@@ -203,10 +209,12 @@ double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, La
   const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
   const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
                                      ConversionRequestText(shape, dtype, from, to, options_.context));
-  if (record.ok) return record.p50;
-  // Without a measurement: read and write once at 5 GB/s, slower than any machine this runs on.
-  constexpr double kSlowBytesPerSecond = 5e9;
-  return 2.0 * static_cast<double>(NumElements(shape)) * static_cast<double>(dtype.size_bytes()) / kSlowBytesPerSecond;
+  return record.ok ? record.p50 : SlowConversionSeconds(shape, dtype);
+}
+
+std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting) {
+  return std::make_unique<MeasuringEstimator>(setting.database, std::move(setting.runner), std::move(setting.find),
+                                              std::move(setting.options), std::move(setting.on_measure));
 }
 
 }  // namespace collage

@@ -45,6 +45,13 @@ class MeasuringEstimator : public CostEstimator {
 
   TuningKey KeyOf(const CostQuery& query) const;
 
+ protected:
+  /// Measured once for each kind of machine and number of threads.
+  const MachineRates& Rates();
+  /// What a probe's function (probes.h) takes with a toolchain.
+  TuningRecord Probe(const Toolchain& toolchain, const std::string& probe);
+  const MeasureContext& context() const { return options_.context; }
+
  private:
   /// What is to be measured, and under which key it is remembered.
   struct Question {
@@ -55,7 +62,6 @@ class MeasuringEstimator : public CostEstimator {
 
   /// What this run or the database knows; null for nothing.
   const TuningRecord* Find(const TuningKey& key);
-  const MachineRates& Rates();
   double SmallestCall(const CostQuery& query);
   std::string RequestFor(const CostQuery& query) const;
   TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& request);

@@ -97,6 +97,8 @@ double ReadRate(int64_t bytes, int64_t times) {
   return static_cast<double>(bytes * times * NumThreads()) / seconds;
 }
 
+double SecondsAt(double amount, double rate) { return rate > 0 ? amount / (rate * kMargin) : 0; }
+
 }  // namespace
 
 Work WorkOf(const Function& function) {
@@ -144,20 +146,23 @@ double MeasureReadRate(CacheLevel level) {
   return ReadRate(std::max(2 * CacheBytes(CacheLevel::kNear), shared / 4 / NumThreads()), 4);
 }
 
-double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
-  const auto seconds = [](double amount, double rate) { return rate > 0 ? amount / (rate * kMargin) : 0; };
+double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
   const auto read = [&](double bytes, CacheLevel level) {
-    return seconds(bytes, rates.bytes[static_cast<size_t>(level)]);
+    return SecondsAt(bytes, rates.bytes[static_cast<size_t>(level)]);
   };
   // What of the values at the boundary does not fit a cache comes from the one beyond it.
   const auto near = static_cast<double>(CacheBytes(CacheLevel::kNear)) * num_threads;
   const auto shared = static_cast<double>(CacheBytes(CacheLevel::kShared));
   const double beyond_near = std::max(0.0, work.boundary_bytes - near);
   const double beyond_shared = std::max(0.0, work.boundary_bytes - shared);
-  const double moving =
-      read(work.constant_bytes, operands) + read(work.boundary_bytes - beyond_near, CacheLevel::kNear) +
-      read(std::max(0.0, beyond_near - beyond_shared), CacheLevel::kShared) + read(beyond_shared, CacheLevel::kMemory);
-  return std::max(seconds(work.multiply_adds, rates.multiply_adds), moving);
+  return read(work.constant_bytes, operands) + read(work.boundary_bytes - beyond_near, CacheLevel::kNear) +
+         read(std::max(0.0, beyond_near - beyond_shared), CacheLevel::kShared) +
+         read(beyond_shared, CacheLevel::kMemory);
+}
+
+double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
+  return std::max(SecondsAt(work.multiply_adds, rates.multiply_adds),
+                  MovingSeconds(work, rates, num_threads, operands));
 }
 
 }  // namespace collage

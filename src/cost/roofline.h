@@ -34,6 +34,9 @@ struct MachineRates {
 double MeasureMultiplyAddRate();
 double MeasureReadRate(CacheLevel level);
 
+/// Seconds that moving what `work` reads and writes takes at least, operands as below.
+double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);
+
 /// Seconds that `work` takes at least when the operands that only it reads are at `operands`, and values that it shares
 /// with neighbours where they fit. Rates that are unknown bound nothing.
 double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);

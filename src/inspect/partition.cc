@@ -11,8 +11,8 @@
 #include "collage/inspect.h"
 #include "collage/name_supply.h"
 #include "collage/rewrite.h"
+#include "cost/given_costs.h"
 #include "dataflow/needs.h"
-#include "inspect/given_costs.h"
 #include "inspect/given_targets.h"
 #include "search/cover_search.h"
 
@@ -27,7 +27,8 @@ class GivenCoverCosts : public CoverCosts {
 
   double LowerBound(int) override { return 0; }
   double Exact(int variant) override {
-    return given_.CostOf(graph_, candidates_[static_cast<size_t>(variant)]).ToDouble();
+    const CandidatePartition& candidate = candidates_[static_cast<size_t>(variant)];
+    return given_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph).ToDouble();
   }
   double Convert(int, Format, Format) override { return 0; }
   double Transition(int variant) override {
@@ -122,7 +123,7 @@ class GivenPartitioner {
     }
     std::map<int, Cost> cost_at;  // by first node
     for (const CandidatePartition& candidate : chosen) {
-      cost_at[candidate.sub_graph.first()] = costs_.CostOf(graph_, candidate);
+      cost_at[candidate.sub_graph.first()] = costs_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph);
     }
     const std::vector<CandidatePartition> merged =
         costs_.coalesce() ? MaxCoalesce(graph_, chosen, {.allow_taps = true}) : chosen;
@@ -174,8 +175,9 @@ class GivenPartitioner {
     std::string why = "its rule finds no candidate with it";
     for (const CandidatePartition& candidate : candidates_) {
       if (candidate.toolchain != &toolchain || !candidate.sub_graph.inside().Contains(node)) continue;
-      if (!costs_.CostOf(graph_, candidate).is_invalid()) return "its candidates leave other nodes without cover";
-      why = costs_.WhyInfinite(graph_, candidate);
+      if (!costs_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph).is_invalid())
+        return "its candidates leave other nodes without cover";
+      why = costs_.WhyInfinite(TargetOf(candidate), graph_, candidate.sub_graph);
       if (why.empty()) why = "its candidates have infinite cost";
     }
     return why;

@@ -16,7 +16,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "cost/measuring_estimator.h"
+#include "cost/estimators.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
 #include "search/partitioner.h"
@@ -248,17 +248,17 @@ class Compilation {
     estimating.versions = Versions();
     estimating.max_measurements = options_.max_measurements;
     estimating.should_stop = options_.should_stop;
-    const FindPartition find = [&](int64_t job) { return partitioner.Find(job); };
-    MeasuringEstimator estimator(*database_, MakeRunner(options_.runner, ForRunner(find)), find, estimating,
-                                 [&](const EstimatorCounts& counts, const std::string& label) {
-                                   if (options_.progress != nullptr)
-                                     options_.progress->Measuring(counts.measured, counts.from_database, label);
-                                 });
+    const std::unique_ptr<CostEstimator> owned_estimator = MakeEstimatorFor(partitioner, estimating);
+    CostEstimator& estimator = *owned_estimator;
     partitioner.SetEstimator(&estimator);
 
     Phase("search");
-    const auto judge = [&](const Cover& cover) { return SecondsEndToEnd(partitioner, cover); };
+    const auto judge = [&](const Cover& cover) {
+      estimator.CheckComplete();  // before anything is built
+      return SecondsEndToEnd(partitioner, cover);
+    };
     const FoundCovers found = CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run();
+    estimator.CheckComplete();
     report_.num_states = found.num_states;
     Field field(partitioner, module_);
     for (const NamedCover& one : found.covers) field.Add(one.name, one.is_single, one.cover);
@@ -274,6 +274,24 @@ class Compilation {
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
     return field.entrants();
+  }
+
+  std::unique_ptr<CostEstimator> MakeEstimatorFor(const Partitioner& partitioner,
+                                                  const MeasuringEstimator::Options& estimating) const {
+    const FindPartition find = [&](int64_t job) { return partitioner.Find(job); };
+    if (options_.estimate) return MakeCustomEstimator(find, options_.estimate);
+    const auto on_measure = [this](const EstimatorCounts& counts, const std::string& label) {
+      if (options_.progress == nullptr) return;
+      options_.progress->Measuring(counts.measured, counts.from_database, label);
+    };
+    return MakeEstimator(options_.estimator,
+                         {.database = *database_,
+                          .runner = MakeRunner(options_.runner, ForRunner(find)),
+                          .find = find,
+                          .find_sub_graph = [&](int64_t job) { return partitioner.FindSubGraph(job); },
+                          .options = estimating,
+                          .on_measure = on_measure,
+                          .argument = ""});
   }
 
   std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "collage/extract.h"
@@ -59,6 +60,18 @@ std::pair<PartitionRequest, const Toolchain*> Partitioner::Find(int64_t variant)
   const CandidateVariant& v = variants_.at(static_cast<size_t>(variant));
   const CandidatePartition& candidate = candidates_[static_cast<size_t>(v.candidate)];
   return {{Extract(graph_, candidate.sub_graph).function, v.layouts, num_threads_}, candidate.toolchain};
+}
+
+void Partitioner::SetEstimator(CostEstimator* estimator) {
+  estimator_ = estimator;
+  if (!estimator->TellsPlacesApart()) return;
+  std::vector<VariantClass> each;
+  for (int variant = 0; variant < static_cast<int>(variants_.size()); ++variant) {
+    each.push_back(ClassAt(variant));
+    each.back().first = variant;
+  }
+  classes_ = std::move(each);
+  std::iota(class_of_.begin(), class_of_.end(), 0);
 }
 
 CostQuery Partitioner::QueryFor(const VariantClass& of) const {

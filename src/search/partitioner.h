@@ -28,7 +28,7 @@ class Partitioner : public CoverCosts {
               const std::map<const Toolchain*, PartitionRulePtr>& rules = {});
 
   /// Must be set before anything asks for a cost.
-  void SetEstimator(CostEstimator* estimator) { estimator_ = estimator; }
+  void SetEstimator(CostEstimator* estimator);
 
   size_t num_candidates() const { return candidates_.size(); }
   size_t num_variants() const { return variants_.size(); }
@@ -36,6 +36,11 @@ class Partitioner : public CoverCosts {
 
   /// A variant's partition, by the number that its cost is asked for.
   std::pair<PartitionRequest, const Toolchain*> Find(int64_t variant) const;
+
+  /// The same variant's nodes, of the graph.
+  std::pair<const DataflowGraph&, const SubGraph&> FindSubGraph(int64_t variant) const {
+    return {graph_, CandidateOf(static_cast<int>(variant)).sub_graph};
+  }
 
   /// Whether a candidate is of those that are tried first: single operators, and what no other candidate of the same
   /// toolchain holds. A cover of these is found soon; the others refine it.
@@ -74,7 +79,8 @@ class Partitioner : public CoverCosts {
   /// The number of the variant's toolchain.
   int PlaceOf(int variant) override;
   double Handover(int from, int to) override;
-  /// Equal partitions in equal layouts, by one toolchain: they are measured once.
+  /// Equal partitions in equal layouts, by one toolchain: they are measured once, unless the estimator tells their
+  /// places apart.
   int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }
 
  private:

@@ -31,6 +31,17 @@ def cost(function: relay.Function, target: str) -> float:
     return float(len(function.params)) + len(target)
 
 
+class ByParameters:
+    def estimate(self, mod: collage.IRModule, target: collage.Target) -> float:
+        return float(len(mod.main.params)) + len(target.compiler)
+
+
+def estimated(path: str) -> list[collage.Executable]:
+    collage.register_estimator("by parameters", ByParameters)
+    by_function: collage.Executable = collage.compile(path, estimator=lambda mod, target: len(mod.main.params) * 1e-6)
+    return [by_function, collage.compile(path, estimator=ByParameters()), collage.compile(path, estimator="database")]
+
+
 def partitioned(function: relay.Function) -> list[str]:
     pattern: dfp.DFPattern = dfp.is_op("nn.relu")(dfp.wildcard()).optional(lambda p: dfp.is_op("tanh")(p))
     rule = parts.Primitive(parts.PatternRule(pattern))
@@ -48,6 +59,7 @@ relay.Function([relay.const(1.0)], relay.const(1.0))  # type: ignore[list-item]
 relay.TupleGetItem(relay.const(1.0), "0")  # type: ignore[arg-type]
 collage.compile("m.onnx", thread=1)  # type: ignore[call-arg]
 collage.compile("m.onnx", threads="1")  # type: ignore[arg-type]
+collage.compile("m.onnx", estimator=cost)  # type: ignore[arg-type]
 parts.partition(build(), [parts.RuleTarget("mine", "{}")], cost=len)  # type: ignore[arg-type]
 transform.Sequential([1])  # type: ignore[list-item]
 dfp.is_op(3)  # type: ignore[arg-type]

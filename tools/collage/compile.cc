@@ -231,6 +231,10 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--runner", arguments->options.runner,
                       "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
                       "ray://HOST:PORT (docs/costs.md)");
+  command->add_option(
+      "--estimator", arguments->options.estimator,
+      "Where costs are from (docs/costs.md): measure (default), database (fails when some are missing), "
+      "analytic (a formula), mock=FILE.json (a table)");
   command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
   command->add_option("--partition-rule", arguments->partition_rules,
                       "TOOLCHAIN=RULE: its candidates by a rule, JSON or a file (docs/inspection.md); may be repeated");

@@ -122,7 +122,7 @@ TEST(MeasureRequestTest, OtherRequestsAreRefused) {
   };
   EXPECT_THAT(message("{"), HasSubstr("no request to measure something"));
   EXPECT_THAT(message(R"({"threads":1,"operands":0})"), HasSubstr("no request to measure something"));
-  EXPECT_THAT(message(R"({"threads":1,"operands":0,"smallest_call":"nobody"})"),
+  EXPECT_THAT(message(R"({"threads":1,"operands":0,"probe":"smallest call","toolchain":"nobody"})"),
               HasSubstr("there is no toolchain 'nobody'"));
 }
 

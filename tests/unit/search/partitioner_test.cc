@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "collage/compile.h"
+#include "cost/estimators.h"
+#include "support/file.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
@@ -99,6 +102,45 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
     // What is known is a bound for the next search, which asks for nothing.
     partitioner.Search([](int) { return true; }, {.strategy = strategy});
     for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(PartitionerTest, ATableDecidesTheCover) {
+  ProbeToolchains();  // registers the names
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  const testing_graphs::AnyToolchain dnnl("dnnl", FusionStyle::kNoFusion);
+  // tanh 3, exp 4, tanh 5, exp 6: equal pairs, of which the table tells the second apart.
+  const Var x = testing_graphs::Param("x", {2});
+  Expr value = x;
+  for (int block = 0; block < 2; ++block) value = MakeCall("exp", {MakeCall("tanh", {value})});
+  const IRModule module = IRModule::FromFunction(testing_graphs::Typed({x}, value));
+  const TemporaryFolder folder;
+  TuningDatabase database((folder / "tuning.db").string());
+  const std::string table = R"({"op_cost": {"native": {"tanh": 5, "exp": 4}, "dnnl": {"tanh": 2, "exp": 6}},
+      "fusion_benefit": 0.25, "overrides": [{"target": "native", "inside": [5, 6], "cost": 100}]})";
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+    SCOPED_TRACE(strategy);
+    Partitioner partitioner(module, {&native, &dnnl}, 1);
+    const auto estimator =
+        MakeEstimator("mock=" + table, {.database = database,
+                                        .runner = nullptr,
+                                        .find = nullptr,
+                                        .find_sub_graph = [&](int64_t job) { return partitioner.FindSubGraph(job); },
+                                        .options = {},
+                                        .on_measure = nullptr,
+                                        .argument = ""});
+    partitioner.SetEstimator(estimator.get());
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    ASSERT_FALSE(found.covers.empty());
+    std::vector<std::pair<std::string, std::vector<int>>> chosen;
+    for (int variant : found.covers[0].variants) {
+      chosen.emplace_back(partitioner.Find(variant).second->name(), partitioner.FindSubGraph(variant).second.members());
+    }
+    // Both pairs together would be 10.5, all operators apart 12.
+    const std::vector<std::pair<std::string, std::vector<int>>> wanted{
+        {"native", {3, 4}}, {"dnnl", {5}}, {"native", {6}}};
+    EXPECT_EQ(chosen, wanted);
+    EXPECT_NEAR(found.covers[0].seconds, 5.25 + 2 + 4, 1e-6);
   }
 }
 

@@ -9,11 +9,12 @@
 
 #include "collage/cost.h"
 #include "collage/inspect.h"
-#include "collage/partition_rule.h"
+#include "collage/sub_graph.h"
 
 namespace collage {
 
-/// {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "coalesce"}, all optional.
+/// {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "coalesce"}, all
+/// optional.
 ///
 /// A candidate costs what an override with its target and exactly its nodes says; infinity when it holds an operator
 /// that its target does not support; else, over its operator calls from the highest index down, k = 0, 1, …: the
@@ -23,17 +24,24 @@ class GivenCosts {
  public:
   explicit GivenCosts(const JsonText& json, CandidateCost estimate = nullptr);
 
-  Cost CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  /// What `sub_graph` costs as a candidate of `target`.
+  Cost CostOf(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const;
   /// Why a candidate's cost is infinite.
-  std::string WhyInfinite(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  std::string WhyInfinite(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const;
   /// Once per chosen candidate that is not the host's.
   double transition_penalty() const { return transition_penalty_; }
+  /// To change the layout of a value, where values have several.
+  double conversion() const { return conversion_; }
+  /// Whether places in a graph matter: equal candidates may differ in cost.
+  bool has_overrides() const { return !overrides_.empty(); }
+  /// The targets that anything is said of.
+  std::set<std::string> Targets() const;
   /// Whether chosen partitions of one target that touch become one afterwards.
   bool coalesce() const { return coalesce_; }
 
  private:
   Cost OpCost(const std::string& target, const std::string& op) const;
-  Cost Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const;
+  Cost Estimated(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const;
 
   CandidateCost estimate_;
   /// By target and function: structurally equal ones are asked for once.
@@ -43,6 +51,7 @@ class GivenCosts {
   std::map<std::pair<std::string, std::vector<int>>, Cost> overrides_;
   double fusion_benefit_ = 1;
   double transition_penalty_ = 0;
+  double conversion_ = 0;
   bool coalesce_ = false;
 };
 

@@ -1,14 +1,14 @@
 // given_costs.cc: reading costs, and the formula.
-#include "inspect/given_costs.h"
+#include "cost/given_costs.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 
 #include "collage/extract.h"
 #include "collage/ir/structural.h"
-#include "inspect/given_targets.h"
 #include "support/json_reader.h"
 
 namespace collage {
@@ -33,7 +33,8 @@ Cost ReadCost(const JsonReader& json) {
 
 GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_(std::move(estimate)) {
   const JsonReader json = JsonReader::Parse(text.text, text.file);
-  json.AllowOnly({"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "coalesce"});
+  json.AllowOnly(
+      {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "coalesce"});
   if (json.Has("op_cost")) {
     for (const auto& [target, costs] : json.At("op_cost").Fields()) {
       std::map<std::string, Cost>& by_op = op_costs_[target];
@@ -60,7 +61,16 @@ GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_
   }
   fusion_benefit_ = json.Has("fusion_benefit") ? ReadNumber(json.At("fusion_benefit"), "a fusion benefit") : 1;
   transition_penalty_ = json.Has("transition_penalty") ? ReadNumber(json.At("transition_penalty"), "a penalty") : 0;
+  conversion_ = json.Has("conversion") ? ReadNumber(json.At("conversion"), "what a conversion costs") : 0;
   coalesce_ = json.BoolOr("coalesce", false);
+}
+
+std::set<std::string> GivenCosts::Targets() const {
+  std::set<std::string> targets;
+  for (const auto& [target, _] : op_costs_) targets.insert(target);
+  for (const auto& [target, _] : unsupported_) targets.insert(target);
+  for (const auto& [key, _] : overrides_) targets.insert(key.first);
+  return targets;
 }
 
 Cost GivenCosts::OpCost(const std::string& target, const std::string& op) const {
@@ -73,26 +83,24 @@ Cost GivenCosts::OpCost(const std::string& target, const std::string& op) const 
   return otherwise;
 }
 
-Cost GivenCosts::Estimated(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const std::string& target = TargetOf(candidate);
-  const Function function = Extract(graph, candidate.sub_graph).function;
+Cost GivenCosts::Estimated(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const {
+  const Function function = Extract(graph, sub_graph).function;
   const std::pair key(target, StructuralHash(function));
   if (const auto known = estimated_.find(key); known != estimated_.end()) return known->second;
   const double seconds = estimate_(function, target);
   if (seconds < 0) {
     throw Error(ErrorCategory::kInput, fmt::format("a cost is not negative, got {} for '{}' on '{}'", seconds,
-                                                   candidate.sub_graph.OperatorLabel(graph), target));
+                                                   sub_graph.OperatorLabel(graph), target));
   }
   return estimated_[key] = Cost::FromDouble(seconds);
 }
 
-Cost GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const std::string& target = TargetOf(candidate);
-  const std::vector<int>& inside = candidate.sub_graph.members();
+Cost GivenCosts::CostOf(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const {
+  const std::vector<int>& inside = sub_graph.members();
   if (const auto it = overrides_.find({target, inside}); it != overrides_.end()) return it->second;
   if (target == "host") return Cost::Zero();
-  if (!WhyInfinite(graph, candidate).empty()) return Cost::Invalid();
-  if (estimate_) return Estimated(graph, candidate);
+  if (!WhyInfinite(target, graph, sub_graph).empty()) return Cost::Invalid();
+  if (estimate_) return Estimated(target, graph, sub_graph);
   Cost cost;
   double benefit = 1;
   for (auto index = inside.rbegin(); index != inside.rend(); ++index) {
@@ -104,10 +112,11 @@ Cost GivenCosts::CostOf(const DataflowGraph& graph, const CandidatePartition& ca
   return cost;
 }
 
-std::string GivenCosts::WhyInfinite(const DataflowGraph& graph, const CandidatePartition& candidate) const {
-  const auto ops = unsupported_.find(TargetOf(candidate));
+std::string GivenCosts::WhyInfinite(const std::string& target, const DataflowGraph& graph,
+                                    const SubGraph& sub_graph) const {
+  const auto ops = unsupported_.find(target);
   if (ops == unsupported_.end()) return "";
-  for (int index : candidate.sub_graph.members()) {
+  for (int index : sub_graph.members()) {
     const OpDef* op = graph.OpAt(index);
     if (op != nullptr && ops->second.contains(op->name)) return fmt::format("'{}' is unsupported", op->name);
   }
