@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,9 @@ struct CompileOptions {
   std::function<bool()> should_stop;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.
   int num_covers = 2;
+  /// Where a model has no more covers than this, formats told apart, all of them enter the play-off, so that it is
+  /// known what the search missed (`CompileReport::optimality_loss_seconds`); 0 = never.
+  int max_optimality_covers = 24;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
   /// Where candidates are measured: "local", or on a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
@@ -95,6 +99,7 @@ struct CompileOptions {
 struct Contestant {
   std::string name;              ///< "collage", "collage-2", …, or a toolchain's name for its single cover
   bool is_single = false;        ///< a single-toolchain cover
+  bool is_extra = false;         ///< chosen by no search: one of all covers there are
   double estimated_seconds = 0;  ///< sum of partitions and penalties
   double p50 = 0;                ///< seconds, measured whole, interleaved with the others
   double p90 = 0;
@@ -147,6 +152,10 @@ struct CompileReport {
   double additive_error_seconds = 0;
   /// RFC 0.81, Drawbacks: the winner's latency minus that of each toolchain's own partitioning; seconds, by toolchain.
   std::map<std::string, double> apparent_loss_seconds;
+  /// RFC 0.81, Drawbacks: the latency of the best cover that a search chose, minus that of the best of all covers,
+  /// where these are few enough to be tried. Not below 0 but for noise.
+  std::optional<double> optimality_loss_seconds;
+  int64_t num_covers = 0;  ///< all there are; 0 when they are too many, or were not counted
   std::filesystem::path output;
   int64_t output_bytes = 0;
   double import_seconds = 0;

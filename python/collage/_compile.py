@@ -138,6 +138,7 @@ def compile(
     budget: float | str | None = None,
     max_measurements: int = 0,
     covers: int = 2,
+    optimality_covers: int = 24,
     candidate_timeout: float = 60.0,
     runner: str = "local",
     progress: bool | Callable[[Progress], object] = False,
@@ -169,6 +170,8 @@ def compile(
         budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
         max_measurements: at most so many candidates are measured; 0 for no limit.
         covers: how many of the best mixes enter the play-off.
+        optimality_covers: where a model has no more covers than this, all enter the play-off, and the report says by how
+            much the search missed the best (``optimality_loss_seconds``); 0 for never.
         candidate_timeout: seconds after which a candidate that does not answer is given up.
         runner: where candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
             (docs/costs.md). Play-offs are always on this machine.
@@ -194,6 +197,7 @@ def compile(
         "budget_seconds": _seconds(budget),
         "max_measurements": max_measurements,
         "num_covers": covers,
+        "max_optimality_covers": optimality_covers,
         "candidate_timeout_seconds": float(candidate_timeout),
         "runner": runner,
         "runner_python": sys.executable,

@@ -41,6 +41,7 @@ nb::dict ToDict(const Contestant& one) {
   nb::dict row;
   row["name"] = one.name;
   row["single"] = one.is_single;
+  row["extra"] = one.is_extra;
   row["estimated_seconds"] = one.estimated_seconds;
   row["p50_seconds"] = one.p50;
   row["p90_seconds"] = one.p90;
@@ -108,6 +109,8 @@ nb::dict ToDict(const CompileReport& report) {
   result["winner"] = report.winner;
   result["additive_error_seconds"] = report.additive_error_seconds;
   result["apparent_loss_seconds"] = report.apparent_loss_seconds;
+  result["optimality_loss_seconds"] = report.optimality_loss_seconds;
+  result["covers"] = report.num_covers;
   result["toolchains"] = toolchains;
   result["search"] = search;
   result["failures"] = failures;
@@ -141,6 +144,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("budget_seconds", options.budget_seconds);
   read("max_measurements", options.max_measurements);
   read("num_covers", options.num_covers);
+  read("max_optimality_covers", options.max_optimality_covers);
   read("candidate_timeout_seconds", options.candidate_timeout_seconds);
   read("runner", options.runner);
   read("runner_python", options.runner_python);

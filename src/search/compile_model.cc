@@ -103,7 +103,8 @@ class Field {
  public:
   Field(Partitioner& partitioner, const IRModule& module) : partitioner_(partitioner), module_(module) {}
 
-  void Add(const std::string& name, bool is_single, const Cover& cover) {
+  /// `is_extra`: no search chose it.
+  void Add(const std::string& name, bool is_single, const Cover& cover, bool is_extra = false) {
     std::vector<int> sorted = cover.variants;
     std::sort(sorted.begin(), sorted.end());
     auto [it, is_new] = seen_.emplace(std::move(sorted), entrants_.size());
@@ -120,7 +121,8 @@ class Field {
       seen_.erase(it);
       return;
     }
-    entrants_.push_back({name, is_single, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
+    entrants_.push_back(
+        {name, is_single, is_extra, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
   }
 
   const std::vector<Entrant>& entrants() const { return entrants_; }
@@ -257,11 +259,18 @@ class Compilation {
       estimator.CheckComplete();  // before anything is built
       return SecondsEndToEnd(partitioner, cover);
     };
-    const FoundCovers found = CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run();
+    const auto find_covers = [&] { return CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run(); };
+    FoundCovers found = find_covers();
+    const int64_t before = estimator.counts().measured;
+    const std::vector<Cover> all = AllCovers(partitioner);
+    if (estimator.counts().measured != before) found = find_covers();  // as whoever compiles it again will find them
     estimator.CheckComplete();
     report_.num_states = found.num_states;
     Field field(partitioner, module_);
     for (const NamedCover& one : found.covers) field.Add(one.name, one.is_single, one.cover);
+    for (size_t i = 0; i < all.size(); ++i) {
+      field.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
+    }
     if (field.entrants().empty() && must_cover) {
       throw Error(ErrorCategory::kUnsupported,
                   "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
@@ -294,6 +303,26 @@ class Compilation {
                           .argument = ""});
   }
 
+  /// All covers when they are few and it is wanted, else none.
+  std::vector<Cover> AllCovers(Partitioner& partitioner) {
+    if (options_.max_optimality_covers == 0 || !options_.partition_for.empty()) return {};
+    const std::optional<std::vector<Cover>> all = partitioner.AllCovers(options_.max_optimality_covers);
+    report_.num_covers = all ? static_cast<int64_t>(all->size()) : 0;
+    return all.value_or(std::vector<Cover>());
+  }
+
+  /// Needs the winner: the best of all, when all were tried.
+  void SetOptimalityLoss(int winner) {
+    if (report_.num_covers == 0) return;
+    const Contestant* chosen = nullptr;
+    for (const Contestant& one : report_.contestants) {
+      if (one.is_extra || !one.failure.empty()) continue;
+      if (chosen == nullptr || IsBetter(one, *chosen)) chosen = &one;
+    }
+    if (chosen == nullptr) return;
+    report_.optimality_loss_seconds = chosen->p50 - report_.contestants[static_cast<size_t>(winner)].p50;
+  }
+
   std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {
     std::map<const Toolchain*, PartitionRulePtr> rules;
     for (const auto& [name, text] : options_.partition_rules) {
@@ -311,7 +340,7 @@ class Compilation {
     const Partitioner partitioner(module_, {}, report_.num_threads);
     const std::string text = ReadFile(options_.partitioning);
     auto [partitioned, seconds] = partitioner.ApplyJson(text, options_.partitioning.string(), toolchains_, module_);
-    return {"given", false, std::move(partitioned), seconds, text};
+    return {"given", false, false, std::move(partitioned), seconds, text};
   }
 
   /// Checked and timed alone; infinite when it cannot be run, or time is up.
@@ -325,7 +354,7 @@ class Compilation {
     play_off.first_seconds = kTimedSeconds;
     play_off.output = folder / "individual.clg";
     try {
-      const std::vector<Entrant> entrants{{"individual", false, std::move(*partitioned), cover.seconds, ""}};
+      const std::vector<Entrant> entrants{{"individual", false, false, std::move(*partitioned), cover.seconds, ""}};
       return RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, nullptr).contestants[0].p50;
     } catch (const Error& error) {
       if (error.category() == ErrorCategory::kUnsupported) return kInfinity;
@@ -369,6 +398,7 @@ class Compilation {
       if (!is_own_partitioning || !contestant.failure.empty()) continue;
       report_.apparent_loss_seconds[contestant.name] = winner_seconds - contestant.p50;
     }
+    SetOptimalityLoss(result.winner);
     if (report_.play_off_parts.timing == 0) return;  // known from an earlier compilation, which was noted
     CompilationRecord record;
     record.model = report_.model;

@@ -12,6 +12,8 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/rewrite.h"
+#include "search/all_covers.h"
+#include "search/cover_problem.h"
 #include "search/layout_analysis.h"
 #include "search/partitioning_json.h"
 
@@ -150,6 +152,25 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
     for (int& variant : cover.variants) variant = original[static_cast<size_t>(variant)];
   }
   return result;
+}
+
+std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
+  const CoverProblem problem = MakeCoverProblem(graph_, candidates_, variants_, eligible_);
+  std::vector<Cover> covers;
+  const auto can_run = [&](int variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
+  const auto add = [&](const std::vector<int>& variants) { covers.push_back({variants, 0, 0}); };
+  if (!ForEachCover(problem, can_run, {.max_covers = max_covers}, add)) return std::nullopt;
+  std::vector<double> exact(variants_.size(), kInfinity);
+  for (const Cover& cover : covers) {
+    Prepare(cover.variants);
+    for (int variant : cover.variants) {
+      exact[static_cast<size_t>(variant)] = Exact(variant);
+      if (!ClassAt(variant).exact) return std::nullopt;
+    }
+  }
+  for (Cover& cover : covers) cover.seconds = CoverSeconds(problem, cover.variants, exact, *this);
+  std::erase_if(covers, [](const Cover& cover) { return cover.seconds == kInfinity; });
+  return covers;
 }
 
 std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,

@@ -55,6 +55,10 @@ class Partitioner : public CoverCosts {
   /// `open` if it is given.
   std::optional<Cover> GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back, std::vector<int>* open);
 
+  /// All covers, costs asked for, when there are no more than `max_covers`; nothing when there are more, or when some
+  /// cost could not be found out in the time there is. Those that cannot be run are left out.
+  std::optional<std::vector<Cover>> AllCovers(int max_covers);
+
   /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
   std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
 

@@ -54,11 +54,6 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
   return counts;
 }
 
-/// Whether `a` comes before `b`: the final decides before the first rounds do.
-bool IsBetter(const Contestant& a, const Contestant& b) {
-  return a.is_finalist != b.is_finalist ? a.is_finalist : a.relative < b.relative;
-}
-
 /// The median over rounds of contestant `index`'s time by the mean of its round. A machine that is slower for some
 /// rounds is slower for all who run in them, so this tells contestants apart where their medians cannot.
 double RelativeToRounds(const std::vector<Samples>& samples, size_t index) {
@@ -225,6 +220,7 @@ Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
   Contestant contestant;
   contestant.name = entrant.name;
   contestant.is_single = entrant.is_single;
+  contestant.is_extra = entrant.is_extra;
   contestant.estimated_seconds = entrant.estimated_seconds;
   contestant.p50 = json.at("p50");
   contestant.p90 = json.at("p90");
@@ -267,6 +263,7 @@ class PlayOff {
       result_.contestants.push_back({});
       result_.contestants[i].name = entrants[i].name;
       result_.contestants[i].is_single = entrants[i].is_single;
+      result_.contestants[i].is_extra = entrants[i].is_extra;
       result_.contestants[i].estimated_seconds = entrants[i].estimated_seconds;
     }
   }
@@ -409,6 +406,10 @@ class PlayOff {
 };
 
 }  // namespace
+
+bool IsBetter(const Contestant& a, const Contestant& b) {
+  return a.is_finalist != b.is_finalist ? a.is_finalist : a.relative < b.relative;
+}
 
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
                          const std::string& machine, const PlayOffOptions& options, CompileProgress* progress) {

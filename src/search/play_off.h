@@ -19,6 +19,7 @@ namespace collage {
 struct Entrant {
   std::string name;
   bool is_single = false;
+  bool is_extra = false;
   IRModule module;  ///< partitioned and typed
   double estimated_seconds = 0;
   std::string partitioning;  ///< the choice as text (partitioning_json.h)
@@ -42,6 +43,9 @@ struct PlayOffResult {
   int64_t output_bytes = 0;
   PlayOffSeconds seconds;
 };
+
+/// Whether `a` comes before `b`: the final decides before the first rounds do.
+bool IsBetter(const Contestant& a, const Contestant& b);
 
 /// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,
 /// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.

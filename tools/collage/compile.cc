@@ -34,6 +34,11 @@ std::string PartitionsText(const Contestant& contestant) {
   return text;
 }
 
+/// Null where not all covers were tried.
+Json OptimalityLoss(const CompileReport& report) {
+  return report.optimality_loss_seconds ? Json(*report.optimality_loss_seconds) : Json();
+}
+
 Json ToJson(const CompileReport& report) {
   Json json{{"schema", 1},
             {"model", report.model},
@@ -45,7 +50,9 @@ Json ToJson(const CompileReport& report) {
             {"output_bytes", report.output_bytes},
             {"winner", report.winner},
             {"additive_error_seconds", report.additive_error_seconds},
-            {"apparent_loss_seconds", report.apparent_loss_seconds}};
+            {"apparent_loss_seconds", report.apparent_loss_seconds},
+            {"optimality_loss_seconds", OptimalityLoss(report)},
+            {"covers", report.num_covers}};
   for (const ToolchainReport& toolchain : report.toolchains) {
     json["toolchains"].push_back({{"name", toolchain.name},
                                   {"available", toolchain.available},
@@ -66,6 +73,7 @@ Json ToJson(const CompileReport& report) {
   for (const Contestant& contestant : report.contestants) {
     json["play_off"].push_back({{"name", contestant.name},
                                 {"single", contestant.is_single},
+                                {"extra", contestant.is_extra},
                                 {"estimated_seconds", contestant.estimated_seconds},
                                 {"p50_seconds", contestant.p50},
                                 {"p90_seconds", contestant.p90},
@@ -107,7 +115,7 @@ void PrintPlayOff(const CompileReport& report) {
   }
   Table table({"play-off", "p50", "± half p10-p90", "", "estimated", "partitions"});
   for (const Contestant& contestant : report.contestants) {
-    if (!contestant.failure.empty()) continue;
+    if (!contestant.failure.empty() || (contestant.is_extra && &contestant != winner)) continue;
     table.Add({contestant.name + (contestant.is_single ? " alone" : ""), FormatSeconds(contestant.p50),
                FormatSeconds(contestant.p90 - contestant.p50),
                winner == nullptr ? "" : fmt::format("{:.2f}x", contestant.p50 / winner->p50),
@@ -132,9 +140,14 @@ void PrintLosses(const CompileReport& report) {
   for (const auto& [toolchain, seconds] : report.apparent_loss_seconds) {
     losses += fmt::format("{}{} {}", losses.empty() ? "" : " · ", toolchain, FormatDifference(seconds));
   }
-  if (losses.empty()) return;
-  fmt::print("costs       additive error {} · apparent loss: {}\n", FormatDifference(report.additive_error_seconds),
-             losses);
+  if (!losses.empty()) {
+    fmt::print("costs       additive error {} · apparent loss: {}\n", FormatDifference(report.additive_error_seconds),
+               losses);
+  }
+  if (report.optimality_loss_seconds) {
+    fmt::print("covers      all {} were tried · optimality loss {}\n", report.num_covers,
+               FormatDifference(*report.optimality_loss_seconds));
+  }
 }
 
 void PrintReport(const CompileReport& report) {
@@ -250,6 +263,12 @@ void AddCompileCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));
+  command
+      ->add_option(
+          "--optimality-covers", arguments->options.max_optimality_covers,
+          "Where there are no more covers than this, all enter the play-off: what the search missed (0: never)")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->callback([arguments] { Run(*arguments); });

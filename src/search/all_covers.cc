@@ -1,0 +1,73 @@
+// all_covers.cc: depth first, the next uncovered position first.
+#include "search/all_covers.h"
+
+#include <algorithm>
+
+namespace collage {
+namespace {
+
+class Enumeration {
+ public:
+  Enumeration(const CoverProblem& problem, const std::function<bool(int)>& can_run, const AllCoversLimits& limits,
+              const std::function<void(const std::vector<int>&)>& visit)
+      : problem_(problem),
+        can_run_(can_run),
+        limits_(limits),
+        visit_(visit),
+        starting_at_(problem.StartingAt()),
+        covered_(static_cast<size_t>(problem.num_positions)) {}
+
+  /// Covers what is left from `next` on, which is as deep as a cover has variants: the limits keep that small. False
+  /// when a limit is reached.
+  bool Extend(int next) {
+    while (next < problem_.num_positions && covered_[static_cast<size_t>(next)] != 0) ++next;
+    if (next == problem_.num_positions) {
+      if (num_covers_ == limits_.max_covers) return false;
+      ++num_covers_;
+      visit_(chosen_);
+      return true;
+    }
+    for (int variant : starting_at_[static_cast<size_t>(next)]) {
+      const std::vector<int>& covers = problem_.variants[static_cast<size_t>(variant)].covers;
+      const auto is_covered = [&](int position) { return covered_[static_cast<size_t>(position)] != 0; };
+      if (std::any_of(covers.begin(), covers.end(), is_covered) || !can_run_(variant)) continue;
+      if (++num_steps_ > limits_.max_steps) return false;
+      Mark(covers, 1);
+      chosen_.push_back(variant);
+      const bool goes_on = Extend(next + 1);
+      chosen_.pop_back();
+      Mark(covers, 0);
+      if (!goes_on) return false;
+    }
+    return true;
+  }
+
+ private:
+  void Mark(const std::vector<int>& positions, char value) {
+    for (int position : positions) covered_[static_cast<size_t>(position)] = value;
+  }
+
+  const CoverProblem& problem_;
+  const std::function<bool(int)>& can_run_;
+  const AllCoversLimits& limits_;
+  const std::function<void(const std::vector<int>&)>& visit_;
+  std::vector<std::vector<int>> starting_at_;  ///< by first position
+  std::vector<char> covered_;                  ///< by position
+  std::vector<int> chosen_;
+  int64_t num_covers_ = 0;
+  int64_t num_steps_ = 0;
+};
+
+// Recursion is as deep as a cover has partitions. A graph of more operators has more covers than anyone wants one by
+// one.
+constexpr int kMostPositions = 1000;
+
+}  // namespace
+
+bool ForEachCover(const CoverProblem& problem, const std::function<bool(int)>& can_run, const AllCoversLimits& limits,
+                  const std::function<void(const std::vector<int>&)>& visit) {
+  if (problem.num_positions > kMostPositions) return false;
+  return Enumeration(problem, can_run, limits, visit).Extend(0);
+}
+
+}  // namespace collage
