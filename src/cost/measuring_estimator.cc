@@ -98,7 +98,7 @@ TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string&
     if (asked_.insert(key).second) ++counts_.from_database;
     return *record;
   }
-  if (!MayMeasure()) {
+  if (request.empty() || !MayMeasure()) {
     ++counts_.skipped;
     return Skipped();  // not remembered: a later run with time may measure it
   }
@@ -117,9 +117,10 @@ TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) { return Estim
 std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<CostQuery>& queries) {
   std::vector<Question> wanted;
   std::set<TuningKey> listed;
+  const bool may_measure = MayMeasure();  // requests hold weights: none is made that will not be asked
   for (const CostQuery& query : queries) {
     const TuningKey key = KeyOf(query);
-    if (Find(key) != nullptr || !listed.insert(key).second) continue;
+    if (queries.size() == 1 || !may_measure || Find(key) != nullptr || !listed.insert(key).second) continue;
     wanted.push_back({key, query.toolchain.name() + ": " + query.label, RequestFor(query)});
   }
   if (wanted.size() > 1 && MayMeasure()) Measure(wanted);
@@ -131,7 +132,7 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
     const double bound = SmallestCall(query) + RooflineSeconds(query.work, Rates(), options_.context.num_threads,
                                                                options_.context.timing.operands);
     const std::string label = query.toolchain.name() + ": " + query.label;
-    const TuningRecord record = Lookup(key, label, Find(key) != nullptr ? "" : RequestFor(query));
+    const TuningRecord record = Lookup(key, label, Find(key) != nullptr || !MayMeasure() ? "" : RequestFor(query));
     if (record.ok && record.p50 < bound) {
       // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
       ++counts_.below_bound;
