@@ -20,6 +20,7 @@
 #include "cost/measure.h"
 #include "cost/measure_request.h"
 #include "cost/worker.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -135,6 +136,7 @@ class Habitual : public Toolchain {
 class TortureTest : public testing::Test {
  protected:
   TortureTest() {
+    setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // other tests hold no lock of this one's
     const Var x = MakeVar("x", TensorType(Shape{1, kElements}, kFloat32));
     request_.function = MakeFunction({x}, MakeCall("nn.relu", {x}));
     InferType(request_.function);
@@ -151,12 +153,15 @@ class TortureTest : public testing::Test {
     return record;
   }
 
+  ~TortureTest() override { unsetenv("XDG_RUNTIME_DIR"); }
+
+  TemporaryFolder folder_;
   PartitionRequest request_;
   TimingOptions timing_{.min_seconds = 0.001, .budget_seconds = 0.01};
   Worker worker_{[this](const std::string& habit, const SendProgress&) {
                    return RecordToText(MeasurePartition(Habitual(habit), request_, timing_));
                  },
-                 {std::chrono::seconds(1), int64_t{2} << 30}};
+                 {std::chrono::seconds(2), int64_t{2} << 30}};
 };
 
 TEST_F(TortureTest, EachHabitIsNamedAndHarmsNoOther) {
