@@ -152,6 +152,7 @@ TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num
   TuningRecord record;
   const std::unique_ptr<SmallPartition> before = SmallPartition::Of(from, num_threads);
   const std::unique_ptr<SmallPartition> after = SmallPartition::Of(to, num_threads);
+  const std::unique_ptr<SmallPartition> like = SmallPartition::Of(to, num_threads);
   if (before == nullptr || after == nullptr) {
     record.reason = (before == nullptr ? from : to).name() + " takes none of the operators tried";
     return record;
@@ -159,12 +160,13 @@ TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num
   // Partitions of models take longer than threads that have nothing to do spin.
   constexpr double kUsualSeconds = 100e-6;
   constexpr int kRepeats = 5;
-  const auto run_before = [&] {
+  const auto run_for_a_while = [&](SmallPartition& partition) {
     const auto started = std::chrono::steady_clock::now();
-    do before->Run();
-    while (std::chrono::steady_clock::now() - started < std::chrono::duration<double>(kUsualSeconds));
+    do {
+      partition.Run();
+    } while (std::chrono::steady_clock::now() - started < std::chrono::duration<double>(kUsualSeconds));
   };
-  // As candidates are timed: again and again, or after their inputs were read. What went before comes last.
+  // Candidates are timed after their like, or after their inputs were read. What hands over comes last.
   const bool is_warm = timing.operands == CacheLevel::kNear;
   Samples alone, handed_over;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
@@ -172,8 +174,11 @@ TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num
       Samples& samples = hands_over ? handed_over : alone;
       const auto prepare = [&] {
         after->ReadThroughBoundary();
-        if (is_warm) after->Run();
-        if (hands_over) run_before();
+        if (hands_over) {
+          run_for_a_while(*before);
+        } else if (is_warm) {
+          run_for_a_while(*like);
+        }
       };
       const Samples more = TimeAfter(
           prepare, [&] { after->Run(); }, timing);
@@ -181,9 +186,10 @@ TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num
     }
   }
   record = RecordOf(handed_over);
-  // The difference of medians. Single samples are no pairs: their differences would say nothing.
-  record.p50 = std::max(0.0, handed_over.p50() - alone.p50());
-  record.minimum = std::min(record.p50, std::max(0.0, handed_over.minimum() - alone.p50()));
+  // The difference of medians, where it is more than noise.
+  const bool is_clear = handed_over.Quantile(0.25) > alone.Quantile(0.75);
+  record.p50 = is_clear ? handed_over.p50() - alone.p50() : 0;
+  record.minimum = std::clamp(handed_over.minimum() - alone.p50(), 0.0, record.p50);
   record.p90 = std::max(record.p50, handed_over.p90() - alone.p50());
   return record;
 }
