@@ -44,6 +44,10 @@ class CostEstimator {
   virtual int NumAtOnce() const { return 1; }
   /// The same for several partitions that are wanted at once, in their order.
   virtual std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries);
+  /// Estimates partitions again whose costs are so near each other that noise may have chosen: those that still cannot
+  /// be told apart cost the same from then on, so that priority decides. In the order of `rivals`, which have
+  /// estimates.
+  virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
   /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
   virtual double LowerBound(const CostQuery&) { return 0; }
   /// Seconds to change the layout of a value of logical `shape`.

@@ -8,6 +8,7 @@
 
 #include "cost/estimators.h"
 #include "cost/probes.h"
+#include "cost/settling.h"
 
 namespace collage {
 namespace {
@@ -142,6 +143,60 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
     records.push_back(record);
   }
   return records;
+}
+
+TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) const {
+  TuningKey all = HostKey("settled", LayoutsText(rivals.front().layouts));
+  for (const CostQuery& rival : rivals) {
+    const TuningKey own = KeyOf(rival);
+    all.workload += " " + own.workload;
+    all.version += fmt::format(" {} {}", own.toolchain, own.version);
+  }
+  return all;
+}
+
+std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<CostQuery>& rivals) {
+  constexpr size_t kRounds = 3;
+  std::vector<std::string> requests;
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
+  }
+  if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
+  std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size()));
+  size_t num_ok = 0;
+  auto started = Clock::now();
+  runner_->Run(requests, [&](size_t index, const TuningRecord& record) {
+    rounds[index / rivals.size()][index % rivals.size()] = record;
+    num_ok += record.ok ? 1 : 0;
+    ++counts_.measured;
+    const auto now = Clock::now();
+    spent_seconds_ += std::chrono::duration<double>(now - started).count();
+    started = now;
+    return record.ok && MayMeasure();
+  });
+  if (num_ok < requests.size()) rounds.clear();
+  return rounds;
+}
+
+std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
+  // Medians of one candidate differ by so much from one worker to the next.
+  constexpr double kNoise = 0.02;
+  const TuningKey key = SettledKey(rivals);
+  if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
+  const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(rivals);
+  if (rounds.empty()) return EstimateAll(rivals);
+  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise);
+  for (size_t i = 0; i < rivals.size(); ++i) {
+    const TuningKey own = KeyOf(rivals[i]);
+    settled[i].label = rivals[i].toolchain.name() + ": " + rivals[i].label;
+    database_.Put(own, settled[i]);
+    known_[own] = settled[i];
+  }
+  TuningRecord done = settled.front();
+  done.label = "in turn: " + rivals.front().label;
+  database_.Put(key, done);
+  known_[key] = done;
+  return settled;
 }
 
 double MeasuringEstimator::LowerBound(const CostQuery& query) {

@@ -34,6 +34,8 @@ class MeasuringEstimator : public CostEstimator {
 
   TuningRecord Estimate(const CostQuery& query) override;
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
+  /// Measures them in turn, a few times, unless that was done before.
+  std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override;
   int NumAtOnce() const override { return runner_->num_at_once(); }
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
@@ -71,6 +73,9 @@ class MeasuringEstimator : public CostEstimator {
   /// Of what is measured of a toolchain, under the version of its code and of how it is timed.
   TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
   std::string VersionOf(const Toolchain& toolchain) const;
+  TuningKey SettledKey(const std::vector<CostQuery>& rivals) const;
+  /// What measuring each in turn gave, a row for each round; empty when one could not be measured or time was up.
+  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<CostQuery>& rivals);
   TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
 
   TuningDatabase& database_;

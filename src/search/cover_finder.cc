@@ -15,14 +15,16 @@ constexpr double kSideMargin = 1.08;
 
 }  // namespace
 
-/// Searches until a pass measures nothing: its covers then follow from known costs alone, and whoever compiles the
-/// model again finds the same.
+/// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
+/// then follow from known costs alone, and whoever compiles the model again finds the same.
 FoundCovers CoverFinder::Run() {
+  const bool searches = options_.partition_for.empty();
   for (bool is_first = true;; is_first = false) {
     const int64_t before = estimator_.counts().measured;
     FoundCovers found = SearchOnce(is_first);
+    if (searches && !found.covers.empty()) partitioner_.Settle(found.covers.front().cover);
     if (estimator_.counts().measured != before) continue;
-    if (IsEvolutionary() && options_.partition_for.empty()) AddEvolved(found);
+    if (searches && IsEvolutionary()) AddEvolved(found);
     return found;
   }
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -118,6 +119,36 @@ void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
   if (record.ok) return;
   const CandidatePartition& candidate = CandidateOf(of.first);
   refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);
+}
+
+/// The variant and those that do the same elsewhere at nearly the same cost, ascending.
+std::vector<int> Partitioner::RivalsOf(int variant) const {
+  // Medians of the same candidate differ by as much from one worker to the next.
+  constexpr double kNear = 0.05;
+  const auto exact = [&](int v) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(v)])].exact; };
+  const double seconds = *exact(variant);
+  std::vector<int> rivals;
+  for (int other :
+       by_place_.at({CandidateOf(variant).sub_graph.members(), variants_[static_cast<size_t>(variant)].layouts})) {
+    if (exact(other) && std::abs(*exact(other) - seconds) <= kNear * seconds) rivals.push_back(other);
+  }
+  return rivals;
+}
+
+void Partitioner::Settle(const Cover& cover) {
+  // What makes no more of the whole than this is not worth the time.
+  constexpr double kLeastShare = 1e-3;
+  std::set<int> done;  // classes
+  for (int variant : cover.variants) {
+    const VariantClass& of = ClassAt(variant);
+    if (!of.exact || *of.exact < kLeastShare * cover.seconds || !done.insert(of.first).second) continue;
+    const std::vector<int> rivals = RivalsOf(variant);
+    if (rivals.size() < 2) continue;
+    std::vector<CostQuery> queries;
+    for (int rival : rivals) queries.push_back(QueryFor(ClassAt(rival)));
+    const std::vector<TuningRecord> records = estimator_->Settle(queries);
+    for (size_t i = 0; i < records.size(); ++i) Learn(ClassAt(rivals[i]), records[i]);
+  }
 }
 
 double Partitioner::Convert(int value, Format from, Format to) {
@@ -322,6 +353,7 @@ void Partitioner::AddVariants(CandidatePartition candidate) {
         class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
     if (is_new) classes_.push_back({workload, work, static_cast<int>(variants_.size()), {}});
     class_of_.push_back(number->second);
+    by_place_[{candidate.sub_graph.members(), layouts}].push_back(static_cast<int>(variants_.size()));
     variants_.push_back({static_cast<int>(candidates_.size()), layouts});
   }
   candidates_.push_back(std::move(candidate));

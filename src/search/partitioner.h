@@ -49,6 +49,10 @@ class Partitioner : public CoverCosts {
   /// The best covers by candidates that `allowed` takes.
   SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
 
+  /// Has the costs of `cover` that others are near settled (CostEstimator::Settle): of the same nodes in the same
+  /// layouts by other toolchains.
+  void Settle(const Cover& cover);
+
   /// The cover that a toolchain's own partitioning would give (`partition_for_NAME`): its largest candidates first,
   /// what it cannot take by the fall-back toolchain, layouts as the toolchain likes them best. Asks for the costs of
   /// what it takes, and passes over what turns out not to work. Nothing when nodes stay open, which are then added to
@@ -101,6 +105,7 @@ class Partitioner : public CoverCosts {
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
+  std::vector<int> RivalsOf(int variant) const;
   VariantClass& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
   CostQuery QueryFor(const VariantClass& of) const;
   void Learn(VariantClass& of, const TuningRecord& record);
@@ -116,7 +121,9 @@ class Partitioner : public CoverCosts {
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
   std::vector<const Toolchain*> places_;  ///< toolchains that have candidates
-  std::vector<int> class_of_;             ///< by variant
+  /// Variants by what they cover and in which layouts.
+  std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_place_;
+  std::vector<int> class_of_;  ///< by variant
   std::vector<VariantClass> classes_;
   std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason

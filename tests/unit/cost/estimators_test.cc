@@ -151,6 +151,31 @@ TEST_F(EstimatorsTest, AMalformedTableIsRefused) {
   refuses("/nowhere.json", "cannot open");
 }
 
+TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
+  const std::unique_ptr<CostEstimator> estimator = MakeEstimator("measure", Setting());
+  Ask(*estimator, {4});
+  Ask(*estimator, {4, 5});
+  const int asked = num_candidates_asked_;
+  // Any two will do: who is whose rival is for the partitioner to say.
+  const auto settle = [&](CostEstimator& of) {
+    const int64_t first = JobOf({4}), second = JobOf({4, 5});
+    const PartitionRequest a = RequestOf(first), b = RequestOf(second);
+    const Work work = WorkOf(a.function);
+    const StructuralHashOptions by_shape{.constants_by_shape = true};
+    const std::string hash_a = StructuralHash(a.function, by_shape), hash_b = StructuralHash(b.function, by_shape);
+    return of.Settle({{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
+  };
+  const std::vector<TuningRecord> settled = settle(*estimator);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);  // three rounds of two
+  EXPECT_EQ(settled[0].p50, settled[1].p50);
+  settle(*estimator);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);
+  // Nor does another compilation, from the database.
+  const std::unique_ptr<CostEstimator> later = MakeEstimator("measure", Setting());
+  EXPECT_EQ(settle(*later)[1].p50, settled[1].p50);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);
+}
+
 TEST_F(EstimatorsTest, TheDatabaseAloneListsWhatItLacks) {
   const auto measuring = MakeEstimator("measure", Setting());
   const TuningRecord measured = Ask(*measuring, {3, 4});

@@ -105,6 +105,50 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
   }
 }
 
+TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
+  class Settling : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      static const std::map<std::string, double> seconds{{"native", 1.03}, {"near", 1.0}, {"far", 1.2}};
+      return Took(seconds.at(query.toolchain.name()));
+    }
+    std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override {
+      std::vector<TuningRecord> records;
+      settled.emplace_back();
+      for (const CostQuery& rival : rivals) {
+        settled.back().push_back(rival.toolchain.name() + " " + rival.label);
+        records.push_back(Took(rival.toolchain.name() == "native" ? 0.9 : 1.0));
+      }
+      return records;
+    }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+    std::vector<std::vector<std::string>> settled;
+
+   private:
+    static TuningRecord Took(double seconds) {
+      TuningRecord record;
+      record.ok = true;
+      record.p50 = seconds;
+      return record;
+    }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kNoFusion), near("near", FusionStyle::kNoFusion),
+      far("far", FusionStyle::kNoFusion);
+  const Var x = testing_graphs::Param("x", {2});
+  const Expr body = MakeCall("exp", {MakeCall("tanh", {MakeCall("tanh", {x})})});
+  Settling estimator;
+  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
+  partitioner.SetEstimator(&estimator);
+  const auto search = [&] { return partitioner.Search([](int) { return true; }, {.strategy = "dp"}).covers.at(0); };
+  const Cover before = search();
+  for (int variant : before.variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "near");
+  partitioner.Settle(before);
+  // Equal partitions are settled once.
+  const std::vector<std::vector<std::string>> wanted{{"native tanh", "near tanh"}, {"native exp", "near exp"}};
+  EXPECT_EQ(estimator.settled, wanted);
+  for (int variant : search().variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "native");
+}
+
 TEST(PartitionerTest, ATableDecidesTheCover) {
   ProbeToolchains();  // registers the names
   const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
