@@ -141,6 +141,7 @@ struct CompileReport {
   int64_t num_candidates = 0;
   int64_t num_variants = 0;  ///< candidates times layouts at their boundary
   int64_t num_measured = 0;
+  int64_t num_remeasured = 0;  ///< measurements to tell apart what costs nearly the same
   int64_t num_from_database = 0;
   int64_t num_failed = 0;
   int64_t num_below_bound = 0;  ///< costs below what was taken for their bound

@@ -86,6 +86,7 @@ nb::dict ToDict(const CompileReport& report) {
   search["variants"] = report.num_variants;
   search["states"] = report.num_states;
   search["measured"] = report.num_measured;
+  search["remeasured"] = report.num_remeasured;
   search["from_database"] = report.num_from_database;
   search["failed"] = report.num_failed;
   search["below_bound"] = report.num_below_bound;

@@ -26,6 +26,7 @@ struct CostQuery {
 /// What an estimator did.
 struct EstimatorCounts {
   int64_t measured = 0;
+  int64_t remeasured = 0;  ///< again, to tell rivals apart
   int64_t from_database = 0;
   int64_t failed = 0;
   int64_t skipped = 0;      ///< not measured because the budget was spent

@@ -62,7 +62,7 @@ TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::st
 
 bool MeasuringEstimator::MayMeasure() const {
   if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) return false;
-  if (options_.max_measurements > 0 && counts_.measured >= options_.max_measurements) return false;
+  if (options_.max_measurements > 0 && counts_.measured + counts_.remeasured >= options_.max_measurements) return false;
   return !options_.should_stop || !options_.should_stop();
 }
 
@@ -168,7 +168,7 @@ std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const s
   runner_->Run(requests, [&](size_t index, const TuningRecord& record) {
     rounds[index / rivals.size()][index % rivals.size()] = record;
     num_ok += record.ok ? 1 : 0;
-    ++counts_.measured;
+    ++counts_.remeasured;
     const auto now = Clock::now();
     spent_seconds_ += std::chrono::duration<double>(now - started).count();
     started = now;

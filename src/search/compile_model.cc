@@ -276,6 +276,7 @@ class Compilation {
                   "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
     }
     report_.num_measured = estimator.counts().measured;
+    report_.num_remeasured = estimator.counts().remeasured;
     report_.num_from_database = estimator.counts().from_database;
     report_.num_failed = estimator.counts().failed;
     report_.num_below_bound = estimator.counts().below_bound;

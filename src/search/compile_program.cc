@@ -50,6 +50,7 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
   all.num_candidates += region.num_candidates;
   all.num_variants += region.num_variants;
   all.num_measured += region.num_measured;
+  all.num_remeasured += region.num_remeasured;
   all.num_from_database += region.num_from_database;
   all.num_failed += region.num_failed;
   all.num_below_bound += region.num_below_bound;

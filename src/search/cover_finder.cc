@@ -20,10 +20,11 @@ constexpr double kSideMargin = 1.08;
 FoundCovers CoverFinder::Run() {
   const bool searches = options_.partition_for.empty();
   for (bool is_first = true;; is_first = false) {
-    const int64_t before = estimator_.counts().measured;
+    const auto num_timed = [&] { return estimator_.counts().measured + estimator_.counts().remeasured; };
+    const int64_t before = num_timed();
     FoundCovers found = SearchOnce(is_first);
     if (searches && !found.covers.empty()) partitioner_.Settle(found.covers.front().cover);
-    if (estimator_.counts().measured != before) continue;
+    if (num_timed() != before) continue;
     if (searches && IsEvolutionary()) AddEvolved(found);
     return found;
   }

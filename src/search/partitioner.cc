@@ -121,6 +121,15 @@ void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
   refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);
 }
 
+/// What a candidate computes: some toolchains' take constants in, others' leave them to who compiles them.
+std::vector<int> Partitioner::OperatorsOf(const CandidatePartition& candidate) const {
+  std::vector<int> operators;
+  for (int member : candidate.sub_graph.members()) {
+    if (graph_.OpAt(member) != nullptr) operators.push_back(member);
+  }
+  return operators;
+}
+
 /// The variant and those that do the same elsewhere at nearly the same cost, ascending.
 std::vector<int> Partitioner::RivalsOf(int variant) const {
   // Medians of the same candidate differ by as much from one worker to the next.
@@ -128,8 +137,7 @@ std::vector<int> Partitioner::RivalsOf(int variant) const {
   const auto exact = [&](int v) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(v)])].exact; };
   const double seconds = *exact(variant);
   std::vector<int> rivals;
-  for (int other :
-       by_place_.at({CandidateOf(variant).sub_graph.members(), variants_[static_cast<size_t>(variant)].layouts})) {
+  for (int other : by_place_.at({OperatorsOf(CandidateOf(variant)), variants_[static_cast<size_t>(variant)].layouts})) {
     if (exact(other) && std::abs(*exact(other) - seconds) <= kNear * seconds) rivals.push_back(other);
   }
   return rivals;
@@ -353,7 +361,7 @@ void Partitioner::AddVariants(CandidatePartition candidate) {
         class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
     if (is_new) classes_.push_back({workload, work, static_cast<int>(variants_.size()), {}});
     class_of_.push_back(number->second);
-    by_place_[{candidate.sub_graph.members(), layouts}].push_back(static_cast<int>(variants_.size()));
+    by_place_[{OperatorsOf(candidate), layouts}].push_back(static_cast<int>(variants_.size()));
     variants_.push_back({static_cast<int>(candidates_.size()), layouts});
   }
   candidates_.push_back(std::move(candidate));

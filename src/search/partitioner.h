@@ -105,6 +105,7 @@ class Partitioner : public CoverCosts {
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
+  std::vector<int> OperatorsOf(const CandidatePartition& candidate) const;
   std::vector<int> RivalsOf(int variant) const;
   VariantClass& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
   CostQuery QueryFor(const VariantClass& of) const;
@@ -121,7 +122,7 @@ class Partitioner : public CoverCosts {
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
   std::vector<const Toolchain*> places_;  ///< toolchains that have candidates
-  /// Variants by what they cover and in which layouts.
+  /// Variants by the operators that they compute and in which layouts.
   std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_place_;
   std::vector<int> class_of_;  ///< by variant
   std::vector<VariantClass> classes_;

@@ -59,13 +59,10 @@ Json ToJson(const CompileReport& report) {
                                   {"version", toolchain.version},
                                   {"reason", toolchain.reason}});
   }
-  json["search"] = {{"candidates", report.num_candidates},
-                    {"variants", report.num_variants},
-                    {"states", report.num_states},
-                    {"measured", report.num_measured},
-                    {"from_database", report.num_from_database},
-                    {"failed", report.num_failed},
-                    {"below_bound", report.num_below_bound},
+  json["search"] = {{"candidates", report.num_candidates}, {"variants", report.num_variants},
+                    {"states", report.num_states},         {"measured", report.num_measured},
+                    {"remeasured", report.num_remeasured}, {"from_database", report.num_from_database},
+                    {"failed", report.num_failed},         {"below_bound", report.num_below_bound},
                     {"budget_spent", report.budget_spent}};
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
@@ -163,9 +160,11 @@ void PrintReport(const CompileReport& report) {
             (toolchain.available ? " " + toolchain.version : " (" + toolchain.reason + ")");
   }
   fmt::print("toolchains  {}{}\n", here, missing.empty() ? "" : "   not here: " + missing);
-  fmt::print("search      {} candidates, with formats {} · {} measured, {} from the database, {} failed{}\n",
-             report.num_candidates, report.num_variants, report.num_measured, report.num_from_database,
-             report.num_failed, report.budget_spent ? " · the budget was spent: run again to measure more" : "");
+  fmt::print("search      {} candidates, with formats {} · {} measured{}, {} from the database, {} failed{}\n",
+             report.num_candidates, report.num_variants, report.num_measured,
+             report.num_remeasured > 0 ? fmt::format(" and {} again", report.num_remeasured) : "",
+             report.num_from_database, report.num_failed,
+             report.budget_spent ? " · the budget was spent: run again to measure more" : "");
   for (const auto& [kind, failure] : report.failures) {
     fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
   }

@@ -97,7 +97,7 @@ void Run(const Arguments& arguments) {
         outcome.failure = error.message();
       }
       seconds_left -= outcome.report.search_seconds;
-      trials_left -= outcome.report.num_measured;
+      trials_left -= outcome.report.num_measured + outcome.report.num_remeasured;
       outcomes.push_back(std::move(outcome));
     }
   }
