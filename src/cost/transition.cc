@@ -16,16 +16,6 @@
 namespace collage {
 namespace {
 
-TuningRecord RecordOf(const Samples& samples) {
-  TuningRecord record;
-  record.ok = true;
-  record.minimum = samples.minimum();
-  record.p50 = samples.p50();
-  record.p90 = samples.p90();
-  record.num_samples = static_cast<int64_t>(samples.size());
-  return record;
-}
-
 class NoKernel : public Kernel {
  public:
   void Bind(std::span<void* const>, std::span<void* const>, void*) override {}
@@ -145,7 +135,7 @@ TuningRecord MeasureEmptyHop(const TimingOptions& timing) {
   const Samples samples = TimeRuns([&] { instance.Run(); }, warm);
   Samples per_partition;
   for (double seconds : samples.values()) per_partition.Add(seconds / kPartitions);
-  return RecordOf(per_partition);
+  return RecordOf(per_partition, warm);
 }
 
 TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing) {
@@ -185,12 +175,13 @@ TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num
       for (double seconds : more.values()) samples.Add(seconds);
     }
   }
-  record = RecordOf(handed_over);
   // The difference of medians, where it is more than noise.
   const bool is_clear = handed_over.Quantile(0.25) > alone.Quantile(0.75);
+  record.ok = true;
   record.p50 = is_clear ? handed_over.p50() - alone.p50() : 0;
   record.minimum = std::clamp(handed_over.minimum() - alone.p50(), 0.0, record.p50);
   record.p90 = std::max(record.p50, handed_over.p90() - alone.p50());
+  record.num_samples = static_cast<int64_t>(handed_over.size());
   return record;
 }
 
