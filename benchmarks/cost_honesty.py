@@ -8,7 +8,8 @@ The first form compiles each MODEL (as for repeatability.py) twice for each numb
 given; the second compilation must measure nothing. --keep DIR keeps the reports. The second form reads reports: each NAME.json
 that `collage compile --json` printed, and NAME.again.json of the second compilation where there is one. Columns:
 
-    measured           candidates that were measured, with rates and probes of the machine; share of candidates in all formats
+    measured, share    what was measured, by all candidates in all formats; rates, conversions and handovers of the machine are
+                       in it, some twenty, so that small models show too much
     additive error     end-to-end time of the best mix, minus the sum of its partitions; percent of the former
     apparent loss      the winner's time minus that of each toolchain's own partitioning, percent of the latter: below 0 the
                        winner is faster
@@ -25,7 +26,7 @@ from repeatability import model_file, report_name, shape_arguments
 from whole_models import run
 
 HEADER = (
-    "| model | threads | candidates | with formats | measured | share | additive error | apparent loss | cold "
+    "| model | threads | candidates | with formats | measured | share, at most | additive error | apparent loss | cold "
     "| second, measured | second |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
@@ -54,7 +55,7 @@ def row(name: str, report: dict, again: dict | None) -> str:
     second = f"{again['search']['measured']} | {again['seconds']['total']:.1f} s" if again else "not compiled |"
     return (
         f"| {name} | {report['threads']} | {search['candidates']} | {search['variants']} | {measured} "
-        f"| {search['measured'] / max(search['variants'], 1) * 100:.0f} % | {additive_error(report)} "
+        f"| {min(search['measured'] / max(search['variants'], 1), 1) * 100:.0f} % | {additive_error(report)} "
         f"| {apparent_losses(report)} | {report['seconds']['total']:.1f} s | {second} |"
     )
 
