@@ -22,6 +22,8 @@ class CompileProgress {
   virtual ~CompileProgress() = default;
   /// A phase begins: "import", "candidates", "search", "play-off".
   virtual void Phase(const std::string& name) = 0;
+  /// Before the search: how many different costs there are, of which it will want some.
+  virtual void Costs(int64_t /*num_distinct*/) {}
   /// Within the search: measurements done and, as far as known, wanted; what is being measured now.
   virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;
   /// Within the play-off: rounds done of all.
@@ -140,6 +142,7 @@ struct CompileReport {
   std::vector<ToolchainReport> toolchains;
   int64_t num_candidates = 0;
   int64_t num_variants = 0;  ///< candidates times layouts at their boundary
+  int64_t num_distinct = 0;  ///< of these, what is not equal to another
   int64_t num_measured = 0;
   int64_t num_remeasured = 0;  ///< measurements to tell apart what costs nearly the same
   int64_t num_from_database = 0;

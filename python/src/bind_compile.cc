@@ -85,6 +85,7 @@ nb::dict ToDict(const CompileReport& report) {
   search["candidates"] = report.num_candidates;
   search["variants"] = report.num_variants;
   search["states"] = report.num_states;
+  search["distinct"] = report.num_distinct;
   search["measured"] = report.num_measured;
   search["remeasured"] = report.num_remeasured;
   search["from_database"] = report.num_from_database;

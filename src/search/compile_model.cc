@@ -242,6 +242,8 @@ class Compilation {
     Partitioner partitioner(module_, toolchains_, report_.num_threads, GivenRules());
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
     report_.num_variants = static_cast<int64_t>(partitioner.num_variants());
+    report_.num_distinct = static_cast<int64_t>(partitioner.num_distinct());
+    if (options_.progress != nullptr) options_.progress->Costs(report_.num_distinct);
     MeasuringEstimator::Options estimating;
     estimating.machine = ThisMachine().fingerprint;
     estimating.context.num_threads = report_.num_threads;

@@ -49,6 +49,7 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
   all.num_parameters += region.num_parameters;
   all.num_candidates += region.num_candidates;
   all.num_variants += region.num_variants;
+  all.num_distinct += region.num_distinct;
   all.num_measured += region.num_measured;
   all.num_remeasured += region.num_remeasured;
   all.num_from_database += region.num_from_database;

@@ -32,6 +32,8 @@ class Partitioner : public CoverCosts {
 
   size_t num_candidates() const { return candidates_.size(); }
   size_t num_variants() const { return variants_.size(); }
+  /// Of variants that are not equal to others: what may have to be estimated at most.
+  size_t num_distinct() const { return classes_.size(); }
   const Toolchain* ToolchainOf(int candidate) const { return candidates_[static_cast<size_t>(candidate)].toolchain; }
 
   /// A variant's partition, by the number that its cost is asked for.

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace collage::cli {
 
@@ -17,11 +20,16 @@ void ConsoleProgress::Phase(const std::string& name) {
 }
 
 void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const std::string& what) {
-  std::string left;
-  if (budget_seconds_ > 0) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
-    left = fmt::format(" · at most {:.0f} s left", std::max(0.0, budget_seconds_ - seconds));
+  const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+  // If all that is not known yet were wanted. The first few take longer: libraries are loaded.
+  constexpr int64_t kEnoughToTell = 10;
+  double most = std::numeric_limits<double>::infinity();
+  if (measured >= kEnoughToTell) {
+    const int64_t unknown = std::max<int64_t>(0, num_distinct_ - measured - from_database);
+    most = seconds / static_cast<double>(measured) * static_cast<double>(unknown);
   }
+  if (budget_seconds_ > 0) most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
+  const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s left", most) : "";
   Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
 }
 
