@@ -60,6 +60,9 @@ struct CompileOptions {
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);
   /// empty = as a run of this model leaves it. For experiments.
   std::string operands;
+  /// Which percentile of the times of a candidate is its cost, 1 to 99. Above 50 kernels whose times vary much count
+  /// for more (RFC 0.81, Drawbacks). Play-offs compare medians whatever it is.
+  int percentile = 50;
   /// Where costs of candidates are from (docs/costs.md): "measure", "database", "analytic" or "mock=FILE.json".
   std::string estimator = "measure";
   /// Asked in place of `estimator` when it is given, once for each different candidate of a toolchain. What it throws

@@ -130,6 +130,7 @@ def compile(
     write_partitioning: str | os.PathLike[str] | None = None,
     database: str | os.PathLike[str] | None = None,
     operands: str = "",
+    percentile: int = 50,
     estimator: str | CostEstimator | Estimate = "measure",
     search: str = "sweep",
     evolution_budget: float | str = "30m",
@@ -160,6 +161,7 @@ def compile(
         write_partitioning: where to write the winner's choice of partitions, as JSON.
         database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
         operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
+        percentile: which percentile of a candidate's times is its cost, 1 to 99; above 50 against high variance.
         estimator: where costs are from: "measure", "database", "analytic", "mock=FILE.json" (docs/costs.md), a name of
             `collage.register_estimator`, a `collage.CostEstimator`, or a callable like its ``estimate``. What it
             raises ends the compilation.
@@ -189,6 +191,7 @@ def compile(
         "require": list(require or ()),
         "partition_for": partition_for or "",
         "operands": operands,
+        "percentile": percentile,
         "search": search,
         "evolution_seconds": _seconds(evolution_budget),
         "evolution_population": evolution_population,

@@ -137,6 +137,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("write_partitioning", options.write_partitioning);
   read("database", options.database);
   read("operands", options.operands);
+  read("percentile", options.percentile);
   read("estimator", options.estimator);
   read("search", options.search);
   read("evolution_seconds", options.evolution_seconds);

@@ -21,7 +21,7 @@ class AnalyticEstimator : public MeasuringEstimator {
     for (const CostQuery& query : queries) {
       records.emplace_back();
       records.back().ok = true;
-      records.back().p50 = LowerBound(query);
+      records.back().minimum = records.back().p50 = LowerBound(query);
     }
     return records;
   }
@@ -41,7 +41,7 @@ class AnalyticEstimator : public MeasuringEstimator {
     if (known != models_.end()) return known->second;
     const auto probe = [&](const std::string& name) -> std::optional<double> {
       const TuningRecord record = Probe(toolchain, name);
-      return record.ok ? std::optional(record.p50) : std::nullopt;
+      return record.ok ? std::optional(CostOf(record)) : std::nullopt;
     };
     const AnalyticModel model(probe, Rates(), context().num_threads, context().timing.operands);
     return models_.emplace(toolchain.name(), model).first->second;

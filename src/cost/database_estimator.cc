@@ -25,7 +25,7 @@ class DatabaseEstimator : public MeasuringEstimator {
            fmt::format("{}: {} [{}]", query.toolchain.name(), query.label, LayoutsText(query.layouts)));
       records[i] = {};
       records[i].ok = true;
-      records[i].p50 = LowerBound(query);
+      records[i].minimum = records[i].p50 = LowerBound(query);
     }
     counts_.skipped = 0;
     return records;

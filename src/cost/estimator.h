@@ -51,6 +51,8 @@ class CostEstimator {
   virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
   /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
   virtual double LowerBound(const CostQuery&) { return 0; }
+  /// The cost that a record which is ok stands for, seconds.
+  virtual double CostOf(const TuningRecord& record) const { return record.p50; }
   /// Seconds to change the layout of a value of logical `shape`.
   virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
 

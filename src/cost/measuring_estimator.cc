@@ -16,7 +16,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
-constexpr int kMethodVersion = 3;
+constexpr int kMethodVersion = 4;
+
+/// How candidates are timed, as part of their keys: "m4.2", with a percentile other than the median "m4.2.p90".
+std::string MethodText(const TimingOptions& timing) {
+  constexpr double kMedian = 0.5;
+  const std::string percentile = timing.percentile == kMedian ? "" : fmt::format(".p{:g}", 100 * timing.percentile);
+  return fmt::format("m{}.{}{}", kMethodVersion, static_cast<int>(timing.operands), percentile);
+}
 
 TuningRecord Skipped() {
   TuningRecord record;
@@ -42,13 +49,8 @@ std::string MeasuringEstimator::VersionOf(const Toolchain& toolchain) const {
 
 TuningKey MeasuringEstimator::ToolchainKey(const std::string& workload, const std::string& layouts,
                                            const Toolchain& toolchain) const {
-  return {workload,
-          layouts,
-          toolchain.name(),
-          fmt::format("{}/m{}.{}", VersionOf(toolchain), kMethodVersion,
-                      static_cast<int>(options_.context.timing.operands)),
-          options_.machine,
-          options_.context.num_threads};
+  const std::string version = VersionOf(toolchain) + "/" + MethodText(options_.context.timing);
+  return {workload, layouts, toolchain.name(), version, options_.machine, options_.context.num_threads};
 }
 
 TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
@@ -134,10 +136,10 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
                                                                options_.context.timing.operands);
     const std::string label = query.toolchain.name() + ": " + query.label;
     const TuningRecord record = Lookup(key, label, Find(key) != nullptr || !MayMeasure() ? "" : RequestFor(query));
-    if (record.ok && record.p50 < bound) {
+    if (record.ok && CostOf(record) < bound) {
       // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
       ++counts_.below_bound;
-      rates_ = rates_->Scaled(bound / record.p50);
+      rates_ = rates_->Scaled(bound / CostOf(record));
     }
     if (is_new && !record.ok && !record.is_skipped) CountFailure(query, record.reason);
     records.push_back(record);
@@ -185,7 +187,7 @@ std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery
   if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
   const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(rivals);
   if (rounds.empty()) return EstimateAll(rivals);
-  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise);
+  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
   for (size_t i = 0; i < rivals.size(); ++i) {
     const TuningKey own = KeyOf(rivals[i]);
     settled[i].label = rivals[i].toolchain.name() + ": " + rivals[i].label;
@@ -201,7 +203,7 @@ std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery
 
 double MeasuringEstimator::LowerBound(const CostQuery& query) {
   if (const TuningRecord* record = Find(KeyOf(query))) {
-    return record->ok ? record->p50 : std::numeric_limits<double>::infinity();
+    return record->ok ? CostOf(*record) : std::numeric_limits<double>::infinity();
   }
   return SmallestCall(query) +
          RooflineSeconds(query.work, Rates(), options_.context.num_threads, options_.context.timing.operands);
@@ -214,7 +216,7 @@ double MeasuringEstimator::SmallestCall(const CostQuery& query) {
   // A call that computes something may find more of its way predicted than one timed alone.
   constexpr double kShare = 0.8;
   const TuningRecord record = Probe(query.toolchain, kSmallestCall);
-  return it->second = record.ok ? record.p50 * kShare : 0;
+  return it->second = record.ok ? CostOf(record) * kShare : 0;
 }
 
 TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
@@ -265,7 +267,7 @@ double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, La
   const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
   const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
                                      ConversionRequestText(shape, dtype, from, to, options_.context));
-  return record.ok ? record.p50 : SlowConversionSeconds(shape, dtype);
+  return record.ok ? CostOf(record) : SlowConversionSeconds(shape, dtype);
 }
 
 std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting) {

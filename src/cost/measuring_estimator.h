@@ -40,6 +40,10 @@ class MeasuringEstimator : public CostEstimator {
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
+  /// The percentile that is timed for.
+  double CostOf(const TuningRecord& record) const override {
+    return record.Quantile(options_.context.timing.percentile);
+  }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
   double HopSeconds() override;
   double HandoverSeconds(const Toolchain& from, const Toolchain& to) override;

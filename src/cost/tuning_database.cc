@@ -113,7 +113,8 @@ double TuningRecord::Quantile(double fraction) const {
   for (size_t i = 1; i < known.size(); ++i) {
     const auto [below, least] = known[i - 1];
     const auto [above, most] = known[i];
-    if (fraction <= above) return least + (most - least) * (fraction - below) / (above - below);
+    if (fraction == above) return most;  // to the last bit
+    if (fraction < above) return least + (most - least) * (fraction - below) / (above - below);
   }
   return known.back().second;
 }

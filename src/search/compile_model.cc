@@ -184,6 +184,9 @@ class Compilation {
   /// Toolchains, module and database.
   void Prepare() {
     const auto started = Clock::now();
+    if (options_.percentile < 1 || options_.percentile > 99) {
+      throw Error(ErrorCategory::kInput, fmt::format("a percentile is from 1 to 99, got {}", options_.percentile));
+    }
     report_.model = model_.filename().string();
     report_.output = options_.output;
     report_.machine = ThisMachine().cpu;
@@ -249,6 +252,7 @@ class Compilation {
     estimating.context.num_threads = report_.num_threads;
     estimating.context.timing.operands =
         options_.operands.empty() ? LevelFor(FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
+    estimating.context.timing.percentile = options_.percentile / 100.0;
     estimating.versions = Versions();
     estimating.max_measurements = options_.max_measurements;
     estimating.should_stop = options_.should_stop;

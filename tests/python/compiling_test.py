@@ -172,6 +172,8 @@ class Compiling(unittest.TestCase):
             collage.compile(network(), threads=1, toolchains=["native"], search="guess")
         with self.assertRaisesRegex(collage.InputError, "duration"):
             collage.compile(network(), budget="soon")
+        with self.assertRaisesRegex(collage.InputError, "percentile is from 1 to 99"):
+            collage.compile(network(), percentile=0)
         with self.assertRaisesRegex(collage.InputError, "shapes"):
             collage.compile(network(), shapes={"x": (1,)})
         with self.assertRaisesRegex(collage.InputError, "rule"):

@@ -240,6 +240,11 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option(
       "--operands", arguments->options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
+  command
+      ->add_option("--percentile", arguments->options.percentile,
+                   "Percentile of a candidate's times that is its cost; above 50 against high variance")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
   command->add_option("--runner", arguments->options.runner,
                       "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
                       "ray://HOST:PORT (docs/costs.md)");

@@ -122,6 +122,11 @@ void AddTuneCommand(CLI::App& app) {
   command->add_option(
       "--database", arguments->options.database,
       "Tuning database: a file, or postgresql://… (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
+  command
+      ->add_option("--percentile", arguments->options.percentile,
+                   "Percentile of a candidate's times that is its cost, as it is to be compiled")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
   command->add_option("--runner", arguments->options.runner,
                       "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
                       "ray://HOST:PORT (docs/costs.md)");

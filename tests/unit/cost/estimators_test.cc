@@ -18,19 +18,22 @@ namespace {
 
 using testing_graphs::AnyToolchain;
 
-/// Answers 0.1 ms to all, and rates that bound next to nothing; counts what it is asked.
+/// Answers 0.1 ms to all, to candidates with 0.3 ms at the 90th percentile, and rates that bound next to nothing;
+/// counts what it is asked.
 class FakeRunner : public Runner {
  public:
   FakeRunner(int& asked, int& num_candidates) : asked_(asked), num_candidates_(num_candidates) {}
   void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {
       ++asked_;
-      num_candidates_ += requests[i].find("\"job\"") != std::string::npos ? 1 : 0;
+      const bool is_candidate = requests[i].find("\"job\"") != std::string::npos;
+      num_candidates_ += is_candidate ? 1 : 0;
       TuningRecord record;
       record.ok = true;
       const bool is_rate = requests[i].find("\"rate\"") != std::string::npos;
       const bool is_long = requests[i].find("\"elements\"") != std::string::npos;  // a probe
       record.minimum = record.p50 = record.p90 = is_rate ? 1e-12 : is_long ? 4e-4 : 1e-4;
+      if (is_candidate) record.p90 = 3e-4;
       record.num_samples = 11;
       if (!on_answer(i, record)) return;
     }
@@ -204,6 +207,29 @@ TEST_F(EstimatorsTest, TheDatabaseAloneListsWhatItLacks) {
   ExpectError(check, ErrorCategory::kUnavailable, "collage tune");
   EXPECT_EQ(lacking->counts().skipped, 0);
   EXPECT_EQ(asked_, asked_measuring) << "something was measured";
+}
+
+TEST_F(EstimatorsTest, ACostIsThePercentileAskedFor) {
+  const auto median = MakeEstimator("measure", Setting());
+  EXPECT_EQ(median->CostOf(Ask(*median, {3})), 1e-4);
+  EXPECT_EQ(num_candidates_asked_, 1);
+  const auto at = [&](const std::string& name, double percentile) {
+    EstimatorSetting setting = Setting();
+    setting.options.context.timing.percentile = percentile;
+    return MakeEstimator(name, std::move(setting));
+  };
+  const auto high = at("measure", 0.9);
+  EXPECT_EQ(high->CostOf(Ask(*high, {3})), 3e-4);
+  EXPECT_EQ(num_candidates_asked_, 2) << "the samples were taken for another percentile";
+  const auto between = at("database", 0.7);
+  EXPECT_GT(between->CostOf(Ask(*between, {3})), 0) << "of what is not in the database, the bound";
+  EXPECT_THROW(between->CheckComplete(), Error);
+  const auto known = at("database", 0.9);
+  EXPECT_EQ(known->CostOf(Ask(*known, {3})), 3e-4);
+  EXPECT_NO_THROW(known->CheckComplete());
+  const auto low = at("analytic", 0.1);
+  const TuningRecord modelled = Ask(*low, {3});
+  EXPECT_EQ(low->CostOf(modelled), modelled.p50) << "a formula has no samples";
 }
 
 TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {

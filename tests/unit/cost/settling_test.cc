@@ -39,6 +39,19 @@ TEST(SettlingTest, AlwaysDearerByLessThanTheNoiseIsNotDearer) {
   EXPECT_EQ(settled[0].p50, settled[1].p50);
 }
 
+TEST(SettlingTest, ComparesTheQuantileAskedFor) {
+  TuningRecord varied = Took(99);
+  varied.p90 = 200;
+  const std::vector<TuningRecord> dearer = SettleRounds({{Took(100), varied}}, 0.02, 0.9);
+  EXPECT_NEAR(dearer[0].Quantile(0.9), 110, 1e-9);
+  EXPECT_NEAR(dearer[1].Quantile(0.9), 200, 1e-9);
+  varied.p90 = 111;
+  for (const double fraction : {0.55, 0.9}) {
+    const std::vector<TuningRecord> alike = SettleRounds({{Took(100), varied}, {Took(101), varied}}, 0.02, fraction);
+    EXPECT_EQ(alike[0].Quantile(fraction), alike[1].Quantile(fraction));
+  }
+}
+
 TEST(SettlingTest, OfThreeTheBestIsTheMeasure) {
   const std::vector<TuningRecord> settled = SettleRounds({{Took(120), Took(100), Took(101)}}, 0.02);
   EXPECT_NEAR(settled[0].p50, 120, 1e-9);

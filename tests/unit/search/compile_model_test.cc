@@ -18,6 +18,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/tuning_database.h"
 #include "support/file.h"
+#include "unit/support/throws.h"
 
 namespace collage {
 namespace {
@@ -218,6 +219,15 @@ TEST_F(CompileModelTest, OneToolchainAloneNeedsNoSearch) {
   EXPECT_EQ(report.contestants[0].partitions.size(), 1u);
   options.partition_for = "acme";
   EXPECT_THROW(CompileModel(Mnist(), options), Error);
+}
+
+TEST_F(CompileModelTest, APercentileThatIsNoneIsRefused) {
+  CompileOptions options = Options();
+  for (const int percentile : {0, 100}) {
+    options.percentile = percentile;
+    ExpectError([&] { CompileModel(Mnist(), options); }, ErrorCategory::kInput,
+                "a percentile is from 1 to 99, got " + std::to_string(percentile));
+  }
 }
 
 /// A network of two operators: three covers natively, with as many formats.
