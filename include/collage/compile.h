@@ -162,7 +162,8 @@ struct CompileReport {
   /// RFC 0.81, Drawbacks: the latency of the best cover that a search chose, minus that of the best of all covers,
   /// where these are few enough to be tried. Not below 0 but for noise.
   std::optional<double> optimality_loss_seconds;
-  int64_t num_covers = 0;  ///< all there are; 0 when they are too many, or were not counted
+  std::string optimality_loss_unknown;  ///< why not, where it was wanted; empty when it is known
+  int64_t num_covers = 0;               ///< all there are; 0 when they are too many, or were not counted
   std::filesystem::path output;
   int64_t output_bytes = 0;
   double import_seconds = 0;

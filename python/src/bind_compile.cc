@@ -112,6 +112,7 @@ nb::dict ToDict(const CompileReport& report) {
   result["additive_error_seconds"] = report.additive_error_seconds;
   result["apparent_loss_seconds"] = report.apparent_loss_seconds;
   result["optimality_loss_seconds"] = report.optimality_loss_seconds;
+  result["optimality_loss_unknown"] = report.optimality_loss_unknown;
   result["covers"] = report.num_covers;
   result["toolchains"] = toolchains;
   result["search"] = search;

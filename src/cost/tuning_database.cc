@@ -16,7 +16,7 @@ namespace collage {
 namespace {
 
 /// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
-const std::array<std::vector<const char*>, 3> kMigrations{{
+const std::array<std::vector<const char*>, 4> kMigrations{{
     {R"(CREATE TABLE IF NOT EXISTS measurement (
           workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
           machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
@@ -34,6 +34,7 @@ const std::array<std::vector<const char*>, 3> kMigrations{{
      "ALTER TABLE measurement ADD COLUMN p99 DOUBLE PRECISION",
      "ALTER TABLE measurement ADD COLUMN half_width DOUBLE PRECISION",
      "ALTER TABLE measurement ADD COLUMN drift DOUBLE PRECISION"},
+    {"ALTER TABLE compilation ADD COLUMN optimality_loss DOUBLE PRECISION"},
 }};
 constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
 
@@ -48,6 +49,9 @@ constexpr const char* kInsert =
     "num_samples = excluded.num_samples, max_error = excluded.max_error, label = excluded.label, "
     "reason = excluded.reason, measured_at = excluded.measured_at, p10 = excluded.p10, p25 = excluded.p25, "
     "p75 = excluded.p75, p99 = excluded.p99, half_width = excluded.half_width, drift = excluded.drift";
+constexpr const char* kCompilationColumns =
+    "model, machine, num_threads, versions, winner, seconds, additive_error, apparent_loss, compiled_at, "
+    "optimality_loss";
 constexpr const char* kHasKey =
     "workload = $1 AND layouts = $2 AND toolchain = $3 AND version = $4 AND machine = $5 AND num_threads = $6";
 
@@ -236,20 +240,23 @@ int64_t TuningDatabase::Collect(const GarbageRule& rule) {
 }
 
 void TuningDatabase::Put(const CompilationRecord& record) {
-  sql_->Query("INSERT INTO compilation VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+  sql_->Query(fmt::format("INSERT INTO compilation ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+                          "CAST(NULLIF($10, '') AS DOUBLE PRECISION))",
+                          kCompilationColumns),
               {record.model, record.machine, std::to_string(record.num_threads), record.versions, record.winner,
                Text(record.seconds), Text(record.additive_error), record.apparent_loss,
-               record.compiled_at.empty() ? Now() : record.compiled_at});
+               record.compiled_at.empty() ? Now() : record.compiled_at,
+               record.optimality_loss ? Text(*record.optimality_loss) : ""});
 }
 
 std::vector<CompilationRecord> TuningDatabase::Compilations() {
   std::vector<CompilationRecord> records;
-  const std::vector<SqlRow> rows = sql_->Query(
-      "SELECT model, machine, num_threads, versions, winner, seconds, additive_error, apparent_loss, compiled_at "
-      "FROM compilation ORDER BY compiled_at, model");
+  const std::vector<SqlRow> rows =
+      sql_->Query(fmt::format("SELECT {} FROM compilation ORDER BY compiled_at, model", kCompilationColumns));
   for (const SqlRow& row : rows) {
     records.push_back(
-        {row[0], row[1], std::stoi(row[2]), row[3], row[4], Number(row[5]), Number(row[6]), row[7], row[8]});
+        {row[0], row[1], std::stoi(row[2]), row[3], row[4], Number(row[5]), Number(row[6]), row[7], row[8], {}});
+    if (!row[9].empty()) records.back().optimality_loss = Number(row[9]);
   }
   return records;
 }

@@ -69,6 +69,9 @@ struct CompilationRecord {
   double additive_error = 0;  ///< measured minus estimated seconds of the best mix; 0 when there is none
   std::string apparent_loss;  ///< JSON: toolchain → winner's seconds minus those of its own partitioning
   std::string compiled_at;    ///< UTC; empty = now
+  /// Seconds of the best cover that a search chose minus those of the best of all; nothing: not all were tried, as they
+  /// were too many, or by a version that did not note it.
+  std::optional<double> optimality_loss;
 };
 
 /// Counts of the database, for reports.

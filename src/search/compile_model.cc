@@ -268,7 +268,7 @@ class Compilation {
     const auto find_covers = [&] { return CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run(); };
     FoundCovers found = find_covers();
     const int64_t before = estimator.counts().measured;
-    const std::vector<Cover> all = AllCovers(partitioner);
+    const std::vector<Cover> all = AllCovers(partitioner, estimator);
     if (estimator.counts().measured != before) found = find_covers();  // as whoever compiles it again will find them
     estimator.CheckComplete();
     report_.num_states = found.num_states;
@@ -311,9 +311,15 @@ class Compilation {
   }
 
   /// All covers when they are few and it is wanted, else none.
-  std::vector<Cover> AllCovers(Partitioner& partitioner) {
+  std::vector<Cover> AllCovers(Partitioner& partitioner, const CostEstimator& estimator) {
     if (options_.max_optimality_covers == 0 || !options_.partition_for.empty()) return {};
     const std::optional<std::vector<Cover>> all = partitioner.AllCovers(options_.max_optimality_covers);
+    if (!all) {
+      report_.optimality_loss_unknown =
+          estimator.counts().skipped > 0
+              ? "not known: the budget was spent"
+              : fmt::format("not feasible: more than {} covers", options_.max_optimality_covers);
+    }
     report_.num_covers = all ? static_cast<int64_t>(all->size()) : 0;
     return all.value_or(std::vector<Cover>());
   }
@@ -416,6 +422,7 @@ class Compilation {
     record.seconds = winner_seconds;
     record.additive_error = report_.additive_error_seconds;
     record.apparent_loss = nlohmann::json(report_.apparent_loss_seconds).dump();
+    record.optimality_loss = report_.optimality_loss_seconds;
     database_->Put(record);
   }
 

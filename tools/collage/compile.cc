@@ -52,6 +52,7 @@ Json ToJson(const CompileReport& report) {
             {"additive_error_seconds", report.additive_error_seconds},
             {"apparent_loss_seconds", report.apparent_loss_seconds},
             {"optimality_loss_seconds", OptimalityLoss(report)},
+            {"optimality_loss_unknown", report.optimality_loss_unknown},
             {"covers", report.num_covers}};
   for (const ToolchainReport& toolchain : report.toolchains) {
     json["toolchains"].push_back({{"name", toolchain.name},
@@ -137,14 +138,14 @@ void PrintLosses(const CompileReport& report) {
   for (const auto& [toolchain, seconds] : report.apparent_loss_seconds) {
     losses += fmt::format("{}{} {}", losses.empty() ? "" : " · ", toolchain, FormatDifference(seconds));
   }
-  if (!losses.empty()) {
-    fmt::print("costs       additive error {} · apparent loss: {}\n", FormatDifference(report.additive_error_seconds),
-               losses);
-  }
+  std::string optimality = report.optimality_loss_unknown;
   if (report.optimality_loss_seconds) {
-    fmt::print("covers      all {} were tried · optimality loss {}\n", report.num_covers,
-               FormatDifference(*report.optimality_loss_seconds));
+    optimality = fmt::format("{}, of {} covers", FormatDifference(*report.optimality_loss_seconds), report.num_covers);
   }
+  if (report.contestants.empty() || (losses.empty() && optimality.empty())) return;
+  fmt::print("costs       additive error {}{}{}\n", FormatDifference(report.additive_error_seconds),
+             optimality.empty() ? "" : " · optimality loss " + optimality,
+             losses.empty() ? "" : " · apparent loss: " + losses);
 }
 
 void PrintReport(const CompileReport& report) {

@@ -46,6 +46,7 @@ void ShowStats(const Arguments& arguments) {
                       {"p50_seconds", one.seconds},
                       {"additive_error_seconds", one.additive_error},
                       {"apparent_loss_seconds", Json::parse(one.apparent_loss)},
+                      {"optimality_loss_seconds", one.optimality_loss ? Json(*one.optimality_loss) : Json()},
                       {"compiled_at", one.compiled_at}});
     }
     PrintJson({{"schema", 2},
@@ -63,10 +64,12 @@ void ShowStats(const Arguments& arguments) {
   for (const auto& [name, count] : stats.by_toolchain) table.Add({name, std::to_string(count)});
   fmt::print("{}", table.ToText());
   if (compilations.empty()) return;
-  Table costs({"compilation", "threads", "winner", "p50", "additive error", "compiled at"});
+  Table costs({"compilation", "threads", "winner", "p50", "additive error", "optimality loss", "compiled at"});
   for (const CompilationRecord& one : compilations) {
+    const auto share = [&](double seconds) { return fmt::format("{:+.1f} %", 100 * seconds / one.seconds); };
     costs.Add({one.model, std::to_string(one.num_threads), one.winner, FormatSeconds(one.seconds),
-               fmt::format("{:+.1f} %", 100 * one.additive_error / one.seconds), one.compiled_at});
+               share(one.additive_error), one.optimality_loss ? share(*one.optimality_loss) : "unknown",
+               one.compiled_at});
   }
   fmt::print("{}", costs.ToText());
 }

@@ -173,9 +173,16 @@ TEST_P(TuningDatabaseTest, KeepsHowCompilationsEnded) {
   record.seconds = 0.001;
   record.additive_error = -2e-5;
   record.apparent_loss = R"({"acme":-0.0001})";
+  record.compiled_at = "2026-01-31 23:59:59";
+  TuningDatabase(place_).Put(record);
+  record.optimality_loss = 1.0 / 3;
+  record.compiled_at = "2026-02-01 00:00:00";
   TuningDatabase(place_).Put(record);
   const std::vector<CompilationRecord> all = TuningDatabase(place_).Compilations();
-  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].compiled_at, "2026-01-31 23:59:59");
+  EXPECT_FALSE(all[0].optimality_loss.has_value()) << "not feasible";
+  EXPECT_EQ(all[1].optimality_loss, 1.0 / 3);
   EXPECT_EQ(all[0].model, "mnist.onnx");
   EXPECT_EQ(all[0].additive_error, -2e-5);
   EXPECT_EQ(all[0].apparent_loss, record.apparent_loss);
@@ -288,6 +295,34 @@ TEST(TuningDatabaseFileTest, AnOldSchemaIsBroughtUpToDate) {
   database.Put(Key(1), Record(0.5));
   EXPECT_EQ(database.Find(Key(1))->p50, 0.5);
   EXPECT_TRUE(database.Compilations().empty());
+}
+
+TEST(TuningDatabaseFileTest, CompilationsOfASchemaWithoutOptimalityLossAreKept) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  { TuningDatabase create(path); }
+  {
+    const std::unique_ptr<SqlConnection> old = OpenSqlite(path);
+    old->Query("DROP TABLE compilation");
+    old->Query(R"(CREATE TABLE compilation (
+        model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,
+        winner TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, additive_error DOUBLE PRECISION NOT NULL,
+        apparent_loss TEXT NOT NULL, compiled_at TEXT NOT NULL))");
+    old->Query(
+        "INSERT INTO compilation VALUES ('mnist.onnx', 'here', 2, 'acme 1', 'collage', 0.25, 0.125, '{}', "
+        "'2026-01-31 23:59:59')");
+    old->SetSchemaVersion(3);
+  }
+  TuningDatabase database(path);
+  CompilationRecord later = database.Compilations().at(0);
+  EXPECT_EQ(later.winner, "collage");
+  EXPECT_EQ(later.additive_error, 0.125);
+  EXPECT_FALSE(later.optimality_loss.has_value());
+  later.optimality_loss = 0.0;
+  later.compiled_at = "2026-02-01 00:00:00";
+  database.Put(later);
+  ASSERT_EQ(database.Compilations().size(), 2u);
+  EXPECT_EQ(database.Compilations()[1].optimality_loss, 0.0);
 }
 
 TEST(TuningDatabaseFileTest, SetsADamagedFileAside) {

@@ -253,11 +253,17 @@ TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
     }
   }
   EXPECT_NEAR(*report.optimality_loss_seconds, chosen - best, 1e-12);
+  EXPECT_EQ(report.optimality_loss_unknown, "");
+  const std::vector<CompilationRecord> noted = TuningDatabase(options.database).Compilations();
+  ASSERT_EQ(noted.size(), 1u);
+  ASSERT_TRUE(noted[0].optimality_loss.has_value());
+  EXPECT_EQ(*noted[0].optimality_loss, *report.optimality_loss_seconds);
 
   options.max_optimality_covers = 1;
   const CompileReport too_many = CompileModule(TinyModule(), "tiny", options);
   EXPECT_EQ(too_many.num_covers, 0);
   EXPECT_FALSE(too_many.optimality_loss_seconds.has_value());
+  EXPECT_EQ(too_many.optimality_loss_unknown, "not feasible: more than 1 covers");
   for (const Contestant& one : too_many.contestants) EXPECT_FALSE(one.is_extra);
 }
 
