@@ -60,10 +60,15 @@ Json ToJson(const CompileReport& report) {
                                   {"version", toolchain.version},
                                   {"reason", toolchain.reason}});
   }
-  json["search"] = {{"candidates", report.num_candidates}, {"variants", report.num_variants},
-                    {"states", report.num_states},         {"measured", report.num_measured},
-                    {"remeasured", report.num_remeasured}, {"from_database", report.num_from_database},
-                    {"failed", report.num_failed},         {"below_bound", report.num_below_bound},
+  json["search"] = {{"candidates", report.num_candidates},
+                    {"variants", report.num_variants},
+                    {"states", report.num_states},
+                    {"distinct", report.num_distinct},
+                    {"measured", report.num_measured},
+                    {"remeasured", report.num_remeasured},
+                    {"from_database", report.num_from_database},
+                    {"failed", report.num_failed},
+                    {"below_bound", report.num_below_bound},
                     {"budget_spent", report.budget_spent}};
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
