@@ -2,6 +2,7 @@
 #include "cost/measure.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -268,6 +269,31 @@ class ResultCheck {
   double max_error_ = 0;
 };
 
+/// While this lives, and if the pool has one thread, the calling thread stays on the processor that it is on: moving
+/// costs what is in its caches. Threads of larger pools are left to the system, which knows which processors share a
+/// core; and a library's own threads would share the caller's processor if theirs were set by it.
+class StaysOnProcessor {
+ public:
+  StaysOnProcessor() {
+    if (NumThreads() != 1 || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    const int processor = sched_getcpu();
+    if (processor < 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    is_pinned_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~StaysOnProcessor() {
+    if (is_pinned_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  StaysOnProcessor(const StaysOnProcessor&) = delete;
+  StaysOnProcessor& operator=(const StaysOnProcessor&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool is_pinned_ = false;
+};
+
 /// Times a kernel that was right so far, and looks at what its runs leave behind.
 class KernelTimer {
  public:
@@ -296,6 +322,7 @@ class KernelTimer {
 
   TuningRecord TimeAlone() {
     const TimingLock lock(TimingLock::Mode::kAlone);
+    const StaysOnProcessor stays;
     const TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
                             .check = [&](int) { return results_.CompareQuickly(); }};
     const Undisturbed timed =
