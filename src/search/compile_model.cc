@@ -327,13 +327,12 @@ class Compilation {
   /// Needs the winner: the best of all, when all were tried.
   void SetOptimalityLoss(int winner) {
     if (report_.num_covers == 0) return;
-    const Contestant* chosen = nullptr;
-    for (const Contestant& one : report_.contestants) {
-      if (one.is_extra || !one.failure.empty()) continue;
-      if (chosen == nullptr || IsBetter(one, *chosen)) chosen = &one;
-    }
-    if (chosen == nullptr) return;
-    report_.optimality_loss_seconds = chosen->p50 - report_.contestants[static_cast<size_t>(winner)].p50;
+    std::vector<Contestant> chosen;
+    std::copy_if(report_.contestants.begin(), report_.contestants.end(), std::back_inserter(chosen),
+                 [](const Contestant& one) { return !one.is_extra; });
+    const std::vector<size_t> ranked = Ranked(chosen);
+    if (ranked.empty()) return;
+    report_.optimality_loss_seconds = chosen[ranked.front()].p50 - report_.contestants[static_cast<size_t>(winner)].p50;
   }
 
   std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {

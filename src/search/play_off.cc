@@ -48,6 +48,16 @@ std::vector<Tensor> RandomInputs(const Function& main) {
   return PartitionBuffers(request).plain_inputs();
 }
 
+/// The least is preferred where timings do not decide: fewer toolchains, then lesser priorities.
+std::pair<size_t, int> Preference(const Contestant& contestant) {
+  int priorities = 0;
+  for (const auto& [name, _] : contestant.partitions) {
+    const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+    priorities += toolchain == nullptr ? 0 : toolchain->priority();
+  }
+  return {contestant.partitions.size(), priorities};
+}
+
 std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
   std::map<std::string, int> counts;
   for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) ++counts[kernel.toolchain];
@@ -86,19 +96,18 @@ class PlayOffWorker {
       built.push_back(Build(index));
     }
     if (json.at("time").get<bool>()) Time(built, progress);
-    int winner = -1;
+    std::vector<Contestant> contestants;
     for (const Built& one : built) {
       answer["contestants"].push_back(ToJson(one));
-      if (!one.contestant.failure.empty()) continue;
-      const bool is_better = winner < 0 || IsBetter(one.contestant, built[static_cast<size_t>(winner)].contestant);
-      if (is_better) winner = static_cast<int>(&one - built.data());
+      contestants.push_back(one.contestant);
     }
-    answer["winner"] = winner < 0 ? -1 : built[static_cast<size_t>(winner)].index;
-    if (winner >= 0) {
+    const std::vector<size_t> ranked = Ranked(contestants);
+    answer["winner"] = ranked.empty() ? -1 : built[ranked.front()].index;
+    if (!ranked.empty()) {
       progress("write");
       const Stopwatch stopwatch(seconds_.write);
       try {
-        built[static_cast<size_t>(winner)].executable->Save(options_.output);
+        built[ranked.front()].executable->Save(options_.output);
         answer["output_bytes"] = std::filesystem::file_size(options_.output);
       } catch (const Error& error) {  // no fault of any contestant
         answer["write_failure"] = error.message();
@@ -269,9 +278,8 @@ class PlayOff {
   }
 
   PlayOffResult Run() {
-    std::vector<int> known = KnownRanking();
-    for (int index : known) {
-      if (Ask({index}, /*time=*/false)) return std::move(result_);
+    for (size_t index : KnownRanking()) {
+      if (Ask({static_cast<int>(index)}, /*time=*/false)) return std::move(result_);
     }
     std::vector<int> field;
     for (size_t i = 0; i < entrants_.size(); ++i) {
@@ -294,8 +302,7 @@ class PlayOff {
   }
 
   /// Indices, the best first, when the database knows this very field, else empty.
-  std::vector<int> KnownRanking() {
-    std::vector<int> ranked;
+  std::vector<size_t> KnownRanking() {
     for (size_t i = 0; i < entrants_.size(); ++i) {
       const std::optional<TuningRecord> record = database_.Find(KeyOf(i));
       if (!record) return {};
@@ -313,12 +320,8 @@ class PlayOff {
       contestant.partitions = label.at("partitions").get<std::map<std::string, int>>();
       contestant.relative = label.at("relative");
       contestant.is_finalist = label.at("is_finalist");
-      ranked.push_back(static_cast<int>(i));
     }
-    std::stable_sort(ranked.begin(), ranked.end(), [&](int a, int b) {
-      return IsBetter(result_.contestants[static_cast<size_t>(a)], result_.contestants[static_cast<size_t>(b)]);
-    });
-    return ranked;
+    return Ranked(result_.contestants);
   }
 
   void Remember() {
@@ -407,8 +410,26 @@ class PlayOff {
 
 }  // namespace
 
-bool IsBetter(const Contestant& a, const Contestant& b) {
-  return a.is_finalist != b.is_finalist ? a.is_finalist : a.relative < b.relative;
+std::vector<size_t> Ranked(std::span<const Contestant> contestants) {
+  std::vector<size_t> ranked;
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    if (contestants[i].failure.empty()) ranked.push_back(i);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [&](size_t a, size_t b) {
+    const Contestant& x = contestants[a];
+    const Contestant& y = contestants[b];
+    return x.is_finalist != y.is_finalist ? x.is_finalist : x.relative < y.relative;
+  });
+  if (ranked.empty()) return ranked;
+  const Contestant& fastest = contestants[ranked.front()];
+  const auto end = std::find_if(ranked.begin(), ranked.end(), [&](size_t i) {
+    return contestants[i].is_finalist != fastest.is_finalist ||
+           contestants[i].relative > fastest.relative * (1 + kAsGood);
+  });
+  const auto preferred = std::min_element(
+      ranked.begin(), end, [&](size_t a, size_t b) { return Preference(contestants[a]) < Preference(contestants[b]); });
+  std::rotate(ranked.begin(), preferred, preferred + 1);
+  return ranked;
 }
 
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,

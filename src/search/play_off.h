@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,12 @@ struct PlayOffResult {
   PlayOffSeconds seconds;
 };
 
-/// Whether `a` comes before `b`: the final decides before the first rounds do.
-bool IsBetter(const Contestant& a, const Contestant& b);
+/// What is slower than the best by no more than this share is as good: the same cover, built again, differs by more.
+constexpr double kAsGood = 0.005;
+
+/// Indices of the contestants without a failure, the best first; the final decides before the first rounds do. Of those
+/// as good as the fastest, the one of fewest toolchains comes first, then of those of least priority.
+std::vector<size_t> Ranked(std::span<const Contestant> contestants);
 
 /// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,
 /// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.
