@@ -132,7 +132,10 @@ struct ToolchainReport {
   std::string version;
   std::string reason;  ///< when not available
   std::string hint;
-  bool takes_part = false;  ///< in this compilation
+  bool takes_part = false;                                        ///< in this compilation
+  std::string license;                                            ///< Toolchain::license
+  std::vector<std::string> hooks;                                 ///< "RelayToRuntime", …: RFC 10's
+  std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why
 };
 
 /// Everything that was found out; what the command line prints and `--json` writes.

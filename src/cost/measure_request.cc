@@ -7,6 +7,8 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
@@ -16,6 +18,7 @@
 #include "cost/probes.h"
 #include "cost/roofline.h"
 #include "cost/transition.h"
+#include "cost/worker.h"
 
 namespace collage {
 namespace {
@@ -66,6 +69,22 @@ const Toolchain& ToolchainNamed(const std::string& name) {
   return *toolchain;
 }
 
+/// Toolchains that one cannot be in a process with never meet here: a measurement that would bring them together is
+/// made in another worker.
+void KeepApart(const Toolchain& wanted) {
+  static std::set<std::string> used;  // by this process; calls are one at a time
+  for (const std::string& name : used) {
+    const Toolchain* other = ToolchainRegistry::Global().Find(name);
+    if (other == nullptr || other == &wanted) continue;
+    if (const std::optional<std::string> why = WhyIncompatible(wanted, *other)) {
+      AskForFreshWorker();
+      throw Error(ErrorCategory::kUnavailable,
+                  fmt::format("'{}' cannot share a process with '{}': {}", wanted.name(), name, *why));
+    }
+  }
+  used.insert(wanted.name());
+}
+
 PartitionRequest PartitionFromJson(const Json& json, int num_threads) {
   const IRModule module = InferTypes(ParseModule(json.at("module").get<std::string>(), "partition"));
   return {module.main(), {LayoutsFromJson(json.at("inputs")), LayoutsFromJson(json.at("outputs"))}, num_threads};
@@ -93,7 +112,11 @@ TuningRecord Measure(const Json& request, const FindPartition& find) {
   SetNumThreads(context.num_threads);
   if (request.contains("job")) {
     const auto [partition, toolchain] = find(request.at("job").get<int64_t>());
+    KeepApart(*toolchain);
     return MeasurePartition(*toolchain, partition, context.timing);
+  }
+  for (const char* name : {"toolchain", "handover_from", "handover_to"}) {
+    if (request.contains(name)) KeepApart(ToolchainNamed(request.at(name)));
   }
   if (request.contains("partition")) {
     return MeasurePartition(ToolchainNamed(request.at("toolchain")),

@@ -139,10 +139,19 @@ class Field {
 std::vector<ToolchainReport> ProbeToolchains() {
   RegisterBuiltinToolchains();
   std::vector<ToolchainReport> reports;
-  for (const Toolchain* toolchain : ToolchainRegistry::Global().All()) {
+  const std::vector<const Toolchain*> toolchains = ToolchainRegistry::Global().All();
+  for (const Toolchain* toolchain : toolchains) {
     const Availability availability = toolchain->Probe();
-    reports.push_back(
-        {toolchain->name(), availability.available, availability.version, availability.reason, availability.hint});
+    ToolchainReport report{toolchain->name(), availability.available, availability.version, availability.reason,
+                           availability.hint};
+    report.license = toolchain->license();
+    for (const Hook hook : toolchain->Hooks()) report.hooks.emplace_back(ToString(hook));
+    for (const Toolchain* other : toolchains) {
+      if (other == toolchain) continue;
+      const std::optional<std::string> why = WhyIncompatible(*toolchain, *other);
+      if (why) report.incompatible.emplace_back(other->name(), *why);
+    }
+    reports.push_back(std::move(report));
   }
   return reports;
 }

@@ -98,6 +98,7 @@ void CoverFinder::AddPairs(const SearchOptions& options, FoundCovers& found) {
   if (toolchains_.size() < 3) return;
   for (size_t i = 0; i < toolchains_.size(); ++i) {
     for (size_t j = i + 1; j < toolchains_.size(); ++j) {
+      if (WhyIncompatible(*toolchains_[i], *toolchains_[j])) continue;
       const SearchResult pair = partitioner_.Search(
           [&](int candidate) {
             const Toolchain* owner = partitioner_.ToolchainOf(candidate);

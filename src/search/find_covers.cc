@@ -1,15 +1,40 @@
 // find_covers.cc: from graph and candidates to a problem, from positions back to nodes.
 #include "search/find_covers.h"
 
-#include "search/cover_search.h"
+#include <algorithm>
+#include <map>
+
+#include "search/compatible_covers.h"
 
 namespace collage {
+namespace {
+
+/// Sets of the problem's toolchains that can be in one process.
+std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
+                                     const std::vector<CandidateVariant>& variants) {
+  std::map<int, const Toolchain*> by_number;
+  for (size_t v = 0; v < variants.size(); ++v) {
+    by_number[problem.variants[v].toolchain] = candidates[static_cast<size_t>(variants[v].candidate)].toolchain;
+  }
+  std::vector<const Toolchain*> toolchains;  // by number
+  for (const auto& [_, toolchain] : by_number) toolchains.push_back(toolchain);
+  std::vector<std::vector<int>> sets;
+  for (const std::vector<const Toolchain*>& compatible : CompatibleSets(toolchains)) {
+    std::vector<int>& set = sets.emplace_back();
+    for (const auto& [number, toolchain] : by_number) {
+      if (std::find(compatible.begin(), compatible.end(), toolchain) != compatible.end()) set.push_back(number);
+    }
+  }
+  return sets;
+}
+
+}  // namespace
 
 SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                         const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
                         CoverCosts& costs, const SearchOptions& options) {
   const CoverProblem problem = MakeCoverProblem(graph, candidates, variants, eligible);
-  SearchResult result = SearchCovers(problem, costs, options);
+  SearchResult result = SearchCompatibleCovers(problem, costs, options, SetsOf(problem, candidates, variants));
   for (int& position : result.stuck_at) position = problem.nodes[static_cast<size_t>(position)];
   return result;
 }

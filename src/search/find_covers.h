@@ -105,7 +105,7 @@ struct SearchResult {
 ///
 /// Operators that are reshapes, tuples and projections need no cover: they are left to the host, which reads and makes
 /// plain values, or taken along by candidates that hold them. Covers whose partitions could not be run in any order are
-/// none.
+/// none, nor are those that mix toolchains which cannot be in one process (`Toolchain::Incompatible`).
 ///
 /// `eligible` says which nodes' values may be channels-last. Deterministic: of covers of equal cost, the one comes
 /// first that at the first difference, in the order of dataflow, has the toolchain of lesser priority, then the lesser

@@ -17,35 +17,12 @@
 #include "search/cover_problem.h"
 #include "search/layout_analysis.h"
 #include "search/partitioning_json.h"
+#include "search/renumbered_costs.h"
 
 namespace collage {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// Costs by positions in a selection of the variants.
-class Renumbered : public CoverCosts {
- public:
-  Renumbered(CoverCosts& all, const std::vector<int>& original) : all_(all), original_(original) {}
-  double LowerBound(int variant) override { return all_.LowerBound(original_[static_cast<size_t>(variant)]); }
-  double Exact(int variant) override { return all_.Exact(original_[static_cast<size_t>(variant)]); }
-  bool IsAtHand(int variant) override { return all_.IsAtHand(original_[static_cast<size_t>(variant)]); }
-  int NumAtOnce() const override { return all_.NumAtOnce(); }
-  void Prepare(std::span<const int> variants) override {
-    std::vector<int> numbers;
-    for (int variant : variants) numbers.push_back(original_[static_cast<size_t>(variant)]);
-    all_.Prepare(numbers);
-  }
-  double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
-  double Transition(int variant) override { return all_.Transition(original_[static_cast<size_t>(variant)]); }
-  int PlaceOf(int variant) override { return all_.PlaceOf(original_[static_cast<size_t>(variant)]); }
-  double Handover(int from, int to) override { return all_.Handover(from, to); }
-  int ClassOf(int variant) override { return all_.ClassOf(original_[static_cast<size_t>(variant)]); }
-
- private:
-  CoverCosts& all_;
-  const std::vector<int>& original_;
-};
 
 }  // namespace
 
@@ -185,11 +162,9 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
     original.push_back(static_cast<int>(v));
     variants.push_back(variants_[v]);
   }
-  Renumbered costs(*this, original);
+  RenumberedCosts costs(*this, original);
   SearchResult result = FindCovers(graph_, candidates_, variants, eligible_, costs, options);
-  for (Cover& cover : result.covers) {
-    for (int& variant : cover.variants) variant = original[static_cast<size_t>(variant)];
-  }
+  for (Cover& cover : result.covers) Renumber(cover, original);
   return result;
 }
 
@@ -197,7 +172,9 @@ std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
   const CoverProblem problem = MakeCoverProblem(graph_, candidates_, variants_, eligible_);
   std::vector<Cover> covers;
   const auto can_run = [&](int variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
-  const auto add = [&](const std::vector<int>& variants) { covers.push_back({variants, 0, 0}); };
+  const auto add = [&](const std::vector<int>& variants) {
+    if (IsCompatible(variants)) covers.push_back({variants, 0, 0});
+  };
   if (!ForEachCover(problem, can_run, {.max_covers = max_covers}, add)) return std::nullopt;
   std::vector<double> exact(variants_.size(), kInfinity);
   for (const Cover& cover : covers) {
@@ -212,8 +189,15 @@ std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
   return covers;
 }
 
+bool Partitioner::IsCompatible(const std::vector<int>& variants) const {
+  std::set<const Toolchain*> met;
+  for (int variant : variants) met.insert(CandidateOf(variant).toolchain);
+  return CompatibleSets(std::vector(met.begin(), met.end())).size() == 1;
+}
+
 std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
                                               std::vector<int>* open) {
+  if (fall_back != nullptr && WhyIncompatible(toolchain, *fall_back)) fall_back = nullptr;
   std::vector<int> order;
   for (size_t v = 0; v < variants_.size(); ++v) {
     const Toolchain* owner = CandidateOf(static_cast<int>(v)).toolchain;

@@ -102,6 +102,8 @@ class Partitioner : public CoverCosts {
     std::optional<double> exact;  ///< seconds
   };
 
+  /// Whether the toolchains of these can be in one process.
+  bool IsCompatible(const std::vector<int>& variants) const;
   Cover TakeGreedily(const std::vector<int>& order, IndexSet& left) const;
   void AddCandidates(const Toolchain& toolchain, const PartitionRule& rule);
   void AddVariants(CandidatePartition candidate);

@@ -68,6 +68,7 @@ class Reader {
       Fail(fmt::format("partition {}: {}", number_, error.what()));
     }
     CheckCover();
+    CheckCompatible();
     return std::move(restored_);
   }
 
@@ -117,6 +118,18 @@ class Reader {
     restored_.candidates.push_back({std::move(rule), std::move(sub_graph), &toolchain});
     const CandidatePartition& candidate = restored_.candidates.back();
     restored_.chosen.push_back({&candidate, LayoutsOf(json, candidate), json.value("seconds", 0.0)});
+  }
+
+  void CheckCompatible() const {
+    for (const CandidatePartition& a : restored_.candidates) {
+      for (const CandidatePartition& b : restored_.candidates) {
+        if (a.toolchain == b.toolchain) continue;
+        const std::optional<std::string> why = WhyIncompatible(*a.toolchain, *b.toolchain);
+        if (!why) continue;
+        Fail(fmt::format("partitions of '{}' and '{}' cannot be in one executable: {}", a.toolchain->name(),
+                         b.toolchain->name(), *why));
+      }
+    }
   }
 
   std::string Name(const SubGraph& sub_graph) const {

@@ -1,9 +1,45 @@
 // toolchain.cc: defaults of the toolchain interface, the registry, and opening of compiler modules.
 #include "collage/target/toolchain.h"
 
+#include <algorithm>
+
 #include "support/dynamic_library.h"
 
 namespace collage {
+
+const char* ToString(Hook hook) {
+  switch (hook) {
+    case Hook::kRelayToTIR: return "RelayToTIR";
+    case Hook::kTIRToRuntime: return "TIRToRuntime";
+    case Hook::kRelayToRuntime: return "RelayToRuntime";
+    default: return "UpdateConstants";
+  }
+}
+
+bool Toolchain::Has(Hook hook) const {
+  const std::vector<Hook> hooks = Hooks();
+  return std::find(hooks.begin(), hooks.end(), hook) != hooks.end();
+}
+
+Result<CompiledPartition> Toolchain::RelayToRuntime(const PartitionRequest& request) const {
+  const Result<LoweredPartition> lowered = RelayToTIR(request);
+  if (!lowered) return lowered.reason();
+  return TIRToRuntime(*lowered);
+}
+
+Result<LoweredPartition> Toolchain::RelayToTIR(const PartitionRequest&) const {
+  return Reason{"has no hook RelayToTIR", name()};
+}
+
+Result<CompiledPartition> Toolchain::TIRToRuntime(const LoweredPartition& lowered) const {
+  const Toolchain* native = ToolchainRegistry::Global().Native();
+  if (native == nullptr || native == this) return Reason{"there is no toolchain that compiles loops", name()};
+  return native->TIRToRuntime(lowered);
+}
+
+Result<std::vector<Tensor>> Toolchain::UpdateConstants(const PartitionRequest&, const CompiledPartition&) const {
+  return Reason{"has no hook UpdateConstants", name()};
+}
 
 Result<void> Toolchain::SupportsCall(const CallNode&) const {
   return Reason{"takes patterns, not single operators", name()};
@@ -72,9 +108,12 @@ BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
   return layouts;
 }
 
+void* OpenCompilerModule(std::string_view name, const std::string& symbol) {
+  return FindModuleSymbol("libcollage_" + std::string(name) + "_compiler.so", symbol);
+}
+
 CompilePartitionFn* OpenCompilerModule(std::string_view name) {
-  void* symbol = FindModuleSymbol("libcollage_" + std::string(name) + "_compiler.so", "collage_compile_partition");
-  return reinterpret_cast<CompilePartitionFn*>(symbol);
+  return reinterpret_cast<CompilePartitionFn*>(OpenCompilerModule(name, "collage_compile_partition"));
 }
 
 }  // namespace collage

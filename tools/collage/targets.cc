@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "collage/compile.h"
 #include "collage/support/error.h"
@@ -20,11 +21,13 @@ struct Arguments {
 };
 
 Json ToJson(const ToolchainReport& toolchain) {
-  return {{"name", toolchain.name},
-          {"available", toolchain.available},
-          {"version", toolchain.version},
-          {"reason", toolchain.reason},
-          {"hint", toolchain.hint}};
+  Json json{{"name", toolchain.name},     {"available", toolchain.available}, {"version", toolchain.version},
+            {"reason", toolchain.reason}, {"hint", toolchain.hint},           {"license", toolchain.license},
+            {"hooks", toolchain.hooks}};
+  for (const auto& [name, reason] : toolchain.incompatible) {
+    json["incompatible"].push_back({{"toolchain", name}, {"reason", reason}});
+  }
+  return json;
 }
 
 Json ToJson(const OperatorSupport& support) {
@@ -114,12 +117,19 @@ void RunTargets(bool json) {
     PrintJson(report);
     return;
   }
-  Table table({"toolchain", "available", "version", "why not"});
+  Table table({"toolchain", "available", "version", "licence", "why not"});
   for (const ToolchainReport& toolchain : toolchains) {
-    table.Add({toolchain.name, toolchain.available ? "yes" : "no", toolchain.version,
+    table.Add({toolchain.name, toolchain.available ? "yes" : "no", toolchain.version, toolchain.license,
                toolchain.reason + (toolchain.hint.empty() ? "" : " (" + toolchain.hint + ")")});
   }
   fmt::print("{}", table.ToText());
+  std::set<std::pair<std::string, std::string>> told;
+  for (const ToolchainReport& toolchain : toolchains) {
+    for (const auto& [other, reason] : toolchain.incompatible) {
+      if (!told.insert(std::minmax(toolchain.name, other)).second) continue;
+      fmt::print("never together: {} and {}: {}\n", toolchain.name, other, reason);
+    }
+  }
 }
 
 void Run(const Arguments& arguments) {

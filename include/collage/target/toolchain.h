@@ -3,13 +3,14 @@
 //
 // A toolchain comes in up to three parts, so that nothing heavy is loaded before it is needed:
 //   - this description (patterns, predicates, layouts): light, free of vendor headers, in libcollage;
-//   - its compiler, `RelayToRuntime`: may live in a module `libcollage_NAME_compiler.so`, opened in the worker process;
+//   - its compiler, the hooks: may live in a module `libcollage_NAME_compiler.so`, opened in the worker process;
 //   - its kernel loader (runtime/kernel.h): a module `libcollage_rt_NAME.so` that needs none of the compiler.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,6 +68,32 @@ struct CompiledPartition {
   std::string source;             ///< readable form of what was generated, for `--emit`; may be empty
 };
 
+/// A partition as loops: what RFC 10 calls TIR is MLIR here.
+struct LoweredPartition {
+  /// A module in the dialects func, scf, cf, arith, math, vector and llvm, with `func.func @collage_kernel(!llvm.ptr)`.
+  /// The argument is an array of addresses: the partition's inputs, `constants`, outputs and, if asked for, workspace,
+  /// in this order.
+  std::string mlir;
+  std::vector<Tensor> constants;
+  size_t workspace_bytes = 0;
+};
+
+/// RFC 10's attributes of a target kind, by its names: the ways from a partition to what runs.
+enum class Hook : uint8_t {
+  kRelayToTIR,       ///< `Toolchain::RelayToTIR`
+  kTIRToRuntime,     ///< `Toolchain::TIRToRuntime`
+  kRelayToRuntime,   ///< `Toolchain::RelayToRuntime`
+  kUpdateConstants,  ///< `Toolchain::UpdateConstants`
+};
+/// "RelayToTIR", …
+const char* ToString(Hook hook);
+
+/// A toolchain that another one cannot be in the same process with: libraries whose symbols or runtimes clash.
+struct Incompatibility {
+  std::string toolchain;
+  std::string reason;  ///< why, for reports
+};
+
 /// How candidates of a toolchain are enumerated.
 enum class FusionStyle : uint8_t {
   kNoFusion,   ///< each match alone (kernel libraries)
@@ -86,6 +113,12 @@ class Toolchain {
   virtual Availability Probe() const = 0;
   /// Decides between candidates that measurement cannot separate; lower wins.
   virtual int priority() const = 0;
+  /// Licence of what executables with its kernels need at run time, as an SPDX expression and, where it matters, a
+  /// word on what that allows: "Apache-2.0", "proprietary: may not be passed on". Shown by `collage targets`.
+  virtual std::string license() const { return ""; }
+  /// Toolchains that never meet this one in an executable, a play-off or a measuring process. It is enough that one of
+  /// two says so; names that nobody has are ignored.
+  virtual std::vector<Incompatibility> Incompatible() const { return {}; }
 
   /// Pattern-based toolchains list their patterns; an empty table means operator-predicate based.
   virtual std::vector<PatternTableEntry> PatternTable() const { return {}; }
@@ -114,9 +147,25 @@ class Toolchain {
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
 
-  /// RFC 10's `RelayToRuntime` hook: compiles one partition. A `Reason` when the toolchain cannot; may also throw, or
-  /// even crash or hang: it is called in a worker process.
-  virtual Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const = 0;
+  /// Which of the hooks below are set (RFC 10's "HasHook"). Those that are not answer with a `Reason`.
+  ///
+  /// All are called in a worker process: they may throw, crash or hang, which is then the reason. Either RelayToRuntime
+  /// is set, or RelayToTIR; how they differ is in docs/add-a-toolchain.md.
+  virtual std::vector<Hook> Hooks() const { return {Hook::kRelayToRuntime}; }
+  bool Has(Hook hook) const;
+
+  /// Compiles one partition; a `Reason` when the toolchain cannot. Unless overridden: RelayToTIR, then TIRToRuntime.
+  virtual Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const;
+  /// Writes a partition as loops, without compiling them. Workspace that these ask for is planned with the executable's
+  /// own memory.
+  virtual Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const;
+  /// Compiles loops. Unless overridden: as the native toolchain does, so that a toolchain may be a RelayToTIR alone.
+  virtual Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const;
+  /// The constants for `request`, of which `compiled` was made but for the values of its constants that are tensors
+  /// (scalars agree): equal blocks of a model are compiled once. A `Reason` when these values matter to the compiler;
+  /// the partition is then compiled by itself.
+  virtual Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                                      const CompiledPartition& compiled) const;
 };
 
 /// The toolchains of this process in their fixed order. Built-in ones come from the generated list of src/backends/;
@@ -141,6 +190,13 @@ class ToolchainRegistry {
   std::vector<std::string> revisions_;  ///< parallel to `toolchains_`
 };
 
+/// Why `a` and `b` cannot be in one process, as either says; nothing where they can.
+std::optional<std::string> WhyIncompatible(const Toolchain& a, const Toolchain& b);
+
+/// The largest sets of `toolchains` that can all be in one process: one set with all of them where nobody objects.
+/// Within each, and between them by their first difference, in the order given.
+std::vector<std::vector<const Toolchain*>> CompatibleSets(std::span<const Toolchain* const> toolchains);
+
 /// All inputs and outputs plain.
 BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs);
 /// Eligible ones channels-last, the others plain.
@@ -151,5 +207,7 @@ BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
 /// `collage_compile_partition`; throws kUnavailable with the loader's reason.
 using CompilePartitionFn = void(const PartitionRequest& request, Result<CompiledPartition>& result);
 CompilePartitionFn* OpenCompilerModule(std::string_view name);
+/// The same for another C symbol of that module.
+void* OpenCompilerModule(std::string_view name, const std::string& symbol);
 
 }  // namespace collage

@@ -42,6 +42,7 @@ class DnnlToolchain : public Toolchain {
   }
 
   int priority() const override { return 1; }
+  std::string license() const override { return "Apache-2.0"; }
   std::vector<PatternTableEntry> PatternTable() const override {
     static const std::vector<PatternTableEntry> table = dnnl_toolchain::Patterns();
     return table;

@@ -10,11 +10,15 @@
 namespace collage::native {
 namespace {
 
+using RelayToTIRFn = void(const PartitionRequest& request, Result<LoweredPartition>& result);
+using TIRToRuntimeFn = void(const LoweredPartition& lowered, Result<CompiledPartition>& result);
+
 class Native : public Toolchain {
  public:
   std::string name() const override { return "native"; }
   std::string description() const override { return "kernels generated through MLIR and LLVM"; }
   int priority() const override { return 0; }
+  std::string license() const override { return "Collage's own"; }
   bool is_native() const override { return true; }
   FusionStyle fusion_style() const override { return FusionStyle::kTVMFusion; }
   int max_depth() const override { return 8; }
@@ -53,9 +57,17 @@ class Native : public Toolchain {
     return {last, plain};
   }
 
-  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR, Hook::kTIRToRuntime}; }
+
+  Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
+    Result<LoweredPartition> result = Reason{"the compiler module gave no answer", name()};
+    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(request, result);
+    return result;
+  }
+
+  Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
-    OpenCompilerModule(name())(request, result);
+    reinterpret_cast<TIRToRuntimeFn*>(OpenCompilerModule(name(), "collage_tir_to_runtime"))(lowered, result);
     return result;
   }
 };

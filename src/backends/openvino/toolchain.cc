@@ -33,6 +33,7 @@ class OpenVinoToolchain : public Toolchain {
   }
 
   int priority() const override { return 2; }
+  std::string license() const override { return "Apache-2.0"; }
   Result<void> SupportsCall(const CallNode& call) const override { return Supports(call); }
   FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }
   int max_depth() const override { return 4; }

@@ -29,23 +29,17 @@ bool IsRecurrent(const Expr& expr) {
   return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn";
 }
 
-/// Compiles one request.
+/// Writes the loops of one request.
 class PartitionCompiler {
  public:
   explicit PartitionCompiler(const PartitionRequest& request)
       : request_(request), state_(ThisTarget().vector_lanes, request.num_threads) {}
 
-  CompiledPartition Run() {
+  LoweredPartition Run() {
     AddInputs();
     AddOutputs(request_.function->body());
     for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
-    CompiledPartition compiled;
-    compiled.source = NumberBuffers(state_.emitter.Module());
-    compiled.blob = CompileMlir(compiled.source);
-    compiled.loader = "object";
-    compiled.constants = state_.constants;
-    compiled.workspace_bytes = static_cast<size_t>(state_.workspace_bytes);
-    return compiled;
+    return {NumberBuffers(state_.emitter.Module()), state_.constants, static_cast<size_t>(state_.workspace_bytes)};
   }
 
  private:
@@ -269,10 +263,20 @@ class PartitionCompiler {
 }  // namespace
 }  // namespace collage::native
 
-extern "C" void collage_compile_partition(const collage::PartitionRequest& request,
-                                          collage::Result<collage::CompiledPartition>& result) {
+extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
+                                     collage::Result<collage::LoweredPartition>& result) {
   try {
     result = collage::native::PartitionCompiler(request).Run();
+  } catch (const collage::Error& error) {
+    result = collage::Reason{error.message(), "native"};
+  }
+}
+
+extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
+                                       collage::Result<collage::CompiledPartition>& result) {
+  try {
+    result = collage::CompiledPartition{"object", collage::native::CompileMlir(lowered.mlir), lowered.constants,
+                                        lowered.workspace_bytes, lowered.mlir};
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }
