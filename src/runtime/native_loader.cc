@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collage/support/error.h"
+#include "runtime/weight_memory.h"
 #include "support/file.h"
 #include "support/hash.h"
 
@@ -74,8 +75,8 @@ class LoadedObject {
 
 class ObjectKernel : public Kernel {
  public:
-  ObjectKernel(std::shared_ptr<LoadedObject> object, std::span<const Tensor> constants)
-      : object_(std::move(object)), entry_(object_->entry()), constants_(constants.begin(), constants.end()) {}
+  ObjectKernel(std::shared_ptr<LoadedObject> object, std::vector<Tensor> constants)
+      : object_(std::move(object)), entry_(object_->entry()), constants_(std::move(constants)) {}
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
     buffers_.assign(inputs.begin(), inputs.end());
@@ -113,12 +114,13 @@ class ObjectLoader : public KernelLoader {
       object = std::make_shared<LoadedObject>(image.blob);
       known = object;
     }
-    return std::make_unique<ObjectKernel>(std::move(object), image.constants);
+    return std::make_unique<ObjectKernel>(std::move(object), constants_.Get(image.constants));
   }
 
  private:
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<LoadedObject>> objects_;
+  ResidentConstants constants_;
 };
 
 }  // namespace

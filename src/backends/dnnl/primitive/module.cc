@@ -10,6 +10,7 @@
 #include "backends/dnnl/query.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
+#include "runtime/weight_memory.h"
 
 namespace collage::dnnl_toolchain {
 namespace {
@@ -29,8 +30,8 @@ size_t WorkspaceBytes(const Built& built) {
   return bytes;
 }
 
-/// Packed weights by their unpacked address and both formats. Kernels share them; the last one frees them. An address stays
-/// valid while a kernel that was loaded from it lives, so a live entry cannot be of other weights.
+/// Packed weights by their unpacked address and both formats. Kernels share them; the last one frees them. An address
+/// stays valid while a kernel that was loaded from it lives, so a live entry cannot be of other weights.
 class PackedWeights {
  public:
   std::shared_ptr<memory> Get(const Binding& binding, const Tensor& tensor) {
@@ -39,7 +40,9 @@ class PackedWeights {
     std::weak_ptr<memory>& known = packed_[key];
     if (auto packed = known.lock()) return packed;
     memory source(binding.given, Engine(), tensor.raw());
-    auto packed = std::make_shared<memory>(binding.wanted, Engine());
+    const std::shared_ptr<void> storage = AllocateWeights(binding.wanted.get_size());
+    std::shared_ptr<memory> packed(new memory(binding.wanted, Engine(), storage.get()),
+                                   [storage](memory* last) { delete last; });
     dnnl::reorder(source, *packed).execute(Stream(), source, *packed);
     Stream().wait();
     known = packed;
@@ -159,8 +162,7 @@ class DnnlKernel : public Kernel {
 class DnnlLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
-    const Primitive primitive =
-        FromJson({reinterpret_cast<const char*>(image.blob.data()), image.blob.size()});
+    const Primitive primitive = FromJson({reinterpret_cast<const char*>(image.blob.data()), image.blob.size()});
     UseThreads(image.num_threads);
     try {
       return std::make_unique<DnnlKernel>(Build(primitive), image);

@@ -1,0 +1,82 @@
+// weight_memory.cc: blocks of huge pages, filled piece by piece.
+#include "runtime/weight_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kAlignment = 64;
+// What of a block is never written takes up no memory, so blocks are much larger than most weights: little is left
+// over where one ends.
+constexpr size_t kBlock = size_t{64} << 20;
+
+size_t RoundedUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Hands out pieces of the newest block, and opens another when a piece is larger than what it has left.
+class BlockAllocator {
+ public:
+  std::shared_ptr<void> Allocate(size_t bytes) {
+    const size_t rounded = RoundedUp(std::max<size_t>(bytes, 1), kAlignment);
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<std::byte> block = block_.lock();
+    if (!block || rounded > size_ - used_) {
+      block = Open(RoundedUp(std::max(rounded, kBlock), kHugePage));
+      block_ = block;
+    }
+    std::shared_ptr<void> piece(block, block.get() + used_);
+    used_ += rounded;
+    return piece;
+  }
+
+ private:
+  std::shared_ptr<std::byte> Open(size_t bytes) {
+    void* memory = std::aligned_alloc(kHugePage, bytes);
+    if (memory == nullptr) {
+      throw Error(ErrorCategory::kResource, fmt::format("cannot allocate {} bytes for weights", bytes));
+    }
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    size_ = bytes;
+    used_ = 0;
+    return {static_cast<std::byte*>(memory), std::free};
+  }
+
+  std::mutex mutex_;
+  std::weak_ptr<std::byte> block_;
+  size_t size_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<void> AllocateWeights(size_t bytes) {
+  static BlockAllocator allocator;
+  return allocator.Allocate(bytes);
+}
+
+std::vector<Tensor> ResidentConstants::Get(std::span<const Tensor> constants) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Tensor> result;
+  for (const Tensor& constant : constants) {
+    std::weak_ptr<void>& known = copies_[constant.raw()];
+    std::shared_ptr<void> copy = known.lock();
+    if (!copy) {
+      copy = AllocateWeights(constant.size_bytes());
+      std::memcpy(copy.get(), constant.raw(), constant.size_bytes());
+      known = copy;
+    }
+    result.push_back(Tensor::View(constant.shape(), constant.dtype(), copy.get(), copy));
+  }
+  std::erase_if(copies_, [](const auto& entry) { return entry.second.expired(); });
+  return result;
+}
+
+}  // namespace collage
