@@ -25,9 +25,10 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "cost/estimators.h"
-#include "cost/runner.h"
-#include "cost/timing.h"
+#include "cost/estimator/estimators.h"
+#include "cost/runner/runner.h"
+#include "cost/worker/timing.h"
+#include "run_main.h"
 #include "search/partitioner.h"
 #include "support/machine.h"
 
@@ -210,11 +211,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace collage
 
-int main(int argc, char** argv) {
-  try {
-    return collage::Main(argc, argv);
-  } catch (const collage::Error& error) {
-    fmt::print(stderr, "{}\n", error.Format());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return collage::RunMain(collage::Main, argc, argv); }

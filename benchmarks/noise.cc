@@ -21,9 +21,10 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "cost/measure.h"
-#include "cost/measure_request.h"
-#include "cost/worker.h"
+#include "cost/runner/measure_request.h"
+#include "cost/worker/measure.h"
+#include "cost/worker/worker.h"
+#include "run_main.h"
 
 namespace collage {
 namespace {
@@ -196,11 +197,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace collage
 
-int main(int argc, char** argv) {
-  try {
-    return collage::Main(argc, argv);
-  } catch (const collage::Error& error) {
-    fmt::print(stderr, "{}\n", error.Format());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return collage::RunMain(collage::Main, argc, argv); }

@@ -9,7 +9,7 @@
 #include <openvino/openvino.hpp>
 
 #include "collage/runtime/executable.h"
-#include "cost/timing.h"
+#include "cost/worker/timing.h"
 #include "runtime/random_inputs.h"
 
 int main(int argc, char** argv) {

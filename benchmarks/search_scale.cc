@@ -22,6 +22,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "run_main.h"
 #include "search/find_covers.h"
 #include "search/layout_analysis.h"
 
@@ -280,11 +281,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace collage
 
-int main(int argc, char** argv) {
-  try {
-    return collage::Main(argc, argv);
-  } catch (const collage::Error& error) {
-    fmt::print(stderr, "{}\n", error.Format());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return collage::RunMain(collage::Main, argc, argv); }

@@ -1,7 +1,7 @@
 """Spreads measurements over a Ray cluster: the helper program of ``collage compile --runner ray…``.
 
 The compiler starts it, writes requests to its standard input and reads answers from its standard output, both in lines
-of JSON (src/cost/external_runner.h says which). Each request becomes a Ray task on a node that offers the resource
+of JSON (src/cost/runner/external_runner.h says which). Each request becomes a Ray task on a node that offers the resource
 ``collage_timing``, one at a time for each node; the task hands the request to a ``collage worker`` process that the
 node's Ray worker keeps. Ray sees to scheduling and to nodes that die.
 

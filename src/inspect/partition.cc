@@ -11,7 +11,7 @@
 #include "collage/inspect.h"
 #include "collage/name_supply.h"
 #include "collage/rewrite.h"
-#include "cost/given_costs.h"
+#include "cost/estimator/given_costs.h"
 #include "dataflow/needs.h"
 #include "inspect/given_targets.h"
 #include "search/cover_search.h"

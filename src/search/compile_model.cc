@@ -16,7 +16,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "cost/estimators.h"
+#include "cost/estimator/estimators.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
 #include "search/partitioner.h"

@@ -10,7 +10,7 @@
 #include "collage/ir/structural.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
-#include "cost/roofline.h"
+#include "cost/worker/roofline.h"
 #include "search/regions.h"
 #include "support/file.h"
 #include "support/json_reader.h"

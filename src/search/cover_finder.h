@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collage/compile.h"
-#include "cost/estimator.h"
+#include "cost/estimator/estimator.h"
 #include "search/partitioner.h"
 
 namespace collage {

@@ -15,7 +15,7 @@
 #include "collage/partition_rule.h"
 #include "collage/rewrite.h"
 #include "collage/target/toolchain.h"
-#include "cost/estimator.h"
+#include "cost/estimator/estimator.h"
 #include "search/find_covers.h"
 
 namespace collage {

@@ -13,7 +13,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "cost/measure.h"
+#include "cost/worker/measure.h"
 #include "ir/evaluate.h"
 #include "lowering/lower.h"
 #include "runtime/compare.h"

@@ -11,8 +11,8 @@
 #include "collage/compile.h"
 #include "collage/ir/module.h"
 #include "collage/runtime/executable.h"
-#include "cost/tuning_database.h"
-#include "cost/worker.h"
+#include "cost/database/tuning_database.h"
+#include "cost/worker/worker.h"
 
 namespace collage {
 

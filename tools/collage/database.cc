@@ -8,8 +8,8 @@
 #include "collage/compile.h"
 #include "collage/support/error.h"
 #include "command.h"
-#include "cost/tuning_database.h"
-#include "cost/tuning_json.h"
+#include "cost/database/tuning_database.h"
+#include "cost/database/tuning_json.h"
 #include "support/file.h"
 #include "support/machine.h"
 

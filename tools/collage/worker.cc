@@ -7,7 +7,7 @@
 
 #include "collage/compile.h"
 #include "command.h"
-#include "cost/measuring_worker.h"
+#include "cost/runner/measuring_worker.h"
 #include "support/machine.h"
 
 namespace collage::cli {

@@ -16,7 +16,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "cost/tuning_database.h"
+#include "cost/database/tuning_database.h"
 #include "search/play_off.h"
 #include "support/file.h"
 #include "unit/support/throws.h"

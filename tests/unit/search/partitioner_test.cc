@@ -7,7 +7,7 @@
 #include <set>
 
 #include "collage/compile.h"
-#include "cost/estimators.h"
+#include "cost/estimator/estimators.h"
 #include "support/file.h"
 #include "unit/collage/graphs.h"
 

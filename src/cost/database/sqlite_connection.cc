@@ -1,0 +1,125 @@
+// sqlite_connection.cc: SqlConnection on a SQLite file.
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+
+#include "collage/support/error.h"
+#include "cost/database/sql_connection.h"
+
+namespace collage {
+namespace {
+
+constexpr int kBusyTimeoutMs = 30'000;
+
+class SqliteConnection : public SqlConnection {
+ public:
+  explicit SqliteConnection(const std::string& path) : path_(path) {
+    const int code = sqlite3_open_v2(path.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    try {
+      if (code != SQLITE_OK) Fail(code, "open");
+      if (sqlite3_db_readonly(handle_, "main") == 1) {
+        throw Error(ErrorCategory::kResource, "the tuning database is read-only", path_,
+                    "give another one with --database PATH, or make this one writable");
+      }
+      sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+      if (First("PRAGMA journal_mode") != "wal") Query("PRAGMA journal_mode = WAL");
+      Query("PRAGMA synchronous = NORMAL");
+    } catch (const Error&) {
+      sqlite3_close(handle_);
+      throw;
+    }
+  }
+  ~SqliteConnection() override { sqlite3_close(handle_); }
+  SqliteConnection(const SqliteConnection&) = delete;
+  SqliteConnection& operator=(const SqliteConnection&) = delete;
+
+  std::vector<SqlRow> Query(const std::string& text, const std::vector<std::string>& parameters) override {
+    const Statement statement(*this, text);
+    int index = 0;
+    for (const std::string& parameter : parameters) {
+      sqlite3_bind_text(statement.get(), ++index, parameter.data(), static_cast<int>(parameter.size()), SQLITE_STATIC);
+    }
+    std::vector<SqlRow> rows;
+    for (;;) {
+      const int code = sqlite3_step(statement.get());
+      if (code == SQLITE_DONE) return rows;
+      if (code != SQLITE_ROW) Fail(code, sqlite3_stmt_readonly(statement.get()) != 0 ? "read" : "write");
+      SqlRow row;
+      for (int column = 0; column < sqlite3_column_count(statement.get()); ++column) {
+        // Text of a REAL column would be cut to 15 digits.
+        if (sqlite3_column_type(statement.get(), column) == SQLITE_FLOAT) {
+          row.push_back(fmt::format("{:.17g}", sqlite3_column_double(statement.get(), column)));
+          continue;
+        }
+        const auto* value = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), column));
+        row.emplace_back(value == nullptr ? "" : value);
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+
+  void BeginExclusive() override { Query("BEGIN IMMEDIATE", {}); }
+  void Commit() override { Query("COMMIT", {}); }
+  void RollBack() noexcept override { sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr); }
+  int SchemaVersion() override { return std::stoi(First("PRAGMA user_version")); }
+  void SetSchemaVersion(int version) override { Query(fmt::format("PRAGMA user_version = {}", version), {}); }
+
+  std::string FindDamage(bool thorough) override {
+    const std::string found = First(thorough ? "PRAGMA integrity_check" : "PRAGMA quick_check");
+    return found == "ok" ? "" : found;
+  }
+
+  int64_t Bytes() override {
+    int64_t bytes = 0;
+    for (const char* suffix : {"", "-wal"}) {
+      std::error_code missing;
+      const auto size = std::filesystem::file_size(path_ + suffix, missing);
+      if (!missing) bytes += static_cast<int64_t>(size);
+    }
+    return bytes;
+  }
+
+ private:
+  /// A prepared statement, finalised with its scope.
+  class Statement {
+   public:
+    Statement(SqliteConnection& connection, const std::string& text) {
+      const int code = sqlite3_prepare_v2(connection.handle_, text.c_str(), -1, &statement_, nullptr);
+      if (code != SQLITE_OK) connection.Fail(code, "prepare a statement for");
+    }
+    ~Statement() { sqlite3_finalize(statement_); }
+    Statement(const Statement&) = delete;
+    Statement& operator=(const Statement&) = delete;
+    sqlite3_stmt* get() const { return statement_; }
+
+   private:
+    sqlite3_stmt* statement_ = nullptr;
+  };
+
+  std::vector<SqlRow> Query(const std::string& text) { return Query(text, {}); }
+
+  /// The first column of a query's first row.
+  std::string First(const std::string& text) {
+    const std::vector<SqlRow> rows = Query(text, {});
+    return rows.empty() || rows[0].empty() ? "" : rows[0][0];
+  }
+
+  [[noreturn]] void Fail(int code, const std::string& doing) const {
+    const std::string detail = handle_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(handle_);
+    const int kind = code & 0xff;
+    const bool is_damage = kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
+    throw Error(is_damage ? ErrorCategory::kCorrupt : ErrorCategory::kResource,
+                fmt::format("cannot {} the tuning database: {}", doing, detail), path_,
+                "give another one with --database PATH");
+  }
+
+  std::string path_;
+  sqlite3* handle_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<SqlConnection> OpenSqlite(const std::string& path) { return std::make_unique<SqliteConnection>(path); }
+
+}  // namespace collage

@@ -1,0 +1,91 @@
+// estimator.h: what a partition costs, asked lazily by the search (RFC 0.81, Appendix E).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/target/toolchain.h"
+#include "cost/database/tuning_database.h"
+#include "cost/worker/roofline.h"
+
+namespace collage {
+
+/// A partition to be estimated: what, by whom, and a number under which it can be found again.
+struct CostQuery {
+  const std::string& workload;  ///< digest of its structure, constants by shape
+  const BoundaryLayouts& layouts;
+  const Work& work;
+  const Toolchain& toolchain;
+  int64_t job;        ///< a `FindPartition` finds it by this
+  std::string label;  ///< operators, for people
+};
+
+/// What an estimator did.
+struct EstimatorCounts {
+  int64_t measured = 0;
+  int64_t remeasured = 0;  ///< again, to tell rivals apart
+  int64_t from_database = 0;
+  int64_t failed = 0;
+  int64_t skipped = 0;      ///< not measured because the budget was spent
+  int64_t below_bound = 0;  ///< that took less than their bound
+};
+
+/// The estimating interface. `Estimate` is allowed to take long; the answer is a record, with a reason when not ok.
+class CostEstimator {
+ public:
+  virtual ~CostEstimator() = default;
+
+  virtual TuningRecord Estimate(const CostQuery& query) = 0;
+  /// Whether `Estimate` answers at once, as the tuning database does.
+  virtual bool IsAtHand(const CostQuery&) { return false; }
+  /// How many partitions are estimated in about the time of one.
+  virtual int NumAtOnce() const { return 1; }
+  /// The same for several partitions that are wanted at once, in their order.
+  virtual std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries);
+  /// Estimates partitions again whose costs are so near each other that noise may have chosen: those that still cannot
+  /// be told apart cost the same from then on, so that priority decides. In the order of `rivals`, which have
+  /// estimates.
+  virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
+  /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
+  virtual double LowerBound(const CostQuery&) { return 0; }
+  /// The cost that a record which is ok stands for, seconds.
+  virtual double CostOf(const TuningRecord& record) const { return record.p50; }
+  /// Seconds to change the layout of a value of logical `shape`.
+  virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
+
+  /// Seconds for one more partition, beyond what it takes.
+  virtual double HopSeconds() { return 0; }
+  /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
+  virtual double HandoverSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
+
+  /// Whether equal partitions may differ in cost, by where they are in the graph.
+  virtual bool TellsPlacesApart() const { return false; }
+  /// When a search is over: throws kUnavailable when its answers were not what they should be.
+  virtual void CheckComplete() const {}
+
+  /// Seconds that measuring may take in all; 0 = no limit.
+  virtual void SetBudget(double) {}
+
+  const EstimatorCounts& counts() const { return counts_; }
+  /// Failures by kind, with how often and one example.
+  const std::map<std::string, std::pair<int64_t, std::string>>& failures() const { return failures_; }
+
+ protected:
+  void CountFailure(const CostQuery& query, const std::string& reason);
+
+  EstimatorCounts counts_;
+
+ private:
+  std::map<std::string, std::pair<int64_t, std::string>> failures_;
+};
+
+/// To change the layout of a value, where nothing was measured: dearer than on any machine.
+double SlowConversionSeconds(const Shape& shape, DataType dtype);
+
+/// "pc:c": the layouts of inputs and of outputs, one letter each.
+std::string LayoutsText(const BoundaryLayouts& layouts);
+
+}  // namespace collage

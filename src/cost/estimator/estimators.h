@@ -1,0 +1,53 @@
+// estimators.h: the estimators by name, behind one interface. What each promises is in docs/costs.md.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "collage/compile.h"
+#include "collage/sub_graph.h"
+#include "cost/estimator/estimator.h"
+#include "cost/estimator/measuring_estimator.h"
+
+namespace collage {
+
+/// Finds the nodes of a partition, and the graph that they are of, by the number that a query names.
+using FindSubGraph = std::function<std::pair<const DataflowGraph&, const SubGraph&>(int64_t job)>;
+
+/// What estimators are made with; all it refers to must outlive them.
+struct EstimatorSetting {
+  TuningDatabase& database;
+  std::unique_ptr<Runner> runner;
+  FindPartition find;
+  FindSubGraph find_sub_graph;
+  MeasuringEstimator::Options options;
+  MeasuringEstimator::OnMeasure on_measure;
+  /// What follows "=" in the text that asks for the estimator.
+  std::string argument;
+};
+
+/// A row of the table of estimators.
+struct EstimatorKind {
+  const char* name;
+  const char* argument;  ///< what must follow "NAME="; null for nothing
+  const char* summary;
+  std::unique_ptr<CostEstimator> (*make)(EstimatorSetting setting);
+};
+std::span<const EstimatorKind> EstimatorKinds();
+
+/// The estimator that `text` asks for: "NAME" or "NAME=ARGUMENT". Throws kInput when there is none of that name, with
+/// those there are, and for an argument that is missing, malformed or not wanted.
+std::unique_ptr<CostEstimator> MakeEstimator(const std::string& text, EstimatorSetting setting);
+
+// One file each.
+std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting);  ///< measuring_estimator.cc
+std::unique_ptr<CostEstimator> MakeDatabaseEstimator(EstimatorSetting setting);   ///< database_estimator.cc
+std::unique_ptr<CostEstimator> MakeAnalyticEstimator(EstimatorSetting setting);   ///< analytic_estimator.cc
+std::unique_ptr<CostEstimator> MakeMockEstimator(EstimatorSetting setting);       ///< mock_estimator.cc
+/// Asks `estimate` once for each structurally different partition of a toolchain; custom_estimator.cc.
+std::unique_ptr<CostEstimator> MakeCustomEstimator(FindPartition find, EstimateCandidate estimate);
+
+}  // namespace collage

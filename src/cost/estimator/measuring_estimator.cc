@@ -1,0 +1,285 @@
+// measuring_estimator.cc: database first, then the runner.
+#include "cost/estimator/measuring_estimator.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+
+#include "cost/estimator/estimators.h"
+#include "cost/estimator/settling.h"
+#include "cost/worker/probes.h"
+
+namespace collage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bumped when the way of measuring changes so that old timings no longer compare with new ones.
+constexpr int kMethodVersion = 5;
+
+/// How candidates are timed, as part of their keys: "m5.2", with a percentile other than the median "m5.2.p90".
+std::string MethodText(const TimingOptions& timing) {
+  constexpr double kMedian = 0.5;
+  const std::string percentile = timing.percentile == kMedian ? "" : fmt::format(".p{:g}", 100 * timing.percentile);
+  return fmt::format("m{}.{}{}", kMethodVersion, static_cast<int>(timing.operands), percentile);
+}
+
+std::string LabelOf(const CostQuery& query) { return query.toolchain.name() + ": " + query.label; }
+
+TuningRecord Skipped() {
+  TuningRecord record;
+  record.is_skipped = true;
+  record.reason = "not measured: the budget was spent";
+  return record;
+}
+
+}  // namespace
+
+MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find,
+                                       Options options, OnMeasure on_measure)
+    : database_(database),
+      runner_(std::move(runner)),
+      find_(std::move(find)),
+      options_(std::move(options)),
+      on_measure_(std::move(on_measure)) {}
+
+std::string MeasuringEstimator::VersionOf(const Toolchain& toolchain) const {
+  const auto version = options_.versions.find(toolchain.name());
+  return version == options_.versions.end() ? "" : version->second;
+}
+
+TuningKey MeasuringEstimator::ToolchainKey(const std::string& workload, const std::string& layouts,
+                                           const Toolchain& toolchain) const {
+  const std::string version = VersionOf(toolchain) + "/" + MethodText(options_.context.timing);
+  return {workload, layouts, toolchain.name(), version, options_.machine, options_.context.num_threads};
+}
+
+TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
+  return ToolchainKey(query.workload, LayoutsText(query.layouts), query.toolchain);
+}
+
+TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::string& layouts) const {
+  return {
+      workload, layouts, "host", fmt::format("m{}", kMethodVersion), options_.machine, options_.context.num_threads};
+}
+
+bool MeasuringEstimator::MayMeasure() const {
+  if (options_.budget_seconds > 0 && spent_seconds_ >= options_.budget_seconds) return false;
+  if (options_.max_measurements > 0 && counts_.measured + counts_.remeasured >= options_.max_measurements) return false;
+  return !options_.should_stop || !options_.should_stop();
+}
+
+const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
+  const auto [it, is_new] = known_.emplace(key, std::nullopt);
+  if (is_new) it->second = database_.Find(key);
+  return it->second ? &*it->second : nullptr;
+}
+
+void MeasuringEstimator::Ask(const std::vector<std::string>& requests, const Runner::OnAnswer& on_answer) {
+  auto started = Clock::now();
+  runner_->Run(requests, [&](size_t index, const TuningRecord& answer) {
+    const auto now = Clock::now();
+    spent_seconds_ += std::chrono::duration<double>(now - started).count();
+    started = now;
+    return on_answer(index, answer);
+  });
+}
+
+void MeasuringEstimator::Measure(const std::vector<Question>& questions) {
+  std::vector<std::string> requests;
+  for (const Question& question : questions) requests.push_back(question.request);
+  if (on_measure_) on_measure_(counts_, questions.front().label);
+  Ask(requests, [&](size_t index, const TuningRecord& answer) {
+    const Question& question = questions[index];
+    TuningRecord record = answer;
+    record.label = question.label;
+    ++counts_.measured;
+    asked_.insert(question.key);
+    database_.Put(question.key, record);
+    known_[question.key] = record;
+    const bool goes_on = MayMeasure();
+    if (goes_on && on_measure_ && index + 1 < questions.size()) on_measure_(counts_, questions[index + 1].label);
+    return goes_on;
+  });
+}
+
+TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label, const std::string& request) {
+  if (const TuningRecord* record = Find(key)) {
+    if (asked_.insert(key).second) ++counts_.from_database;
+    return *record;
+  }
+  if (request.empty() || !MayMeasure()) {
+    ++counts_.skipped;
+    return Skipped();  // not remembered: a later run with time may measure it
+  }
+  Measure({{key, label, request}});
+  return *known_.at(key);
+}
+
+std::string MeasuringEstimator::RequestFor(const CostQuery& query) const {
+  if (!runner_->needs_whole_partitions()) return PartitionRequestText(query.job, options_.context);
+  const auto [partition, toolchain] = find_(query.job);
+  return PartitionRequestText(partition, *toolchain, options_.context);
+}
+
+TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) { return EstimateAll({query}).front(); }
+
+std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<CostQuery>& queries) {
+  std::vector<Question> wanted;
+  std::set<TuningKey> listed;
+  const bool may_measure = MayMeasure();  // requests hold weights: none is made that will not be asked
+  for (const CostQuery& query : queries) {
+    const TuningKey key = KeyOf(query);
+    if (queries.size() == 1 || !may_measure || Find(key) != nullptr || !listed.insert(key).second) continue;
+    wanted.push_back({key, LabelOf(query), RequestFor(query)});
+  }
+  if (wanted.size() > 1 && MayMeasure()) Measure(wanted);
+  std::vector<TuningRecord> records;
+  for (const CostQuery& query : queries) {
+    const TuningKey key = KeyOf(query);
+    const bool is_new = !asked_.contains(key) || listed.contains(key);
+    listed.erase(key);
+    const double bound = Bound(query);
+    const std::string request = Find(key) != nullptr || !MayMeasure() ? "" : RequestFor(query);
+    const TuningRecord record = Lookup(key, LabelOf(query), request);
+    if (record.ok && CostOf(record) < bound) {
+      // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
+      ++counts_.below_bound;
+      rates_ = rates_->Scaled(bound / CostOf(record));
+    }
+    if (is_new && !record.ok && !record.is_skipped) CountFailure(query, record.reason);
+    records.push_back(record);
+  }
+  return records;
+}
+
+TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) const {
+  TuningKey all = HostKey("settled", LayoutsText(rivals.front().layouts));
+  for (const CostQuery& rival : rivals) {
+    const TuningKey own = KeyOf(rival);
+    all.workload += " " + own.workload;
+    all.version += fmt::format(" {} {}", own.toolchain, own.version);
+  }
+  return all;
+}
+
+std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<CostQuery>& rivals) {
+  constexpr size_t kRounds = 3;
+  std::vector<std::string> requests;
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
+  }
+  if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
+  std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size()));
+  size_t num_ok = 0;
+  Ask(requests, [&](size_t index, const TuningRecord& record) {
+    rounds[index / rivals.size()][index % rivals.size()] = record;
+    num_ok += record.ok ? 1 : 0;
+    ++counts_.remeasured;
+    return record.ok && MayMeasure();
+  });
+  if (num_ok < requests.size()) rounds.clear();
+  return rounds;
+}
+
+std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
+  // Medians of one candidate differ by so much from one worker to the next.
+  constexpr double kNoise = 0.02;
+  const TuningKey key = SettledKey(rivals);
+  if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
+  const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(rivals);
+  if (rounds.empty()) return EstimateAll(rivals);
+  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
+  for (size_t i = 0; i < rivals.size(); ++i) {
+    const TuningKey own = KeyOf(rivals[i]);
+    settled[i].label = LabelOf(rivals[i]);
+    database_.Put(own, settled[i]);
+    known_[own] = settled[i];
+  }
+  TuningRecord done = settled.front();
+  done.label = "in turn: " + rivals.front().label;
+  database_.Put(key, done);
+  known_[key] = done;
+  return settled;
+}
+
+double MeasuringEstimator::LowerBound(const CostQuery& query) {
+  if (const TuningRecord* record = Find(KeyOf(query))) {
+    return record->ok ? CostOf(*record) : std::numeric_limits<double>::infinity();
+  }
+  return Bound(query);
+}
+
+double MeasuringEstimator::Bound(const CostQuery& query) {
+  const MeasureContext& context = options_.context;
+  return SmallestCall(query) + RooflineSeconds(query.work, Rates(), context.num_threads, context.timing.operands);
+}
+
+/// What any call of a query's toolchain takes, 0 when it is not known.
+double MeasuringEstimator::SmallestCall(const CostQuery& query) {
+  const auto [it, is_new] = smallest_calls_.emplace(query.toolchain.name(), 0);
+  if (!is_new) return it->second;
+  // A call that computes something may find more of its way predicted than one timed alone.
+  constexpr double kShare = 0.8;
+  const TuningRecord record = Probe(query.toolchain, kSmallestCall);
+  return it->second = record.ok ? CostOf(record) * kShare : 0;
+}
+
+TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
+  // The smallest call has no more than its name in the databases that there are.
+  const std::string what = probe == kSmallestCall ? probe : "probe " + probe;
+  return Lookup(ToolchainKey(what, LayoutsText({}), toolchain), toolchain.name() + ": " + what,
+                ProbeRequestText(probe, toolchain, options_.context));
+}
+
+const MachineRates& MeasuringEstimator::Rates() {
+  if (rates_) return *rates_;
+  rates_.emplace();
+  const std::pair<const char*, double*> wanted[] = {
+      {"multiply_adds", &rates_->multiply_adds},
+      {"near", &rates_->bytes[static_cast<size_t>(CacheLevel::kNear)]},
+      {"shared", &rates_->bytes[static_cast<size_t>(CacheLevel::kShared)]},
+      {"memory", &rates_->bytes[static_cast<size_t>(CacheLevel::kMemory)]},
+  };
+  for (const auto& [name, rate] : wanted) {
+    const std::string what = fmt::format("rate {}", name);
+    const TuningRecord record = Lookup(HostKey(what), "host: " + what, RateRequestText(name, options_.context));
+    if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
+  }
+  return *rates_;
+}
+
+double MeasuringEstimator::HopSeconds() {
+  if (hop_seconds_) return *hop_seconds_;
+  // A virtual call and its arguments, where there is no time to measure it.
+  constexpr double kUsual = 50e-9;
+  const std::string what = "empty hop";
+  const TuningRecord record = Lookup(HostKey(what), "host: " + what, EmptyHopRequestText(options_.context));
+  hop_seconds_ = record.ok ? record.p50 : kUsual;
+  return *hop_seconds_;
+}
+
+double MeasuringEstimator::HandoverSeconds(const Toolchain& from, const Toolchain& to) {
+  // Less than this is noise, and is paid in every order.
+  constexpr double kNoticed = 100e-9;
+  const std::string what = "handover from " + from.name();
+  const TuningKey key = ToolchainKey(what + " " + VersionOf(from), "", to);
+  const TuningRecord record = Lookup(key, to.name() + ": " + what, HandoverRequestText(from, to, options_.context));
+  return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
+}
+
+double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {
+  if (from == to) return 0;
+  const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
+  const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
+                                     ConversionRequestText(shape, dtype, from, to, options_.context));
+  return record.ok ? CostOf(record) : SlowConversionSeconds(shape, dtype);
+}
+
+std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting) {
+  return std::make_unique<MeasuringEstimator>(setting.database, std::move(setting.runner), std::move(setting.find),
+                                              std::move(setting.options), std::move(setting.on_measure));
+}
+
+}  // namespace collage

@@ -1,0 +1,102 @@
+// measuring_estimator.h: costs by measurement, remembered in the tuning database.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cost/estimator/estimator.h"
+#include "cost/runner/runner.h"
+
+namespace collage {
+
+/// Database first, then the runner; every answer is committed before it is returned.
+class MeasuringEstimator : public CostEstimator {
+ public:
+  struct Options {
+    std::string machine;  ///< hardware fingerprint
+    MeasureContext context;
+    double budget_seconds = 0;                    ///< for measuring; 0 = no limit
+    int64_t max_measurements = 0;                 ///< 0 = no limit
+    std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
+    std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
+  };
+  /// Told before each measurement.
+  using OnMeasure = std::function<void(const EstimatorCounts&, const std::string& label)>;
+
+  /// `find` is asked only when the runner needs whole partitions.
+  MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find, Options options,
+                     OnMeasure on_measure);
+
+  TuningRecord Estimate(const CostQuery& query) override;
+  std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
+  /// Measures them in turn, a few times, unless that was done before.
+  std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override;
+  int NumAtOnce() const override { return runner_->num_at_once(); }
+  /// What the database knows, else the toolchain's smallest call and the roofline.
+  double LowerBound(const CostQuery& query) override;
+  bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
+  /// The percentile that is timed for.
+  double CostOf(const TuningRecord& record) const override {
+    return record.Quantile(options_.context.timing.percentile);
+  }
+  double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
+  double HopSeconds() override;
+  double HandoverSeconds(const Toolchain& from, const Toolchain& to) override;
+  void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
+
+  TuningKey KeyOf(const CostQuery& query) const;
+
+ protected:
+  /// Measured once for each kind of machine and number of threads.
+  const MachineRates& Rates();
+  /// What a probe's function (probes.h) takes with a toolchain.
+  TuningRecord Probe(const Toolchain& toolchain, const std::string& probe);
+  const MeasureContext& context() const { return options_.context; }
+
+ private:
+  /// What is to be measured, and under which key it is remembered.
+  struct Question {
+    TuningKey key;
+    std::string label;
+    std::string request;
+  };
+
+  /// What this run or the database knows; null for nothing.
+  const TuningRecord* Find(const TuningKey& key);
+  double SmallestCall(const CostQuery& query);
+  /// What a candidate takes at least, without looking whether it has been measured.
+  double Bound(const CostQuery& query);
+  std::string RequestFor(const CostQuery& query) const;
+  TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& request);
+  /// Sends `requests` to the runner; what it takes is spent of the budget.
+  void Ask(const std::vector<std::string>& requests, const Runner::OnAnswer& on_answer);
+  /// Measures as many as the budget allows and remembers the answers.
+  void Measure(const std::vector<Question>& questions);
+  bool MayMeasure() const;
+  /// Of what is measured of a toolchain, under the version of its code and of how it is timed.
+  TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
+  std::string VersionOf(const Toolchain& toolchain) const;
+  TuningKey SettledKey(const std::vector<CostQuery>& rivals) const;
+  /// What measuring each in turn gave, a row for each round; empty when one could not be measured or time was up.
+  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<CostQuery>& rivals);
+  TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
+
+  TuningDatabase& database_;
+  std::unique_ptr<Runner> runner_;
+  FindPartition find_;
+  Options options_;
+  OnMeasure on_measure_;
+  std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none
+  std::set<TuningKey> asked_;
+  std::optional<MachineRates> rates_;
+  std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
+  std::optional<double> hop_seconds_;
+  double spent_seconds_ = 0;
+};
+
+}  // namespace collage

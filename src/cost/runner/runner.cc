@@ -1,0 +1,76 @@
+// runner.cc: which runner a text means, and where Ray's helper is.
+#include "cost/runner/runner.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "collage/support/error.h"
+#include "cost/runner/external_runner.h"
+#include "cost/runner/measuring_worker.h"
+
+namespace collage {
+namespace {
+
+constexpr const char* kRayHelper = "ray_runner.py";
+
+/// What Ray calls the cluster; nothing for what is no Ray runner.
+std::optional<std::string> RayAddress(const std::string& text) {
+  if (text == "ray") return "auto";
+  const bool is_client = text.starts_with("ray://");
+  if (!is_client && !text.starts_with("ray:")) return std::nullopt;
+  const std::string address = text.substr(is_client ? 6 : 4);
+  const size_t colon = address.rfind(':');
+  const bool is_complete = colon != std::string::npos && colon > 0 && colon + 1 < address.size() &&
+                           address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  if (!is_complete) {
+    throw Error(ErrorCategory::kInput, fmt::format("malformed runner '{}'", text), "--runner",
+                "write ray://HOST:PORT with the client's port (10001), or ray:HOST:PORT with the cluster's (6379)");
+  }
+  return is_client ? text : address;
+}
+
+/// In the build tree, in a wheel, or where CMake installs it: all are found from the library that holds this function.
+std::filesystem::path FindRayHelper() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&MakeRunner), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code ignored;
+    const auto folder = std::filesystem::weakly_canonical(info.dli_fname, ignored).parent_path();
+    for (const char* place : {"../python/collage", "..", "../share/collage", "../../share/collage"}) {
+      const auto path = (folder / place / kRayHelper).lexically_normal();
+      if (std::filesystem::exists(path, ignored)) return path;
+    }
+  }
+  throw Error(ErrorCategory::kUnavailable,
+              fmt::format("'{}' is not installed beside the Collage libraries", kRayHelper));
+}
+
+std::string FindPython(const std::string& given) {
+  if (!given.empty()) return given;
+  if (const char* chosen = std::getenv("COLLAGE_PYTHON")) return chosen;
+  const std::string built_with = COLLAGE_PYTHON_ENV "/bin/python";
+  std::error_code ignored;
+  return std::filesystem::exists(built_with, ignored) ? built_with : "python3";
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext context) {
+  if (text == "local") return MakeLocalRunner(std::move(context.find), context.limits);
+  const std::optional<std::string> address = RayAddress(text);
+  if (!address) {
+    throw Error(ErrorCategory::kInput, fmt::format("there is no runner '{}'", text), "--runner",
+                "there are: local, ray, ray:HOST:PORT, ray://HOST:PORT");
+  }
+  HelperProgram program;
+  program.name = text;
+  program.command = {FindPython(context.python), FindRayHelper().string(), *address};
+  for (std::string& argument : WorkerArguments(context)) program.command.push_back(std::move(argument));
+  program.on_warning = std::move(context.on_warning);
+  return MakeExternalRunner(std::move(program));
+}
+
+}  // namespace collage

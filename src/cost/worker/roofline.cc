@@ -1,0 +1,168 @@
+// roofline.cc: counting work, and measuring how fast this machine can be.
+#include "cost/worker/roofline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "collage/ir/op.h"
+#include "collage/ir/visitor.h"
+#include "collage/runtime/thread_pool.h"
+
+namespace collage {
+namespace {
+
+// Measured rates vary with clock and neighbours; a bound must hold in the best moment of all.
+constexpr double kMargin = 1.05;
+// 8-bit instructions do four products where float32 ones do one; tile units another four.
+constexpr double kNarrowFactor = 16;
+constexpr int kRepeats = 25;
+
+#if defined(__x86_64__)
+#define COLLAGE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define COLLAGE_CLONES
+#endif
+
+constexpr int kLanes = 16;
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+/// `rounds` times `count` independent products are added up. Two registers' worth of sums must hide the latency of an
+/// addition: twelve where registers are as wide as Lanes, six where they are half of it.
+template <int count>
+__attribute__((always_inline)) inline float SumProductsOf(int64_t rounds, float factor) {
+  Lanes sums[count];
+  for (int i = 0; i < count; ++i) sums[i] = Lanes{} + static_cast<float>(i);
+  const Lanes x = Lanes{} + factor;
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < count; ++i) sums[i] = sums[i] * x + x;
+  }
+  float all = 0;
+  for (int i = 0; i < count; ++i) {
+    for (int lane = 0; lane < kLanes; ++lane) all += sums[i][lane];
+  }
+  return all;
+}
+COLLAGE_CLONES float SumTwelveProducts(int64_t rounds, float factor) { return SumProductsOf<12>(rounds, factor); }
+COLLAGE_CLONES float SumSixProducts(int64_t rounds, float factor) { return SumProductsOf<6>(rounds, factor); }
+
+COLLAGE_CLONES float SumAll(const float* from, int64_t count, int64_t times) {
+  constexpr int kParallel = 8;
+  Lanes sums[kParallel] = {};
+  for (int64_t time = 0; time < times; ++time) {
+    for (int64_t i = 0; i + kParallel * kLanes <= count; i += kParallel * kLanes) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kParallel; ++j) {
+        sums[j] += *reinterpret_cast<const Lanes*>(from + i + static_cast<int64_t>(j) * kLanes);
+      }
+    }
+    asm volatile("" ::: "memory");
+  }
+  float all = 0;
+  for (const Lanes& sum : sums) all += sum[0] + sum[kLanes - 1];
+  return all;
+}
+
+/// The shortest of some runs of `run` on all threads, each told its number.
+template <typename Run>
+double ShortestSeconds(Run run) {
+  double shortest = 1e9;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    const auto started = std::chrono::steady_clock::now();
+    ParallelFor(
+        NumThreads(),
+        [](void* of, int64_t begin, int64_t end) {
+          for (int64_t thread = begin; thread < end; ++thread) (*static_cast<Run*>(of))(thread);
+        },
+        &run);
+    shortest = std::min(shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  }
+  return shortest;
+}
+
+volatile float g_sink;  // so that nothing measured is left out
+
+/// Each thread reads `bytes` of its own, `times` times.
+double ReadRate(int64_t bytes, int64_t times) {
+  const auto count = bytes / static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kAlign = 64 / sizeof(float);
+  std::vector<std::vector<float>> buffers(static_cast<size_t>(NumThreads()),
+                                          std::vector<float>(static_cast<size_t>(count + kAlign), 1.0F));
+  const double seconds = ShortestSeconds([&](int64_t thread) {
+    const float* from = buffers[static_cast<size_t>(thread)].data();
+    while (reinterpret_cast<uintptr_t>(from) % 64 != 0) ++from;
+    g_sink = SumAll(from, count, times);
+  });
+  return static_cast<double>(bytes * times * NumThreads()) / seconds;
+}
+
+double SecondsAt(double amount, double rate) { return rate > 0 ? amount / (rate * kMargin) : 0; }
+
+}  // namespace
+
+Work WorkOf(const Function& function) {
+  Work work;
+  bool is_quantised = false;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    if (const ConstantNode* constant = As<ConstantNode>(expr)) {
+      work.constant_bytes += static_cast<double>(constant->value().size_bytes());
+    }
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op() == nullptr) return;
+    is_quantised = is_quantised || call->op()->name.starts_with("qnn.");
+    if (!call->op()->multiply_adds) return;
+    std::vector<Type> types;
+    for (const Expr& arg : call->args()) types.push_back(arg->checked_type());
+    const bool is_narrow = AsTensorType(types[0])->dtype().size_bytes() < sizeof(float);
+    work.multiply_adds += call->op()->multiply_adds({types, call->attrs()}) / (is_narrow ? kNarrowFactor : 1);
+  });
+  if (is_quantised) work.multiply_adds /= kNarrowFactor;
+  const auto add = [&](const Type& type) {
+    for (const Type& field : FlattenTensorTypes(type)) {
+      const TensorTypeNode* tensor = AsTensorType(field);
+      work.boundary_bytes +=
+          static_cast<double>(NumElements(tensor->static_shape())) * static_cast<double>(tensor->dtype().size_bytes());
+    }
+  };
+  for (const Var& param : function->params()) add(param->checked_type());
+  add(function->body()->checked_type());
+  return work;
+}
+
+double MeasureMultiplyAddRate() {
+  constexpr int64_t kRounds = 200'000;
+  const double twelve = ShortestSeconds([](int64_t) { g_sink = SumTwelveProducts(kRounds, 0.5F); });
+  const double six = ShortestSeconds([](int64_t) { g_sink = SumSixProducts(kRounds, 0.5F); });
+  return static_cast<double>(kRounds) * kLanes * NumThreads() * std::max(12 / twelve, 6 / six);
+}
+
+double MeasureReadRate(CacheLevel level) {
+  constexpr int64_t kInnermost = 16 << 10;  // fits the first cache of every processor
+  constexpr int64_t kMostBytes = 256 << 20;
+  if (level == CacheLevel::kNear) return ReadRate(kInnermost, 2000);
+  const int64_t shared = CacheBytes(CacheLevel::kShared);
+  if (level == CacheLevel::kMemory) return ReadRate(std::min(4 * shared, kMostBytes) / NumThreads(), 1);
+  return ReadRate(std::max(2 * CacheBytes(CacheLevel::kNear), shared / 4 / NumThreads()), 4);
+}
+
+double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
+  const auto read = [&](double bytes, CacheLevel level) {
+    return SecondsAt(bytes, rates.bytes[static_cast<size_t>(level)]);
+  };
+  // What of the values at the boundary does not fit a cache comes from the one beyond it.
+  const auto near = static_cast<double>(CacheBytes(CacheLevel::kNear)) * num_threads;
+  const auto shared = static_cast<double>(CacheBytes(CacheLevel::kShared));
+  const double beyond_near = std::max(0.0, work.boundary_bytes - near);
+  const double beyond_shared = std::max(0.0, work.boundary_bytes - shared);
+  return read(work.constant_bytes, operands) + read(work.boundary_bytes - beyond_near, CacheLevel::kNear) +
+         read(std::max(0.0, beyond_near - beyond_shared), CacheLevel::kShared) +
+         read(beyond_shared, CacheLevel::kMemory);
+}
+
+double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
+  return std::max(SecondsAt(work.multiply_adds, rates.multiply_adds),
+                  MovingSeconds(work, rates, num_threads, operands));
+}
+
+}  // namespace collage

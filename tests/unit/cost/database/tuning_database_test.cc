@@ -1,0 +1,361 @@
+#include "cost/database/tuning_database.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "collage/support/error.h"
+#include "support/file.h"
+#include "unit/cost/database/postgres_server.h"
+
+namespace collage {
+namespace {
+
+enum class Store { kSqlite, kPostgres };
+
+/// Every test here runs on both kinds of store.
+class TuningDatabaseTest : public testing::TestWithParam<Store> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Store::kSqlite) {
+      place_ = (folder_ / "tuning.db").string();
+      return;
+    }
+    if (PostgresServer::Instance() == nullptr) GTEST_SKIP() << "PostgreSQL 15 is not installed";
+    place_ = PostgresServer::Instance()->NewDatabase();
+  }
+
+  TemporaryFolder folder_;
+  std::string place_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Stores, TuningDatabaseTest, testing::Values(Store::kSqlite, Store::kPostgres),
+                         [](const auto& test) { return test.param == Store::kSqlite ? "Sqlite" : "Postgres"; });
+
+TuningKey Key(int i) { return {"workload-" + std::to_string(i), "p:p", "acme", "1/m3", "machine", 1}; }
+
+TuningRecord Record(double seconds) {
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = seconds;
+  record.p50 = seconds;
+  record.p90 = seconds;
+  record.num_samples = 7;
+  record.label = "conv";
+  return record;
+}
+
+TuningRecord Failure(const std::string& reason) {
+  TuningRecord record;
+  record.reason = reason;
+  return record;
+}
+
+TEST_P(TuningDatabaseTest, RemembersEveryBitBetweenOpenings) {
+  const double seconds = 0.1 + 1e-17 + 1.0 / 3;
+  TuningRecord record = Record(seconds);
+  record.max_error = std::numeric_limits<double>::infinity();
+  record.label = "it's a 'label' with \"quotes\", ü and $1";
+  TuningDatabase(place_).Put(Key(1), record);
+  TuningDatabase again(place_);
+  const std::optional<TuningRecord> found = again.Find(Key(1));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->p50, seconds);
+  EXPECT_EQ(found->max_error, record.max_error);
+  EXPECT_EQ(found->label, record.label);
+  EXPECT_EQ(found->num_samples, 7);
+  EXPECT_FALSE(found->measured_at.empty());
+  EXPECT_FALSE(again.Find(Key(2)).has_value());
+  EXPECT_EQ(again.Stats().records, 1);
+}
+
+TEST_P(TuningDatabaseTest, KeepsQuantilesIntervalAndDrift) {
+  TuningRecord record = Record(0.5);
+  record.minimum = 0.1;
+  record.p10 = 0.2;
+  record.p25 = 0.3;
+  record.p75 = 0.7;
+  record.p90 = 0.8;
+  record.p99 = 0.9;
+  record.half_width = 0.01;
+  record.drift = 1.05;
+  TuningDatabase(place_).Put(Key(1), record);
+  TuningDatabase database(place_);
+  const TuningRecord found = *database.Find(Key(1));
+  for (const double fraction : {0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 0.95, 0.99, 1.0}) {
+    EXPECT_EQ(found.Quantile(fraction), record.Quantile(fraction)) << fraction;
+  }
+  EXPECT_EQ(found.half_width, 0.01);
+  EXPECT_EQ(found.drift, 1.05);
+  EXPECT_TRUE(database.Verify().empty());
+  record.p75 = 0.4;
+  database.Put(Key(1), record);
+  EXPECT_EQ(database.Find(Key(1))->p75, 0.4);
+  EXPECT_EQ(database.Verify().size(), 1u);
+}
+
+TEST(TuningRecordTest, QuantilesBetweenThoseKnownAreOnALine) {
+  TuningRecord record;
+  record.minimum = 1;
+  record.p50 = 3;
+  record.p90 = 7;
+  EXPECT_EQ(record.Quantile(0), 1);
+  EXPECT_DOUBLE_EQ(record.Quantile(0.25), 2);
+  EXPECT_EQ(record.Quantile(0.5), 3);
+  EXPECT_DOUBLE_EQ(record.Quantile(0.7), 5);
+  EXPECT_EQ(record.Quantile(0.9), 7);
+  EXPECT_EQ(record.Quantile(1), 7);  // nothing is known beyond
+  record.p75 = 4;
+  EXPECT_DOUBLE_EQ(record.Quantile(0.625), 3.5);
+  EXPECT_EQ(TuningRecord().Quantile(0.5), 0);
+}
+
+TEST_P(TuningDatabaseTest, TheLastWordCountsUnlessItIsOlder) {
+  TuningDatabase database(place_);
+  database.Put(Key(1), Record(1));
+  database.Put(Key(1), Record(2));
+  EXPECT_EQ(database.Find(Key(1))->p50, 2);
+  TuningRecord old = Record(3);
+  old.measured_at = "2001-01-01 00:00:00";
+  EXPECT_FALSE(database.PutIfNewer(Key(1), old));
+  EXPECT_EQ(database.Find(Key(1))->p50, 2);
+  EXPECT_TRUE(database.PutIfNewer(Key(2), old));
+  old.p50 = 4;
+  old.measured_at = "2101-01-01 00:00:00";
+  EXPECT_TRUE(database.PutIfNewer(Key(1), old));
+  EXPECT_EQ(database.Find(Key(1))->p50, 4);
+}
+
+TEST_P(TuningDatabaseTest, CollectsWhatIsOfNoMoreUse) {
+  TuningDatabase database(place_);
+  const auto put = [&](int i, const std::string& version, const std::string& machine, const TuningRecord& record) {
+    TuningKey key = Key(i);
+    key.version = version;
+    key.machine = machine;
+    database.Put(key, record);
+  };
+  put(1, "1", "here", Record(1));
+  put(2, "1/m3", "here", Record(1));
+  put(3, "2/m3", "here", Record(1));
+  put(4, "2/m3", "there", Record(1));
+  put(5, "1/m3", "here", Failure("crashed"));
+  TuningRecord old = Record(1);
+  old.measured_at = "2001-01-01 00:00:00";
+  put(6, "1/m3", "here", old);
+  EXPECT_EQ(database.Collect({}), 0);
+  EXPECT_EQ(database.Collect({.versions = {{"acme", "1"}}, .machine = "here"}), 1);
+  EXPECT_EQ(database.Collect({.before = "2002-01-01"}), 1);
+  EXPECT_EQ(database.Collect({.failures = true}), 1);
+  EXPECT_EQ(database.Stats().records, 3);
+}
+
+TEST_P(TuningDatabaseTest, VerifyNamesRecordsThatMakeNoSense) {
+  TuningDatabase database(place_);
+  database.Put(Key(1), Record(1));
+  database.Put(Key(2), Failure("declined"));
+  EXPECT_TRUE(database.Verify().empty());
+  TuningRecord torn = Record(1);
+  torn.minimum = 2;
+  database.Put(Key(3), torn);
+  database.Put(Key(4), Failure(""));
+  ASSERT_EQ(database.Verify().size(), 2u);
+  EXPECT_NE(database.Verify()[0].find("workload-3"), std::string::npos);
+}
+
+TEST_P(TuningDatabaseTest, KeepsHowCompilationsEnded) {
+  CompilationRecord record;
+  record.model = "mnist.onnx";
+  record.winner = "collage";
+  record.seconds = 0.001;
+  record.additive_error = -2e-5;
+  record.apparent_loss = R"({"acme":-0.0001})";
+  record.compiled_at = "2026-01-31 23:59:59";
+  TuningDatabase(place_).Put(record);
+  record.optimality_loss = 1.0 / 3;
+  record.compiled_at = "2026-02-01 00:00:00";
+  TuningDatabase(place_).Put(record);
+  const std::vector<CompilationRecord> all = TuningDatabase(place_).Compilations();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].compiled_at, "2026-01-31 23:59:59");
+  EXPECT_FALSE(all[0].optimality_loss.has_value()) << "not feasible";
+  EXPECT_EQ(all[1].optimality_loss, 1.0 / 3);
+  EXPECT_EQ(all[0].model, "mnist.onnx");
+  EXPECT_EQ(all[0].additive_error, -2e-5);
+  EXPECT_EQ(all[0].apparent_loss, record.apparent_loss);
+}
+
+TEST_P(TuningDatabaseTest, EightProcessesAtOnceLoseNothing) {
+  constexpr int kProcesses = 8;
+  constexpr int kRecords = 40;
+  std::vector<pid_t> children;
+  for (int child = 0; child < kProcesses; ++child) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    try {  // all begin at once, with a store that is not there yet
+      TuningDatabase database(place_);
+      for (int i = 0; i < kRecords; ++i) {
+        database.Put(Key(child * 1000 + i), Record(child + i));
+        database.Put(Key(-1), Record(child));  // all write this one
+      }
+      _exit(0);
+    } catch (const std::exception& error) {
+      fprintf(stderr, "process %d: %s\n", child, error.what());
+      _exit(1);
+    }
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  TuningDatabase database(place_);
+  EXPECT_TRUE(database.notices().empty());
+  EXPECT_TRUE(database.Verify().empty());
+  EXPECT_EQ(database.Stats().records, kProcesses * kRecords + 1);
+  for (int child = 0; child < kProcesses; ++child) {
+    for (int i = 0; i < kRecords; ++i) {
+      const std::optional<TuningRecord> record = database.Find(Key(child * 1000 + i));
+      ASSERT_TRUE(record.has_value());
+      EXPECT_EQ(record->p50, child + i);
+      EXPECT_EQ(record->label, "conv");
+    }
+  }
+}
+
+TEST_P(TuningDatabaseTest, FiftyKillsAtRandomLoseNothingFinished) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      TuningDatabase database(place_);
+      for (int i = 0;; ++i) {
+        database.Put(Key(round * 10'000 + i), Record(i));
+        if (write(pipe_ends[1], "x", 1) != 1) _exit(1);
+      }
+    }
+    close(pipe_ends[1]);
+    usleep(std::uniform_int_distribution<>(0, 30'000)(random));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    int finished = 0;
+    char byte = 0;
+    while (read(pipe_ends[0], &byte, 1) == 1) ++finished;
+    close(pipe_ends[0]);
+    TuningDatabase database(place_);
+    EXPECT_TRUE(database.notices().empty());
+    for (int i = 0; i < finished; ++i) {
+      ASSERT_TRUE(database.Find(Key(round * 10'000 + i)).has_value()) << "round " << round << ", record " << i;
+    }
+  }
+  EXPECT_TRUE(TuningDatabase(place_).Verify().empty());
+}
+
+TEST_P(TuningDatabaseTest, ANewerSchemaIsRefused) {
+  { TuningDatabase create(place_); }
+  (IsPostgresUrl(place_) ? OpenPostgres(place_) : OpenSqlite(place_))->SetSchemaVersion(99);
+  try {
+    TuningDatabase database(place_);
+    FAIL() << "opened a schema of the future";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kInput);
+    EXPECT_NE(error.message().find("schema 99"), std::string::npos);
+  }
+}
+
+TEST(TuningDatabaseFileTest, AnOldSchemaIsBroughtUpToDate) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  {
+    const std::unique_ptr<SqlConnection> old = OpenSqlite(path);
+    old->Query(R"(CREATE TABLE measurement (
+        workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
+        machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
+        ok INTEGER NOT NULL, minimum REAL, p50 REAL, p90 REAL, num_samples INTEGER, max_error REAL,
+        label TEXT, reason TEXT, measured_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+        PRIMARY KEY (workload, layouts, toolchain, version, machine, num_threads)) WITHOUT ROWID)");
+    old->Query(
+        "INSERT INTO measurement (workload, layouts, toolchain, version, machine, num_threads, ok, p50) "
+        "VALUES ('workload-1', 'p:p', 'acme', '1/m3', 'machine', 1, 1, 0.25)");
+    old->SetSchemaVersion(1);
+  }
+  TuningDatabase database(path);
+  ASSERT_TRUE(database.Find(Key(1)).has_value());
+  EXPECT_EQ(database.Find(Key(1))->p50, 0.25);
+  EXPECT_EQ(database.Find(Key(1))->p99, 0);
+  EXPECT_EQ(database.Find(Key(1))->Quantile(0.5), 0.25);
+  EXPECT_EQ(database.Find(Key(1))->Quantile(0.99), 0.25);
+  EXPECT_EQ(database.Find(Key(1))->drift, 0);
+  EXPECT_TRUE(database.Verify().empty());
+  database.Put(Key(1), Record(0.5));
+  EXPECT_EQ(database.Find(Key(1))->p50, 0.5);
+  EXPECT_TRUE(database.Compilations().empty());
+}
+
+TEST(TuningDatabaseFileTest, CompilationsOfASchemaWithoutOptimalityLossAreKept) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  { TuningDatabase create(path); }
+  {
+    const std::unique_ptr<SqlConnection> old = OpenSqlite(path);
+    old->Query("DROP TABLE compilation");
+    old->Query(R"(CREATE TABLE compilation (
+        model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,
+        winner TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, additive_error DOUBLE PRECISION NOT NULL,
+        apparent_loss TEXT NOT NULL, compiled_at TEXT NOT NULL))");
+    old->Query(
+        "INSERT INTO compilation VALUES ('mnist.onnx', 'here', 2, 'acme 1', 'collage', 0.25, 0.125, '{}', "
+        "'2026-01-31 23:59:59')");
+    old->SetSchemaVersion(3);
+  }
+  TuningDatabase database(path);
+  CompilationRecord later = database.Compilations().at(0);
+  EXPECT_EQ(later.winner, "collage");
+  EXPECT_EQ(later.additive_error, 0.125);
+  EXPECT_FALSE(later.optimality_loss.has_value());
+  later.optimality_loss = 0.0;
+  later.compiled_at = "2026-02-01 00:00:00";
+  database.Put(later);
+  ASSERT_EQ(database.Compilations().size(), 2u);
+  EXPECT_EQ(database.Compilations()[1].optimality_loss, 0.0);
+}
+
+TEST(TuningDatabaseFileTest, SetsADamagedFileAside) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  std::ofstream(path) << std::string(5000, 'x');
+  TuningDatabase database(path);
+  ASSERT_EQ(database.notices().size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(path + ".corrupt-1"));
+  database.Put(Key(1), Record(1));
+  EXPECT_TRUE(database.Find(Key(1)).has_value());
+}
+
+TEST(TuningDatabaseFileTest, AFolderThatCannotBeMadeIsAClearError) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  try {
+    TuningDatabase database((folder / "file" / "tuning.db").string());
+    FAIL() << "opened a database below a file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kResource);
+  }
+}
+
+TEST(TuningDatabaseServerTest, AServerThatIsNotThereIsAClearError) {
+  try {
+    TuningDatabase database("postgresql://me:secret@localhost:1/nowhere");
+    FAIL() << "reached a server on port 1";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), "postgresql://me@localhost:1/nowhere");
+    EXPECT_EQ(error.Format().find("secret"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace collage

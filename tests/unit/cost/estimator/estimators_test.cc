@@ -1,0 +1,280 @@
+// What each estimator answers, and that those which are not to measure do not.
+#include "cost/estimator/estimators.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "collage/extract.h"
+#include "collage/ir/structural.h"
+#include "collage/partition_rule.h"
+#include "support/file.h"
+#include "unit/collage/graphs.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+using testing_graphs::AnyToolchain;
+
+/// Answers 0.1 ms to all, to candidates with 0.3 ms at the 90th percentile, and rates that bound next to nothing;
+/// counts what it is asked.
+class FakeRunner : public Runner {
+ public:
+  FakeRunner(int& asked, int& num_candidates) : asked_(asked), num_candidates_(num_candidates) {}
+  void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      ++asked_;
+      const bool is_candidate = requests[i].find("\"job\"") != std::string::npos;
+      num_candidates_ += is_candidate ? 1 : 0;
+      TuningRecord record;
+      record.ok = true;
+      const bool is_rate = requests[i].find("\"rate\"") != std::string::npos;
+      const bool is_long = requests[i].find("\"elements\"") != std::string::npos;  // a probe
+      record.minimum = record.p50 = record.p90 = is_rate ? 1e-12 : is_long ? 4e-4 : 1e-4;
+      if (is_candidate) record.p90 = 3e-4;
+      record.num_samples = 11;
+      if (!on_answer(i, record)) return;
+    }
+  }
+
+ private:
+  int& asked_;
+  int& num_candidates_;
+};
+
+/// abs, relu, relu, and the candidates of "native" in it.
+class EstimatorsTest : public testing::Test {
+ protected:
+  EstimatorsTest() : graph_(testing_graphs::Std()), database_((folder_ / "tuning.db").string()) {
+    ProbeToolchains();  // registers the names
+    RuleLog log;
+    candidates_ = GatherPartitionRule(native_)->AllCandidates(graph_, native_, log);
+  }
+
+  EstimatorSetting Setting() {
+    EstimatorSetting setting{.database = database_,
+                             .runner = std::make_unique<FakeRunner>(asked_, num_candidates_asked_),
+                             .find = [this](int64_t job) { return std::pair(RequestOf(job), &native_); },
+                             .find_sub_graph = [this](int64_t job) -> std::pair<const DataflowGraph&, const SubGraph&> {
+                               return {graph_, At(job).sub_graph};
+                             },
+                             .options = {},
+                             .on_measure = nullptr,
+                             .argument = ""};
+    setting.options.machine = "here";
+    return setting;
+  }
+
+  const CandidatePartition& At(int64_t job) const { return candidates_.at(static_cast<size_t>(job)); }
+  PartitionRequest RequestOf(int64_t job) const {
+    const ExtractedFunction extracted = Extract(graph_, At(job).sub_graph);
+    return {extracted.function, PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size()), 1};
+  }
+
+  /// The number of the candidate of exactly these nodes.
+  int64_t JobOf(const std::vector<int>& members) const {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (candidates_[i].sub_graph.members() == members) return static_cast<int64_t>(i);
+    }
+    throw std::out_of_range("no such candidate");
+  }
+
+  TuningRecord Ask(CostEstimator& estimator, const std::vector<int>& members) {
+    const int64_t job = JobOf(members);
+    const PartitionRequest request = RequestOf(job);
+    const std::string workload = StructuralHash(request.function, {.constants_by_shape = true});
+    const Work work = WorkOf(request.function);
+    return estimator.Estimate({workload, request.layouts, work, native_, job, At(job).sub_graph.OperatorLabel(graph_)});
+  }
+
+  std::unique_ptr<CostEstimator> Mock(const std::string& table) { return MakeEstimator("mock=" + table, Setting()); }
+
+  const TemporaryFolder folder_;
+  const AnyToolchain native_{"native", FusionStyle::kTVMFusion, 3};
+  DataflowGraph graph_;
+  TuningDatabase database_;
+  std::vector<CandidatePartition> candidates_;
+  int asked_ = 0;
+  int num_candidates_asked_ = 0;
+};
+
+TEST_F(EstimatorsTest, AreKnownByName) {
+  for (const EstimatorKind& kind : EstimatorKinds()) {
+    SCOPED_TRACE(kind.name);
+    const std::string text = kind.argument == nullptr ? kind.name : std::string(kind.name) + "={}";
+    EXPECT_NE(MakeEstimator(text, Setting()), nullptr);
+    const std::string wrong = kind.argument == nullptr ? std::string(kind.name) + "=1" : kind.name;
+    ExpectError([&] { MakeEstimator(wrong, Setting()); }, ErrorCategory::kInput, "malformed estimator '" + wrong + "'");
+  }
+  for (const EstimatorKind& kind : EstimatorKinds()) {
+    ExpectError([&] { MakeEstimator("luck", Setting()); }, ErrorCategory::kInput, kind.name);
+  }
+  ExpectError([&] { MakeEstimator("luck", Setting()); }, ErrorCategory::kInput, "there is no estimator 'luck'");
+}
+
+TEST_F(EstimatorsTest, ATableSaysWhatCandidatesCost) {
+  const auto mock = Mock(R"({"op_cost": {"native": {"abs": 5, "*": 2}}, "fusion_benefit": 0.5, "conversion": 0.25,
+                             "transition_penalty": 0.125})");
+  EXPECT_EQ(Ask(*mock, {3}).p50, 5);
+  EXPECT_EQ(Ask(*mock, {3, 4}).p50, 2 + 5 * 0.5);
+  EXPECT_EQ(mock->HopSeconds(), 0.125);
+  EXPECT_EQ(mock->ConvertSeconds({2, 3}, kFloat32, Layout::kPlain, Layout::kChannelsLast), 0.25);
+  EXPECT_EQ(mock->ConvertSeconds({2, 3}, kFloat32, Layout::kPlain, Layout::kPlain), 0);
+  EXPECT_FALSE(mock->TellsPlacesApart());
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(EstimatorsTest, ATableTellsPlacesApart) {
+  const auto mock = Mock(R"({"overrides": [{"target": "native", "inside": [5], "cost": 7}]})");
+  EXPECT_EQ(Ask(*mock, {4}).p50, 1);
+  EXPECT_EQ(Ask(*mock, {5}).p50, 7);
+  EXPECT_TRUE(mock->TellsPlacesApart());
+}
+
+TEST_F(EstimatorsTest, ATableKnowsInvalidAndUnknown) {
+  const auto mock = Mock(R"({"op_cost": {"native": {"nn.relu": "unknown"}}, "unsupported": {"native": ["abs"]}})");
+  const TuningRecord unsupported = Ask(*mock, {3});
+  EXPECT_FALSE(unsupported.ok);
+  EXPECT_EQ(unsupported.reason, "'abs' is unsupported");
+  EXPECT_TRUE(Ask(*mock, {4}).ok);
+  EXPECT_TRUE(std::isnan(Ask(*mock, {4}).p50));
+  EXPECT_EQ(mock->counts().failed, 1);
+}
+
+TEST_F(EstimatorsTest, AMalformedTableIsRefused) {
+  const auto refuses = [&](const std::string& table, const std::string& part) {
+    ExpectError([&] { Mock(table); }, ErrorCategory::kInput, part);
+  };
+  refuses(R"({"op_cost": {"nativ": 1}})", "there is no toolchain 'nativ'");
+  refuses(R"({"op_cos": {}})", "unknown field 'op_cos'");
+  refuses(R"({"coalesce": true})", "'coalesce' is for");
+  refuses(R"({"conversion": -1})", "not negative");
+  refuses("/nowhere.json", "cannot open");
+}
+
+TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
+  const std::unique_ptr<CostEstimator> estimator = MakeEstimator("measure", Setting());
+  Ask(*estimator, {4});
+  Ask(*estimator, {4, 5});
+  const int asked = num_candidates_asked_;
+  // Any two will do: who is whose rival is for the partitioner to say.
+  const auto settle = [&](CostEstimator& of) {
+    const int64_t first = JobOf({4}), second = JobOf({4, 5});
+    const PartitionRequest a = RequestOf(first), b = RequestOf(second);
+    const Work work = WorkOf(a.function);
+    const StructuralHashOptions by_shape{.constants_by_shape = true};
+    const std::string hash_a = StructuralHash(a.function, by_shape), hash_b = StructuralHash(b.function, by_shape);
+    return of.Settle({{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
+  };
+  const std::vector<TuningRecord> settled = settle(*estimator);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);  // three rounds of two
+  EXPECT_EQ(settled[0].p50, settled[1].p50);
+  settle(*estimator);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);
+  // Nor does another compilation, from the database.
+  const std::unique_ptr<CostEstimator> later = MakeEstimator("measure", Setting());
+  EXPECT_EQ(settle(*later)[1].p50, settled[1].p50);
+  EXPECT_EQ(num_candidates_asked_, asked + 6);
+}
+
+TEST_F(EstimatorsTest, TheDatabaseAloneListsWhatItLacks) {
+  const auto measuring = MakeEstimator("measure", Setting());
+  const TuningRecord measured = Ask(*measuring, {3, 4});
+  EXPECT_TRUE(measured.ok);
+  measuring->ConvertSeconds({1, 8, 4, 4}, kFloat32, Layout::kPlain, Layout::kChannelsLast);
+  const int asked_measuring = asked_;
+  EXPECT_GT(asked_measuring, 0);
+
+  const auto known = MakeEstimator("database", Setting());
+  EXPECT_EQ(Ask(*known, {3, 4}).p50, measured.p50);
+  known->ConvertSeconds({1, 8, 4, 4}, kFloat32, Layout::kPlain, Layout::kChannelsLast);
+  EXPECT_NO_THROW(known->CheckComplete());
+  EXPECT_EQ(known->counts().from_database, measuring->counts().measured);
+
+  const auto lacking = MakeEstimator("database", Setting());
+  const TuningRecord bound = Ask(*lacking, {3});
+  EXPECT_TRUE(bound.ok) << "the search goes on as if it were as good as can be";
+  EXPECT_LT(bound.p50, measured.p50);
+  Ask(*lacking, {3});
+  Ask(*lacking, {3, 4, 5});
+  lacking->ConvertSeconds({1, 8, 2, 2}, kFloat32, Layout::kPlain, Layout::kChannelsLast);
+  const auto check = [&] { lacking->CheckComplete(); };
+  ExpectError(check, ErrorCategory::kUnavailable,
+              "3 costs are not in the tuning database: native: abs [p:p]; native: abs+nn.relu+nn.relu [p:p]; host: "
+              "conversion of (1, 8, 2, 2) float32 [plain:channels_last]");
+  ExpectError(check, ErrorCategory::kUnavailable, "collage tune");
+  EXPECT_EQ(lacking->counts().skipped, 0);
+  EXPECT_EQ(asked_, asked_measuring) << "something was measured";
+}
+
+TEST_F(EstimatorsTest, ACostIsThePercentileAskedFor) {
+  const auto median = MakeEstimator("measure", Setting());
+  EXPECT_EQ(median->CostOf(Ask(*median, {3})), 1e-4);
+  EXPECT_EQ(num_candidates_asked_, 1);
+  const auto at = [&](const std::string& name, double percentile) {
+    EstimatorSetting setting = Setting();
+    setting.options.context.timing.percentile = percentile;
+    return MakeEstimator(name, std::move(setting));
+  };
+  const auto high = at("measure", 0.9);
+  EXPECT_EQ(high->CostOf(Ask(*high, {3})), 3e-4);
+  EXPECT_EQ(num_candidates_asked_, 2) << "the samples were taken for another percentile";
+  const auto between = at("database", 0.7);
+  EXPECT_GT(between->CostOf(Ask(*between, {3})), 0) << "of what is not in the database, the bound";
+  EXPECT_THROW(between->CheckComplete(), Error);
+  const auto known = at("database", 0.9);
+  EXPECT_EQ(known->CostOf(Ask(*known, {3})), 3e-4);
+  EXPECT_NO_THROW(known->CheckComplete());
+  const auto low = at("analytic", 0.1);
+  const TuningRecord modelled = Ask(*low, {3});
+  EXPECT_EQ(low->CostOf(modelled), modelled.p50) << "a formula has no samples";
+}
+
+TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {
+  const auto analytic = MakeEstimator("analytic", Setting());
+  const TuningRecord one = Ask(*analytic, {3});
+  const int asked_once = asked_;
+  EXPECT_GT(asked_once, 0);
+  EXPECT_TRUE(one.ok);
+  EXPECT_GT(Ask(*analytic, {3, 4, 5}).p50, one.p50);
+  EXPECT_EQ(asked_, asked_once) << "probes are measured once";
+  EXPECT_EQ(num_candidates_asked_, 0);
+  const auto measuring = MakeEstimator("measure", Setting());
+  Ask(*measuring, {3});
+  EXPECT_EQ(num_candidates_asked_, 1);
+  // Another compilation finds the probes in the database.
+  const int asked_before = asked_;
+  EXPECT_EQ(Ask(*MakeEstimator("analytic", Setting()), {3}).p50, one.p50);
+  EXPECT_EQ(asked_, asked_before);
+}
+
+TEST_F(EstimatorsTest, OnesOwnIsAskedOncePerStructure) {
+  std::vector<std::string> targets;
+  double answer = 0.5;
+  const auto custom = MakeCustomEstimator(Setting().find, [&](const IRModule& module, const Target& target) {
+    EXPECT_NE(module.main(), nullptr);
+    targets.push_back(target.ToString());
+    return answer;
+  });
+  EXPECT_EQ(Ask(*custom, {4}).p50, 0.5);
+  EXPECT_EQ(Ask(*custom, {5}).p50, 0.5);  // the same structure
+  EXPECT_EQ(targets, std::vector<std::string>{"llvm"});
+  answer = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(Ask(*custom, {3}).ok);
+  EXPECT_FALSE(Ask(*custom, {3}).ok);
+  EXPECT_EQ(custom->counts().failed, 1);
+  answer = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(Ask(*custom, {3, 4}).p50));
+  answer = -1;
+  ExpectError(
+      [&] {
+        Ask(*custom, {4, 5});
+      },
+      ErrorCategory::kInput, "a cost is not negative, got -1 for 'nn.relu+nn.relu' on 'native'");
+  EXPECT_EQ(asked_, 0);
+}
+
+}  // namespace
+}  // namespace collage
