@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "collage/ir/structural.h"
@@ -14,9 +15,11 @@
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "cost/worker/measure.h"
+#include "cost/worker/timing_lock.h"
 #include "ir/evaluate.h"
 #include "lowering/lower.h"
 #include "runtime/compare.h"
+#include "search/rounds.h"
 #include "support/hash.h"
 
 namespace collage {
@@ -27,6 +30,10 @@ using Json = nlohmann::json;
 // A play-off has a final: of contestants that first rounds put this close together, noise alone may have chosen.
 constexpr double kFinalMargin = 1.03;
 constexpr size_t kMaxFinalists = 4;
+// How often the time of a final is spent, at most.
+constexpr int kMaxFinals = 3;
+// Rounds that fit in here are timed under one lock.
+constexpr double kLockedSeconds = 0.05;
 
 /// Adds the seconds that it lives to `total`.
 class Stopwatch {
@@ -40,6 +47,30 @@ class Stopwatch {
   using Clock = std::chrono::steady_clock;
   double& total_;
   Clock::time_point started_ = Clock::now();
+};
+
+double SecondsOf(const std::function<void()>& run) {
+  double seconds = 0;
+  {
+    const Stopwatch stopwatch(seconds);
+    run();
+  }
+  return seconds;
+}
+
+/// Holds the timing lock for some rounds and then lets others have their turn.
+class RoundLock {
+ public:
+  explicit RoundLock(int rounds) : rounds_(rounds) {}
+  void BeginRound(int round) {
+    if (round % rounds_ != 0) return;
+    lock_.reset();
+    lock_.emplace(TimingLock::Mode::kAlone);
+  }
+
+ private:
+  int rounds_;
+  std::optional<TimingLock> lock_;
 };
 
 std::vector<Tensor> RandomInputs(const Function& main) {
@@ -62,18 +93,6 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
   std::map<std::string, int> counts;
   for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) ++counts[kernel.toolchain];
   return counts;
-}
-
-/// The median over rounds of contestant `index`'s time by the mean of its round. A machine that is slower for some
-/// rounds is slower for all who run in them, so this tells contestants apart where their medians cannot.
-double RelativeToRounds(const std::vector<Samples>& samples, size_t index) {
-  Samples ratios;
-  for (size_t round = 0; round < samples[index].size(); ++round) {
-    double sum = 0;
-    for (const Samples& one : samples) sum += one.values()[round];
-    ratios.Add(samples[index].values()[round] * static_cast<double>(samples.size()) / sum);
-  }
-  return ratios.p50();
 }
 
 /// What one worker does: builds entrants one by one, then times those that were right, then writes the winner.
@@ -183,32 +202,43 @@ class PlayOffWorker {
       if (one.instance) field.push_back(&one);
     }
     if (field.empty()) return;
-    TimeRounds(field, options_.first_seconds, progress);
+    std::vector<Samples> rounds(field.size());
+    TimeRounds(field, options_.first_seconds, progress, rounds);
     std::stable_sort(field.begin(), field.end(),
                      [](const Built* a, const Built* b) { return a->contestant.relative < b->contestant.relative; });
     const double bound = field.front()->contestant.relative * kFinalMargin;
     std::erase_if(field, [&](const Built* one) { return one->contestant.relative > bound; });
     if (field.size() > kMaxFinalists) field.resize(kMaxFinalists);
     for (Built* one : field) one->contestant.is_finalist = true;
-    if (field.size() > 1) TimeRounds(field, options_.final_seconds, progress);
+    rounds.assign(field.size(), {});
+    for (int final = 0; final < kMaxFinals && !AreToldApart(rounds); ++final) {
+      TimeRounds(field, options_.final_seconds, progress, rounds);
+    }
   }
 
-  /// Times `field` in turn for about `seconds`; what it measures is added to what was measured before.
-  void TimeRounds(const std::vector<Built*>& field, double seconds, const SendProgress& progress) {
+  /// Times `field` in turn for about `seconds` and adds what it measures to `rounds`, by which all are compared.
+  void TimeRounds(const std::vector<Built*>& field, double seconds, const SendProgress& progress,
+                  std::vector<Samples>& rounds) {
     std::vector<std::function<void()>> runs;
     for (Built* one : field) runs.emplace_back([one] { one->instance->Run(); });
-    const auto started = std::chrono::steady_clock::now();
-    TimeInterleaved(runs, 2);
-    const double round = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() / 2;
-    const bool settle = round / static_cast<double>(runs.size()) < kSettleBelowSeconds;
-    const double round_seconds = std::max(settle ? 2 * round : round, 1e-6);
-    const int rounds = std::clamp(static_cast<int>(seconds / round_seconds), options_.min_rounds, options_.max_rounds);
-    const std::vector<Samples> samples =
-        TimeInterleaved(runs, rounds, settle, [&](int done) { progress(fmt::format("round {} {}", done, rounds)); });
+    const double round_seconds = SecondsOf([&] { TimeInterleaved(runs, 2); }) / 2;
+    const bool settle = round_seconds / static_cast<double>(runs.size()) < kSettleBelowSeconds;
+    const double needed = std::max(settle ? 2 * round_seconds : round_seconds, 1e-6);
+    const int count = std::clamp(static_cast<int>(seconds / needed), options_.min_rounds, options_.max_rounds);
+    RoundLock lock(std::max(1, static_cast<int>(kLockedSeconds / needed)));
+    const std::vector<Samples> samples = TimeInterleaved(runs, count, settle, [&](int done) {
+      lock.BeginRound(done);
+      progress(fmt::format("round {} {}", done, count));
+    });
     for (size_t i = 0; i < field.size(); ++i) {
-      for (double sample : samples[i].values()) field[i]->samples.Add(sample);
+      for (double sample : samples[i].values()) {
+        field[i]->samples.Add(sample);
+        rounds[i].Add(sample);
+      }
+    }
+    for (size_t i = 0; i < field.size(); ++i) {
       Contestant& contestant = field[i]->contestant;
-      contestant.relative = RelativeToRounds(samples, i);
+      contestant.relative = RelativeToRounds(rounds, i);
       contestant.p50 = field[i]->samples.p50();
       contestant.p90 = field[i]->samples.p90();
       contestant.minimum = field[i]->samples.minimum();
@@ -263,7 +293,7 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = "rounds compared, " + options.versions;
+    std::string all = "rounds told apart, " + options.versions;
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;

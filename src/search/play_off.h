@@ -30,7 +30,7 @@ struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
   double first_seconds = 12;  ///< spent on timed rounds of all, about
-  double final_seconds = 24;  ///< spent on timed rounds of the finalists
+  double final_seconds = 24;  ///< spent on timed rounds of the finalists, again where these do not tell them apart
   int min_rounds = 11;
   int max_rounds = 400;
   std::filesystem::path output;  ///< where the winner's executable is written
@@ -44,9 +44,6 @@ struct PlayOffResult {
   int64_t output_bytes = 0;
   PlayOffSeconds seconds;
 };
-
-/// What is slower than the best by no more than this share is as good: the same cover, built again, differs by more.
-constexpr double kAsGood = 0.005;
 
 /// Indices of the contestants without a failure, the best first; the final decides before the first rounds do. Of those
 /// as good as the fastest, the one of fewest toolchains comes first, then of those of least priority.

@@ -18,6 +18,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "search/play_off.h"
+#include "search/rounds.h"
 #include "support/file.h"
 #include "unit/support/throws.h"
 
