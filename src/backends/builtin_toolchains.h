@@ -5,7 +5,8 @@
 
 namespace collage {
 
-/// Adds the toolchains that this build includes, in their fixed order. Call once.
+/// Adds the toolchains that this build includes, in their fixed order, then those of modules (toolchain_module.h). Call
+/// once.
 void AddBuiltinToolchains(ToolchainRegistry& registry);
 
 }  // namespace collage

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -41,6 +42,15 @@ std::string OperatorLabel(const Function& function) {
   return label;
 }
 
+/// One letter each, inputs and outputs apart.
+std::string LayoutKey(const BoundaryLayouts& layouts) {
+  std::string key = "/";
+  for (Layout layout : layouts.inputs) key += layout == Layout::kPlain ? 'p' : 'c';
+  key += ':';
+  for (Layout layout : layouts.outputs) key += layout == Layout::kPlain ? 'p' : 'c';
+  return key;
+}
+
 /// `partition` without the attributes that differ between equal partitions, so that these are compiled once.
 Function WithoutAnnotations(const Function& partition) {
   Function bare = MakeFunction(partition->params(), partition->body(), partition->result_type());
@@ -59,6 +69,7 @@ class Lowering {
   ExecutionPlan Run() {
     for (size_t i = 0; i < main_->params().size(); ++i) AddInput(main_->params()[i]);
     PostOrderInScope(main_->body(), [&](const Expr& expr) { Visit(expr); });
+    CheckCompatible();
     AddOutputs();
     PlaceInArena();
     return std::move(plan_);
@@ -191,6 +202,24 @@ class Lowering {
     return static_cast<int>(plan_.kernels.size()) - 1;
   }
 
+  /// Whoever chose the partitions should have kept toolchains apart that cannot be in one process; none gets past here.
+  void CheckCompatible() const {
+    std::set<std::string> names;
+    for (const ExecutionPlan::KernelEntry& kernel : plan_.kernels) names.insert(kernel.toolchain);
+    const ToolchainRegistry& registry = ToolchainRegistry::Global();
+    for (auto a = names.begin(); a != names.end(); ++a) {
+      for (auto b = std::next(a); b != names.end(); ++b) {
+        const Toolchain* one = registry.Find(*a);
+        const Toolchain* other = registry.Find(*b);
+        if (one == nullptr || other == nullptr) continue;
+        const std::optional<std::string> why = WhyIncompatible(*one, *other);
+        if (!why) continue;
+        throw Error(ErrorCategory::kUnsupported,
+                    fmt::format("'{}' and '{}' cannot be in one executable: {}", *a, *b, *why));
+      }
+    }
+  }
+
   static std::string NativeName() {
     const Toolchain* native = ToolchainRegistry::Global().Native();
     return native == nullptr ? "native" : native->name();
@@ -316,18 +345,29 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   if (compiler == nullptr) {
     throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
   }
-  std::string key = compiler->name() + "/" + StructuralHash(request.function);
-  for (Layout layout : request.layouts.inputs) key += layout == Layout::kPlain ? 'p' : 'c';
-  key += ':';
-  for (Layout layout : request.layouts.outputs) key += layout == Layout::kPlain ? 'p' : 'c';
-  auto& entry = compiled_[key];
+  const std::string rest = LayoutKey(request.layouts) + "/" + compiler->name();
+  auto& entry = compiled_[StructuralHash(request.function) + rest];
   if (entry) return entry;
+  std::shared_ptr<const CompiledPartition>* like = nullptr;
+  if (compiler->Has(Hook::kUpdateConstants)) {
+    like = &by_structure_[StructuralHash(request.function, {.constants_by_shape = true}) + rest];
+    if (*like != nullptr) {
+      Result<std::vector<Tensor>> constants = compiler->UpdateConstants(request, **like);
+      if (constants.ok()) {
+        CompiledPartition updated = **like;
+        updated.constants = std::move(*constants);
+        return entry = std::make_shared<const CompiledPartition>(std::move(updated));
+      }
+    }
+  }
   Result<CompiledPartition> compiled = compiler->RelayToRuntime(request);
   if (!compiled.ok()) {
     throw Error(ErrorCategory::kUnsupported,
                 fmt::format("toolchain '{}' declined a partition: {}", compiler->name(), compiled.reason().text));
   }
-  return entry = std::make_shared<const CompiledPartition>(std::move(*compiled));
+  entry = std::make_shared<const CompiledPartition>(std::move(*compiled));
+  if (like != nullptr && *like == nullptr) *like = entry;
+  return entry;
 }
 
 ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache) {

@@ -14,7 +14,8 @@
 
 namespace collage {
 
-/// Compiles partitions, each distinct one (function, constants included, and layouts) once.
+/// Compiles partitions, each distinct one (function, constants included, and layouts) once. Of those that differ by
+/// constants that are tensors only, toolchains with UpdateConstants compile the first.
 class PartitionCache {
  public:
   explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains) {}
@@ -25,6 +26,8 @@ class PartitionCache {
  private:
   const ToolchainRegistry& toolchains_;
   std::map<std::string, std::shared_ptr<const CompiledPartition>> compiled_;
+  /// One of each structure, where it serves others.
+  std::map<std::string, std::shared_ptr<const CompiledPartition>> by_structure_;
 };
 
 /// Compiles every partition of `@main` and plans its execution.

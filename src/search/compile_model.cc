@@ -455,6 +455,27 @@ IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& opt
   return ParseModule(ReadFile(model), model.string());
 }
 
+/// Of a program, whose regions end in one executable: with toolchains only that can all be in one process, those first
+/// that are first in the fixed order.
+CompileOptions ForOneProcess(const CompileOptions& options) {
+  CompileReport report;
+  report.toolchains = ProbeToolchains();
+  const std::vector<const Toolchain*> toolchains = ChooseToolchains(options, report);
+  const std::vector<std::vector<const Toolchain*>> sets = CompatibleSets(toolchains);
+  if (sets.size() == 1) return options;
+  CompileOptions own = options;
+  own.toolchains.clear();
+  for (const Toolchain* toolchain : sets.front()) own.toolchains.push_back(toolchain->name());
+  for (const Toolchain* toolchain : toolchains) {
+    if (Named(own.toolchains, toolchain->name()) || options.progress == nullptr) continue;
+    options.progress->Warn(
+        fmt::format("'{}' takes no part: it cannot be in one executable with others, and a program's "
+                    "regions are compiled one by one; choose with --toolchains",
+                    toolchain->name()));
+  }
+  return own;
+}
+
 /// As its kind asks for: a graph, or a program around several.
 CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
                          bool only_tunes) {
@@ -465,7 +486,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
   if (!IsProgram(graph)) return on_graph(graph, name, options);
   const auto on_program = only_tunes ? TuneProgram : CompileProgram;
-  return on_program(PrepareForPartitioning(graph), name.filename().string(), options, on_graph);
+  return on_program(PrepareForPartitioning(graph), name.filename().string(), ForOneProcess(options), on_graph);
 }
 
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {

@@ -40,6 +40,10 @@ std::vector<int> ValueInputs(const DataflowGraph& graph, int index) {
 
 }  // namespace
 
+bool MayMakeChannelsLast(const DataflowGraph& graph, int index) {
+  return graph.OpAt(index) != nullptr && (IsSpatial(*graph.OpAt(index)) || KeepsLayout(graph, index));
+}
+
 std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph) {
   const int size = static_cast<int>(graph.size());
   std::vector<bool> eligible(graph.size());

@@ -12,4 +12,7 @@ namespace collage {
 /// plain.
 std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph);
 
+/// Whether the operator at `index` makes values that may be channels-last, or keeps them so.
+bool MayMakeChannelsLast(const DataflowGraph& graph, int index);
+
 }  // namespace collage

@@ -19,6 +19,7 @@
 #include "ir/evaluate.h"
 #include "lowering/lower.h"
 #include "runtime/compare.h"
+#include "search/heats.h"
 #include "search/rounds.h"
 #include "support/hash.h"
 
@@ -464,7 +465,9 @@ std::vector<size_t> Ranked(std::span<const Contestant> contestants) {
 
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
                          const std::string& machine, const PlayOffOptions& options, CompileProgress* progress) {
-  return PlayOff(original, entrants, database, machine, options, progress).Run();
+  return RunHeats(entrants, options, [&](const std::vector<Entrant>& field, const PlayOffOptions& own) {
+    return PlayOff(original, field, database, machine, own, progress).Run();
+  });
 }
 
 }  // namespace collage

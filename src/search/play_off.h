@@ -53,7 +53,8 @@ std::vector<size_t> Ranked(std::span<const Contestant> contestants);
 /// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.
 ///
 /// When `database` knows the timings of exactly these entrants from an earlier run, they are used: only the winner is
-/// then built, checked and written.
+/// then built, checked and written. Where toolchains cannot be in one process, there is a play-off for each
+/// field that can (heats.h).
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<Entrant>& entrants, TuningDatabase& database,
                          const std::string& machine, const PlayOffOptions& options, CompileProgress* progress);
 

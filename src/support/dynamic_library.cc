@@ -11,7 +11,6 @@
 #include "collage/support/error.h"
 
 namespace collage {
-namespace {
 
 std::vector<std::filesystem::path> ModuleFolders() {
   std::vector<std::filesystem::path> folders;
@@ -28,8 +27,6 @@ std::vector<std::filesystem::path> ModuleFolders() {
   }
   return folders;
 }
-
-}  // namespace
 
 void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
   std::string reason = "the file was not found";

@@ -1,9 +1,15 @@
 // dynamic_library.h: opens Collage's own modules (toolchain compilers, kernel loaders) when they are first needed.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace collage {
+
+/// Where modules are looked for, in this order: the folders of $COLLAGE_MODULE_PATH, then that of the library that holds
+/// this function.
+std::vector<std::filesystem::path> ModuleFolders();
 
 /// The address of C symbol `symbol` in module `file`, which is looked for in $COLLAGE_MODULE_PATH and then beside the
 /// library that holds this function. The module stays open. Throws kUnavailable with the system's reason.

@@ -9,9 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "property/random_cover_problem.h"
+#include "search/compatible_covers.h"
 
 namespace collage {
 namespace {
@@ -143,6 +146,102 @@ TEST(CoverSearchTest, TheBestCoversAreTheLeastOfAllWithinTheSlack) {
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(num_several, 100);
+}
+
+/// Random enmities among the three toolchains of a problem, and the largest sets without any.
+struct Enmities {
+  explicit Enmities(std::mt19937& random) {
+    for (auto [a, b] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)}) {
+      if (random() % 2 == 0) pairs.insert({a, b});
+    }
+    for (int set = 7; set > 0; --set) {  // as bits: supersets come first
+      const auto has_enemies = [&](const std::pair<int, int>& pair) {
+        return (set >> pair.first & 1) != 0 && (set >> pair.second & 1) != 0;
+      };
+      if (std::any_of(pairs.begin(), pairs.end(), has_enemies)) continue;
+      const auto is_within = [&](int other) { return (set & other) == set; };
+      if (std::any_of(bits.begin(), bits.end(), is_within)) continue;
+      bits.push_back(set);
+      std::vector<int>& members = sets.emplace_back();
+      for (int toolchain = 0; toolchain < 3; ++toolchain) {
+        if ((set >> toolchain & 1) != 0) members.push_back(toolchain);
+      }
+    }
+  }
+  bool Meet(const CoverProblem& problem, const Cover& cover) const {
+    std::set<int> met;
+    for (int variant : cover.variants) met.insert(problem.variants[static_cast<size_t>(variant)].toolchain);
+    return std::any_of(pairs.begin(), pairs.end(),
+                       [&](const auto& pair) { return met.contains(pair.first) && met.contains(pair.second); });
+  }
+
+  std::set<std::pair<int, int>> pairs;
+  std::vector<int> bits;
+  std::vector<std::vector<int>> sets;
+};
+
+TEST(CoverSearchTest, IncompatibleToolchainsNeverMeetAndTheBestOfTheOtherCoversIsFound) {
+  int num_dearer = 0, num_impossible = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 11), seed + 5'000'000);
+    std::mt19937 generator(seed);
+    const Enmities enmities(generator);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected) || expected.empty()) continue;
+    Sort(random->problem, expected);
+    const Cover unhindered = expected[0];
+    std::erase_if(expected, [&](const Cover& cover) { return enmities.Meet(random->problem, cover); });
+    for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive", "evolutionary"}) {
+      SCOPED_TRACE(strategy);
+      const bool is_evolution = std::string(strategy) == "evolutionary";
+      SearchOptions options{.strategy = strategy, .num_covers = 1, .beam = 0};
+      options.evolution.max_generations = 3;
+      const SearchResult found = SearchCompatibleCovers(random->problem, random->costs, options, enmities.sets);
+      for (const Cover& cover : found.covers) EXPECT_FALSE(enmities.Meet(random->problem, cover));
+      if (is_evolution) continue;  // promises no more
+      ASSERT_EQ(found.covers.size(), expected.empty() ? 0u : 1u);
+      EXPECT_TRUE(found.is_exact);
+      EXPECT_EQ(found.stuck_at.empty(), !expected.empty());
+      if (!expected.empty() && IsExactHere(strategy, *random)) {
+        ExpectSame(found.covers[0], expected[0], std::string(strategy) != "dp");
+      }
+    }
+    num_impossible += expected.empty() ? 1 : 0;
+    num_dearer += !expected.empty() && expected[0].seconds > unhindered.seconds ? 1 : 0;
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_dearer, 100) << "enmities never stand in the way";
+  EXPECT_GT(num_impossible, 20);
+}
+
+TEST(CoverSearchTest, TheBestCompatibleCoversAreTheLeastOfAllWithinTheSlack) {
+  int num_several = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 11), seed + 6'000'000);
+    std::mt19937 generator(seed);
+    const Enmities enmities(generator);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected)) continue;
+    Sort(random->problem, expected);
+    std::erase_if(expected, [&](const Cover& cover) { return enmities.Meet(random->problem, cover); });
+    if (expected.empty() || expected[0].num_unknown > 0) continue;
+    const double slack = seed % 2 == 0 ? 0.25 : 100;
+    std::erase_if(expected, [&, limit = expected[0].seconds * (1 + slack)](const Cover& cover) {
+      return cover.seconds > limit || cover.num_unknown > 0;
+    });
+    constexpr size_t kWanted = 4;
+    if (expected.size() > kWanted) expected.resize(kWanted);
+    num_several += expected.size() > 1 ? 1 : 0;
+    const SearchResult found = SearchCompatibleCovers(
+        random->problem, random->costs,
+        {.strategy = "sweep", .num_covers = static_cast<int>(kWanted), .slack = slack, .beam = 0}, enmities.sets);
+    ASSERT_EQ(found.covers.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) ExpectSame(found.covers[i], expected[i], true);
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_several, 50);
 }
 
 /// Makes the costs of what was asked for so far known at once.

@@ -1,5 +1,5 @@
 // targets.cc: `collage targets`: each toolchain, whether it can be used here, or why not; with --support, what it takes
-// of a model, or why not.
+// of a model, or why not; with --table, what it takes at all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "collage/support_report.h"
 #include "command.h"
 #include "inspect_input.h"
+#include "operator_table.h"
 
 namespace collage::cli {
 namespace {
@@ -18,6 +19,10 @@ struct Arguments {
   InspectArguments model;
   std::string toolchains;
   bool json = false;
+  bool table = false;
+  std::string operators;
+  int num_calls = 1;
+  uint32_t seed = 1;
 };
 
 Json ToJson(const ToolchainReport& toolchain) {
@@ -132,10 +137,27 @@ void RunTargets(bool json) {
   }
 }
 
+void RunTable(const Arguments& arguments) {
+  OperatorTableOptions options;
+  options.toolchains = SplitCommas(arguments.toolchains);
+  options.operators = SplitCommas(arguments.operators);
+  options.num_calls = arguments.num_calls;
+  options.seed = arguments.seed;
+  const std::vector<OperatorTable> tables = TabulateOperators(options);
+  if (arguments.json) {
+    PrintJson(OperatorTablesToJson(tables));
+  } else {
+    PrintOperatorTables(tables);
+  }
+  if (!AllAgree(tables)) throw CLI::RuntimeError(1);
+}
+
 void Run(const Arguments& arguments) {
+  if (arguments.table) return RunTable(arguments);
   if (!arguments.model.file.empty()) return RunSupport(arguments);
   if (!arguments.toolchains.empty() || !arguments.model.shapes.empty()) {
-    throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "", "give --support MODEL");
+    throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "",
+                "give --support MODEL, or --table");
   }
   RunTargets(arguments.json);
 }
@@ -148,7 +170,16 @@ void AddTargetsCommand(CLI::App& app) {
   command->add_option("--support", arguments->model.file,
                       "Say what each takes of this model (ONNX, or Relay text), and why not the rest");
   command->add_option("--shape", arguments->model.shapes, "With --support: shape of a dynamic input; may be repeated");
-  command->add_option("--toolchains", arguments->toolchains, "With --support: these only, separated by commas");
+  command->add_option("--toolchains", arguments->toolchains,
+                      "With --support and --table: these only, separated by commas");
+  command->add_flag("--table", arguments->table,
+                    "Print which operators each takes, of which types, in which layouts, checking each row on random "
+                    "shapes against the reference evaluation");
+  command->add_option("--operators", arguments->operators, "With --table: these only, separated by commas");
+  command->add_option("--calls", arguments->num_calls, "With --table: random calls for each row")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--seed", arguments->seed, "With --table: of shapes and values")->capture_default_str();
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -57,7 +57,7 @@ class Native : public Toolchain {
     return {last, plain};
   }
 
-  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR, Hook::kTIRToRuntime}; }
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR, Hook::kTIRToRuntime, Hook::kUpdateConstants}; }
 
   Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
     Result<LoweredPartition> result = Reason{"the compiler module gave no answer", name()};
@@ -69,6 +69,17 @@ class Native : public Toolchain {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
     reinterpret_cast<TIRToRuntimeFn*>(OpenCompilerModule(name(), "collage_tir_to_runtime"))(lowered, result);
     return result;
+  }
+
+  /// The loops are written again, which takes little, and are not compiled again if they are the same.
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition& compiled) const override {
+    Result<LoweredPartition> lowered = RelayToTIR(request);
+    if (!lowered) return lowered.reason();
+    if (lowered->mlir != compiled.source || lowered->workspace_bytes != compiled.workspace_bytes) {
+      return Reason{"the loops depend on the values of constants", name()};
+    }
+    return std::move(lowered->constants);
   }
 };
 

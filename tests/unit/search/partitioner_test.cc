@@ -68,6 +68,42 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
   EXPECT_GT(num_better, 100) << "the costs never favour a mix";
 }
 
+TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
+  class Loner : public testing_graphs::AnyToolchain {
+   public:
+    using AnyToolchain::AnyToolchain;
+    std::vector<Incompatibility> Incompatible() const override { return {{"acme", "for the test"}}; }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const testing_graphs::AnyToolchain acme("acme", FusionStyle::kTVMFusion, 3);
+  const Loner loner("loner", FusionStyle::kTVMFusion, 3);
+  const testing_graphs::AnyToolchain friendly("loner", FusionStyle::kTVMFusion, 3);
+  int num_dearer = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 8), random);
+    RandomEstimator estimator(seed, false);
+    const auto search = [&](Partitioner& partitioner) {
+      partitioner.SetEstimator(&estimator);
+      return partitioner.Search([](int) { return true; }, {.num_covers = 5, .slack = 1}).covers;
+    };
+    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
+    Partitioner unhindered(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
+    std::vector<Cover> covers = search(partitioner);
+    ASSERT_FALSE(covers.empty());
+    num_dearer += covers[0].seconds > search(unhindered).at(0).seconds ? 1 : 0;
+    if (const auto all = partitioner.AllCovers(1000)) covers.insert(covers.end(), all->begin(), all->end());
+    if (const auto greedy = partitioner.GreedyCover(acme, &loner, nullptr)) covers.push_back(*greedy);
+    for (const Cover& cover : covers) {
+      std::set<std::string> met;
+      for (int variant : cover.variants) met.insert(partitioner.Find(variant).second->name());
+      EXPECT_FALSE(met.contains("acme") && met.contains("loner"));
+    }
+  }
+  EXPECT_GT(num_dearer, 10) << "the costs never favour such a mix";
+}
+
 TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
   class Counting : public CostEstimator {
    public:

@@ -1,0 +1,37 @@
+// toolchain_module.h: toolchains outside of the tree. A module `libcollage_toolchain_NAME.so` holds the description of
+// one; it is found in the folders of $COLLAGE_MODULE_PATH and beside Collage's libraries (docs/add-a-toolchain.md).
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collage/target/toolchain.h"
+
+namespace collage {
+
+/// Counts changes of toolchain.h that modules built before do not survive: these are refused.
+inline constexpr int kToolchainInterface = 1;
+
+/// What a module exports as the C symbol `collage_toolchain_module`.
+struct ToolchainModule {
+  int interface_number;
+  std::unique_ptr<Toolchain> (*make)();
+};
+
+/// Adds the toolchains of all modules there are, by name, to `registry`, with digests of the modules as revisions. One
+/// that cannot be opened, was built for another interface or gives itself another name than its file does is added as
+/// a toolchain that is not available, with the reason. Of modules of one name the first found counts.
+void AddToolchainModules(ToolchainRegistry& registry);
+
+/// For `Toolchain::Probe`: what to say when one of these modules, "libcollage_rt_NAME.so", is nowhere to be found;
+/// nothing when all are there. None is opened.
+std::optional<std::string> WhyModuleMissing(std::initializer_list<std::string> files);
+
+}  // namespace collage
+
+/// At the end of a module's source, outside of any namespace: `make` returns a std::unique_ptr<collage::Toolchain>.
+#define COLLAGE_TOOLCHAIN_MODULE(make)                                                                       \
+  extern "C" __attribute__((visibility("default"))) const collage::ToolchainModule collage_toolchain_module; \
+  const collage::ToolchainModule collage_toolchain_module{collage::kToolchainInterface, make};

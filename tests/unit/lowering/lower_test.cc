@@ -1,0 +1,141 @@
+#include "lowering/lower.h"
+
+#include <gtest/gtest.h>
+
+#include "collage/ir/visitor.h"
+#include "unit/collage/graphs.h"
+
+namespace collage {
+namespace {
+
+std::vector<Tensor> ConstantsOf(const Function& function) {
+  std::vector<Tensor> constants;
+  PostOrder(function, [&](const Expr& expr) {
+    if (const ConstantNode* constant = As<ConstantNode>(expr)) constants.push_back(constant->value());
+  });
+  return constants;
+}
+
+/// Counts what it is asked for; whether a constant's first element is 7 matters to its compiler.
+class Counting : public testing_graphs::AnyToolchain {
+ public:
+  explicit Counting(bool updates) : AnyToolchain("counting"), updates_(updates) {}
+  std::vector<Hook> Hooks() const override {
+    if (!updates_) return {Hook::kRelayToRuntime};
+    return {Hook::kRelayToRuntime, Hook::kUpdateConstants};
+  }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    ++num_compiled;
+    CompiledPartition compiled;
+    compiled.constants = ConstantsOf(request.function);
+    compiled.blob.resize(static_cast<size_t>(num_compiled));
+    return compiled;
+  }
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition&) const override {
+    ++num_updated;
+    std::vector<Tensor> constants = ConstantsOf(request.function);
+    if (constants.at(0).At(0) == 7) return Reason{"seven is special", name()};
+    return constants;
+  }
+  mutable int num_compiled = 0, num_updated = 0;
+
+ private:
+  bool updates_;
+};
+
+PartitionRequest AddOf(const Shape& shape, double value, bool as_scalar = false) {
+  const Var x = testing_graphs::Param("x", {2, 3});
+  const Tensor tensor = Tensor::Empty(shape, kFloat32);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, value);
+  const Expr other = as_scalar ? testing_graphs::Scalar(value) : MakeConstant(tensor);
+  return {testing_graphs::Typed({x}, MakeCall("add", {x, other})), PlainLayouts(1, 1), 1};
+}
+
+struct Fixture {
+  explicit Fixture(bool updates) {
+    auto owned = std::make_unique<Counting>(updates);
+    toolchain = owned.get();
+    registry.Add(std::move(owned));
+  }
+  std::shared_ptr<const CompiledPartition> Compile(const PartitionRequest& request) {
+    return cache.Compile("counting", request);
+  }
+  Counting* toolchain;
+  ToolchainRegistry registry;
+  PartitionCache cache{registry};
+};
+
+TEST(PartitionCacheTest, EqualBlocksAreCompiledOnceWhereConstantsCanBeUpdated) {
+  Fixture fixture(/*updates=*/true);
+  const auto first = fixture.Compile(AddOf({3}, 1)), second = fixture.Compile(AddOf({3}, 2));
+  EXPECT_EQ(fixture.toolchain->num_compiled, 1);
+  EXPECT_EQ(first->blob, second->blob);
+  EXPECT_EQ(first->constants.at(0).At(0), 1);
+  EXPECT_EQ(second->constants.at(0).At(0), 2);
+  EXPECT_EQ(fixture.Compile(AddOf({3}, 2)), second) << "the same partition is the same";
+  EXPECT_EQ(fixture.toolchain->num_updated, 1);
+}
+
+TEST(PartitionCacheTest, WhatIsNotEqualIsCompiledByItself) {
+  Fixture fixture(/*updates=*/true);
+  fixture.Compile(AddOf({3}, 1));
+  fixture.Compile(AddOf({2, 3}, 1));
+  EXPECT_EQ(fixture.toolchain->num_compiled, 2) << "another shape";
+  PartitionRequest other = AddOf({3}, 3);
+  other.layouts.inputs[0] = Layout::kChannelsLast;
+  fixture.Compile(other);
+  EXPECT_EQ(fixture.toolchain->num_compiled, 3) << "another layout";
+  fixture.Compile(AddOf({}, 1, /*as_scalar=*/true));
+  fixture.Compile(AddOf({}, 2, /*as_scalar=*/true));
+  EXPECT_EQ(fixture.toolchain->num_compiled, 5) << "scalars count by value";
+  EXPECT_EQ(fixture.toolchain->num_updated, 0);
+}
+
+TEST(PartitionCacheTest, AToolchainMayRefuseToUpdate) {
+  Fixture fixture(/*updates=*/true);
+  fixture.Compile(AddOf({3}, 1));
+  EXPECT_EQ(fixture.Compile(AddOf({3}, 7))->constants.at(0).At(0), 7);
+  EXPECT_EQ(fixture.toolchain->num_compiled, 2);
+  Fixture without(/*updates=*/false);
+  without.Compile(AddOf({3}, 1));
+  without.Compile(AddOf({3}, 2));
+  EXPECT_EQ(without.toolchain->num_compiled, 2);
+  EXPECT_EQ(without.toolchain->num_updated, 0);
+}
+
+class Feuding : public testing_graphs::AnyToolchain {
+ public:
+  using AnyToolchain::AnyToolchain;
+  std::vector<Incompatibility> Incompatible() const override {
+    return {{name() == "montague" ? "capulet" : "", "an old grudge"}};
+  }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override { return CompiledPartition{}; }
+};
+
+TEST(LowerTest, IncompatibleToolchainsGetIntoNoExecutable) {
+  ToolchainRegistry& registry = ToolchainRegistry::Global();
+  const auto apply = [&](const std::string& name, const Expr& to) {
+    if (registry.Find(name) == nullptr) registry.Add(std::make_unique<Feuding>(name));
+    const Var inner = testing_graphs::Param("y", {2});
+    const Function partition =
+        WithAttr(WithAttr(MakeFunction({inner}, MakeCall("exp", {inner})), "Primitive", 1), "Compiler", name);
+    return Expr(MakeCall(partition, {to}));
+  };
+  const Var x = testing_graphs::Param("x", {2});
+  const auto lower = [&](const std::string& a, const std::string& b) {
+    PartitionCache cache(registry);
+    return Lower(InferTypes(IRModule::FromFunction(MakeFunction({x}, apply(b, apply(a, x))))), 1, cache);
+  };
+  EXPECT_EQ(lower("montague", "montague").kernels.size(), 2u);
+  try {
+    lower("capulet", "montague");
+    FAIL() << "was lowered";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kUnsupported);
+    EXPECT_EQ(error.message(), "'capulet' and 'montague' cannot be in one executable: an old grudge");
+  }
+}
+
+}  // namespace
+}  // namespace collage
