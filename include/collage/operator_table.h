@@ -30,6 +30,7 @@ struct OperatorTable {
 struct OperatorTableOptions {
   std::vector<std::string> toolchains;  ///< empty: all
   std::vector<std::string> operators;   ///< empty: all of the op table
+  std::vector<std::string> dtypes;      ///< "float32", …; empty: all
   int num_calls = 1;                    ///< tried for a row, at most, each of other shapes
   uint32_t seed = 1;                    ///< of shapes and values
   int num_threads = 1;

@@ -14,9 +14,8 @@
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "cost/measure.h"
-#include "cost/worker.h"
-#include "ir/evaluate.h"
+#include "cost/worker/measure.h"
+#include "cost/worker/worker.h"
 #include "runtime/compare.h"
 #include "search/layout_analysis.h"
 #include "search/random_calls.h"
@@ -31,6 +30,7 @@ struct Check {
   std::tuple<std::string, size_t, std::string> row;  ///< operator, dtype (its number), layouts
   PartitionRequest request;
   std::vector<Tensor> inputs;  ///< of the partition, plain
+  std::vector<Tensor> expected;
 };
 
 std::string LayoutsText(const BoundaryLayouts& layouts) {
@@ -40,6 +40,11 @@ std::string LayoutsText(const BoundaryLayouts& layouts) {
   };
   const std::string in = text(layouts.inputs), out = text(layouts.outputs);
   return in == out ? in : in + " → " + out;
+}
+
+/// Whether a list, where empty means all, has `name`.
+bool Wanted(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool MayHaveLayouts(const Type& type) {
@@ -74,7 +79,8 @@ std::vector<Check> ChecksOf(const Toolchain& toolchain, const PartitionRule& rul
     }
     const auto [in, out] = Eligible(extracted.function, MayMakeChannelsLast(graph, result));
     for (const BoundaryLayouts& layouts : toolchain.Layouts(extracted.function, in, out)) {
-      checks.push_back({{op, dtype, LayoutsText(layouts)}, {extracted.function, layouts, num_threads}, inputs});
+      checks.push_back(
+          {{op, dtype, LayoutsText(layouts)}, {extracted.function, layouts, num_threads}, inputs, call.expected});
     }
   }
   return checks;
@@ -87,14 +93,13 @@ class Checker {
 
   std::string Answer(const std::string& number) const {
     const Check& check = checks_[std::stoul(number)];
-    const std::vector<Tensor> expected = Evaluate(check.request.function, check.inputs);
     Result<CompiledPartition> compiled = CompilePartition(toolchain_, check.request);
     Json answer;
     if (!compiled) {
       answer["declined"] = compiled.reason().text;
     } else {
       double max_error = 0;
-      const std::string failure = Run(*compiled, check, expected, max_error);
+      const std::string failure = Run(*compiled, check, max_error);
       answer = failure.empty() ? Json{{"error", max_error}} : Json{{"failure", failure}};
     }
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -108,8 +113,7 @@ class Checker {
   }
 
   /// Twice, the second time on other addresses. Empty when right.
-  static std::string Run(const CompiledPartition& compiled, const Check& check, const std::vector<Tensor>& expected,
-                         double& max_error) {
+  static std::string Run(const CompiledPartition& compiled, const Check& check, double& max_error) {
     const BoundaryLayouts& layouts = check.request.layouts;
     const std::unique_ptr<Kernel> kernel =
         GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, check.request.num_threads});
@@ -120,7 +124,7 @@ class Checker {
         inputs.push_back(InLayout(check.inputs[i], Layout::kPlain, layouts.inputs[i]));
         from.push_back(inputs.back().raw());
       }
-      for (const Tensor& want : expected) {
+      for (const Tensor& want : check.expected) {
         constexpr uint8_t kPoison = 0x5a;
         outputs.push_back(Tensor::Empty(want.shape(), want.dtype()));
         std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), kPoison);
@@ -129,9 +133,9 @@ class Checker {
       const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled.workspace_bytes)}, kUInt8);
       kernel->Bind(from, to, compiled.workspace_bytes == 0 ? nullptr : workspace.raw());
       kernel->Run();
-      for (size_t i = 0; i < expected.size(); ++i) {
+      for (size_t i = 0; i < check.expected.size(); ++i) {
         const Tensor got = InLayout(outputs[i], layouts.outputs[i], Layout::kPlain);
-        const Comparison comparison = Compare(got, expected[i], ToleranceFor(expected[i]));
+        const Comparison comparison = Compare(got, check.expected[i], ToleranceFor(check.expected[i]));
         max_error = std::max(max_error, comparison.max_relative_error);
         if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
       }
@@ -188,15 +192,12 @@ class Tabulator {
   }
 
  private:
-  bool IsWanted(const OpDef& op) const {
-    const std::vector<std::string>& wanted = options_.operators;
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), op.name) != wanted.end();
-  }
-
   void FindChecks() {
     for (const Op& op : AllOps()) {
-      if (!IsWanted(op->def())) continue;
-      for (size_t dtype = 0; dtype < DataTypesToTry().size(); ++dtype) FindChecks(op->def(), dtype);
+      if (!Wanted(options_.operators, op->def().name)) continue;
+      for (size_t dtype = 0; dtype < DataTypesToTry().size(); ++dtype) {
+        if (Wanted(options_.dtypes, DataTypesToTry()[dtype].ToString())) FindChecks(op->def(), dtype);
+      }
     }
   }
 
@@ -230,6 +231,12 @@ class Tabulator {
 
 std::vector<OperatorTable> TabulateOperators(const OperatorTableOptions& options) {
   for (const std::string& op : options.operators) GetOp(op);
+  for (const std::string& name : options.dtypes) {
+    const auto is_it = [&](DataType dtype) { return dtype.ToString() == name; };
+    if (std::none_of(DataTypesToTry().begin(), DataTypesToTry().end(), is_it)) {
+      throw Error(ErrorCategory::kInput, fmt::format("operators are not tried on '{}'", name));
+    }
+  }
   std::vector<OperatorTable> tables;
   for (ToolchainReport& toolchain : ProbeToolchains()) tables.push_back({std::move(toolchain), {}, 0});
   for (const std::string& name : options.toolchains) {
@@ -238,11 +245,7 @@ std::vector<OperatorTable> TabulateOperators(const OperatorTableOptions& options
       throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "", "see collage targets");
     }
   }
-  const auto is_unwanted = [&](const OperatorTable& table) {
-    const std::vector<std::string>& wanted = options.toolchains;
-    return !wanted.empty() && std::find(wanted.begin(), wanted.end(), table.toolchain.name) == wanted.end();
-  };
-  std::erase_if(tables, is_unwanted);
+  std::erase_if(tables, [&](const OperatorTable& table) { return !Wanted(options.toolchains, table.toolchain.name); });
   for (OperatorTable& table : tables) {
     if (!table.toolchain.available) continue;
     Tabulator(*ToolchainRegistry::Global().Find(table.toolchain.name), options).Fill(table);

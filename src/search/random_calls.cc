@@ -9,6 +9,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
+#include "ir/evaluate.h"
 
 namespace collage {
 namespace {
@@ -28,13 +29,12 @@ struct ValueRange {
 
 /// Where values of `dtype` are drawn from; those of the example's other tensors stay as they are (indices).
 ValueRange RangeFor(const OpExample& example, DataType dtype, bool is_replaced) {
-  ValueRange range{example.low, example.high};
+  const ValueRange range{example.low, example.high};
   if (dtype.is_floating() || dtype.is_bool() || !is_replaced) return range;
-  constexpr double kSomeIntegers = 5;
-  if (range.low > 0) return {std::max(1.0, std::ceil(range.low)), std::max(range.high, kSomeIntegers)};
-  range.high = std::max(range.high, kSomeIntegers);
-  range.low = dtype.ToString().starts_with("uint") ? 0 : std::floor(range.low);
-  return range;
+  // Sums and products of many must not overflow, where it is nobody's duty to agree.
+  const double most = dtype.bits == 8 ? 1 : 5;
+  if (range.low > 0) return {1, most};
+  return {dtype.ToString().starts_with("uint") ? 0 : std::max(std::floor(range.low), -most), most};
 }
 
 Tensor RandomValues(const Shape& shape, DataType dtype, const ValueRange& range, std::mt19937& random) {
@@ -129,8 +129,9 @@ std::optional<RandomCall> MakeRandomCall(const OpDef& op, const OpExample& examp
     try {
       RandomCall call = maker.Make(op, first_constant, /*keeps_sizes=*/i == kTries);
       if (!IsStatic(call.function)) return std::nullopt;
+      call.expected = Evaluate(call.function, call.inputs);
       return call;
-    } catch (const Error&) {  // the operator does not take these; which ones it takes only its type relation knows
+    } catch (const Error&) {  // the operator does not take these: which ones it does, types or values, only it knows
     }
   }
   return std::nullopt;

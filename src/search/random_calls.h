@@ -12,10 +12,11 @@
 
 namespace collage {
 
-/// A typed function of one call, and values for its parameters.
+/// A typed function of one call, values for its parameters, and what the reference evaluation makes of them.
 struct RandomCall {
   Function function;
   std::vector<Tensor> inputs;
+  std::vector<Tensor> expected;
 };
 
 /// The dtypes that operators are tried on.

@@ -20,7 +20,7 @@ struct Arguments {
   std::string toolchains;
   bool json = false;
   bool table = false;
-  std::string operators;
+  std::string operators, dtypes;
   int num_calls = 1;
   uint32_t seed = 1;
 };
@@ -141,6 +141,7 @@ void RunTable(const Arguments& arguments) {
   OperatorTableOptions options;
   options.toolchains = SplitCommas(arguments.toolchains);
   options.operators = SplitCommas(arguments.operators);
+  options.dtypes = SplitCommas(arguments.dtypes);
   options.num_calls = arguments.num_calls;
   options.seed = arguments.seed;
   const std::vector<OperatorTable> tables = TabulateOperators(options);
@@ -176,6 +177,7 @@ void AddTargetsCommand(CLI::App& app) {
                     "Print which operators each takes, of which types, in which layouts, checking each row on random "
                     "shapes against the reference evaluation");
   command->add_option("--operators", arguments->operators, "With --table: these only, separated by commas");
+  command->add_option("--dtypes", arguments->dtypes, "With --table: these only, separated by commas");
   command->add_option("--calls", arguments->num_calls, "With --table: random calls for each row")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

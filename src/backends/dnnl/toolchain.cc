@@ -8,6 +8,7 @@
 #include "backends/dnnl/describe.h"
 #include "backends/dnnl/patterns.h"
 #include "backends/dnnl/query.h"
+#include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 
 namespace collage::dnnl {
@@ -34,6 +35,9 @@ class DnnlToolchain : public Toolchain {
   Availability Probe() const override {
     const std::string hint = "run ./setup, which installs the onednn wheels, and build again";
     if (*kLibrary == '\0') return {false, "", "this build was made without oneDNN", hint};
+    if (const auto missing = WhyModuleMissing({"libcollage_rt_dnnl.so", "libcollage_rt_dnnl_impl.so"})) {
+      return {false, "", *missing, hint};
+    }
     std::error_code ignored;
     if (!std::filesystem::exists(kLibrary, ignored)) {
       return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};

@@ -6,6 +6,7 @@
 
 #include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
+#include "collage/target/toolchain_module.h"
 
 namespace collage::native {
 namespace {
@@ -30,6 +31,8 @@ class Native : public Toolchain {
     if (!result.available) {
       result.reason = "this build was made without MLIR";
       result.hint = "run ./setup and build again";
+    } else if (const auto missing = WhyModuleMissing({"libcollage_native_compiler.so"})) {
+      return {false, "", *missing, "install Collage again"};
     }
     return result;
   }

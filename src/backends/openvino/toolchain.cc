@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backends/openvino/support.h"
+#include "collage/target/toolchain_module.h"
 
 namespace collage::openvino {
 namespace {
@@ -25,6 +26,9 @@ class OpenVinoToolchain : public Toolchain {
   Availability Probe() const override {
     const std::string hint = "run ./setup, which installs the openvino wheel, and build again";
     if (*kLibrary == '\0') return {false, "", "this build was made without OpenVINO", hint};
+    if (const auto missing = WhyModuleMissing({"libcollage_openvino_compiler.so", "libcollage_rt_openvino.so"})) {
+      return {false, "", *missing, hint};
+    }
     std::error_code ignored;
     if (!std::filesystem::exists(kLibrary, ignored)) {
       return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};

@@ -102,6 +102,8 @@ ReferenceFn BinaryReference(BinaryFn fn, IntegerFn integer_fn) {
                            if constexpr (std::is_integral_v<From>) {
                              const int64_t value = integer_fn(static_cast<int64_t>(a[i]), static_cast<int64_t>(b[j]));
                              y[o] = ConvertElement<To>(value);
+                           } else if constexpr (std::is_same_v<From, BoolByte>) {
+                             y[o] = ConvertElement<To>(integer_fn(a[i].value, b[j].value));
                            } else {
                              y[o] = FromDouble<To>(fn(ToDouble(a[i]), ToDouble(b[j])));
                            }
@@ -247,6 +249,24 @@ OpDef BitwiseNot() {
   return op;
 }
 
+/// Of integers, also those without a sign, modulo the size of their type.
+OpDef Negative() {
+  OpDef op = Unary("negative", "-x.", [](double x) { return -x; });
+  op.reference = [of_others = op.reference](std::span<const Tensor> inputs, const Attrs& attrs,
+                                            std::span<Tensor> outputs) {
+    DispatchType(inputs[0].dtype(), [&]<typename T>() {
+      if constexpr (std::is_integral_v<T>) {
+        for (int64_t i = 0; i < inputs[0].num_elements(); ++i) {
+          outputs[0].data<T>()[i] = static_cast<T>(0 - static_cast<uint64_t>(inputs[0].data<T>()[i]));
+        }
+      } else {
+        of_others(inputs, attrs, outputs);
+      }
+    });
+  };
+  return op;
+}
+
 OpDef Where() {
   OpDef op;
   op.name = "where";
@@ -291,7 +311,7 @@ void AddUnary(std::vector<OpDef>& rows) {
   rows.push_back(Unary(
       "rsqrt", "1 / sqrt(x).", [](double x) { return 1 / std::sqrt(x); }, 0.1, 4));
   rows.push_back(Unary("erf", "Error function.", [](double x) { return std::erf(x); }));
-  rows.push_back(Unary("negative", "-x.", [](double x) { return -x; }));
+  rows.push_back(Negative());
   rows.push_back(Unary("abs", "Magnitude.", [](double x) { return std::abs(x); }));
   rows.push_back(Unary("floor", "Largest integer not above x.", [](double x) { return std::floor(x); }));
   rows.push_back(Unary("ceil", "Smallest integer not below x.", [](double x) { return std::ceil(x); }));
