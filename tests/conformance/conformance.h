@@ -13,11 +13,15 @@ namespace collage::conformance {
 
 /// How a comparison is done.
 struct Options {
-  BoundaryLayouts layouts;    ///< empty: all plain
+  BoundaryLayouts layouts;  ///< empty: all plain
   int num_threads = 1;
-  double tolerance = 1e-4;    ///< relative to the largest reference result (at least 1)
-  double low = -1.0;          ///< inputs are drawn from [low, high]
+  double tolerance = 1e-4;  ///< relative to the largest reference result (at least 1)
+  double low = -1.0;        ///< inputs are drawn from [low, high]
   double high = 1.0;
+  bool all_bytes = false;  ///< 8-bit inputs are drawn from all of their range instead
+  /// Share of a result's bytes that may be one off. A byte is a rounded quotient, and sums in another order fall on the
+  /// other side of a tie now and then: of float32 sums of some hundred terms no more than one in thousands does.
+  double share_one_off = 0;
 };
 
 /// The built-in toolchain called `name`.
@@ -31,8 +35,8 @@ void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Op
 void ExpectPatternAgrees(const Toolchain& toolchain, const std::string& pattern, const Function& function,
                          const Options& options = {});
 
-/// A function of one operator call with the example's arguments as parameters. `constant_from`: arguments from this one on
-/// are random constants.
+/// A function of one operator call with the example's arguments as parameters. `constant_from`: arguments from this one
+/// on are random constants.
 Function ExampleFunction(const OpDef& op, const OpExample& example, size_t constant_from = SIZE_MAX);
 
 /// Values in [low, high], whole numbers for integers; the same for the same seed.

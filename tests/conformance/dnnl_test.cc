@@ -1,14 +1,10 @@
-// dnnl_test.cc: every pattern of oneDNN's table against the reference: paddings, strides, dilation, groups, layouts, threads.
+// dnnl_test.cc: every pattern of oneDNN's table against the reference: paddings, strides, dilation, groups, layouts,
+// threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "backends/dnnl/describe.h"
-#include "collage/ir/infer_type.h"
-#include "conformance/conformance.h"
-#include "conformance/fused_calls.h"
-#include "dataflow/dataflow_graph.h"
-#include "dataflow/pattern.h"
+#include "conformance/dnnl_rows.h"
 
 namespace collage {
 namespace {
@@ -17,58 +13,19 @@ using conformance::Activation;
 using conformance::Activations;
 using conformance::Anchor;
 using conformance::Anchors;
-using conformance::BuiltinToolchain;
 using conformance::Clip;
 using conformance::Div;
-using conformance::ExpectAgrees;
-using conformance::ExpectPatternAgrees;
+using conformance::Dnnl;
+using conformance::DnnlTest;
+using conformance::ExpectRow;
 using conformance::Input;
 using conformance::Mul;
 using conformance::Options;
 using conformance::Plus;
 using conformance::RandomConstant;
+using conformance::RefusalOf;
 using conformance::Scalar;
 using V = std::vector<int64_t>;
-
-const Toolchain& Dnnl() { return BuiltinToolchain("dnnl"); }
-
-class DnnlTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!Dnnl().Probe().available) GTEST_SKIP() << Dnnl().Probe().reason;
-  }
-};
-
-/// Whether the table's text of `name` matches all of `function`.
-bool TextMatches(const std::string& name, const Function& function) {
-  const DataflowGraph graph(function);
-  const size_t operators = graph.size();
-  for (const PatternTableEntry& entry : Dnnl().PatternTable()) {
-    if (entry.name != name) continue;
-    bool whole = false;
-    for (size_t root = 0; root < operators; ++root) {
-      MatchPattern(graph, *ParsePattern(entry.pattern), static_cast<int>(root), [&](const std::vector<int>& inside) {
-        size_t calls = 0;
-        for (int node : inside) calls += As<CallNode>(graph.node(node).expr) != nullptr ? 1 : 0;
-        size_t all = 0;
-        for (size_t node = 0; node < operators; ++node) {
-          all += As<CallNode>(graph.node(static_cast<int>(node)).expr) != nullptr ? 1 : 0;
-        }
-        whole = whole || calls == all;
-      });
-    }
-    if (whole) return true;
-  }
-  return false;
-}
-
-/// The function is matched by the row's text, accepted by its predicate, and computed right.
-void ExpectRow(const std::string& name, const Function& function, const Options& options = {}) {
-  SCOPED_TRACE(name);
-  InferType(function);
-  EXPECT_TRUE(TextMatches(name, function)) << "the text of the pattern does not match";
-  ExpectPatternAgrees(Dnnl(), name, function, options);
-}
 
 // ---- convolutions ----
 
@@ -88,7 +45,10 @@ const std::vector<ConvCase>& ConvCases() {
       {"dilated", {1, 16, 19, 13}, {16, 16, 3, 2}, {{"dilation", V{2, 3}}, {"padding", V{2, 1}}}},
       {"grouped", {1, 32, 9, 11}, {48, 8, 3, 3}, {{"groups", 4}, {"padding", V{1, 1}}}},
       {"depthwise", {1, 24, 9, 11}, {24, 1, 5, 5}, {{"groups", 24}, {"padding", V{2, 2}}}},
-      {"depthwise_strided", {1, 32, 14, 14}, {32, 1, 3, 3}, {{"groups", 32}, {"padding", V{1, 1}}, {"strides", V{2, 2}}}},
+      {"depthwise_strided",
+       {1, 32, 14, 14},
+       {32, 1, 3, 3},
+       {{"groups", 32}, {"padding", V{1, 1}}, {"strides", V{2, 2}}}},
       {"image", {1, 3, 23, 23}, {16, 3, 7, 7}, {{"padding", V{3, 3}}, {"strides", V{2, 2}}}},
   };
   return cases;
@@ -101,8 +61,8 @@ TEST_P(DnnlConv, AgreesInEveryLayoutItOffers) {
   const ConvCase& c = GetParam();
   const Var x = Input("x", c.data);
   const Expr conv = MakeCall("nn.conv2d", {x, RandomConstant(c.weight, 3, -0.3, 0.3)}, c.attrs);
-  const Function function = MakeFunction(
-      {x}, MakeCall("nn.relu", {Plus(conv, RandomConstant({c.weight[0], 1, 1}, 4))}));
+  const Function function =
+      MakeFunction({x}, MakeCall("nn.relu", {Plus(conv, RandomConstant({c.weight[0], 1, 1}, 4))}));
   InferType(function);
   const auto layouts = Dnnl().Layouts(function, {true}, {true});
   ASSERT_GE(layouts.size(), 2u);
@@ -161,7 +121,8 @@ TEST_F(DnnlTest, ResidualsAreAdded) {
     ExpectRow("dnnl." + a.name + "_bias_sum", MakeFunction({a.x, r}, sum), options);
     ExpectRow("dnnl." + a.name + "_bias_sum_relu", MakeFunction({r, a.x}, MakeCall("nn.relu", {sum})), options);
     ExpectRow("dnnl." + a.name + "_bias_sum_clip", MakeFunction({a.x, r}, Clip(Plus(r, a.Biased()), 0, 0.5)), options);
-    ExpectRow("dnnl." + a.name + "_sum_relu", MakeFunction({a.x, r}, MakeCall("nn.relu", {Plus(a.result, r)})), options);
+    ExpectRow("dnnl." + a.name + "_sum_relu", MakeFunction({a.x, r}, MakeCall("nn.relu", {Plus(a.result, r)})),
+              options);
   }
 }
 
@@ -203,9 +164,10 @@ TEST_F(DnnlTest, TransposedConvolutions) {
     ExpectRow("dnnl.deconv2d_bias_tanh", MakeFunction({x}, MakeCall("tanh", {biased})), {.layouts = {{last}, {last}}});
   }
   const Var y = Input("y", {1, 16, 12});
-  ExpectRow("dnnl.deconv1d", MakeFunction({y}, MakeCall("nn.conv1d_transpose", {y, RandomConstant({16, 8, 4}, 11)},
-                                                        {{"strides", V{2}}})),
-            {.layouts = {{last}, {last}}});
+  ExpectRow(
+      "dnnl.deconv1d",
+      MakeFunction({y}, MakeCall("nn.conv1d_transpose", {y, RandomConstant({16, 8, 4}, 11)}, {{"strides", V{2}}})),
+      {.layouts = {{last}, {last}}});
 }
 
 // ---- products ----
@@ -271,29 +233,26 @@ TEST_F(DnnlTest, Normalisations) {
   const Var x = Input("x", {3, 5, 33});
   ExpectRow("dnnl.softmax", MakeFunction({x}, MakeCall("nn.softmax", {x})), wide);
   ExpectRow("dnnl.log_softmax", MakeFunction({x}, MakeCall("nn.log_softmax", {x})), wide);
-  const Expr norm = MakeCall("nn.layer_norm", {x, RandomConstant({33}, 14), RandomConstant({33}, 15)}, {{"epsilon", 1e-6}});
+  const Expr norm =
+      MakeCall("nn.layer_norm", {x, RandomConstant({33}, 14), RandomConstant({33}, 15)}, {{"epsilon", 1e-6}});
   ExpectRow("dnnl.layer_norm", MakeFunction({x}, norm), wide);
 }
 
 // ---- refusals ----
 
-std::string RefusalOf(const Function& function) {
-  InferType(function);
-  const Result<void> answer = dnnl_toolchain::CheckComposite(function);
-  return answer.ok() ? "none" : answer.reason().text;
-}
-
 TEST_F(DnnlTest, DeclinesWithReasons) {
   const Anchor a = Anchor::Dense();
-  const Var d = Input("d", {4, 6}, kFloat16), e = Input("e", {5, 6}, kFloat16);
-  EXPECT_EQ(RefusalOf(MakeFunction({d, e}, MakeCall("nn.dense", {d, e}))), "computes float32 only, got float16");
-  EXPECT_EQ(RefusalOf(MakeFunction({a.x}, MakeCall("nn.relu", {a.x}))), "has no operator that is a oneDNN primitive");
+  const Var d = Input("d", {4, 6}, kFloat64), e = Input("e", {5, 6}, kFloat64);
+  EXPECT_EQ(RefusalOf(MakeFunction({d, e}, MakeCall("nn.dense", {d, e}))),
+            "computes float32, bfloat16, float16 and 8-bit integers, got float64");
+  EXPECT_EQ(RefusalOf(MakeFunction({a.x}, MakeCall("erf", {a.x}))), "has no operator that is a oneDNN primitive");
   const Var w = Input("w", {4, 16, 3, 3}), x = Input("x", {1, 16, 7, 7});
   EXPECT_EQ(RefusalOf(MakeFunction({x, w}, MakeCall("nn.conv2d", {x, w}))),
             "takes constant weights only, which are packed once");
   EXPECT_EQ(RefusalOf(MakeFunction({a.x}, MakeCall("erf", {a.result}))), "has no post-op for 'erf'");
   // Looks like GELU, but is scaled by another constant.
-  const Expr almost = Mul(Mul(a.result, Plus(MakeCall("erf", {Div(a.result, Scalar(std::sqrt(2.0)))}), Scalar(1))), Scalar(0.4));
+  const Expr almost =
+      Mul(Mul(a.result, Plus(MakeCall("erf", {Div(a.result, Scalar(std::sqrt(2.0)))}), Scalar(1))), Scalar(0.4));
   EXPECT_NE(RefusalOf(MakeFunction({a.x}, almost)), "none");
   const Var r = Input("r", {3, 17, 32}), one = Input("one", {1, 24});
   EXPECT_EQ(RefusalOf(MakeFunction({a.x, r}, Plus(a.result, r))), "an operand has more dimensions than the result");

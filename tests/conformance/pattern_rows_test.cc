@@ -7,6 +7,8 @@
 #include "collage/partition_rule.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
+#include "conformance/primitive_calls.h"
+#include "conformance/quantised_calls.h"
 
 namespace collage {
 namespace {
@@ -34,6 +36,10 @@ void Add(Graphs& graphs, const std::vector<Var>& params, const Expr& result) {
   graphs.push_back(std::make_unique<DataflowGraph>(function));
 }
 
+void AddRows(Graphs& graphs, const std::vector<RowCall>& rows) {
+  for (const RowCall& row : rows) Add(graphs, row.function->params(), row.function->body());
+}
+
 /// An anchor alone, with bias, with a residual, with a factor; with activations behind each.
 void AddAnchor(Graphs& graphs, const Anchor& a) {
   const Var other = Input("other", a.shape());
@@ -45,6 +51,13 @@ void AddAnchor(Graphs& graphs, const Anchor& a) {
     Add(graphs, {a.x, other}, MakeCall("nn.relu", {sum}));
     Add(graphs, {a.x, other}, Clip(sum, 0, 6));
     Add(graphs, {a.x, other}, Mul(base, other));
+    Add(graphs, {a.x, other}, MakeCall("maximum", {base, other}));
+    Add(graphs, {a.x, other}, MakeCall("sigmoid", {sum}));
+    Add(graphs, {a.x, other}, MakeCall("tanh", {Mul(base, other)}));
+    const Expr active = MakeCall("nn.relu", {base});
+    Add(graphs, {a.x, other}, Plus(active, other));
+    Add(graphs, {a.x, other}, MakeCall("nn.relu", {Plus(active, other)}));
+    Add(graphs, {a.x, other}, Plus(Mul(base, other), other));
   }
 }
 
@@ -82,6 +95,10 @@ Graphs RealCalls() {
   Graphs graphs;
   for (const Anchor& a : Anchors()) AddAnchor(graphs, a);
   for (int rank : {1, 2, 3}) AddAnchor(graphs, Deconvolution(rank));
+  for (const QuantisedAnchor& a : QuantisedAnchors()) AddRows(graphs, QuantisedRows(a));
+  AddRows(graphs, IntegerRows());
+  AddRows(graphs, QuantisedOthers());
+  AddRows(graphs, PrimitiveRows());
   AddProducts(graphs);
   AddPoolsAndNormalisations(graphs);
   return graphs;

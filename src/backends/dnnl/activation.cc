@@ -175,6 +175,8 @@ std::optional<PostOp> UnaryPostOp(const CallNode& call) {
   if (name == "abs") return PostOp{Eltwise::kAbs};
   if (name == "exp") return PostOp{Eltwise::kExp};
   if (name == "sqrt") return PostOp{Eltwise::kSqrt};
+  if (name == "log") return PostOp{Eltwise::kLog};
+  if (name == "round") return PostOp{Eltwise::kRound};
   if (name == "negative") return PostOp{Eltwise::kLinear, -1, 0};
   return {};
 }

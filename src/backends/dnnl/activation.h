@@ -11,8 +11,8 @@ namespace collage::dnnl_toolchain {
 /// The value of a constant with one element.
 std::optional<double> ScalarValue(const Expr& expr);
 
-/// `expr` as a product that contains `x` and is one of the functions of `x`; none for anything else. Any association and order
-/// of the factors, divisions by constants included.
+/// `expr` as a product that contains `x` and is one of the functions of `x`; none for anything else. Any association
+/// and order of the factors, divisions by constants included.
 std::optional<PostOp> MatchActivation(const Expr& expr, const ExprNode* x);
 
 /// A single call of one argument: relu, clip, sigmoid …; none when oneDNN has no such function.

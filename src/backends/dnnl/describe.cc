@@ -1,279 +1,209 @@
-// describe.cc: finds the anchor, then follows its result to the body's, turning every step into a bias or a post-op.
+// describe.cc: follows the anchor's result to the body's, turning every step into a bias or a post-op.
 #include "backends/dnnl/describe.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
-#include <unordered_map>
 
 #include "backends/dnnl/activation.h"
+#include "backends/dnnl/anchors.h"
+#include "backends/dnnl/reading.h"
 #include "collage/ir/op.h"
-#include "collage/ir/visitor.h"
 
 namespace collage::dnnl_toolchain {
 namespace {
 
-struct Refusal {
-  std::string text;
-};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-const TensorTypeNode& TensorOf(const Expr& expr) {
-  const TensorTypeNode* type = AsTensorType(expr->checked_type());
-  if (type == nullptr || !type->is_static()) throw Refusal{"takes tensors of static shape only"};
-  if (type->dtype() != kFloat32) throw Refusal{"computes float32 only, got " + type->dtype().ToString()};
-  return *type;
+/// Smallest and largest element of an 8-bit dtype.
+std::pair<double, double> RangeOf(DataType dtype) {
+  return dtype == kInt8 ? std::pair{-128.0, 127.0} : std::pair{0.0, 255.0};
 }
 
-Shape ShapeOf(const Expr& expr) { return TensorOf(expr).static_shape(); }
-
-std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
-  if (values.size() == 1) values.resize(rank, values[0]);
-  return values;
-}
-
-std::optional<Binary> BinaryOf(const std::string& name) {
-  if (name == "add") return Binary::kAdd;
-  if (name == "subtract") return Binary::kSubtract;
-  if (name == "multiply") return Binary::kMultiply;
-  if (name == "divide") return Binary::kDivide;
-  if (name == "maximum") return Binary::kMaximum;
-  if (name == "minimum") return Binary::kMinimum;
-  return {};
-}
-
-PostOp ScalarPostOp(Binary op, double value) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+std::optional<PostOp> ScalarPostOp(Binary op, double value) {
   switch (op) {
-    case Binary::kAdd: return {Eltwise::kLinear, 1, value};
-    case Binary::kSubtract: return {Eltwise::kLinear, 1, -value};
-    case Binary::kMultiply: return {Eltwise::kLinear, value, 0};
-    case Binary::kDivide: return {Eltwise::kLinear, 1 / value, 0};
-    case Binary::kMaximum: return {Eltwise::kClip, value, kInfinity};
-    default: return {Eltwise::kClip, -kInfinity, value};
+    case Binary::kAdd: return PostOp{Eltwise::kLinear, 1, value};
+    case Binary::kSubtract: return PostOp{Eltwise::kLinear, 1, -value};
+    case Binary::kMultiply: return PostOp{Eltwise::kLinear, value, 0};
+    case Binary::kDivide: return PostOp{Eltwise::kLinear, 1 / value, 0};
+    case Binary::kMaximum: return PostOp{Eltwise::kClip, value, kInfinity};
+    case Binary::kMinimum: return PostOp{Eltwise::kClip, -kInfinity, value};
+    default: return {};
   }
 }
 
 class Describer {
  public:
-  Describer(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts) {
-    const CallNode* call = As<CallNode>(function->body());
-    Function composite = function;
-    for (size_t i = 0; i < function->params().size(); ++i) {
-      parameters_[function->params()[i].get()] = static_cast<int>(i);
-    }
-    if (call != nullptr && call->callee()->kind() == ExprKind::kFunction) {
-      composite = AsShared<FunctionNode>(call->callee());
-      for (size_t i = 0; i < composite->params().size(); ++i) arguments_[composite->params()[i].get()] = call->args().at(i);
-    }
-    root_ = composite->body();
-    PostOrderInScope(root_, [&](const Expr& expr) {
-      if (const auto op_call = AsShared<CallNode>(expr)) {
-        if (op_call->op() == nullptr) throw Refusal{"holds one composite only"};
-        calls_.push_back(op_call);
-      }
-    });
-  }
+  Describer(const Function& function, const BoundaryLayouts& layouts) : reading_(function, layouts) {}
 
   Description Run() {
-    size_t at = FindAnchor();
-    current_ = calls_[at];
-    current_shape_ = result_.primitive.dst_shape;
-    while (current_ != root_) at = Step(at);
-    Primitive& primitive = result_.primitive;
-    primitive.dst_layout = layouts_.outputs.at(0);
-    if (primitive.dst_layout != Layout::kPlain && (!primitive.is_window() || current_shape_ != primitive.dst_shape)) {
-      throw Refusal{"its result has no channels"};
-    }
-    if (!primitive.is_window() && primitive.kind != Kind::kMatMul && !primitive.post_ops.empty()) {
-      throw Refusal{"takes no operators behind normalisations"};
-    }
-    return std::move(result_);
+    size_t at = ReadAnchor(reading_, primitive_);
+    current_ = reading_.calls()[at];
+    current_shape_ = ShapeOf(current_);
+    while (current_ != reading_.root()) at = Step(at);
+    primitive_.dst.dtype = DTypeOf(reading_.root());
+    primitive_.dst.layout = reading_.result_layout();
+    CheckLayout();
+    CheckTypes();
+    FoldQuantisation();
+    return {std::move(primitive_), reading_.TakeConstants()};
   }
 
  private:
-  // ---- the anchor ----
-
-  size_t FindAnchor() {
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      const CallNode& call = *calls_[i];
-      const std::string& name = call.op()->name;
-      result_.primitive.dst_shape = ShapeOf(calls_[i]);
-      if (name.starts_with("nn.conv")) return Convolution(call), i;
-      if (name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul") return Product(call), i;
-      if (name.find("_pool") != name.npos) return Pool(call), i;
-      if (name == "nn.softmax" || name == "nn.log_softmax" || name == "nn.layer_norm") return Normalisation(call), i;
-    }
-    throw Refusal{"has no operator that is a oneDNN primitive"};
-  }
-
-  void Convolution(const CallNode& call) {
-    Primitive& p = result_.primitive;
-    const bool transposed = call.op()->name.ends_with("_transpose");
-    p.kind = transposed ? Kind::kDeconv : Kind::kConv;
-    p.groups = call.attrs().Int("groups");
-    p.src = OperandOf(call.args()[0]);
-    p.weights = OperandOf(call.args()[1]);
-    if (p.weights.constant < 0) throw Refusal{"takes constant weights only, which are packed once"};
-    SetWindow(call.attrs(), p.src.shape.size() - 2);
-    if (!transposed) return;
-    const std::vector<int64_t> extra = PerDimension(call.attrs().Ints("output_padding"), p.strides.size());
-    for (size_t d = 0; d < extra.size(); ++d) p.after[d] -= extra[d];
-  }
-
-  void SetWindow(const Attrs& attrs, size_t rank) {
-    Primitive& p = result_.primitive;
-    p.strides = PerDimension(attrs.Ints("strides"), rank);
-    p.dilation = PerDimension(attrs.Ints("dilation"), rank);
-    const std::vector<int64_t> padding = PerDimension(attrs.Ints("padding"), rank);
-    p.before.assign(padding.begin(), padding.begin() + static_cast<ptrdiff_t>(rank));
-    p.after.assign(padding.end() - static_cast<ptrdiff_t>(rank), padding.end());
-  }
-
-  void Pool(const CallNode& call) {
-    Primitive& p = result_.primitive;
-    const std::string& name = call.op()->name;
-    p.kind = name.find("max_pool") != name.npos ? Kind::kMaxPool : Kind::kAvgPool;
-    p.src = OperandOf(call.args()[0]);
-    const size_t rank = p.src.shape.size() - 2;
-    if (name.starts_with("nn.global_")) {
-      p.kernel.assign(p.src.shape.begin() + 2, p.src.shape.end());
-      p.strides.assign(rank, 1);
-      p.dilation.assign(rank, 1);
-      p.before.assign(rank, 0);
-      p.after.assign(rank, 0);
-      return;
-    }
-    if (!name.starts_with("nn.max_pool") && !name.starts_with("nn.avg_pool")) throw Refusal{"has no '" + name + "'"};
-    p.kernel = PerDimension(call.attrs().Ints("pool_size"), rank);
-    SetWindow(call.attrs(), rank);
-    p.count_include_pad = p.kind == Kind::kAvgPool && call.attrs().Bool("count_include_pad");
-    for (size_t d = 0; d < rank; ++d) {
-      if (p.dilation[d] != 1) throw Refusal{"pools without dilation only"};
-      if (p.before[d] >= p.kernel[d]) throw Refusal{"pools with padding smaller than the window only"};
-      // With ceil_mode the last window may reach beyond the padding; without, it may stop short of it.
-      const int64_t after = (p.dst_shape[d + 2] - 1) * p.strides[d] + p.kernel[d] - p.src.shape[d + 2] - p.before[d];
-      if (p.count_include_pad && after > p.after[d]) throw Refusal{"divides partial windows by another count"};
-      if (after >= p.kernel[d]) throw Refusal{"has windows that see no data"};
-      p.after[d] = after;
-    }
-  }
-
-  void Product(const CallNode& call) {
-    Primitive& p = result_.primitive;
-    p.kind = Kind::kMatMul;
-    const bool dense = call.op()->name == "nn.dense";
-    p.transpose_a = !dense && call.attrs().Bool("transpose_a");
-    p.transpose_b = dense || call.attrs().Bool("transpose_b");
-    p.src = OperandOf(call.args()[0]);
-    p.weights = OperandOf(call.args()[1]);
-    if (p.src.layout != Layout::kPlain || p.weights.layout != Layout::kPlain) throw Refusal{"multiplies plain matrices only"};
-  }
-
-  void Normalisation(const CallNode& call) {
-    Primitive& p = result_.primitive;
-    const std::string& name = call.op()->name;
-    p.src = OperandOf(call.args()[0]);
-    const auto rank = static_cast<int64_t>(p.src.shape.size());
-    p.axis = call.attrs().Int("axis");
-    if (p.axis < 0) p.axis += rank;
-    if (p.src.layout != Layout::kPlain) throw Refusal{"normalises plain tensors only"};
-    p.kind = name == "nn.softmax" ? Kind::kSoftmax : name == "nn.log_softmax" ? Kind::kLogSoftmax : Kind::kLayerNorm;
-    if (p.kind != Kind::kLayerNorm) return;
-    if (p.axis != rank - 1) throw Refusal{"normalises the last axis only"};
-    if (!call.attrs().Bool("scale") || !call.attrs().Bool("center")) throw Refusal{"expects scale and shift"};
-    p.epsilon = call.attrs().Double("epsilon");
-    p.weights = OperandOf(call.args()[1]);
-    p.bias = OperandOf(call.args()[2]);
-  }
-
-  // ---- what follows it ----
+  // ---- what follows the anchor ----
 
   /// Takes the next operator, or a whole written-out activation, that reads `current_`; returns where it ends.
   size_t Step(size_t at) {
-    size_t consumer = calls_.size();
-    for (size_t i = at + 1; i < calls_.size(); ++i) {
-      if (const auto activation = MatchActivation(calls_[i], current_.get())) {
-        result_.primitive.post_ops.push_back(*activation);
+    const std::vector<Call>& calls = reading_.calls();
+    size_t consumer = calls.size();
+    for (size_t i = at + 1; i < calls.size(); ++i) {
+      if (const auto activation = MatchActivation(calls[i], current_.get())) {
+        Push(*activation);
         return Advance(i);
       }
-      const auto& args = calls_[i]->args();
+      const auto& args = calls[i]->args();
       const bool reads = std::ranges::find(args, current_) != args.end();
-      if (reads && consumer == calls_.size()) consumer = i;
+      if (reads && consumer == calls.size()) consumer = i;
     }
-    if (consumer == calls_.size()) throw Refusal{"its operators form no chain"};
-    Append(*calls_[consumer]);
+    if (consumer == calls.size()) throw Refusal{"its operators form no chain"};
+    Append(*calls[consumer], consumer + 1 == calls.size());
     return Advance(consumer);
   }
 
   size_t Advance(size_t to) {
-    current_ = calls_[to];
+    current_ = reading_.calls()[to];
     current_shape_ = ShapeOf(current_);
-    if (NumElements(current_shape_) != NumElements(result_.primitive.dst_shape)) {
-      throw Refusal{fmt::format("'{}' changes the size of the result", calls_[to]->op()->name)};
+    if (NumElements(current_shape_) != NumElements(primitive_.dst.shape)) {
+      throw Refusal{fmt::format("'{}' changes the size of the result", reading_.calls()[to]->op()->name)};
     }
     return to;
   }
 
-  void Append(const CallNode& call) {
-    Primitive& p = result_.primitive;
+  void Append(const CallNode& call, bool is_last) {
     const OpDef& op = *call.op();
     if (op.is_reshape) {
-      if (p.kind != Kind::kMatMul) throw Refusal{"allows a reshape behind products only"};
+      if (primitive_.kind != Kind::kMatMul) throw Refusal{"allows a reshape behind products only"};
       return;
     }
+    if (op.name == "cast") return AppendCast(call);
+    if (op.name == "qnn.quantize") return AppendQuantize(call, is_last);
+    if (op.name == "qnn.dequantize") return AppendDequantize(call);
     if (op.name == "nn.bias_add") {
       const int64_t axis = call.attrs().Int("axis");
       const auto rank = static_cast<int64_t>(current_shape_.size());
       Shape shape(current_shape_.size(), 1);
       shape.at(static_cast<size_t>(axis < 0 ? axis + rank : axis)) = NumElements(ShapeOf(call.args()[1]));
-      AppendBinary(Binary::kAdd, call.args()[1], shape);
-      return;
+      return AppendBinary(Binary::kAdd, call.args()[1], shape);
     }
-    if (const auto binary = BinaryOf(op.name)) {
-      const bool left = call.args()[0] == current_;
-      const Expr& other = call.args()[left ? 1 : 0];
-      const auto scalar = ScalarValue(other);
-      if (!left && *binary == Binary::kSubtract && scalar) {
-        p.post_ops.push_back({Eltwise::kLinear, -1, *scalar});
-        return;
-      }
-      if (!left && (*binary == Binary::kSubtract || *binary == Binary::kDivide)) {
-        throw Refusal{"subtracts from and divides the primitive's result only"};
-      }
-      if (scalar) {
-        p.post_ops.push_back(ScalarPostOp(*binary, *scalar));
-      } else {
-        AppendBinary(*binary, other, ShapeOf(other));
-      }
-      return;
-    }
+    if (const Binary binary = BinaryOf(op.name); binary != Binary::kNone) return AppendBinaryCall(call, binary);
     const auto unary = UnaryPostOp(call);
     if (!unary) throw Refusal{"has no post-op for '" + op.name + "'"};
-    p.post_ops.push_back(*unary);
+    Push(*unary);
+  }
+
+  /// The primitive computes in float32, so that a cast between floats only decides what its result is rounded to.
+  void AppendCast(const CallNode& call) {
+    const DataType from = DTypeOf(call.args()[0]);
+    const DataType to = call.attrs().Type("dtype");
+    const bool is_sum = from == kInt32 && primitive_.is_contraction();
+    if (!to.is_floating() || (!from.is_floating() && !is_sum)) {
+      throw Refusal{fmt::format("does not cast {} to {}", from.ToString(), to.ToString())};
+    }
+  }
+
+  void AppendBinaryCall(const CallNode& call, Binary binary) {
+    const bool left = call.args()[0] == current_;
+    const Expr& other = call.args()[left ? 1 : 0];
+    const auto scalar = ScalarValue(other);
+    if (!left && binary == Binary::kSubtract && scalar) return Push({Eltwise::kLinear, -1, *scalar});
+    const bool commutes = binary != Binary::kSubtract && binary != Binary::kDivide && binary < Binary::kEqual;
+    if (!left && !commutes) throw Refusal{"subtracts from and divides the primitive's result only"};
+    if (const auto post_op = scalar ? ScalarPostOp(binary, *scalar) : std::nullopt) return Push(*post_op);
+    AppendBinary(binary, other, ShapeOf(other));
   }
 
   void AppendBinary(Binary binary, const Expr& other, const Shape& shape) {
-    Primitive& p = result_.primitive;
-    Operand operand = OperandOf(other);
+    Operand operand = reading_.OperandOf(other);
     const Shape seen = AsSeenByPrimitive(shape);
-    if (operand.layout != Layout::kPlain && operand.shape != seen) throw Refusal{"an operand is reshaped out of its layout"};
+    if (operand.layout != Layout::kPlain && operand.shape != seen)
+      throw Refusal{"an operand is reshaped out of its layout"};
     operand.shape = seen;
-    const size_t channel = p.is_window() ? 1 : seen.size() - 1;
-    const bool per_channel = seen[channel] == NumElements(seen) && seen[channel] == p.dst_shape[channel];
-    const bool takes_bias = p.kind == Kind::kConv || p.kind == Kind::kDeconv || p.kind == Kind::kMatMul;
-    if (binary == Binary::kAdd && operand.constant >= 0 && per_channel && takes_bias && p.post_ops.empty() &&
-        !p.bias.defined()) {
-      p.bias = operand;
+    if (operand.zero_input >= 0) throw Refusal{"takes constant zero points behind the anchor only"};
+    const size_t channel = primitive_.is_window() ? 1 : seen.size() - 1;
+    const bool per_channel =
+        !seen.empty() && seen[channel] == NumElements(seen) && seen[channel] == primitive_.dst.shape[channel];
+    if (binary == Binary::kAdd && operand.constant >= 0 && !operand.is_quantised() && operand.dtype.is_floating() &&
+        per_channel && primitive_.is_contraction() && primitive_.post_ops.empty() && !primitive_.bias.defined()) {
+      primitive_.bias = operand;
       return;
     }
-    p.post_ops.push_back({Eltwise::kRelu, 0, 0, binary, operand});
+    if (!operand.is_quantised()) {
+      if (!operand.dtype.is_floating())
+        throw Refusal{"combines its result with floats, got " + operand.dtype.ToString()};
+      primitive_.post_ops.push_back({Eltwise::kRelu, 0, 0, binary, operand});
+      return;
+    }
+    // y op scale * (q - zero), with integers q as the operand of the post-op.
+    const double scale = operand.scale;
+    const auto zero = static_cast<double>(operand.zero);
+    operand.scale = 1;
+    operand.zero = 0;
+    if (binary == Binary::kAdd || binary == Binary::kSubtract) {
+      Push({Eltwise::kLinear, 1 / scale, binary == Binary::kAdd ? -zero : zero});
+    } else if (binary != Binary::kMultiply || zero != 0) {
+      throw Refusal{"adds and subtracts quantised tensors only"};
+    }
+    primitive_.post_ops.push_back({Eltwise::kRelu, 0, 0, binary, operand});
+    Push({Eltwise::kLinear, scale, 0});
+  }
+
+  /// The result's quantisation; before the end, rounding to steps of it.
+  void AppendQuantize(const CallNode& call, bool is_last) {
+    const QuantisationOf quantisation(call);
+    if (quantisation.scales != nullptr) throw Refusal{"quantises its result by one scale only"};
+    const DataType dtype = call.attrs().Type("out_dtype");
+    if (dtype != kInt8 && dtype != kUInt8) throw Refusal{"quantises to 8 bits only, got " + dtype.ToString()};
+    if (is_last) {
+      primitive_.dst.scale = quantisation.scale;
+      primitive_.dst.zero = quantisation.zero;
+      return;
+    }
+    const auto [low, high] = RangeOf(dtype);
+    const auto zero = static_cast<double>(quantisation.zero);
+    Push({Eltwise::kLinear, 1 / quantisation.scale, 0});
+    Push({Eltwise::kRound});
+    Push({Eltwise::kClip, low - zero, high - zero});
+    rounded_zero_ = zero;
+  }
+
+  void AppendDequantize(const CallNode& call) {
+    if (!rounded_zero_) throw Refusal{"dequantises operands and what it has quantised only"};
+    const QuantisationOf quantisation(call);
+    if (quantisation.scales != nullptr) throw Refusal{"takes one scale for all channels of the data"};
+    const double offset = *rounded_zero_ - static_cast<double>(quantisation.zero);
+    Push({Eltwise::kLinear, quantisation.scale, offset * quantisation.scale});
+    rounded_zero_.reset();
+  }
+
+  /// Adds a function; two linear ones in a row are one.
+  void Push(PostOp op) {
+    std::vector<PostOp>& ops = primitive_.post_ops;
+    const auto is_linear = [](const PostOp& x) { return x.binary == Binary::kNone && x.eltwise == Eltwise::kLinear; };
+    if (is_linear(op) && op.alpha == 1 && op.beta == 0) return;
+    if (!ops.empty() && is_linear(op) && is_linear(ops.back())) {
+      ops.back().beta = op.alpha * ops.back().beta + op.beta;
+      ops.back().alpha *= op.alpha;
+      return;
+    }
+    ops.push_back(std::move(op));
   }
 
   /// `shape`, which broadcasts to the current value's, in terms of the primitive's result.
   Shape AsSeenByPrimitive(Shape shape) const {
-    const Shape& dst = result_.primitive.dst_shape;
+    const Shape& dst = primitive_.dst.shape;
     if (current_shape_ == dst) {
       if (shape.size() > dst.size()) throw Refusal{"an operand has more dimensions than the result"};
       shape.insert(shape.begin(), dst.size() - shape.size(), 1);
@@ -281,6 +211,7 @@ class Describer {
     }
     const int64_t count = NumElements(shape);
     if (count == NumElements(dst)) return dst;
+    if (count == 1) return Shape(dst.size(), 1);
     if (!shape.empty() && shape.back() == count && count == dst.back()) {
       Shape last(dst.size(), 1);
       last.back() = count;
@@ -289,31 +220,109 @@ class Describer {
     throw Refusal{"an operand broadcasts across a reshape"};
   }
 
-  Operand OperandOf(const Expr& expr) {
-    Expr source = expr;
-    if (const auto it = arguments_.find(expr.get()); it != arguments_.end()) source = it->second;
-    Operand operand;
-    operand.shape = ShapeOf(expr);
-    if (const ConstantNode* constant = As<ConstantNode>(source)) {
-      operand.constant = static_cast<int>(result_.constants.size());
-      result_.constants.push_back(constant->value());
-      return operand;
-    }
-    const auto it = parameters_.find(source.get());
-    if (it == parameters_.end()) throw Refusal{"an operand is computed inside the match"};
-    operand.input = it->second;
-    operand.layout = layouts_.inputs.at(static_cast<size_t>(it->second));
-    return operand;
+  // ---- the whole ----
+
+  void CheckLayout() const {
+    const Primitive& p = primitive_;
+    const bool any = p.is_window() || p.is_elementwise() || p.kind == Kind::kLrn || p.kind == Kind::kConcat;
+    if (p.dst.layout != Layout::kPlain && (!any || current_shape_ != p.dst.shape))
+      throw Refusal{"its result has no channels"};
+    const bool takes_post_ops = p.is_contraction() || p.is_window() || p.is_elementwise() || p.kind == Kind::kReduction;
+    if (!takes_post_ops && !p.post_ops.empty()) throw Refusal{"takes no operators behind normalisations"};
   }
 
-  const BoundaryLayouts& layouts_;
-  std::unordered_map<const ExprNode*, int> parameters_;
-  std::unordered_map<const ExprNode*, Expr> arguments_;  // composite's parameter → what it is called with
-  Expr root_;
-  std::vector<Call> calls_;
-  Expr current_;         // value that the primitive with the post-ops so far computes
-  Shape current_shape_;  // its shape: the primitive's, or a reshape of it
-  Description result_;
+  void CheckTypes() const {
+    const Primitive& p = primitive_;
+    const bool is_linear = p.is_window() || p.is_elementwise() || p.kind == Kind::kConcat || p.kind == Kind::kReorder;
+    if (p.src.is_quantised() && !is_linear && !p.is_contraction()) throw Refusal{"computes this of floats only"};
+    if (p.src.zero_input >= 0 && !p.is_contraction()) throw Refusal{"takes constant zero points only"};
+    if (p.bias.is_quantised() && p.is_contraction()) throw Refusal{"adds a bias of floats"};
+    const bool is_8_bit = !p.src.dtype.is_floating();
+    const bool converts = p.kind == Kind::kReorder || p.kind == Kind::kConcat;
+    if (!p.is_contraction()) {
+      if (is_8_bit && !p.src.is_quantised() && !converts && p.kind != Kind::kMaxPool) {
+        throw Refusal{"computes floats and dequantised integers, got " + p.src.dtype.ToString()};
+      }
+      return;
+    }
+    if (is_8_bit && p.src.dtype != kInt8 && p.src.dtype != kUInt8)
+      throw Refusal{"multiplies floats and 8-bit integers, got " + p.src.dtype.ToString()};
+    if (!is_8_bit && !p.dst.dtype.is_floating() && !p.dst.is_quantised()) throw Refusal{"gives floats for floats"};
+    if (is_8_bit) CheckBytes(p.weights);
+    if (!is_8_bit && p.weights.is_quantised() && p.weights.constant < 0)
+      throw Refusal{"dequantises constant weights only"};
+  }
+
+  /// 8-bit products want signed weights around 0: constant ones are brought there when they fit.
+  void CheckBytes(const Operand& weights) const {
+    if (weights.dtype.is_floating())
+      throw Refusal{"multiplies 8-bit data by 8-bit weights only, got " + weights.dtype.ToString()};
+    const bool is_symmetric =
+        (weights.dtype == kInt8 && weights.zero == 0) || (weights.dtype == kUInt8 && weights.zero == 128);
+    if (weights.constant < 0) {
+      if (weights.dtype == kInt8 && weights.zero == 0 && weights.zero_input < 0) return;
+      throw Refusal{"takes signed weights around 0 unless they are constant"};
+    }
+    if (is_symmetric) return;
+    const Tensor& values = reading_.constant(weights.constant);
+    for (int64_t i = 0; i < values.num_elements(); ++i) {
+      const double value = values.At(i) - static_cast<double>(weights.zero);
+      if (value < -128 || value > 127) throw Refusal{"takes weights of 8 bits around their zero point only"};
+    }
+  }
+
+  /// Contractions and reorders have scales of their own; of others, what goes in and comes out becomes a linear
+  /// post-op.
+  void FoldQuantisation() {
+    Primitive& p = primitive_;
+    if (p.is_contraction() || p.kind == Kind::kReorder) return;
+    std::vector<PostOp> before;
+    const bool same =
+        p.src.scale == p.dst.scale && p.src.zero == p.dst.zero && p.src.dtype == p.dst.dtype && p.post_ops.empty();
+    if (p.kind == Kind::kConcat && !same) throw Refusal{"concatenates values of one scale only"};
+    if (p.kind == Kind::kBinary) return FoldBinary();
+    if (!same) {
+      std::vector<PostOp> behind = std::move(p.post_ops);
+      p.post_ops.clear();
+      if (p.src.is_quantised()) Push({Eltwise::kLinear, p.src.scale, -p.src.scale * static_cast<double>(p.src.zero)});
+      for (PostOp& op : behind) {
+        if (op.binary == Binary::kNone)
+          Push(op);
+        else
+          p.post_ops.push_back(std::move(op));
+      }
+      if (p.dst.is_quantised()) Push({Eltwise::kLinear, 1 / p.dst.scale, static_cast<double>(p.dst.zero)});
+    }
+    for (Operand* operand : {&p.src, &p.dst}) operand->scale = 1, operand->zero = 0;
+    for (Operand& operand : p.more) operand.scale = 1, operand.zero = 0;
+  }
+
+  /// The scales stay with the sources; their zero points are a number to add.
+  void FoldBinary() {
+    Primitive& p = primitive_;
+    const double first = p.src.scale * static_cast<double>(p.src.zero);
+    const double second = p.weights.scale * static_cast<double>(p.weights.zero);
+    const bool adds = p.binary == Binary::kAdd || p.binary == Binary::kSubtract;
+    if ((first != 0 || second != 0) && !adds) throw Refusal{"adds and subtracts integers with zero points only"};
+    std::vector<PostOp> behind = std::move(p.post_ops);
+    p.post_ops.clear();
+    if (adds) Push({Eltwise::kLinear, 1, -first + (p.binary == Binary::kAdd ? -second : second)});
+    for (PostOp& op : behind) {
+      if (op.binary == Binary::kNone)
+        Push(op);
+      else
+        p.post_ops.push_back(std::move(op));
+    }
+    if (p.dst.is_quantised()) Push({Eltwise::kLinear, 1 / p.dst.scale, static_cast<double>(p.dst.zero)});
+    p.dst.scale = 1;
+    p.src.zero = p.weights.zero = p.dst.zero = 0;
+  }
+
+  Reading reading_;
+  Primitive primitive_;
+  Expr current_;                        // value that the primitive with the post-ops so far computes
+  Shape current_shape_;                 // its shape: the primitive's, or a reshape of it
+  std::optional<double> rounded_zero_;  // the value counts steps from this zero point
 };
 
 }  // namespace
@@ -329,6 +338,15 @@ Result<Description> Describe(const Function& function, const BoundaryLayouts& la
 Result<void> CheckComposite(const Function& composite) {
   const Result<Description> description = Describe(composite, PlainLayouts(composite->params().size(), 1));
   if (!description) return description.reason();
+  return {};
+}
+
+Result<void> CheckCombining(const Function& composite) {
+  const Result<Description> description = Describe(composite, PlainLayouts(composite->params().size(), 1));
+  if (!description) return description.reason();
+  const bool combines =
+      std::ranges::any_of(description->primitive.post_ops, [](const PostOp& op) { return op.binary != Binary::kNone; });
+  if (!combines) return Reason{"combines its result with no tensor: another row's match", "dnnl"};
   return {};
 }
 

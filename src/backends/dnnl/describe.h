@@ -15,11 +15,14 @@ struct Description {
   std::vector<Tensor> constants;
 };
 
-/// `function` is typed: a composite (its body is the match), or a partition whose body calls one composite. The reason when it
-/// is not what one primitive computes.
+/// `function` is typed: a composite (its body is the match), or a partition whose body calls one composite. The reason
+/// when it is not what one primitive computes.
 Result<Description> Describe(const Function& function, const BoundaryLayouts& layouts);
 
 /// As above with all boundaries plain: for predicates.
 Result<void> CheckComposite(const Function& composite);
+
+/// As CheckComposite, and a tensor is combined with the result behind the anchor.
+Result<void> CheckCombining(const Function& composite);
 
 }  // namespace collage::dnnl_toolchain

@@ -1,64 +1,19 @@
-// patterns.cc: anchors times bias, residual sum and activation, written as text.
+// patterns.cc: rows of floats: anchors times bias, tensors and activations behind them, and primitives that stand
+// alone.
 #include "backends/dnnl/patterns.h"
 
-#include <fmt/format.h>
-
-#include <string>
-
-#include "backends/dnnl/describe.h"
+#include "backends/dnnl/pattern_parts.h"
 
 namespace collage::dnnl_toolchain {
 namespace {
 
-/// A suffix of a pattern's name and the text around `{0}`, the pattern so far.
-struct Part {
-  const char* suffix;
-  const char* text;
-};
+/// Operators with a tensor that a primitive may end in.
+constexpr const char* kBinary[] = {"add", "multiply", "subtract", "divide", "maximum", "minimum"};
 
-/// What is added behind an anchor with constant weights.
-constexpr Part kBias{"_bias", "(add({0}, const) | nn.bias_add({0}, const))"};
-constexpr Part kSum{"_sum", "add({0}, *)"};
-
-/// Activations of one operator each.
-constexpr Part kSimple[] = {
-    {"_relu", "nn.relu({0})"},      {"_clip", "clip({0})"},
-    {"_sigmoid", "sigmoid({0})"},   {"_tanh", "tanh({0})"},
-    {"_leaky_relu", "nn.leaky_relu({0})"},
-};
-
-/// Written-out activations as exporters associate them; describe.cc checks the constants.
-constexpr Part kWritten[] = {
-    {"_swish", "multiply({0}, sigmoid({0}))"},
-    {"_gelu", "multiply(multiply({0}, add(erf((divide({0}, const) | multiply({0}, const))), const)), const)"},
-    {"_gelu", "multiply(multiply({0}, const), add(erf((divide({0}, const) | multiply({0}, const))), const))"},
-    {"_gelu", "multiply({0}, multiply(add(erf((divide({0}, const) | multiply({0}, const))), const), const))"},
-    {"_gelu_tanh",
-     "multiply((multiply({0}, const) | {0}), (add(tanh(multiply(add({0}, multiply((power({0}, const) | "
-     "multiply({0}, multiply({0}, {0}))), const)), const)), const) | multiply(add(tanh(multiply(add({0}, "
-     "multiply((power({0}, const) | multiply({0}, multiply({0}, {0}))), const)), const)), const), const)))"},
-    {"_hardswish", "multiply({0}, (divide(clip(add({0}, const)), const) | multiply(clip(add({0}, const)), const)))"},
-    {"_hardswish", "(divide(multiply({0}, clip(add({0}, const))), const) | multiply(multiply({0}, clip(add({0}, const))), const))"},
-    {"_hardswish", "multiply({0}, clip(add((divide({0}, const) | multiply({0}, const)), const)))"},
-    {"_mish", "multiply({0}, tanh(log(add(exp({0}), const))))"},
-    {"_hard_sigmoid", "clip(add((divide({0}, const) | multiply({0}, const)), const))"},
-};
-
-std::string Around(const Part& part, const std::string& inner) {
+std::string AnyBinary(const std::string& inner) {
   std::string text;
-  for (const char* c = part.text; *c != '\0'; ++c) {
-    if (c[0] == '{') {
-      text += inner;
-      c += 2;
-    } else {
-      text += *c;
-    }
-  }
-  return text;
-}
-
-void Add(std::vector<PatternTableEntry>& table, const std::string& name, std::string text) {
-  table.push_back({"dnnl." + name, std::move(text), CheckComposite});
+  for (const char* op : kBinary) text += fmt::format("{}{}({}, *)", text.empty() ? "(" : " | ", op, inner);
+  return text + ")";
 }
 
 void AddActivations(std::vector<PatternTableEntry>& table, const std::string& name, const std::string& text) {
@@ -66,54 +21,94 @@ void AddActivations(std::vector<PatternTableEntry>& table, const std::string& na
   for (const Part& part : kSimple) Add(table, name + part.suffix, Around(part, text));
 }
 
-/// The anchor alone, with bias, with a residual; each with activations.
-void AddAnchor(std::vector<PatternTableEntry>& table, const std::string& name, const std::string& anchor, bool residual) {
+/// The anchor alone, with bias, with a tensor; each with activations.
+void AddAnchor(std::vector<PatternTableEntry>& table, const std::string& name, const std::string& anchor) {
   const std::string biased = Around(kBias, anchor);
-  if (residual) {
-    const std::string summed = Around(kSum, biased);
-    Add(table, name + "_bias_sum_relu", Around(kSimple[0], summed));
-    Add(table, name + "_bias_sum_clip", Around(kSimple[1], summed));
-    Add(table, name + "_bias_sum", summed);
+  const std::string either = fmt::format("({} | {})", biased, anchor);
+  for (const auto& [prefix, inner] : {std::pair{name + "_bias", biased}, std::pair{name, anchor}}) {
+    const std::string summed = Around(kSum, inner);
+    AddCombining(table, prefix + "_sum_relu", Around(kSimple[0], summed));
+    AddCombining(table, prefix + "_sum_clip", Around(kSimple[1], summed));
+    AddCombining(table, prefix + "_sum", summed);
+    AddActivations(table, prefix, inner);
+    AddCombining(table, prefix + "_multiply", fmt::format("multiply({}, *)", inner));
+    Add(table, prefix, inner);
   }
-  AddActivations(table, name + "_bias", biased);
-  Add(table, name + "_bias_multiply", fmt::format("multiply({}, *)", biased));
-  Add(table, name + "_bias", biased);
-  if (residual) {
-    const std::string summed = Around(kSum, anchor);
-    Add(table, name + "_sum_relu", Around(kSimple[0], summed));
-    Add(table, name + "_sum", summed);
+  AddCombining(table, name + "_binary",
+               fmt::format("(subtract({0}, *) | divide({0}, *) | maximum({0}, *) | minimum({0}, *))", either));
+  AddCombining(table, name + "_sum_activation",
+               fmt::format("(sigmoid(add({0}, *)) | tanh(add({0}, *)) | nn.leaky_relu(add({0}, *)))", either));
+  AddCombining(table, name + "_binary_activation",
+               AnySimple(fmt::format("(multiply({0}, *) | subtract({0}, *) | divide({0}, *) | maximum({0}, *) | "
+                                     "minimum({0}, *))",
+                                     either)));
+  AddCombining(table, name + "_activation_binary", AnyBinary(AnySimple(either)));
+  AddCombining(table, name + "_activation_sum_activation", AnySimple(fmt::format("add({}, *)", AnySimple(either))));
+  AddCombining(table, name + "_scale_sum", fmt::format("add(multiply({}, *), *)", either));
+}
+
+void AddProducts(std::vector<PatternTableEntry>& table) {
+  const std::string product = "(nn.batch_matmul(*, *) | reshape(nn.batch_matmul(*, *)))";
+  const std::string scaled = fmt::format("(multiply({0}, const) | divide({0}, const))", product);
+  Add(table, "batch_matmul_scale", scaled);
+  Add(table, "batch_matmul_add", fmt::format("add({}, *)", product));
+  AddCombining(table, "batch_matmul_scale_add", fmt::format("add({}, *)", scaled));
+  Add(table, "batch_matmul", "nn.batch_matmul(*, *)");
+  const std::string matmul = "(nn.matmul(*, *) | reshape(nn.matmul(*, *)))";
+  Add(table, "matmul_add", fmt::format("add({}, *)", matmul));
+  Add(table, "matmul_activation", AnySimple(fmt::format("({0} | add({0}, *))", matmul)));
+  Add(table, "matmul", "nn.matmul(*, *)");
+  Add(table, "dense", "nn.dense(*, *)");
+}
+
+void AddWindows(std::vector<PatternTableEntry>& table) {
+  for (int rank : {2, 1, 3}) {
+    for (const char* kind : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"}) {
+      Add(table, fmt::format("{}{}d", kind, rank), fmt::format("nn.{}{}d(*)", kind, rank));
+    }
+    Add(table, fmt::format("resize{}d", rank), fmt::format("image.resize{}d(*)", rank));
   }
-  AddActivations(table, name, anchor);
-  Add(table, name, anchor);
+  Add(table, "adaptive_max_pool2d", "nn.adaptive_max_pool2d(*)");
+  Add(table, "adaptive_avg_pool2d", "nn.adaptive_avg_pool2d(*)");
+}
+
+/// One operator of the element-wise kind, of whatever tensors.
+void AddElementwise(std::vector<PatternTableEntry>& table) {
+  for (const Part& part : kWritten) Add(table, part.suffix + 1, Around(part, "$x"));
+  for (const Part& part : kSimple) Add(table, part.suffix + 1, Around(part, "*"));
+  for (const char* op : {"abs", "exp", "log", "sqrt", "round"}) Add(table, op, fmt::format("{}(*)", op));
+  for (const char* op : kBinary) {
+    Add(table, op, fmt::format("{}(*, *)", op));
+    Add(table, fmt::format("{}_activation", op), AnySimple(fmt::format("{}(*, *)", op)));
+  }
+  for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
+    Add(table, op, fmt::format("{}(*, *)", op));
+  }
 }
 
 }  // namespace
 
 std::vector<PatternTableEntry> Patterns() {
   std::vector<PatternTableEntry> table;
+  AddQuantisedRows(table);
+  // 8-bit weights of float data are dequantised when they are packed.
+  const std::string weights = "(const | qnn.dequantize(const, const, const))";
+  for (int rank : {2, 1, 3})
+    AddAnchor(table, fmt::format("conv{}d", rank), fmt::format("nn.conv{}d(*, {})", rank, weights));
   for (int rank : {2, 1, 3}) {
-    AddAnchor(table, fmt::format("conv{}d", rank), fmt::format("nn.conv{}d(*, const)", rank), /*residual=*/true);
-  }
-  for (int rank : {2, 1, 3}) {
-    AddAnchor(table, fmt::format("deconv{}d", rank), fmt::format("nn.conv{}d_transpose(*, const)", rank),
-              /*residual=*/false);
+    AddAnchor(table, fmt::format("deconv{}d", rank), fmt::format("nn.conv{}d_transpose(*, {})", rank, weights));
   }
   // Sequences are flattened before a product and given their shape back behind it, before the bias.
-  AddAnchor(table, "dense", "(nn.dense(*, const) | reshape(nn.dense(*, const)))", /*residual=*/true);
-  const std::string product = "(nn.batch_matmul(*, *) | reshape(nn.batch_matmul(*, *)))";
-  Add(table, "batch_matmul_scale", fmt::format("(multiply({0}, const) | divide({0}, const))", product));
-  Add(table, "batch_matmul_add", fmt::format("add({}, *)", product));
-  Add(table, "batch_matmul", "nn.batch_matmul(*, *)");
-  Add(table, "matmul", "nn.matmul(*, *)");
-  Add(table, "dense", "nn.dense(*, *)");
-  for (int rank : {2, 1, 3}) {
-    for (const char* kind : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"}) {
-      Add(table, fmt::format("{}{}d", kind, rank), fmt::format("nn.{}{}d(*)", kind, rank));
-    }
-  }
-  Add(table, "softmax", "nn.softmax(*)");
-  Add(table, "log_softmax", "nn.log_softmax(*)");
-  Add(table, "layer_norm", "nn.layer_norm(*, *, *)");
+  AddAnchor(table, "dense", fmt::format("(nn.dense(*, {0}) | reshape(nn.dense(*, {0})))", weights));
+  AddProducts(table);
+  AddWindows(table);
+  for (const char* op : {"softmax", "log_softmax", "lrn"}) Add(table, op, fmt::format("nn.{}(*)", op));
+  for (const char* op : {"layer_norm", "instance_norm", "group_norm"})
+    Add(table, op, fmt::format("nn.{}(*, *, *)", op));
+  for (const char* op : {"sum", "mean", "max", "min", "prod"}) Add(table, op, fmt::format("{}(*)", op));
+  Add(table, "concatenate", "concatenate(*)");
+  for (const char* op : {"transpose", "layout_transform", "cast"}) Add(table, op, fmt::format("{}(*)", op));
+  AddElementwise(table);
   return table;
 }
 

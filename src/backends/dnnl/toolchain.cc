@@ -57,10 +57,10 @@ class DnnlToolchain : public Toolchain {
   std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                        const std::vector<bool>& eligible_outputs) const override {
     const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
-    const Result<Description> match = dnnl_toolchain::Describe(function, plain);
-    if (!match || !match->primitive.is_window()) return {plain};
     const BoundaryLayouts channels_last = ChannelsLastLayouts(eligible_inputs, eligible_outputs);
     if (channels_last == plain) return {plain};
+    const Result<Description> match = dnnl_toolchain::Describe(function, channels_last);
+    if (!match) return {plain};
     std::vector<BoundaryLayouts> choices{channels_last};
     const dnnl_toolchain::Primitive& primitive = match->primitive;
     if (primitive.kind == dnnl_toolchain::Kind::kConv && primitive.src.input >= 0 &&

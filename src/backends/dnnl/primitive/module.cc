@@ -1,16 +1,16 @@
 // module.cc: what the module offers: kernels, and answers about implementations.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 
 #include "backends/dnnl/primitive/build.h"
+#include "backends/dnnl/primitive/packed_weights.h"
 #include "backends/dnnl/query.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
-#include "runtime/weight_memory.h"
 
 namespace collage::dnnl_toolchain {
 namespace {
@@ -30,51 +30,31 @@ size_t WorkspaceBytes(const Built& built) {
   return bytes;
 }
 
-/// Packed weights by their unpacked address and both formats. Kernels share them; the last one frees them. An address
-/// stays valid while a kernel that was loaded from it lives, so a live entry cannot be of other weights.
-class PackedWeights {
+/// Whether a constant of `binding` is read in another form than it is kept in.
+bool IsPacked(const Binding& binding) { return binding.given != binding.wanted || binding.operand.zero != 0; }
+
+/// Primitives by their specs and number of threads, while kernels use them: layers of equal shapes share one.
+class SharedPrimitives {
  public:
-  std::shared_ptr<memory> Get(const Binding& binding, const Tensor& tensor) {
+  std::shared_ptr<const Built> Get(std::string_view spec, int num_threads) {
     const std::lock_guard lock(mutex_);
-    const Key key{tensor.raw(), Bytes(binding.given), Bytes(binding.wanted)};
-    std::weak_ptr<memory>& known = packed_[key];
-    if (auto packed = known.lock()) return packed;
-    memory source(binding.given, Engine(), tensor.raw());
-    const std::shared_ptr<void> storage = AllocateWeights(binding.wanted.get_size());
-    std::shared_ptr<memory> packed(new memory(binding.wanted, Engine(), storage.get()),
-                                   [storage](memory* last) { delete last; });
-    dnnl::reorder(source, *packed).execute(Stream(), source, *packed);
-    Stream().wait();
-    known = packed;
-    std::erase_if(packed_, [](const auto& entry) { return entry.second.expired(); });
-    return packed;
+    std::weak_ptr<const Built>& known = built_[{std::string(spec), num_threads}];
+    if (auto built = known.lock()) return built;
+    auto built = std::make_shared<const Built>(Build(FromJson(spec)));
+    known = built;
+    std::erase_if(built_, [](const auto& entry) { return entry.second.expired(); });
+    return built;
+  }
+
+  static SharedPrimitives& OfProcess() {
+    static SharedPrimitives primitives;
+    return primitives;
   }
 
  private:
-  using Key = std::tuple<const void*, std::string, std::string>;
-
-  static std::string Bytes(const memory::desc& desc) {
-    const auto add = [](std::string& text, const memory::dims& dims) {
-      for (int64_t dim : dims) text += fmt::format("{},", dim);
-      text += ';';
-    };
-    std::string text;
-    add(text, desc.get_dims());
-    add(text, desc.get_padded_dims());
-    add(text, desc.get_strides());
-    add(text, desc.get_inner_blks());
-    add(text, desc.get_inner_idxs());
-    return text;
-  }
-
   std::mutex mutex_;
-  std::map<Key, std::weak_ptr<memory>> packed_;
+  std::map<std::pair<std::string, int>, std::weak_ptr<const Built>> built_;
 };
-
-PackedWeights& SharedPackedWeights() {
-  static PackedWeights weights;
-  return weights;
-}
 
 void Check(dnnl_status_t status) {
   if (status != dnnl_success) {
@@ -85,20 +65,21 @@ void Check(dnnl_status_t status) {
 /// Memory objects whose addresses `Bind` sets; execution goes through the C interface with arguments made once.
 class DnnlKernel : public Kernel {
  public:
-  DnnlKernel(Built built, const KernelImage& image)
+  DnnlKernel(std::shared_ptr<const Built> built, const KernelImage& image)
       : built_(std::move(built)),
         num_threads_(image.num_threads),
-        dst_(built_.dst, Engine(), nullptr),
-        scratchpad_(built_.scratchpad, Engine(), nullptr) {
-    for (const Binding& binding : built_.bindings) AddArgument(binding, image);
+        dst_(built_->dst, Engine(), nullptr),
+        scratchpad_(built_->scratchpad, Engine(), nullptr) {
+    for (const Binding& binding : built_->bindings) AddArgument(binding, image);
+    for (const auto& [argument, number] : built_->numbers) arguments_.push_back({argument, number.get()});
     arguments_.push_back({DNNL_ARG_DST, dst_.get()});
     arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
     auto* free = static_cast<std::byte*>(workspace);
-    if (built_.scratchpad.get_size() > 0) scratchpad_.set_data_handle(free);
-    free += Aligned(built_.scratchpad.get_size());
+    if (built_->scratchpad.get_size() > 0) scratchpad_.set_data_handle(free);
+    free += Aligned(built_->scratchpad.get_size());
     for (auto& [index, given] : given_) given.set_data_handle(inputs[static_cast<size_t>(index)]);
     for (Conversion& conversion : conversions_) {
       conversion.target.set_data_handle(free);
@@ -114,7 +95,7 @@ class DnnlKernel : public Kernel {
                                            {DNNL_ARG_TO, conversion.target.get()}};
       Check(dnnl_primitive_execute(conversion.reorder.get(), Stream().get(), 2, arguments));
     }
-    Check(dnnl_primitive_execute(built_.primitive.get(), Stream().get(), static_cast<int>(arguments_.size()),
+    Check(dnnl_primitive_execute(built_->primitive.get(), Stream().get(), static_cast<int>(arguments_.size()),
                                  arguments_.data()));
   }
 
@@ -129,12 +110,14 @@ class DnnlKernel : public Kernel {
   void AddArgument(const Binding& binding, const KernelImage& image) {
     if (binding.operand.constant >= 0) {
       const auto index = static_cast<size_t>(binding.operand.constant);
-      if (index >= image.constants.size()) throw Error(ErrorCategory::kCorrupt, "a oneDNN kernel lacks a constant");
-      const Tensor& tensor = image.constants[index];
-      if (binding.given == binding.wanted) {
-        constants_.push_back(std::make_shared<memory>(binding.given, Engine(), tensor.raw()));
+      const int last = std::max(binding.operand.constant, binding.operand.scales);
+      if (last >= static_cast<int>(image.constants.size())) {
+        throw Error(ErrorCategory::kCorrupt, "a oneDNN kernel lacks a constant");
+      }
+      if (IsPacked(binding)) {
+        constants_.push_back(PackedWeights::OfProcess().Get(binding, image.constants));
       } else {
-        constants_.push_back(SharedPackedWeights().Get(binding, tensor));
+        constants_.push_back(std::make_shared<memory>(binding.given, Engine(), image.constants[index].raw()));
       }
       arguments_.push_back({binding.argument, constants_.back()->get()});
       return;
@@ -149,7 +132,7 @@ class DnnlKernel : public Kernel {
     conversions_.push_back({given_.size() - 1, target, dnnl::reorder(given_.back().second, target)});
   }
 
-  Built built_;
+  std::shared_ptr<const Built> built_;
   int num_threads_;
   memory dst_;
   memory scratchpad_;
@@ -162,18 +145,28 @@ class DnnlKernel : public Kernel {
 class DnnlLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
-    const Primitive primitive = FromJson({reinterpret_cast<const char*>(image.blob.data()), image.blob.size()});
+    const std::string_view spec(reinterpret_cast<const char*>(image.blob.data()), image.blob.size());
     UseThreads(image.num_threads);
     try {
-      return std::make_unique<DnnlKernel>(Build(primitive), image);
+      return std::make_unique<DnnlKernel>(SharedPrimitives::OfProcess().Get(spec, image.num_threads), image);
     } catch (const dnnl::error& e) {
       throw Error(ErrorCategory::kUnavailable, fmt::format("oneDNN cannot make a kernel: {}", e.what()));
     }
   }
 };
 
+/// Without VNNI, products of bytes are added up in 16 bits, which overflow.
+bool AddsBytesExactly() {
+  constexpr int kAvx2Vnni = 0x8;
+  constexpr int kAvx512Vnni = 0x40;
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & (kAvx2Vnni | kAvx512Vnni)) != 0;
+}
+
 Result<Implementation> Query(const Primitive& primitive, int num_threads) {
   UseThreads(num_threads);
+  if (primitive.is_contraction() && !primitive.src.dtype.is_floating() && !AddsBytesExactly()) {
+    return Reason{"products of 8-bit integers overflow on processors without VNNI instructions", "dnnl"};
+  }
   try {
     const Built built = Build(primitive);
     if (built.is_reference()) {
