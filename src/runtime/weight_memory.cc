@@ -32,7 +32,8 @@ class BlockAllocator {
       block = Open(RoundedUp(std::max(rounded, kBlock), kHugePage));
       block_ = block;
     }
-    std::shared_ptr<void> piece(block, block.get() + used_);
+    // Counted by itself: whoever remembers a piece must see it gone although others keep the block.
+    std::shared_ptr<void> piece(block.get() + used_, [block](void*) mutable { block.reset(); });
     used_ += rounded;
     return piece;
   }

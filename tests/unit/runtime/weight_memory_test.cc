@@ -67,6 +67,7 @@ TEST(ResidentConstantsTest, KernelsOfOneConstantShareItsCopy) {
 
 TEST(ResidentConstantsTest, AnAddressThatIsUsedAgainIsCopiedAgain) {
   ResidentConstants constants;
+  const std::shared_ptr<void> neighbour = AllocateWeights(64);  // keeps the page, not the copies
   const Tensor weight = Tensor::Zeros({4}, kFloat32);
   EXPECT_EQ(constants.Get(std::vector{weight})[0].At(0), 0);
   weight.Set(0, 1);  // all copies are gone: what lies here now may be another weight
