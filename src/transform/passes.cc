@@ -79,7 +79,7 @@ Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) co
 
 const Sequential& PreparationPasses() {
   static const Sequential passes({"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "FoldConstant",
-                                  "SimplifyExpr", "EliminateCommonSubexpr"});
+                                  "SimplifyExpr", "EliminateCommonSubexpr", "DuplicateDequantize"});
   return passes;
 }
 

@@ -14,6 +14,7 @@ Function AlterOpLayout(const Function& function);
 Function CanonicalizeOps(const Function& function);
 Function CapturePostDfsIndexInSpans(const Function& function);
 Function DefuseOps(const Function& function);
+Function DuplicateDequantize(const Function& function);
 Function EliminateCommonSubexpr(const Function& function);
 Function FoldConstant(const Function& function);
 Function FoldScaleAxis(const Function& function);
