@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <thread>
 
+#include "collage/runtime/kernel.h"
 #include "conformance/dnnl_rows.h"
+#include "ir/evaluate.h"
 
 namespace collage {
 namespace {
@@ -279,6 +283,44 @@ TEST_F(DnnlTest, KernelsShareNothingThatTheyWrite) {
   };
   ExpectRow("dnnl.dense", dense(21));
   ExpectRow("dnnl.dense", dense(22));
+}
+
+TEST_F(DnnlTest, KernelsOfEqualSpecsRunSideBySide) {
+  // They share a primitive and differ in weights; each has its own scratch memory and addresses.
+  const Var x = Input("x", {33, 240});
+  constexpr int kKernels = 3;
+  std::vector<CompiledPartition> partitions;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<Tensor> inputs, wanted, results, workspaces;
+  for (uint32_t i = 0; i < kKernels; ++i) {
+    const Function function = MakeFunction(
+        {x}, MakeCall("nn.relu", {MakeCall("nn.dense", {x, RandomConstant({64, 240}, 31 + i, -0.1, 0.1)})}));
+    InferType(function);
+    auto compiled = Dnnl().RelayToRuntime({function, PlainLayouts(1, 1), 1});
+    ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+    partitions.push_back(*compiled);
+    inputs.push_back(conformance::RandomTensor({33, 240}, kFloat32, -1, 1, 41 + i));
+    wanted.push_back(Evaluate(function, std::vector<Tensor>{inputs.back()})[0]);
+    results.push_back(Tensor::Zeros({33, 64}, kFloat32));
+    workspaces.push_back(Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8));
+  }
+  EXPECT_EQ(partitions[0].blob, partitions[1].blob);
+  for (size_t i = 0; i < kKernels; ++i) {
+    kernels.push_back(GetKernelLoader("dnnl").Load({partitions[i].blob, partitions[i].constants, 1}));
+    void* input = inputs[i].raw();
+    void* output = results[i].raw();
+    kernels.back()->Bind({&input, 1}, {&output, 1}, workspaces[i].raw());
+  }
+  std::vector<std::thread> threads;
+  for (const auto& kernel : kernels) {
+    threads.emplace_back([&kernel] {
+      for (int run = 0; run < 50; ++run) kernel->Run();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < kKernels; ++i) {
+    for (int64_t e = 0; e < wanted[i].num_elements(); ++e) ASSERT_NEAR(results[i].At(e), wanted[i].At(e), 1e-4) << i;
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ dnnl::engine& Engine() {
 }
 
 dnnl::stream& Stream() {
-  static dnnl::stream stream(Engine());
+  static thread_local dnnl::stream stream(Engine());
   return stream;
 }
 

@@ -31,7 +31,7 @@ struct Built {
   bool is_reference() const { return implementation.starts_with("ref") || implementation.ends_with(":ref"); }
 };
 
-/// The process's CPU engine and stream.
+/// The process's CPU engine, and this thread's stream.
 dnnl::engine& Engine();
 dnnl::stream& Stream();
 

@@ -65,9 +65,11 @@ std::shared_ptr<memory> PackedWeights::Get(const Binding& binding, std::span<con
     if (auto packed = entry.packed.lock()) return packed;
   }
   memory source(binding.given, Engine(), tensor.raw());
-  const std::shared_ptr<void> storage = AllocateWeights(binding.wanted.get_size());
-  std::shared_ptr<memory> packed(new memory(binding.wanted, Engine(), storage.get()),
-                                 [storage](memory* last) { delete last; });
+  std::shared_ptr<void> storage = AllocateWeights(binding.wanted.get_size());
+  std::shared_ptr<memory> packed(new memory(binding.wanted, Engine(), storage.get()), [storage](memory* last) mutable {
+    delete last;
+    storage.reset();  // not when the entry goes that remembers it
+  });
   const DType from = binding.given.get_data_type();
   const bool is_integer = from == DType::u8 || from == DType::s8 || from == DType::s32;
   const bool converts = is_integer && (from != binding.wanted.get_data_type() || operand.zero != 0);
