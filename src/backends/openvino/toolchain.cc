@@ -1,10 +1,13 @@
 // toolchain.cc: OpenVINO's description: what may be offloaded, in which layouts, and where its compiler is.
 #include "collage/target/toolchain.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 
 #include "backends/openvino/support.h"
+#include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
 
 namespace collage::openvino {
@@ -18,8 +21,17 @@ constexpr const char* kLibrary = "";
 constexpr const char* kVersion = "";
 #endif
 
+/// The compiler module's entry: a partition, and the precision that it is computed in.
+using CompileFn = void(const PartitionRequest& request, const std::string& precision,
+                       Result<CompiledPartition>& result);
+
+constexpr std::array kPrecisions{"f32", "bf16", "f16"};
+constexpr const char* kDefaultPrecision = "f32";
+
 class OpenVinoToolchain : public Toolchain {
  public:
+  explicit OpenVinoToolchain(std::string precision = kDefaultPrecision) : precision_(std::move(precision)) {}
+
   std::string name() const override { return "openvino"; }
   std::string description() const override { return "OpenVINO's CPU plugin: sub-graphs of any shape, compiled whole"; }
 
@@ -33,7 +45,7 @@ class OpenVinoToolchain : public Toolchain {
     if (!std::filesystem::exists(kLibrary, ignored)) {
       return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
     }
-    return {true, kVersion, "", ""};
+    return {true, precision_ == kDefaultPrecision ? kVersion : std::string(kVersion) + " " + precision_, "", ""};
   }
 
   int priority() const override { return 2; }
@@ -53,9 +65,26 @@ class OpenVinoToolchain : public Toolchain {
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
-    OpenCompilerModule(name())(request, result);
+    void* entry = OpenCompilerModule(name(), "collage_compile_openvino_partition");
+    reinterpret_cast<CompileFn*>(entry)(request, precision_, result);
     return result;
   }
+
+  std::vector<AttrField> Options() const override {
+    return {{"inference_precision", AttrKind::kString, kDefaultPrecision,
+             "f32; bf16 or f16: what float32 models are computed in where the processor can, with that much error"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& precision = options.String("inference_precision");
+    if (std::ranges::find(kPrecisions, precision) == kPrecisions.end()) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'inference_precision' of 'openvino' is f32, bf16 or f16, got '" + precision + "'");
+    }
+    return std::make_unique<OpenVinoToolchain>(precision);
+  }
+
+ private:
+  std::string precision_;
 };
 
 }  // namespace

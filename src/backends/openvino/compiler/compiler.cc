@@ -1,9 +1,12 @@
 // compiler.cc: the module's entry: translate, let the CPU plugin compile, export.
 #include <fmt/format.h>
 
+#include <openvino/pass/serialize.hpp>
 #include <sstream>
 
 #include "backends/openvino/compiler/translate.h"
+#include "backends/openvino/image/image.h"
+#include "backends/openvino/image/plugin.h"
 
 namespace collage::openvino {
 namespace {
@@ -27,19 +30,22 @@ std::string Describe(const ov::CompiledModel& model) {
   return text;
 }
 
-CompiledPartition Compile(const PartitionRequest& request) {
+CompiledPartition Compile(const PartitionRequest& request, const std::string& precision) {
   const std::shared_ptr<ov::Model> model = Translate(request.function, request.layouts);
-  ov::CompiledModel compiled = Core().compile_model(
-      model, "CPU",
-      {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::hint::inference_precision(ov::element::f32),
-       ov::inference_num_threads(request.num_threads), ov::num_streams(1), ov::hint::enable_cpu_pinning(false)});
-  std::ostringstream stream;
-  compiled.export_model(stream);
-  const std::string exported = std::move(stream).str();
+  // Written first: compiling may change the model.
+  std::ostringstream xml;
+  std::ostringstream weights;
+  ov::pass::Serialize(xml, weights).run_on_model(model);
+  ov::CompiledModel compiled = Core().compile_model(model, "CPU", PluginConfig(request.num_threads, precision));
+  std::ostringstream exported;
+  compiled.export_model(exported);
   CompiledPartition partition;
   partition.loader = "openvino";
-  const auto bytes = std::as_bytes(std::span(exported));
-  partition.blob.assign(bytes.begin(), bytes.end());
+  partition.blob = WriteImage({.version = RuntimeVersion(),
+                               .precision = precision,
+                               .exported = std::move(exported).str(),
+                               .model = std::move(xml).str(),
+                               .weights = std::move(weights).str()});
   partition.source = Describe(compiled);
   return partition;
 }
@@ -47,10 +53,11 @@ CompiledPartition Compile(const PartitionRequest& request) {
 }  // namespace
 }  // namespace collage::openvino
 
-extern "C" void collage_compile_partition(const collage::PartitionRequest& request,
-                                          collage::Result<collage::CompiledPartition>& result) {
+extern "C" void collage_compile_openvino_partition(const collage::PartitionRequest& request,
+                                                   const std::string& precision,
+                                                   collage::Result<collage::CompiledPartition>& result) {
   try {
-    result = collage::openvino::Compile(request);
+    result = collage::openvino::Compile(request, precision);
   } catch (const collage::openvino::Untranslatable& e) {
     result = collage::Reason{e.text, "openvino"};
   } catch (const ov::Exception& e) {

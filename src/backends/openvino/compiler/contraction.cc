@@ -24,11 +24,11 @@ ov::OutputVector Conv(const OpArgs& call) {
   const Window window(call.attrs, call.rank() - 2);
   const auto groups = static_cast<size_t>(call.attrs.Int("groups"));
   if (groups == 1) {
-    return {std::make_shared<ops::Convolution>(call[0], call[1], window.strides, Diff(window.before), Diff(window.after),
-                                               window.dilation)};
+    return {std::make_shared<ops::Convolution>(call[0], call[1], window.strides, Diff(window.before),
+                                               Diff(window.after), window.dilation)};
   }
-  return {std::make_shared<ops::GroupConvolution>(call[0], Grouped(call[1], groups), window.strides, Diff(window.before),
-                                                  Diff(window.after), window.dilation)};
+  return {std::make_shared<ops::GroupConvolution>(call[0], Grouped(call[1], groups), window.strides,
+                                                  Diff(window.before), Diff(window.after), window.dilation)};
 }
 
 ov::OutputVector ConvTranspose(const OpArgs& call) {
@@ -79,6 +79,12 @@ std::optional<Value> WithLead(const Value& value, const ov::Shape& lead) {
   return Reshaped(value, wanted);
 }
 
+ov::OutputVector Einsum(const OpArgs& call) {
+  std::string equation = call.attrs.String("equation");
+  std::erase(equation, ' ');
+  return {std::make_shared<ov::op::v7::Einsum>(call.inputs, equation)};
+}
+
 ov::OutputVector BatchMatMul(const OpArgs& call) {
   Value x = call[0];
   Value y = call[1];
@@ -108,6 +114,7 @@ void AddContractionRows(RowMap& rows) {
   rows["nn.dense"] = Dense;
   rows["nn.matmul"] = MatMul;
   rows["nn.batch_matmul"] = BatchMatMul;
+  rows["einsum"] = Einsum;
 }
 
 }  // namespace collage::openvino

@@ -57,7 +57,8 @@ ov::OutputVector Clip(const OpArgs& call) {
 
 ov::OutputVector LeakyRelu(const OpArgs& call) {
   return {std::make_shared<ops::PRelu>(
-      call[0], ops::Constant::create(call[0].get_element_type(), {1}, std::vector<double>{call.attrs.Double("alpha")}))};
+      call[0],
+      ops::Constant::create(call[0].get_element_type(), {1}, std::vector<double>{call.attrs.Double("alpha")}))};
 }
 
 ov::OutputVector Prelu(const OpArgs& call) {
@@ -131,6 +132,7 @@ void AddUnaryRows(RowMap& rows) {
   rows["nn.leaky_relu"] = LeakyRelu;
   rows["nn.prelu"] = Prelu;
   rows["cast"] = Cast;
+  rows["copy"] = Same;
 }
 
 }  // namespace

@@ -38,11 +38,16 @@ ov::OutputVector ScatterElements(const OpArgs& call) {
   using Update = ov::op::v12::ScatterElementsUpdate;
   const std::string how = call.attrs.StringOr("reduction", "update");
   auto reduction = Update::Reduction::NONE;
-  if (how == "add") reduction = Update::Reduction::SUM;
-  else if (how == "mul") reduction = Update::Reduction::PROD;
-  else if (how == "min") reduction = Update::Reduction::MIN;
-  else if (how == "max") reduction = Update::Reduction::MAX;
-  else if (how != "update" && how != "none") throw Untranslatable{"has no scatter reduction '" + how + "'"};
+  if (how == "add")
+    reduction = Update::Reduction::SUM;
+  else if (how == "mul")
+    reduction = Update::Reduction::PROD;
+  else if (how == "min")
+    reduction = Update::Reduction::MIN;
+  else if (how == "max")
+    reduction = Update::Reduction::MAX;
+  else if (how != "update" && how != "none")
+    throw Untranslatable{"has no scatter reduction '" + how + "'"};
   const auto axis = static_cast<double>(NormalAxis(call.attrs.IntOr("axis", 0), call.rank()));
   return {std::make_shared<Update>(call[0], call[1], call[2], Scalar(ov::element::i64, axis), reduction, true)};
 }
@@ -51,11 +56,16 @@ ov::OutputVector ScatterNd(const OpArgs& call) {
   using Update = ov::op::v15::ScatterNDUpdate;
   const std::string how = call.attrs.StringOr("mode", "update");
   auto reduction = Update::Reduction::NONE;
-  if (how == "add") reduction = Update::Reduction::SUM;
-  else if (how == "mul") reduction = Update::Reduction::PROD;
-  else if (how == "min") reduction = Update::Reduction::MIN;
-  else if (how == "max") reduction = Update::Reduction::MAX;
-  else if (how != "update") throw Untranslatable{"has no scatter mode '" + how + "'"};
+  if (how == "add")
+    reduction = Update::Reduction::SUM;
+  else if (how == "mul")
+    reduction = Update::Reduction::PROD;
+  else if (how == "min")
+    reduction = Update::Reduction::MIN;
+  else if (how == "max")
+    reduction = Update::Reduction::MAX;
+  else if (how != "update")
+    throw Untranslatable{"has no scatter mode '" + how + "'"};
   return {std::make_shared<Update>(call[0], TupleLast(call[1]), call[2], reduction)};
 }
 

@@ -34,7 +34,8 @@ ov::OutputVector InstanceNorm(const OpArgs& call) {
 }
 
 ov::OutputVector GroupNorm(const OpArgs& call) {
-  if (NormalAxis(call.attrs.IntOr("axis", 1), call.rank()) != 1) throw Untranslatable{"normalises groups of axis 1 only"};
+  if (NormalAxis(call.attrs.IntOr("axis", 1), call.rank()) != 1)
+    throw Untranslatable{"normalises groups of axis 1 only"};
   return {std::make_shared<ops::GroupNormalization>(call[0], call[1], call[2], call.attrs.Int("num_groups"),
                                                     call.attrs.Double("epsilon"))};
 }
@@ -48,16 +49,18 @@ ov::OutputVector BatchNorm(const OpArgs& call) {
   };
   const Value gamma = Flag(call.attrs, "scale") ? call[1] : Value(filled(1));
   const Value beta = Flag(call.attrs, "center") ? call[2] : Value(filled(0));
-  return {std::make_shared<ops::BatchNormInference>(call[0], gamma, beta, call[3], call[4],
-                                                    call.attrs.Double("epsilon")),
-          call[3], call[4]};
+  return {
+      std::make_shared<ops::BatchNormInference>(call[0], gamma, beta, call[3], call[4], call.attrs.Double("epsilon")),
+      call[3], call[4]};
 }
 
 ov::OutputVector BiasAdd(const OpArgs& call) {
   return {std::make_shared<ops::Add>(call[0], AlongAxis(call[1], call.attrs.Int("axis"), call.rank()))};
 }
 
-ov::OutputVector Softmax(const OpArgs& call) { return {std::make_shared<ops::Softmax>(call[0], call.attrs.Int("axis"))}; }
+ov::OutputVector Softmax(const OpArgs& call) {
+  return {std::make_shared<ops::Softmax>(call[0], call.attrs.Int("axis"))};
+}
 
 ov::OutputVector LogSoftmax(const OpArgs& call) {
   return {std::make_shared<ops::LogSoftmax>(call[0], call.attrs.Int("axis"))};
@@ -70,9 +73,8 @@ ov::OutputVector Lrn(const OpArgs& call) {
 }
 
 ov::OutputVector L2Normalize(const OpArgs& call) {
-  const std::vector<int64_t> axes = call.attrs.Has("axis") && !call.attrs.IsNone("axis")
-                                        ? call.attrs.Ints("axis")
-                                        : std::vector<int64_t>{1};
+  const std::vector<int64_t> axes =
+      call.attrs.Has("axis") && !call.attrs.IsNone("axis") ? call.attrs.Ints("axis") : std::vector<int64_t>{1};
   return {std::make_shared<ops::NormalizeL2>(call[0], Ints(axes), static_cast<float>(call.attrs.Double("eps")),
                                              ov::op::EpsMode::MAX)};
 }

@@ -20,11 +20,14 @@ ov::op::RoundingType Rounding(const OpArgs& call) {
 
 ov::Shape Pads(const std::vector<int64_t>& padding) { return {padding.begin(), padding.end()}; }
 
+/// 0: the largest elements, 1: where in the whole data they are.
+template <size_t kOutput>
 ov::OutputVector MaxPool(const OpArgs& call) {
   const Window window(call.attrs, call.rank() - 2);
   const auto pool = std::make_shared<ops::MaxPool>(call[0], window.strides, window.dilation, Pads(window.before),
-                                                   Pads(window.after), PoolSize(call), Rounding(call));
-  return {pool->output(0)};
+                                                   Pads(window.after), PoolSize(call), Rounding(call),
+                                                   ov::op::PadType::EXPLICIT, ov::element::i64, /*axis=*/0);
+  return {pool->output(kOutput)};
 }
 
 ov::OutputVector AvgPool(const OpArgs& call) {
@@ -32,8 +35,8 @@ ov::OutputVector AvgPool(const OpArgs& call) {
   for (size_t distance : window.dilation) {
     if (distance != 1) throw Untranslatable{"averages windows without dilation only"};
   }
-  return {std::make_shared<ops::AvgPool>(call[0], window.strides, Pads(window.before), Pads(window.after), PoolSize(call),
-                                         !call.attrs.Bool("count_include_pad"), Rounding(call))};
+  return {std::make_shared<ops::AvgPool>(call[0], window.strides, Pads(window.before), Pads(window.after),
+                                         PoolSize(call), !call.attrs.Bool("count_include_pad"), Rounding(call))};
 }
 
 template <typename Reduce>
@@ -46,6 +49,12 @@ ov::OutputVector GlobalPool(const OpArgs& call) {
 ov::OutputVector AdaptiveAvgPool(const OpArgs& call) {
   const ov::Shape shape = call.result_shape();
   return {std::make_shared<ops::AdaptiveAvgPool>(call[0], Ints({shape.begin() + 2, shape.end()}))};
+}
+
+ov::OutputVector AdaptiveMaxPool(const OpArgs& call) {
+  const ov::Shape shape = call.result_shape();
+  const ov::Output<ov::Node> size = Ints({shape.begin() + 2, shape.end()});
+  return {std::make_shared<ops::AdaptiveMaxPool>(call[0], size, ov::element::i32)->output(0)};
 }
 
 using Interpolate = ov::op::v11::Interpolate;
@@ -116,7 +125,10 @@ ov::OutputVector Resize(const OpArgs& call) {
 }  // namespace
 
 void AddPoolRows(RowMap& rows) {
-  for (const char* name : {"nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"}) rows[name] = MaxPool;
+  for (const char* name : {"nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"}) rows[name] = MaxPool<0>;
+  for (const char* name : {"nn.max_pool1d_indices", "nn.max_pool2d_indices", "nn.max_pool3d_indices"}) {
+    rows[name] = MaxPool<1>;
+  }
   for (const char* name : {"nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"}) rows[name] = AvgPool;
   for (const char* name : {"nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"}) {
     rows[name] = GlobalPool<ops::ReduceMean>;
@@ -125,6 +137,7 @@ void AddPoolRows(RowMap& rows) {
     rows[name] = GlobalPool<ops::ReduceMax>;
   }
   rows["nn.adaptive_avg_pool2d"] = AdaptiveAvgPool;
+  rows["nn.adaptive_max_pool2d"] = AdaptiveMaxPool;
   for (const char* name : {"image.resize1d", "image.resize2d", "image.resize3d"}) rows[name] = Resize;
 }
 

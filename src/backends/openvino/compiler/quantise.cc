@@ -64,7 +64,8 @@ ov::OutputVector Quantize(const OpArgs& call) {
 ov::OutputVector Dequantize(const OpArgs& call) {
   Value value = std::make_shared<ops::Convert>(call[0], ov::element::f32);
   if (!IsZero(call[2])) value = std::make_shared<ops::Subtract>(value, PerChannel(ToFloat(call[2]), call));
-  return {std::make_shared<ops::Multiply>(value, PerChannel(ToFloat(call[1]), call))};
+  value = std::make_shared<ops::Multiply>(value, PerChannel(ToFloat(call[1]), call));
+  return {AsType(value, call.result_type())};
 }
 
 }  // namespace

@@ -22,7 +22,10 @@ struct Layer {
   size_t hidden;
 
   Layer(const OpArgs& op, size_t num_gates, std::vector<size_t> gate_order)
-      : call(op), gates(num_gates), order(std::move(gate_order)), hidden(static_cast<size_t>(op.attrs.Int("hidden_size"))) {
+      : call(op),
+        gates(num_gates),
+        order(std::move(gate_order)),
+        hidden(static_cast<size_t>(op.attrs.Int("hidden_size"))) {
     const std::string name = op.attrs.StringOr("direction", "forward");
     if (name == "reverse") direction = Direction::REVERSE;
     if (name == "bidirectional") direction = Direction::BIDIRECTIONAL;
@@ -60,8 +63,9 @@ struct Layer {
   }
 
   /// OpenVINO: [N, D, S, H]; ONNX: [S, D, N, H], or [N, S, D, H].
-  Value Sequence(const Value& y) const { return Transposed(y, batch_first ? std::vector<int64_t>{0, 2, 1, 3}
-                                                                         : std::vector<int64_t>{2, 1, 0, 3}); }
+  Value Sequence(const Value& y) const {
+    return Transposed(y, batch_first ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{2, 1, 0, 3});
+  }
   Value Last(const Value& state) const { return batch_first ? state : Transposed(state, {1, 0, 2}); }
 
   /// Activations in lower case; both directions must have the same ones.
@@ -72,7 +76,8 @@ struct Layer {
     for (const AttrValue& value : *given->as_list()) {
       std::string name = value.as_string() == nullptr ? "" : *value.as_string();
       std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-      if (name != "sigmoid" && name != "tanh" && name != "relu") throw Untranslatable{"has no activation '" + name + "'"};
+      if (name != "sigmoid" && name != "tanh" && name != "relu")
+        throw Untranslatable{"has no activation '" + name + "'"};
       names.push_back(name);
     }
     const size_t count = defaults.size();
@@ -102,10 +107,10 @@ ov::OutputVector Gru(const OpArgs& call) {
   if (reset_after) {
     // The hidden gate's recurrence bias is inside the reset product, so it stays apart.
     const ov::OutputVector parts = layer.Gates(call[3], 6);
-    bias = std::make_shared<ops::Concat>(ov::OutputVector{std::make_shared<ops::Add>(parts[0], parts[3]),
-                                                          std::make_shared<ops::Add>(parts[1], parts[4]), parts[2],
-                                                          parts[5]},
-                                         1);
+    bias = std::make_shared<ops::Concat>(
+        ov::OutputVector{std::make_shared<ops::Add>(parts[0], parts[3]), std::make_shared<ops::Add>(parts[1], parts[4]),
+                         parts[2], parts[5]},
+        1);
   }
   const auto node = std::make_shared<ov::op::v5::GRUSequence>(
       layer.Data(), layer.State(4), layer.Lengths(), layer.Weight(1), layer.Weight(2), bias, layer.hidden,

@@ -21,6 +21,19 @@ ov::OutputVector Transpose(const OpArgs& call) {
   return {Transposed(call[0], axes)};
 }
 
+ov::OutputVector LayoutTransform(const OpArgs& call) {
+  const std::string& from = call.attrs.String("src_layout");
+  std::vector<int64_t> axes;
+  for (char letter : call.attrs.String("dst_layout")) axes.push_back(static_cast<int64_t>(from.find(letter)));
+  return {Transposed(call[0], axes)};
+}
+
+ov::OutputVector ReverseSequence(const OpArgs& call) {
+  return {std::make_shared<ops::ReverseSequence>(call[0], call[1],
+                                                 NormalAxis(call.attrs.Int("batch_axis"), call.rank()),
+                                                 NormalAxis(call.attrs.Int("seq_axis"), call.rank()))};
+}
+
 ov::OutputVector Concatenate(const OpArgs& call) {
   if (call.inputs.size() == 1) return {call[0]};
   return {std::make_shared<ops::Concat>(call.inputs, call.attrs.Int("axis"))};
@@ -41,7 +54,8 @@ ov::OutputVector Split(const OpArgs& call) {
   for (size_t i = 0; i < count; ++i) {
     lengths.push_back(static_cast<int64_t>(call.result_shape(i)[static_cast<size_t>(axis)]));
   }
-  return std::make_shared<ops::VariadicSplit>(call[0], Scalar(ov::element::i64, static_cast<double>(axis)), Ints(lengths))
+  return std::make_shared<ops::VariadicSplit>(call[0], Scalar(ov::element::i64, static_cast<double>(axis)),
+                                              Ints(lengths))
       ->outputs();
 }
 
@@ -64,7 +78,9 @@ ov::OutputVector BroadcastTo(const OpArgs& call) {
   return {std::make_shared<ops::Broadcast>(call[0], Ints({shape.begin(), shape.end()}))};
 }
 
-ov::OutputVector Tile(const OpArgs& call) { return {std::make_shared<ops::Tile>(call[0], Ints(call.attrs.Ints("reps")))}; }
+ov::OutputVector Tile(const OpArgs& call) {
+  return {std::make_shared<ops::Tile>(call[0], Ints(call.attrs.Ints("reps")))};
+}
 
 /// Each slice `repeats` times in a row: a new dimension behind the axis, broadcast, merged.
 ov::OutputVector Repeat(const OpArgs& call) {
@@ -119,6 +135,8 @@ ov::OutputVector SpaceToDepth(const OpArgs& call) {
 void AddShapeRows(RowMap& rows) {
   for (const char* name : {"reshape", "expand_dims", "squeeze", "nn.batch_flatten"}) rows[name] = Reshape;
   rows["transpose"] = Transpose;
+  rows["layout_transform"] = LayoutTransform;
+  rows["reverse_sequence"] = ReverseSequence;
   rows["concatenate"] = Concatenate;
   rows["stack"] = Stack;
   rows["split"] = Split;

@@ -1,8 +1,10 @@
-// translate.cc: walks a function in post-dfs order and applies each operator's row; checks every result's shape and type.
+// translate.cc: walks a function in post-dfs order and applies each operator's row; checks every result's shape and
+// type.
 #include "backends/openvino/compiler/translate.h"
 
 #include <fmt/format.h>
 
+#include <openvino/op/identity.hpp>
 #include <openvino/opsets/opset13.hpp>
 
 #include "collage/ir/op.h"
@@ -22,6 +24,9 @@ const RowMap& Rows() {
     AddNormalisationRows(result);
     AddPoolRows(result);
     AddReduceRows(result);
+    AddSortRows(result);
+    AddCreationRows(result);
+    AddVisionRows(result);
     AddShapeRows(result);
     AddIndexRows(result);
     AddQuantisedRows(result);
@@ -58,26 +63,16 @@ class BodyTranslator {
  private:
   void Visit(const Expr& expr) {
     switch (expr->kind()) {
-      case ExprKind::kConstant:
-        values_[expr.get()] = {ToConstant(As<ConstantNode>(expr)->value())};
-        return;
-      case ExprKind::kTuple:
-        values_[expr.get()] = Gather(As<TupleNode>(expr)->fields());
-        return;
-      case ExprKind::kTupleGetItem:
-        VisitProjection(*As<TupleGetItemNode>(expr));
-        return;
-      case ExprKind::kCall:
-        VisitCall(*As<CallNode>(expr));
-        return;
+      case ExprKind::kConstant: values_[expr.get()] = {ToConstant(As<ConstantNode>(expr)->value())}; return;
+      case ExprKind::kTuple: values_[expr.get()] = Gather(As<TupleNode>(expr)->fields()); return;
+      case ExprKind::kTupleGetItem: VisitProjection(*As<TupleGetItemNode>(expr)); return;
+      case ExprKind::kCall: VisitCall(*As<CallNode>(expr)); return;
       case ExprKind::kVar:
         if (!values_.contains(expr.get())) throw Untranslatable{"a free variable '" + As<VarNode>(expr)->name() + "'"};
         return;
       case ExprKind::kOp:
-      case ExprKind::kFunction:
-        return;  // has meaning as a callee only
-      default:
-        throw Untranslatable{"control flow has no translation"};
+      case ExprKind::kFunction: return;  // has meaning as a callee only
+      default: throw Untranslatable{"control flow has no translation"};
     }
   }
 
@@ -112,7 +107,7 @@ class BodyTranslator {
     const auto row = Rows().find(op->name);
     if (row == Rows().end()) throw Untranslatable{"no translation of '" + op->name + "'"};
     const ov::OutputVector inputs = Gather(call.args());
-    ov::OutputVector results = row->second(OpArgs{call.attrs(), inputs, call.checked_type()});
+    ov::OutputVector results = InOwnOrder(*op, OpArgs{call.attrs(), inputs, call.checked_type()}, row->second);
     CheckResults(op->name, call.checked_type(), results);
     for (ov::Output<ov::Node>& result : results) {
       if (!call.span().source.empty()) result.get_node()->set_friendly_name(call.span().source);
@@ -141,6 +136,14 @@ std::vector<int64_t> InverseAxes(const std::vector<int>& axes) {
   std::vector<int64_t> inverse(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) inverse[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
   return inverse;
+}
+
+/// Whether `value` is a parameter, unchanged but for the order of its dimensions: as a result the plugin would read it
+/// from the memory that the result was bound to.
+bool IsInput(const ov::Output<ov::Node>& value) {
+  const ov::Node* node = value.get_node();
+  while (ov::is_type<ops::Transpose>(node)) node = node->input_value(0).get_node();
+  return ov::is_type<ops::Parameter>(node);
 }
 
 }  // namespace
@@ -184,6 +187,10 @@ ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape
   return std::make_shared<ops::Reshape>(value, Ints({shape.begin(), shape.end()}), false);
 }
 
+ov::Output<ov::Node> AsType(const ov::Output<ov::Node>& value, ov::element::Type type) {
+  return value.get_element_type() == type ? value : ov::Output<ov::Node>(std::make_shared<ops::Convert>(value, type));
+}
+
 ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, size_t rank) {
   ov::Shape shape(rank, 1);
   shape.at(static_cast<size_t>(NormalAxis(axis, rank))) = ov::shape_size(value.get_shape());
@@ -216,7 +223,8 @@ std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLay
   std::vector<ov::OutputVector> args;
   for (const Var& param : function->params()) {
     ov::OutputVector parts;
-    for (const Type& type : FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
+    for (const Type& type :
+         FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
       const TensorTypeNode& tensor = *AsTensorType(type);
       const Layout layout = layouts.inputs.at(parameters.size());
       const Shape shape = PhysicalShape(tensor.static_shape(), layout);
@@ -229,11 +237,8 @@ std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLay
   }
   const ov::OutputVector values = BodyTranslator::Run(function, args);
   ov::ResultVector results;
-  for (const ov::Output<ov::Node>& value : values) {
-    // The plugin would read the input from the memory that the result was bound to, without a copy.
-    if (ov::is_type<ops::Parameter>(value.get_node())) {
-      throw Untranslatable{fmt::format("result {} is an input, unchanged", results.size())};
-    }
+  for (ov::Output<ov::Node> value : values) {
+    if (IsInput(value)) value = std::make_shared<ov::op::v16::Identity>(value);
     const Layout layout = layouts.outputs.at(results.size());
     const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(value.get_shape().size()));
     results.push_back(std::make_shared<ops::Result>(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/ir/expr.h"
+#include "collage/ir/op.h"
 #include "collage/target/toolchain.h"
 
 namespace collage::openvino {
@@ -40,6 +41,9 @@ void AddContractionRows(RowMap& rows);
 void AddNormalisationRows(RowMap& rows);
 void AddPoolRows(RowMap& rows);
 void AddReduceRows(RowMap& rows);
+void AddSortRows(RowMap& rows);
+void AddCreationRows(RowMap& rows);
+void AddVisionRows(RowMap& rows);
 void AddShapeRows(RowMap& rows);
 void AddIndexRows(RowMap& rows);
 void AddQuantisedRows(RowMap& rows);
@@ -56,11 +60,17 @@ ov::Output<ov::Node> Ints(const std::vector<int64_t>& values);
 ov::Output<ov::Node> Scalar(ov::element::Type type, double value);
 /// `value` [C] seen as [1, …, C, …, 1]: C at `axis` of `rank` dimensions.
 ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, size_t rank);
-/// `value` under another shape; what had that shape before a chain of reshapes is found again, so that reshaping there and
-/// back leaves no node.
+/// `value` under another shape; what had that shape before a chain of reshapes is found again, so that reshaping there
+/// and back leaves no node.
 ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape& shape);
 /// Permutes dimensions.
 ov::Output<ov::Node> Transposed(const ov::Output<ov::Node>& value, const std::vector<int64_t>& axes);
+/// `value` converted, unless it has that type.
+ov::Output<ov::Node> AsType(const ov::Output<ov::Node>& value, ov::element::Type type);
+/// The axes that a reduction's attributes `axis` and `exclude` mean, from the front.
+std::vector<int64_t> ReducedAxes(const OpArgs& call);
+/// What `row` makes of a call of `op` whose layout attributes may say another order than the operator's own.
+ov::OutputVector InOwnOrder(const OpDef& op, const OpArgs& call, const TranslateFn& row);
 /// `axis` from the front.
 int64_t NormalAxis(int64_t axis, size_t rank);
 
