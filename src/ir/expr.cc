@@ -11,39 +11,46 @@ const VirtualDevice ExprNode::kNoDevice;
 
 namespace {
 
-/// Children of nodes that are being destroyed on this thread. The outermost destructor empties it in a loop, so that a
-/// chain of any depth is freed with constant stack.
-struct PendingRelease {
-  std::vector<Expr> nodes;
-  bool draining = false;
-};
-thread_local PendingRelease pending;
+/// Children of nodes that are being destroyed on this thread, while the outermost destructor empties it in a loop, so
+/// that a chain of any depth is freed with constant stack. A pointer, since expressions in static storage are destroyed
+/// after the thread's own objects.
+thread_local std::vector<Expr>* pending = nullptr;
 
-void Drain() {
-  if (pending.draining) return;
-  pending.draining = true;
-  while (!pending.nodes.empty()) {
-    Expr node = std::move(pending.nodes.back());
-    pending.nodes.pop_back();
+void Drain(std::vector<Expr> nodes) {
+  pending = &nodes;
+  while (!nodes.empty()) {
+    Expr node = std::move(nodes.back());
+    nodes.pop_back();
     node.reset();
   }
-  pending.draining = false;
+  pending = nullptr;
 }
 
 }  // namespace
 
 void ExprNode::Release(Expr child) {
   if (!child || child.use_count() > 1) return;
-  pending.nodes.push_back(std::move(child));
-  Drain();
+  if (pending != nullptr) {
+    pending->push_back(std::move(child));
+    return;
+  }
+  std::vector<Expr> nodes;
+  nodes.push_back(std::move(child));
+  Drain(std::move(nodes));
 }
 
 void ExprNode::ReleaseAll(std::vector<Expr>& children) {
+  std::vector<Expr> nodes;
+  std::vector<Expr>& last_owned = pending != nullptr ? *pending : nodes;
   for (Expr& child : children) {
-    if (child && child.use_count() == 1) pending.nodes.push_back(std::move(child));
+    if (child.use_count() == 1) {
+      last_owned.push_back(std::move(child));
+    } else {
+      child.reset();  // now, since the same node may come again
+    }
   }
   children.clear();
-  Drain();
+  if (!nodes.empty()) Drain(std::move(nodes));
 }
 
 ConstantNode::ConstantNode(Tensor value) : ExprNode(kKind), value_(std::move(value)) {

@@ -25,26 +25,29 @@ struct Value::Node {
 
 namespace {
 
-/// Nodes whose last owner is being destroyed on this thread: the outermost destructor frees them in a loop.
-struct PendingRelease {
-  std::vector<Value> values;
-  bool draining = false;
-};
-thread_local PendingRelease pending;
+/// Nodes whose last owner is being destroyed on this thread, while the outermost destructor frees them in a loop. A
+/// pointer, since values in static storage are destroyed after the thread's own objects.
+thread_local std::vector<Value>* pending = nullptr;
 
 }  // namespace
 
 Value::Node::~Node() {
+  std::vector<Value> values;
+  std::vector<Value>& last_owned = pending != nullptr ? *pending : values;
   for (Value& field : fields) {
-    if (field.node_ && field.node_.use_count() == 1) pending.values.push_back(std::move(field));
+    if (field.node_.use_count() == 1) {
+      last_owned.push_back(std::move(field));
+    } else {
+      field.node_.reset();  // now, since the same value may come again
+    }
   }
-  if (pending.draining) return;
-  pending.draining = true;
-  while (!pending.values.empty()) {
-    Value last = std::move(pending.values.back());
-    pending.values.pop_back();
+  if (pending != nullptr || values.empty()) return;
+  pending = &values;
+  while (!values.empty()) {
+    Value last = std::move(values.back());
+    values.pop_back();
   }
-  pending.draining = false;
+  pending = nullptr;
 }
 
 Value::Value(Tensor tensor) : node_(std::make_shared<Node>(Kind::kTensor)) { node_->tensor = std::move(tensor); }

@@ -4,11 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
-#define COLLAGE_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
-#else
-#define COLLAGE_CLONES
-#endif
+#include "support/clones.h"
 
 namespace collage {
 namespace {

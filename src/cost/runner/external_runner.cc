@@ -28,7 +28,8 @@ class ExternalRunner : public Runner {
   void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
     if (requests.empty()) return;
     if (!helper_) Start();
-    const CancelOpen cancel{*this};
+    on_answer_ = &on_answer;
+    const EndOfRun end{*this};
     for (size_t next = 0; next < requests.size() || !open_.empty();) {
       while (next < requests.size() && open_.size() < slots_) {
         Ask(requests[next], next);
@@ -46,9 +47,12 @@ class ExternalRunner : public Runner {
   };
 
   /// What is still open when a run ends, in whatever way, is not wanted any more.
-  struct CancelOpen {
+  struct EndOfRun {
     ExternalRunner& runner;
-    ~CancelOpen() { runner.Cancel(); }
+    ~EndOfRun() {
+      runner.Cancel();
+      runner.on_answer_ = nullptr;
+    }
   };
 
   [[noreturn]] void Fail(const std::string& what, const std::string& hint = "") {
@@ -64,10 +68,13 @@ class ExternalRunner : public Runner {
     Fail(errors.empty() ? what : fmt::format("{}; its helper printed: {}", what, errors));
   }
 
-  /// The helper reads no more: what it wrote before may say why.
+  /// The helper reads no more: what it wrote before may say why, and may hold answers.
   [[noreturn]] void FailOfEnd() {
     std::string line;
-    while (helper_->ReadLine(line, HelperProcess::kGrace) == Status::kDone) Digest(Parse(line));
+    while (helper_->ReadLine(line, HelperProcess::kGrace) == Status::kDone) {
+      const std::optional<Answer> answer = Digest(Parse(line));
+      if (answer && on_answer_ != nullptr) (*on_answer_)(answer->index, answer->record);
+    }
     const std::string how = helper_->Bury();
     FailWithErrors(fmt::format("stopped: its helper {}", how));
   }
@@ -146,6 +153,7 @@ class ExternalRunner : public Runner {
   }
 
   HelperProgram program_;
+  const OnAnswer* on_answer_ = nullptr;  ///< the run's
   std::unique_ptr<HelperProcess> helper_;
   size_t slots_ = 0;  ///< requests that it takes at once
   int64_t last_id_ = 0;

@@ -8,6 +8,7 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
+#include "support/clones.h"
 
 namespace collage {
 namespace {
@@ -17,12 +18,6 @@ constexpr double kMargin = 1.05;
 // 8-bit instructions do four products where float32 ones do one; tile units another four.
 constexpr double kNarrowFactor = 16;
 constexpr int kRepeats = 25;
-
-#if defined(__x86_64__)
-#define COLLAGE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define COLLAGE_CLONES
-#endif
 
 constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
