@@ -2,6 +2,7 @@
 // is asked of the library in the worker.
 #include "collage/target/toolchain.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -73,6 +74,8 @@ class DnnlToolchain : public Toolchain {
     return choices;
   }
 
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToRuntime, Hook::kUpdateConstants}; }
+
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
     if (!description) return description.reason();
@@ -89,6 +92,18 @@ class DnnlToolchain : public Toolchain {
     partition.workspace_bytes = found->workspace_bytes;
     partition.source = found->name + "\n" + text + "\n";
     return partition;
+  }
+
+  /// A primitive says nothing of its weights, which lie beside it.
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition& compiled) const override {
+    Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
+    if (!description) return description.reason();
+    const std::string text = dnnl_toolchain::ToJson(description->primitive);
+    if (!std::ranges::equal(std::as_bytes(std::span(text)), compiled.blob)) {
+      return Reason{"the primitive depends on the values of constants", name()};
+    }
+    return std::move(description->constants);
   }
 };
 
