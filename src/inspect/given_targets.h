@@ -24,6 +24,9 @@ class GivenToolchain : public Toolchain {
   Availability Probe() const override { return {true, "", "", ""}; }
   int priority() const override { return priority_; }
   bool is_native() const override { return !target_.is_external; }
+  std::vector<Incompatibility> Incompatible() const override {
+    return spec_ == nullptr ? std::vector<Incompatibility>() : spec_->toolchain->Incompatible();
+  }
   Result<void> SupportsCall(const CallNode& call) const override {
     return spec_ == nullptr ? Toolchain::SupportsCall(call) : spec_->toolchain->SupportsCall(call);
   }

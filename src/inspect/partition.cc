@@ -14,7 +14,7 @@
 #include "cost/estimator/given_costs.h"
 #include "dataflow/needs.h"
 #include "inspect/given_targets.h"
-#include "search/cover_search.h"
+#include "search/compatible_covers.h"
 
 namespace collage {
 namespace {
@@ -57,7 +57,7 @@ class GivenPartitioner {
     options.num_covers = 2;
     options.slack = std::numeric_limits<double>::infinity();
     options.beam = 0;
-    const SearchResult found = SearchCovers(problem, costs, options);
+    const SearchResult found = SearchCompatibleCovers(problem, costs, options, Sets());
     if (found.covers.empty()) FailToCover(problem, found.stuck_at);
     CoverReport report;
     const auto total = [](const Cover& cover) {
@@ -86,6 +86,18 @@ class GivenPartitioner {
                   fmt::format("the rule of '{}' finds too many candidates", target.toolchain->target_name()), "",
                   "give its Combine rules a 'max_depth'");
     }
+  }
+
+  /// Targets, by number, whose toolchains can be in one process.
+  std::vector<std::vector<int>> Sets() const {
+    std::vector<const Toolchain*> toolchains;
+    for (const GivenTarget& target : targets_) toolchains.push_back(target.toolchain.get());
+    std::vector<std::vector<int>> sets;
+    for (const std::vector<const Toolchain*>& compatible : CompatibleSets(toolchains)) {
+      sets.emplace_back();
+      for (const Toolchain* toolchain : compatible) sets.back().push_back(toolchain->priority());
+    }
+    return sets;
   }
 
   /// Positions are the nodes that no existing partition computes.

@@ -231,6 +231,26 @@ TEST_F(TextTargetsTest, TargetsFindWhatTheirToolchainsTake) {
   EXPECT_NE(PrintExpr(cover.rewritten).find("Compiler=\"acme\""), std::string::npos);
 }
 
+TEST_F(TextTargetsTest, IncompatibleToolchainsAreNotMixed) {
+  class Loner : public testing_graphs::AnyToolchain {
+   public:
+    using AnyToolchain::AnyToolchain;
+    std::vector<Incompatibility> Incompatible() const override { return {{"acme", "for the test"}}; }
+  };
+  if (ToolchainRegistry::Global().Find("loner") == nullptr) {
+    ToolchainRegistry::Global().Add(std::make_unique<Loner>("loner"));
+  }
+  const Function function = Parse("nn.relu(nn.relu(abs(%x)))");
+  const JsonText costs{R"({"op_cost": {"acme": {"abs": 1, "*": 9}, "loner": {"abs": 9, "*": 1}, "llvm": 4}})"};
+  EXPECT_EQ(
+      PartitionByGivenCosts(function, {R"(["llvm -compiler=loner", {"name": "llvm", "target": "llvm"}])"}, costs).cost,
+      2 + 4);
+  const CoverReport cover = PartitionByGivenCosts(
+      function, {R"(["llvm -compiler=acme", "llvm -compiler=loner", {"name": "llvm", "target": "llvm"}])"}, costs);
+  EXPECT_EQ(cover.cost, 2 + 4) << "mixed, it would be 3";
+  EXPECT_EQ(Chosen(cover).find("acme"), std::string::npos) << Chosen(cover);
+}
+
 TEST_F(TextTargetsTest, SeveralOfOneToolchainHaveCostsOfTheirOwn) {
   const Function function = Parse("nn.relu(nn.relu(abs(%x)))");
   const std::string only_abs = R"(llvm -compiler=acme -partition_rule='{\"rule\": \"Primitive\", \"sub_rule\": )"
