@@ -21,6 +21,7 @@ void AddBenchmarkCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);
+void AddExportCommand(CLI::App& app);
 void AddOptCommand(CLI::App& app);
 void AddParseCommand(CLI::App& app);
 void AddDataflowCommand(CLI::App& app);

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   collage::cli::AddInfoCommand(app);
   collage::cli::AddTargetsCommand(app);
   collage::cli::AddImportCommand(app);
+  collage::cli::AddExportCommand(app);
   collage::cli::AddOptCommand(app);
   collage::cli::AddParseCommand(app);
   collage::cli::AddDataflowCommand(app);

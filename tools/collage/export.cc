@@ -1,0 +1,49 @@
+// export.cc: `collage export`: a model or a program of Relay as an ONNX model.
+#include <fmt/format.h>
+
+#include "collage/frontend/onnx_export.h"
+#include "collage/support/error.h"
+#include "collage/transform/passes.h"
+#include "inspect_input.h"
+
+namespace collage::cli {
+namespace {
+
+struct Arguments {
+  InspectArguments input;
+  std::string output;
+  bool prepare = false;
+  int64_t most_inside = int64_t{1} << 30;
+};
+
+void Run(const Arguments& arguments) {
+  WithPlace(arguments.input.file, [&] {
+    const InspectedFile file = ReadInspected(arguments.input);
+    IRModule module = file.module;
+    if (arguments.input.function != "main") module.Set("main", InspectedFunction(file, arguments.input));
+    if (arguments.prepare) module = PrepareForPartitioning(std::move(module));
+    const int64_t bytes = WriteOnnx(module, arguments.output, {}, arguments.most_inside);
+    if (arguments.input.json) {
+      PrintJson({{"schema", 1}, {"output", arguments.output}, {"bytes", bytes}});
+      return;
+    }
+    fmt::print("{}: {}\n", arguments.output, FormatBytes(static_cast<double>(bytes)));
+  });
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("export", "Write a model, or a program of Relay, as an ONNX model");
+  AddInspectFlags(*command, arguments->input);
+  command->add_option("-o,--output", arguments->output, "Where the ONNX model goes")->required();
+  command->add_flag("--prepare", arguments->prepare, "After the passes that run before partitioning");
+  command
+      ->add_option("--inline-constants", arguments->most_inside,
+                   "Constants go beside the model, to OUTPUT.data, when they have more bytes than this")
+      ->capture_default_str();
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace collage::cli
