@@ -36,6 +36,30 @@ class CompileProgress {
 /// Infinity: it cannot be run. NaN: unknown, so it is only used where nothing else will do.
 using EstimateCandidate = std::function<double(const IRModule& candidate, const Target& target)>;
 
+/// What a search of one's own chooses from: positions 0, 1, … (the operator calls that must be covered, in an order of
+/// dataflow) and candidates 0, 1, … (partitions with layouts at their boundaries), each of which covers some.
+class CoverTask {
+ public:
+  virtual ~CoverTask() = default;
+  virtual int num_positions() const = 0;
+  virtual int num_candidates() const = 0;
+  /// Ascending.
+  virtual const std::vector<int>& positions(int candidate) const = 0;
+  /// Whose it is: a toolchain's name.
+  virtual std::string toolchain(int candidate) const = 0;
+  /// Seconds, found out when they are first asked for, which may take long. Infinity when it cannot be run,
+  /// NaN when nobody knows.
+  virtual double cost(int candidate) = 0;
+  /// Cheap, never above `cost`.
+  virtual double lower_bound(int candidate) = 0;
+  /// Of a cover: its candidates' costs, what partitions cost beside, what their layouts make necessary. Infinity when
+  /// it is none. The candidates' order does not matter.
+  virtual double seconds(const std::vector<int>& cover) = 0;
+};
+
+/// Covers, best first, as lists of candidates.
+using SearchOfOnesOwn = std::function<std::vector<std::vector<int>>(CoverTask& task)>;
+
 struct CompileOptions {
   /// Where the executable goes.
   std::filesystem::path output;
@@ -73,6 +97,9 @@ struct CompileOptions {
   std::map<std::string, std::string> partition_rules;
   /// How covers are searched (docs/search.md): "sweep", "dijkstra", "astar", "dp", "evolutionary" or "exhaustive".
   std::string search = "sweep";
+  /// Searches in place of `search` when it is given. May be asked again while costs change: measurements that lie near
+  /// each other are repeated. Throws kInput for what it gives that is no cover; what it throws ends the compilation.
+  SearchOfOnesOwn search_with;
   /// Of "evolutionary", which times its individuals end to end: seconds that it may take (as in the paper), individuals
   /// in a generation, and where its random numbers start.
   double evolution_seconds = 1800;

@@ -12,9 +12,9 @@ runs it::
 
 from __future__ import annotations
 
-from collage import _core, costs, errors, frontend, relay, target, transform
-from collage._compile import Progress, compile, toolchains
-from collage._core import Instance, IRModule
+from collage import _core, costs, errors, frontend, relay, target, toolchain, transform
+from collage._compile import Progress, compile, support, toolchains
+from collage._core import Instance, IRModule, SearchTask
 from collage._executable import Executable, Partition, Port, empty, load
 from collage.costs import CostEstimator, estimators, register_estimator
 from collage.errors import (
@@ -28,8 +28,12 @@ from collage.errors import (
 )
 from collage.relay import parse, parse_expr
 from collage.target import Target
+from collage.toolchain import Toolchain, register_toolchain
+from collage.toolchain import onnxruntime as _onnxruntime
 
 __version__: str = _core.version()
+
+_onnxruntime.register()
 
 __all__ = [
     "CorruptError",
@@ -44,7 +48,9 @@ __all__ = [
     "Port",
     "Progress",
     "ResourceError",
+    "SearchTask",
     "Target",
+    "Toolchain",
     "UnavailableError",
     "UnsupportedError",
     "__version__",
@@ -58,8 +64,11 @@ __all__ = [
     "parse",
     "parse_expr",
     "register_estimator",
+    "register_toolchain",
     "relay",
+    "support",
     "target",
+    "toolchain",
     "toolchains",
     "transform",
 ]

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from collage import _core
-from collage._core import Function, IRModule
+from collage._core import Function, IRModule, SearchTask
 from collage._executable import Executable
 from collage.costs import CostEstimator, Estimate, as_estimate
 from collage.errors import InputError, UnavailableError, UnsupportedError
-from collage.frontend import OnnxModel, _as_file
+from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.target import Targets, as_targets
+from collage.toolchain import load_plugins
+
+Search = Callable[[SearchTask], Sequence[Sequence[int]]]
+"""A search of one's own: covers, best first, as lists of candidates."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def compile(
     operands: str = "",
     percentile: int = 50,
     estimator: str | CostEstimator | Estimate = "measure",
-    search: str = "sweep",
+    search: str | Search = "sweep",
     evolution_budget: float | str = "30m",
     evolution_population: int = 50,
     evolution_seed: int = 64,
@@ -165,7 +169,9 @@ def compile(
         estimator: where costs are from: "measure", "database", "analytic", "mock=FILE.json" (docs/costs.md), a name of
             `collage.register_estimator`, a `collage.CostEstimator`, or a callable like its ``estimate``. What it
             raises ends the compilation.
-        search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md).
+        search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md),
+            or a callable that chooses covers itself: it gets a `collage.SearchTask` and returns lists of candidates, the
+            best cover first. Each toolchain's own partitioning enters the play-off beside them.
         evolution_budget: time for "evolutionary", which times its individuals end to end.
         evolution_population: individuals in a generation.
         evolution_seed: where its random numbers start.
@@ -186,13 +192,13 @@ def compile(
     Raises:
         InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
     """
+    load_plugins()
     options: dict[str, Any] = {
         "num_threads": threads or 0,
         "require": list(require or ()),
         "partition_for": partition_for or "",
         "operands": operands,
         "percentile": percentile,
-        "search": search,
         "evolution_seconds": _seconds(evolution_budget),
         "evolution_population": evolution_population,
         "evolution_seed": evolution_seed,
@@ -208,6 +214,10 @@ def compile(
     }
     if target is not None or toolchains:
         options["toolchains"] = _toolchains_of(target, toolchains) if target is not None else list(toolchains or ())
+    if isinstance(search, str):
+        options["search"] = search
+    else:
+        options["search_with"] = search
     estimate = as_estimate(estimator)
     if estimate is None:
         options["estimator"] = estimator
@@ -235,9 +245,44 @@ def compile(
 
 
 def toolchains() -> list[dict[str, Any]]:
-    """The toolchains of this build: name, available, version, and reason and hint when it is not available.
+    """The toolchains of this build: name, available, version, license, and reason and hint when it is not
+    available.
 
     >>> [row["name"] for row in toolchains() if row["name"] == "native"]
     ['native']
     """
+    load_plugins()
     return _core.toolchains()
+
+
+def support(
+    model: OnnxModel | IRModule | Function,
+    toolchains: Sequence[str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, Any]:
+    """What of a model each toolchain takes, and why it does not take the rest. Nothing is compiled or measured.
+
+    Calls are those that the passes leave with which every compilation begins.
+
+    Args:
+        model: an ONNX model, a module, or a function.
+        toolchains: names; None for all, also those that are not available here.
+        shapes: shapes of dynamic inputs of an ONNX model, by name.
+
+    Returns:
+        ``calls``, how many there are; ``outside``, how many more are in no region of dataflow of static tensors; and a row
+        for each of ``toolchains``: as `collage.toolchains` gives, ``taken``, and ``operators``, each with ``name``,
+        ``calls``, how many it takes ``alone`` and only ``in_patterns``, and ``refused``: reasons with numbers of calls.
+
+    >>> from collage import relay
+    >>> x = relay.var("x", shape=(1, 8))
+    >>> report = support(relay.Function([x], relay.nn.relu(x)), toolchains=["native"])
+    >>> report["calls"], report["toolchains"][0]["taken"]
+    (1, 1)
+    """
+    load_plugins()
+    if isinstance(model, Function):
+        model = IRModule.from_expr(model)
+    if not isinstance(model, IRModule):
+        model = from_onnx(model, shape=shapes)
+    return _core.support(model, list(toolchains or ()))

@@ -1,4 +1,4 @@
-"""Models from elsewhere."""
+"""Models from elsewhere, and for elsewhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, Union
 
 from collage import _core
-from collage._core import IRModule
+from collage._core import Function, IRModule
 
-__all__ = ["OnnxModel", "from_onnx"]
+__all__ = ["OnnxModel", "from_onnx", "onnx_operators", "to_onnx"]
 
 
 class _Proto(Protocol):
@@ -55,3 +55,50 @@ def from_onnx(
     shapes = {name: [int(size) for size in sizes] for name, sizes in (shape or {}).items()}
     with _as_file(model) as path:
         return _core.from_onnx(path, shapes, dict(constants or {}))
+
+
+def to_onnx(
+    mod: IRModule | Function,
+    path: str | os.PathLike[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> bytes | None:
+    """The ONNX model (opset 21) that computes what a module's ``main`` does.
+
+    Parameters become inputs of the same names, ``?`` dimensions dynamic ones, constants initializers; functions that are
+    called are inlined, ``if`` becomes If, a function that calls itself last Loop.
+
+    Args:
+        mod: a module, or a function.
+        path: where to write the model; constants of more than a GiB go to a file beside it. None returns its bytes.
+        output_names: names of the results, tuples flattened; None for those of the model that the module is from.
+
+    Returns:
+        The model, serialised, for ``onnx.load_from_string``; None when it was written.
+
+    Raises:
+        UnsupportedError: there are data types, references, closures, recursion that is no loop, or an operator or
+            attribute that ONNX has no words for.
+        ResourceError: more than 2 GB without a path.
+
+    >>> from collage import relay
+    >>> x = relay.var("x", shape=(2, 3))
+    >>> model = to_onnx(relay.Function([x], relay.nn.relu(x)), output_names=["y"])
+    >>> print(from_onnx(model).main.body, end="")
+    free_var %x: Tensor[(2, 3), float32];
+    nn.relu(%x)
+    """
+    module = IRModule.from_expr(mod) if isinstance(mod, Function) else mod
+    names = list(output_names or ())
+    if path is None:
+        return _core.to_onnx(module, names, [])
+    _core.write_onnx(module, os.fspath(path), names)
+    return None
+
+
+def onnx_operators() -> list[str]:
+    """The operators of Relay that `to_onnx` writes.
+
+    >>> "nn.conv2d" in onnx_operators()
+    True
+    """
+    return _core.onnx_operators()

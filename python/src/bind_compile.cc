@@ -6,6 +6,8 @@
 #include "casters.h"
 #include "collage/compile.h"
 #include "collage/ir/module.h"
+#include "collage/support/error.h"
+#include "collage/support_report.h"
 #include "collage/target/target.h"
 
 namespace nb = nanobind;
@@ -62,6 +64,7 @@ nb::dict ToDict(const ToolchainReport& one) {
   row["version"] = one.version;
   row["reason"] = one.reason;
   row["hint"] = one.hint;
+  row["license"] = one.license;
   return row;
 }
 
@@ -122,6 +125,53 @@ nb::dict ToDict(const CompileReport& report) {
   return result;
 }
 
+nb::dict ToDict(const OperatorSupport& one) {
+  nb::list refused;
+  for (const RefusedCalls& calls : one.refused) {
+    nb::dict row;
+    row["reason"] = calls.reason;
+    row["pattern"] = calls.pattern;
+    row["calls"] = calls.num_calls;
+    row["example"] = calls.example;
+    refused.append(row);
+  }
+  nb::dict row;
+  row["name"] = one.op;
+  row["calls"] = one.num_calls;
+  row["alone"] = one.num_alone;
+  row["in_patterns"] = one.num_in_patterns;
+  row["patterns"] = one.patterns;
+  row["refused"] = refused;
+  return row;
+}
+
+/// The report of `collage targets --support --json`.
+nb::dict ToDict(const SupportReport& report) {
+  nb::list toolchains;
+  for (const ToolchainSupport& one : report.toolchains) {
+    nb::dict row = ToDict(one.toolchain);
+    nb::list operators;
+    for (const OperatorSupport& op : one.operators) operators.append(ToDict(op));
+    row["taken"] = one.num_taken;
+    row["operators"] = operators;
+    toolchains.append(row);
+  }
+  nb::dict result;
+  result["calls"] = report.num_calls;
+  result["outside"] = report.num_outside;
+  result["toolchains"] = toolchains;
+  return result;
+}
+
+/// A task of a search, for as long as the search is asked.
+struct TaskRef {
+  CoverTask* task;
+  CoverTask& operator*() const {
+    if (task == nullptr) throw Error(ErrorCategory::kInput, "the search that this task was for has ended");
+    return *task;
+  }
+};
+
 /// Fills options by name from keyword arguments that the Python side has checked.
 CompileOptions OptionsFrom(const nb::dict& given) {
   CompileOptions options;
@@ -166,6 +216,21 @@ nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object shou
       return nb::cast<double>(estimate(candidate, target.ToString()));
     };
   }
+  nb::object search = given.contains("search_with") ? nb::object(given["search_with"]) : nb::none();
+  if (!search.is_none()) {
+    options.search_with = [&search](CoverTask& task) {
+      nb::gil_scoped_acquire gil;
+      const nb::object shown = nb::cast(TaskRef{&task});
+      try {
+        auto covers = nb::cast<std::vector<std::vector<int>>>(search(shown));
+        nb::inst_ptr<TaskRef>(shown)->task = nullptr;
+        return covers;
+      } catch (...) {
+        nb::inst_ptr<TaskRef>(shown)->task = nullptr;  // the traceback may keep it
+        throw;
+      }
+    };
+  }
   PythonProgress teller(std::move(progress));
   options.progress = &teller;
   options.should_stop = [&should_stop] {
@@ -203,6 +268,38 @@ void BindCompile(nb::module_& m) {
         return kinds;
       },
       "The kinds of targets and what they are.");
+  nb::class_<TaskRef>(m, "SearchTask",
+                      "What a search chooses from: positions 0, 1, … (the operator calls that must be covered, in an "
+                      "order of dataflow) and candidates 0, 1, … (partitions with layouts at their boundaries).")
+      .def_prop_ro(
+          "num_positions", [](const TaskRef& self) { return (*self).num_positions(); }, "How many must be covered.")
+      .def_prop_ro(
+          "num_candidates", [](const TaskRef& self) { return (*self).num_candidates(); }, "How many there are.")
+      .def(
+          "positions", [](const TaskRef& self, int candidate) { return (*self).positions(candidate); }, "candidate"_a,
+          "Which positions it covers, ascending.")
+      .def(
+          "toolchain", [](const TaskRef& self, int candidate) { return (*self).toolchain(candidate); }, "candidate"_a,
+          "The name of the toolchain whose it is.")
+      .def(
+          "cost",
+          [](const TaskRef& self, int candidate) {
+            nb::gil_scoped_release release;
+            return (*self).cost(candidate);
+          },
+          "candidate"_a, "Its seconds, measured when they are first asked for; infinity when it cannot be run.")
+      .def(
+          "lower_bound", [](const TaskRef& self, int candidate) { return (*self).lower_bound(candidate); },
+          "candidate"_a, "Known at once, never above its cost.")
+      .def(
+          "seconds",
+          [](const TaskRef& self, const std::vector<int>& cover) {
+            nb::gil_scoped_release release;
+            return (*self).seconds(cover);
+          },
+          "cover"_a,
+          "Of a cover, a list of candidates: their costs, what partitions cost beside, and the changes of layout that "
+          "they make necessary; infinity when it is none.");
   m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
   m.def(
       "toolchains",
@@ -212,6 +309,17 @@ void BindCompile(nb::module_& m) {
         return rows;
       },
       "See `collage.toolchains`.");
+  m.def(
+      "support",
+      [](const IRModule& module, const std::vector<std::string>& toolchains) {
+        SupportReport report;
+        {
+          nb::gil_scoped_release release;
+          report = DescribeSupport(module, toolchains);
+        }
+        return ToDict(report);
+      },
+      "module"_a, "toolchains"_a, "See `collage.support`.");
   m.def(
       "compile_file",
       [](const std::filesystem::path& path, const nb::dict& options, nb::object progress, nb::object should_stop) {

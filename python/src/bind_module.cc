@@ -4,6 +4,7 @@
 #include "bindings.h"
 #include "casters.h"
 #include "collage/frontend/onnx.h"
+#include "collage/frontend/onnx_export.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/module.h"
 #include "collage/ir/structural.h"
@@ -171,6 +172,21 @@ void BindModule(nb::module_& m) {
         return ImportOnnx(path, options);
       },
       "path"_a, "shapes"_a, "constants"_a, "See `collage.frontend.from_onnx`.");
+  m.def(
+      "to_onnx",
+      [](const IRModule& module, const std::vector<std::string>& output_names,
+         const std::vector<std::string>& input_names) {
+        const std::string bytes = ExportOnnx(module, {.input_names = input_names, .output_names = output_names});
+        return nb::bytes(bytes.data(), bytes.size());
+      },
+      "module"_a, "output_names"_a, "input_names"_a, "See `collage.frontend.to_onnx`.");
+  m.def(
+      "write_onnx",
+      [](const IRModule& module, const std::filesystem::path& path, const std::vector<std::string>& output_names) {
+        WriteOnnx(module, path, {.output_names = output_names});
+      },
+      "module"_a, "path"_a, "output_names"_a, "See `collage.frontend.to_onnx`.");
+  m.def("onnx_operators", &OnnxExportableOps, "See `collage.frontend.onnx_operators`.");
 }
 
 }  // namespace collage::python

@@ -16,6 +16,7 @@ void BindInspect(nanobind::module_& m);    // bind_inspect.cc
 void BindRuntime(nanobind::module_& m);    // bind_runtime.cc
 void BindCompile(nanobind::module_& m);    // bind_compile.cc
 void BindVm(nanobind::module_& m);         // bind_vm.cc
+void BindToolchain(nanobind::module_& m);  // bind_toolchain.cc
 
 /// The elements of a NumPy array, a torch tensor or anything with DLPack or the buffer protocol, which stays alive as
 /// long as the tensor; no copy unless they lie apart in memory. Numbers and lists become arrays. Throws kInput for what

@@ -49,4 +49,5 @@ NB_MODULE(_core, m) {
   BindRuntime(m);
   BindCompile(m);
   BindVm(m);
+  BindToolchain(m);
 }

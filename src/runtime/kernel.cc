@@ -4,11 +4,15 @@
 #include <map>
 #include <mutex>
 
+#include "collage/support/error.h"
 #include "runtime/native_loader.h"
 #include "support/dynamic_library.h"
 
 namespace collage {
 namespace {
+
+// Of loaders that Python adds: "python.NAME".
+constexpr std::string_view kPythonPrefix = "python.";
 
 struct Loaders {
   std::mutex mutex;
@@ -32,6 +36,11 @@ KernelLoader& GetKernelLoader(std::string_view name) {
   std::unique_ptr<KernelLoader> loader;
   if (name == kObjectLoaderName) {
     loader = MakeObjectLoader();
+  } else if (name.starts_with(kPythonPrefix)) {
+    const std::string toolchain(name.substr(kPythonPrefix.size()));
+    throw Error(ErrorCategory::kUnavailable,
+                "kernels of toolchain '" + toolchain + "' are run by Python, and it is not registered in this process",
+                "", "load the executable from Python, after collage.register_toolchain");
   } else {
     void* symbol = FindModuleSymbol("libcollage_rt_" + std::string(name) + ".so", "collage_make_kernel_loader");
     loader.reset(reinterpret_cast<MakeKernelLoaderFn*>(symbol)());

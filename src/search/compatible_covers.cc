@@ -68,6 +68,11 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
   for (const std::vector<int>& set : sets) {
     const Part part = PartOf(problem, set);
     RenumberedCosts part_costs(costs, part.original);
+    if (options.toolchain_name) {
+      own.toolchain_name = [&](int variant) {
+        return options.toolchain_name(part.original.at(static_cast<size_t>(variant)));
+      };
+    }
     if (options.fitness) {
       own.fitness = [&](Cover cover) {
         Renumber(cover, part.original);

@@ -65,7 +65,16 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
         partitioner_.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &found.stuck_at);
     if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
   }
-  if (searches) {
+  if (searches && options_.search_with) {
+    set_budget(1);
+    const SearchResult own = partitioner_.Search([](int) { return true; },
+                                                 {.num_covers = options_.num_covers, .custom = options_.search_with});
+    found.num_states = own.num_states;
+    found.stuck_at.insert(found.stuck_at.begin(), own.stuck_at.begin(), own.stuck_at.end());
+    for (size_t i = 0; i < own.covers.size(); ++i) {
+      found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, own.covers[i]});
+    }
+  } else if (searches) {
     set_budget(kPrimaryShare);
     const SearchResult primary = partitioner_.Search([&](int candidate) { return partitioner_.IsPrimary(candidate); },
                                                      {.strategy = CostSearch(), .tolerance = kSideTolerance});

@@ -28,6 +28,7 @@ constexpr SearchStrategy kStrategies[] = {
 std::span<const SearchStrategy> SearchStrategies() { return kStrategies; }
 
 SearchResult SearchCovers(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) {
+  if (options.custom) return SearchCustom(problem, costs, options);
   std::string known;
   for (const SearchStrategy& strategy : kStrategies) {
     if (options.strategy == strategy.name) return strategy.make()->Run(problem, costs, options);

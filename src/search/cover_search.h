@@ -37,6 +37,9 @@ double MostSeconds(double best, const SearchOptions& options);
 /// Positions that no variant which can be run covers; when there are none, `dead_ends`.
 std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends);
 
+/// Runs `options.custom` (custom_search.cc).
+SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options);
+
 // One file each.
 std::unique_ptr<CoverSearch> MakeDijkstra();      ///< best_first_search.cc
 std::unique_ptr<CoverSearch> MakeAStar();         ///< best_first_search.cc

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/compile.h"
 #include "collage/partition_rule.h"
 
 namespace collage {
@@ -85,6 +86,9 @@ struct SearchOptions {
   int beam = 1024;
   /// "evolutionary" only.
   EvolutionOptions evolution;
+  /// Searches in place of `strategy` when it is given; names toolchains by `CoverProblem`'s variants.
+  SearchOfOnesOwn custom;
+  std::function<std::string(int variant)> toolchain_name;  ///< for `custom`
   /// "evolutionary" only: what a cover takes end to end; infinity when it cannot be run. The sum of costs when empty.
   std::function<double(const Cover&)> fitness;
 };

@@ -163,7 +163,11 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
     variants.push_back(variants_[v]);
   }
   RenumberedCosts costs(*this, original);
-  SearchResult result = FindCovers(graph_, candidates_, variants, eligible_, costs, options);
+  SearchOptions named = options;
+  named.toolchain_name = [&](int variant) {
+    return candidates_[static_cast<size_t>(variants[static_cast<size_t>(variant)].candidate)].toolchain->name();
+  };
+  SearchResult result = FindCovers(graph_, candidates_, variants, eligible_, costs, named);
   for (Cover& cover : result.covers) Renumber(cover, original);
   return result;
 }

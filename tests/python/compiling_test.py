@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
@@ -12,18 +11,9 @@ import numpy as np
 import collage
 import collage as tvm
 from collage import relay
+from own_folder import in_folder, setUpModule, tearDownModule  # noqa: F401
 
 MODELS = os.environ.get("COLLAGE_MODELS", os.path.expanduser("~/.cache/collage/models"))
-
-
-def setUpModule():
-    global folder
-    folder = tempfile.TemporaryDirectory()
-    os.environ["COLLAGE_DATABASE"] = os.path.join(folder.name, "tuning.db")
-
-
-def tearDownModule():
-    folder.cleanup()
 
 
 def network(channels=4):
@@ -82,7 +72,7 @@ class RfcFragment(unittest.TestCase):
         report = exe.plan.report
         self.assertLessEqual({name for one in report["play_off"] for name in one["partitions"]}, {"native", "dnnl"})
         self.assertGreater(report["search"]["candidates"], 0)
-        path = os.path.join(folder.name, "mnist.clg")
+        path = in_folder("mnist.clg")
         exe.save(path)
         again = tvm.relay.vm.VirtualMachine(tvm.relay.vm.Executable.load(path)).run(x)
         np.testing.assert_allclose(again, result, rtol=1e-6)
@@ -113,7 +103,7 @@ class Compiling(unittest.TestCase):
 
         ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
         graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", ports[:1], ports[1:])
-        path = os.path.join(folder.name, "exp.onnx")
+        path = in_folder("exp.onnx")
         with open(path, "wb") as file:
             model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
             file.write(model.SerializeToString())
@@ -131,7 +121,7 @@ class Compiling(unittest.TestCase):
         self.assertEqual(ours["operators"], command["operators"])
 
     def test_files_and_choices(self):
-        path, choice = os.path.join(folder.name, "a.clg"), os.path.join(folder.name, "choice.json")
+        path, choice = in_folder("a.clg"), in_folder("choice.json")
         collage.compile(network(5), path, threads=1, partition_for="native", write_partitioning=choice)
         self.assertTrue(os.path.getsize(path) > 0)
         exe = collage.compile(network(5), threads=1, partitioning=choice)
@@ -182,7 +172,7 @@ class Compiling(unittest.TestCase):
     def test_a_target_may_bring_its_own_rule(self):
         singles = '{"rule": "OnlyValid", "config": {"max_depth": 1}, "sub_rule": {"rule": "OpCallByKind"}}'
         target = tvm.target.Target(f"llvm -partition_rule='{singles}'")
-        executable = collage.compile(network(), target=target, threads=1, database=os.path.join(folder.name, "rule.db"))
+        executable = collage.compile(network(), target=target, threads=1, database=in_folder("rule.db"))
         self.assertTrue(all("+" not in one.operators for one in executable.partitions))
 
     def test_progress_is_printed(self):

@@ -5,27 +5,17 @@ import importlib
 import inspect
 import os
 import pkgutil
-import tempfile
 import types
 import typing
 import unittest
 
 import collage
+from own_folder import setUpModule, tearDownModule  # noqa: F401
 
 MODULES = ["collage"] + [
     one.name for one in pkgutil.walk_packages(collage.__path__, "collage.") if not one.name.rpartition(".")[2][0] == "_"
 ]
 SOURCE = os.environ["COLLAGE_SOURCE"]
-
-
-def setUpModule():
-    global folder
-    folder = tempfile.TemporaryDirectory()
-    os.environ["COLLAGE_DATABASE"] = os.path.join(folder.name, "tuning.db")
-
-
-def tearDownModule():
-    folder.cleanup()
 
 
 def public_members(owner):

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import tempfile
 import traceback
 import unittest
 
@@ -11,16 +10,7 @@ import numpy as np
 
 import collage
 from collage import relay
-
-
-def setUpModule():
-    global folder
-    folder = tempfile.TemporaryDirectory()
-    os.environ["COLLAGE_DATABASE"] = os.path.join(folder.name, "tuning.db")
-
-
-def tearDownModule():
-    folder.cleanup()
+from own_folder import in_folder, setUpModule, tearDownModule  # noqa: F401
 
 
 def network(size=8):
@@ -52,7 +42,7 @@ class BuiltIn(unittest.TestCase):
             self.assertIn(usage, caught.exception.hint)
 
     def test_a_table_decides(self):
-        path = os.path.join(folder.name, "costs.json")
+        path = in_folder("costs.json")
         for costs, partitions in [({"op_cost": {"native": {"tanh": "unknown"}}}, None), ({"fusion_benefit": 0.5}, 1),
                                   ({"fusion_benefit": 2}, 3)]:  # fmt: skip
             with open(path, "w") as file:
@@ -63,7 +53,7 @@ class BuiltIn(unittest.TestCase):
                 self.assertEqual(least(report)["partitions"], {"native": partitions})
 
     def test_the_database_alone_says_what_it_lacks(self):
-        database = os.path.join(folder.name, "alone.db")
+        database = in_folder("alone.db")
         with self.assertRaisesRegex(collage.UnavailableError, r"not in the tuning database: native: .*\[p:p\]"):
             compile("database", database=database)
         measured = compile("measure", database=database)

@@ -1,7 +1,6 @@
 """Executables: arrays without copies, errors, files, threads."""
 
 import os
-import tempfile
 import threading
 import time
 import unittest
@@ -9,7 +8,9 @@ import unittest
 import numpy as np
 
 import collage
+import own_folder
 from collage import relay
+from own_folder import in_folder, tearDownModule  # noqa: F401
 
 
 def compiled(function, **options):
@@ -18,18 +19,13 @@ def compiled(function, **options):
 
 
 def setUpModule():
-    global folder, add_exe, big_exe
-    folder = tempfile.TemporaryDirectory()
-    os.environ["COLLAGE_DATABASE"] = os.path.join(folder.name, "tuning.db")
+    global add_exe, big_exe
+    own_folder.setUpModule()
     x, y = relay.var("x", shape=(4, 16)), relay.var("y", shape=(16,))
     add_exe = compiled(relay.Function([x, y], relay.Tuple([relay.add(x, y), relay.nn.relu(x)])))
     w = relay.const(np.random.default_rng(1).standard_normal((512, 512)).astype("float32"))
     z = relay.var("z", shape=(512, 512))
     big_exe = compiled(relay.Function([z], relay.nn.dense(relay.nn.dense(relay.nn.dense(z, w), w), w)))
-
-
-def tearDownModule():
-    folder.cleanup()
 
 
 class Calls(unittest.TestCase):
@@ -208,7 +204,7 @@ class Threads(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def test_save_and_load(self):
-        path = os.path.join(folder.name, "saved.clg")
+        path = in_folder("saved.clg")
         add_exe.save(path)
         collage.Executable.verify(path)
         loaded = collage.load(path)
@@ -217,14 +213,14 @@ class Files(unittest.TestCase):
         np.testing.assert_array_equal(loaded(x, y)[0], add_exe(x, y)[0])
 
     def test_damaged_and_missing(self):
-        path = os.path.join(folder.name, "damaged.clg")
+        path = in_folder("damaged.clg")
         add_exe.save(path)
         with open(path, "r+b") as file:
             file.truncate(100)
         with self.assertRaises(collage.CorruptError):
             collage.load(path)
         with self.assertRaises(collage.InputError):
-            collage.load(os.path.join(folder.name, "missing.clg"))
+            collage.load(in_folder("missing.clg"))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 import collage
-from collage import relay, transform
+from collage import relay, toolchain, transform
 from collage.relay import collage as parts
 from collage.relay import dataflow_pattern as dfp
 
@@ -42,6 +44,34 @@ def estimated(path: str) -> list[collage.Executable]:
     return [by_function, collage.compile(path, estimator=ByParameters()), collage.compile(path, estimator="database")]
 
 
+class Mine(toolchain.Toolchain):
+    name = "mine"
+
+    def pattern_table(self) -> list[toolchain.Pattern]:
+        return [toolchain.Pattern("mine.relu", "nn.relu(*)", lambda function: None if function.params else "no input")]
+
+    def load(self, blob: bytes, constants: Sequence[toolchain.Array], threads: int) -> toolchain.Run:
+        return lambda inputs, outputs: np.maximum(inputs[0], 0, out=outputs[0])
+
+
+def first_that_fit(task: collage.SearchTask) -> list[list[int]]:
+    cover: list[int] = []
+    open_positions = set(range(task.num_positions))
+    for candidate in range(task.num_candidates):
+        if open_positions.issuperset(task.positions(candidate)) and task.cost(candidate) < 1.0:
+            cover.append(candidate)
+            open_positions -= set(task.positions(candidate))
+    return [cover]
+
+
+def exported(path: str) -> bytes | None:
+    collage.register_toolchain(Mine())
+    taken: int = collage.support(path, ["mine"])["toolchains"][0]["taken"]
+    assert taken >= 0
+    collage.compile(path, search=first_that_fit)
+    return collage.frontend.to_onnx(collage.frontend.from_onnx(path))
+
+
 def partitioned(function: relay.Function) -> list[str]:
     pattern: dfp.DFPattern = dfp.is_op("nn.relu")(dfp.wildcard()).optional(lambda p: dfp.is_op("tanh")(p))
     rule = parts.Primitive(parts.PatternRule(pattern))
@@ -59,6 +89,8 @@ relay.Function([relay.const(1.0)], relay.const(1.0))  # type: ignore[list-item]
 relay.TupleGetItem(relay.const(1.0), "0")  # type: ignore[arg-type]
 collage.compile("m.onnx", thread=1)  # type: ignore[call-arg]
 collage.compile("m.onnx", threads="1")  # type: ignore[arg-type]
+collage.compile("m.onnx", search=cost)  # type: ignore[arg-type]
+collage.register_toolchain("mine")  # type: ignore[arg-type]
 collage.compile("m.onnx", estimator=cost)  # type: ignore[arg-type]
 parts.partition(build(), [parts.RuleTarget("mine", "{}")], cost=len)  # type: ignore[arg-type]
 transform.Sequential([1])  # type: ignore[list-item]

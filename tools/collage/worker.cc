@@ -1,14 +1,8 @@
 // worker.cc: `collage worker`: measures for a compilation elsewhere what it is asked on standard input.
-#include <sys/prctl.h>
+#include <chrono>
 
-#include <csignal>
-#include <iostream>
-#include <optional>
-
-#include "collage/compile.h"
 #include "command.h"
-#include "cost/runner/measuring_worker.h"
-#include "support/machine.h"
+#include "search/serve_worker.h"
 
 namespace collage::cli {
 namespace {
@@ -20,19 +14,9 @@ struct Arguments {
 };
 
 void Run(const Arguments& arguments) {
-  // Whoever asked is gone, and with it the wish: a measurement that went on would disturb the next one's.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::ios::sync_with_stdio(false);  // requests may be long
-  WorkerIdentity here{COLLAGE_VERSION, ThisMachine().fingerprint, ThisMachine().processors, {}};
-  for (const ToolchainReport& toolchain : ProbeToolchains()) {
-    if (toolchain.available) here.toolchains[toolchain.name] = TuningVersion(toolchain);
-  }
-  std::optional<WorkerIdentity> wanted;
-  if (!arguments.wanted.empty()) wanted = WorkerIdentityFromText(arguments.wanted);
-  const WorkerLimits limits{
-      .timeout = std::chrono::milliseconds(static_cast<int64_t>(ParseDuration(arguments.timeout) * 1000)),
-      .memory_bytes = arguments.memory_bytes};
-  ServeMeasurements(here, wanted ? &*wanted : nullptr, limits, std::cin, std::cout);
+  ServeWorker(arguments.wanted,
+              std::chrono::milliseconds(static_cast<int64_t>(ParseDuration(arguments.timeout) * 1000)),
+              arguments.memory_bytes);
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ constexpr int64_t kLookMilliseconds = 250;
 constexpr auto kTimeToEnd = std::chrono::seconds(1);
 
 bool is_fresh_worker_wanted = false;
+ForkHooks fork_hooks;
+
+void RunHook(void (*hook)()) {
+  if (hook != nullptr) hook();
+}
 
 /// Virtual memory of a process now, in bytes; 0 when it cannot be known.
 int64_t VirtualMemory(const std::string& process) {
@@ -83,6 +88,8 @@ std::string Answer(const WorkerHandler& handler, const std::string& request, con
 
 }  // namespace
 
+void SetForkHooks(const ForkHooks& hooks) { fork_hooks = hooks; }
+
 void AskForFreshWorker() { is_fresh_worker_wanted = true; }
 
 Worker::Worker(WorkerHandler handler, WorkerLimits limits) : handler_(std::move(handler)), limits_(limits) {}
@@ -97,7 +104,9 @@ void Worker::Start() {
       throw Error(ErrorCategory::kResource, fmt::format("cannot open a pipe to a worker: {}", std::strerror(errno)));
     }
   }
+  RunHook(fork_hooks.before);
   child_ = fork();
+  RunHook(child_ == 0 ? fork_hooks.in_child : fork_hooks.in_parent);
   if (child_ < 0) {
     throw Error(ErrorCategory::kResource, fmt::format("cannot start a worker: {}", std::strerror(errno)));
   }

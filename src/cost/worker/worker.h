@@ -40,6 +40,16 @@ using WorkerHandler = std::function<std::string(const std::string& request, cons
 /// worker answered nothing before, else the call is made again in a fresh one; in either case this one is replaced.
 void AskForFreshWorker();
 
+/// What another language's runtime, such as Python's, has to do around a fork so that the child can use it. All are
+/// called by the thread that forks.
+struct ForkHooks {
+  void (*before)() = nullptr;
+  void (*in_parent)() = nullptr;
+  void (*in_child)() = nullptr;
+};
+/// Replaces the hooks of this process; a null one does nothing. Not thread-safe: when a module is loaded.
+void SetForkHooks(const ForkHooks& hooks);
+
 /// One worker. Calls are synchronous. Not thread-safe. With $COLLAGE_NO_WORKER set there is no child: requests are
 /// answered in this process, so that a debugger sees a crash.
 class Worker {

@@ -1,0 +1,118 @@
+"""``torch.compile(model, backend="collage")``: graphs that Dynamo captures run on the fastest mix of toolchains.
+
+For inference. Parameters and buffers become constants; one that is changed in place has the graph compiled again. Torch's
+tensors are read where they lie, results are tensors over the memory that the model wrote. A graph with an operator or a
+dtype that has no equivalent runs in torch, with a warning that says why.
+
+Options are those of `collage.compile`::
+
+    fast = torch.compile(model.eval(), backend="collage", options={"threads": 1, "budget": "1m"})
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from collage import relay
+from collage._aten import dtype_name, to_relay
+from collage._compile import compile as compile_model
+from collage.errors import UnsupportedError
+
+__all__ = ["backend", "register"]
+
+
+def _placeholders(graph_module: Any) -> list[Any]:
+    return [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+
+
+def _is_constant(torch: Any, node: Any, example: Any) -> bool:
+    """Whether an input is a parameter or a buffer of the model."""
+    kept = getattr(node, "meta", {}).get("tensor_dict", {})
+    return isinstance(example, torch.nn.Parameter) or bool(kept.get("_dynamo_static_input_type"))
+
+
+class _Compiled:
+    """A captured graph: compiled when it is first called, and again when a parameter has changed."""
+
+    def __init__(self, torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
+        self._torch = torch
+        self._options = dict(options)
+        if not all(isinstance(example, torch.Tensor) for example in examples):
+            raise UnsupportedError("inputs that are no tensors, such as sizes that change")
+        if any(example.device.type != "cpu" for example in examples):
+            raise UnsupportedError("tensors that are not in the processor's memory")
+        make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
+        table = importlib.import_module("torch._decomp").core_aten_decompositions()
+        guards = importlib.import_module("torch._guards")
+        try:
+            # Outside of Dynamo's own tracing, whose symbolic sizes it would take; the model runs once.
+            with torch.no_grad(), guards.tracing(None):
+                self._graph = make_fx(graph_module, decomposition_table=table, tracing_mode="real")(*examples)
+        except Exception as error:
+            raise UnsupportedError(f"it cannot be traced: {error}") from error
+        nodes = _placeholders(graph_module)
+        self._constant = [_is_constant(torch, node, example) for node, example in zip(nodes, examples)]
+        self._versions: list[int] = []
+        self._compile(examples)
+
+    def _versions_of(self, args: Sequence[Any]) -> list[int]:
+        return [arg._version for arg, constant in zip(args, self._constant) if constant]
+
+    def _compile(self, args: Sequence[Any]) -> None:
+        values: list[relay.Expr] = []
+        for i, (arg, constant) in enumerate(zip(args, self._constant)):
+            if constant:
+                values.append(relay.const(arg.detach().cpu().contiguous().numpy().copy()))
+            else:
+                values.append(relay.var(f"input_{i}", shape=tuple(arg.shape), dtype=dtype_name(arg.dtype)))
+        function, self._where = to_relay(self._graph, values)
+        self._executable = compile_model(function, **self._options)
+        self._versions = self._versions_of(args)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        if self._versions_of(args) != self._versions:
+            self._compile(args)
+        inputs = [arg.detach().contiguous() for arg, constant in zip(args, self._constant) if not constant]
+        results = self._executable._model.run(inputs)
+        tensors = [self._torch.from_numpy(result) for result in results]
+        return tuple(None if place is None else tensors[place] for place in self._where)
+
+
+def backend(graph_module: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+    """What Dynamo calls with each graph that it captured.
+
+    Args:
+        graph_module: a ``torch.fx.GraphModule``.
+        example_inputs: the tensors that it was captured with; shapes and dtypes are what it is compiled for.
+        kwargs: ``options``, a mapping, as ``torch.compile`` passes it on: arguments of `collage.compile`.
+
+    Returns:
+        What computes the graph's results.
+    """
+    torch = importlib.import_module("torch")
+    options = dict(kwargs.get("options") or {})
+    needs_gradient = torch.is_grad_enabled() and any(
+        isinstance(example, torch.Tensor) and example.requires_grad for example in example_inputs
+    )
+    try:
+        if needs_gradient:
+            raise UnsupportedError("gradients are wanted: call the model within torch.no_grad()")
+        return _Compiled(torch, graph_module, example_inputs, options)
+    except UnsupportedError as error:
+        warnings.warn(f"a graph runs in torch, not in Collage: {error.message}", stacklevel=2)
+        forward: Callable[..., Any] = graph_module.forward
+        return forward
+
+
+def register() -> None:
+    """Makes the name "collage" known to ``torch.compile`` where the package is not installed; an installed one is found.
+
+    Raises:
+        ImportError: torch is not installed.
+    """
+    registry = importlib.import_module("torch._dynamo.backends.registry")
+    if "collage" not in registry.list_backends():
+        registry.register_backend(backend, name="collage")
