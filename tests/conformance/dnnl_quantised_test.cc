@@ -141,6 +141,10 @@ TEST_F(DnnlQuantised, DeclinesWithReasons) {
   EXPECT_EQ(RefusalOf(dense(RandomConstant({8, 24}, 69), data)),
             "multiplies 8-bit data by 8-bit weights only, got float32");
   EXPECT_EQ(RefusalOf(dense(QuantisedWeights({8, 24}, 0, 70), Dequantize(x, -0.01, 3))), "takes positive scales only");
+  const Var y = Input("y", {4, 24}, kInt8);
+  EXPECT_EQ(
+      RefusalOf(MakeFunction({y}, MakeCall("nn.dense", {y, MakeConstant(RandomTensor({8, 24}, kInt8, -9, 9, 72))}))),
+      "gives int32, floats or quantised results of bytes, not int8");
   const Var p = Input("p", {4, 24}, kUInt8);
   EXPECT_EQ(RefusalOf(MakeFunction({x, p}, Quantize(Mul(data, Dequantize(p, 0.1, 0)), 0.01, 0))),
             "adds and subtracts integers with zero points only");

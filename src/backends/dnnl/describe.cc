@@ -248,6 +248,9 @@ class Describer {
     if (is_8_bit && p.src.dtype != kInt8 && p.src.dtype != kUInt8)
       throw Refusal{"multiplies floats and 8-bit integers, got " + p.src.dtype.ToString()};
     if (!is_8_bit && !p.dst.dtype.is_floating() && !p.dst.is_quantised()) throw Refusal{"gives floats for floats"};
+    const bool is_wide = p.dst.dtype.is_floating() || p.dst.dtype == kInt32 || p.dst.is_quantised();
+    if (is_8_bit && !is_wide)
+      throw Refusal{"gives int32, floats or quantised results of bytes, not " + p.dst.dtype.ToString()};
     if (is_8_bit) CheckBytes(p.weights);
     if (!is_8_bit && p.weights.is_quantised() && p.weights.constant < 0)
       throw Refusal{"dequantises constant weights only"};
