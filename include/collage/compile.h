@@ -139,8 +139,9 @@ struct Contestant {
   int samples = 0;
   /// What decides: the median over rounds of its time by the mean time of those who ran in the round.
   double relative = 0;
-  bool is_finalist = false;  ///< so near the fastest in the first rounds that the final decided
-  double max_error = 0;      ///< against the reference evaluation of the whole model, relative to its largest result
+  double first_relative = 0;  ///< the same of the first rounds, in which all ran
+  bool is_finalist = false;   ///< so near the fastest in the first rounds that the final decided
+  double max_error = 0;       ///< against the reference evaluation of the whole model, relative to its largest result
   std::map<std::string, int> partitions;  ///< by toolchain
   std::string failure;                    ///< why it could not take part; empty when it did
 };

@@ -50,6 +50,7 @@ nb::dict ToDict(const Contestant& one) {
   row["min_seconds"] = one.minimum;
   row["samples"] = one.samples;
   row["relative"] = one.relative;
+  row["first_relative"] = one.first_relative;
   row["is_finalist"] = one.is_finalist;
   row["max_error"] = one.max_error;
   row["partitions"] = one.partitions;

@@ -341,7 +341,8 @@ class Compilation {
                  [](const Contestant& one) { return !one.is_extra; });
     const std::vector<size_t> ranked = Ranked(chosen);
     if (ranked.empty()) return;
-    report_.optimality_loss_seconds = chosen[ranked.front()].p50 - report_.contestants[static_cast<size_t>(winner)].p50;
+    const Contestant& fastest = report_.contestants[static_cast<size_t>(winner)];
+    report_.optimality_loss_seconds = SecondsBeside(chosen[ranked.front()], fastest) - fastest.p50;
   }
 
   std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {
@@ -413,11 +414,11 @@ class Compilation {
     if (best.failure.empty() && best.estimated_seconds > 0) {
       report_.additive_error_seconds = best.p50 - best.estimated_seconds;
     }
-    const double winner_seconds = report_.contestants[static_cast<size_t>(result.winner)].p50;
+    const Contestant& winner = report_.contestants[static_cast<size_t>(result.winner)];
     for (const Contestant& contestant : report_.contestants) {
       const bool is_own_partitioning = ToolchainRegistry::Global().Find(contestant.name) != nullptr;
       if (!is_own_partitioning || !contestant.failure.empty()) continue;
-      report_.apparent_loss_seconds[contestant.name] = winner_seconds - contestant.p50;
+      report_.apparent_loss_seconds[contestant.name] = winner.p50 - SecondsBeside(contestant, winner);
     }
     SetOptimalityLoss(result.winner);
     if (report_.play_off_parts.timing == 0) return;  // known from an earlier compilation, which was noted
@@ -427,7 +428,7 @@ class Compilation {
     record.num_threads = report_.num_threads;
     record.versions = play_off.versions;
     record.winner = report_.winner;
-    record.seconds = winner_seconds;
+    record.seconds = winner.p50;
     record.additive_error = report_.additive_error_seconds;
     record.apparent_loss = nlohmann::json(report_.apparent_loss_seconds).dump();
     record.optimality_loss = report_.optimality_loss_seconds;

@@ -102,7 +102,7 @@ PlayOffResult RunHeats(const std::vector<Entrant>& entrants, const PlayOffOption
   // What ranks them within a heat says nothing of other heats.
   const double best = all.contestants[static_cast<size_t>(all.winner)].p50;
   for (Contestant& contestant : all.contestants) {
-    if (contestant.failure.empty()) contestant.relative = contestant.p50 / best;
+    if (contestant.failure.empty()) contestant.relative = contestant.first_relative = contestant.p50 / best;
   }
   return all;
 }

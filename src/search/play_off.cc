@@ -148,10 +148,10 @@ class PlayOffWorker {
 
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
-    return {{"index", built.index},       {"p50", c.p50},           {"p90", c.p90},
-            {"minimum", c.minimum},       {"samples", c.samples},   {"max_error", c.max_error},
-            {"partitions", c.partitions}, {"relative", c.relative}, {"is_finalist", c.is_finalist},
-            {"failure", c.failure}};
+    return {{"index", built.index},         {"p50", c.p50},           {"p90", c.p90},
+            {"minimum", c.minimum},         {"samples", c.samples},   {"max_error", c.max_error},
+            {"partitions", c.partitions},   {"relative", c.relative}, {"first_relative", c.first_relative},
+            {"is_finalist", c.is_finalist}, {"failure", c.failure}};
   }
 
   void Evaluate() {
@@ -205,6 +205,7 @@ class PlayOffWorker {
     if (field.empty()) return;
     std::vector<Samples> rounds(field.size());
     TimeRounds(field, options_.first_seconds, progress, rounds);
+    for (Built* one : field) one->contestant.first_relative = one->contestant.relative;
     std::stable_sort(field.begin(), field.end(),
                      [](const Built* a, const Built* b) { return a->contestant.relative < b->contestant.relative; });
     const double bound = field.front()->contestant.relative * kFinalMargin;
@@ -269,6 +270,7 @@ Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
   contestant.max_error = json.at("max_error");
   contestant.partitions = json.at("partitions").get<std::map<std::string, int>>();
   contestant.relative = json.at("relative");
+  contestant.first_relative = json.at("first_relative");
   contestant.is_finalist = json.at("is_finalist");
   contestant.failure = json.at("failure");
   return contestant;
@@ -294,7 +296,7 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = "rounds told apart, " + options.versions;
+    std::string all = "rounds told apart, each stage, " + options.versions;
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;
@@ -350,6 +352,7 @@ class PlayOff {
       const Json label = Json::parse(record->label);
       contestant.partitions = label.at("partitions").get<std::map<std::string, int>>();
       contestant.relative = label.at("relative");
+      contestant.first_relative = label.at("first_relative");
       contestant.is_finalist = label.at("is_finalist");
     }
     return Ranked(result_.contestants);
@@ -368,6 +371,7 @@ class PlayOff {
       record.max_error = contestant.max_error;
       record.label = Json{{"partitions", contestant.partitions},
                           {"relative", contestant.relative},
+                          {"first_relative", contestant.first_relative},
                           {"is_finalist", contestant.is_finalist}}
                          .dump();
       database_.Put(KeyOf(i), record);
@@ -440,6 +444,12 @@ class PlayOff {
 };
 
 }  // namespace
+
+double SecondsBeside(const Contestant& contestant, const Contestant& other) {
+  const bool in_final = contestant.is_finalist && other.is_finalist;
+  return other.p50 *
+         (in_final ? contestant.relative / other.relative : contestant.first_relative / other.first_relative);
+}
 
 std::vector<size_t> Ranked(std::span<const Contestant> contestants) {
   std::vector<size_t> ranked;

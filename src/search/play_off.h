@@ -45,6 +45,10 @@ struct PlayOffResult {
   PlayOffSeconds seconds;
 };
 
+/// Seconds that a contestant takes when `other` takes its p50: by the rounds in which both ran, since their p50s may be
+/// of different ones, and the machine of different speed in them.
+double SecondsBeside(const Contestant& contestant, const Contestant& other);
+
 /// Indices of the contestants without a failure, the best first; the final decides before the first rounds do. Of those
 /// as good as the fastest, the one of fewest toolchains comes first, then of those of least priority.
 std::vector<size_t> Ranked(std::span<const Contestant> contestants);

@@ -83,6 +83,7 @@ Json ToJson(const CompileReport& report) {
                                 {"min_seconds", contestant.minimum},
                                 {"samples", contestant.samples},
                                 {"relative", contestant.relative},
+                                {"first_relative", contestant.first_relative},
                                 {"is_finalist", contestant.is_finalist},
                                 {"max_error", contestant.max_error},
                                 {"partitions", contestant.partitions},

@@ -43,5 +43,20 @@ TEST(RankedTest, FailuresHaveNoRank) {
   EXPECT_TRUE(Ranked(contestants).empty());
 }
 
+TEST(SecondsBesideTest, ComparesByTheRoundsInWhichBothRan) {
+  Contestant winner = Timed(0.98, {});
+  winner.p50 = 2.0;  // of the first rounds and of a final in which the machine was slower
+  winner.first_relative = 0.9;
+  Contestant finalist = Timed(1.02, {});
+  finalist.p50 = 2.1;
+  finalist.first_relative = 0.89;
+  EXPECT_DOUBLE_EQ(SecondsBeside(finalist, winner), 2.0 * 1.02 / 0.98);
+  Contestant other = Timed(1.1, {}, false);
+  other.p50 = 1.9;  // of the first rounds alone
+  other.first_relative = 1.1;
+  EXPECT_DOUBLE_EQ(SecondsBeside(other, winner), 2.0 * 1.1 / 0.9);
+  EXPECT_DOUBLE_EQ(SecondsBeside(winner, winner), 2.0);
+}
+
 }  // namespace
 }  // namespace collage
