@@ -221,5 +221,24 @@ TEST(WorkerStateTest, ProcessesLeftRunningAreEnded) {
   EXPECT_EQ(worker.num_starts(), 2);
 }
 
+int num_before_forks = 0;
+int num_parents_told = 0;
+bool is_child_told = false;
+
+TEST(WorkerTest, ForkHooksRunOnBothSides) {
+  SetForkHooks({[] { ++num_before_forks; }, [] { ++num_parents_told; }, [] { is_child_told = true; }});
+  {
+    Worker worker(
+        [](const std::string&, const SendProgress&) { return std::string(is_child_told ? "told" : "not told"); }, {});
+    const Result<std::string> answer = worker.Call("");
+    SetForkHooks({});
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(*answer, "told");
+  }
+  EXPECT_EQ(num_before_forks, 1);
+  EXPECT_EQ(num_parents_told, 1);
+  EXPECT_FALSE(is_child_told);
+}
+
 }  // namespace
 }  // namespace collage
