@@ -63,5 +63,7 @@ void AddCombining(std::vector<PatternTableEntry>& table, const std::string& name
 
 /// Rows of 8-bit integers.
 void AddQuantisedRows(std::vector<PatternTableEntry>& table);
+/// Their conversions from and to floats: rows that others contain.
+void AddConversions(std::vector<PatternTableEntry>& table);
 
 }  // namespace collage::dnnl_toolchain

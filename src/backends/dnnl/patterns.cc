@@ -25,6 +25,15 @@ void AddActivations(std::vector<PatternTableEntry>& table, const std::string& na
 void AddAnchor(std::vector<PatternTableEntry>& table, const std::string& name, const std::string& anchor) {
   const std::string biased = Around(kBias, anchor);
   const std::string either = fmt::format("({} | {})", biased, anchor);
+  AddCombining(table, name + "_activation_sum_activation", AnySimple(fmt::format("add({}, *)", AnySimple(either))));
+  AddCombining(table, name + "_sum_activation",
+               fmt::format("(sigmoid(add({0}, *)) | tanh(add({0}, *)) | nn.leaky_relu(add({0}, *)))", either));
+  AddCombining(table, name + "_binary_activation",
+               AnySimple(fmt::format("(multiply({0}, *) | subtract({0}, *) | divide({0}, *) | maximum({0}, *) | "
+                                     "minimum({0}, *))",
+                                     either)));
+  AddCombining(table, name + "_activation_binary", AnyBinary(AnySimple(either)));
+  AddCombining(table, name + "_scale_sum", fmt::format("add(multiply({}, *), *)", either));
   for (const auto& [prefix, inner] : {std::pair{name + "_bias", biased}, std::pair{name, anchor}}) {
     const std::string summed = Around(kSum, inner);
     AddCombining(table, prefix + "_sum_relu", Around(kSimple[0], summed));
@@ -36,15 +45,6 @@ void AddAnchor(std::vector<PatternTableEntry>& table, const std::string& name, c
   }
   AddCombining(table, name + "_binary",
                fmt::format("(subtract({0}, *) | divide({0}, *) | maximum({0}, *) | minimum({0}, *))", either));
-  AddCombining(table, name + "_sum_activation",
-               fmt::format("(sigmoid(add({0}, *)) | tanh(add({0}, *)) | nn.leaky_relu(add({0}, *)))", either));
-  AddCombining(table, name + "_binary_activation",
-               AnySimple(fmt::format("(multiply({0}, *) | subtract({0}, *) | divide({0}, *) | maximum({0}, *) | "
-                                     "minimum({0}, *))",
-                                     either)));
-  AddCombining(table, name + "_activation_binary", AnyBinary(AnySimple(either)));
-  AddCombining(table, name + "_activation_sum_activation", AnySimple(fmt::format("add({}, *)", AnySimple(either))));
-  AddCombining(table, name + "_scale_sum", fmt::format("add(multiply({}, *), *)", either));
 }
 
 void AddProducts(std::vector<PatternTableEntry>& table) {
@@ -109,6 +109,7 @@ std::vector<PatternTableEntry> Patterns() {
   Add(table, "concatenate", "concatenate(*)");
   for (const char* op : {"transpose", "layout_transform", "cast"}) Add(table, op, fmt::format("{}(*)", op));
   AddElementwise(table);
+  AddConversions(table);
   return table;
 }
 

@@ -38,12 +38,6 @@ void AddIntegerAnchor(std::vector<PatternTableEntry>& table, const std::string& 
   Add(table, name, anchor);
 }
 
-void AddConversions(std::vector<PatternTableEntry>& table) {
-  Add(table, "requantize", Quantised(kData));
-  Add(table, "quantize", Quantised("*"));
-  Add(table, "dequantize", kData);
-}
-
 }  // namespace
 
 void AddQuantisedRows(std::vector<PatternTableEntry>& table) {
@@ -79,7 +73,12 @@ void AddQuantisedRows(std::vector<PatternTableEntry>& table) {
     for (int i = 1; i < fields; ++i) tuple += fmt::format(", {}", kData);
     Add(table, "qnn.concatenate", Quantised(fmt::format("concatenate(tuple({}))", tuple)));
   }
-  AddConversions(table);
+}
+
+void AddConversions(std::vector<PatternTableEntry>& table) {
+  Add(table, "requantize", Quantised(kData));
+  Add(table, "quantize", Quantised("*"));
+  Add(table, "dequantize", kData);
 }
 
 }  // namespace collage::dnnl_toolchain
