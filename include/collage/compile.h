@@ -67,7 +67,8 @@ struct CompileOptions {
   std::map<std::string, Shape> shapes;
   /// Threads that the executable uses, the caller included; 0 = all processors that this process may use.
   int num_threads = 0;
-  /// Toolchains to consider; empty = all that are available. The native one always joins: it is the fall-back.
+  /// Toolchains to consider; empty = all that are available and default (Toolchain::is_default), and those required.
+  /// The native one always joins: it is the fall-back.
   std::vector<std::string> toolchains;
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;
@@ -161,6 +162,7 @@ struct ToolchainReport {
   std::string reason;  ///< when not available
   std::string hint;
   bool takes_part = false;                                        ///< in this compilation
+  bool is_default = true;                                         ///< Toolchain::is_default
   std::string license;                                            ///< Toolchain::license
   std::vector<std::string> hooks;                                 ///< "RelayToRuntime", …: RFC 10's
   std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why

@@ -155,7 +155,7 @@ def compile(
     Args:
         model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
         output: where to write the executable (.clg); None keeps it in memory only.
-        target: targets whose toolchains take part; all that are available when neither this nor ``toolchains`` is given.
+        target: targets whose toolchains take part; those that are available and default when neither this nor ``toolchains`` is given.
         shapes: shapes of dynamic inputs of an ONNX model, by name.
         threads: threads that a run uses; None for all processors that this process may use.
         toolchains: names of toolchains that take part; the native one always does.

@@ -65,7 +65,8 @@ std::vector<const Toolchain*> ChooseToolchains(const CompileOptions& options, co
     }
     const Toolchain* toolchain = registry.Find(probed.name);
     const std::vector<std::string>& names = alone.empty() ? options.toolchains : alone;
-    const bool wanted = names.empty() || Named(names, probed.name) || toolchain->is_native();
+    const bool by_default = names.empty() && (toolchain->is_default() || Named(options.require, probed.name));
+    const bool wanted = by_default || Named(names, probed.name) || toolchain->is_native();
     if (probed.available && wanted) chosen.push_back(toolchain);
   }
   if (chosen.empty()) throw Error(ErrorCategory::kUnavailable, "no toolchain is available", "", "see collage targets");
@@ -144,6 +145,7 @@ std::vector<ToolchainReport> ProbeToolchains() {
     const Availability availability = toolchain->Probe();
     ToolchainReport report{toolchain->name(), availability.available, availability.version, availability.reason,
                            availability.hint};
+    report.is_default = toolchain->is_default();
     report.license = toolchain->license();
     for (const Hook hook : toolchain->Hooks()) report.hooks.emplace_back(ToString(hook));
     for (const Toolchain* other : toolchains) {

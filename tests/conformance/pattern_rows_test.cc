@@ -65,6 +65,7 @@ void AddProducts(Graphs& graphs) {
   const Var a = Input("a", {17, 9}), b = Input("b", {9, 21}), w = Input("w", {21, 9});
   Add(graphs, {a, b}, MakeCall("nn.matmul", {a, b}));
   Add(graphs, {a, w}, MakeCall("nn.dense", {a, w}));
+  Add(graphs, {a, b}, Plus(MakeCall("nn.matmul", {a, b}), RandomConstant({21}, 1)));
   const Var x = Input("x", {6, 8, 4}), y = Input("y", {6, 4, 5}), mask = Input("mask", {6, 8, 5});
   const Expr product = MakeCall("nn.batch_matmul", {x, y});
   Add(graphs, {x, y}, product);
@@ -85,10 +86,85 @@ void AddPoolsAndNormalisations(Graphs& graphs) {
       Add(graphs, {x}, MakeCall(kind + suffix, {x}));
     }
   }
+  const Var image = Input("image", {1, 6, 6, 6});
+  for (const char* kind : {"nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d"}) {
+    const Attrs window = kind[3] == 'g' ? Attrs() : Attrs{{"pool_size", std::vector<int64_t>{2, 2}}};
+    Add(graphs, {image}, MakeCall("nn.relu", {MakeCall(kind, {image}, window)}));
+    Add(graphs, {image}, Clip(MakeCall(kind, {image}, window), 0, 6));
+  }
   const Var x = Input("x", {3, 16});
   Add(graphs, {x}, MakeCall("nn.softmax", {x}));
   Add(graphs, {x}, MakeCall("nn.log_softmax", {x}));
   Add(graphs, {x}, MakeCall("nn.layer_norm", {x, RandomConstant({16}, 1), RandomConstant({16}, 2)}));
+}
+
+void AddElementWise(Graphs& graphs) {
+  const Var x = Input("x", {2, 5, 6, 7}), y = Input("y", {2, 5, 6, 7});
+  for (const char* name : {"abs", "negative", "floor", "ceil", "round", "trunc", "sqrt", "sigmoid", "nn.relu", "nn.leaky_relu"}) {
+    Add(graphs, {x}, MakeCall(name, {x}));
+  }
+  Add(graphs, {x}, Clip(x, 0, 6));
+  Add(graphs, {x}, MakeCall("nn.prelu", {x, RandomConstant({5}, 3)}, {{"axis", 1}}));
+  Add(graphs, {x}, Mul(x, x));
+  for (const Activation& activation : Activations()) Add(graphs, {x}, activation.apply(x));
+  Add(graphs, {x}, Mul(Mul(x, Clip(Plus(x, Scalar(3)), 0, 6)), Scalar(1.0 / 6)));
+  const Expr below = Plus(MakeCall("exp", {MakeCall("minimum", {x, Scalar(0)})}), Scalar(-1));
+  Add(graphs, {x}, Plus(MakeCall("nn.relu", {x}), below));
+  for (const char* name : {"add", "subtract", "multiply", "divide", "maximum", "minimum"}) {
+    const Expr both = MakeCall(name, {x, y});
+    Add(graphs, {x, y}, both);
+    Add(graphs, {x, y}, MakeCall("nn.relu", {both}));
+    Add(graphs, {x, y}, Clip(both, 0, 6));
+    Add(graphs, {x, y}, Mul(both, both));
+  }
+  Add(graphs, {x}, MakeCall("image.resize2d", {x}, {{"size", std::vector<int64_t>{12, 14}}, {"method", "linear"}}));
+  const AttrValue none(std::vector<int64_t>{0, 0}), two(std::vector<int64_t>{2, 2});
+  Add(graphs, {x}, MakeCall("nn.pad", {x, Scalar(0)}, {{"pad_width", AttrValue(AttrValue::List{none, none, two, two})}}));
+  std::vector<Expr> fields{x};
+  for (int count = 2; count <= 8; ++count) {
+    fields.push_back(y);
+    Add(graphs, {x, y}, MakeCall("concatenate", {MakeTuple(fields)}, {{"axis", 1}}));
+  }
+}
+
+/// Between qnn.dequantize and qnn.quantize, as they are imported.
+void AddQuantised(Graphs& graphs) {
+  const auto zero = [](int value) { return MakeScalar(value, kUInt8); };
+  const auto dequantize = [&](const Expr& x, double scale) {
+    return MakeCall("qnn.dequantize", {x, Scalar(scale), zero(128)}, {{"axis", -1}, {"out_dtype", kFloat32}});
+  };
+  const auto add = [&](const std::vector<Var>& params, const Expr& y, double scale, int point) {
+    for (const Expr& result : {y, MakeCall("nn.relu", {y})}) {
+      Add(graphs, params, MakeCall("qnn.quantize", {result, Scalar(scale), zero(point)}, {{"axis", -1}, {"out_dtype", kUInt8}}));
+    }
+  };
+  const auto weights = [&](const Shape& shape) {
+    return dequantize(MakeConstant(RandomTensor(shape, kUInt8, 0, 255, 3)), 0.01);
+  };
+  const Var image = Input("image", {1, 6, 7, 8}, kUInt8), other = Input("other", {1, 6, 7, 8}, kUInt8);
+  const Var rows = Input("rows", {4, 6}, kUInt8);
+  const Expr x = dequantize(image, 0.02), y = dequantize(other, 0.03), matrix = dequantize(rows, 0.02);
+  const Expr conv = MakeCall("nn.conv2d", {x, weights({5, 6, 3, 3})});
+  const Expr deconv = MakeCall("nn.conv2d_transpose", {x, weights({6, 5, 3, 3})});
+  const Expr dense = MakeCall("nn.dense", {matrix, weights({5, 6})});
+  for (const Expr& product : {conv, deconv}) {
+    add({image}, product, 0.1, 128);
+    add({image}, Plus(product, RandomConstant({5, 1, 1}, 4)), 0.1, 128);
+  }
+  add({rows}, dense, 0.1, 128);
+  add({rows}, Plus(dense, RandomConstant({5}, 4)), 0.1, 128);
+  for (const char* name : {"add", "subtract", "multiply"}) add({image, other}, MakeCall(name, {x, y}), 0.05, 128);
+  const Attrs window{{"pool_size", std::vector<int64_t>{2, 2}}};
+  add({image}, MakeCall("nn.max_pool2d", {x}, window), 0.02, 128);
+  add({image}, MakeCall("nn.avg_pool2d", {x}, window), 0.02, 128);
+  add({image}, MakeCall("nn.global_avg_pool2d", {x}), 0.02, 128);
+  add({image}, MakeCall("sigmoid", {x}), 1.0 / 256, 0);
+  add({image}, MakeCall("tanh", {x}), 1.0 / 128, 128);
+  add({image}, MakeCall("nn.leaky_relu", {x}), 0.02, 128);
+  add({rows}, MakeCall("nn.softmax", {matrix}), 1.0 / 256, 0);
+  Add(graphs, {image}, x);
+  const Var floats = Input("floats", {3, 5});
+  add({floats}, floats, 0.02, 128);
 }
 
 Graphs RealCalls() {
@@ -101,6 +177,8 @@ Graphs RealCalls() {
   AddRows(graphs, PrimitiveRows());
   AddProducts(graphs);
   AddPoolsAndNormalisations(graphs);
+  AddElementWise(graphs);
+  AddQuantised(graphs);
   return graphs;
 }
 

@@ -230,7 +230,7 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
   command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
+  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins); without it those that `collage targets` says yes to");
   command->add_option("--partition-for", arguments->options.partition_for,
                       "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
   command

@@ -27,6 +27,7 @@ struct Arguments {
 
 Json ToJson(const ToolchainReport& toolchain) {
   Json json{{"name", toolchain.name},     {"available", toolchain.available}, {"version", toolchain.version},
+            {"default", toolchain.is_default},
             {"reason", toolchain.reason}, {"hint", toolchain.hint},           {"license", toolchain.license},
             {"hooks", toolchain.hooks}};
   for (const auto& [name, reason] : toolchain.incompatible) {
@@ -124,7 +125,8 @@ void RunTargets(bool json) {
   }
   Table table({"toolchain", "available", "version", "licence", "why not"});
   for (const ToolchainReport& toolchain : toolchains) {
-    table.Add({toolchain.name, toolchain.available ? "yes" : "no", toolchain.version, toolchain.license,
+    const char* available = !toolchain.available ? "no" : toolchain.is_default ? "yes" : "when named";
+    table.Add({toolchain.name, available, toolchain.version, toolchain.license,
                toolchain.reason + (toolchain.hint.empty() ? "" : " (" + toolchain.hint + ")")});
   }
   fmt::print("{}", table.ToText());

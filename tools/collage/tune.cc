@@ -118,7 +118,7 @@ void AddTuneCommand(CLI::App& app) {
                       "Shape of a dynamic input, NAME=1x3x640x640, in every model; may be repeated");
   command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins)");
+  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins); without it those that `collage targets` says yes to");
   command->add_option(
       "--database", arguments->options.database,
       "Tuning database: a file, or postgresql://… (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");

@@ -113,6 +113,9 @@ class Toolchain {
   virtual Availability Probe() const = 0;
   /// Decides between candidates that measurement cannot separate; lower wins.
   virtual int priority() const = 0;
+  /// Whether it takes part where nobody names toolchains. One that wins next to nothing beside the others lengthens
+  /// every compilation, since its candidates are measured too: it waits until it is named.
+  virtual bool is_default() const { return true; }
   /// Licence of what executables with its kernels need at run time, as an SPDX expression and, where it matters, a
   /// word on what that allows: "Apache-2.0", "proprietary: may not be passed on". Shown by `collage targets`.
   virtual std::string license() const { return ""; }

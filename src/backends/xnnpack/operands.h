@@ -1,0 +1,69 @@
+// operands.h: what a match reads and gives, in memory order.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/xnnpack/spec.h"
+#include "collage/ir/expr.h"
+#include "collage/runtime/layout.h"
+#include "collage/target/toolchain.h"
+
+namespace collage::xnnpack_toolchain {
+
+/// Thrown while a match is read; becomes the reason.
+struct Refusal {
+  std::string text;
+};
+
+/// What the elements of a tensor are; refuses what XNNPACK does not compute on.
+Element ElementOf(const Expr& expr);
+
+/// Turns expressions of a match into operands. An operand is a parameter, a constant, or either dequantised.
+class OperandReader {
+ public:
+  OperandReader(const Function& function, const BoundaryLayouts& layouts);
+
+  /// The match's result.
+  const Expr& root() const { return root_; }
+  Layout result_layout() const { return layouts_.outputs.at(0); }
+
+  /// What the partition calls the composite with, where `expr` is a parameter of that; else `expr`.
+  Expr Resolve(const Expr& expr) const;
+  bool IsLeaf(const Expr& expr) const;
+  /// Logical, static.
+  Shape ShapeOf(const Expr& expr) const;
+  /// Of a qnn.quantize or qnn.dequantize with constant scales.
+  Quantisation QuantisationOf(const CallNode& call) const;
+
+  Operand Plain(const Expr& expr);           ///< in its logical order
+  Operand Image(const Expr& expr);           ///< [N, H, W, C]
+  Operand InResultLayout(const Expr& expr);  ///< of the result's rank, in its order
+  /// That broadcasts to `result`, padded with leading ones to its rank. Constants are reordered when they must.
+  Operand ElementWise(const Expr& expr, const Expr& result);
+
+  /// A constant beside the blob, `what` for refusals.
+  Operand Weights(const Expr& expr, const std::string& what);
+  /// A constant vector of float32; one of quantised integers is dequantised.
+  Operand Bias(const Expr& expr);
+
+  Shape ResultImage(const Expr& result) const;  ///< [N, H, W, C]
+  Shape ResultInMemory() const;
+  /// Where the result's logical axis is in memory order.
+  size_t MemoryAxis(int64_t axis) const;
+
+  std::vector<Tensor> TakeConstants() { return std::move(constants_); }
+
+ private:
+  Operand Read(const Expr& expr, Layout& layout);
+  Shape ImageShape(const Expr& expr, Layout layout) const;
+
+  BoundaryLayouts layouts_;
+  std::unordered_map<const ExprNode*, int> parameters_;
+  std::unordered_map<const ExprNode*, Expr> arguments_;  // composite's parameter → what it is called with
+  Expr root_;
+  std::vector<Tensor> constants_;
+};
+
+}  // namespace collage::xnnpack_toolchain

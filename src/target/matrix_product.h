@@ -1,0 +1,61 @@
+// matrix_product.h: one product of matrices with what BLAS-like libraries compute beside it, as their kernels' blob.
+// Free of the IR, so that kernels can read it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "collage/support/error.h"
+
+namespace collage {
+
+/// scale * A x B + bias, `batch` times: A is [M, K], B is [K, N], or the transposes of these as stored. All row-major
+/// and dense. Fields are of one size, so that equal products have equal bytes.
+struct MatrixProduct {
+  static constexpr int64_t kFormat = 0x6d6174707264'0001;
+
+  /// What a matrix is: the number of an input or, less than 0, of a constant: -1 is constant 0.
+  using Operand = int64_t;
+
+  int64_t format = kFormat;
+  int64_t element_bytes = 4;  ///< 4: float32, 8: float64
+  int64_t batch = 1;
+  int64_t m = 1, n = 1, k = 1;
+  int64_t transpose_a = 0, transpose_b = 0;
+  int64_t same_a = 0, same_b = 0;  ///< whether all of the batch read the same A, B
+  double scale = 1;
+  Operand a = 0, b = 0;
+  int64_t has_bias = 0;  ///< whether the constant `bias`, [N], is added to every row
+  Operand bias = 0;
+
+  size_t bytes() const { return static_cast<size_t>(element_bytes); }
+  double flops() const {
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
+inline std::vector<std::byte> ToBlob(const MatrixProduct& product) {
+  const auto bytes = std::as_bytes(std::span(&product, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Throws kCorrupt, also when the operands are not among `num_constants`.
+inline MatrixProduct MatrixProductFrom(std::span<const std::byte> blob, size_t num_constants) {
+  MatrixProduct product;
+  const Error corrupt(ErrorCategory::kCorrupt, "a kernel's matrix product cannot be read");
+  if (blob.size() != sizeof(product)) throw corrupt;
+  std::memcpy(&product, blob.data(), sizeof(product));
+  const bool sized = product.element_bytes == 4 || product.element_bytes == 8;
+  const bool shaped = product.batch > 0 && product.m > 0 && product.n > 0 && product.k > 0;
+  const auto there = [&](MatrixProduct::Operand operand) {
+    return operand >= 0 || static_cast<size_t>(-1 - operand) < num_constants;
+  };
+  if (product.format != MatrixProduct::kFormat || !sized || !shaped || !there(product.a) || !there(product.b))
+    throw corrupt;
+  if (product.has_bias != 0 && (product.bias >= 0 || !there(product.bias))) throw corrupt;
+  return product;
+}
+
+}  // namespace collage
