@@ -107,8 +107,9 @@ TEST(IncompatibleToolchainsTest, AreMeasuredTimedAndChosenApart) {
   EXPECT_TRUE(std::any_of(report.contestants.begin(), report.contestants.end(), is_winner));
   EXPECT_NO_THROW(Executable::Load(options.output));
   for (const ToolchainReport& probed : report.toolchains) {
-    const bool is_one = probed.name == "othello" || probed.name == "cassio";
-    EXPECT_EQ(probed.incompatible.size(), is_one ? 1u : 0u) << probed.name;
+    if (probed.name != "othello" && probed.name != "cassio") continue;
+    ASSERT_EQ(probed.incompatible.size(), 1u) << probed.name;
+    EXPECT_EQ(probed.incompatible[0].second, "one runtime has its signal handlers");
   }
 }
 
