@@ -1,6 +1,10 @@
 // blas_test.cc: products of matrices by each BLAS library that is here.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
 #include "backends/blas/libraries.h"
 #include "collage/runtime/kernel.h"
 #include "conformance/product_cases.h"
@@ -40,6 +44,25 @@ TEST_F(BlasTest, LibrariesWorkSideBySide) {
                              {.num_threads = 2});
     }
   }
+}
+
+int NumTasks() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST_F(BlasTest, LibrariesLeaveNoThreads) {
+  // In a process of its own, in which nothing else has threads.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Var a = Input("a", {70, 33}), b = Input("b", {33, 65});
+  const Function function = MakeFunction({a, b}, MakeCall("nn.matmul", {a, b}));
+  const auto tasks_after = [&] {
+    for (const blas_toolchain::Library& library : blas_toolchain::FindLibraries()) {
+      conformance::ExpectRow(*Blas().WithOptions({{"library", library.name}}), "blas.matmul", function);
+    }
+    return NumTasks();
+  };
+  EXPECT_EXIT(std::exit(tasks_after() == 1 ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(BlasTest, DeclinesWithReasons) { conformance::ExpectProductRefusals(Blas()); }

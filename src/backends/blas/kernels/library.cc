@@ -32,6 +32,12 @@ void CallIfThere(void* handle, const char* name, int value) {
   if (auto* set = reinterpret_cast<SetFn*>(dlsym(handle, name))) set(value);
 }
 
+/// OpenBLAS starts a thread per processor when it is loaded; they would spin for a moment, for work that never comes.
+void EndThreads(void* handle) {
+  using EndFn = int();
+  if (auto* end = reinterpret_cast<EndFn*>(dlsym(handle, "blas_thread_shutdown_"))) end();
+}
+
 template <typename Fn>
 Fn* Symbol(void* handle, const std::string& library, const char* name) {
   auto* found = reinterpret_cast<Fn*>(dlsym(handle, name));
@@ -51,6 +57,7 @@ std::unique_ptr<OpenedLibrary> Open(const std::string& name) {
     CallIfThere(handle, "MKL_Set_Threading_Layer", 1);
     CallIfThere(handle, "MKL_Set_Interface_Layer", 0);
     CallIfThere(handle, "openblas_set_num_threads", 1);
+    EndThreads(handle);
     using ParallelFn = int();
     constexpr int kThreads = 1;  // 0: none, and no locks either; 2: OpenMP
     if (auto* parallel = reinterpret_cast<ParallelFn*>(dlsym(handle, "openblas_get_parallel"))) {
