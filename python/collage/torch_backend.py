@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from collage import relay
-from collage._aten import dtype_name, to_relay
+from collage._aten import to_relay
+from collage._aten_operators import dtype_name
 from collage._compile import compile as compile_model
 from collage.errors import UnsupportedError
 

@@ -14,29 +14,21 @@ constexpr int64_t kIrVersion = 10;
 constexpr int64_t kNewIrVersion = 13;
 constexpr int64_t kOpset = 21;
 
-[[noreturn]] void ThrowUnsupported(const std::string& what, const Span& span) {
+}  // namespace
+
+void ThrowNoWords(const std::string& what, const Span& span) {
   throw Error(ErrorCategory::kUnsupported, "ONNX has no words for " + what, span.source);
 }
 
 size_t CountTensors(const Type& type) { return FlattenTensorTypes(type).size(); }
 
-}  // namespace
+OnnxGraphWriter::Entered::Entered(OnnxGraphWriter& writer, onnx::GraphProto* graph) : writer_(writer) {
+  Scope scope;
+  scope.graph = graph != nullptr ? graph : writer.scopes_.back().graph;
+  writer_.scopes_.push_back(std::move(scope));
+}
 
-/// A scope for as long as it lives.
-class OnnxGraphWriter::Entered {
- public:
-  Entered(OnnxGraphWriter& writer, onnx::GraphProto* graph) : writer_(writer) {
-    Scope scope;
-    scope.graph = graph != nullptr ? graph : writer.scopes_.back().graph;
-    writer_.scopes_.push_back(std::move(scope));
-  }
-  ~Entered() { writer_.scopes_.pop_back(); }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
-
- private:
-  OnnxGraphWriter& writer_;
-};
+OnnxGraphWriter::Entered::~Entered() { writer_.scopes_.pop_back(); }
 
 std::string OnnxGraphWriter::FreshName(const std::string& wanted) {
   const std::string base = wanted.empty() ? "value" : wanted;
@@ -60,7 +52,7 @@ Expr OnnxGraphWriter::FindFunction(const Expr& callee) const {
     const auto it = scope->functions.find(callee.get());
     if (it != scope->functions.end()) return it->second;
   }
-  ThrowUnsupported("a call of what is no operator and no function that is known here", callee->span());
+  ThrowNoWords("a call of what is no operator and no function that is known here", callee->span());
 }
 
 std::vector<OnnxNames> OnnxGraphWriter::NamesOf(const std::vector<Expr>& exprs) const {
@@ -138,21 +130,21 @@ OnnxNames OnnxGraphWriter::ConvertOne(const Expr& expr) {
       return {begin, begin + static_cast<ptrdiff_t>(count)};
     }
     case ExprKind::kVar:
-      ThrowUnsupported(fmt::format("variable '{}', which nothing binds to a tensor", As<VarNode>(expr)->name()),
-                       expr->span());
+      ThrowNoWords(fmt::format("variable '{}', which nothing binds to a tensor", As<VarNode>(expr)->name()),
+                   expr->span());
     case ExprKind::kMatch:
-    case ExprKind::kConstructor: ThrowUnsupported("values of algebraic data types", expr->span());
+    case ExprKind::kConstructor: ThrowNoWords("values of algebraic data types", expr->span());
     case ExprKind::kRefCreate:
     case ExprKind::kRefRead:
-    case ExprKind::kRefWrite: ThrowUnsupported("references", expr->span());
-    default: ThrowUnsupported("functions as values", expr->span());
+    case ExprKind::kRefWrite: ThrowNoWords("references", expr->span());
+    default: ThrowNoWords("functions as values", expr->span());
   }
 }
 
 OnnxNames OnnxGraphWriter::ConvertCall(const CallNode& call) {
   if (call.op() != nullptr) return ConvertOperator(call);
   if (call.callee()->kind() == ExprKind::kConstructor) {
-    ThrowUnsupported("values of algebraic data types", call.span());
+    ThrowNoWords("values of algebraic data types", call.span());
   }
   const Expr callee = FindFunction(call.callee());
   const auto* function = As<FunctionNode>(callee);
@@ -173,7 +165,7 @@ OnnxNames OnnxGraphWriter::ConvertCall(const CallNode& call) {
 OnnxNames OnnxGraphWriter::ConvertOperator(const CallNode& call) {
   const OnnxExportRows& rows = AllOnnxExportRows();
   const auto row = rows.find(call.op()->name);
-  if (row == rows.end()) ThrowUnsupported(fmt::format("operator '{}'", call.op()->name), call.span());
+  if (row == rows.end()) ThrowNoWords(fmt::format("operator '{}'", call.op()->name), call.span());
   OnnxExportCall conversion(*this, call, NamesOf(call.args()));
   OnnxNames names = row->second(conversion);
   COLLAGE_CHECK(names.size() == CountTensors(call.checked_type()))
@@ -183,7 +175,7 @@ OnnxNames OnnxGraphWriter::ConvertOperator(const CallNode& call) {
 
 OnnxNames OnnxGraphWriter::Inline(const FunctionNode& function, const std::vector<OnnxNames>& args) {
   if (std::find(being_inlined_.begin(), being_inlined_.end(), &function) != being_inlined_.end()) {
-    ThrowUnsupported("a recursion that is no loop", function.span());
+    ThrowNoWords("a recursion that is no loop", function.span());
   }
   being_inlined_.push_back(&function);
   OnnxNames results;
@@ -191,119 +183,6 @@ OnnxNames OnnxGraphWriter::Inline(const FunctionNode& function, const std::vecto
     const Entered scope(*this, nullptr);
     for (size_t i = 0; i < args.size(); ++i) Bind(function.params()[i], args[i]);
     results = Convert(function.body());
-  }
-  being_inlined_.pop_back();
-  return results;
-}
-
-OnnxNames OnnxGraphWriter::ConvertIf(const IfNode& node) {
-  const std::vector<Type> types = FlattenTensorTypes(node.then_branch()->checked_type());
-  onnx::NodeProto made;
-  for (const auto& [attribute, branch] :
-       {std::pair{"then_branch", node.then_branch()}, {"else_branch", node.else_branch()}}) {
-    onnx::AttributeProto& proto = *made.add_attribute();
-    proto.set_name(attribute);
-    proto.set_type(onnx::AttributeProto::GRAPH);
-    proto.mutable_g()->set_name(FreshName(attribute));
-    const Entered scope(*this, proto.mutable_g());
-    AddOutputs(Convert(branch), FlattenTensorTypes(branch->checked_type()), {});
-  }
-  made.set_op_type("If");
-  made.add_input(FindNames(node.condition().get())->at(0));
-  OnnxNames results;
-  for (size_t i = 0; i < types.size(); ++i) {
-    results.push_back(FreshName("if"));
-    made.add_output(results.back());
-  }
-  made.set_name(FreshName("If"));
-  *graph().add_node() = std::move(made);
-  return results;
-}
-
-/// `fn (v…) { if (c(v)) { self(next(v)…) } else { done(v) } }`, called with `args`: Loop carries v, and computes the
-/// condition of the next turn at the end of each.
-OnnxNames OnnxGraphWriter::ConvertLoop(const Expr& var, const FunctionNode& function,
-                                       const std::vector<OnnxNames>& args) {
-  if (std::find(being_inlined_.begin(), being_inlined_.end(), &function) != being_inlined_.end()) {
-    ThrowUnsupported("a recursion that is no loop: the function calls itself elsewhere than last", function.span());
-  }
-  const auto* choice = As<IfNode>(function.body());
-  const auto turn = [&](const Expr& branch) -> const CallNode* {
-    const auto* call = As<CallNode>(branch);
-    if (call == nullptr) return nullptr;
-    const auto* global = As<GlobalVarNode>(var);
-    const auto* also = As<GlobalVarNode>(call->callee());
-    const bool same_global = global != nullptr && also != nullptr && global->name() == also->name();
-    return call->callee() == var || same_global ? call : nullptr;
-  };
-  const CallNode* again = choice == nullptr ? nullptr : turn(choice->then_branch());
-  const bool goes_on_if_true = again != nullptr;
-  if (choice != nullptr && again == nullptr) again = turn(choice->else_branch());
-  if (again == nullptr) {
-    ThrowUnsupported("a recursion that is no loop: `if (…) { itself(…) } else { … }` is one", function.span());
-  }
-  const Expr& done = goes_on_if_true ? choice->else_branch() : choice->then_branch();
-  being_inlined_.push_back(&function);
-
-  const auto condition_for = [&](const std::vector<OnnxNames>& values) {
-    const Entered scope(*this, nullptr);
-    for (size_t i = 0; i < values.size(); ++i) Bind(function.params()[i], values[i]);
-    const std::string holds = Convert(choice->condition()).at(0);
-    return goes_on_if_true ? holds : AddNode("Not", {holds}, {}, 1, function.span())[0];
-  };
-  std::vector<Type> types;
-  for (const Var& param : function.params()) {
-    for (const Type& type : FlattenTensorTypes(param->checked_type())) types.push_back(type);
-  }
-
-  onnx::NodeProto made;
-  made.add_input("");  // no limit but the condition
-  made.add_input(condition_for(args));
-  for (const OnnxNames& names : args) {
-    for (const std::string& name : names) made.add_input(name);
-  }
-  onnx::AttributeProto& proto = *made.add_attribute();
-  proto.set_name("body");
-  proto.set_type(onnx::AttributeProto::GRAPH);
-  onnx::GraphProto& body = *proto.mutable_g();
-  body.set_name(FreshName("body"));
-  Describe(*body.add_input(), FreshName("turn"), TensorType(Shape{}, kInt64));
-  Describe(*body.add_input(), FreshName("go_on"), TensorType(Shape{}, kBool));
-  {
-    const Entered scope(*this, &body);
-    for (const Var& param : function.params()) {
-      OnnxNames names;
-      for (const Type& type : FlattenTensorTypes(param->checked_type())) {
-        names.push_back(FreshName(param->name()));
-        Describe(*body.add_input(), names.back(), type);
-      }
-      Bind(param, names);
-    }
-    std::vector<OnnxNames> next;
-    for (const Expr& arg : again->args()) next.push_back(Convert(arg));
-    OnnxNames outputs{condition_for(next)};
-    for (const OnnxNames& names : next) outputs.insert(outputs.end(), names.begin(), names.end());
-    std::vector<Type> output_types{TensorType(Shape{}, kBool)};
-    output_types.insert(output_types.end(), types.begin(), types.end());
-    AddOutputs(outputs, output_types, {});
-  }
-  made.set_op_type("Loop");
-  made.set_name(FreshName("Loop"));
-  std::vector<OnnxNames> last;
-  for (const Var& param : function.params()) {
-    last.emplace_back();
-    for (size_t i = 0; i < CountTensors(param->checked_type()); ++i) {
-      last.back().push_back(FreshName("last_" + param->name()));
-      made.add_output(last.back().back());
-    }
-  }
-  *graph().add_node() = std::move(made);
-
-  OnnxNames results;
-  {
-    const Entered scope(*this, nullptr);
-    for (size_t i = 0; i < last.size(); ++i) Bind(function.params()[i], last[i]);
-    results = Convert(done);
   }
   being_inlined_.pop_back();
   return results;

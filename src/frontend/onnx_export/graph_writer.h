@@ -39,7 +39,17 @@ class OnnxGraphWriter {
     std::unordered_map<const ExprNode*, Expr> functions;  ///< variables that are bound to functions
     onnx::GraphProto* graph = nullptr;
   };
-  class Entered;
+  /// A scope for as long as it lives: of a nested graph, or (null) of the one that is being written.
+  class Entered {
+   public:
+    Entered(OnnxGraphWriter& writer, onnx::GraphProto* graph);
+    ~Entered();
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+
+   private:
+    OnnxGraphWriter& writer_;
+  };
 
   std::string FreshName(const std::string& wanted);
   onnx::GraphProto& graph() { return *scopes_.back().graph; }
@@ -74,6 +84,11 @@ class OnnxGraphWriter {
   std::vector<const ExprNode*> being_inlined_;
   int64_t opset_ = 21;
 };
+
+/// Throws kUnsupported: "ONNX has no words for …".
+[[noreturn]] void ThrowNoWords(const std::string& what, const Span& span);
+/// Of a type, tuples flattened.
+size_t CountTensors(const Type& type);
 
 /// Fills `proto` with a tensor's shape, dtype and bytes.
 void WriteTensor(const Tensor& tensor, onnx::TensorProto& proto);
