@@ -35,6 +35,8 @@ constexpr size_t kMaxFinalists = 4;
 constexpr int kMaxFinals = 3;
 // Rounds that fit in here are timed under one lock.
 constexpr double kLockedSeconds = 0.05;
+// Of the time of a stage, what may be spent on waiting for it.
+constexpr double kPatienceShare = 0.25;
 
 /// Adds the seconds that it lives to `total`.
 class Stopwatch {
@@ -62,15 +64,19 @@ double SecondsOf(const std::function<void()>& run) {
 /// Holds the timing lock for some rounds and then lets others have their turn.
 class RoundLock {
  public:
-  explicit RoundLock(int rounds) : rounds_(rounds) {}
+  /// Waits for `patience` seconds in all: then what others do is borne.
+  RoundLock(int rounds, double patience) : rounds_(rounds), patience_(patience) {}
   void BeginRound(int round) {
     if (round % rounds_ != 0) return;
     lock_.reset();
-    lock_.emplace(TimingLock::Mode::kAlone);
+    const std::chrono::duration<double> wait(std::max(patience_, 0.0));
+    patience_ -= SecondsOf(
+        [&] { lock_.emplace(TimingLock::Mode::kAlone, std::chrono::duration_cast<std::chrono::milliseconds>(wait)); });
   }
 
  private:
   int rounds_;
+  double patience_;
   std::optional<TimingLock> lock_;
 };
 
@@ -227,7 +233,7 @@ class PlayOffWorker {
     const bool settle = round_seconds / static_cast<double>(runs.size()) < kSettleBelowSeconds;
     const double needed = std::max(settle ? 2 * round_seconds : round_seconds, 1e-6);
     const int count = std::clamp(static_cast<int>(seconds / needed), options_.min_rounds, options_.max_rounds);
-    RoundLock lock(std::max(1, static_cast<int>(kLockedSeconds / needed)));
+    RoundLock lock(std::max(1, static_cast<int>(kLockedSeconds / needed)), seconds * kPatienceShare);
     const std::vector<Samples> samples = TimeInterleaved(runs, count, settle, [&](int done) {
       lock.BeginRound(done);
       progress(fmt::format("round {} {}", done, count));
