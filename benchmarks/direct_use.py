@@ -17,20 +17,13 @@ OpenVINO does not take everything have more than one partition. Nothing else sho
 
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 
-# Inputs that are dynamic in the file.
-SHAPES = {
-    "ocr/detector": ["x=1x3x640x640"],
-    "ocr/recogniser": ["x=1x3x48x320"],
-    "ocr/classifier": ["x=1x3x48x192"],
-}
+from whole_models import SHAPES, models_folder, print_rows, run
+
 HEADER = (
     "| model | threads | partitions | through Collage | directly | ratio | smallest, largest | of minima | difference |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
@@ -38,17 +31,6 @@ HEADER = (
 LINE = re.compile(
     r"collage ([0-9.]+) ms.*OpenVINO ([0-9.]+) ms.*ratio of p50 ([0-9.]+), of minima ([0-9.]+).*difference ([0-9.e+-]+)"
 )
-
-
-def models_folder() -> Path:
-    return Path(os.environ.get("COLLAGE_MODELS") or Path.home() / ".cache/collage/models")
-
-
-def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
@@ -93,23 +75,7 @@ def main() -> int:
     parser.add_argument("--compile-only", action="store_true", help="with --keep: time nothing")
     parser.add_argument("--out", help="also append the rows to this file")
     arguments = parser.parse_args()
-    print(HEADER)
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in arguments.models:
-            try:
-                line = row(name, arguments, Path(folder))
-            except (RuntimeError, OSError) as error:
-                print(f"direct_use: {name}: {error}", file=sys.stderr)
-                failed = 1
-                continue
-            if not line:
-                continue
-            print(line, flush=True)
-            if arguments.out:
-                with open(arguments.out, "a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-    return failed
+    return print_rows("direct_use", HEADER, row, arguments)
 
 
 if __name__ == "__main__":

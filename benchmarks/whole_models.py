@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # Inputs that are dynamic in the file.
@@ -89,6 +90,27 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     )
 
 
+def print_rows(program: str, header: str, make_row: Callable[..., str], arguments: argparse.Namespace) -> int:
+    """A row for each of the models, which make_row(name, arguments, folder) makes; the exit status. Failures are told."""
+    print(header)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.models:
+            try:
+                line = make_row(name, arguments, Path(folder))
+            except (RuntimeError, OSError) as error:
+                print(f"{program}: {name}: {error}", file=sys.stderr)
+                failed = 1
+                continue
+            if not line:
+                continue
+            print(line, flush=True)
+            if arguments.out:
+                with open(arguments.out, "a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
@@ -99,21 +121,7 @@ def main() -> int:
     parser.add_argument("--database", help="tuning database (default: the user's)")
     parser.add_argument("--out", help="also append the rows to this file")
     arguments = parser.parse_args()
-    print(HEADER)
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in arguments.models:
-            try:
-                line = row(name, arguments, Path(folder))
-            except (RuntimeError, OSError) as error:
-                print(f"whole_models: {name}: {error}", file=sys.stderr)
-                failed = 1
-                continue
-            print(line, flush=True)
-            if arguments.out:
-                with open(arguments.out, "a", encoding="utf-8") as file:
-                    file.write(line + "\n")
-    return failed
+    return print_rows("whole_models", HEADER, row, arguments)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ namespace collage {
 // Function attributes by which a partitioned module says how a partition is to be compiled (beside the RFC's Primitive,
 // Compiler, Composite and global_symbol).
 inline constexpr const char* kAttrPrimitive = "Primitive";
-inline constexpr const char* kAttrCompiler = "Compiler";            ///< absent: the native toolchain
-inline constexpr const char* kAttrInputLayouts = "input_layouts";    ///< list of strings; absent: all plain
+inline constexpr const char* kAttrCompiler = "Compiler";           ///< absent: the native toolchain
+inline constexpr const char* kAttrInputLayouts = "input_layouts";  ///< list of strings; absent: all plain
 inline constexpr const char* kAttrOutputLayouts = "output_layouts";
 inline constexpr const char* kAttrEstimate = "estimated_seconds";
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "collage/ir/op.h"
+#include "target/composite.h"
 
 namespace collage {
 namespace {
@@ -35,38 +36,22 @@ Shape ShapeOf(const Expr& expr) {
 
 class ProductReader {
  public:
-  ProductReader(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts) {
+  ProductReader(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts), body_(function) {
     for (size_t i = 0; i < function->params().size(); ++i) {
       parameters_[function->params()[i].get()] = static_cast<int64_t>(i);
     }
-    const CallNode* call = As<CallNode>(function->body());
-    Function composite = function;
-    if (call != nullptr && call->callee()->kind() == ExprKind::kFunction) {
-      composite = AsShared<FunctionNode>(call->callee());
-      for (size_t i = 0; i < composite->params().size(); ++i)
-        arguments_[composite->params()[i].get()] = call->args().at(i);
-    }
-    root_ = composite->body();
   }
 
   ProductDescription Run() {
     if (layouts_.outputs.at(0) != Layout::kPlain) throw Refusal{"multiplies plain matrices only"};
-    Expr at = PeelScale(PeelBias(root_));
+    Expr at = PeelScale(PeelBias(body_.root()));
     if (IsCallOf(at, "reshape")) at = CallOf(at)->args()[0];
     ReadProductCall(at);
     return std::move(result_);
   }
 
  private:
-  Expr Resolve(const Expr& expr) const {
-    const auto it = arguments_.find(expr.get());
-    return it == arguments_.end() ? expr : it->second;
-  }
-
-  const ConstantNode* ConstantOf(const Expr& expr) const {
-    const auto it = arguments_.find(expr.get());
-    return As<ConstantNode>(it == arguments_.end() ? expr : it->second);
-  }
+  const ConstantNode* ConstantOf(const Expr& expr) const { return As<ConstantNode>(body_.Outside(expr)); }
 
   Expr PeelBias(const Expr& expr) {
     const bool bias_add = IsCallOf(expr, "nn.bias_add");
@@ -135,7 +120,7 @@ class ProductReader {
 
   MatrixProduct::Operand OperandOf(const Expr& expr, DataType dtype) {
     if (AsTensorType(expr->checked_type())->dtype() != dtype) throw Refusal{"multiplies matrices of one type only"};
-    const Expr source = Resolve(expr);
+    const Expr source = body_.Outside(expr);
     if (const ConstantNode* constant = As<ConstantNode>(source)) return AddConstant(constant->value());
     const auto it = parameters_.find(source.get());
     if (it == parameters_.end()) throw Refusal{"a matrix is computed inside the match"};
@@ -151,8 +136,7 @@ class ProductReader {
 
   const BoundaryLayouts& layouts_;
   std::unordered_map<const ExprNode*, int64_t> parameters_;
-  std::unordered_map<const ExprNode*, Expr> arguments_;  // composite's parameter → what it is called with
-  Expr root_;
+  CompositeBody body_;
   ProductDescription result_;
 };
 

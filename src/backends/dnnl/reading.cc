@@ -67,32 +67,19 @@ QuantisationOf::QuantisationOf(const CallNode& call) {
   if (axis < 0) axis += static_cast<int64_t>(ShapeOf(call.args()[0]).size());
 }
 
-Reading::Reading(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts) {
+Reading::Reading(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts), body_(function) {
   int number = 0;
   for (const Var& param : function->params()) {
     parameters_[param.get()] = number;
     number += static_cast<int>(
         FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation()).size());
   }
-  const CallNode* call = As<CallNode>(function->body());
-  Function composite = function;
-  if (call != nullptr && call->callee()->kind() == ExprKind::kFunction) {
-    composite = AsShared<FunctionNode>(call->callee());
-    for (size_t i = 0; i < composite->params().size(); ++i)
-      arguments_[composite->params()[i].get()] = call->args().at(i);
-  }
-  root_ = composite->body();
-  PostOrderInScope(root_, [&](const Expr& expr) {
+  PostOrderInScope(root(), [&](const Expr& expr) {
     if (const auto op_call = AsShared<CallNode>(expr)) {
       if (op_call->op() == nullptr) throw Refusal{"holds one composite only"};
       calls_.push_back(op_call);
     }
   });
-}
-
-Expr Reading::Outside(const Expr& expr) const {
-  const auto it = arguments_.find(expr.get());
-  return it == arguments_.end() ? expr : it->second;
 }
 
 int Reading::AddConstant(const Tensor& value) {
@@ -107,7 +94,7 @@ Operand Reading::OperandOf(const Expr& expr, int64_t scale_axis) {
   Operand operand;
   operand.shape = ShapeOf(expr);
   operand.dtype = DTypeOf(expr);
-  const Expr source = Outside(expr);
+  const Expr source = body_.Outside(expr);
   if (const ConstantNode* constant = As<ConstantNode>(source)) {
     operand.constant = AddConstant(constant->value());
     return operand;

@@ -8,6 +8,7 @@
 #include "backends/dnnl/spec.h"
 #include "collage/ir/expr.h"
 #include "collage/target/toolchain.h"
+#include "target/composite.h"
 
 namespace collage::dnnl_toolchain {
 
@@ -42,7 +43,7 @@ class Reading {
   Reading(const Function& function, const BoundaryLayouts& layouts);
 
   const std::vector<Call>& calls() const { return calls_; }
-  const Expr& root() const { return root_; }
+  const Expr& root() const { return body_.root(); }
   Layout result_layout() const { return layouts_.outputs.at(0); }
 
   /// What `expr`, a value from outside of the match, a constant, or one of these dequantised inside of it, is to the
@@ -60,13 +61,11 @@ class Reading {
   Operand Dequantised(const CallNode& call, int64_t scale_axis);
   Operand Widened(const CallNode& cast);
   Operand Shifted(const CallNode& subtract);
-  Expr Outside(const Expr& expr) const;
 
   const BoundaryLayouts& layouts_;
   std::unordered_map<const ExprNode*, int> parameters_;  ///< flattened numbers
-  std::unordered_map<const ExprNode*, Expr> arguments_;  ///< composite's parameter → what it is called with
+  CompositeBody body_;
   std::vector<Call> calls_;
-  Expr root_;
   std::vector<Tensor> constants_;
 };
 

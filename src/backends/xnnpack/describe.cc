@@ -367,7 +367,7 @@ class Describer {
     op_.result = operands_.ResultInMemory();
     if (op_.result.size() > kMaxRank) throw Refusal{fmt::format("pads up to {} dimensions", kMaxRank)};
     if (call.attrs().String("pad_mode") != "constant") throw Refusal{"pads with a constant only"};
-    const auto value = call.args().size() > 1 ? ScalarValue(operands_.Resolve(call.args()[1])) : 0.0;
+    const auto value = call.args().size() > 1 ? ScalarValue(operands_.Outside(call.args()[1])) : 0.0;
     if (!value) throw Refusal{"pads with a value known when compiling only"};
     op_.alpha = *value;
     op_.before.assign(op_.result.size(), 0);

@@ -39,40 +39,28 @@ Element ElementOf(const Expr& expr) {
   throw Refusal{"computes float32 and quantised 8-bit integers only, got " + dtype.ToString()};
 }
 
-OperandReader::OperandReader(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts) {
+OperandReader::OperandReader(const Function& function, const BoundaryLayouts& layouts)
+    : layouts_(layouts), body_(function) {
   for (size_t i = 0; i < function->params().size(); ++i) {
     parameters_[function->params()[i].get()] = static_cast<int>(i);
   }
-  const CallNode* call = As<CallNode>(function->body());
-  Function composite = function;
-  if (call != nullptr && call->callee()->kind() == ExprKind::kFunction) {
-    composite = AsShared<FunctionNode>(call->callee());
-    for (size_t i = 0; i < composite->params().size(); ++i)
-      arguments_[composite->params()[i].get()] = call->args().at(i);
-  }
-  root_ = composite->body();
-  PostOrderInScope(root_, [&](const Expr& expr) {
+  PostOrderInScope(root(), [&](const Expr& expr) {
     const CallNode* inner = As<CallNode>(expr);
     if (inner != nullptr && inner->op() == nullptr) throw Refusal{"holds one composite only"};
   });
 }
 
-Expr OperandReader::Resolve(const Expr& expr) const {
-  const auto it = arguments_.find(expr.get());
-  return it == arguments_.end() ? expr : it->second;
-}
-
 bool OperandReader::IsLeaf(const Expr& expr) const {
   if (const CallNode* dequantize = CallOf(expr, "qnn.dequantize")) return IsLeaf(dequantize->args()[0]);
-  const Expr source = Resolve(expr);
+  const Expr source = Outside(expr);
   return As<ConstantNode>(source) != nullptr || parameters_.contains(source.get());
 }
 
 Shape OperandReader::ShapeOf(const Expr& expr) const { return TensorOf(expr).static_shape(); }
 
 Quantisation OperandReader::QuantisationOf(const CallNode& call) const {
-  const Expr scales = Resolve(call.args()[1]);
-  const Expr points = Resolve(call.args()[2]);
+  const Expr scales = Outside(call.args()[1]);
+  const Expr points = Outside(call.args()[2]);
   const ConstantNode* scale = As<ConstantNode>(scales);
   const ConstantNode* point = As<ConstantNode>(points);
   if (scale == nullptr || point == nullptr) throw Refusal{"takes scales known when compiling only"};
@@ -95,7 +83,7 @@ Operand OperandReader::Read(const Expr& expr, Layout& layout) {
   }
   operand.shape = ShapeOf(data);
   operand.element = ElementOf(data);
-  const Expr source = Resolve(data);
+  const Expr source = Outside(data);
   layout = Layout::kPlain;
   if (const ConstantNode* constant = As<ConstantNode>(source)) {
     operand.constant = static_cast<int>(constants_.size());
@@ -137,7 +125,7 @@ Operand OperandReader::Image(const Expr& expr) {
 }
 
 Operand OperandReader::InResultLayout(const Expr& expr) {
-  Operand operand = ElementWise(expr, root_);
+  Operand operand = ElementWise(expr, root());
   if (operand.shape.size() != ShapeOf(expr).size()) throw Refusal{"reads operands of the result's rank only"};
   return operand;
 }
@@ -179,7 +167,7 @@ Operand OperandReader::Bias(const Expr& expr) {
   } else if (TensorOf(expr).dtype() != kFloat32) {
     throw Refusal{"adds a bias of float32 only, got " + TensorOf(expr).dtype().ToString()};
   }
-  source = Resolve(source);
+  source = Outside(source);
   const ConstantNode* constant = As<ConstantNode>(source);
   if (constant == nullptr) throw Refusal{"takes constant bias only, which is packed once"};
   const Tensor& values = constant->value();
@@ -197,12 +185,12 @@ Operand OperandReader::Bias(const Expr& expr) {
 Shape OperandReader::ResultImage(const Expr& result) const { return ImageShape(result, result_layout()); }
 
 Shape OperandReader::ResultInMemory() const {
-  const Shape shape = ShapeOf(root_);
+  const Shape shape = ShapeOf(root());
   return result_layout() == Layout::kPlain ? shape : PhysicalShape(shape, result_layout());
 }
 
 size_t OperandReader::MemoryAxis(int64_t axis) const {
-  const auto rank = static_cast<int64_t>(ShapeOf(root_).size());
+  const auto rank = static_cast<int64_t>(ShapeOf(root()).size());
   if (axis < 0) axis += rank;
   if (result_layout() == Layout::kPlain) return static_cast<size_t>(axis);
   const std::vector<int> order = PhysicalAxes(result_layout(), static_cast<int>(rank));

@@ -9,6 +9,7 @@
 #include "collage/ir/expr.h"
 #include "collage/runtime/layout.h"
 #include "collage/target/toolchain.h"
+#include "target/composite.h"
 
 namespace collage::xnnpack_toolchain {
 
@@ -26,11 +27,11 @@ class OperandReader {
   OperandReader(const Function& function, const BoundaryLayouts& layouts);
 
   /// The match's result.
-  const Expr& root() const { return root_; }
+  const Expr& root() const { return body_.root(); }
   Layout result_layout() const { return layouts_.outputs.at(0); }
 
   /// What the partition calls the composite with, where `expr` is a parameter of that; else `expr`.
-  Expr Resolve(const Expr& expr) const;
+  Expr Outside(const Expr& expr) const { return body_.Outside(expr); }
   bool IsLeaf(const Expr& expr) const;
   /// Logical, static.
   Shape ShapeOf(const Expr& expr) const;
@@ -61,8 +62,7 @@ class OperandReader {
 
   BoundaryLayouts layouts_;
   std::unordered_map<const ExprNode*, int> parameters_;
-  std::unordered_map<const ExprNode*, Expr> arguments_;  // composite's parameter → what it is called with
-  Expr root_;
+  CompositeBody body_;
   std::vector<Tensor> constants_;
 };
 

@@ -19,6 +19,7 @@
 #include "onnx/onnx-ml.pb.h"
 #include "runtime/compare.h"
 #include "support/file.h"
+#include "unit/frontend/models_folder.h"
 
 namespace collage {
 namespace {
@@ -138,12 +139,6 @@ INSTANTIATE_TEST_SUITE_P(Operators, OnnxExportOfOp, testing::ValuesIn(OpsWithExa
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
 });
-
-std::filesystem::path ModelsFolder() {
-  if (const char* folder = std::getenv("COLLAGE_MODELS")) return folder;
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home == nullptr ? "." : home) / ".cache/collage/models";
-}
 
 class OnnxExportOfModel : public testing::TestWithParam<const char*> {};
 

@@ -13,15 +13,10 @@
 #include "runtime/compare.h"
 #include "runtime/npy.h"
 #include "unit/frontend/model_file.h"
+#include "unit/frontend/models_folder.h"
 
 namespace collage {
 namespace {
-
-std::filesystem::path ModelsFolder() {
-  if (const char* folder = std::getenv("COLLAGE_MODELS")) return folder;
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home == nullptr ? "." : home) / ".cache/collage/models";
-}
 
 class OnnxModelTest : public testing::TestWithParam<const char*> {};
 

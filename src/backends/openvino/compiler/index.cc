@@ -34,20 +34,21 @@ ov::OutputVector GatherNd(const OpArgs& call) {
                                           static_cast<size_t>(call.attrs.IntOr("batch_dims", 0)))};
 }
 
+/// How a scatter puts together what is there and what comes: each of its operators has an enumeration of its own.
+template <typename Reduction>
+Reduction ReductionOf(const std::string& how) {
+  if (how == "update") return Reduction::NONE;
+  if (how == "add") return Reduction::SUM;
+  if (how == "mul") return Reduction::PROD;
+  if (how == "min") return Reduction::MIN;
+  if (how == "max") return Reduction::MAX;
+  throw Untranslatable{"has no scatter reduction '" + how + "'"};
+}
+
 ov::OutputVector ScatterElements(const OpArgs& call) {
   using Update = ov::op::v12::ScatterElementsUpdate;
   const std::string how = call.attrs.StringOr("reduction", "update");
-  auto reduction = Update::Reduction::NONE;
-  if (how == "add")
-    reduction = Update::Reduction::SUM;
-  else if (how == "mul")
-    reduction = Update::Reduction::PROD;
-  else if (how == "min")
-    reduction = Update::Reduction::MIN;
-  else if (how == "max")
-    reduction = Update::Reduction::MAX;
-  else if (how != "update" && how != "none")
-    throw Untranslatable{"has no scatter reduction '" + how + "'"};
+  const auto reduction = ReductionOf<Update::Reduction>(how == "none" ? "update" : how);
   const auto axis = static_cast<double>(NormalAxis(call.attrs.IntOr("axis", 0), call.rank()));
   return {std::make_shared<Update>(call[0], call[1], call[2], Scalar(ov::element::i64, axis), reduction, true)};
 }
@@ -55,17 +56,7 @@ ov::OutputVector ScatterElements(const OpArgs& call) {
 ov::OutputVector ScatterNd(const OpArgs& call) {
   using Update = ov::op::v15::ScatterNDUpdate;
   const std::string how = call.attrs.StringOr("mode", "update");
-  auto reduction = Update::Reduction::NONE;
-  if (how == "add")
-    reduction = Update::Reduction::SUM;
-  else if (how == "mul")
-    reduction = Update::Reduction::PROD;
-  else if (how == "min")
-    reduction = Update::Reduction::MIN;
-  else if (how == "max")
-    reduction = Update::Reduction::MAX;
-  else if (how != "update")
-    throw Untranslatable{"has no scatter mode '" + how + "'"};
+  const auto reduction = ReductionOf<Update::Reduction>(how);
   return {std::make_shared<Update>(call[0], TupleLast(call[1]), call[2], reduction)};
 }
 
