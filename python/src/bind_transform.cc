@@ -3,6 +3,8 @@
 
 #include "bindings.h"
 #include "casters.h"
+#include "collage/partition_for.h"
+#include "collage/support/error.h"
 #include "collage/transform/passes.h"
 
 namespace nb = nanobind;
@@ -129,6 +131,14 @@ void BindTransform(nb::module_& m) {
   m.def(
       "preparation_passes", [] { return PreparationPasses().passes(); },
       "What is done to a model before it is partitioned.");
+  m.def(
+      "partition_passes",
+      [](const std::string& toolchain) {
+        const Toolchain* found = ToolchainRegistry::Global().Find(toolchain);
+        if (found == nullptr) throw Error(ErrorCategory::kInput, "there is no toolchain '" + toolchain + "'");
+        return PartitionPasses(*found);
+      },
+      "toolchain"_a, "The passes by which a module is partitioned for one toolchain.");
 }
 
 }  // namespace collage::python

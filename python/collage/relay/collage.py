@@ -350,7 +350,7 @@ def partition(
 
 
 def partition_for(mod: IRModule, toolchain: str) -> IRModule:
-    """The module with all that a toolchain takes, in regions as large as possible, as global functions for it.
+    """The module with all that a toolchain takes, in regions as large as it takes, as global functions for it.
 
     Costs are not asked for: this is the RFC's ``partition_for_<toolchain>``. `relay.vm.compile` compiles the result.
 
@@ -364,5 +364,4 @@ def partition_for(mod: IRModule, toolchain: str) -> IRModule:
     config = {"relay.MergeComposite.toolchain": toolchain, "relay.AnnotateTarget.targets": toolchain}
     with PassContext(opt_level=3, config=config):
         prepare = Sequential(_core.preparation_passes())
-        names = ["MergeComposite", "AnnotateTarget", "MergeCompilerRegions", "PartitionGraph"]
-        return Sequential([prepare, *names])(mod)
+        return Sequential([prepare, *_core.partition_passes(toolchain)])(mod)

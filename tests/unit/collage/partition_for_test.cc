@@ -12,19 +12,22 @@ namespace {
 /// Takes relu behind a product, and a product alone; wants dropout gone.
 class PatternToolchain : public testing_graphs::AnyToolchain {
  public:
-  PatternToolchain() : AnyToolchain("greedy") {}
+  PatternToolchain(const std::string& name, FusionStyle style) : AnyToolchain(name, style) {}
   std::vector<PatternTableEntry> PatternTable() const override {
-    return {{"greedy.dense_relu", "nn.relu(nn.dense(*, *))", {}}, {"greedy.dense", "nn.dense(*, *)", {}}};
+    return {{name() + ".dense_relu", "nn.relu(nn.dense(*, *))", {}}, {name() + ".dense", "nn.dense(*, *)", {}}};
   }
   Result<void> SupportsCall(const CallNode&) const override { return Reason{"takes patterns", "greedy"}; }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference"}; }
 };
 
-const Toolchain& Greedy() {
+const Toolchain& Registered(const std::string& name, FusionStyle style) {
   ToolchainRegistry& registry = ToolchainRegistry::Global();
-  if (registry.Find("greedy") == nullptr) registry.Add(std::make_unique<PatternToolchain>());
-  return *registry.Find("greedy");
+  if (registry.Find(name) == nullptr) registry.Add(std::make_unique<PatternToolchain>(name, style));
+  return *registry.Find(name);
 }
+
+const Toolchain& Greedy() { return Registered("greedy", FusionStyle::kArbitrary); }
+const Toolchain& OneByOne() { return Registered("one_by_one", FusionStyle::kNoFusion); }
 
 // Without the preamble, dropout stands between product and relu.
 const char* kModel = R"(
@@ -49,6 +52,16 @@ TEST(PartitionForTest, ThePreambleMakesPatternsMatch) {
   const std::string text = PrintModule(partitioned);
   EXPECT_NE(text.find("Composite=\"greedy.dense_relu\""), std::string::npos) << text;
   EXPECT_NE(text.find("Composite=\"greedy.dense\""), std::string::npos) << text;
+}
+
+TEST(PartitionForTest, OnlyWhoTakesSeveralMatchesGetsThemMerged) {
+  const IRModule module = ParseModule(R"(
+def @main(%x: Tensor[(4, 4), float32]) {
+  %0 = nn.dense(%x, %x);
+  nn.dense(%0, %x)
+})");
+  EXPECT_EQ(PartitionFor(Greedy(), module).functions().size(), 2u);
+  EXPECT_EQ(PartitionFor(OneByOne(), module).functions().size(), 3u);
 }
 
 TEST(PartitionForTest, KeepsWhatAModuleComputes) {
