@@ -74,6 +74,7 @@ class Misbehaving : public Toolchain {
   explicit Misbehaving(std::string mode) : mode_(std::move(mode)) {}
   std::string name() const override { return mode_; }
   std::string description() const override { return "misbehaves on purpose"; }
+  bool is_default() const override { return false; }  // other tests go without
   Availability Probe() const override { return {true, "1", "", ""}; }
   int priority() const override { return 0; }
   Result<void> SupportsCall(const CallNode& call) const override {
