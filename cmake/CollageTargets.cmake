@@ -42,8 +42,6 @@ function(collage_unit_test stage)
   add_executable(test_${stage} ${sources})
   target_link_libraries(test_${stage} PRIVATE collage_options ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(test_${stage} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(test_${stage} PRIVATE COLLAGE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests"
-                             COLLAGE_PYTHON="${COLLAGE_PYTHON_ENV}/bin/python")
   add_test(NAME unit.${stage} COMMAND test_${stage})
   set_tests_properties(unit.${stage} PROPERTIES TIMEOUT 300)
 endfunction()

@@ -9,12 +9,13 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
+#include "test_paths.h"
 
 namespace collage {
 namespace {
 
 std::vector<std::string> Cases(const std::string& name) {
-  std::ifstream file(std::filesystem::path(COLLAGE_TEST_DATA) / "corpus/relay" / name);
+  std::ifstream file(std::filesystem::path(kTestData) / "corpus/relay" / name);
   EXPECT_TRUE(file) << name;
   std::vector<std::string> cases{""};
   for (std::string line; std::getline(file, line);) {

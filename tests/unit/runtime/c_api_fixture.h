@@ -11,6 +11,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "runtime/native_loader.h"
 #include "support/file.h"
+#include "test_paths.h"
 #include "unit/runtime/test_plan.h"
 
 namespace collage {
@@ -23,7 +24,7 @@ inline ExecutionPlan ObjectPlan() {
   PlanWriter writer;
   const int x = writer.AddInput("x", {10, 100});
   writer.Add(x, writer.AddOutput("y", {1000}), 0.5f);
-  const std::string code = ReadFile(std::string(COLLAGE_TEST_KERNELS) + "/test_kernel_add_10.so");
+  const std::string code = ReadFile(std::string(kTestKernels) + "/test_kernel_add_10.so");
   const auto* bytes = reinterpret_cast<const std::byte*>(code.data());
   writer.plan.blobs[0] = std::make_shared<const std::vector<std::byte>>(bytes, bytes + code.size());
   writer.plan.kernels[0].loader = kObjectLoaderName;

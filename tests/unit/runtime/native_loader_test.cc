@@ -7,6 +7,7 @@
 
 #include "collage/runtime/thread_pool.h"
 #include "support/file.h"
+#include "test_paths.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -15,7 +16,7 @@ namespace {
 constexpr int64_t kCount = 1000;  // of the kernels in kernels/add.c
 
 std::vector<std::byte> ObjectBytes(const std::string& name) {
-  const std::string text = ReadFile(std::string(COLLAGE_TEST_KERNELS) + "/test_kernel_" + name + ".so");
+  const std::string text = ReadFile(std::string(kTestKernels) + "/test_kernel_" + name + ".so");
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/random_inputs.h"
 #include "support/file.h"
+#include "test_paths.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -26,12 +27,12 @@ Tensor Example(const std::string& dtype, Shape shape = {2, 3, 5}) {
 /// Runs Python code in the environment that `setup` made; "" when it works, else what it printed.
 std::string RunPython(const TemporaryFolder& folder, const std::string& code) {
   WriteFile(folder / "code.py", code);
-  const std::string command = std::string(COLLAGE_PYTHON) + " " + (folder / "code.py").string() + " " +
+  const std::string command = std::string(kTestPython) + " " + (folder / "code.py").string() + " " +
                               folder.path().string() + " > " + (folder / "log").string() + " 2>&1";
   return std::system(command.c_str()) == 0 ? "" : "failed: " + ReadFile(folder / "log");
 }
 
-bool HasPython() { return std::filesystem::exists(COLLAGE_PYTHON); }
+bool HasPython() { return std::filesystem::exists(kTestPython); }
 
 TEST(Npy, EveryDtypeComesBack) {
   const TemporaryFolder folder;

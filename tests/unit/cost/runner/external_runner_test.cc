@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collage/support/error.h"
+#include "test_paths.h"
 
 namespace collage {
 namespace {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 HelperProgram Helper(const std::string& behaviour) {
   HelperProgram program;
   program.name = "fake";
-  program.command = {COLLAGE_PYTHON, COLLAGE_TEST_DATA "/unit/cost/runner/fake_helper.py", behaviour};
+  program.command = {kTestPython, std::string(kTestData) + "/unit/cost/runner/fake_helper.py", behaviour};
   return program;
 }
 
