@@ -62,6 +62,11 @@ using TypeRelation = std::function<Result<Type>(const OpCall& call)>;
 /// the data. Slow and obviously right.
 using ReferenceFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs)>;
 
+/// As ReferenceFn, for an operator that rounds: what lies between two results becomes the upper one with the likelihood
+/// of its distance to the lower one, so that the mean over `seed`s is what was to be rounded.
+using RandomRoundingFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs,
+                                            std::span<Tensor> outputs, uint64_t seed)>;
+
 /// Products that the operator adds up, computed by its definition; those with padding are not counted. Shapes are
 /// static.
 using MultiplyAddsFn = std::function<double(const OpCall& call)>;
@@ -86,6 +91,8 @@ struct OpDef {
   TypeRelation relation;
   ReferenceFn reference;
   std::vector<OpExample> examples;
+  /// Of operators whose results are rounded to integers (qnn.quantize …); empty: the others.
+  RandomRoundingFn random_rounding;
   int min_args = -1;
   /// Of contractions; empty: what the operator moves is more than what it computes.
   MultiplyAddsFn multiply_adds;

@@ -41,6 +41,10 @@ struct PatternTableEntry {
   /// Whether the matched sub-graph is really supported; `composite` is the extracted, typed function whose body is
   /// the match (constants inlined). The reason of a "no" ends in the explanation. May be empty: always yes.
   std::function<Result<void>(const Function& composite)> predicate;
+  /// Whether partitioning without costs (MergeComposite, partition_for_NAME) takes its matches. A row of single
+  /// element-wise operators is worth a candidate, but taken wherever it matches it keeps the operator from a neighbour
+  /// that would have computed it on the way.
+  bool is_greedy = true;
 };
 
 /// A choice of memory layouts at the boundary of a partition: one for each flattened parameter and result.
