@@ -117,6 +117,10 @@ struct CompileOptions {
   /// Where a model has no more covers than this, formats told apart, all of them enter the play-off, so that it is
   /// known what the search missed (`CompileReport::optimality_loss_seconds`); 0 = never.
   int max_optimality_covers = 24;
+  /// How far the results of a contestant of the play-off may be from the reference evaluation of the whole model, as a
+  /// share of the largest element of each result. Empty: as far as their dtypes and what is rounded to integers on the
+  /// way give reason for.
+  std::optional<double> max_error;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
   /// Where candidates are measured: "local", or on a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"

@@ -144,6 +144,7 @@ def compile(
     max_measurements: int = 0,
     covers: int = 2,
     optimality_covers: int = 24,
+    max_error: float | None = None,
     candidate_timeout: float = 60.0,
     runner: str = "local",
     progress: bool | Callable[[Progress], object] = False,
@@ -180,6 +181,8 @@ def compile(
         covers: how many of the best mixes enter the play-off.
         optimality_covers: where a model has no more covers than this, all enter the play-off, and the report says by how
             much the search missed the best (``optimality_loss_seconds``); 0 for never.
+        max_error: by which share of each result's largest element contestants of the play-off may differ from the reference
+            evaluation; None for what their dtypes and rounding to integers give reason for.
         candidate_timeout: seconds after which a candidate that does not answer is given up.
         runner: where candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
             (docs/costs.md). Play-offs are always on this machine.
@@ -207,6 +210,7 @@ def compile(
         "max_measurements": max_measurements,
         "num_covers": covers,
         "max_optimality_covers": optimality_covers,
+        **({} if max_error is None else {"max_error": float(max_error)}),
         "candidate_timeout_seconds": float(candidate_timeout),
         "runner": runner,
         "runner_python": sys.executable,

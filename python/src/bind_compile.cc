@@ -200,6 +200,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("max_measurements", options.max_measurements);
   read("num_covers", options.num_covers);
   read("max_optimality_covers", options.max_optimality_covers);
+  read("max_error", options.max_error);
   read("candidate_timeout_seconds", options.candidate_timeout_seconds);
   read("runner", options.runner);
   read("runner_python", options.runner_python);

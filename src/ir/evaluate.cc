@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
@@ -17,10 +19,14 @@ using Values = std::vector<Tensor>;
 
 class Evaluator {
  public:
-  Values Run(const Function& function, std::span<const Tensor> inputs) {
-    Bind(*function, inputs);
+  explicit Evaluator(EvaluateOptions& options) : options_(options) {}
+
+  /// `is_fixed`: whether the inputs are the same in every run, since constants alone made them.
+  Values Run(const Function& function, std::span<const Tensor> inputs, bool is_fixed = false) {
+    Bind(*function, inputs, is_fixed);
     CountUses(function->body());
     PostOrderInScope(function->body(), [&](const Expr& expr) {
+      if (IsFixed(expr)) fixed_.insert(expr.get());
       values_[expr.get()] = Compute(expr);
       for (const Expr& child : Children(expr)) Use(child);
     });
@@ -28,7 +34,7 @@ class Evaluator {
   }
 
  private:
-  void Bind(const FunctionNode& function, std::span<const Tensor> inputs) {
+  void Bind(const FunctionNode& function, std::span<const Tensor> inputs, bool is_fixed) {
     size_t next = 0;
     for (const Var& param : function.params()) {
       const Type type = param->checked_type() ? param->checked_type() : param->type_annotation();
@@ -46,7 +52,18 @@ class Evaluator {
       }
       values_[param.get()] = std::move(values);
       uses_[param.get()] = 1 << 30;
+      if (is_fixed) fixed_.insert(param.get());
     }
+  }
+
+  /// Whether `expr` depends on constants alone. Whoever compiles it computes it ahead, rounding as the reference does.
+  bool IsFixed(const Expr& expr) const {
+    if (expr->kind() == ExprKind::kVar) return fixed_.contains(expr.get());
+    if (const CallNode* call = As<CallNode>(expr)) return AreFixed(call->args());
+    return AreFixed(Children(expr));
+  }
+  bool AreFixed(const std::vector<Expr>& exprs) const {
+    return std::all_of(exprs.begin(), exprs.end(), [&](const Expr& expr) { return fixed_.contains(expr.get()); });
   }
 
   void CountUses(const Expr& body) {
@@ -120,19 +137,31 @@ class Evaluator {
       size_t next = 0;
       types.push_back(Actual(InferType(arg), values, &next));
     }
-    if (const OpDef* op = call.op()) return EvaluateOp(*op, call.attrs(), types, inputs);
-    if (Function function = AsShared<FunctionNode>(call.callee())) return Evaluator().Run(function, inputs);
+    const bool is_fixed = fixed_.contains(&call);
+    if (const OpDef* op = call.op()) {
+      if (is_fixed) return EvaluateOp(*op, call.attrs(), types, inputs);
+      ++options_.seed;
+      return EvaluateOp(*op, call.attrs(), types, inputs, options_);
+    }
+    if (Function function = AsShared<FunctionNode>(call.callee())) {
+      return Evaluator(options_).Run(function, inputs, is_fixed);
+    }
     throw Error(ErrorCategory::kUnsupported, "the evaluator calls operators and functions only", call.span().source);
   }
 
+  EvaluateOptions& options_;  ///< whose seed is another one for every call
   std::unordered_map<const ExprNode*, Values> values_;
   std::unordered_map<const ExprNode*, int> uses_;
+  std::unordered_set<const ExprNode*> fixed_;  ///< what depends on constants alone
 };
+
+/// Far from the seeds that count up from those of others.
+uint64_t SpreadSeed(uint64_t seed) { return (seed + 1) * 0xd1342543de82ef95u; }
 
 }  // namespace
 
 std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
-                               std::span<const Tensor> inputs) {
+                               std::span<const Tensor> inputs, const EvaluateOptions& options) {
   const Result<Type> type = op.relation({arg_types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
   std::vector<Tensor> outputs;
@@ -140,7 +169,11 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
     const TensorTypeNode* tensor = AsTensorType(leaf);
     outputs.push_back(tensor->is_static() ? Tensor::Empty(tensor->static_shape(), tensor->dtype()) : Tensor());
   }
-  op.reference(inputs, attrs, outputs);
+  if (options.rounding == Rounding::kRandom && op.random_rounding) {
+    op.random_rounding(inputs, attrs, outputs, options.seed);
+  } else {
+    op.reference(inputs, attrs, outputs);
+  }
   return outputs;
 }
 
@@ -148,7 +181,7 @@ bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs) {
   return op.name != "qnn.dequantize" || inputs[0].dtype().bits > 8 || inputs[0].num_elements() == 1;
 }
 
-std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs) {
+std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs, const EvaluateOptions& options) {
   bool is_dataflow = true;
   PostOrder(function, [&](const Expr& expr) {
     const ExprKind kind = expr->kind();
@@ -159,7 +192,9 @@ std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> i
     is_dataflow =
         is_dataflow && (call == nullptr || call->op() != nullptr || As<FunctionNode>(call->callee()) != nullptr);
   });
-  if (is_dataflow) return Evaluator().Run(function, inputs);
+  EvaluateOptions own = options;
+  own.seed = SpreadSeed(options.seed);
+  if (is_dataflow) return Evaluator(own).Run(function, inputs);
   size_t next = 0;
   const auto take = [&]() -> Tensor {
     if (next >= inputs.size()) throw Error(ErrorCategory::kInput, "too few inputs");
@@ -169,7 +204,7 @@ std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> i
   for (const Var& param : function->params()) {
     args.push_back(UnflattenTensors(param->checked_type() ? param->checked_type() : param->type_annotation(), take));
   }
-  return FlattenTensors(Interpret(IRModule::FromFunction(function), "main", std::move(args)));
+  return FlattenTensors(Interpret(IRModule::FromFunction(function), "main", std::move(args), {.evaluate = own}));
 }
 
 }  // namespace collage

@@ -1,6 +1,7 @@
 // evaluate.h: the reference interpreter: what every toolchain's results are compared with. Slow and plainly right.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,9 +11,20 @@
 
 namespace collage {
 
+/// How operators round that round to integers.
+enum class Rounding : uint8_t {
+  kNearest,  ///< as their reference evaluation says
+  kRandom,   ///< up or down at random, by OpDef::random_rounding; what constants alone are computed to is as it is
+};
+
+struct EvaluateOptions {
+  Rounding rounding = Rounding::kNearest;
+  uint64_t seed = 0;  ///< of random rounding
+};
+
 /// Evaluates one call of `op` with complete attributes; tuple arguments flattened into `inputs`, of types `arg_types`.
 std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
-                               std::span<const Tensor> inputs);
+                               std::span<const Tensor> inputs, const EvaluateOptions& options = {});
 
 /// Whether a call of `op` on constants is worth computing ahead. Dequantising is not: weights stay 8-bit integers, of
 /// which toolchains make 8-bit kernels, and which take a quarter of the memory.
@@ -21,6 +33,7 @@ bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs);
 /// Evaluates `function` on its flattened inputs; returns its flattened results. Dataflow and calls of inner
 /// functions are evaluated here, in the order of the graph; functions with control flow are left to the interpreter.
 /// Throws kInput when the inputs do not fit.
-std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs);
+std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> inputs,
+                             const EvaluateOptions& options = {});
 
 }  // namespace collage

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -335,7 +336,7 @@ class Interpreter {
   }
 
   /// A call that needs no activation: of an operator or a constructor.
-  static Value Apply(const CallNode& call, std::vector<Value> values) {
+  Value Apply(const CallNode& call, std::vector<Value> values) {
     const OpDef* op = call.op();
     if (op == nullptr) {
       const Constructor constructor = AsShared<ConstructorNode>(values[0].code());
@@ -343,7 +344,11 @@ class Interpreter {
       return Value::Data(constructor, std::move(values));
     }
     try {
-      return ApplyOp(*op, call.attrs(), values);
+      const bool is_fixed = std::all_of(call.args().begin(), call.args().end(),
+                                        [](const Expr& arg) { return arg->kind() == ExprKind::kConstant; });
+      if (is_fixed) return ApplyOp(*op, call.attrs(), values);
+      ++options_.evaluate.seed;
+      return ApplyOp(*op, call.attrs(), values, options_.evaluate);
     } catch (const Error& error) {
       if (!error.where().empty()) throw;
       throw Error(error.category(), error.message(), Where(call), error.hint());
@@ -362,7 +367,7 @@ class Interpreter {
 
 }  // namespace
 
-Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& args) {
+Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& args, const EvaluateOptions& options) {
   std::vector<Type> types;
   std::vector<Tensor> inputs;
   for (const Value& arg : args) {
@@ -373,7 +378,7 @@ Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& arg
   }
   const Result<Type> type = op.relation({types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
-  const std::vector<Tensor> outputs = EvaluateOp(op, attrs, types, inputs);
+  const std::vector<Tensor> outputs = EvaluateOp(op, attrs, types, inputs, options);
   size_t next = 0;
   return UnflattenTensors(*type, [&] { return outputs[next++]; });
 }

@@ -9,6 +9,7 @@
 #include "collage/ir/module.h"
 #include "collage/ir/op.h"
 #include "collage/ir/value.h"
+#include "ir/evaluate.h"
 
 namespace collage {
 
@@ -16,6 +17,9 @@ struct InterpretOptions {
   /// Calls (and branches inside expressions) that may be open at once; beyond it evaluation fails with kResource. Calls
   /// in tail position take no room.
   size_t max_depth = 100000;
+  /// How operators are evaluated. The seed of random rounding is another one for every call; calls of nothing but
+  /// constants do not round at random.
+  EvaluateOptions evaluate = {};
 };
 
 /// Calls function `name` of `module` with `args` and returns its value.
@@ -32,6 +36,6 @@ Value Interpret(const IRModule& module, std::string_view name, std::vector<Value
 
 /// Computes one operator on values by its reference evaluation, for the shapes that `args` have. Throws kInput when it
 /// refuses them.
-Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& args);
+Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& args, const EvaluateOptions& options = {});
 
 }  // namespace collage

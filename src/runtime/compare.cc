@@ -50,6 +50,10 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
   return result;
 }
 
+Tolerance ShareOfLargest(const Tensor& expected, double share) {
+  return {.relative = 0, .absolute = share * LargestMagnitude(expected)};
+}
+
 Tolerance ToleranceFor(const Tensor& expected) {
   const double largest = LargestMagnitude(expected);
   switch (expected.dtype().code) {

@@ -29,4 +29,7 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
 /// absolute part scaled by the largest element for floats (sums are reordered, terms may cancel).
 Tolerance ToleranceFor(const Tensor& expected);
 
+/// Tolerance for errors of `share` of the largest finite element of `expected`, wherever they are.
+Tolerance ShareOfLargest(const Tensor& expected, double share);
+
 }  // namespace collage

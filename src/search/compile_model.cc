@@ -393,6 +393,7 @@ class Compilation {
     play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
     play_off.limits.memory_bytes = 0;
     play_off.output = options_.output;
+    play_off.max_error = options_.max_error;
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
     play_off.metadata_json = nlohmann::json{{"model", report_.model}, {"machine", report_.machine}}.dump();
     return play_off;

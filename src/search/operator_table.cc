@@ -16,7 +16,6 @@
 #include "collage/support/error.h"
 #include "cost/worker/measure.h"
 #include "cost/worker/worker.h"
-#include "runtime/compare.h"
 #include "search/layout_analysis.h"
 #include "search/random_calls.h"
 
@@ -30,7 +29,7 @@ struct Check {
   std::tuple<std::string, size_t, std::string> row;  ///< operator, dtype (its number), layouts
   PartitionRequest request;
   std::vector<Tensor> inputs;  ///< of the partition, plain
-  std::vector<Tensor> expected;
+  Reference expected;
 };
 
 std::string LayoutsText(const BoundaryLayouts& layouts) {
@@ -124,7 +123,7 @@ class Checker {
         inputs.push_back(InLayout(check.inputs[i], Layout::kPlain, layouts.inputs[i]));
         from.push_back(inputs.back().raw());
       }
-      for (const Tensor& want : check.expected) {
+      for (const Tensor& want : check.expected.results()) {
         constexpr uint8_t kPoison = 0x5a;
         outputs.push_back(Tensor::Empty(want.shape(), want.dtype()));
         std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), kPoison);
@@ -133,9 +132,9 @@ class Checker {
       const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled.workspace_bytes)}, kUInt8);
       kernel->Bind(from, to, compiled.workspace_bytes == 0 ? nullptr : workspace.raw());
       kernel->Run();
-      for (size_t i = 0; i < check.expected.size(); ++i) {
+      for (size_t i = 0; i < outputs.size(); ++i) {
         const Tensor got = InLayout(outputs[i], layouts.outputs[i], Layout::kPlain);
-        const Comparison comparison = Compare(got, check.expected[i], ToleranceFor(check.expected[i]));
+        const Comparison comparison = check.expected.Compare(i, got);
         max_error = std::max(max_error, comparison.max_relative_error);
         if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
       }

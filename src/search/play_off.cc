@@ -17,6 +17,7 @@
 #include "cost/worker/measure.h"
 #include "cost/worker/timing_lock.h"
 #include "ir/evaluate.h"
+#include "ir/reference.h"
 #include "lowering/lower.h"
 #include "runtime/compare.h"
 #include "search/heats.h"
@@ -163,7 +164,9 @@ class PlayOffWorker {
   void Evaluate() {
     const Stopwatch stopwatch(seconds_.check);
     inputs_ = RandomInputs(original_.main());
-    expected_ = collage::Evaluate(original_.main(), inputs_);
+    // Where the error that is allowed is known, it does not matter what rounding leaves open.
+    reference_ = options_.max_error ? Reference(collage::Evaluate(original_.main(), inputs_))
+                                    : Reference(original_.main(), inputs_);
   }
 
   Built Build(int index) {
@@ -193,13 +196,25 @@ class PlayOffWorker {
     const Stopwatch stopwatch(seconds_.check);
     for (int run = 0; run < 2; ++run) {
       built.instance->Run();
-      for (size_t i = 0; i < expected_.size(); ++i) {
-        const Comparison comparison = Compare(built.instance->Output(i), expected_[i], ToleranceFor(expected_[i]));
-        built.contestant.max_error = std::max(built.contestant.max_error, comparison.max_relative_error);
-        if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+      for (size_t i = 0; i < reference_.results().size(); ++i) {
+        const std::string difference = FindDifference(i, built.instance->Output(i), built.contestant.max_error);
+        if (!difference.empty()) return difference;
       }
     }
     return "";
+  }
+
+  /// Empty when result `index` may be `actual`; `max_error` becomes no less than its error.
+  std::string FindDifference(size_t index, const Tensor& actual, double& max_error) const {
+    const Tensor& expected = reference_.results()[index];
+    const Comparison comparison = options_.max_error
+                                      ? Compare(actual, expected, ShareOfLargest(expected, *options_.max_error))
+                                      : reference_.Compare(index, actual);
+    max_error = std::max(max_error, comparison.max_relative_error);
+    if (comparison.agrees) return "";
+    if (!options_.max_error) return fmt::format("wrong result {}, {}", index, comparison.difference);
+    return fmt::format("result {} is off by {:.1e} of its largest element, where {:g} is allowed: {}", index,
+                       comparison.max_relative_error, *options_.max_error, comparison.difference);
   }
 
   void Time(std::vector<Built>& built, const SendProgress& progress) {
@@ -259,7 +274,7 @@ class PlayOffWorker {
   const PlayOffOptions& options_;
   PartitionCache cache_;
   std::vector<Tensor> inputs_;
-  std::vector<Tensor> expected_;
+  Reference reference_;
   PlayOffSeconds seconds_;
 };
 
@@ -302,7 +317,8 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = "rounds told apart, each stage, " + options.versions;
+    std::string all = "rounds told apart, each stage, rounding open, " + options.versions;
+    if (options.max_error) all += fmt::format("max error {}, ", *options.max_error);
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
     num_threads_ = options.num_threads;

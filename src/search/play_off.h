@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,9 +34,10 @@ struct PlayOffOptions {
   double final_seconds = 24;  ///< spent on timed rounds of the finalists, again where these do not tell them apart
   int min_rounds = 11;
   int max_rounds = 400;
-  std::filesystem::path output;  ///< where the winner's executable is written
-  std::string versions;          ///< of the toolchains: timings of others are not taken for theirs
-  std::string metadata_json;     ///< goes into the executable
+  std::filesystem::path output;     ///< where the winner's executable is written
+  std::string versions;             ///< of the toolchains: timings of others are not taken for theirs
+  std::string metadata_json;        ///< goes into the executable
+  std::optional<double> max_error;  ///< CompileOptions::max_error
 };
 
 struct PlayOffResult {
@@ -53,7 +55,7 @@ double SecondsBeside(const Contestant& contestant, const Contestant& other);
 /// as good as the fastest, the one of fewest toolchains comes first, then of those of least priority.
 std::vector<size_t> Ranked(std::span<const Contestant> contestants);
 
-/// Builds, checks (against the reference evaluation of `original`), times and writes. An entrant that cannot be built,
+/// Builds, checks (against the `Reference` of `original`), times and writes. An entrant that cannot be built,
 /// crashes or computes something wrong is out, with its failure noted; throws kUnsupported when none is left.
 ///
 /// When `database` knows the timings of exactly these entrants from an earlier run, they are used: only the winner is

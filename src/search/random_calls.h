@@ -9,6 +9,7 @@
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
 #include "collage/runtime/tensor.h"
+#include "ir/reference.h"
 
 namespace collage {
 
@@ -16,7 +17,7 @@ namespace collage {
 struct RandomCall {
   Function function;
   std::vector<Tensor> inputs;
-  std::vector<Tensor> expected;
+  Reference expected;
 };
 
 /// The dtypes that operators are tried on.

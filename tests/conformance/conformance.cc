@@ -13,7 +13,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
-#include "ir/evaluate.h"
+#include "ir/reference.h"
 
 namespace collage::conformance {
 namespace {
@@ -55,29 +55,23 @@ void CompareBytes(const Tensor& got, const Tensor& want, double share_one_off, s
       << "so many of " << want.num_elements() << " elements of result " << output << " are one off";
 }
 
-void Compare(const Tensor& got, const Tensor& want, const Options& options, size_t output) {
-  const double tolerance = options.tolerance;
+void Compare(const Tensor& got, const Reference& reference, const Options& options, size_t output) {
+  const Tensor& want = reference.results()[output];
   if (options.share_one_off > 0 && (want.dtype() == kInt8 || want.dtype() == kUInt8)) {
     return CompareBytes(got, want, options.share_one_off, output);
   }
-  double largest = 1;
-  for (int64_t i = 0; i < want.num_elements(); ++i) {
-    if (std::isfinite(want.At(i))) largest = std::max(largest, std::abs(want.At(i)));
-  }
-  for (int64_t i = 0; i < want.num_elements(); ++i) {
-    const double a = got.At(i);
-    const double b = want.At(i);
-    if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * largest) continue;
-    FAIL() << "result " << output << ", element " << i << " of " << ToString(want.shape()) << ": got " << a << ", want "
-           << b;
-  }
+  Tolerance tolerance = ShareOfLargest(want, options.tolerance);
+  tolerance.absolute = std::max(tolerance.absolute, options.tolerance);
+  const Comparison comparison = reference.Compare(output, got, tolerance);
+  EXPECT_TRUE(comparison.agrees) << "result " << output << " of " << ToString(want.shape()) << ": "
+                                 << comparison.difference;
 }
 
 /// Runs `kernel` on fresh memory and compares.
 void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function& function, const Options& options,
              uint32_t seed) {
   const std::vector<Tensor> inputs = RandomInputs(function, options, seed);
-  const std::vector<Tensor> expected = Evaluate(function, inputs);
+  const Reference reference(function, inputs);
   std::vector<Tensor> placed;
   std::vector<void*> input_addresses;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -86,7 +80,7 @@ void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function&
   }
   std::vector<Tensor> outputs;
   std::vector<void*> output_addresses;
-  for (const Tensor& want : expected) {
+  for (const Tensor& want : reference.results()) {
     outputs.push_back(Tensor::Zeros(want.shape(), want.dtype()));
     std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), uint8_t{0x5a});
     output_addresses.push_back(outputs.back().raw());
@@ -95,7 +89,7 @@ void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function&
   kernel.Bind(input_addresses, output_addresses, partition.workspace_bytes == 0 ? nullptr : workspace.raw());
   kernel.Run();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Compare(InLayout(outputs[i], options.layouts.outputs[i], Layout::kPlain), expected[i], options, i);
+    Compare(InLayout(outputs[i], options.layouts.outputs[i], Layout::kPlain), reference, options, i);
   }
 }
 

@@ -15,12 +15,13 @@ namespace collage::conformance {
 struct Options {
   BoundaryLayouts layouts;  ///< empty: all plain
   int num_threads = 1;
-  double tolerance = 1e-4;  ///< relative to the largest reference result (at least 1)
+  double tolerance = 1e-4;  ///< relative to the largest reference result (at least 1), beside what rounding leaves open
   double low = -1.0;        ///< inputs are drawn from [low, high]
   double high = 1.0;
   bool all_bytes = false;  ///< 8-bit inputs are drawn from all of their range instead
-  /// Share of a result's bytes that may be one off. A byte is a rounded quotient, and sums in another order fall on the
-  /// other side of a tie now and then: of float32 sums of some hundred terms no more than one in thousands does.
+  /// Share of a result's bytes that may be one off, in place of what rounding leaves open, which is more. A byte is a
+  /// rounded quotient, and sums in another order fall on the other side of a tie now and then: of float32 sums of some
+  /// hundred terms no more than one in thousands does.
   double share_one_off = 0;
 };
 

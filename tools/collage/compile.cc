@@ -280,6 +280,11 @@ void AddCompileCommand(CLI::App& app) {
           "Where there are no more covers than this, all enter the play-off: what the search missed (0: never)")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  command
+      ->add_option("--max-error", arguments->options.max_error,
+                   "Contestants may be off by this share of each result's largest element (default: as their dtypes "
+                   "and rounding to integers give reason for)")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->callback([arguments] { Run(*arguments); });

@@ -18,6 +18,9 @@ using Clock = std::chrono::steady_clock;
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
 constexpr int kMethodVersion = 5;
 
+// The same for how it is judged whether results that were rounded to integers are right.
+constexpr const char* kRoundingVersion = ".r1";
+
 /// How candidates are timed, as part of their keys: "m5.2", with a percentile other than the median "m5.2.p90".
 std::string MethodText(const TimingOptions& timing) {
   constexpr double kMedian = 0.5;
@@ -56,7 +59,9 @@ TuningKey MeasuringEstimator::ToolchainKey(const std::string& workload, const st
 }
 
 TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
-  return ToolchainKey(query.workload, LayoutsText(query.layouts), query.toolchain);
+  TuningKey key = ToolchainKey(query.workload, LayoutsText(query.layouts), query.toolchain);
+  if (query.work.rounds) key.version += kRoundingVersion;
+  return key;
 }
 
 TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::string& layouts) const {

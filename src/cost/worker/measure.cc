@@ -21,8 +21,7 @@
 #include "cost/worker/drift.h"
 #include "cost/worker/timing_lock.h"
 #include "cost/worker/worker.h"
-#include "ir/evaluate.h"
-#include "runtime/compare.h"
+#include "ir/reference.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
@@ -45,16 +44,16 @@ bool IsPoison(const unsigned char* bytes, size_t count) {
 }
 
 /// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
-std::vector<Tensor> ReferenceOutputs(const Function& function, const std::vector<Tensor>& inputs) {
-  static std::deque<std::pair<std::string, std::vector<Tensor>>> known;
+Reference ReferenceFor(const Function& function, const std::vector<Tensor>& inputs) {
+  static std::deque<std::pair<std::string, Reference>> known;
   std::string key = StructuralHash(function);
-  for (const auto& [hash, outputs] : known) {
-    if (hash == key) return outputs;
+  for (const auto& [hash, reference] : known) {
+    if (hash == key) return reference;
   }
-  std::vector<Tensor> outputs = Evaluate(function, inputs);
-  known.emplace_back(std::move(key), outputs);
+  Reference reference(function, inputs);
+  known.emplace_back(std::move(key), reference);
   if (known.size() > kReferencesKept) known.pop_front();
-  return outputs;
+  return reference;
 }
 
 std::vector<Type> ParameterTypes(const Function& function) {
@@ -207,8 +206,7 @@ namespace {
 /// Compares what runs leave with what they should have.
 class ResultCheck {
  public:
-  ResultCheck(const PartitionBuffers& buffers, const std::vector<Tensor>& expected)
-      : buffers_(buffers), expected_(expected) {}
+  ResultCheck(const PartitionBuffers& buffers, const Reference& reference) : buffers_(buffers), reference_(reference) {}
 
   /// Every element of the last run's results.
   bool Compare() {
@@ -250,9 +248,9 @@ class ResultCheck {
 
   std::string FindDifference() {
     const std::vector<Tensor> actual = buffers_.PlainOutputs();
-    if (actual.size() != expected_.size()) return "the number of results differs";
+    if (actual.size() != reference_.results().size()) return "the number of results differs";
     for (size_t i = 0; i < actual.size(); ++i) {
-      const Comparison comparison = collage::Compare(actual[i], expected_[i], ToleranceFor(expected_[i]));
+      const Comparison comparison = reference_.Compare(i, actual[i]);
       max_error_ = std::max(max_error_, comparison.max_relative_error);
       if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
     }
@@ -260,7 +258,7 @@ class ResultCheck {
   }
 
   const PartitionBuffers& buffers_;
-  const std::vector<Tensor>& expected_;
+  const Reference& reference_;
   std::set<uint64_t> right_digests_;
   std::string difference_;  ///< of the first run that was wrong
   int64_t num_checked_ = 0;
@@ -346,8 +344,8 @@ TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest
   LoadedPartition partition(std::move(compiled), request.num_threads);
   PartitionBuffers buffers(request);
   partition.Bind(buffers);
-  const std::vector<Tensor> expected = ReferenceOutputs(request.function, buffers.plain_inputs());
-  ResultCheck results(buffers, expected);
+  const Reference reference = ReferenceFor(request.function, buffers.plain_inputs());
+  ResultCheck results(buffers, reference);
   TuningRecord record;
   for (int run = 0; run < kCheckedRuns && record.reason.empty(); ++run) {
     buffers.PoisonOutputs();

@@ -106,6 +106,7 @@ Work WorkOf(const Function& function) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return;
     is_quantised = is_quantised || call->op()->name.starts_with("qnn.");
+    work.rounds = work.rounds || call->op()->random_rounding;
     if (!call->op()->multiply_adds) return;
     std::vector<Type> types;
     for (const Expr& arg : call->args()) types.push_back(arg->checked_type());

@@ -15,6 +15,7 @@ struct Work {
   double multiply_adds = 0;   ///< float32 ones; those of narrower types count less, as processors do more at once
   double constant_bytes = 0;  ///< weights, each read once
   double boundary_bytes = 0;  ///< inputs read and outputs written, each once
+  bool rounds = false;        ///< to integers: results are judged by what that leaves open
 };
 
 /// Of a closed, typed function of static shapes.

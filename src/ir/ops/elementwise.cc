@@ -5,6 +5,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/rounding.h"
 #include "runtime/dispatch.h"
 
 namespace collage {
@@ -215,6 +216,15 @@ OpDef LeakyRelu() {
   return op;
 }
 
+OpDef Round() {
+  OpDef op = Unary("round", "Nearest integer, ties to even.", [](double x) { return std::nearbyint(x); });
+  op.random_rounding = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs, uint64_t seed) {
+    Rounder round = Rounder::AtRandom(seed);
+    for (int64_t i = 0; i < inputs[0].num_elements(); ++i) outputs[0].Set(i, round(inputs[0].At(i)));
+  };
+  return op;
+}
+
 OpDef Cast() {
   OpDef op = Unary("cast", "Converts every element to another dtype.", [](double x) { return x; });
   op.attrs = {{"dtype", AttrKind::kDType, {}, "the dtype of the result", true}};
@@ -315,7 +325,7 @@ void AddUnary(std::vector<OpDef>& rows) {
   rows.push_back(Unary("abs", "Magnitude.", [](double x) { return std::abs(x); }));
   rows.push_back(Unary("floor", "Largest integer not above x.", [](double x) { return std::floor(x); }));
   rows.push_back(Unary("ceil", "Smallest integer not below x.", [](double x) { return std::ceil(x); }));
-  rows.push_back(Unary("round", "Nearest integer, ties to even.", [](double x) { return std::nearbyint(x); }));
+  rows.push_back(Round());
   rows.push_back(Unary("trunc", "Rounds toward zero.", [](double x) { return std::trunc(x); }));
   rows.push_back(Unary("sign", "-1, 0 or 1.", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }));
   rows.push_back(Unary("sin", "Sine.", [](double x) { return std::sin(x); }));

@@ -1,56 +1,88 @@
 // quantise.cc: operators between floats and the integers that stand for them.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <vector>
 
 #include "ir/ops/families.h"
+#include "ir/ops/quantised.h"
 #include "ir/ops/relations.h"
 #include "runtime/dispatch.h"
 
 namespace collage {
 namespace {
 
-using V = std::vector<int64_t>;
+std::vector<double> Elements(const Tensor& tensor) {
+  std::vector<double> elements;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) elements.push_back(tensor.At(i));
+  return elements;
+}
 
-/// Scale and zero point are scalars (or have one element), or have one element per index of the axis.
-void CheckParameters(const OpCall& call) {
-  const TensorTypeNode& data = TensorArg(call, 0);
-  if (!TensorArg(call, 1).dtype().is_floating()) {
-    throw RelationFailure{"expects a float as scale, got " + ToString(call.args[1])};
+}  // namespace
+
+void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axis, size_t scale, size_t zero_point) {
+  if (!TensorArg(call, scale).dtype().is_floating()) {
+    throw RelationFailure{"expects a float as scale, got " + ToString(call.args[scale])};
   }
-  if (!TensorArg(call, 2).dtype().is_integer()) {
-    throw RelationFailure{"expects an integer as zero point, got " + ToString(call.args[2])};
+  if (!TensorArg(call, zero_point).dtype().is_integer()) {
+    throw RelationFailure{"expects an integer as zero point, got " + ToString(call.args[zero_point])};
   }
-  for (size_t i : {size_t{1}, size_t{2}}) {
+  for (size_t i : {scale, zero_point}) {
     const std::vector<Dim>& shape = TensorArg(call, i).shape();
     if (shape.empty() || (shape.size() == 1 && shape[0] == Dim(1))) continue;
-    const Dim length = data.shape()[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
+    const Dim length = data.shape()[static_cast<size_t>(NormalAxis(axis, data.rank()))];
     if (shape.size() != 1 || (shape[0] != length && !length.is_any() && !shape[0].is_any())) {
       throw RelationFailure{fmt::format("expects one value or {} along axis {} as argument {}, got {}",
-                                        length.ToString(), call.attrs.Int("axis"), i, ToString(call.args[i]))};
+                                        length.ToString(), axis, i, ToString(call.args[i]))};
     }
   }
 }
 
-/// Which element of scale or zero point belongs to element `i` of the data.
-class Channels {
- public:
-  Channels(const Tensor& data, const Attrs& attrs) {
-    if (data.rank() == 0) return;
-    const int64_t axis = attrs.Int("axis");
-    if (axis < -data.rank() || axis >= data.rank()) return;  // one scale for all: the axis means nothing
-    const auto at = static_cast<size_t>(NormalAxis(axis, data.rank()));
-    length_ = data.shape()[at];
-    for (size_t d = at + 1; d < data.shape().size(); ++d) inner_ *= data.shape()[d];
-  }
-  int64_t Of(const Tensor& parameter, int64_t i) const {
-    return parameter.num_elements() == 1 ? 0 : i / inner_ % length_;
-  }
+Channels::Channels(const Shape& shape, int64_t axis) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (axis < -rank || axis >= rank) return;  // one scale for all: the axis means nothing
+  const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  length_ = shape[at];
+  for (size_t d = at + 1; d < shape.size(); ++d) inner_ *= shape[d];
+}
 
- private:
-  int64_t length_ = 1;
-  int64_t inner_ = 1;
-};
+void Dequantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, const Tensor& output) {
+  const Channels channels(data.shape(), axis);
+  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  DispatchType(data.dtype(), [&]<typename From>() {
+    DispatchType(output.dtype(), [&]<typename To>() {
+      for (int64_t i = 0; i < data.num_elements(); ++i) {
+        const double shifted = ToDouble(data.data<From>()[i]) - zeros[static_cast<size_t>(channels.Of(zero_point, i))];
+        output.data<To>()[i] = FromDouble<To>(shifted * scales[static_cast<size_t>(channels.Of(scale, i))]);
+      }
+    });
+  });
+}
+
+Tensor Dequantised(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis) {
+  const Tensor result = Tensor::Empty(data.shape(), kFloat32);
+  Dequantise(data, scale, zero_point, axis, result);
+  return result;
+}
+
+void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, Rounder& round,
+              const Tensor& output) {
+  const Channels channels(data.shape(), axis);
+  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  const bool is_double = data.dtype() == kFloat64;
+  DispatchType(data.dtype(), [&]<typename From>() {
+    DispatchType(output.dtype(), [&]<typename To>() {
+      for (int64_t i = 0; i < data.num_elements(); ++i) {
+        const double x = ToDouble(data.data<From>()[i]);
+        const double step = scales[static_cast<size_t>(channels.Of(scale, i))];
+        const double quotient =
+            is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
+        output.data<To>()[i] = FromDouble<To>(round(quotient) + zeros[static_cast<size_t>(channels.Of(zero_point, i))]);
+      }
+    });
+  });
+}
+
+namespace {
 
 OpDef Quantize() {
   OpDef op;
@@ -62,23 +94,15 @@ OpDef Quantize() {
   op.pattern = OpPatternKind::kElemWise;
   op.layout_agnostic = true;
   op.relation = Relation([](const OpCall& call) {
-    CheckParameters(call);
+    CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
     const DataType dtype = call.attrs.Type("out_dtype");
     if (!dtype.is_integer()) throw RelationFailure{"quantises to integers, not to " + dtype.ToString()};
     return TensorType(TensorArg(call, 0).shape(), dtype);
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    const Channels channels(inputs[0], attrs);
-    // The quotient of float32 is a float32: at ties it decides which integer is nearest.
-    const bool is_double = inputs[0].dtype() == kFloat64;
-    for (int64_t i = 0; i < inputs[0].num_elements(); ++i) {
-      const double x = inputs[0].At(i);
-      const double scale = inputs[1].At(channels.Of(inputs[1], i));
-      const double quotient =
-          is_double ? x / scale : static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
-      outputs[0].Set(i, std::nearbyint(quotient) + inputs[2].At(channels.Of(inputs[2], i)));
-    }
-  };
+  SetRoundedReference(op,
+                      [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs, Rounder round) {
+                        Quantise(inputs[0], inputs[1], inputs[2], attrs.Int("axis"), round, outputs[0]);
+                      });
   const Type zero = TensorType(Shape{}, kInt8);
   op.examples = {
       {{F32({2, 3, 17}), F32({}), zero}, {}, 0.01, 1},
@@ -96,7 +120,7 @@ OpDef Dequantize() {
   op.pattern = OpPatternKind::kElemWise;
   op.layout_agnostic = true;
   op.relation = Relation([](const OpCall& call) {
-    CheckParameters(call);
+    CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
     if (!TensorArg(call, 0).dtype().is_integer()) {
       throw RelationFailure{"expects integers, got " + ToString(call.args[0])};
     }
@@ -106,11 +130,7 @@ OpDef Dequantize() {
     return TensorType(TensorArg(call, 0).shape(), dtype);
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    const Channels channels(inputs[0], attrs);
-    for (int64_t i = 0; i < inputs[0].num_elements(); ++i) {
-      const double shifted = inputs[0].At(i) - inputs[2].At(channels.Of(inputs[2], i));
-      outputs[0].Set(i, shifted * inputs[1].At(channels.Of(inputs[1], i)));
-    }
+    Dequantise(inputs[0], inputs[1], inputs[2], attrs.Int("axis"), outputs[0]);
   };
   op.examples = {{{TensorType(Shape{2, 3, 17}, kUInt8), F32({}), TensorType(Shape{}, kUInt8)}, {}, 0, 9},
                  {{TensorType(Shape{6, 5}, kInt8), F32({6}), TensorType(Shape{6}, kInt8)}, {{"axis", 0}}, -9, 9}};

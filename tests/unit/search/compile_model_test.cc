@@ -104,6 +104,18 @@ class Misbehaving : public Toolchain {
   std::string mode_;
 };
 
+/// Registers the built-in toolchains and the one that does `mode` wrong.
+void AddMisbehaving(const std::string& mode) {
+  ProbeToolchains();
+  static const bool is_loader_known = [] {
+    AddKernelLoader("misbehaving", std::make_unique<MisbehavingLoader>());
+    return true;
+  }();
+  (void)is_loader_known;
+  ToolchainRegistry& registry = ToolchainRegistry::Global();
+  if (registry.Find(mode) == nullptr) registry.Add(std::make_unique<Misbehaving>(mode));
+}
+
 class CompileModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -133,11 +145,9 @@ TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
                                                                   {"overflows", "wrote beyond result 0"},
                                                                   {"scribbles", "wrote to input 0"},
                                                                   {"traps", "signal 4"}};
-  AddKernelLoader("misbehaving", std::make_unique<MisbehavingLoader>());
-  ProbeToolchains();  // registers the built-in ones
   CompileOptions options = Options();
   for (const auto& [mode, reason] : expected) {
-    ToolchainRegistry::Global().Add(std::make_unique<Misbehaving>(mode));
+    AddMisbehaving(mode);
     options.toolchains.push_back(mode);
   }
   const CompileReport report = CompileModel(Mnist(), options);
@@ -235,6 +245,37 @@ TEST_F(CompileModelTest, APercentileThatIsNoneIsRefused) {
 
 /// A network of two operators: three covers natively, with as many formats.
 IRModule TinyModule() { return ParseModule("def @main(%x: Tensor[(1, 64), float32]) { exp(tanh(%x)) }", "tiny"); }
+
+TEST_F(CompileModelTest, TheErrorThatIsAllowedDecidesWhoMayWin) {
+  AddMisbehaving("lies");  // one element is off by 1
+  const IRModule module = ParseModule("def @main(%x: Tensor[(1, 64), float32]) { nn.relu(%x) }", "relu");
+  CompileOptions options = Options();
+  options.toolchains = {"native", "lies"};
+  options.estimator = R"(mock={"op_cost": {"native": 9, "lies": 1}})";  // nothing is checked before the play-off
+  const auto lies = [&] {
+    const CompileReport report = CompileModule(module, "relu", options);
+    for (const Contestant& one : report.contestants) {
+      if (one.name == "lies") return one;
+    }
+    return Contestant{.failure = "did not take part"};
+  };
+  EXPECT_NE(lies().failure.find("wrong result 0, element 32 of 64"), std::string::npos) << lies().failure;
+  options.max_error = 0.5;
+  EXPECT_NE(lies().failure.find("of its largest element, where 0.5 is allowed: element 32"), std::string::npos)
+      << lies().failure;
+  options.max_error = 1.5;
+  EXPECT_EQ(lies().failure, "");
+  EXPECT_GT(lies().max_error, 0.9);
+
+  options.max_error = 0;
+  options.partition_for = "native";
+  try {
+    CompileModule(TinyModule(), "tiny", options);
+    FAIL() << "exp(tanh(x)) is not computed without any error";
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("where 0 is allowed"), std::string::npos) << error.Format();
+  }
+}
 
 TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
   CompileOptions options = Options();
