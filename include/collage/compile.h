@@ -70,10 +70,21 @@ struct CompileOptions {
   /// Toolchains to consider; empty = all that are available and default (Toolchain::is_default), and those required.
   /// The native one always joins: it is the fall-back.
   std::vector<std::string> toolchains;
+  /// Targets, "llvm -compiler=openvino -inference_precision=bf16": which toolchains take part, and under which options,
+  /// as Relay is told (docs/toolchains.md, "Options"). A toolchain may be named several times; those in `toolchains`
+  /// that no target names join as they are.
+  std::vector<std::string> targets;
+  /// "exact" or "standard": the option `accuracy` of every toolchain that takes part and declares it; empty = what
+  /// targets and defaults say. Against what a target says it is an error.
+  std::string accuracy;
+  /// "any": toolchains that declare the option `inference_precision` take part once more in each lower precision that
+  /// this processor computes natively. Empty or "standard": only as targets say.
+  std::string precision;
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;
-  /// Compile for this toolchain alone, as its own partitioning would (RFC 0.81's partition_for_NAME): what it takes in
-  /// pieces as large as possible, the rest by the native one. Nothing is searched; the pieces are only checked.
+  /// Compile for this toolchain alone, by its name or "NAME -option=value …", as its own partitioning would (RFC 0.81's
+  /// partition_for_NAME): what it takes in pieces as large as possible, the rest by the native one. Nothing is
+  /// searched; the pieces are only checked.
   std::string partition_for;
   /// Compile the choice of partitions in this file, as written by `write_partitioning` and perhaps edited: nothing is
   /// searched.
@@ -159,6 +170,14 @@ struct PlayOffSeconds {
   double write = 0;   ///< the executable, onto the disk
 };
 
+/// An option that targets may give a toolchain.
+struct ToolchainOption {
+  std::string name;
+  std::string type;  ///< "a string", "an integer", "a number", "true or false"
+  std::string default_value;
+  std::string doc;
+};
+
 struct ToolchainReport {
   std::string name;
   bool available = false;
@@ -166,9 +185,11 @@ struct ToolchainReport {
   std::string reason;  ///< when not available
   std::string hint;
   bool takes_part = false;                                        ///< in this compilation
+  std::vector<std::string> participants;                          ///< how: "NAME", or "NAME -option=value …"
   bool is_default = true;                                         ///< Toolchain::is_default
   std::string license;                                            ///< Toolchain::license
   std::vector<std::string> hooks;                                 ///< "RelayToRuntime", …: RFC 10's
+  std::vector<ToolchainOption> options;                           ///< Toolchain::Options
   std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why
 };
 
@@ -180,6 +201,9 @@ struct CompileReport {
   std::string machine;
   int num_threads = 0;
   std::vector<ToolchainReport> toolchains;
+  /// What takes part in a lower precision because any was asked for (CompileOptions::precision).
+  std::vector<std::string> variants;
+  std::string no_variants;  ///< why there are none, where they were asked for
   int64_t num_candidates = 0;
   int64_t num_variants = 0;  ///< candidates times layouts at their boundary
   int64_t num_distinct = 0;  ///< of these, what is not equal to another

@@ -92,9 +92,9 @@ def _seconds(budget: float | str | None) -> float:
     return float(match[1]) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
 
 
-def _toolchains_of(target: Targets, chosen: Sequence[str] | None) -> list[str]:
-    """The toolchains that targets name, with those chosen by name. Raises when one cannot be used here."""
-    names = list(chosen or ())
+def _toolchains_of(target: Targets) -> list[str]:
+    """The toolchains that targets name. Raises when one cannot be used here."""
+    names = []
     for one in as_targets(target):
         if one.device_type != 1:
             raise UnavailableError(
@@ -103,12 +103,6 @@ def _toolchains_of(target: Targets, chosen: Sequence[str] | None) -> list[str]:
             )
         names.append(one.compiler or "native")
     return list(dict.fromkeys(names))
-
-
-def _rules_of(target: Targets) -> dict[str, str]:
-    """The rules that targets give for their toolchains' candidates."""
-    targets = [] if target is None else as_targets(target)
-    return {one.compiler or "native": one.partition_rule for one in targets if one.partition_rule}
 
 
 def _load_model(path: str, report: dict[str, Any]) -> Executable:
@@ -128,6 +122,8 @@ def compile(
     shapes: Mapping[str, Sequence[int]] | None = None,
     threads: int | None = None,
     toolchains: Sequence[str] | None = None,
+    accuracy: str | None = None,
+    precision: str | None = None,
     require: Sequence[str] | None = None,
     partition_for: str | None = None,
     partitioning: str | os.PathLike[str] | None = None,
@@ -156,10 +152,14 @@ def compile(
     Args:
         model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
         output: where to write the executable (.clg); None keeps it in memory only.
-        target: targets whose toolchains take part; those that are available and default when neither this nor ``toolchains`` is given.
+        target: targets whose toolchains take part, under their options: "llvm -compiler=openvino
+            -inference_precision=bf16"; those that are available and default when neither this nor ``toolchains`` is given.
         shapes: shapes of dynamic inputs of an ONNX model, by name.
         threads: threads that a run uses; None for all processors that this process may use.
-        toolchains: names of toolchains that take part; the native one always does.
+        toolchains: names of toolchains that take part, beside those of targets; the native one always does.
+        accuracy: "exact" or "standard": the option ``accuracy`` of each toolchain that has one; None for what targets say.
+        precision: "any" lets toolchains take part again in each lower precision that this processor computes natively,
+            where they have one; the report's ``precision_variants`` names them.
         require: toolchains without which to fail.
         partition_for: no search: what this toolchain takes in pieces as large as possible, the rest natively.
         partitioning: no search: the choice in this file, as ``write_partitioning`` wrote it.
@@ -198,6 +198,10 @@ def compile(
     load_plugins()
     options: dict[str, Any] = {
         "num_threads": threads or 0,
+        "targets": [] if target is None else [str(one) for one in as_targets(target)],
+        "toolchains": list(toolchains or ()),
+        "accuracy": accuracy or "",
+        "precision": precision or "",
         "require": list(require or ()),
         "partition_for": partition_for or "",
         "operands": operands,
@@ -205,7 +209,6 @@ def compile(
         "evolution_seconds": _seconds(evolution_budget),
         "evolution_population": evolution_population,
         "evolution_seed": evolution_seed,
-        "partition_rules": _rules_of(target),
         "budget_seconds": _seconds(budget),
         "max_measurements": max_measurements,
         "num_covers": covers,
@@ -216,8 +219,6 @@ def compile(
         "runner_python": sys.executable,
         "shapes": {name: [int(size) for size in sizes] for name, sizes in (shapes or {}).items()},
     }
-    if target is not None or toolchains:
-        options["toolchains"] = _toolchains_of(target, toolchains) if target is not None else list(toolchains or ())
     if isinstance(search, str):
         options["search"] = search
     else:

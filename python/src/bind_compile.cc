@@ -66,6 +66,16 @@ nb::dict ToDict(const ToolchainReport& one) {
   row["reason"] = one.reason;
   row["hint"] = one.hint;
   row["license"] = one.license;
+  nb::list options;
+  for (const ToolchainOption& option : one.options) {
+    nb::dict described;
+    described["name"] = option.name;
+    described["type"] = option.type;
+    described["default"] = option.default_value;
+    described["meaning"] = option.doc;
+    options.append(described);
+  }
+  row["options"] = options;
   return row;
 }
 
@@ -75,6 +85,7 @@ nb::dict ToDict(const CompileReport& report) {
   for (const ToolchainReport& one : report.toolchains) {
     nb::dict row = ToDict(one);
     row["takes_part"] = one.takes_part;
+    row["takes_part_as"] = one.participants;
     toolchains.append(row);
   }
   for (const auto& [kind, failure] : report.failures) {
@@ -119,6 +130,8 @@ nb::dict ToDict(const CompileReport& report) {
   result["optimality_loss_unknown"] = report.optimality_loss_unknown;
   result["covers"] = report.num_covers;
   result["toolchains"] = toolchains;
+  result["precision_variants"] = report.variants;
+  result["no_precision_variants"] = report.no_variants;
   result["search"] = search;
   result["failures"] = failures;
   result["play_off"] = play_off;
@@ -183,6 +196,9 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("shapes", options.shapes);
   read("num_threads", options.num_threads);
   read("toolchains", options.toolchains);
+  read("targets", options.targets);
+  read("accuracy", options.accuracy);
+  read("precision", options.precision);
   read("require", options.require);
   read("partition_for", options.partition_for);
   read("partitioning", options.partitioning);

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "support/edit_distance.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -22,21 +22,6 @@ class HostToolchain : public Toolchain {
   }
 };
 
-const Toolchain& ToolchainOf(const Target& target, const ToolchainRegistry& registry) {
-  if (target.compiler().empty()) {
-    const Toolchain* native = registry.Native();
-    if (native != nullptr) return *native;
-    throw Error(ErrorCategory::kUnavailable, fmt::format("no native toolchain for target '{}'", target.ToString()));
-  }
-  if (const Toolchain* toolchain = registry.Find(target.compiler())) return *toolchain;
-  std::vector<std::string> names;
-  for (const Toolchain* toolchain : registry.All()) names.push_back(toolchain->name());
-  const std::vector<std::string> near = NearMisses(target.compiler(), names);
-  throw Error(ErrorCategory::kInput,
-              fmt::format("there is no toolchain '{}' for target '{}'", target.compiler(), target.ToString()), "",
-              near.empty() ? "`collage targets` lists them" : "did you mean '" + near[0] + "'?");
-}
-
 PartitionRulePtr RuleOf(const Target& target, const Toolchain& toolchain) {
   if (!target.partition_rule().empty()) {
     return ParseRule(target.partition_rule(), "partition_rule of '" + target.kind() + "'");
@@ -51,9 +36,10 @@ std::vector<PartitionSpec> GatherPartitionSpecs(const std::vector<Target>& targe
   std::vector<PartitionSpec> specs;
   std::map<std::string, int> times;
   for (const Target& target : targets) {
-    const Toolchain& registered = ToolchainOf(target, registry);
+    const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, registry);
+    const Toolchain& registered = configuration.registered();
     const Target typed = Target::Parse(target.ToString(), registry);
-    std::shared_ptr<const Toolchain> configured = registered.WithOptions(typed.OptionsFor(registered));
+    std::shared_ptr<const Toolchain> configured = registered.WithOptions(configuration.options());
     const Toolchain& toolchain = configured == nullptr ? registered : *configured;
     const int time = times[toolchain.name()]++;
     specs.push_back({time == 0 ? toolchain.name() : fmt::format("{}_{}", toolchain.name(), time), typed.ToString(),

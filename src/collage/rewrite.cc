@@ -9,6 +9,7 @@
 #include "collage/support/error.h"
 #include "dataflow/needs.h"
 #include "target/annotations.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -37,8 +38,8 @@ std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std:
   for (const ChosenPartition& partition : chosen) {
     const Toolchain& toolchain = *partition.candidate->toolchain;
     Attrs attrs{{kAttrPrimitive, 1}, {kAttrEstimate, partition.estimated_seconds}};
-    if (!toolchain.is_native()) attrs.Set(kAttrCompiler, toolchain.name());
-    attrs.Set("global_symbol", fmt::format("collage_{}_{}", toolchain.name(), units.size()));
+    if (std::string compiler = CompilerOf(toolchain); !compiler.empty()) attrs.Set(kAttrCompiler, std::move(compiler));
+    attrs.Set("global_symbol", fmt::format("collage_{}_{}", RegisteredName(toolchain.name()), units.size()));
     const SubGraph& sub_graph = partition.candidate->sub_graph;
     units.push_back({sub_graph.members(), std::move(attrs), sub_graph.nested});
   }

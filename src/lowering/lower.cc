@@ -61,8 +61,7 @@ Function WithoutAnnotations(const Function& partition) {
 /// State of one lowering.
 class Lowering {
  public:
-  Lowering(const IRModule& module, int num_threads, PartitionCache& cache)
-      : main_(module.main()), cache_(cache) {
+  Lowering(const IRModule& module, int num_threads, PartitionCache& cache) : main_(module.main()), cache_(cache) {
     plan_.num_threads = num_threads;
   }
 
@@ -135,11 +134,12 @@ class Lowering {
     const TupleTypeNode* type = AsTupleType(projection.tuple()->checked_type());
     COLLAGE_CHECK(type != nullptr) << "projection of " << ToString(projection.tuple()->checked_type());
     size_t first = 0;
-    for (int i = 0; i < projection.index(); ++i) first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
+    for (int i = 0; i < projection.index(); ++i)
+      first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
     const size_t count = FlattenTensorTypes(type->fields()[static_cast<size_t>(projection.index())]).size();
     const Values& all = values_.at(projection.tuple().get());
-    values_[&projection] = Values(all.begin() + static_cast<int64_t>(first),
-                                  all.begin() + static_cast<int64_t>(first + count));
+    values_[&projection] =
+        Values(all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + count));
   }
 
   void VisitCall(const CallNode& call) {
@@ -205,7 +205,7 @@ class Lowering {
   /// Whoever chose the partitions should have kept toolchains apart that cannot be in one process; none gets past here.
   void CheckCompatible() const {
     std::set<std::string> names;
-    for (const ExecutionPlan::KernelEntry& kernel : plan_.kernels) names.insert(kernel.toolchain);
+    for (const ExecutionPlan::KernelEntry& kernel : plan_.kernels) names.insert(RegisteredName(kernel.toolchain));
     const ToolchainRegistry& registry = ToolchainRegistry::Global();
     for (auto a = names.begin(); a != names.end(); ++a) {
       for (auto b = std::next(a); b != names.end(); ++b) {
@@ -341,7 +341,7 @@ class Lowering {
 
 std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::string& toolchain,
                                                                  const PartitionRequest& request) {
-  const Toolchain* compiler = toolchain.empty() ? toolchains_.Native() : toolchains_.Find(toolchain);
+  const Toolchain* compiler = toolchain.empty() ? toolchains_.Native() : configured_.Find(toolchain);
   if (compiler == nullptr) {
     throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
   }

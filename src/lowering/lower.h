@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "collage/ir/module.h"
-#include "collage/target/toolchain.h"
 #include "collage/runtime/executable.h"
+#include "collage/target/toolchain.h"
 #include "target/annotations.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 
@@ -18,13 +19,15 @@ namespace collage {
 /// constants that are tensors only, toolchains with UpdateConstants compile the first.
 class PartitionCache {
  public:
-  explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains) {}
+  explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains), configured_(toolchains) {}
 
+  /// `toolchain`: a name, or a configuration's text (target/toolchain_configuration.h); empty for the native one.
   /// Throws kUnsupported with the toolchain's reason when it declines.
   std::shared_ptr<const CompiledPartition> Compile(const std::string& toolchain, const PartitionRequest& request);
 
  private:
   const ToolchainRegistry& toolchains_;
+  ConfiguredToolchains configured_;
   std::map<std::string, std::shared_ptr<const CompiledPartition>> compiled_;
   /// One of each structure, where it serves others.
   std::map<std::string, std::shared_ptr<const CompiledPartition>> by_structure_;

@@ -19,11 +19,13 @@
 #include "cost/estimator/estimators.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
+#include "search/participants.h"
 #include "search/partitioner.h"
 #include "search/play_off.h"
 #include "search/regions.h"
 #include "support/file.h"
 #include "support/machine.h"
+#include "target/option_text.h"
 
 namespace collage {
 namespace {
@@ -38,39 +40,6 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 void RegisterBuiltinToolchains() {
   static std::once_flag once;
   std::call_once(once, [] { AddBuiltinToolchains(ToolchainRegistry::Global()); });
-}
-
-bool Named(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// The toolchains that take part; throws when a required one does not.
-std::vector<const Toolchain*> ChooseToolchains(const CompileOptions& options, const CompileReport& report) {
-  const ToolchainRegistry& registry = ToolchainRegistry::Global();
-  const std::vector<std::string> alone(options.partition_for.empty() ? 0 : 1, options.partition_for);
-  for (const std::vector<std::string>* names : {&options.toolchains, &options.require, &alone}) {
-    for (const std::string& name : *names) {
-      if (registry.Find(name) != nullptr) continue;
-      std::string known;
-      for (const Toolchain* toolchain : registry.All()) known += (known.empty() ? "" : ", ") + toolchain->name();
-      throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "", "there are: " + known);
-    }
-  }
-  std::vector<const Toolchain*> chosen;
-  for (const ToolchainReport& probed : report.toolchains) {
-    if (!probed.available &&
-        (Named(options.require, probed.name) || Named(options.toolchains, probed.name) || Named(alone, probed.name))) {
-      throw Error(ErrorCategory::kUnavailable,
-                  fmt::format("toolchain '{}' is not available: {}", probed.name, probed.reason), "", probed.hint);
-    }
-    const Toolchain* toolchain = registry.Find(probed.name);
-    const std::vector<std::string>& names = alone.empty() ? options.toolchains : alone;
-    const bool by_default = names.empty() && (toolchain->is_default() || Named(options.require, probed.name));
-    const bool wanted = by_default || Named(names, probed.name) || toolchain->is_native();
-    if (probed.available && wanted) chosen.push_back(toolchain);
-  }
-  if (chosen.empty()) throw Error(ErrorCategory::kUnavailable, "no toolchain is available", "", "see collage targets");
-  return chosen;
 }
 
 void DescribeModel(const IRModule& module, CompileReport& report) {
@@ -148,6 +117,10 @@ std::vector<ToolchainReport> ProbeToolchains() {
     report.is_default = toolchain->is_default();
     report.license = toolchain->license();
     for (const Hook hook : toolchain->Hooks()) report.hooks.emplace_back(ToString(hook));
+    for (const AttrField& option : toolchain->Options()) {
+      report.options.push_back(
+          {option.name, OptionKindText(option.kind), OptionValueText(option.default_value), option.doc});
+    }
     for (const Toolchain* other : toolchains) {
       if (other == toolchain) continue;
       const std::optional<std::string> why = WhyIncompatible(*toolchain, *other);
@@ -204,26 +177,34 @@ class Compilation {
     report_.num_threads = options_.num_threads > 0 ? options_.num_threads : AvailableProcessors();
     SetNumThreads(report_.num_threads);
     report_.toolchains = ProbeToolchains();
-    toolchains_ = ChooseToolchains(options_, report_);
+    participants_.emplace(options_, report_.toolchains);
     for (ToolchainReport& probed : report_.toolchains) {
-      probed.takes_part = std::any_of(toolchains_.begin(), toolchains_.end(),
-                                      [&](const Toolchain* toolchain) { return toolchain->name() == probed.name; });
+      for (const Toolchain* toolchain : toolchains()) {
+        if (GoesBy(*toolchain, probed.name)) probed.participants.push_back(toolchain->name());
+      }
+      probed.takes_part = !probed.participants.empty();
     }
+    report_.variants = participants_->variants();
+    report_.no_variants = participants_->no_variants();
+    for (const std::string& notice : participants_->notices()) Warn(notice);
 
     Phase("import");
     module_ = PrepareForPartitioning(given_);
     DescribeModel(module_, report_);
     database_ = std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace()
                                                                            : options_.database);
-    if (options_.progress != nullptr) {
-      for (const std::string& notice : database_->notices()) options_.progress->Warn(notice);
-    }
+    for (const std::string& notice : database_->notices()) Warn(notice);
     report_.import_seconds = SecondsSince(started);
   }
 
   void Phase(const char* name) {
     if (options_.progress != nullptr) options_.progress->Phase(name);
   }
+  void Warn(const std::string& text) {
+    if (options_.progress != nullptr) options_.progress->Warn(text);
+  }
+
+  const std::vector<const Toolchain*>& toolchains() const { return participants_->toolchains(); }
 
   WorkerLimits Limits() const {
     return {.timeout = std::chrono::milliseconds(static_cast<int64_t>(options_.candidate_timeout_seconds * 1000)),
@@ -253,7 +234,7 @@ class Compilation {
     const auto started = Clock::now();
     if (!options_.partitioning.empty()) return {GivenEntrant()};
     Phase("candidates");
-    Partitioner partitioner(module_, toolchains_, report_.num_threads, GivenRules());
+    Partitioner partitioner(module_, toolchains(), report_.num_threads, participants_->Rules());
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
     report_.num_variants = static_cast<int64_t>(partitioner.num_variants());
     report_.num_distinct = static_cast<int64_t>(partitioner.num_distinct());
@@ -276,7 +257,7 @@ class Compilation {
       estimator.CheckComplete();  // before anything is built
       return SecondsEndToEnd(partitioner, cover);
     };
-    const auto find_covers = [&] { return CoverFinder(partitioner, estimator, toolchains_, options_, judge).Run(); };
+    const auto find_covers = [&] { return CoverFinder(partitioner, estimator, *participants_, options_, judge).Run(); };
     FoundCovers found = find_covers();
     const int64_t before = estimator.counts().measured;
     const std::vector<Cover> all = AllCovers(partitioner, estimator);
@@ -347,23 +328,11 @@ class Compilation {
     report_.optimality_loss_seconds = SecondsBeside(chosen[ranked.front()], fastest) - fastest.p50;
   }
 
-  std::map<const Toolchain*, PartitionRulePtr> GivenRules() const {
-    std::map<const Toolchain*, PartitionRulePtr> rules;
-    for (const auto& [name, text] : options_.partition_rules) {
-      const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
-      if (toolchain == nullptr || std::find(toolchains_.begin(), toolchains_.end(), toolchain) == toolchains_.end()) {
-        throw Error(ErrorCategory::kInput, fmt::format("a rule is given for '{}', which does not take part", name));
-      }
-      rules[toolchain] = ParseRule(text, "partition rule of '" + name + "'");
-    }
-    return rules;
-  }
-
   /// Phase 4 alone: the choice of partitions that a file holds.
   Entrant GivenEntrant() const {
     const Partitioner partitioner(module_, {}, report_.num_threads);
     const std::string text = ReadFile(options_.partitioning);
-    auto [partitioned, seconds] = partitioner.ApplyJson(text, options_.partitioning.string(), toolchains_, module_);
+    auto [partitioned, seconds] = partitioner.ApplyJson(text, options_.partitioning.string(), toolchains(), module_);
     return {"given", false, false, std::move(partitioned), seconds, text};
   }
 
@@ -395,7 +364,10 @@ class Compilation {
     play_off.output = options_.output;
     play_off.max_error = options_.max_error;
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
-    play_off.metadata_json = nlohmann::json{{"model", report_.model}, {"machine", report_.machine}}.dump();
+    std::vector<std::string> targets;
+    for (const Toolchain* toolchain : toolchains()) targets.push_back(participants_->TargetOf(*toolchain));
+    play_off.metadata_json =
+        nlohmann::json{{"model", report_.model}, {"machine", report_.machine}, {"targets", targets}}.dump();
     return play_off;
   }
 
@@ -419,7 +391,9 @@ class Compilation {
     }
     const Contestant& winner = report_.contestants[static_cast<size_t>(result.winner)];
     for (const Contestant& contestant : report_.contestants) {
-      const bool is_own_partitioning = ToolchainRegistry::Global().Find(contestant.name) != nullptr;
+      const bool is_own_partitioning =
+          std::any_of(toolchains().begin(), toolchains().end(),
+                      [&](const Toolchain* toolchain) { return toolchain->name() == contestant.name; });
       if (!is_own_partitioning || !contestant.failure.empty()) continue;
       report_.apparent_loss_seconds[contestant.name] = winner.p50 - SecondsBeside(contestant, winner);
     }
@@ -442,7 +416,7 @@ class Compilation {
   const CompileOptions& options_;
   const IRModule& given_;
   CompileReport report_;
-  std::vector<const Toolchain*> toolchains_;
+  std::optional<Participants> participants_;
   IRModule module_;
   std::unique_ptr<TuningDatabase> database_;
 };
@@ -462,16 +436,19 @@ IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& opt
 /// Of a program, whose regions end in one executable: with toolchains only that can all be in one process, those first
 /// that are first in the fixed order.
 CompileOptions ForOneProcess(const CompileOptions& options) {
-  CompileReport report;
-  report.toolchains = ProbeToolchains();
-  const std::vector<const Toolchain*> toolchains = ChooseToolchains(options, report);
+  const Participants participants(options, ProbeToolchains());
+  const std::vector<const Toolchain*>& toolchains = participants.toolchains();
   const std::vector<std::vector<const Toolchain*>> sets = CompatibleSets(toolchains);
   if (sets.size() == 1) return options;
   CompileOptions own = options;
   own.toolchains.clear();
-  for (const Toolchain* toolchain : sets.front()) own.toolchains.push_back(toolchain->name());
+  own.targets.clear();
+  own.accuracy.clear();
+  own.precision.clear();
+  for (const Toolchain* toolchain : sets.front()) own.targets.push_back(participants.TargetOf(*toolchain));
   for (const Toolchain* toolchain : toolchains) {
-    if (Named(own.toolchains, toolchain->name()) || options.progress == nullptr) continue;
+    const bool stays = std::find(sets.front().begin(), sets.front().end(), toolchain) != sets.front().end();
+    if (stays || options.progress == nullptr) continue;
     options.progress->Warn(
         fmt::format("'{}' takes no part: it cannot be in one executable with others, and a program's "
                     "regions are compiled one by one; choose with --toolchains",

@@ -60,9 +60,8 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
   set_budget(kGreedyShare);
   std::vector<NamedCover> greedy_covers;
   for (const Toolchain* toolchain : toolchains_) {
-    if (!searches && toolchain->name() != options_.partition_for) continue;
-    const std::optional<Cover> greedy =
-        partitioner_.GreedyCover(*toolchain, ToolchainRegistry::Global().Native(), &found.stuck_at);
+    if (!searches && !GoesBy(*toolchain, options_.partition_for)) continue;
+    const std::optional<Cover> greedy = partitioner_.GreedyCover(*toolchain, participants_.native(), &found.stuck_at);
     if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
   }
   if (searches && options_.search_with) {

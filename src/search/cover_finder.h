@@ -7,6 +7,7 @@
 
 #include "collage/compile.h"
 #include "cost/estimator/estimator.h"
+#include "search/participants.h"
 #include "search/partitioner.h"
 
 namespace collage {
@@ -28,11 +29,12 @@ class CoverFinder {
  public:
   /// `judge` says what a cover takes end to end, for searches that want to know: seconds, or infinity. All must outlive
   /// this.
-  CoverFinder(Partitioner& partitioner, CostEstimator& estimator, const std::vector<const Toolchain*>& toolchains,
+  CoverFinder(Partitioner& partitioner, CostEstimator& estimator, const Participants& participants,
               const CompileOptions& options, std::function<double(const Cover&)> judge)
       : partitioner_(partitioner),
         estimator_(estimator),
-        toolchains_(toolchains),
+        participants_(participants),
+        toolchains_(participants.toolchains()),
         options_(options),
         judge_(std::move(judge)) {}
 
@@ -48,6 +50,7 @@ class CoverFinder {
 
   Partitioner& partitioner_;
   CostEstimator& estimator_;
+  const Participants& participants_;
   const std::vector<const Toolchain*>& toolchains_;
   const CompileOptions& options_;
   std::function<double(const Cover&)> judge_;

@@ -11,6 +11,7 @@
 #include "collage/target/toolchain.h"
 #include "support/file.h"
 #include "target/annotations.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -23,7 +24,7 @@ std::vector<const Toolchain*> ToolchainsOf(const IRModule& module) {
     const FunctionNode* function = As<FunctionNode>(expr);
     if (function == nullptr || function->attrs().IntOr(kAttrPrimitive, 0) == 0) return;
     const std::string name = function->attrs().StringOr(kAttrCompiler, "");
-    const Toolchain* toolchain = name.empty() ? registry.Native() : registry.Find(name);
+    const Toolchain* toolchain = name.empty() ? registry.Native() : registry.Find(RegisteredName(name));
     if (toolchain != nullptr) found.insert(toolchain);
   });
   return {found.begin(), found.end()};

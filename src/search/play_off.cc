@@ -23,6 +23,7 @@
 #include "search/heats.h"
 #include "search/rounds.h"
 #include "support/hash.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -91,7 +92,7 @@ std::vector<Tensor> RandomInputs(const Function& main) {
 std::pair<size_t, int> Preference(const Contestant& contestant) {
   int priorities = 0;
   for (const auto& [name, _] : contestant.partitions) {
-    const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+    const Toolchain* toolchain = ToolchainRegistry::Global().Find(RegisteredName(name));
     priorities += toolchain == nullptr ? 0 : toolchain->priority();
   }
   return {contestant.partitions.size(), priorities};

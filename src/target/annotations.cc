@@ -1,7 +1,8 @@
-// annotations.cc: layouts as function attributes.
+// annotations.cc: toolchains and layouts as function attributes.
 #include "target/annotations.h"
 
 #include "collage/support/error.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -33,6 +34,11 @@ size_t CountTensors(const std::vector<Var>& params) {
 }
 
 }  // namespace
+
+std::string CompilerOf(const Toolchain& toolchain) {
+  const std::string name = toolchain.name();
+  return toolchain.is_native() && !IsConfigured(name) ? "" : name;
+}
 
 BoundaryLayouts LayoutsOf(const Function& partition) {
   return {LayoutsFromAttr(partition->attrs(), kAttrInputLayouts, CountTensors(partition->params())),

@@ -1,6 +1,8 @@
 // annotations.h: how a partitioned function says what is to become of its partitions.
 #pragma once
 
+#include <string>
+
 #include "collage/ir/expr.h"
 #include "collage/target/toolchain.h"
 
@@ -13,6 +15,10 @@ inline constexpr const char* kAttrCompiler = "Compiler";           ///< absent: 
 inline constexpr const char* kAttrInputLayouts = "input_layouts";  ///< list of strings; absent: all plain
 inline constexpr const char* kAttrOutputLayouts = "output_layouts";
 inline constexpr const char* kAttrEstimate = "estimated_seconds";
+
+/// The attribute Compiler of what `toolchain` is to compile; empty for the native one under its default options, whose
+/// partitions have none.
+std::string CompilerOf(const Toolchain& toolchain);
 
 /// The layouts that `partition` was annotated with; all plain where it was not.
 BoundaryLayouts LayoutsOf(const Function& partition);

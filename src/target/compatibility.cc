@@ -4,13 +4,15 @@
 
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
 
 std::optional<std::string> Objection(const Toolchain& from, const Toolchain& to) {
+  const std::string name = RegisteredName(to.name());  // whatever its options are
   for (const Incompatibility& one : from.Incompatible()) {
-    if (one.toolchain == to.name()) return one.reason;
+    if (one.toolchain == name) return one.reason;
   }
   return std::nullopt;
 }

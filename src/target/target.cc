@@ -12,6 +12,7 @@
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
 #include "support/edit_distance.h"
+#include "target/option_text.h"
 
 namespace collage {
 namespace {
@@ -82,20 +83,11 @@ std::optional<AttrValue> OfKind(AttrKind kind, const std::string& text) {
   }
 }
 
-const char* KindName(AttrKind kind) {
-  switch (kind) {
-    case AttrKind::kBool: return "true or false";
-    case AttrKind::kInt: return "an integer";
-    case AttrKind::kDouble: return "a number";
-    default: return "a string";
-  }
-}
-
 /// "use_fp16 (true or false), max_workspace (an integer)".
 std::string ListOf(const std::vector<AttrField>& options) {
   std::string text;
   for (const AttrField& option : options) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", option.name, KindName(option.kind));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", option.name, OptionKindText(option.kind));
   }
   return text;
 }
@@ -109,9 +101,9 @@ class TargetReader {
     Skip();
     const size_t begin = at_;
     const std::string kind = Word();
-    const bool is_known =
-        std::any_of(std::begin(kKinds), std::end(kKinds), [&](const TargetKind& one) { return kind == one.name; });
-    if (!is_known) {
+    const TargetKind* known =
+        std::find_if(std::begin(kKinds), std::end(kKinds), [&](const TargetKind& one) { return kind == one.name; });
+    if (known == std::end(kKinds)) {
       std::vector<std::string> names;
       for (const TargetKind& one : kKinds) names.emplace_back(one.name);
       FailAt(begin, kind.empty() ? "expected a kind of target" : fmt::format("there is no kind of target '{}'", kind),
@@ -126,6 +118,9 @@ class TargetReader {
     const auto compiler = std::find_if(written.begin(), written.end(),
                                        [](const auto& option) { return option.second.first == "compiler"; });
     const std::string compiler_name = compiler == written.end() ? "" : compiler->second.second;
+    // Native code is for the processor.
+    const Toolchain* unnamed = known->device_type == 1 ? registry_.Native() : nullptr;
+    toolchain_ = compiler_name.empty() ? unnamed : registry_.Find(compiler_name);
     for (const auto& [place, option] : written) {
       if (options.Has(option.first)) FailAt(place, fmt::format("option '{}' is given twice", option.first));
       options.Set(option.first, Typed(place, option.first, option.second, compiler_name));
@@ -180,22 +175,23 @@ class TargetReader {
   }
 
   AttrValue Typed(size_t place, const std::string& name, const std::string& value, const std::string& compiler) const {
-    const Toolchain* toolchain = registry_.Find(compiler);
-    if (!compiler.empty() && toolchain == nullptr && FindOption(CommonOptions(), name) == nullptr) return ByForm(value);
-    const std::vector<AttrField> own = toolchain == nullptr ? std::vector<AttrField>() : toolchain->Options();
+    const bool is_of_unknown = !compiler.empty() && toolchain_ == nullptr;
+    if (is_of_unknown && FindOption(CommonOptions(), name) == nullptr) return ByForm(value);
+    const std::vector<AttrField> own = toolchain_ == nullptr ? std::vector<AttrField>() : toolchain_->Options();
     const AttrField* option = FindOption(CommonOptions(), name);
     if (option == nullptr) option = FindOption(own, name);
     if (option == nullptr) {
       std::string hint = "every target has " + ListOf(CommonOptions());
-      if (toolchain != nullptr) {
-        hint = fmt::format("'{}' has {}; {}", compiler, own.empty() ? "no options of its own" : ListOf(own), hint);
+      if (toolchain_ != nullptr) {
+        hint = fmt::format("'{}' has {}; {}", toolchain_->name(), own.empty() ? "no options of its own" : ListOf(own),
+                           hint);
       }
       FailAt(place,
              fmt::format("there is no option '{}'{}", name, compiler.empty() ? "" : fmt::format(" of '{}'", compiler)),
              hint);
     }
     if (std::optional<AttrValue> typed = OfKind(option->kind, value)) return *typed;
-    FailAt(place, fmt::format("option '{}' is {}, got '{}'", name, KindName(option->kind), value));
+    FailAt(place, fmt::format("option '{}' is {}, got '{}'", name, OptionKindText(option->kind), value));
   }
 
   static const AttrField* FindOption(const std::vector<AttrField>& options, const std::string& name) {
@@ -206,10 +202,22 @@ class TargetReader {
 
   std::string_view text_;
   const ToolchainRegistry& registry_;
+  const Toolchain* toolchain_ = nullptr;  ///< whose options the target may have; null when it is not known
   size_t at_ = 0;
 };
 
-std::string ValueText(const AttrValue& value) {
+}  // namespace
+
+const char* OptionKindText(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kBool: return "true or false";
+    case AttrKind::kInt: return "an integer";
+    case AttrKind::kDouble: return "a number";
+    default: return "a string";
+  }
+}
+
+std::string OptionValueText(const AttrValue& value) {
   if (const bool* flag = value.as_bool()) return *flag ? "true" : "false";
   if (const int64_t* number = value.as_int()) return std::to_string(*number);
   if (const double* number = value.as_double()) return fmt::format("{}", *number);
@@ -223,7 +231,11 @@ std::string ValueText(const AttrValue& value) {
   return quoted + "'";
 }
 
-}  // namespace
+std::string OptionText(const Attrs& options) {
+  std::string text;
+  for (const auto& [name, value] : options) text += fmt::format(" -{}={}", name, OptionValueText(value));
+  return text;
+}
 
 std::span<const TargetKind> TargetKinds() { return kKinds; }
 
@@ -266,10 +278,6 @@ bool Target::Refines(const Target& other) const {
   return true;
 }
 
-std::string Target::ToString() const {
-  std::string text = kind_;
-  for (const auto& [name, value] : options_) text += fmt::format(" -{}={}", name, ValueText(value));
-  return text;
-}
+std::string Target::ToString() const { return kind_ + OptionText(options_); }
 
 }  // namespace collage

@@ -175,6 +175,22 @@ class Compiling(unittest.TestCase):
         executable = collage.compile(network(), target=target, threads=1, database=in_folder("rule.db"))
         self.assertTrue(all("+" not in one.operators for one in executable.partitions))
 
+    def test_targets_tell_toolchains_their_options(self):
+        if not available("openvino"):
+            self.skipTest("openvino is not here")
+        target = tvm.target.Target("llvm -compiler=openvino -inference_precision=bf16")
+        database = in_folder("options.db")
+        exe = collage.compile(network(), target=["llvm", target], threads=1, database=database)
+        took_part = [name for row in exe.report["toolchains"] for name in row["takes_part_as"]]
+        self.assertCountEqual(took_part, ["native", "openvino -inference_precision=bf16"])
+        with self.assertRaisesRegex(collage.InputError, "f32, bf16 or f16, got 'f64'"):
+            wrong = "llvm -compiler=openvino -inference_precision=f64"
+            collage.compile(network(), target=wrong, threads=1, database=database)
+        options = {row["name"]: row["options"] for row in collage.toolchains()}
+        self.assertEqual(options["openvino"][0]["name"], "inference_precision")
+        with self.assertRaisesRegex(collage.InputError, "there is no accuracy 'high'"):
+            collage.compile(network(), accuracy="high", database=database)
+
     def test_progress_is_printed(self):
         code = (
             "import collage; from collage import relay; x = relay.var('x', shape=(2,));"

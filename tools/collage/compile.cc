@@ -7,6 +7,7 @@
 
 #include "collage/support/error.h"
 #include "command.h"
+#include "compile_options.h"
 #include "console_progress.h"
 #include "inspect_input.h"
 
@@ -14,12 +15,9 @@ namespace collage::cli {
 namespace {
 
 struct Arguments {
-  CompileOptions options;
+  SharedArguments shared;
   std::string model;
-  std::vector<std::string> shapes;
-  std::string toolchains;
   std::string require;
-  std::string budget = "0";
   std::string evolution_budget = "30m";
   std::vector<std::string> partition_rules;
   bool json = false;
@@ -58,8 +56,11 @@ Json ToJson(const CompileReport& report) {
     json["toolchains"].push_back({{"name", toolchain.name},
                                   {"available", toolchain.available},
                                   {"version", toolchain.version},
-                                  {"reason", toolchain.reason}});
+                                  {"reason", toolchain.reason},
+                                  {"takes_part_as", toolchain.participants}});
   }
+  json["precision_variants"] = report.variants;
+  json["no_precision_variants"] = report.no_variants;
   json["search"] = {{"candidates", report.num_candidates},
                     {"variants", report.num_variants},
                     {"states", report.num_states},
@@ -154,6 +155,14 @@ void PrintLosses(const CompileReport& report) {
              losses.empty() ? "" : " · apparent loss: " + losses);
 }
 
+/// What computes in a lower precision because any was asked for.
+void PrintVariants(const CompileReport& report) {
+  std::string names;
+  for (const std::string& name : report.variants) names += (names.empty() ? "" : " · ") + name;
+  if (!names.empty()) fmt::print("precision   any: {}\n", names);
+  if (!report.no_variants.empty()) fmt::print("precision   any: no more than float32: {}\n", report.no_variants);
+}
+
 void PrintReport(const CompileReport& report) {
   fmt::print("{}  {} operators · {:.2f} M parameters\n", report.model, report.num_operators,
              static_cast<double>(report.num_parameters) / 1e6);
@@ -161,12 +170,14 @@ void PrintReport(const CompileReport& report) {
   std::string here;
   std::string missing;
   for (const ToolchainReport& toolchain : report.toolchains) {
-    if (toolchain.available && !toolchain.takes_part) continue;
-    std::string& text = toolchain.available ? here : missing;
-    text += (text.empty() ? "" : " · ") + toolchain.name +
-            (toolchain.available ? " " + toolchain.version : " (" + toolchain.reason + ")");
+    for (const std::string& name : toolchain.participants) {
+      here += fmt::format("{}{} {}", here.empty() ? "" : " · ", name, toolchain.version);
+    }
+    if (toolchain.available) continue;
+    missing += fmt::format("{}{} ({})", missing.empty() ? "" : " · ", toolchain.name, toolchain.reason);
   }
   fmt::print("toolchains  {}{}\n", here, missing.empty() ? "" : "   not here: " + missing);
+  PrintVariants(report);
   fmt::print("search      {} candidates, with formats {} · {} measured{}, {} from the database, {} failed{}\n",
              report.num_candidates, report.num_variants, report.num_measured,
              report.num_remeasured > 0 ? fmt::format(" and {} again", report.num_remeasured) : "",
@@ -191,11 +202,8 @@ void PrintReport(const CompileReport& report) {
 }
 
 void Run(const Arguments& arguments) {
-  CompileOptions options = arguments.options;
-  options.shapes = ParseShapeArguments(arguments.shapes);
-  options.toolchains = SplitCommas(arguments.toolchains);
+  CompileOptions options = OptionsFrom(arguments.shared);
   options.require = SplitCommas(arguments.require);
-  options.budget_seconds = ParseDuration(arguments.budget);
   for (const std::string& text : arguments.partition_rules) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos) {
@@ -224,59 +232,44 @@ void Run(const Arguments& arguments) {
 
 void AddCompileCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
+  CompileOptions& options = arguments->shared.options;
   CLI::App* command = app.add_subcommand("compile", "Find the fastest mix of toolchains for a model and write it");
   command->add_option("model", arguments->model, "ONNX model, or Relay text (.relay)")->required();
-  command->add_option("-o,--output", arguments->options.output, "Executable to write (default: MODEL.clg)");
-  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
-  command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins); without it those that `collage targets` says yes to");
-  command->add_option("--partition-for", arguments->options.partition_for,
+  command->add_option("-o,--output", options.output, "Executable to write (default: MODEL.clg)");
+  AddSharedOptions(*command, arguments->shared);
+  command->add_option("--partition-for", options.partition_for,
                       "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
   command
-      ->add_option("--partitioning", arguments->options.partitioning,
+      ->add_option("--partitioning", options.partitioning,
                    "No search: the partitions that this file chooses, see --write-partitioning")
       ->check(CLI::ExistingFile);
-  command->add_option("--write-partitioning", arguments->options.write_partitioning,
+  command->add_option("--write-partitioning", options.write_partitioning,
                       "Write which partitions won, as JSON that can be edited and given to --partitioning");
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option(
-      "--database", arguments->options.database,
-      "Tuning database: a file, or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME for a team (default: "
-      "$COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
-  command->add_option(
-      "--operands", arguments->options.operands,
+      "--operands", options.operands,
       "Time kernels with their operands in: near (warm), shared, memory (default: as the model leaves them)");
-  command
-      ->add_option("--percentile", arguments->options.percentile,
-                   "Percentile of a candidate's times that is its cost; above 50 against high variance")
-      ->check(CLI::Range(1, 99))
-      ->capture_default_str();
-  command->add_option("--runner", arguments->options.runner,
-                      "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
-                      "ray://HOST:PORT (docs/costs.md)");
   command->add_option(
-      "--estimator", arguments->options.estimator,
+      "--estimator", options.estimator,
       "Where costs are from (docs/costs.md): measure (default), database (fails when some are missing), "
       "analytic (a formula), mock=FILE.json (a table)");
-  command->add_option("--budget", arguments->budget, "Time for measuring candidates: 90s, 10m, 1h (default: no limit)");
   command->add_option("--partition-rule", arguments->partition_rules,
                       "TOOLCHAIN=RULE: its candidates by a rule, JSON or a file (docs/inspection.md); may be repeated");
   command->add_option(
-      "--search", arguments->options.search,
+      "--search", options.search,
       "How covers are searched: sweep (default), dijkstra, astar, dp, evolutionary; exhaustive for small models");
   command->add_option("--evolution-budget", arguments->evolution_budget,
                       "Time for --search evolutionary, which times its individuals end to end (default: 30m)");
-  command->add_option("--evolution-population", arguments->options.evolution_population, "Individuals in a generation")
+  command->add_option("--evolution-population", options.evolution_population, "Individuals in a generation")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
-  command->add_option("--evolution-seed", arguments->options.evolution_seed, "Where its random numbers start")
+  command->add_option("--evolution-seed", options.evolution_seed, "Where its random numbers start")
       ->capture_default_str();
-  command->add_option("--covers", arguments->options.num_covers, "Best covers that enter the play-off (default: 2)")
+  command->add_option("--covers", options.num_covers, "Best covers that enter the play-off (default: 2)")
       ->check(CLI::Range(1, 16));
   command
       ->add_option(
-          "--optimality-covers", arguments->options.max_optimality_covers,
+          "--optimality-covers", options.max_optimality_covers,
           "Where there are no more covers than this, all enter the play-off: what the search missed (0: never)")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();

@@ -30,6 +30,13 @@ Json ToJson(const ToolchainReport& toolchain) {
             {"default", toolchain.is_default},
             {"reason", toolchain.reason}, {"hint", toolchain.hint},           {"license", toolchain.license},
             {"hooks", toolchain.hooks}};
+  json["options"] = Json::array();
+  for (const ToolchainOption& option : toolchain.options) {
+    json["options"].push_back({{"name", option.name},
+                               {"type", option.type},
+                               {"default", option.default_value},
+                               {"meaning", option.doc}});
+  }
   for (const auto& [name, reason] : toolchain.incompatible) {
     json["incompatible"].push_back({{"toolchain", name}, {"reason", reason}});
   }
@@ -115,6 +122,19 @@ void RunSupport(const Arguments& arguments) {
   Print(report);
 }
 
+/// What --target may tell them.
+void PrintOptions(const std::vector<ToolchainReport>& toolchains) {
+  Table table({"option", "default", "what it means"});
+  bool has_rows = false;
+  for (const ToolchainReport& toolchain : toolchains) {
+    for (const ToolchainOption& option : toolchain.options) {
+      table.Add({fmt::format("{} -{}", toolchain.name, option.name), option.default_value, option.doc});
+      has_rows = true;
+    }
+  }
+  if (has_rows) fmt::print("\n{}", table.ToText());
+}
+
 void RunTargets(bool json) {
   const std::vector<ToolchainReport> toolchains = ProbeToolchains();
   if (json) {
@@ -137,6 +157,7 @@ void RunTargets(bool json) {
       fmt::print("never together: {} and {}: {}\n", toolchain.name, other, reason);
     }
   }
+  PrintOptions(toolchains);
 }
 
 void RunTable(const Arguments& arguments) {

@@ -8,17 +8,15 @@
 #include "collage/compile.h"
 #include "collage/support/error.h"
 #include "command.h"
+#include "compile_options.h"
 #include "console_progress.h"
 
 namespace collage::cli {
 namespace {
 
 struct Arguments {
-  CompileOptions options;
+  SharedArguments shared;
   std::vector<std::string> models;
-  std::vector<std::string> shapes;
-  std::string toolchains;
-  std::string budget = "0";
   int64_t trials = 0;
   bool json = false;
   bool quiet = false;
@@ -66,13 +64,11 @@ void Print(const std::vector<Outcome>& outcomes, bool json) {
 
 /// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
 void Run(const Arguments& arguments) {
-  CompileOptions options = arguments.options;
-  options.shapes = ParseShapeArguments(arguments.shapes);
-  options.toolchains = SplitCommas(arguments.toolchains);
+  CompileOptions options = OptionsFrom(arguments.shared);
   options.should_stop = [] { return interrupted.load(); };
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
-  double seconds_left = ParseDuration(arguments.budget);
+  double seconds_left = options.budget_seconds;
   int64_t trials_left = arguments.trials;
   const bool has_budget = seconds_left > 0;
   std::vector<Outcome> outcomes;
@@ -114,23 +110,7 @@ void AddTuneCommand(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tune", "Measure what compiling models will need, ahead; goes on where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
-  command->add_option("--shape", arguments->shapes,
-                      "Shape of a dynamic input, NAME=1x3x640x640, in every model; may be repeated");
-  command->add_option("--threads", arguments->options.num_threads, "Threads to use (default: all that are allowed)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--toolchains", arguments->toolchains, "Only these, separated by commas (native always joins); without it those that `collage targets` says yes to");
-  command->add_option(
-      "--database", arguments->options.database,
-      "Tuning database: a file, or postgresql://… (default: $COLLAGE_DATABASE or ~/.cache/collage/tuning.db)");
-  command
-      ->add_option("--percentile", arguments->options.percentile,
-                   "Percentile of a candidate's times that is its cost, as it is to be compiled")
-      ->check(CLI::Range(1, 99))
-      ->capture_default_str();
-  command->add_option("--runner", arguments->options.runner,
-                      "Where candidates are measured: local (default), or a Ray cluster: ray, ray:HOST:PORT, "
-                      "ray://HOST:PORT (docs/costs.md)");
-  command->add_option("--budget", arguments->budget, "Time for all models: 90s, 10m, 1h (default: no limit)");
+  AddSharedOptions(*command, arguments->shared);
   command->add_option("--trials", arguments->trials, "Measurements for all models (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");

@@ -165,7 +165,7 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
             f"{', '.join(map(repr, options))} are for compiling with Collage",
             hint='PassContext(config={"relay.collage.enable_collage": True})',
         )
-    unused = [name for name in _collage._compile._toolchains_of(targets, None) if name != "native"]
+    unused = [name for name in _collage._compile._toolchains_of(targets) if name != "native"]
     if unused and not any(one.attrs.get("Compiler") for one in module.functions.values()):
         warnings.warn(
             f"without Collage, toolchains take part in partitions only: {', '.join(unused)} will not; "

@@ -3,6 +3,7 @@
 
 #include "collage/extract.h"
 #include "collage/rules/rule_kinds.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -57,8 +58,7 @@ class OpPredicatePartitionRule : public PartitionRule {
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates result;
-    const Toolchain* judge =
-        attribute_.empty() ? &toolchain : ToolchainRegistry::Global().Find(attribute_.substr(kPrefix.size()));
+    const Toolchain* judge = JudgeFor(toolchain);
     if (judge == nullptr) {
       LogRefusal(log, graph, attribute_, nullptr,
                  {fmt::format("no operator has a predicate '{}'", attribute_), attribute_});
@@ -87,6 +87,15 @@ class OpPredicatePartitionRule : public PartitionRule {
   static constexpr std::string_view kPrefix = "target.";
 
  private:
+  /// Null when there is none. A toolchain under options judges as they have it.
+  const Toolchain* JudgeFor(const Toolchain& toolchain) const {
+    if (attribute_.empty()) return &toolchain;
+    const std::string wanted = attribute_.substr(kPrefix.size());
+    const std::string name = toolchain.name();
+    if (IsConfigured(name) && RegisteredName(name) == wanted) return &toolchain;
+    return ToolchainRegistry::Global().Find(wanted);
+  }
+
   std::string attribute_;
   std::string name_;
 };

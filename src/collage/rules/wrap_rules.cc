@@ -42,7 +42,7 @@ class PrimitivePartitionRule : public PartitionRule {
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Attrs attrs{{kAttrPrimitive, 1}};
-    if (!toolchain.is_native()) attrs.Set(kAttrCompiler, toolchain.name());
+    if (std::string compiler = CompilerOf(toolchain); !compiler.empty()) attrs.Set(kAttrCompiler, std::move(compiler));
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     for (CandidatePartition& candidate : candidates) {
       candidate.rule_name = NestedName(name_, candidate.rule_name);

@@ -230,9 +230,9 @@ int64_t TuningDatabase::Collect(const GarbageRule& rule) {
     removed += static_cast<int64_t>(sql_->Query(statement, parameters).size());
   };
   for (const auto& [toolchain, version] : rule.versions) {
-    // What follows the slash is how it was measured.
-    remove("toolchain = $1 AND machine = $2 AND version <> $3 AND version NOT LIKE $4",
-           {toolchain, rule.machine, version, version + "/%"});
+    // What follows the slash of a version is how it was measured, what follows a toolchain's name are its options.
+    remove("(toolchain = $1 OR toolchain LIKE $2) AND machine = $3 AND version <> $4 AND version NOT LIKE $5",
+           {toolchain, toolchain + " -%", rule.machine, version, version + "/%"});
   }
   if (!rule.before.empty()) remove("measured_at < $1", {rule.before});
   if (rule.failures) remove("ok = 0", {});

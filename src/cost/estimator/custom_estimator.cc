@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "collage/target/target.h"
 #include "cost/estimator/estimators.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -21,7 +22,7 @@ class CustomEstimator : public CostEstimator {
     const auto [known, is_new] = known_.emplace(std::pair(query.toolchain.name(), query.workload), 0.0);
     if (is_new) {
       const IRModule module = IRModule::FromFunction(find_(query.job).first.function);
-      known->second = estimate_(module, TargetOf(query.toolchain));
+      known->second = estimate_(module, Target::Parse(TargetText(query.toolchain)));
     }
     const double seconds = known->second;
     if (seconds < 0) {
@@ -43,10 +44,6 @@ class CustomEstimator : public CostEstimator {
   }
 
  private:
-  static Target TargetOf(const Toolchain& toolchain) {
-    return Target::Parse(toolchain.is_native() ? "llvm" : "llvm -compiler=" + toolchain.name());
-  }
-
   FindPartition find_;
   EstimateCandidate estimate_;
   std::map<std::pair<std::string, std::string>, double> known_;  ///< (toolchain, workload) → seconds

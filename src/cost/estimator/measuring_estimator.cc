@@ -9,6 +9,7 @@
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/settling.h"
 #include "cost/worker/probes.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -48,7 +49,7 @@ MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr
       on_measure_(std::move(on_measure)) {}
 
 std::string MeasuringEstimator::VersionOf(const Toolchain& toolchain) const {
-  const auto version = options_.versions.find(toolchain.name());
+  const auto version = options_.versions.find(RegisteredName(toolchain.name()));
   return version == options_.versions.end() ? "" : version->second;
 }
 

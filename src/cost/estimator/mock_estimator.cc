@@ -1,11 +1,14 @@
 // mock_estimator.cc: costs by a table, so that what is chosen can be tried out and tested exactly.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/given_costs.h"
 #include "support/file.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -17,8 +20,9 @@ class MockEstimator : public CostEstimator {
       throw Error(ErrorCategory::kInput, "'coalesce' is for `collage partition`: here covers are built as chosen",
                   table.file);
     }
-    for (const std::string& target : costs_.Targets()) {
-      if (ToolchainRegistry::Global().Find(target) != nullptr) continue;
+    targets_ = costs_.Targets();
+    for (const std::string& target : targets_) {
+      if (ToolchainRegistry::Global().Find(RegisteredName(target)) != nullptr) continue;
       throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", target), table.file,
                   "see collage targets");
     }
@@ -26,7 +30,7 @@ class MockEstimator : public CostEstimator {
 
   TuningRecord Estimate(const CostQuery& query) override {
     const auto [graph, sub_graph] = find_(query.job);
-    const std::string& toolchain = query.toolchain.name();
+    const std::string toolchain = RowOf(query.toolchain);
     const Cost cost = costs_.CostOf(toolchain, graph, sub_graph);
     TuningRecord record;
     record.ok = !cost.is_invalid();
@@ -51,8 +55,15 @@ class MockEstimator : public CostEstimator {
   bool TellsPlacesApart() const override { return costs_.has_overrides(); }
 
  private:
+  /// A toolchain under options has a row of its own, or that of its name.
+  std::string RowOf(const Toolchain& toolchain) const {
+    const std::string name = toolchain.name();
+    return targets_.contains(name) ? name : RegisteredName(name);
+  }
+
   GivenCosts costs_;
   FindSubGraph find_;
+  std::set<std::string> targets_;  ///< that the table has rows of
 };
 
 }  // namespace

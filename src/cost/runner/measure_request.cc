@@ -14,11 +14,12 @@
 #include "collage/ir/text.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "cost/worker/roofline.h"
 #include "cost/worker/measure.h"
 #include "cost/worker/probes.h"
+#include "cost/worker/roofline.h"
 #include "cost/worker/transition.h"
 #include "cost/worker/worker.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -63,8 +64,10 @@ std::vector<Layout> LayoutsFromJson(const Json& json) {
   return layouts;
 }
 
+/// By its name, or a configuration's text.
 const Toolchain& ToolchainNamed(const std::string& name) {
-  const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+  static ConfiguredToolchains toolchains(ToolchainRegistry::Global());  // this process's; calls are one at a time
+  const Toolchain* toolchain = toolchains.Find(name);
   if (toolchain == nullptr) throw Error(ErrorCategory::kUnavailable, fmt::format("there is no toolchain '{}'", name));
   return *toolchain;
 }
@@ -73,16 +76,17 @@ const Toolchain& ToolchainNamed(const std::string& name) {
 /// made in another worker.
 void KeepApart(const Toolchain& wanted) {
   static std::set<std::string> used;  // by this process; calls are one at a time
+  const std::string wanted_name = RegisteredName(wanted.name());
   for (const std::string& name : used) {
     const Toolchain* other = ToolchainRegistry::Global().Find(name);
-    if (other == nullptr || other == &wanted) continue;
+    if (other == nullptr || name == wanted_name) continue;
     if (const std::optional<std::string> why = WhyIncompatible(wanted, *other)) {
       AskForFreshWorker();
       throw Error(ErrorCategory::kUnavailable,
                   fmt::format("'{}' cannot share a process with '{}': {}", wanted.name(), name, *why));
     }
   }
-  used.insert(wanted.name());
+  used.insert(wanted_name);
 }
 
 PartitionRequest PartitionFromJson(const Json& json, int num_threads) {

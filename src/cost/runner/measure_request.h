@@ -22,7 +22,8 @@ struct MeasureContext {
   TimingOptions timing;
 };
 
-// Requests. A partition is named by its job, or, for workers elsewhere, held whole.
+// Requests. A partition is named by its job, or, for workers elsewhere, held whole. Toolchains go by name and options
+// (target/toolchain_configuration.h).
 std::string PartitionRequestText(int64_t job, const MeasureContext& context);
 std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
                                  const MeasureContext& context);

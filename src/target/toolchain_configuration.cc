@@ -1,0 +1,155 @@
+// toolchain_configuration.cc: options as text, and toolchains under another name.
+#include "target/toolchain_configuration.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "collage/support/error.h"
+#include "support/edit_distance.h"
+#include "target/option_text.h"
+
+namespace collage {
+namespace {
+
+constexpr std::string_view kOptionsBegin = " -";
+
+/// A registered toolchain under options: all but the name is the configured one's.
+class ConfiguredToolchain : public Toolchain {
+ public:
+  /// `configured` may be null: nothing depends on the options.
+  ConfiguredToolchain(std::string name, const Toolchain& registered, std::unique_ptr<const Toolchain> configured)
+      : name_(std::move(name)), configured_(std::move(configured)), inner_(configured_ ? *configured_ : registered) {}
+
+  std::string name() const override { return name_; }
+  std::string description() const override { return inner_.description(); }
+  Availability Probe() const override { return inner_.Probe(); }
+  int priority() const override { return inner_.priority(); }
+  bool is_default() const override { return inner_.is_default(); }
+  std::string license() const override { return inner_.license(); }
+  std::vector<Incompatibility> Incompatible() const override { return inner_.Incompatible(); }
+
+  std::vector<PatternTableEntry> PatternTable() const override { return inner_.PatternTable(); }
+  Result<void> SupportsCall(const CallNode& call) const override { return inner_.SupportsCall(call); }
+  std::vector<std::string> Preamble() const override { return inner_.Preamble(); }
+  bool is_native() const override { return inner_.is_native(); }
+  FusionStyle fusion_style() const override { return inner_.fusion_style(); }
+  int max_depth() const override { return inner_.max_depth(); }
+  bool wants_maximal() const override { return inner_.wants_maximal(); }
+
+  std::vector<AttrField> Options() const override { return inner_.Options(); }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    return inner_.WithOptions(options);
+  }
+  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    return inner_.Layouts(function, eligible_inputs, eligible_outputs);
+  }
+
+  std::vector<Hook> Hooks() const override { return inner_.Hooks(); }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    return inner_.RelayToRuntime(request);
+  }
+  Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
+    return inner_.RelayToTIR(request);
+  }
+  Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
+    return inner_.TIRToRuntime(lowered);
+  }
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition& compiled) const override {
+    return inner_.UpdateConstants(request, compiled);
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<const Toolchain> configured_;
+  const Toolchain& inner_;
+};
+
+const Toolchain& RegisteredFor(const Target& target, const ToolchainRegistry& registry) {
+  if (target.compiler().empty()) {
+    if (const Toolchain* native = registry.Native()) return *native;
+    throw Error(ErrorCategory::kUnavailable, fmt::format("no native toolchain for target '{}'", target.ToString()));
+  }
+  if (const Toolchain* toolchain = registry.Find(target.compiler())) return *toolchain;
+  std::vector<std::string> names;
+  for (const Toolchain* toolchain : registry.All()) names.push_back(toolchain->name());
+  const std::vector<std::string> near = NearMisses(target.compiler(), names);
+  throw Error(ErrorCategory::kInput,
+              fmt::format("there is no toolchain '{}' for target '{}'", target.compiler(), target.ToString()), "",
+              near.empty() ? "`collage targets` lists them" : "did you mean '" + near[0] + "'?");
+}
+
+}  // namespace
+
+ToolchainConfiguration::ToolchainConfiguration(const Toolchain& registered) : registered_(&registered) {
+  for (const AttrField& option : registered.Options()) options_.Set(option.name, option.default_value);
+}
+
+ToolchainConfiguration ToolchainConfiguration::Of(const Target& target, const ToolchainRegistry& registry) {
+  const Toolchain& registered = RegisteredFor(target, registry);
+  // What was read before the toolchain was registered has the types that its values looked like.
+  const Target typed = Target::Parse(target.ToString(), registry);
+  return {registered, typed.OptionsFor(registered)};
+}
+
+ToolchainConfiguration ToolchainConfiguration::Parse(std::string_view text, const ToolchainRegistry& registry) {
+  const std::string name = RegisteredName(text);
+  const std::string target = fmt::format("llvm{}{}", OptionText({{"compiler", name}}), text.substr(name.size()));
+  return Of(Target::Parse(target, registry), registry);
+}
+
+ToolchainConfiguration ToolchainConfiguration::With(const std::string& option, AttrValue value) const {
+  COLLAGE_CHECK(options_.Has(option)) << "'" << registered_->name() << "' has no option '" << option << "'";
+  ToolchainConfiguration changed = *this;
+  changed.options_.Set(option, std::move(value));
+  return changed;
+}
+
+Attrs ToolchainConfiguration::ChangedOptions() const {
+  Attrs changed;
+  for (const AttrField& option : registered_->Options()) {
+    const AttrValue& value = options_.Get(option.name);
+    if (!(value == option.default_value)) changed.Set(option.name, value);
+  }
+  return changed;
+}
+
+std::string ToolchainConfiguration::ToString() const { return registered_->name() + OptionText(ChangedOptions()); }
+
+std::unique_ptr<const Toolchain> ToolchainConfiguration::Make() const {
+  if (IsDefault()) return nullptr;
+  return std::make_unique<ConfiguredToolchain>(ToString(), *registered_, registered_->WithOptions(options_));
+}
+
+const Toolchain* ConfiguredToolchains::Find(std::string_view text) {
+  if (const Toolchain* registered = registry_.Find(text)) return registered;
+  if (const auto it = made_.find(text); it != made_.end()) return it->second.get();
+  if (registry_.Find(RegisteredName(text)) == nullptr) return nullptr;
+  return &Get(ToolchainConfiguration::Parse(text, registry_));
+}
+
+const Toolchain& ConfiguredToolchains::Get(const ToolchainConfiguration& configuration) {
+  if (configuration.IsDefault()) return configuration.registered();
+  std::unique_ptr<const Toolchain>& made = made_[configuration.ToString()];
+  if (made == nullptr) made = configuration.Make();
+  return *made;
+}
+
+std::string RegisteredName(std::string_view configuration) {
+  return std::string(configuration.substr(0, configuration.find(kOptionsBegin)));
+}
+
+bool IsConfigured(std::string_view configuration) {
+  return configuration.find(kOptionsBegin) != std::string_view::npos;
+}
+
+std::string TargetText(const Toolchain& toolchain) {
+  const std::string text = toolchain.name();
+  const std::string name = RegisteredName(text);
+  return "llvm" + (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
+}
+
+}  // namespace collage

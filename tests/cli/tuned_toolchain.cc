@@ -1,0 +1,48 @@
+// tuned_toolchain.cc: a toolchain that has options: element-wise operators by native code, and what its options say.
+#include "collage/target/toolchain_module.h"
+
+namespace {
+
+using namespace collage;
+
+class Tuned : public Toolchain {
+ public:
+  explicit Tuned(int64_t level = 0, bool is_exact = false) : level_(level), is_exact_(is_exact) {}
+
+  std::string name() const override { return "tuned"; }
+  std::string description() const override { return "native code, as its options say"; }
+  Availability Probe() const override { return {true, "1", "", ""}; }
+  int priority() const override { return 50; }
+  bool is_default() const override { return false; }
+
+  std::vector<AttrField> Options() const override {
+    return {{"accuracy", AttrKind::kString, "standard", "exact or standard"},
+            {"inference_precision", AttrKind::kString, "f32", "f32 or bf16"},
+            {"level", AttrKind::kInt, 0, "how hard it tries"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    return std::make_unique<Tuned>(options.Int("level"), options.String("accuracy") == "exact");
+  }
+
+  Result<void> SupportsCall(const CallNode& call) const override {
+    const std::string& op = call.op()->name;
+    if (op == "nn.relu") return {};
+    if (op != "sigmoid") return Reason{"takes 'nn.relu' and 'sigmoid', not '" + op + "'", name()};
+    return is_exact_ ? Result<void>(Reason{"its sigmoid is not exact", name()}) : Result<void>();
+  }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    constexpr int64_t kTooHard = 7;
+    if (level_ == kTooHard) return Reason{"level 7 is too hard", name()};
+    return ToolchainRegistry::Global().Native()->RelayToRuntime(request);
+  }
+
+ private:
+  int64_t level_;
+  bool is_exact_;
+};
+
+std::unique_ptr<Toolchain> Make() { return std::make_unique<Tuned>(); }
+
+}  // namespace
+
+COLLAGE_TOOLCHAIN_MODULE(Make)
