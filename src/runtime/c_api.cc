@@ -1,19 +1,23 @@
-// c_api.cc: executables and instances for C. Every function checks its arguments and translates exceptions; all else is
-// the C++ API's.
+// c_api.cc: executables and instances for C, of plans and of programs. Every function checks its arguments and
+// translates exceptions; all else is the C++ API's.
 #include "collage/runtime/c_api.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "runtime/c_api_error.h"
 #include "runtime/c_api_tensor.h"
+#include "runtime/program.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 
@@ -25,13 +29,33 @@ constexpr std::string_view kBytecodeMagic{"CLGVM\0\0", 7};
 
 /// What handles of one model share, and what the texts and shapes given out belong to.
 struct Model {
-  explicit Model(Executable the_executable)
-      : executable(std::move(the_executable)), inputs(executable.inputs()), outputs(executable.outputs()) {}
+  explicit Model(Executable executable)
+      : inputs(executable.inputs()),
+        outputs(executable.outputs()),
+        num_threads(executable.plan().num_threads),
+        metadata_json(executable.plan().metadata_json),
+        made(std::move(executable)) {}
+  explicit Model(std::shared_ptr<const TensorProgram> program)
+      : inputs(program->inputs()),
+        outputs(program->outputs()),
+        num_threads(program->num_threads()),
+        metadata_json(program->metadata_json()),
+        made(std::move(program)) {}
 
-  Executable executable;
   std::vector<PortInfo> inputs;
   std::vector<PortInfo> outputs;
+  int32_t num_threads;
+  std::string metadata_json;
+  std::variant<Executable, std::shared_ptr<const TensorProgram>> made;
 };
+
+/// What runs a model.
+using AnyInstance = std::variant<ExecutionInstance, ProgramInstance>;
+
+AnyInstance InstanceOf(const Model& model) {
+  if (const auto* executable = std::get_if<Executable>(&model.made)) return ExecutionInstance(*executable);
+  return ProgramInstance(std::get<std::shared_ptr<const TensorProgram>>(model.made));
+}
 
 template <typename T>
 T& NotNull(T* pointer, const char* what) {
@@ -50,10 +74,18 @@ collage_file_kind KindOfFile(const char* path) {
   return KindOf({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
 }
 
-void RefuseBytecode(collage_file_kind kind, const std::string& where) {
-  if (kind != COLLAGE_FILE_BYTECODE) return;
-  throw Error(ErrorCategory::kUnsupported, "the file is bytecode, a program with control flow, not an executable",
-              where, "run it with `collage run`, from Python, or with collage/vm/vm.h of libcollage");
+std::shared_ptr<const Model> LoadFile(const char* path) {
+  if (KindOfFile(path) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::Load(path));
+  return std::make_shared<const Model>(LoadTensorProgram(ReadFile(path), path));
+}
+
+std::shared_ptr<const Model> LoadBytes(std::string_view bytes, const std::string& name) {
+  if (KindOf(bytes) == COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(LoadTensorProgram(bytes, name));
+  return std::make_shared<const Model>(Executable::FromBytes(std::as_bytes(std::span(bytes)), name));
+}
+
+bool IsKnown(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
 }
 
 const PortInfo& PortAt(const std::vector<PortInfo>& ports, size_t index, const char* what) {
@@ -108,13 +140,19 @@ struct [[gnu::visibility("hidden")]] collage_executable {
 
 struct [[gnu::visibility("hidden")]] collage_instance {
   explicit collage_instance(std::shared_ptr<const collage::Model> the_model)
-      : model(std::move(the_model)), instance(model->executable), inputs(model->inputs.size()) {
+      : model(std::move(the_model)),
+        instance(collage::InstanceOf(*model)),
+        input_ports(model->inputs),
+        output_ports(model->outputs),
+        inputs(model->inputs.size()) {
     for (const PortInfo& port : model->inputs) shapes_of_inputs.push_back(port.shape);
     for (const PortInfo& port : model->outputs) shapes_of_outputs.push_back(port.shape);
   }
 
   std::shared_ptr<const collage::Model> model;
-  collage::ExecutionInstance instance;
+  collage::AnyInstance instance;
+  std::vector<PortInfo> input_ports;                               ///< the model's, with the shapes of what is bound
+  std::vector<PortInfo> output_ports;                              ///< the model's, with the shapes of the last run's
   std::vector<Tensor> inputs;                                      ///< what is bound
   std::vector<Tensor> owned = std::vector<Tensor>(inputs.size());  ///< memory of our own for inputs, once it was needed
   std::vector<collage::Shape> shapes_of_inputs;                    ///< what views point to, which C may write
@@ -122,15 +160,29 @@ struct [[gnu::visibility("hidden")]] collage_instance {
   std::atomic<bool> in_use{false};
 
   void BindInput(size_t index, const Tensor& tensor) {
-    instance.SetInput(index, tensor);
+    std::visit([&](auto& any) { any.SetInput(index, tensor); }, instance);
     inputs[index] = tensor;
+    input_ports[index].shape = tensor.shape();
+  }
+  void BindOutput(size_t index, const Tensor& tensor) {
+    std::visit([&](auto& any) { any.SetOutput(index, tensor); }, instance);
+  }
+  const Tensor& Output(size_t index) const {
+    return std::visit([&](const auto& any) -> const Tensor& { return any.Output(index); }, instance);
+  }
+  void Run() {
+    std::visit([](auto& any) { any.Run(); }, instance);
+    if (!std::holds_alternative<collage::ProgramInstance>(instance)) return;  // shapes are the same in every run
+    for (size_t i = 0; i < output_ports.size(); ++i) output_ports[i].shape = Output(i).shape();
   }
 
   /// Memory of our own, bound.
   const Tensor& OwnInput(size_t index) {
-    const PortInfo& port = model->inputs[index];
-    if (!owned[index].defined()) owned[index] = Tensor::Zeros(port.shape, port.dtype);
-    if (inputs[index].raw() != owned[index].raw()) BindInput(index, owned[index]);
+    const PortInfo& port = input_ports[index];
+    if (!owned[index].defined() || owned[index].shape() != port.shape) {
+      owned[index] = Tensor::Zeros(port.shape, port.dtype);
+    }
+    if (!inputs[index].defined() || inputs[index].raw() != owned[index].raw()) BindInput(index, owned[index]);
     return owned[index];
   }
 };
@@ -151,8 +203,27 @@ class Use {
   Use& operator=(const Use&) = delete;
 
   collage_instance* operator->() const { return &instance_; }
-  const PortInfo& input(size_t index) const { return PortAt(instance_.model->inputs, index, "input"); }
-  const PortInfo& output(size_t index) const { return PortAt(instance_.model->outputs, index, "output"); }
+  const PortInfo& input(size_t index) const { return PortAt(instance_.input_ports, index, "input"); }
+  const PortInfo& output(size_t index) const { return PortAt(instance_.output_ports, index, "output"); }
+  /// The same, where the shape must be known by now.
+  const PortInfo& known_input(size_t index) const {
+    const PortInfo& port = input(index);
+    if (collage::IsKnown(port.shape)) return port;
+    throw Error(ErrorCategory::kInput, fmt::format("the shape of input '{}' is not known yet", port.name), "",
+                "give it by collage_instance_set_input_shape, or bind a tensor");
+  }
+  const PortInfo& known_output(size_t index) const {
+    const PortInfo& port = output(index);
+    if (collage::IsKnown(port.shape)) return port;
+    throw Error(ErrorCategory::kInput, fmt::format("the shape of output '{}' is known after a run only", port.name));
+  }
+  /// The same, where the shape must be the same in every run.
+  const PortInfo& fixed_output(size_t index) const {
+    const PortInfo& port = PortAt(instance_.model->outputs, index, "output");
+    if (collage::IsKnown(port.shape)) return port;
+    throw Error(ErrorCategory::kInput, fmt::format("output '{}' may be of another shape in every run", port.name), "",
+                "it cannot be bound: copy it, or read it where it lies");
+  }
 
  private:
   collage_instance& instance_;
@@ -185,9 +256,7 @@ collage_status collage_executable_load(const char* path, collage_executable** ex
   return Guarded([&] {
     NotNull(path, "path");
     NotNull(executable, "result");
-    collage::RefuseBytecode(collage::KindOfFile(path), path);
-    auto model = std::make_shared<const collage::Model>(collage::Executable::Load(path));
-    *executable = new collage_executable{std::move(model)};
+    *executable = new collage_executable{collage::LoadFile(path)};
   });
 }
 
@@ -197,18 +266,18 @@ collage_status collage_executable_load_memory(const void* bytes, size_t size, co
     NotNull(executable, "result");
     if (bytes == nullptr && size > 0) throw Error(ErrorCategory::kInput, "the bytes are null");
     const std::string where = name == nullptr ? "memory" : name;
-    collage::RefuseBytecode(collage::KindOf({static_cast<const char*>(bytes), size}), where);
-    auto model = std::make_shared<const collage::Model>(
-        collage::Executable::FromBytes({static_cast<const std::byte*>(bytes), size}, where));
-    *executable = new collage_executable{std::move(model)};
+    *executable = new collage_executable{collage::LoadBytes({static_cast<const char*>(bytes), size}, where)};
   });
 }
 
 collage_status collage_executable_verify(const char* path) {
   return Guarded([&] {
     NotNull(path, "path");
-    collage::RefuseBytecode(collage::KindOfFile(path), path);
-    collage::Executable::Verify(path);
+    if (collage::KindOfFile(path) == COLLAGE_FILE_BYTECODE) {
+      collage::LoadFile(path);  // reads and checks all of it
+    } else {
+      collage::Executable::Verify(path);
+    }
   });
 }
 
@@ -247,11 +316,11 @@ collage_status collage_executable_find_output(const collage_executable* executab
 }
 
 collage_status collage_executable_num_threads(const collage_executable* executable, int32_t* num_threads) {
-  return Guarded([&] { NotNull(num_threads, "result") = ModelOf(executable).executable.plan().num_threads; });
+  return Guarded([&] { NotNull(num_threads, "result") = ModelOf(executable).num_threads; });
 }
 
 collage_status collage_executable_metadata(const collage_executable* executable, const char** json) {
-  return Guarded([&] { NotNull(json, "result") = ModelOf(executable).executable.plan().metadata_json.c_str(); });
+  return Guarded([&] { NotNull(json, "result") = ModelOf(executable).metadata_json.c_str(); });
 }
 
 collage_status collage_instance_create(const collage_executable* executable, collage_instance** instance) {
@@ -268,7 +337,7 @@ collage_status collage_instance_bind_input(collage_instance* instance, size_t in
                                            size_t size_bytes) {
   return Guarded([&] {
     const Use use(instance);
-    const PortInfo& port = use.input(index);
+    const PortInfo& port = use.known_input(index);
     // Inputs are only read; a tensor does not tell.
     use->BindInput(index, collage::ViewOf(const_cast<void*>(data), size_bytes, port, Called("input", port)));
   });
@@ -286,7 +355,7 @@ collage_status collage_instance_copy_input(collage_instance* instance, size_t in
                                            size_t size_bytes) {
   return Guarded([&] {
     const Use use(instance);
-    const PortInfo& port = use.input(index);
+    const PortInfo& port = use.known_input(index);
     collage::CheckBuffer(data, size_bytes, port, Called("input", port));
     const Tensor& own = use->OwnInput(index);
     if (size_bytes > 0) std::memmove(own.raw(), data, size_bytes);
@@ -296,8 +365,8 @@ collage_status collage_instance_copy_input(collage_instance* instance, size_t in
 collage_status collage_instance_bind_output(collage_instance* instance, size_t index, void* data, size_t size_bytes) {
   return Guarded([&] {
     const Use use(instance);
-    const PortInfo& port = use.output(index);
-    use->instance.SetOutput(index, collage::ViewOf(data, size_bytes, port, Called("output", port)));
+    const PortInfo& port = use.fixed_output(index);
+    use->BindOutput(index, collage::ViewOf(data, size_bytes, port, Called("output", port)));
   });
 }
 
@@ -305,23 +374,23 @@ collage_status collage_instance_bind_output_tensor(collage_instance* instance, s
                                                    const collage_tensor* tensor) {
   return Guarded([&] {
     const Use use(instance);
-    use->instance.SetOutput(index, collage::ViewOf(tensor, Called("output", use.output(index))));
+    use->BindOutput(index, collage::ViewOf(tensor, Called("output", use.fixed_output(index))));
   });
 }
 
 collage_status collage_instance_copy_output(collage_instance* instance, size_t index, void* data, size_t size_bytes) {
   return Guarded([&] {
     const Use use(instance);
-    const PortInfo& port = use.output(index);
+    const PortInfo& port = use.known_output(index);
     collage::CheckBuffer(data, size_bytes, port, Called("output", port));
-    if (size_bytes > 0) std::memmove(data, use->instance.Output(index).raw(), size_bytes);
+    if (size_bytes > 0) std::memmove(data, use->Output(index).raw(), size_bytes);
   });
 }
 
 collage_status collage_instance_get_input(collage_instance* instance, size_t index, collage_tensor* tensor) {
   return Guarded([&] {
     const Use use(instance);
-    use.input(index);
+    use.known_input(index);
     NotNull(tensor, "tensor");
     const Tensor& bound = use->inputs[index].defined() ? use->inputs[index] : use->OwnInput(index);
     Show(bound, use->shapes_of_inputs[index], tensor);
@@ -331,15 +400,44 @@ collage_status collage_instance_get_input(collage_instance* instance, size_t ind
 collage_status collage_instance_get_output(collage_instance* instance, size_t index, collage_tensor* tensor) {
   return Guarded([&] {
     const Use use(instance);
-    use.output(index);
-    Show(use->instance.Output(index), use->shapes_of_outputs[index], tensor);
+    use.known_output(index);
+    Show(use->Output(index), use->shapes_of_outputs[index], tensor);
   });
 }
 
 collage_status collage_instance_run(collage_instance* instance) {
   return Guarded([&] {
     const Use use(instance);
-    use->instance.Run();
+    use->Run();
+  });
+}
+
+collage_status collage_instance_set_input_shape(collage_instance* instance, size_t index, const int64_t* shape,
+                                                int32_t ndim) {
+  return Guarded([&] {
+    const Use use(instance);
+    const PortInfo& port = use.input(index);
+    if (ndim < 0 || (ndim > 0 && shape == nullptr)) {
+      throw Error(ErrorCategory::kInput, Called("input", port) + ": the shape is null, or of a negative length");
+    }
+    collage::Shape wanted(shape, shape + ndim);
+    if (!collage::ShapeFits(wanted, use->model->inputs[index].shape) ||
+        !collage::CheckedBytes(wanted, port.dtype).has_value()) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("{} wants {}, got {}", Called("input", port),
+                              collage::ToString(use->model->inputs[index].shape), collage::ToString(wanted)));
+    }
+    if (wanted == port.shape) return;
+    use->input_ports[index].shape = std::move(wanted);
+    use->OwnInput(index);
+  });
+}
+
+collage_status collage_instance_get_output_info(collage_instance* instance, size_t index, collage_tensor_info* info,
+                                                size_t info_size) {
+  return Guarded([&] {
+    const Use use(instance);
+    Describe(use.known_output(index), info, info_size);
   });
 }
 

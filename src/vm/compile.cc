@@ -2,6 +2,7 @@
 // says. Expressions are compiled with an explicit stack; only branches within branches use the machine's own.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -13,6 +14,25 @@ namespace collage::vm {
 namespace {
 
 constexpr int kDeepestBranches = 1000;
+
+/// Whether a type is a tensor's, or a tuple's of such.
+bool HasTensorsOnly(const Type& type) {
+  if (type == nullptr) return false;
+  const TupleTypeNode* tuple = AsTupleType(type);
+  if (tuple == nullptr) return AsTensorType(type) != nullptr;
+  return std::all_of(tuple->fields().begin(), tuple->fields().end(), HasTensorsOnly);
+}
+
+/// As models that were imported name their outputs.
+std::vector<std::string> ResultNames(const Attrs& attrs) {
+  std::vector<std::string> names;
+  const AttrValue* list = attrs.Find("output_names");
+  if (list == nullptr || list->as_list() == nullptr) return names;
+  for (const AttrValue& name : *list->as_list()) {
+    if (name.as_string() != nullptr) names.push_back(*name.as_string());
+  }
+  return names;
+}
 
 class FunctionCompiler {
  public:
@@ -27,6 +47,10 @@ class FunctionCompiler {
       result.params.push_back(param->type_annotation());
       result.param_names.push_back(param->name());
       Define(*param, NewRegister());
+    }
+    if (HasTensorsOnly(function_->body()->checked_type())) {
+      result.result = function_->body()->checked_type();
+      result.result_names = ResultNames(function_->attrs());
     }
     const std::vector<Expr>& captures = scopes_->Captures(*function_);
     result.num_captured = static_cast<int>(captures.size());

@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bytecode/bytecode.h"
 #include "collage/vm/vm.h"
 #include "ir/interpreter_scope.h"
 #include "lowering/lower.h"
-#include "vm/bytecode.h"
 
 namespace collage::vm {
 

@@ -1,10 +1,10 @@
 // info.cc: `collage info`: what is in an executable: inputs, outputs, which nodes run where.
 #include <fmt/format.h>
 
+#include "bytecode/bytecode.h"
 #include "collage/runtime/executable.h"
 #include "collage/vm/vm.h"
 #include "command.h"
-#include "vm/bytecode.h"
 
 namespace collage::cli {
 namespace {

@@ -1,5 +1,5 @@
-/* c_api.h: runs compiled models from C, and from whatever calls C. The ABI is stable: functions and the leading fields of
- * structs keep their meaning, new ones are added behind; symbols have versions. Link libcollage_runtime.
+/* c_api.h: runs compiled models from C, and from whatever calls C. The ABI is stable: functions and the leading fields
+ * of structs keep their meaning, new ones are added behind; symbols have versions. Link libcollage_runtime.
  *
  *   collage_executable* model;
  *   collage_instance* run;
@@ -30,7 +30,7 @@
 #endif
 
 /* What this header describes. A library with a smaller `collage_abi_version()` lacks some of it. */
-#define COLLAGE_ABI_VERSION 1
+#define COLLAGE_ABI_VERSION 2
 
 /* Bound buffers begin at a multiple of this many bytes. */
 #define COLLAGE_ALIGNMENT 64
@@ -63,8 +63,8 @@ typedef struct collage_error {
   const char* text;     /* all of it: "where: error: message" and, on a second line, "hint: …" */
 } collage_error;
 
-/* The last failure of the calling thread, COLLAGE_OK with empty texts when there was none. Valid until the thread's next
- * failure or its end. */
+/* The last failure of the calling thread, COLLAGE_OK with empty texts when there was none. Valid until the thread's
+ * next failure or its end. */
 COLLAGE_API const collage_error* collage_last_error(void);
 
 /* "ok", "input", "unsupported", …; "unknown" for a number that is no status. */
@@ -120,15 +120,17 @@ typedef struct collage_executable collage_executable;
 typedef int32_t collage_file_kind;
 enum {
   COLLAGE_FILE_OTHER = 0,      /* not written by Collage */
-  COLLAGE_FILE_EXECUTABLE = 1, /* what `collage_executable_load` reads */
-  COLLAGE_FILE_BYTECODE = 2    /* a program with control flow: needs libcollage, see collage/vm/vm.h */
+  COLLAGE_FILE_EXECUTABLE = 1, /* a plan of dataflow */
+  COLLAGE_FILE_BYTECODE = 2    /* a program with control flow: needs libcollage_ir beside this library */
 };
 
 /* What the file at `path` begins as. Fails when it cannot be read. */
 COLLAGE_API collage_status collage_file_get_kind(const char* path, collage_file_kind* kind);
 
-/* Maps the file at `path`; its constants are read when first needed. Fails with COLLAGE_ERROR_UNSUPPORTED for
- * bytecode. */
+/* Maps the file at `path`; its constants are read when first needed. Of a program with control flow, which is read
+ * whole, `main` is run; its parameters are tensors, its result is one or a tuple of such, else loading fails with
+ * COLLAGE_ERROR_UNSUPPORTED. It fails with COLLAGE_ERROR_UNAVAILABLE where a program needs libcollage_ir and that is
+ * not there. Before ABI version 2 programs were COLLAGE_ERROR_UNSUPPORTED. */
 COLLAGE_API collage_status collage_executable_load(const char* path, collage_executable** executable);
 
 /* The same from the `size` bytes of such a file, which are copied. Errors call them `name`; null: "memory". */
@@ -168,7 +170,8 @@ COLLAGE_API collage_status collage_executable_find_output(const collage_executab
  * once, of whatever executable, take turns for them. */
 COLLAGE_API collage_status collage_executable_num_threads(const collage_executable* executable, int32_t* num_threads);
 
-/* JSON: the model, the machine, how the choice was made. Belongs to the executable. */
+/* JSON: the model, the machine, how the choice was made; of a program, a list "regions" of such. Belongs to the
+ * executable. */
 COLLAGE_API collage_status collage_executable_metadata(const collage_executable* executable, const char** json);
 
 /* ---- running ---- */
@@ -186,7 +189,8 @@ COLLAGE_API void collage_instance_release(collage_instance* instance);
  * instance released. */
 COLLAGE_API collage_status collage_instance_bind_input(collage_instance* instance, size_t index, const void* data,
                                                        size_t size_bytes);
-/* The same of a DLPack tensor, of which dtype and shape are checked too. Without strides, or with those of a dense one. */
+/* The same of a DLPack tensor, of which dtype and shape are checked too. Without strides, or with those of a dense one.
+ */
 COLLAGE_API collage_status collage_instance_bind_input_tensor(collage_instance* instance, size_t index,
                                                               const collage_tensor* tensor);
 /* Copies `data`, of any alignment, into memory of the instance, from which the input is read from then on. */
@@ -211,6 +215,20 @@ COLLAGE_API collage_status collage_instance_get_output(collage_instance* instanc
 
 /* Computes all outputs. Every input must have been bound, copied or filled. */
 COLLAGE_API collage_status collage_instance_run(collage_instance* instance);
+
+/* ---- shapes known at run time only (since ABI version 2) ---- */
+
+/* Gives input `index` the shape of `ndim` sizes, in which sizes that the executable knows are as it knows them. If it
+ * is another than before, the input is read from memory of the instance, all zeros, until something is bound or copied.
+ * `collage_instance_bind_input_tensor` gives the shape along with the tensor. */
+COLLAGE_API collage_status collage_instance_set_input_shape(collage_instance* instance, size_t index,
+                                                            const int64_t* shape, int32_t ndim);
+
+/* What the last run wrote as output `index`; before the first run it fails where the shape is not known yet. `shape`
+ * belongs to the instance, until its next run. Outputs of such shapes are copied or read where they lie, not bound:
+ * `collage_instance_get_output` gives the memory of the last run's. */
+COLLAGE_API collage_status collage_instance_get_output_info(collage_instance* instance, size_t index,
+                                                            collage_tensor_info* info, size_t info_size);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -175,6 +175,17 @@ class Instance {
   /// Computes all outputs.
   void Run() { Check(collage_instance_run(handle())); }
 
+  /// Gives an input the shape that is known at run time only; it is then all zeros until it is written or bound.
+  void SetInputShape(size_t index, const std::vector<int64_t>& shape) {
+    Check(collage_instance_set_input_shape(handle(), index, shape.data(), static_cast<int32_t>(shape.size())));
+  }
+  /// What the last run wrote as output `index`.
+  TensorInfo OutputInfo(size_t index) {
+    collage_tensor_info info;
+    Check(collage_instance_get_output_info(handle(), index, &info, sizeof info));
+    return {info.name, info.dtype, {info.shape, info.shape + info.ndim}, info.size_bytes};
+  }
+
   /// Where an input is read from and an output written to: what was bound, or memory of the instance.
   collage_tensor InputTensor(size_t index) {
     collage_tensor tensor;

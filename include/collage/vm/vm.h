@@ -18,7 +18,7 @@
 
 namespace collage::vm {
 
-struct Program;  // src/vm/bytecode.h
+struct Program;  // src/bytecode/bytecode.h
 
 /// A module as bytecode. A handle: copies share; immutable, safe to use from several threads.
 class Executable {

@@ -171,7 +171,7 @@ TEST_F(CApiTest, DamagedFilesSayWhatIsWrong) {
   EXPECT_EQ(collage_executable_verify(path_.c_str()), COLLAGE_OK);
 }
 
-TEST_F(CApiTest, BytecodeIsUnsupportedAndSaysWhatRunsIt) {
+TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
   using namespace std::string_literals;
   WriteFile(folder_ / "p.clg", "CLGVM\0\0\1rest"s);
   collage_file_kind kind = -1;
@@ -183,11 +183,30 @@ TEST_F(CApiTest, BytecodeIsUnsupportedAndSaysWhatRunsIt) {
   ASSERT_EQ(collage_file_get_kind((folder_ / "empty").c_str(), &kind), COLLAGE_OK);
   EXPECT_EQ(kind, COLLAGE_FILE_OTHER);
   collage_executable* model = nullptr;
-  ExpectFailure(collage_executable_load((folder_ / "p.clg").c_str(), &model), COLLAGE_ERROR_UNSUPPORTED,
-                "p.clg: error: the file is bytecode");
-  EXPECT_NE(std::string(collage_last_error()->hint).find("collage run"), std::string::npos);
-  ExpectFailure(collage_executable_load_memory("CLGVM\0\0\1", 8, nullptr, &model), COLLAGE_ERROR_UNSUPPORTED,
-                "memory: error: the file is bytecode");
+  const char* damaged = "p.clg: error: bytecode of another version";
+  ExpectFailure(collage_executable_load((folder_ / "p.clg").c_str(), &model), COLLAGE_ERROR_CORRUPT, damaged);
+  ExpectFailure(collage_executable_verify((folder_ / "p.clg").c_str()), COLLAGE_ERROR_CORRUPT, damaged);
+  ExpectFailure(collage_executable_load_memory("CLGVM\0\0\1", 8, nullptr, &model), COLLAGE_ERROR_CORRUPT,
+                "memory: error: bytecode of another version");
+  EXPECT_EQ(model, nullptr);
+}
+
+TEST_F(CApiTest, ShapesOfPlansAreTheSameInEveryRun) {
+  const int64_t own[] = {10, 100};
+  EXPECT_EQ(collage_instance_set_input_shape(run_, 0, own, 2), COLLAGE_OK);
+  const int64_t other[] = {11, 100};
+  ExpectFailure(collage_instance_set_input_shape(run_, 0, other, 2), COLLAGE_ERROR_INPUT,
+                "input 'x' wants (10, 100), got (11, 100)");
+  ExpectFailure(collage_instance_set_input_shape(run_, 0, own, 1), COLLAGE_ERROR_INPUT, "got (10)");
+  ExpectFailure(collage_instance_set_input_shape(run_, 0, nullptr, 2), COLLAGE_ERROR_INPUT, "the shape is null");
+  ExpectFailure(collage_instance_set_input_shape(run_, 0, own, -1), COLLAGE_ERROR_INPUT, "of a negative length");
+  ExpectFailure(collage_instance_set_input_shape(run_, 1, own, 2), COLLAGE_ERROR_INPUT, "there is no input 1");
+  collage_tensor_info info;
+  ASSERT_EQ(collage_instance_get_output_info(run_, 0, &info, sizeof info), COLLAGE_OK) << "known before a run";
+  EXPECT_STREQ(info.name, "y");
+  EXPECT_EQ(info.size_bytes, 4000u);
+  ExpectFailure(collage_instance_get_output_info(run_, 1, &info, sizeof info), COLLAGE_ERROR_INPUT,
+                "there is no output 1");
 }
 
 TEST_F(CApiTest, EveryThreadHasItsOwnError) {

@@ -1,10 +1,10 @@
 // machine.cc: runs bytecode. Frames are on a stack of their own; a tail call takes its caller's frame.
 #include <fmt/format.h>
 
+#include "bytecode/bytecode.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/interpreter.h"
-#include "vm/bytecode.h"
 
 namespace collage::vm {
 namespace {

@@ -53,6 +53,9 @@ struct VmFunction {
   std::string name;          ///< of a global function, "@main"; of others, where they are: "@main/fn1"
   std::vector<Type> params;  ///< annotations that arguments from outside are checked against; null where none
   std::vector<std::string> param_names;  ///< of a global function
+  /// Of a global function whose result is a tensor or a tuple of such; null for others.
+  Type result;
+  std::vector<std::string> result_names;  ///< of the result's tensors, where the function names them
   std::vector<TypeVar> type_params;
   int num_params = 0;
   int num_captured = 0;

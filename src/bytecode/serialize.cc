@@ -8,17 +8,18 @@
 #include <filesystem>
 #include <fstream>
 
+#include "bytecode/bytecode.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "support/file.h"
 #include "support/hash.h"
-#include "vm/bytecode.h"
 
 namespace collage::vm {
 namespace {
 
 constexpr std::string_view kHeader{"CLGVM\0\0\1", 8};  // the last byte is the version
+constexpr const char* kResultNames = "output_names";
 
 // ---- writing ----
 
@@ -95,18 +96,20 @@ std::vector<Var> ParametersOf(const VmFunction& function) {
   return params;
 }
 
-/// Data types, and functions that have the parameters of the globals and the results of the kernels.
+/// Data types, and functions that have the parameters and results of the globals and the results of the kernels.
 std::string Signatures(const Program& program) {
   IRModule module = program.types;
-  const auto signature = [](std::vector<Var> vars, Type result, std::vector<TypeVar> type_params) {
-    return MakeFunction(std::move(vars), MakeTuple({}), std::move(result), {}, std::move(type_params));
-  };
   for (size_t i = 0; i < program.globals.size(); ++i) {
-    module.Set(fmt::format("function{}", i),
-               signature(ParametersOf(program.functions[i]), nullptr, program.functions[i].type_params));
+    const VmFunction& function = program.functions[i];
+    Attrs attrs;
+    if (!function.result_names.empty()) {
+      attrs.Set(kResultNames, AttrValue::List(function.result_names.begin(), function.result_names.end()));
+    }
+    module.Set(fmt::format("function{}", i), MakeFunction(ParametersOf(function), MakeTuple({}), function.result,
+                                                          std::move(attrs), function.type_params));
   }
   for (size_t i = 0; i < program.kernels.size(); ++i) {
-    module.Set(fmt::format("kernel{}", i), signature({}, program.kernels[i].result, {}));
+    module.Set(fmt::format("kernel{}", i), MakeFunction({}, MakeTuple({}), program.kernels[i].result));
   }
   return PrintModule(module);
 }
@@ -266,6 +269,16 @@ KernelFunction ReadKernel(Reader& in, Type result) {
   return {std::move(name), collage::Executable::Load(temporary.path()), std::move(result)};
 }
 
+std::vector<std::string> NamesIn(const Attrs& attrs) {
+  std::vector<std::string> names;
+  const AttrValue* list = attrs.Find(kResultNames);
+  if (list == nullptr || list->as_list() == nullptr) return names;
+  for (const AttrValue& name : *list->as_list()) {
+    if (name.as_string() != nullptr) names.push_back(*name.as_string());
+  }
+  return names;
+}
+
 Program ReadProgram(Reader& in) {
   Program program;
   IRModule signatures;
@@ -300,6 +313,8 @@ Program ReadProgram(Reader& in) {
     }
     const Function function_signature = signature(fmt::format("function{}", i));
     function.type_params = function_signature->type_params();
+    function.result = function_signature->result_type();
+    function.result_names = NamesIn(function_signature->attrs());
     for (const Var& param : function_signature->params()) {
       function.params.push_back(param->type_annotation());
       function.param_names.push_back(param->name());

@@ -1,5 +1,5 @@
 // bytecode.cc: programs as text, and the checks that they are whole.
-#include "vm/bytecode.h"
+#include "bytecode/bytecode.h"
 
 #include <fmt/format.h>
 
