@@ -339,9 +339,13 @@ class Lowering {
 
 }  // namespace
 
+const Toolchain* PartitionCache::Find(const std::string& toolchain) {
+  return toolchain.empty() ? toolchains_.Native() : configured_.Find(toolchain);
+}
+
 std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::string& toolchain,
                                                                  const PartitionRequest& request) {
-  const Toolchain* compiler = toolchain.empty() ? toolchains_.Native() : configured_.Find(toolchain);
+  const Toolchain* compiler = Find(toolchain);
   if (compiler == nullptr) {
     throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
   }

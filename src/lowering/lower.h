@@ -21,6 +21,9 @@ class PartitionCache {
  public:
   explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains), configured_(toolchains) {}
 
+  /// Null when there is none of that name or configuration.
+  const Toolchain* Find(const std::string& toolchain);
+
   /// `toolchain`: a name, or a configuration's text (target/toolchain_configuration.h); empty for the native one.
   /// Throws kUnsupported with the toolchain's reason when it declines.
   std::shared_ptr<const CompiledPartition> Compile(const std::string& toolchain, const PartitionRequest& request);

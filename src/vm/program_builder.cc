@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "target/annotations.h"
 
 namespace collage::vm {
 namespace {
@@ -19,6 +22,27 @@ bool IsStatic(const Type& type) {
   }
   const TensorTypeNode* tensor = AsTensorType(type);
   return tensor != nullptr && tensor->is_static();
+}
+
+/// By flattened tensor: whether it has channels to be last.
+std::vector<bool> HaveChannels(const std::vector<Type>& types) {
+  constexpr int kFewest = 3, kMost = 5;
+  std::vector<bool> have;
+  for (const Type& type : types) {
+    const int rank = AsTensorType(type)->rank();
+    have.push_back(rank >= kFewest && rank <= kMost);
+  }
+  return have;
+}
+
+/// `function`, typed as `type`, with the layouts at its boundary in which `toolchain` takes it: plain ones, if it does,
+/// as values are plain everywhere else.
+Function InLayoutsOf(const Toolchain& toolchain, const Function& function, const FuncTypeNode& type) {
+  const std::vector<bool> inputs = HaveChannels(type.args());
+  const std::vector<bool> outputs = HaveChannels(FlattenTensorTypes(type.result()));
+  const std::vector<BoundaryLayouts> taken = toolchain.Layouts(function, inputs, outputs);
+  const bool is_plain = std::ranges::find(taken, PlainLayouts(inputs.size(), outputs.size())) != taken.end();
+  return is_plain || taken.empty() ? function : WithLayouts(function, taken.front());
 }
 
 }  // namespace
@@ -97,7 +121,9 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
     if (std::optional<collage::Executable> made = options_.find_kernel(function)) return add(std::move(*made));
   }
   if (!partitions_) return std::nullopt;
-  const Function main = MakeFunction(params, MakeCall(Expr(function), {params.begin(), params.end()}));
+  const Toolchain* toolchain = partitions_->Find(function->attrs().StringOr(kAttrCompiler, ""));
+  const Function partition = toolchain == nullptr ? function : InLayoutsOf(*toolchain, function, *type);
+  const Function main = MakeFunction(params, MakeCall(Expr(partition), {params.begin(), params.end()}));
   const IRModule module = InferTypes(IRModule::FromFunction(main));
   return add(collage::Executable::FromPlan(Lower(module, options_.num_threads, *partitions_)));
 }

@@ -212,6 +212,7 @@ class TextLoader : public KernelLoader {
 
 TEST(VmTest, PrimitiveFunctionsBecomeKernelsOfTheirToolchain) {
   AddKernelLoader("text", std::make_unique<TextLoader>());
+  TextToolchain::num_compiled = TextKernel::num_runs = 0;
   ToolchainRegistry toolchains;
   toolchains.Add(std::make_unique<TextToolchain>());
   const IRModule module = ParseModule(R"(
@@ -234,6 +235,44 @@ TEST(VmTest, PrimitiveFunctionsBecomeKernelsOfTheirToolchain) {
   EXPECT_TRUE(ValuesEqual(expected, vm::Machine(loaded).Invoke("main", {x, Scalar(3)}), 1e-6));
   EXPECT_TRUE(ValuesEqual(expected, vm::Machine(vm::Compile(module)).Invoke("main", {x, Scalar(3)}), 1e-6));
   EXPECT_EQ(TextKernel::num_runs, 8) << "without toolchains there are no kernels";
+}
+
+/// Takes what has channels with these last only. What it is asked is element-wise: any order of the elements will do.
+class ChannelsLastToolchain : public TextToolchain {
+ public:
+  std::string name() const override { return "last"; }
+  std::vector<BoundaryLayouts> Layouts(const Function&, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    return {ChannelsLastLayouts(eligible_inputs, eligible_outputs)};
+  }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    seen = request.layouts;
+    Result<CompiledPartition> compiled = TextToolchain::RelayToRuntime(request);
+    compiled->loader = "last";
+    return compiled;
+  }
+  static inline BoundaryLayouts seen;
+};
+
+TEST(VmTest, KernelsHaveTheLayoutsThatTheirToolchainTakes) {
+  AddKernelLoader("last", std::make_unique<TextLoader>());
+  ToolchainRegistry toolchains;
+  toolchains.Add(std::make_unique<ChannelsLastToolchain>());
+  const IRModule module = ParseModule(R"(
+    def @main(%x: Tensor[(1, 3, 2, 2), float32], %y: Tensor[(4), float32]) {
+      %0 = fn (%a: Tensor[(1, 3, 2, 2), float32], %b: Tensor[(4), float32], Primitive=1, Compiler="last") {
+        (nn.relu(%a), tanh(%b))
+      };
+      %0(%x, %y)
+    })");
+  const vm::Executable executable = vm::Compile(module, {.toolchains = &toolchains});
+  const std::vector<Layout> last_and_plain{Layout::kChannelsLast, Layout::kPlain};
+  EXPECT_EQ(ChannelsLastToolchain::seen, (BoundaryLayouts{last_and_plain, last_and_plain}));
+  std::vector<float> values(12);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 5;
+  const Tensor x = Tensor::Of<float>({1, 3, 2, 2}, kFloat32, values);
+  const Tensor y = Tensor::Of<float>({4}, kFloat32, std::vector<float>{-1, 0, 1, 2});
+  EXPECT_TRUE(ValuesEqual(Interpret(module, "main", {x, y}), vm::Machine(executable).Invoke("main", {x, y}), 1e-6));
 }
 
 // ---- files ----
