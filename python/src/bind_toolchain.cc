@@ -187,6 +187,7 @@ class PythonToolchain : public Toolchain {
     }
     for (nb::handle row : self_.attr("pattern_table")()) {
       PatternTableEntry entry{nb::cast<std::string>(row.attr("name")), nb::cast<std::string>(row.attr("pattern")), {}};
+      entry.is_greedy = nb::cast<bool>(row.attr("is_greedy"));
       nb::object predicate = row.attr("predicate");
       if (!predicate.is_none()) {
         entry.predicate = [held = predicate.release(), name = name_](const Function& composite) {

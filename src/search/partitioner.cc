@@ -24,6 +24,22 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Names of Composites that no greedy row of the toolchain's pattern table has.
+std::set<std::string> NamesOfRowsLeftOut(const Toolchain& toolchain) {
+  std::set<std::string> names;
+  std::set<std::string> greedy;
+  for (const PatternTableEntry& entry : toolchain.PatternTable()) (entry.is_greedy ? greedy : names).insert(entry.name);
+  for (const std::string& name : greedy) names.erase(name);
+  return names;
+}
+
+/// Whether a Composite of one of these names is in `sub_graph`.
+bool HoldsComposite(const SubGraph& sub_graph, const std::set<std::string>& names) {
+  return std::any_of(sub_graph.nested.begin(), sub_graph.nested.end(), [&](const NestedSubGraph& nested) {
+    return names.contains(nested.attrs.StringOr("Composite", ""));
+  });
+}
+
 }  // namespace
 
 Partitioner::Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
@@ -202,18 +218,20 @@ bool Partitioner::IsCompatible(const std::vector<int>& variants) const {
 std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const Toolchain* fall_back,
                                               std::vector<int>* open) {
   if (fall_back != nullptr && WhyIncompatible(toolchain, *fall_back)) fall_back = nullptr;
+  const std::set<std::string> left_out = NamesOfRowsLeftOut(toolchain);
   std::vector<int> order;
+  std::vector<int> turn(variants_.size());  // variant → 0: its own, 1: the fall-back's, 2: its own, left out
   for (size_t v = 0; v < variants_.size(); ++v) {
-    const Toolchain* owner = CandidateOf(static_cast<int>(v)).toolchain;
-    if (owner == &toolchain || owner == fall_back) order.push_back(static_cast<int>(v));
+    const CandidatePartition& candidate = CandidateOf(static_cast<int>(v));
+    if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
+    turn[v] = candidate.toolchain != &toolchain ? 1 : HoldsComposite(candidate.sub_graph, left_out) ? 2 : 0;
+    order.push_back(static_cast<int>(v));
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    const CandidatePartition& x = CandidateOf(a);
-    const CandidatePartition& y = CandidateOf(b);
-    const bool x_own = x.toolchain == &toolchain;
-    const bool y_own = y.toolchain == &toolchain;
-    if (x_own != y_own) return x_own;
-    return x.sub_graph.members().size() > y.sub_graph.members().size();
+    const int x_turn = turn[static_cast<size_t>(a)];
+    const int y_turn = turn[static_cast<size_t>(b)];
+    if (x_turn != y_turn) return x_turn < y_turn;
+    return CandidateOf(a).sub_graph.members().size() > CandidateOf(b).sub_graph.members().size();
   });
   for (;;) {
     IndexSet left(graph_.size());

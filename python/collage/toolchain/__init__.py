@@ -51,6 +51,8 @@ class Pattern:
     name: str
     pattern: str
     predicate: Callable[[Function], str | None] | None = None
+    is_greedy: bool = True
+    """Whether partitioning without costs takes its matches; searches always may."""
 
 
 @dataclass(frozen=True)

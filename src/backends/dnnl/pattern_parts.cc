@@ -37,4 +37,8 @@ void AddCombining(std::vector<PatternTableEntry>& table, const std::string& name
   table.push_back({"dnnl." + name, std::move(text), CheckCombining});
 }
 
+void AddAside(std::vector<PatternTableEntry>& table, const std::string& name, std::string text) {
+  table.push_back({"dnnl." + name, std::move(text), CheckComposite, /*is_greedy=*/false});
+}
+
 }  // namespace collage::dnnl_toolchain

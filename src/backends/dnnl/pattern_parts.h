@@ -61,6 +61,9 @@ void Add(std::vector<PatternTableEntry>& table, const std::string& name, std::st
 /// As Add, for patterns that another row has with constants instead of a tensor: refuses what has no tensor.
 void AddCombining(std::vector<PatternTableEntry>& table, const std::string& name, std::string text);
 
+/// As Add, for an operator that a neighbour computes on the way where it can: a candidate, but not taken without costs.
+void AddAside(std::vector<PatternTableEntry>& table, const std::string& name, std::string text);
+
 /// Rows of 8-bit integers.
 void AddQuantisedRows(std::vector<PatternTableEntry>& table);
 /// Their conversions from and to floats: rows that others contain.

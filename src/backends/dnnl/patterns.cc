@@ -74,15 +74,15 @@ void AddWindows(std::vector<PatternTableEntry>& table) {
 
 /// One operator of the element-wise kind, of whatever tensors.
 void AddElementwise(std::vector<PatternTableEntry>& table) {
-  for (const Part& part : kWritten) Add(table, part.suffix + 1, Around(part, "$x"));
-  for (const Part& part : kSimple) Add(table, part.suffix + 1, Around(part, "*"));
-  for (const char* op : {"abs", "exp", "log", "sqrt", "round"}) Add(table, op, fmt::format("{}(*)", op));
+  for (const Part& part : kWritten) AddAside(table, part.suffix + 1, Around(part, "$x"));
+  for (const Part& part : kSimple) AddAside(table, part.suffix + 1, Around(part, "*"));
+  for (const char* op : {"abs", "exp", "log", "sqrt", "round"}) AddAside(table, op, fmt::format("{}(*)", op));
   for (const char* op : kBinary) {
-    Add(table, op, fmt::format("{}(*, *)", op));
-    Add(table, fmt::format("{}_activation", op), AnySimple(fmt::format("{}(*, *)", op)));
+    AddAside(table, op, fmt::format("{}(*, *)", op));
+    AddAside(table, fmt::format("{}_activation", op), AnySimple(fmt::format("{}(*, *)", op)));
   }
   for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) {
-    Add(table, op, fmt::format("{}(*, *)", op));
+    AddAside(table, op, fmt::format("{}(*, *)", op));
   }
 }
 
@@ -105,9 +105,10 @@ std::vector<PatternTableEntry> Patterns() {
   for (const char* op : {"softmax", "log_softmax", "lrn"}) Add(table, op, fmt::format("nn.{}(*)", op));
   for (const char* op : {"layer_norm", "instance_norm", "group_norm"})
     Add(table, op, fmt::format("nn.{}(*, *, *)", op));
-  for (const char* op : {"sum", "mean", "max", "min", "prod"}) Add(table, op, fmt::format("{}(*)", op));
+  for (const char* op : {"sum", "mean", "max", "min", "prod"}) AddAside(table, op, fmt::format("{}(*)", op));
   Add(table, "concatenate", "concatenate(*)");
-  for (const char* op : {"transpose", "layout_transform", "cast"}) Add(table, op, fmt::format("{}(*)", op));
+  for (const char* op : {"transpose", "layout_transform"}) Add(table, op, fmt::format("{}(*)", op));
+  AddAside(table, "cast", "cast(*)");
   AddElementwise(table);
   AddConversions(table);
   return table;

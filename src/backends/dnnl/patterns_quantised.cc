@@ -76,9 +76,9 @@ void AddQuantisedRows(std::vector<PatternTableEntry>& table) {
 }
 
 void AddConversions(std::vector<PatternTableEntry>& table) {
-  Add(table, "requantize", Quantised(kData));
-  Add(table, "quantize", Quantised("*"));
-  Add(table, "dequantize", kData);
+  AddAside(table, "requantize", Quantised(kData));
+  AddAside(table, "quantize", Quantised("*"));
+  AddAside(table, "dequantize", kData);
 }
 
 }  // namespace collage::dnnl_toolchain

@@ -1,5 +1,6 @@
 // merge_composite.cc: what matches a toolchain's patterns becomes calls of Composite functions. Rows earlier in the
-// table are matched first, and within a row what comes first in post-dfs order; nothing is matched twice.
+// table are matched first, and within a row what comes first in post-dfs order; nothing is matched twice. Rows that
+// only measuring can tell the worth of (PatternTableEntry::is_greedy) are left out.
 #include <algorithm>
 
 #include "collage/byoc/toolchains.h"
@@ -25,6 +26,7 @@ std::vector<CandidatePartition> ChooseMatches(const DataflowGraph& graph, const 
   IndexSet taken(graph.size());
   RuleLog log;
   for (const PatternTableEntry& entry : toolchain.PatternTable()) {
+    if (!entry.is_greedy) continue;
     const PartitionRulePtr rule =
         OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate));
     for (CandidatePartition& match : rule->AllCandidates(graph, toolchain, log)) {

@@ -64,6 +64,21 @@ def @main(%x: Tensor[(4, 4), float32]) {
   EXPECT_EQ(PartitionFor(OneByOne(), module).functions().size(), 3u);
 }
 
+TEST(PartitionForTest, RowsThatAreNotGreedyAreLeftOut) {
+  class Sparing : public PatternToolchain {
+   public:
+    Sparing() : PatternToolchain("sparing", FusionStyle::kNoFusion) {}
+    std::vector<PatternTableEntry> PatternTable() const override {
+      return {{"sparing.dense", "nn.dense(*, *)", {}}, {"sparing.exp", "exp(*)", {}, /*is_greedy=*/false}};
+    }
+  };
+  ToolchainRegistry& registry = ToolchainRegistry::Global();
+  if (registry.Find("sparing") == nullptr) registry.Add(std::make_unique<Sparing>());
+  const std::string text = PrintModule(PartitionFor(*registry.Find("sparing"), ParseModule(kModel)));
+  EXPECT_NE(text.find("Composite=\"sparing.dense\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("sparing.exp"), std::string::npos) << text;
+}
+
 TEST(PartitionForTest, KeepsWhatAModuleComputes) {
   const IRModule module = ParseModule(kModel);
   const Tensor x = Tensor::Empty({4, 4}, kFloat32);

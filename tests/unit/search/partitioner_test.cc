@@ -68,6 +68,50 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
   EXPECT_GT(num_better, 100) << "the costs never favour a mix";
 }
 
+TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
+  class Library : public testing_graphs::AnyToolchain {
+   public:
+    Library() : AnyToolchain("library", FusionStyle::kNoFusion) {}
+    std::vector<PatternTableEntry> PatternTable() const override {
+      return {{"library.dense", "nn.dense(*, *)", {}}, {"library.exp", "exp(*)", {}, /*is_greedy=*/false}};
+    }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const Library library;
+  const Var x = testing_graphs::Param("x", {4, 4});
+  const Expr product = MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})});
+  const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("exp", {product})}));
+  RandomEstimator estimator(1, /*may_fail=*/false);
+  Partitioner partitioner(IRModule::FromFunction(function), {&native, &library}, 1);
+  partitioner.SetEstimator(&estimator);
+  const auto chosen = [&](const Cover& cover) {
+    std::multiset<std::string> toolchains;
+    for (int variant : cover.variants) toolchains.insert(partitioner.Find(variant).second->name());
+    return toolchains;
+  };
+  // Exponential and relu stay together, as the fall-back fuses them.
+  const std::optional<Cover> greedy = partitioner.GreedyCover(library, &native, nullptr);
+  ASSERT_TRUE(greedy.has_value());
+  EXPECT_EQ(chosen(*greedy), (std::multiset<std::string>{"library", "native"}));
+  // A search may take them.
+  int num_candidates = 0;
+  for (int candidate = 0; candidate < static_cast<int>(partitioner.num_candidates()); ++candidate) {
+    num_candidates += partitioner.ToolchainOf(candidate) == &library ? 1 : 0;
+  }
+  EXPECT_EQ(num_candidates, 2);
+
+  // Where nobody else computes an operator, they are taken after all.
+  const Function bare = testing_graphs::Typed({x}, MakeCall("exp", {product}));
+  Partitioner alone(IRModule::FromFunction(bare), {&library}, 1);
+  alone.SetEstimator(&estimator);
+  const std::optional<Cover> own = alone.GreedyCover(library, nullptr, nullptr);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(own->variants.size(), 2U);
+  const SearchResult found = alone.Search([](int) { return true; }, {});
+  ASSERT_FALSE(found.covers.empty());
+  EXPECT_EQ(found.covers[0].variants.size(), 2U);
+}
+
 TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
   class Loner : public testing_graphs::AnyToolchain {
    public:
