@@ -85,10 +85,15 @@ std::string OnnxExportCall::Unsqueeze(const std::string& x, const std::vector<in
   return axes.empty() ? x : Node("Unsqueeze", {x, Ints(axes)});
 }
 
-std::string OnnxExportCall::AlongAxis(const std::string& vector, int64_t axis, int rank) const {
+std::string OnnxExportCall::AlongAxis(size_t i, int64_t axis, int rank) const {
+  if (const auto* constant = As<ConstantNode>(ArgExpr(i)); constant != nullptr && axis < rank - 1) {
+    Shape shape(static_cast<size_t>(rank - axis), 1);
+    shape[0] = constant->value().num_elements();
+    return Constant(constant->value().Reshaped(shape));
+  }
   std::vector<int64_t> added;
-  for (int64_t i = 1; i < rank - axis; ++i) added.push_back(i);
-  return Unsqueeze(vector, added);
+  for (int64_t d = 1; d < rank - axis; ++d) added.push_back(d);
+  return Unsqueeze(Arg(i), added);
 }
 
 std::string OnnxExportCall::TransposedArg(size_t i, const std::vector<int64_t>& axes) const {

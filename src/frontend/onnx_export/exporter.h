@@ -66,8 +66,8 @@ class OnnxExportCall {
   std::string Reshape(const std::string& x, const std::vector<int64_t>& sizes) const;
   std::string Transpose(const std::string& x, const std::vector<int64_t>& axes) const;
   std::string Unsqueeze(const std::string& x, const std::vector<int64_t>& axes) const;
-  /// A vector [C] as [C, 1, …], so that it broadcasts along `axis` of data of `rank`.
-  std::string AlongAxis(const std::string& vector, int64_t axis, int rank) const;
+  /// Argument `i`, a vector [C], as [C, 1, …], so that it broadcasts along `axis` of data of `rank`.
+  std::string AlongAxis(size_t i, int64_t axis, int rank) const;
   /// Argument `i` transposed, or what it was transposed from, when the two transpositions undo each other.
   std::string TransposedArg(size_t i, const std::vector<int64_t>& axes) const;
 

@@ -170,6 +170,7 @@ OnnxNames OnnxGraphWriter::ConvertOperator(const CallNode& call) {
   OnnxNames names = row->second(conversion);
   COLLAGE_CHECK(names.size() == CountTensors(call.checked_type()))
       << "the export row of " << call.op()->name << " gives " << names.size() << " tensors";
+  NoteShapes(names, FlattenTensorTypes(call.checked_type()));
   return names;
 }
 
@@ -243,6 +244,13 @@ std::string OnnxGraphWriter::AddConstant(const Tensor& value) {
   return proto.name();
 }
 
+void OnnxGraphWriter::NoteShapes(const OnnxNames& names, const std::vector<Type>& types) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const TensorTypeNode& type = *AsTensorType(types[i]);
+    if (type.is_static()) shapes_[names[i]] = type.static_shape();
+  }
+}
+
 void OnnxGraphWriter::Describe(onnx::ValueInfoProto& info, const std::string& name, const Type& type) {
   const TensorTypeNode& tensor = *AsTensorType(type);
   info.set_name(name);
@@ -298,6 +306,7 @@ onnx::ModelProto OnnxGraphWriter::Write(const Function& function, const OnnxExpo
       ++next_input;
       Describe(*main_->add_input(), names.back(), type);
     }
+    NoteShapes(names, fields);
     Bind(param, names);
   }
   // Names that were asked for are not given to anything else.
@@ -308,6 +317,7 @@ onnx::ModelProto OnnxGraphWriter::Write(const Function& function, const OnnxExpo
   const OnnxNames values = Convert(function->body());
   for (const std::string& name : reserved) taken_.erase(name);
   AddOutputs(values, types, wanted);
+  WriteUsualForms(*this, *main_, shapes_);
 
   model.set_ir_version(opset_ > kOpset ? kNewIrVersion : kIrVersion);
   model.set_producer_name("collage");

@@ -10,6 +10,7 @@
 
 #include "collage/frontend/onnx_export.h"
 #include "frontend/onnx_export/exporter.h"
+#include "frontend/onnx_export/usual_forms.h"
 #include "onnx/onnx-ml.pb.h"
 
 namespace collage {
@@ -30,6 +31,8 @@ class OnnxGraphWriter {
   std::string AddConstant(const Tensor& value);
   /// Of a tensor that was converted.
   const std::string& NameOf(const Expr& expr) const { return FindNames(expr.get())->at(0); }
+  /// A name that nothing has yet: `wanted`, or that with a number.
+  std::string FreshName(const std::string& wanted);
   void NeedsOpset(int64_t opset) { opset_ = std::max(opset_, opset); }
 
  private:
@@ -51,7 +54,6 @@ class OnnxGraphWriter {
     OnnxGraphWriter& writer_;
   };
 
-  std::string FreshName(const std::string& wanted);
   onnx::GraphProto& graph() { return *scopes_.back().graph; }
   const OnnxNames* FindNames(const ExprNode* expr) const;
   Expr FindFunction(const Expr& callee) const;
@@ -71,6 +73,8 @@ class OnnxGraphWriter {
   std::vector<OnnxNames> NamesOf(const std::vector<Expr>& exprs) const;
   void Bind(const Expr& var, OnnxNames names) { scopes_.back().names[var.get()] = std::move(names); }
 
+  /// Remembers the shapes of values that are static.
+  void NoteShapes(const OnnxNames& names, const std::vector<Type>& types);
   /// Adds a value of `type` to the graph's inputs or outputs.
   static void Describe(onnx::ValueInfoProto& info, const std::string& name, const Type& type);
   /// Outputs need names of their own, each its own node.
@@ -82,6 +86,7 @@ class OnnxGraphWriter {
   std::set<std::string> taken_;
   std::map<std::string, int> next_;  ///< suffixes tried, by name
   std::vector<const ExprNode*> being_inlined_;
+  OnnxShapes shapes_;
   int64_t opset_ = 21;
 };
 

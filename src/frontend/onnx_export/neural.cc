@@ -110,12 +110,12 @@ OnnxNames Pad(OnnxExportCall& call) {
 
 OnnxNames BiasAdd(OnnxExportCall& call) {
   const int rank = call.Rank(0);
-  return {call.Node("Add", {call.Arg(0), call.AlongAxis(call.Arg(1), call.Axis("axis", rank), rank)})};
+  return {call.Node("Add", {call.Arg(0), call.AlongAxis(1, call.Axis("axis", rank), rank)})};
 }
 
 OnnxNames Prelu(OnnxExportCall& call) {
   const int rank = call.Rank(0);
-  return {call.Node("PRelu", {call.Arg(0), call.AlongAxis(call.Arg(1), call.Axis("axis", rank), rank)})};
+  return {call.Node("PRelu", {call.Arg(0), call.AlongAxis(1, call.Axis("axis", rank), rank)})};
 }
 
 /// Identity, and a mask that keeps everything: executables do not train.
