@@ -1,5 +1,6 @@
-// c_api.h: the part of ONNX Runtime's C API that the kernel loader uses. Its table of functions only grows at the end
-// ("stable ABI", https://onnxruntime.ai/docs/reference/compatibility.html), so places in it are as good as names.
+// c_api.h: the part of ONNX Runtime's C API that the kernel loader and a benchmark use. Its table of functions only
+// grows at the end ("stable ABI", https://onnxruntime.ai/docs/reference/compatibility.html), so places in it are as
+// good as names.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,7 @@ struct Entry {
 
 using GetErrorMessage = Entry<2, const char*(const Status*)>;
 using CreateEnv = Entry<3, Status*(int severity, const char* name, Env**)>;
+using CreateSession = Entry<7, Status*(const Env*, const char* path, const SessionOptions*, Session**)>;
 using CreateSessionFromArray =
     Entry<8, Status*(const Env*, const void* model, size_t size, const SessionOptions*, Session**)>;
 using CreateSessionOptions = Entry<10, Status*(SessionOptions**)>;
@@ -53,6 +55,7 @@ using ReleaseMemoryInfo = Entry<94, void(MemoryInfo*)>;
 using ReleaseSession = Entry<95, void(Session*)>;
 using ReleaseValue = Entry<96, void(Value*)>;
 using ReleaseSessionOptions = Entry<100, void(SessionOptions*)>;
+using AddFreeDimensionOverrideByName = Entry<124, Status*(SessionOptions*, const char* name, int64_t size)>;
 using AddSessionConfigEntry = Entry<130, Status*(SessionOptions*, const char* key, const char* value)>;
 using RunWithBinding = Entry<133, Status*(Session*, const RunOptions*, const IoBinding*)>;
 using CreateIoBinding = Entry<134, Status*(Session*, IoBinding**)>;

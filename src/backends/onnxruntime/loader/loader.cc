@@ -1,20 +1,15 @@
 // loader.cc: kernels from blobs that hold an ONNX model. A blob: the length of a text (8 bytes, little endian), the
 // text, JSON {"library": where ONNX Runtime was, "version": …, "inputs" and "outputs": [{"name", "shape",
 // "element_type"}]}, the model.
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "backends/onnxruntime/loader/c_api.h"
+#include "backends/onnxruntime/loader/library.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 
@@ -22,85 +17,6 @@ namespace collage::onnxruntime {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kHint = "install it with pip install onnxruntime, or name its library in $COLLAGE_ONNXRUNTIME";
-
-/// The library and its one environment, which live as long as the process.
-class Library {
- public:
-  /// Opens it when it is first asked for. Throws kUnavailable with the loader's reason.
-  static Library& Get(const std::string& hinted) {
-    static std::mutex mutex;
-    static Library* library = nullptr;
-    const std::lock_guard lock(mutex);
-    if (library == nullptr) library = new Library(hinted);
-    return *library;
-  }
-
-  template <typename Entry, typename... Args>
-  auto Call(Args... args) const {
-    return Entry::Of(api_)(args...);
-  }
-
-  /// Throws `category` when ONNX Runtime reports an error.
-  template <typename Entry, typename... Args>
-  void Check(ErrorCategory category, const char* doing, Args... args) const {
-    Status* status = Call<Entry>(args...);
-    if (status == nullptr) return;
-    const std::string message = Call<GetErrorMessage>(static_cast<const Status*>(status));
-    Call<ReleaseStatus>(status);
-    throw Error(category, fmt::format("ONNX Runtime cannot {}: {}", doing, message));
-  }
-
-  const Env* env() const { return env_; }
-  const MemoryInfo* memory() const { return memory_; }
-  const std::string& version() const { return version_; }
-
- private:
-  explicit Library(const std::string& hinted) {
-    void* handle = Open(hinted);
-    const auto get_base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
-    if (get_base == nullptr) {
-      throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library has no OrtGetApiBase", "", kHint);
-    }
-    const ApiBase* base = get_base();
-    version_ = base->version();
-    api_ = base->get_api(kApiVersion);
-    if (api_ == nullptr) {
-      throw Error(ErrorCategory::kUnavailable, fmt::format("ONNX Runtime {} is too old", version_), "", kHint);
-    }
-    Check<CreateEnv>(ErrorCategory::kUnavailable, "start", kLogErrors, "collage", &env_);
-    Check<CreateCpuMemoryInfo>(ErrorCategory::kUnavailable, "start", kDeviceAllocator, kMemTypeDefault, &memory_);
-  }
-
-  /// What may be the library, in the order in which it is tried.
-  static std::vector<std::string> Candidates(const std::string& hinted) {
-    std::vector<std::string> paths;
-    if (const char* chosen = std::getenv("COLLAGE_ONNXRUNTIME")) paths.emplace_back(chosen);
-    if (!hinted.empty()) paths.push_back(hinted);
-    std::error_code ignored;
-    for (const auto& file : std::filesystem::directory_iterator(COLLAGE_ONNXRUNTIME_FOLDER, ignored)) {
-      const std::string name = file.path().filename().string();
-      if (name.starts_with("libonnxruntime.so")) paths.push_back(file.path().string());
-    }
-    paths.emplace_back("libonnxruntime.so.1");
-    return paths;
-  }
-
-  static void* Open(const std::string& hinted) {
-    std::string reasons;
-    for (const std::string& path : Candidates(hinted)) {
-      if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-      reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
-    }
-    throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library cannot be opened: " + reasons, "", kHint);
-  }
-
-  const void* const* api_ = nullptr;
-  Env* env_ = nullptr;
-  MemoryInfo* memory_ = nullptr;
-  std::string version_;
-};
 
 struct Port {
   std::string name;
@@ -122,20 +38,12 @@ class OnnxRuntimeKernel : public Kernel {
   OnnxRuntimeKernel(const Library& library, std::span<const std::byte> model, std::vector<Port> inputs,
                     std::vector<Port> outputs, int num_threads)
       : library_(library), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
-    SessionOptions* options = nullptr;
+    const SessionOptionsPtr options = MakeSessionOptions(library, num_threads);
     const auto check = [&]<typename Entry>(Entry, auto... args) {
       library_.Check<Entry>(ErrorCategory::kCorrupt, "read a kernel", args...);
     };
-    check(CreateSessionOptions{}, &options);
-    const std::unique_ptr<SessionOptions, std::function<void(SessionOptions*)>> owner(
-        options, [this](SessionOptions* dead) { library_.Call<ReleaseSessionOptions>(dead); });
-    check(SetIntraOpNumThreads{}, options, num_threads);
-    check(SetInterOpNumThreads{}, options, 1);
-    check(SetSessionGraphOptimizationLevel{}, options, kOptimizeAll);
-    // Between runs its threads must not take processors from other kernels' threads.
-    check(AddSessionConfigEntry{}, options, "session.force_spinning_stop", "1");
     check(CreateSessionFromArray{}, library_.env(), static_cast<const void*>(model.data()), model.size(),
-          static_cast<const SessionOptions*>(options), &session_);
+          static_cast<const SessionOptions*>(options.get()), &session_);
     check(CreateIoBinding{}, session_, &binding_);
   }
 

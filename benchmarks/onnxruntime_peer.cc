@@ -1,0 +1,106 @@
+// onnxruntime_peer.cc: an executable against ONNX Runtime's own C API on the same ONNX file (peer.h):
+//   bench_onnxruntime_peer MODEL.onnx MODEL.clg [SECONDS [peer-first]]
+// The library is that of the wheel, its session has the options of the kernels' (loader/library.h): all optimisations,
+// the executable's threads, which do not spin between runs, its default arena. Open dimensions are bound to the
+// executable's shapes before it optimises; inputs and outputs are bound once.
+#include <fstream>
+
+#include "backends/onnxruntime/loader/library.h"
+#include "frontend/onnx_export/exporter.h"
+#include "onnx/onnx-ml.pb.h"
+#include "peer.h"
+
+namespace collage {
+namespace {
+
+namespace ort = onnxruntime;
+
+/// A session over a file, with tensors of the executable's shapes bound.
+class Session {
+ public:
+  Session(const std::string& path, const Executable& executable) : library_(ort::Library::Get("")) {
+    const ort::SessionOptionsPtr options = ort::MakeSessionOptions(library_, executable.plan().num_threads);
+    BindDimensions(path, executable, options.get());
+    Check<ort::CreateSession>(library_.env(), path.c_str(), static_cast<const ort::SessionOptions*>(options.get()),
+                              &session_);
+    Check<ort::CreateIoBinding>(session_, &binding_);
+  }
+
+  void BindInput(const PortInfo& port, const Tensor& tensor) {
+    Check<ort::BindInput>(binding_, port.name.c_str(), static_cast<const ort::Value*>(Wrap(tensor)));
+  }
+  void BindOutput(const PortInfo& port, const Tensor& tensor) {
+    Check<ort::BindOutput>(binding_, port.name.c_str(), static_cast<const ort::Value*>(Wrap(tensor)));
+  }
+
+  void Run() {
+    Check<ort::RunWithBinding>(session_, static_cast<const ort::RunOptions*>(nullptr),
+                               static_cast<const ort::IoBinding*>(binding_));
+  }
+
+ private:
+  template <typename Entry, typename... Args>
+  void Check(Args... args) {
+    library_.Check<Entry>(ErrorCategory::kInternal, "run the model", args...);
+  }
+
+  /// Dimensions that the file names, by the shapes of the executable's inputs.
+  void BindDimensions(const std::string& path, const Executable& executable, ort::SessionOptions* options) {
+    onnx::ModelProto model;
+    std::ifstream file(path, std::ios::binary);
+    if (!model.ParseFromIstream(&file)) throw Error(ErrorCategory::kInput, "cannot be read as an ONNX model", path);
+    for (const onnx::ValueInfoProto& input : model.graph().input()) {
+      for (const PortInfo& port : executable.inputs()) {
+        if (port.name != input.name()) continue;
+        const auto& shape = input.type().tensor_type().shape();
+        for (int axis = 0; axis < shape.dim_size(); ++axis) {
+          if (!shape.dim(axis).has_dim_param()) continue;
+          Check<ort::AddFreeDimensionOverrideByName>(options, shape.dim(axis).dim_param().c_str(),
+                                                     port.shape[static_cast<size_t>(axis)]);
+        }
+      }
+    }
+  }
+
+  ort::Value* Wrap(const Tensor& tensor) {
+    ort::Value* value = nullptr;
+    Check<ort::CreateTensorWithDataAsOrtValue>(library_.memory(), tensor.raw(), tensor.size_bytes(),
+                                               tensor.shape().data(), tensor.shape().size(),
+                                               static_cast<int>(OnnxTypeOf(tensor.dtype())), &value);
+    return value;  // lives as long as the process, as everything here
+  }
+
+  const ort::Library& library_;
+  ort::Session* session_ = nullptr;
+  ort::IoBinding* binding_ = nullptr;
+};
+
+int Compare(int argc, char** argv) {
+  const std::optional<PeerArguments> arguments = ReadPeerArguments(argc, argv);
+  if (!arguments) return 2;
+  const Executable executable = Executable::Load(arguments->executable);
+  std::optional<ExecutionInstance> instance;
+  if (!arguments->peer_first) instance.emplace(executable);
+  Session session(arguments->model, executable);
+  if (arguments->peer_first) instance.emplace(executable);
+
+  const std::vector<PortInfo> input_ports = executable.inputs();
+  const std::vector<Tensor> inputs = PeerInputs(executable);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    instance->SetInput(i, inputs[i]);
+    session.BindInput(input_ports[i], inputs[i]);
+  }
+  std::vector<Tensor> outputs;
+  for (const PortInfo& port : executable.outputs()) {
+    outputs.push_back(Tensor::Empty(port.shape, port.dtype));
+    session.BindOutput(port, outputs.back());
+  }
+  CompareWithPeer(
+      *arguments, executable, *instance, "ONNX Runtime", [&] { session.Run(); }, [&] { return outputs[0].raw(); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace collage
+
+int main(int argc, char** argv) { return collage::RunMain(collage::Compare, argc, argv); }

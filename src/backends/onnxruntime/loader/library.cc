@@ -1,0 +1,78 @@
+// library.cc: where the library is, and how sessions are made.
+#include "backends/onnxruntime/loader/library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+namespace collage::onnxruntime {
+namespace {
+
+constexpr const char* kHint = "install it with pip install onnxruntime, or name its library in $COLLAGE_ONNXRUNTIME";
+
+/// What may be the library, in the order in which it is tried.
+std::vector<std::string> Candidates(const std::string& hinted) {
+  std::vector<std::string> paths;
+  if (const char* chosen = std::getenv("COLLAGE_ONNXRUNTIME")) paths.emplace_back(chosen);
+  if (!hinted.empty()) paths.push_back(hinted);
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(COLLAGE_ONNXRUNTIME_FOLDER, ignored)) {
+    const std::string name = file.path().filename().string();
+    if (name.starts_with("libonnxruntime.so")) paths.push_back(file.path().string());
+  }
+  paths.emplace_back("libonnxruntime.so.1");
+  return paths;
+}
+
+void* Open(const std::string& hinted) {
+  std::string reasons;
+  for (const std::string& path : Candidates(hinted)) {
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+    reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
+  }
+  throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library cannot be opened: " + reasons, "", kHint);
+}
+
+}  // namespace
+
+Library& Library::Get(const std::string& hinted) {
+  static std::mutex mutex;
+  static Library* library = nullptr;
+  const std::lock_guard lock(mutex);
+  if (library == nullptr) library = new Library(hinted);
+  return *library;
+}
+
+Library::Library(const std::string& hinted) {
+  void* handle = Open(hinted);
+  const auto get_base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
+  if (get_base == nullptr) {
+    throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library has no OrtGetApiBase", "", kHint);
+  }
+  const ApiBase* base = get_base();
+  version_ = base->version();
+  api_ = base->get_api(kApiVersion);
+  if (api_ == nullptr) {
+    throw Error(ErrorCategory::kUnavailable, fmt::format("ONNX Runtime {} is too old", version_), "", kHint);
+  }
+  Check<CreateEnv>(ErrorCategory::kUnavailable, "start", kLogErrors, "collage", &env_);
+  Check<CreateCpuMemoryInfo>(ErrorCategory::kUnavailable, "start", kDeviceAllocator, kMemTypeDefault, &memory_);
+}
+
+SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads) {
+  SessionOptions* options = nullptr;
+  const auto check = [&]<typename Entry>(Entry, auto... args) {
+    library.Check<Entry>(ErrorCategory::kInternal, "make a session", args...);
+  };
+  check(CreateSessionOptions{}, &options);
+  SessionOptionsPtr owner(options, [&library](SessionOptions* dead) { library.Call<ReleaseSessionOptions>(dead); });
+  check(SetIntraOpNumThreads{}, options, num_threads);
+  check(SetInterOpNumThreads{}, options, 1);
+  check(SetSessionGraphOptimizationLevel{}, options, kOptimizeAll);
+  check(AddSessionConfigEntry{}, options, "session.force_spinning_stop", "1");
+  return owner;
+}
+
+}  // namespace collage::onnxruntime
