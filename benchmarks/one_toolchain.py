@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""one_toolchain.py: whether Collage with one toolchain is ever worse than that toolchain's own partitioning.
+
+    benchmarks/one_toolchain.py [--toolchains native,dnnl,openvino] [--threads 1] [--budget 60s] [--times 2] [--seconds 2]
+                                [--build build/dev] [--database FILE] [--out FILE] MODEL [MODEL…]
+
+MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as small/resnet50. For each of them and each toolchain T:
+
+    collage compile --toolchains T       searches; what T cannot take is left to the native toolchain, which always joins
+    collage compile --partition-for T    no search: partition_for_T of RFC 0.81, what T takes in pieces as large as possible
+    collage benchmark                    both executables interleaved in one process, repeated
+
+and prints a row of a Markdown table: how many partitions of which toolchain each has, how many of the operators another
+toolchain or another partition has in the other cover, medians over the processes of both latencies and of their ratio
+(below 1: the search is faster) with its smallest and largest. Equal covers are not timed: their executables are the same.
+Costs come from the tuning database and go there; what T's own partitioning is made of competes in the search's play-off, so
+that ratios above 1 are noise. Nothing else should run meanwhile.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from repeatability import Partition, differences, milliseconds, model_file, read_cover, shape_arguments
+from whole_models import print_rows, run
+
+HEADER = (
+    "| model | threads | toolchain | winner | by search | partition_for | operators | to another toolchain "
+    "| in another partition | searched | partition_for | ratio | smallest, largest |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+def compile_cover(name: str, choice: list[str], arguments: argparse.Namespace, stem: Path) -> tuple[Path, dict, list[Partition]]:
+    """The executable, the report and the cover."""
+    executable, partitioning = stem.with_suffix(".clg"), stem.with_suffix(".json")
+    command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), *shape_arguments(name), *choice]
+    command += ["--threads", str(arguments.threads), "--quiet", "--json", "--budget", arguments.budget]
+    command += ["--database", arguments.database] if arguments.database else []
+    report = json.loads(run([*command, "-o", str(executable), "--write-partitioning", str(partitioning)]))
+    return executable, report, read_cover(partitioning)
+
+
+def partitions_of(cover: list[Partition]) -> str:
+    names = sorted({partition.toolchain for partition in cover})
+    return " · ".join(f"{name} {sum(partition.toolchain == name for partition in cover)}" for name in names)
+
+
+def time_both(executables: list[Path], arguments: argparse.Namespace) -> list[tuple[float, float]]:
+    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    command = [str(Path(arguments.build) / "bin/collage"), "benchmark", "--json", "--seconds", arguments.seconds]
+    pairs = []
+    for repetition in range(arguments.times):
+        order = executables if repetition % 2 == 0 else executables[::-1]
+        timed = json.loads(run([*pinned, *command, *map(str, order)]))["executables"]
+        p50 = [entry["p50_seconds"] for entry in timed]
+        pairs.append((p50[0], p50[1]) if repetition % 2 == 0 else (p50[1], p50[0]))
+    return pairs
+
+
+def row_of(name: str, toolchain: str, arguments: argparse.Namespace, folder: Path) -> str:
+    searched, report, cover = compile_cover(name, ["--toolchains", toolchain], arguments, folder / "searched")
+    greedy, _, own = compile_cover(name, ["--partition-for", toolchain], arguments, folder / "greedy")
+    handed, moved = differences(own, cover)
+    row = (
+        f"| {name} | {arguments.threads} | {toolchain} | {report['winner']} | {partitions_of(cover)} | {partitions_of(own)} "
+        f"| {sum(partition.operators for partition in own)} | {handed} | {moved} |"
+    )
+    if searched.read_bytes() == greedy.read_bytes():
+        return f"{row} | | 1, the same executable | |"
+    pairs = time_both([searched, greedy], arguments)
+    ratios = [ours / theirs for ours, theirs in pairs]
+    return (
+        f"{row} {milliseconds(median(ours for ours, _ in pairs))} | {milliseconds(median(theirs for _, theirs in pairs))} "
+        f"| {median(ratios):.3f} | {min(ratios):.3f}, {max(ratios):.3f} |"
+    )
+
+
+def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
+    rows = []
+    for toolchain in arguments.toolchains.split(","):
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            rows.append(row_of(name, toolchain, arguments, Path(own)))
+        print(rows[-1], file=sys.stderr, flush=True)
+    return "\n".join(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--toolchains", default="native,dnnl,openvino", help="one after the other")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--budget", default="60s", help="for measuring candidates, each compilation")
+    parser.add_argument("--times", type=int, default=2, help="processes that compare, each with memory of its own")
+    parser.add_argument("--seconds", default="2s", help="for each of them, about")
+    parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
+    parser.add_argument("--database", help="tuning database (default: the user's)")
+    parser.add_argument("--out", help="also append the rows to this file")
+    return print_rows("one_toolchain", HEADER, row, parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
