@@ -1,6 +1,6 @@
-// peer.h: an executable against a vendor's own API on the same model, interleaved in one process: what the programs that
-// compare them share. Same threads, inputs and outputs resident. Which of the two is loaded first decides how their
-// weights lie in memory, which may be a percent or two of latency.
+// peer.h: an executable against a vendor's own API on the same model, interleaved in one process: what the programs
+// that compare them share. Same threads, inputs and outputs resident. Which of the two is loaded first decides how
+// their weights lie in memory, which may be a percent or two of latency.
 #pragma once
 
 #include <fmt/format.h>

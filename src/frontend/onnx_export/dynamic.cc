@@ -1,4 +1,5 @@
 // dynamic.cc: operators whose sizes are arguments; ONNX has no others.
+#include <algorithm>
 #include <numeric>
 
 #include "frontend/onnx_export/exporter.h"
@@ -11,8 +12,29 @@ using V = std::vector<int64_t>;
 /// Argument `i`, integers, as int64.
 std::string Sizes(OnnxExportCall& call, size_t i) { return call.Cast(call.Arg(i), call.DTypeOf(i), kInt64); }
 
-OnnxExportRow WithSizes(const char* onnx) {
-  return [onnx](OnnxExportCall& call) -> OnnxNames { return {call.Node(onnx, {call.Arg(0), Sizes(call, 1)})}; };
+/// How many elements argument `i` has.
+int64_t CountOf(OnnxExportCall& call, size_t i) {
+  const Shape shape = call.ShapeOf(i);
+  return shape.empty() ? 1 : shape[0];
+}
+
+OnnxNames BroadcastTo(OnnxExportCall& call) { return {call.Node("Expand", {call.Arg(0), Sizes(call, 1)})}; }
+
+OnnxNames Reshape(OnnxExportCall& call) {
+  return {call.Node("Reshape", {call.Arg(0), Sizes(call, 1)},
+                    {{"allowzero", call.attrs().Bool("allowzero") ? AttrValue(1) : AttrValue()}})};
+}
+
+/// ONNX wants as many repetitions as there are dimensions; Relay adds whichever are too few, in front.
+OnnxNames Tile(OnnxExportCall& call) {
+  const int64_t missing = call.Rank(0) - CountOf(call, 1);
+  std::string reps = Sizes(call, 1);
+  if (missing > 0) {
+    reps = call.Node("Concat", {call.Ints(V(static_cast<size_t>(missing), 1)), reps}, {{"axis", 0}});
+  }
+  V added(static_cast<size_t>(std::max<int64_t>(-missing, 0)));
+  std::iota(added.begin(), added.end(), 0);
+  return {call.Node("Tile", {call.Unsqueeze(call.Arg(0), added), reps})};
 }
 
 OnnxNames Full(OnnxExportCall& call) {
@@ -31,14 +53,22 @@ OnnxNames StridedSlice(OnnxExportCall& call) {
   std::iota(axes.begin(), axes.end(), 0);
   const AttrValue* given = call.attrs().Find("axes");
   if (given != nullptr && !given->is_none()) axes = call.attrs().Ints("axes");
-  return {call.Node("Slice", {call.Arg(0), Sizes(call, 1), Sizes(call, 2), call.Ints(axes), Sizes(call, 3)})};
+  std::string strides = Sizes(call, 3);
+  if (CountOf(call, 3) == 1 && axes.size() != 1) {
+    strides = call.Node("Expand", {strides, call.Ints({static_cast<int64_t>(axes.size())})});
+  }
+  return {call.Node("Slice", {call.Arg(0), Sizes(call, 1), Sizes(call, 2), call.Ints(axes), strides})};
 }
 
+/// A k below 1 asks for all.
 OnnxNames TopK(OnnxExportCall& call) {
   const Attrs& attrs = call.attrs();
+  const int64_t axis = call.Axis("axis", call.Rank(0));
   const std::string k = call.Reshape(Sizes(call, 1), {1});
-  OnnxNames both = call.NodeWithResults("TopK", {call.Arg(0), k},
-                                        {{"axis", attrs.Int("axis")}, {"largest", !attrs.Bool("is_ascend")}}, 2);
+  const std::string all = call.Node("Shape", {call.Arg(0)}, {{"start", axis}, {"end", axis + 1}});
+  const std::string count = call.Node("Where", {call.Node("Less", {k, call.Ints({1})}), all, k});
+  OnnxNames both =
+      call.NodeWithResults("TopK", {call.Arg(0), count}, {{"axis", axis}, {"largest", !attrs.Bool("is_ascend")}}, 2);
   both[1] = call.Cast(both[1], kInt64, attrs.Type("dtype"));
   const std::string& kind = attrs.String("ret_type");
   return kind == "both" ? both : OnnxNames{both[kind == "values" ? 0 : 1]};
@@ -47,9 +77,9 @@ OnnxNames TopK(OnnxExportCall& call) {
 }  // namespace
 
 void AddDynamicRows(OnnxExportRows& rows) {
-  rows["dyn.broadcast_to"] = WithSizes("Expand");
-  rows["dyn.reshape"] = WithSizes("Reshape");
-  rows["dyn.tile"] = WithSizes("Tile");
+  rows["dyn.broadcast_to"] = BroadcastTo;
+  rows["dyn.reshape"] = Reshape;
+  rows["dyn.tile"] = Tile;
   rows["dyn.full"] = Full;
   rows["dyn.zeros"] = Filled(0);
   rows["dyn.ones"] = Filled(1);

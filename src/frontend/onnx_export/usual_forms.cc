@@ -1,5 +1,6 @@
-// usual_forms.cc: peephole rewriting of a graph of ONNX. Each rule looks from a node at what makes its inputs, and makes
-// the node itself another one: the order of the graph stays right, and what was before is dropped when nobody reads it.
+// usual_forms.cc: peephole rewriting of a graph of ONNX. Each rule looks from a node at what makes its inputs, and
+// makes the node itself another one: the order of the graph stays right, and what was before is dropped when nobody
+// reads it.
 #include "frontend/onnx_export/usual_forms.h"
 
 #include <algorithm>
@@ -232,8 +233,10 @@ class UsualForms {
   /// The elements of `name` in another shape.
   std::string Shaped(const std::string& name, const Shape& wanted) {
     if (const std::optional<std::string> before = Unshaped(name, wanted)) return *before;
+    const onnx::NodeProto* reshape = Maker(name, "Reshape");
+    const std::string data = reshape == nullptr ? name : reshape->input(0);
     const std::string sizes = AddConstant(Tensor::Of<int64_t>({static_cast<int64_t>(wanted.size())}, kInt64, wanted));
-    return AddNode("Reshape", {name, sizes});
+    return AddNode("Reshape", {data, sizes});
   }
 
   /// A matrix with rows and columns exchanged: a constant that nothing else reads is exchanged itself.
@@ -242,8 +245,7 @@ class UsualForms {
     if (reads_[name] != 1) return AddNode("Transpose", {name}, {1, 0});
     const int64_t rows = matrix.dims(0);
     const int64_t columns = matrix.dims(1);
-    matrix.set_raw_data(
-        TransposedBytes(matrix.raw_data(), static_cast<size_t>(rows), static_cast<size_t>(columns)));
+    matrix.set_raw_data(TransposedBytes(matrix.raw_data(), static_cast<size_t>(rows), static_cast<size_t>(columns)));
     matrix.set_dims(0, columns);
     matrix.set_dims(1, rows);
     return name;
@@ -430,7 +432,8 @@ class UsualForms {
     if (product.input_size() != 2) return false;
     const onnx::NodeProto* half = OnlyMaker(product.input(0), "Mul");
     const onnx::NodeProto* sum = OnlyMaker(product.input(1), "Add");
-    if (half == nullptr || sum == nullptr || !IsNumber(half->input(1), 0.5) || !IsNumber(sum->input(1), 1)) return false;
+    if (half == nullptr || sum == nullptr || !IsNumber(half->input(1), 0.5) || !IsNumber(sum->input(1), 1))
+      return false;
     const onnx::NodeProto* erf = OnlyMaker(sum->input(0), "Erf");
     const onnx::NodeProto* scaled = erf == nullptr ? nullptr : OnlyMaker(erf->input(0), "Mul");
     const std::string x = half->input(0);

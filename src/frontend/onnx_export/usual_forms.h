@@ -14,8 +14,9 @@ class OnnxGraphWriter;
 /// Static shapes of values by name, as far as they are known.
 using OnnxShapes = std::map<std::string, Shape>;
 
-/// Relay says in several operators what ONNX has one for, and an engine's optimiser knows that one: it folds a batch norm
-/// into a convolution, and leaves a multiplication and an addition alone. Rewrites, in one pass over `graph` in its order:
+/// Relay says in several operators what ONNX has one for, and an engine's optimiser knows that one: it folds a batch
+/// norm into a convolution, and leaves a multiplication and an addition alone. Rewrites, in one pass over `graph` in
+/// its order:
 ///
 ///     Conv, ConvTranspose or Gemm, then Add of a constant per channel    → its own bias
 ///     Mul, then Add of constants per channel                             → BatchNormalization

@@ -26,45 +26,65 @@ std::string Floats(OnnxExportCall& call, const std::vector<double>& values) {
   return call.Constant(Tensor::Of<float>({static_cast<int64_t>(floats.size())}, kFloat32, floats));
 }
 
+/// How Resize finds its sources.
+Attrs ResizeAttributes(OnnxExportCall& call) {
+  const Attrs& attrs = call.attrs();
+  const std::string& method = attrs.String("method");
+  const std::string& rounding = attrs.String("rounding_method");
+  Attrs attributes{{"mode", method == "nearest_neighbor" ? "nearest" : method},
+                   {"coordinate_transformation_mode", attrs.String("coordinate_transformation_mode")},
+                   {"antialias", attrs.Bool("antialias") ? AttrValue(1) : AttrValue()}};
+  if (method == "nearest_neighbor") {
+    attributes.Set("nearest_mode", rounding.empty() || rounding == "round" ? "round_prefer_floor" : rounding);
+  }
+  if (method == "cubic") {
+    attributes.Set("cubic_coeff_a", attrs.Double("cubic_alpha"));
+    attributes.Set("exclude_outside", attrs.Int("cubic_exclude"));
+  }
+  return attributes;
+}
+
+/// The part of the data that is resized, of all dimensions; "" for everything.
+std::string ResizedRegion(OnnxExportCall& call) {
+  if (call.attrs().String("coordinate_transformation_mode") != "tf_crop_and_resize") return "";
+  const std::vector<double> given = Numbers(call.attrs().Get("roi"));
+  std::vector<double> all(static_cast<size_t>(call.Rank(0)), 0);
+  std::vector<double> ends(all.size(), 1);
+  for (size_t d = 0; d < given.size() / 2; ++d) {
+    all[d + 2] = given[2 * d];
+    ends[d + 2] = given[2 * d + 1];
+  }
+  all.insert(all.end(), ends.begin(), ends.end());
+  return Floats(call, all);
+}
+
 OnnxExportRow Resize(int rank) {
   return [rank](OnnxExportCall& call) -> OnnxNames {
-    const Attrs& attrs = call.attrs();
     call.Require("layout", rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW");
-    const std::string& method = attrs.String("method");
-    const std::string& rounding = attrs.String("rounding_method");
-    Attrs attributes{{"mode", method == "nearest_neighbor" ? "nearest" : method},
-                     {"coordinate_transformation_mode", attrs.String("coordinate_transformation_mode")},
-                     {"antialias", attrs.Bool("antialias") ? AttrValue(1) : AttrValue()}};
-    if (method == "nearest_neighbor") {
-      attributes.Set("nearest_mode", rounding.empty() || rounding == "round" ? "round_prefer_floor" : rounding);
-    }
-    if (method == "cubic") {
-      attributes.Set("cubic_coeff_a", attrs.Double("cubic_alpha"));
-      attributes.Set("exclude_outside", attrs.Int("cubic_exclude"));
-    }
-    const Shape shape = call.ShapeOf(0);
-    std::string roi;
-    const std::vector<double> given_roi = Numbers(attrs.Get("roi"));
-    if (attrs.String("coordinate_transformation_mode") == "tf_crop_and_resize") {
-      std::vector<double> ends(shape.size(), 1);
-      std::vector<double> all(shape.size(), 0);
-      for (size_t d = 0; d < given_roi.size() / 2; ++d) {
-        all[d + 2] = given_roi[2 * d];
-        ends[d + 2] = given_roi[2 * d + 1];
-      }
-      all.insert(all.end(), ends.begin(), ends.end());
-      roi = Floats(call, all);
-    }
-    const std::vector<double> scales = Numbers(attrs.Get("scales"));
+    const Attrs attributes = ResizeAttributes(call);
+    const std::string region = ResizedRegion(call);
+    const std::vector<double> scales = Numbers(call.attrs().Get("scales"));
     if (!scales.empty()) {
       std::vector<double> all{1, 1};
       all.insert(all.end(), scales.begin(), scales.end());
-      return {call.Node("Resize", {call.Arg(0), roi, Floats(call, all)}, attributes)};
+      return {call.Node("Resize", {call.Arg(0), region, Floats(call, all)}, attributes)};
     }
+    const Shape shape = call.ShapeOf(0);
     V sizes{shape[0], shape[1]};
-    for (int64_t size : attrs.Ints("size")) sizes.push_back(size);
-    return {call.Node("Resize", {call.Arg(0), roi, "", call.Ints(sizes)}, attributes)};
+    for (int64_t size : call.attrs().Ints("size")) sizes.push_back(size);
+    return {call.Node("Resize", {call.Arg(0), region, "", call.Ints(sizes)}, attributes)};
   };
+}
+
+/// To a size that is an argument: ONNX wants those of all dimensions.
+OnnxNames DynamicResize(OnnxExportCall& call) {
+  call.Require("layout", "NCHW");
+  if (!Numbers(call.attrs().Get("scales")).empty()) call.Unsupported("scales beside a size that is computed");
+  const std::string kept = call.Node("Shape", {call.Arg(0)}, {{"start", 0}, {"end", 2}});
+  std::string size = call.Cast(call.Arg(1), call.DTypeOf(1), kInt64);
+  if (call.ShapeOf(1) != Shape{2}) size = call.Node("Expand", {size, call.Ints({2})});
+  const std::string sizes = call.Node("Concat", {kept, size}, {{"axis", 0}});
+  return {call.Node("Resize", {call.Arg(0), ResizedRegion(call), "", sizes}, ResizeAttributes(call))};
 }
 
 OnnxNames GridSample(OnnxExportCall& call) {
@@ -129,6 +149,7 @@ OnnxNames NonMaxSuppression(OnnxExportCall& call) {
 
 void AddVisionRows(OnnxExportRows& rows) {
   for (int rank = 1; rank <= 3; ++rank) rows[fmt::format("image.resize{}d", rank)] = Resize(rank);
+  rows["dyn.image.resize2d"] = DynamicResize;
   rows["image.grid_sample"] = GridSample;
   rows["vision.roi_align"] = RoiAlign;
   rows["vision.roi_pool"] = RoiPool;

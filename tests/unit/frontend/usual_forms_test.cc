@@ -110,7 +110,8 @@ TEST(UsualFormsTest, AScaleAndAShiftPerChannelAreABatchNorm) {
               ElementsAre("BatchNormalization", "Relu"));
   EXPECT_THAT(Forms({x}, MakeCall("add", {Number(1), MakeCall("multiply", {Weights({1, 3, 1, 1}), x})})),
               ElementsAre("BatchNormalization"));
-  EXPECT_THAT(Forms({x}, MakeCall("add", {MakeCall("multiply", {x, Number(2)}), Number(1)})), ElementsAre("Mul", "Add"));
+  EXPECT_THAT(Forms({x}, MakeCall("add", {MakeCall("multiply", {x, Number(2)}), Number(1)})),
+              ElementsAre("Mul", "Add"));
   EXPECT_THAT(Forms({x}, MakeCall("add", {MakeCall("multiply", {x, Weights({5})}), Weights({5})})),
               ElementsAre("Mul", "Add"));
   const Var matrix = Input({2, 3});
@@ -138,10 +139,13 @@ TEST(UsualFormsTest, AProductOfSequencesIsAMatMul) {
 TEST(UsualFormsTest, AProductOfBatchesOfBatchesIsAMatMul) {
   const Var q = Input({1, 2, 4, 8}, "q");
   const Var k = Input({1, 2, 3, 8}, "k");
-  const auto scores = [](const Expr& a, const Expr& b) { return MakeCall("nn.batch_matmul", {a, b}, {{"transpose_b", true}}); };
+  const auto scores = [](const Expr& a, const Expr& b) {
+    return MakeCall("nn.batch_matmul", {a, b}, {{"transpose_b", true}});
+  };
   const Expr flat = scores(Shaped(q, {2, 4, 8}), Shaped(k, {2, 3, 8}));
   EXPECT_THAT(Forms({q, k}, Shaped(flat, {1, 2, 4, 3})), ElementsAre("Transpose", "MatMul"));
-  EXPECT_THAT(Forms({q, k}, Shaped(flat, {2, 12})), ElementsAre("Reshape", "Reshape", "Transpose", "MatMul", "Reshape"));
+  EXPECT_THAT(Forms({q, k}, Shaped(flat, {2, 12})),
+              ElementsAre("Reshape", "Reshape", "Transpose", "MatMul", "Reshape"));
   const Var a = Input({2, 3, 4, 8}, "a");
   const Var b = Input({1, 8, 5}, "b");
   const Expr broadcast = MakeCall("nn.batch_matmul", {Shaped(a, {6, 4, 8}), b});
@@ -152,7 +156,8 @@ TEST(UsualFormsTest, FunctionsThatImportingTakesApart) {
   const Var x = Input({2, 6, 3});
   const Expr line = MakeCall("add", {MakeCall("multiply", {x, Number(0.2)}), Number(0.5)});
   EXPECT_THAT(Forms({x}, MakeCall("clip", {line}, {{"a_min", 0.0}, {"a_max", 1.0}})), ElementsAre("HardSigmoid"));
-  EXPECT_THAT(Forms({x}, MakeCall("clip", {line}, {{"a_min", 0.0}, {"a_max", 6.0}})), ElementsAre("Mul", "Add", "Clip"));
+  EXPECT_THAT(Forms({x}, MakeCall("clip", {line}, {{"a_min", 0.0}, {"a_max", 6.0}})),
+              ElementsAre("Mul", "Add", "Clip"));
   const auto gelu = [&](double factor) {
     const Expr erf = MakeCall("erf", {MakeCall("multiply", {x, Number(factor)})});
     return MakeCall("multiply", {MakeCall("multiply", {x, Number(0.5)}), MakeCall("add", {erf, Number(1)})});

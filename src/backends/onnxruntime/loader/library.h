@@ -48,8 +48,8 @@ class Library {
   std::string version_;
 };
 
-/// Of the sessions that kernels are: all optimisations, so many threads, which do not spin between runs, since they must
-/// not take processors from other kernels' threads; else ONNX Runtime's defaults.
+/// Of the sessions that kernels are: all optimisations, so many threads, which do not spin between runs, since they
+/// must not take processors from other kernels' threads; else ONNX Runtime's defaults.
 using SessionOptionsPtr = std::unique_ptr<SessionOptions, std::function<void(SessionOptions*)>>;
 SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads);
 
