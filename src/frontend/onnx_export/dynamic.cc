@@ -48,6 +48,33 @@ OnnxExportRow Filled(double value) {
   };
 }
 
+OnnxNames Squeeze(OnnxExportCall& call) { return {call.Node("Squeeze", {call.Arg(0), Sizes(call, 1)})}; }
+
+/// Relay counts a negative axis from behind all dimensions and one more, ONNX from behind those of the result.
+OnnxNames ExpandDims(OnnxExportCall& call) {
+  const std::string given = call.Reshape(Sizes(call, 1), {1});
+  const std::string from_behind = call.Node("Add", {given, call.Ints({call.Rank(0) + 1})});
+  const std::string first = call.Node("Where", {call.Node("Less", {given, call.Ints({0})}), from_behind, given});
+  V offsets(static_cast<size_t>(call.attrs().Int("num_newaxis")));
+  std::iota(offsets.begin(), offsets.end(), 0);
+  return {call.Node("Unsqueeze", {call.Arg(0), call.Node("Add", {first, call.Ints(offsets)})})};
+}
+
+/// ONNX wants all widths before the data, then all behind.
+OnnxNames Pad(OnnxExportCall& call) {
+  const std::string& mode = call.attrs().String("pad_mode");
+  const std::string pads = call.Reshape(call.Transpose(Sizes(call, 1), {1, 0}), {-1});
+  return {call.Node("Pad", {call.Arg(0), pads, mode == "constant" ? call.Arg(2) : ""}, {{"mode", mode}})};
+}
+
+OnnxNames OneHot(OnnxExportCall& call) {
+  const DataType dtype = call.ResultType().dtype();
+  const auto value = [&](size_t i) { return call.Unsqueeze(call.Cast(call.Arg(i), call.DTypeOf(i), dtype), {0}); };
+  const std::string off_on = call.Node("Concat", {value(2), value(1)}, {{"axis", 0}});
+  return {call.Node("OneHot", {Sizes(call, 0), call.Reshape(Sizes(call, 3), {1}), off_on},
+                    {{"axis", call.attrs().Int("axis")}})};
+}
+
 OnnxNames StridedSlice(OnnxExportCall& call) {
   V axes(static_cast<size_t>(call.ShapeOf(1).at(0)));
   std::iota(axes.begin(), axes.end(), 0);
@@ -80,7 +107,11 @@ void AddDynamicRows(OnnxExportRows& rows) {
   rows["dyn.broadcast_to"] = BroadcastTo;
   rows["dyn.reshape"] = Reshape;
   rows["dyn.tile"] = Tile;
+  rows["dyn.expand_dims"] = ExpandDims;
   rows["dyn.full"] = Full;
+  rows["dyn.nn.pad"] = Pad;
+  rows["dyn.one_hot"] = OneHot;
+  rows["dyn.squeeze"] = Squeeze;
   rows["dyn.zeros"] = Filled(0);
   rows["dyn.ones"] = Filled(1);
   rows["dyn.strided_slice"] = StridedSlice;

@@ -14,35 +14,39 @@
 namespace collage {
 namespace {
 
-/// The rank of the result, as far as types tell: that of the first argument, or as many as a value has elements.
-enum class Rank : uint8_t { kOfData, kOfValue, kLargerOfBoth };
-
-Rank RankOf(const DynamicOp& op) {
-  if (op.static_name == "tile") return Rank::kLargerOfBoth;
-  return op.attrs[0] == "newshape" || op.attrs[0] == "shape" ? Rank::kOfValue : Rank::kOfData;
-}
-
-Type DynamicType(const OpCall& call, const DynamicOp& op, const OpDef& static_op) {
-  for (size_t i = op.num_data; i < call.args.size(); ++i) {
-    const TensorTypeNode& value = TensorArg(call, i);
-    if (!value.dtype().is_integer() || value.rank() > 1) {
-      throw RelationFailure{
-          fmt::format("expects integers as its {}, got {}", op.attrs[i - op.num_data], ToString(call.args[i]))};
-    }
-  }
+/// The rank of the result: that of the data, or as many as a value has elements, or something between.
+int ResultRank(const OpCall& call, const DynamicOp& op) {
   const auto count = [&] {
-    const TensorTypeNode& value = TensorArg(call, op.num_data, 1);
+    const TensorTypeNode& value = TensorArg(call, op.first_value, 1);
     if (value.shape()[0].is_any())
       throw RelationFailure{fmt::format("needs to know how many elements its {} has", op.attrs[0])};
     return static_cast<int>(value.shape()[0].size());
   };
-  int rank = 0;
-  switch (RankOf(op)) {
-    case Rank::kOfData: rank = TensorArg(call, 0).rank(); break;
-    case Rank::kOfValue: rank = count(); break;
-    case Rank::kLargerOfBoth: rank = std::max(TensorArg(call, 0).rank(), count()); break;
+  if (op.attrs[0] == "newshape" || op.attrs[0] == "shape") return count();
+  const int rank = TensorArg(call, 0).rank();
+  if (op.static_name == "tile") return std::max(rank, count());
+  if (op.static_name == "one_hot") return rank + 1;
+  if (op.static_name == "expand_dims") return rank + static_cast<int>(call.attrs.Int("num_newaxis"));
+  if (op.static_name != "squeeze") return rank;
+  if (count() > rank) throw RelationFailure{fmt::format("removes {} of {} dimensions", count(), rank)};
+  return rank - count();
+}
+
+/// Values are integers: one, a list of them, or a pair for each dimension.
+void CheckValues(const OpCall& call, const DynamicOp& op) {
+  for (size_t i = 0; i < op.attrs.size(); ++i) {
+    const TensorTypeNode& value = TensorArg(call, op.first_value + i);
+    const bool is_pairs = op.attrs[i] == "pad_width";
+    if (!value.dtype().is_integer() || (is_pairs ? value.rank() != 2 : value.rank() > 1)) {
+      throw RelationFailure{fmt::format("expects {} as its {}, got {}", is_pairs ? "pairs of integers" : "integers",
+                                        op.attrs[i], ToString(call.args[op.first_value + i]))};
+    }
   }
-  const std::vector<Dim> shape(static_cast<size_t>(rank), Dim::Any());
+}
+
+Type DynamicType(const OpCall& call, const DynamicOp& op, const OpDef& static_op) {
+  CheckValues(call, op);
+  const std::vector<Dim> shape(static_cast<size_t>(ResultRank(call, op)), Dim::Any());
   if (op.static_name == "topk") {
     const std::string kind = call.attrs.StringOr("ret_type", "both");
     const Type values = TensorType(shape, TensorArg(call, 0).dtype());
@@ -50,25 +54,27 @@ Type DynamicType(const OpCall& call, const DynamicOp& op, const OpDef& static_op
     return kind == "both" ? TupleType({values, indices}) : kind == "values" ? values : indices;
   }
   const AttrField* dtype = static_op.FindAttr("dtype");
-  const bool has_dtype = dtype != nullptr && !call.attrs.String("dtype").empty();
-  return TensorType(shape, has_dtype ? call.attrs.Type("dtype") : TensorArg(call, 0).dtype());
+  if (dtype != nullptr && !call.attrs.String("dtype").empty()) return TensorType(shape, call.attrs.Type("dtype"));
+  // What is hot is the second argument, what it is hot at the first.
+  return TensorType(shape, TensorArg(call, op.static_name == "one_hot" ? 1 : 0).dtype());
 }
 
 OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
   OpDef row;
   row.name = op.name;
   row.doc = fmt::format("{} whose {} is computed.", op.static_name, op.attrs[0]);
-  row.args.assign(static_op.args.begin(), static_op.args.begin() + static_cast<int64_t>(op.num_data));
-  row.args.insert(row.args.end(), op.attrs.begin(), op.attrs.end());
+  row.args = static_op.args;
+  row.args.insert(row.args.begin() + static_cast<int64_t>(op.first_value), op.attrs.begin(), op.attrs.end());
   for (const AttrField& field : static_op.attrs) {
     if (std::find(op.attrs.begin(), op.attrs.end(), field.name) == op.attrs.end()) row.attrs.push_back(field);
   }
   row.pattern = OpPatternKind::kOpaque;
   row.relation = Relation([op, static_op](const OpCall& call) { return DynamicType(call, op, static_op); });
   row.reference = [op, static_op](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    const Attrs all = StaticAttrs(op, attrs, inputs.subspan(op.num_data));
+    const Attrs all = StaticAttrs(op, attrs, ValuesOf(op, inputs));
+    const std::vector<Tensor> data = DataOf(op, inputs);
     std::vector<Type> types;
-    for (const Tensor& input : inputs.first(op.num_data)) types.push_back(TensorType(input.shape(), input.dtype()));
+    for (const Tensor& input : data) types.push_back(TensorType(input.shape(), input.dtype()));
     const Result<Type> type = static_op.relation({types, all});
     if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
     size_t next = 0;
@@ -76,7 +82,7 @@ OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
       const TensorTypeNode* tensor = AsTensorType(leaf);
       outputs[next++] = Tensor::Empty(tensor->static_shape(), tensor->dtype());
     }
-    static_op.reference(inputs.first(op.num_data), all, outputs);
+    static_op.reference(data, all, outputs);
   };
   return row;
 }
@@ -86,10 +92,14 @@ OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
 std::span<const DynamicOp> AllDynamicOps() {
   static const std::array ops{
       DynamicOp{"dyn.broadcast_to", "broadcast_to", 1, {"shape"}},
+      DynamicOp{"dyn.expand_dims", "expand_dims", 1, {"axis"}},
       DynamicOp{"dyn.full", "full", 1, {"shape"}},
       DynamicOp{"dyn.image.resize2d", "image.resize2d", 1, {"size"}},
+      DynamicOp{"dyn.nn.pad", "nn.pad", 1, {"pad_width"}},
+      DynamicOp{"dyn.one_hot", "one_hot", 3, {"depth"}},
       DynamicOp{"dyn.ones", "ones", 0, {"shape"}},
       DynamicOp{"dyn.reshape", "reshape", 1, {"newshape"}},
+      DynamicOp{"dyn.squeeze", "squeeze", 1, {"axis"}},
       DynamicOp{"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
       DynamicOp{"dyn.tile", "tile", 1, {"reps"}},
       DynamicOp{"dyn.topk", "topk", 1, {"k"}},
@@ -106,16 +116,26 @@ const DynamicOp* FindDynamicOp(std::string_view name) {
 }
 
 Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> values) {
+  const OpDef& static_op = GetOp(op.static_name)->def();
   for (size_t i = 0; i < op.attrs.size(); ++i) {
     const std::vector<int64_t> numbers = values[i].ToInts();
-    if (op.attrs[i] == "k") {
-      if (numbers.size() != 1) throw Error(ErrorCategory::kInput, fmt::format("'{}' wants one k", op.name));
-      attrs.Set("k", numbers[0]);
+    const AttrKind kind = static_op.FindAttr(op.attrs[i])->kind;
+    if (kind == AttrKind::kInt) {
+      if (numbers.size() != 1)
+        throw Error(ErrorCategory::kInput, fmt::format("'{}' wants one {}", op.name, op.attrs[i]));
+      attrs.Set(op.attrs[i], numbers[0]);
+    } else if (values[i].rank() == 2) {
+      AttrValue::List rows;
+      const auto length = static_cast<size_t>(values[i].shape()[1]);
+      for (size_t at = 0; length > 0 && at < numbers.size(); at += length) {
+        rows.emplace_back(std::vector<int64_t>(numbers.begin() + static_cast<int64_t>(at),
+                                               numbers.begin() + static_cast<int64_t>(at + length)));
+      }
+      attrs.Set(op.attrs[i], std::move(rows));
     } else {
       attrs.Set(op.attrs[i], numbers);
     }
   }
-  const OpDef& static_op = GetOp(op.static_name)->def();
   return CompleteAttrs(static_op, std::move(attrs));
 }
 

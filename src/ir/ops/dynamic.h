@@ -11,13 +11,27 @@
 
 namespace collage {
 
-/// dyn.NAME(data…, values…) is NAME(data…) with its attributes read from the values.
+/// dyn.NAME(data…, values…, data…) is NAME(data…) with its attributes read from the values.
 struct DynamicOp {
   std::string name;
   std::string static_name;
-  size_t num_data = 0;             ///< arguments that both have
-  std::vector<std::string> attrs;  ///< one for each argument behind those
+  size_t first_value = 0;          ///< the first argument that is a value; all others both operators have
+  std::vector<std::string> attrs;  ///< one for each value
 };
+
+/// Of a call's arguments those that the static operator has, too.
+template <typename T>
+std::vector<T> DataOf(const DynamicOp& op, std::span<const T> args) {
+  std::vector<T> data(args.begin(), args.begin() + static_cast<int64_t>(op.first_value));
+  const std::span<const T> behind = args.subspan(op.first_value + op.attrs.size());
+  data.insert(data.end(), behind.begin(), behind.end());
+  return data;
+}
+/// The others.
+template <typename T>
+std::span<const T> ValuesOf(const DynamicOp& op, std::span<const T> args) {
+  return args.subspan(op.first_value, op.attrs.size());
+}
 
 /// All of them, by name.
 std::span<const DynamicOp> AllDynamicOps();

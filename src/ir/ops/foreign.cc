@@ -34,6 +34,9 @@ std::vector<Row> Rows() {
       {{"dyn.reshape"}, {{"newshape", {}}}},
       {{"dyn.tile"}, {{"reps", {}}}},
       {{"dyn.topk"}, {{"k", {}}}},
+      {{"dyn.nn.pad"}, {{"pad_width", {}}}},
+      {{"dyn.one_hot"}, {{"depth", {}}}},
+      {{"dyn.squeeze"}, {{"axis", {}}}},
       {{"image.resize1d", "image.resize2d", "image.resize3d"}, {{"extrapolation_value", {0.0, 0}}, no_dtype}},
       {{"dyn.image.resize2d"}, {{"size", {}}, {"extrapolation_value", {0.0, 0}}, no_dtype}},
   };

@@ -35,13 +35,12 @@ Expr KnownShape(const CallNode& call) {
 /// The static operator for a dynamic one whose values are constants; null when one is not.
 Expr MakeStatic(const CallNode& call, const DynamicOp& op) {
   std::vector<Tensor> values;
-  for (size_t i = op.num_data; i < call.args().size(); ++i) {
-    const ConstantNode* constant = As<ConstantNode>(call.args()[i]);
+  for (const Expr& value : ValuesOf<Expr>(op, call.args())) {
+    const ConstantNode* constant = As<ConstantNode>(value);
     if (constant == nullptr) return nullptr;
     values.push_back(constant->value());
   }
-  const std::vector<Expr> data(call.args().begin(), call.args().begin() + static_cast<int64_t>(op.num_data));
-  const Expr result = MakeCall(op.static_name, data, StaticAttrs(op, call.attrs(), values));
+  const Expr result = MakeCall(op.static_name, DataOf<Expr>(op, call.args()), StaticAttrs(op, call.attrs(), values));
   result->share_span(call);
   return result;
 }

@@ -198,7 +198,20 @@ INSTANTIATE_TEST_SUITE_P(
                     DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=-1, ret_type=\"values\") }",
                                 ") { topk(%x, k=3, axis=-1, ret_type=\"values\") }", Values({{"k", {3}}})},
                     DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=2, ret_type=\"values\") }",
-                                ") { topk(%x, k=5, axis=2, ret_type=\"values\") }", Values({{"k", {0}}})}));
+                                ") { topk(%x, k=5, axis=2, ret_type=\"values\") }", Values({{"k", {0}}})},
+                    DynamicCase{", %a: Tensor[(1), int64]) { dyn.squeeze(%x, %a) }", ") { squeeze(%x, axis=[0]) }",
+                                Values({{"a", {0}}})},
+                    DynamicCase{", %a: Tensor[(1), int64]) { dyn.expand_dims(%x, %a, num_newaxis=2) }",
+                                ") { expand_dims(%x, axis=-1, num_newaxis=2) }", Values({{"a", {-1}}})},
+                    DynamicCase{
+                        ", %w: Tensor[(4, 2), int64]) { dyn.nn.pad(%x, %w, 2f) }",
+                        ") { nn.pad(%x, 2f, pad_width=[[0, 0], [1, 0], [2, 3], [0, 1]]) }",
+                        {{"w", Tensor::Of<int64_t>({4, 2}, kInt64, std::vector<int64_t>{0, 0, 1, 0, 2, 3, 0, 1})}}},
+                    DynamicCase{", %d: Tensor[(1), int64]) { "
+                                "dyn.one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, %d, axis=1, dtype=\"float32\") }",
+                                ") { one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, depth=4, axis=1, "
+                                "dtype=\"float32\") }",
+                                Values({{"d", {4}}})}));
 
 class OnnxExportOfModel : public testing::TestWithParam<const char*> {};
 
