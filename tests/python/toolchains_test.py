@@ -109,6 +109,18 @@ class FromPython(unittest.TestCase):
         run.run()
         np.testing.assert_allclose(run.output(0), expected(net, x), rtol=1e-5)
 
+    def test_patterns_for_searches_only(self):
+        class Sparing(NumPy):
+            name = "sparing"
+
+            def pattern_table(self):
+                return [Pattern("sparing.relu", "nn.relu(*)", is_greedy=False)]
+
+        register_toolchain(Sparing())
+        exe = collage.compile(network(), threads=1, partition_for="sparing")
+        self.assertEqual({part.toolchain for part in exe.partitions}, {"native"})
+        self.assertEqual(collage.support(network(), ["sparing"])["toolchains"][0]["taken"], 1)
+
     def test_several_threads_at_once(self):
         net = network()
         exe = collage.compile(net, threads=1, partition_for="numpy")
