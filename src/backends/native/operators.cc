@@ -176,6 +176,9 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "argmax",
                         "argmin",
                         "cumsum",
+                        "sort",
+                        "argsort",
+                        "topk",
                         "scatter_elements",
                         "scatter_nd",
                         "nn.max_pool1d",
@@ -196,7 +199,7 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "nn.global_avg_pool1d",
                         "nn.global_avg_pool2d",
                         "nn.global_avg_pool3d"});
-    add(FloatsOnly, {"variance", "nn.batch_norm"});
+    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample"});
     add(NormalisedFloats,
         {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
     add(WrittenTuple, {"concatenate", "stack"});

@@ -5,17 +5,22 @@
 #include <algorithm>
 
 #include "backends/native/operators.h"
+#include "backends/native/options.h"
 #include "collage/ir/visitor.h"
+#include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
 
 namespace collage::native {
 namespace {
 
-using RelayToTIRFn = void(const PartitionRequest& request, Result<LoweredPartition>& result);
+using RelayToTIRFn = void(const PartitionRequest& request, const NativeOptions& options,
+                          Result<LoweredPartition>& result);
 using TIRToRuntimeFn = void(const LoweredPartition& lowered, Result<CompiledPartition>& result);
 
 class Native : public Toolchain {
  public:
+  explicit Native(const NativeOptions& options = {}) : options_(options) {}
+
   std::string name() const override { return "native"; }
   std::string description() const override { return "kernels generated through MLIR and LLVM"; }
   int priority() const override { return 0; }
@@ -28,6 +33,11 @@ class Native : public Toolchain {
     Availability result;
     result.version = COLLAGE_NATIVE_VERSION;
     result.available = !result.version.empty();
+    // What options change takes other times.
+    if (result.available && options_.is_exact) result.version += " exact";
+    if (result.available && options_.winograd_tile != 0) {
+      result.version += " winograd " + std::to_string(options_.winograd_tile);
+    }
     if (!result.available) {
       result.reason = "this build was made without MLIR";
       result.hint = "run ./setup and build again";
@@ -64,7 +74,7 @@ class Native : public Toolchain {
 
   Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
     Result<LoweredPartition> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(request, result);
+    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(request, options_, result);
     return result;
   }
 
@@ -84,6 +94,31 @@ class Native : public Toolchain {
     }
     return std::move(lowered->constants);
   }
+
+  std::vector<AttrField> Options() const override {
+    return {{"accuracy", AttrKind::kString, "standard",
+             "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's"},
+            {"winograd_tile", AttrKind::kInt, 0,
+             "side of the tiles of Winograd's convolutions, 2 or 4, wherever they apply; 0: where and as is fastest"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& accuracy = options.String("accuracy");
+    const int64_t tile = options.Int("winograd_tile");
+    if (accuracy != "standard" && accuracy != "exact") {
+      throw Error(ErrorCategory::kInput, "option 'accuracy' of 'native' is standard or exact, got '" + accuracy + "'");
+    }
+    if (tile != 0 && tile != 2 && tile != 4) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'winograd_tile' of 'native' is 0, 2 or 4, got " + std::to_string(tile));
+    }
+    if (accuracy == "exact" && tile != 0) {
+      throw Error(ErrorCategory::kInput, "options 'accuracy' and 'winograd_tile' of 'native' exclude each other");
+    }
+    return std::make_unique<Native>(NativeOptions{accuracy == "exact", static_cast<int>(tile)});
+  }
+
+ private:
+  NativeOptions options_;
 };
 
 }  // namespace

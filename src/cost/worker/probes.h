@@ -28,7 +28,7 @@ inline constexpr char kMovingProbe[] = "moving";
 inline constexpr char kElementsProbe[] = "elements";
 inline constexpr char kReductionProbe[] = "reduction";
 inline constexpr char kProductProbe[] = "product";
-inline constexpr char kConvolutionProbe[] = "convolution";
+inline constexpr char kConvolutionProbe[] = "strided convolution";
 inline constexpr char kGroupedProbe[] = "grouped convolution";
 
 /// Times the toolchain's candidates in the probe's function, in each of its layouts where the whole is asked for, and

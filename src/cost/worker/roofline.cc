@@ -17,6 +17,9 @@ namespace {
 constexpr double kMargin = 1.05;
 // 8-bit instructions do four products where float32 ones do one; tile units another four.
 constexpr double kNarrowFactor = 16;
+// Minimal filtering with tiles of 4x4 results has 36 products where there are 16 results of 9 taps (Lavin and Gray
+// 2016).
+constexpr double kSparedOf3x3 = 0.75;
 constexpr int kRepeats = 25;
 
 constexpr int kLanes = 16;
@@ -94,6 +97,16 @@ double ReadRate(int64_t bytes, int64_t times) {
 
 double SecondsAt(double amount, double rate) { return rate > 0 ? amount / (rate * kMargin) : 0; }
 
+/// Whether a convolution has an algorithm with fewer products: 3x3 taps next to each other, stride 1, no groups.
+bool IsFiltering(const CallNode& call) {
+  if (call.op()->name != "nn.conv2d" || call.attrs().Int("groups") != 1) return false;
+  const Shape weight = AsTensorType(call.args()[1]->checked_type())->static_shape();
+  const auto is_one = [&](const char* name) {
+    return std::ranges::all_of(call.attrs().Ints(name), [](int64_t value) { return value == 1; });
+  };
+  return weight[2] == 3 && weight[3] == 3 && is_one("strides") && is_one("dilation");
+}
+
 }  // namespace
 
 Work WorkOf(const Function& function) {
@@ -111,9 +124,14 @@ Work WorkOf(const Function& function) {
     std::vector<Type> types;
     for (const Expr& arg : call->args()) types.push_back(arg->checked_type());
     const bool is_narrow = AsTensorType(types[0])->dtype().size_bytes() < sizeof(float);
-    work.multiply_adds += call->op()->multiply_adds({types, call->attrs()}) / (is_narrow ? kNarrowFactor : 1);
+    const double products = call->op()->multiply_adds({types, call->attrs()}) / (is_narrow ? kNarrowFactor : 1);
+    work.multiply_adds += products;
+    if (IsFiltering(*call)) work.spared += products * kSparedOf3x3;
   });
-  if (is_quantised) work.multiply_adds /= kNarrowFactor;
+  if (is_quantised) {
+    work.multiply_adds /= kNarrowFactor;
+    work.spared /= kNarrowFactor;
+  }
   const auto add = [&](const Type& type) {
     for (const Type& field : FlattenTensorTypes(type)) {
       const TensorTypeNode* tensor = AsTensorType(field);
@@ -157,7 +175,7 @@ double MovingSeconds(const Work& work, const MachineRates& rates, int num_thread
 }
 
 double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
-  return std::max(SecondsAt(work.multiply_adds, rates.multiply_adds),
+  return std::max(SecondsAt(work.multiply_adds - work.spared, rates.multiply_adds),
                   MovingSeconds(work, rates, num_threads, operands));
 }
 

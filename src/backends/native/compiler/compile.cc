@@ -22,18 +22,21 @@ const StageRow* StageOf(const Expr& expr) {
   return call == nullptr ? nullptr : FindStage(call->op()->name);
 }
 
-bool IsRecurrent(const Expr& expr) {
+/// What writes the fields of an operator of several results; null for all others.
+using FieldsFn = void (*)(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
+FieldsFn FieldsOf(const Expr& expr) {
   const CallNode* call = AsOp(expr);
-  if (call == nullptr) return false;
+  if (call == nullptr || AsTupleType(call->checked_type()) == nullptr) return nullptr;
   const std::string& name = call->op()->name;
-  return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn";
+  if (name == "topk") return EmitTopK;
+  return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn" ? EmitRecurrent : nullptr;
 }
 
 /// Writes the loops of one request.
 class PartitionCompiler {
  public:
-  explicit PartitionCompiler(const PartitionRequest& request)
-      : request_(request), state_(ThisTarget().vector_lanes, request.num_threads) {}
+  PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
+      : request_(request), state_(ThisTarget().vector_lanes, request.num_threads, options) {}
 
   LoweredPartition Run() {
     AddInputs();
@@ -151,14 +154,14 @@ class PartitionCompiler {
     }
     std::vector<Expr> anchors;
     for (const Expr& expr : Pending(body)) {
-      if (IsRecurrent(expr) || (StageOf(expr) != nullptr && NeedsStage(expr, body))) anchors.push_back(expr);
+      if (FieldsOf(expr) != nullptr || (StageOf(expr) != nullptr && NeedsStage(expr, body))) anchors.push_back(expr);
     }
     bool is_done = false;
     for (size_t i = 0; i < anchors.size() && !is_done; ++i) {
       const Expr& anchor = anchors[i];
       if (state_.expressions.FindBuffer(anchor) != nullptr) continue;
-      if (IsRecurrent(anchor)) {
-        CompileRecurrent(anchor);
+      if (FieldsOf(anchor) != nullptr) {
+        CompileFields(anchor);
         continue;
       }
       const StageRow& row = *StageOf(anchor);
@@ -211,24 +214,24 @@ class PartitionCompiler {
     return buffer->strides[1] == 1 ? Layout::kChannelsLast : Layout::kPlain;
   }
 
-  /// All fields of a recurrent layer: in the outputs where they are such, else in the workspace.
-  void CompileRecurrent(const Expr& layer) {
+  /// All fields of an operator: in the outputs where they are such, else in the workspace.
+  void CompileFields(const Expr& expr) {
     std::vector<Buffer> buffers;
-    const auto& fields = AsTupleType(layer->checked_type())->fields();
+    const auto& fields = AsTupleType(expr->checked_type())->fields();
     for (size_t i = 0; i < fields.size(); ++i) {
       const TensorTypeNode* type = AsTensorType(fields[i]);
       Buffer buffer;
       for (const Output& output : outputs_) {
         const TupleGetItemNode* item = As<TupleGetItemNode>(output.expr);
-        const bool is_field = item != nullptr && item->tuple() == layer && item->index() == static_cast<int>(i);
-        if (is_field && output.buffer.is_contiguous() && type->dtype() == kFloat32) buffer = output.buffer;
+        const bool is_field = item != nullptr && item->tuple() == expr && item->index() == static_cast<int>(i);
+        if (is_field && output.buffer.is_contiguous()) buffer = output.buffer;
       }
-      if (buffer.number < 0) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, kFloat32);
-      state_.expressions.SetFieldBuffer(layer, static_cast<int>(i), buffer);
+      if (buffer.number < 0) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, type->dtype());
+      state_.expressions.SetFieldBuffer(expr, static_cast<int>(i), buffer);
       buffers.push_back(buffer);
     }
-    EmitRecurrent(state_, *As<CallNode>(layer), buffers);
-    state_.expressions.SetBuffer(layer, buffers[0]);  // marks it as done
+    FieldsOf(expr)(state_, *As<CallNode>(expr), buffers);
+    state_.expressions.SetBuffer(expr, buffers[0]);  // marks it as done
   }
 
   /// Gives buffers their final numbers: inputs, constants, outputs, workspace.
@@ -264,9 +267,10 @@ class PartitionCompiler {
 }  // namespace collage::native
 
 extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
+                                     const collage::native::NativeOptions& options,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
-    result = collage::native::PartitionCompiler(request).Run();
+    result = collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }

@@ -1,11 +1,13 @@
 // convolution.cc: convolutions as products: rows are the pixels of an image row, the inner dimensions are the taps and
 // the channels of a group. A transposed convolution is one product for each phase of its output positions modulo the
-// strides: the taps that reach a phase are evenly spaced, and so are the inputs that they read.
+// strides: the taps that reach a phase are evenly spaced, and so are the inputs that they read. Some convolutions have
+// algorithms of their own, which are asked first.
 #include "backends/native/compiler/convolution.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "backends/native/compiler/winograd.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -35,9 +37,6 @@ double ConvolutionGeometry::flops() const {
   return 2.0 * static_cast<double>(NumElements(result)) * static_cast<double>(taps() * weight[1]);
 }
 
-namespace {
-
-/// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
 Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype) {
   const Buffer own = ProductOperand(state, data, Layout::kChannelsLast, dtype);
   if (own.shape[1] == 1 || own.strides[1] == 1) return own;
@@ -45,6 +44,8 @@ Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype)
   EmitElements(state, turned, [&](const Indices& at) { return state.emitter.Load(own, at); });
   return turned;
 }
+
+namespace {
 
 /// Whether pixels follow each other without gaps.
 bool IsDense(const Buffer& data) {
@@ -151,6 +152,7 @@ class ConvolutionEmitter {
   void Run() {
     if (NumElements(conv_.result) == 0) return;
     if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
+    if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) return;
     is_transposed_ ? RunTransposed() : RunPlain();
   }
 

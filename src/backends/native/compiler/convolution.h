@@ -20,6 +20,9 @@ struct ConvolutionGeometry {
   double flops() const;
 };
 
+/// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
+Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
+
 /// The data channels-last as elements of `dtype`, with `before` and `after` rows of zeros around each spatial
 /// dimension.
 Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int64_t>& before,

@@ -12,6 +12,8 @@ const InPlaceFn* FindInPlace(std::string_view name) {
     InPlaceTable made;
     AddElementwiseRows(made);
     AddIndexingRows(made);
+    AddSamplingRows(made);
+    AddLocalResponseRows(made);
     return made;
   }();
   const auto it = rows.find(name);

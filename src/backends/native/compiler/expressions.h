@@ -23,6 +23,10 @@ using InPlaceTable = std::map<std::string, InPlaceFn, std::less<>>;
 void AddElementwiseRows(InPlaceTable& rows);
 /// Rows for operators that read one element, or a few, at computed positions.
 void AddIndexingRows(InPlaceTable& rows);
+/// image.grid_sample.
+void AddSamplingRows(InPlaceTable& rows);
+/// nn.lrn.
+void AddLocalResponseRows(InPlaceTable& rows);
 /// The row of `name`; null when it is not computed in place.
 const InPlaceFn* FindInPlace(std::string_view name);
 

@@ -35,79 +35,19 @@ int64_t RowsPerTile(int64_t length, int64_t most) {
   return (length + tiles - 1) / tiles;
 }
 
-class ProductEmitter {
+/// Writes the sums of register tiles.
+class TileSums {
  public:
-  ProductEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output)
-      : state_(state),
-        e_(state.emitter),
+  TileSums(Emitter& emitter, const ProductForm& form)
+      : e_(emitter),
         form_(form),
-        output_(output),
-        tile_(TileFor(e_.native_lanes(), form.dtype)),
         element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)),
         type_(fmt::format("vector<{}x{}>", e_.lanes(), element_)) {}
 
-  void Run() {
-    const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
-    if (NumElements(form_.outer) * form_.rows == 0) return;
-    const int64_t panels = form_.channels / width;
-    if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
-    const int64_t rest = form_.channels - panels * width;
-    if (rest > 0) EmitPanels(1, panels, static_cast<int>((rest + e_.lanes() - 1) / e_.lanes()), rest);
-  }
+  const std::string& type() const { return type_; }
 
- private:
-  /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
-  void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
-    // Panels outermost: their weights stay in the cache while all rows pass.
-    std::vector<int64_t> sizes{count};
-    sizes.insert(sizes.end(), form_.outer.begin(), form_.outer.end());
-    const int64_t rows = RowsPerTile(form_.rows, tile_.rows);
-    const int64_t tiles = form_.rows / rows;
-    const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
-                         static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
-    sizes.push_back(tiles);
-    EmitStage(sizes, flops, [&](const Names& outer, const Names& parts) {
-      EmitTile(outer, e_.MulInt(parts.back(), rows), rows, e_.Plus(parts[0], first), vectors, width);
-    });
-    if (form_.rows % rows == 0) return;
-    sizes.back() = 1;
-    EmitStage(sizes, flops / static_cast<double>(tiles + 1), [&](const Names& outer, const Names& parts) {
-      EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(parts[0], first), vectors, width);
-    });
-  }
-
-  void EmitStage(const std::vector<int64_t>& sizes, double flops,
-                 const std::function<void(const Names&, const Names&)>& tile) {
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const Names parts = Delinearise(e_, unit, sizes);
-        tile({parts.begin() + 1, parts.end() - 1}, parts);
-      });
-    });
-    e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
-  }
-
-  std::string Zeros() {
-    return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
-  }
-
-  std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
-    if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
-    const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
-    return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
-  }
-
-  /// A sum as a value that epilogues compute with.
-  Value AsValue(const std::string& sum) {
-    if (form_.dtype.is_floating()) return {sum, KindOf(form_.dtype)};
-    if (form_.dtype.bits == 64) return {sum, ElementKind::kInt};
-    return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, type_, e_.TypeOf(ElementKind::kInt))),
-            ElementKind::kInt};
-  }
-
-  void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-                int64_t width) {
+  Names Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+             int64_t width) {
     const int64_t count = rows * vectors;
     // Few rows: several positions of the innermost dimension are summed apart.
     int64_t chains = 1;
@@ -120,21 +60,19 @@ class ProductEmitter {
       sum = e_.Def(fmt::format("arith.{} {}, {} : {}", form_.dtype.is_floating() ? "addf" : "addi", sum,
                                sums[static_cast<size_t>(i)], type_));
     }
-    const int64_t full_width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
-    for (int v = 0; v < vectors; ++v) {
-      const std::string channel = e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes());
-      const auto store_rows = [&] {
-        for (int64_t t = 0; t < rows; ++t) {
-          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
-          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)]));
-        }
-      };
-      const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
-      if (left >= e_.lanes())
-        store_rows();
-      else
-        e_.MaskedRest(left, [&](const std::string&) { store_rows(); });
-    }
+    sums.resize(static_cast<size_t>(count));
+    return sums;
+  }
+
+ private:
+  std::string Zeros() {
+    return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
+  }
+
+  std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
+    if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
+    const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
+    return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
   }
 
   /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
@@ -199,19 +137,111 @@ class ProductEmitter {
     }
   }
 
+  Emitter& e_;
+  const ProductForm& form_;
+  std::string element_;
+  std::string type_;
+};
+
+class ProductEmitter {
+ public:
+  ProductEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output)
+      : state_(state),
+        e_(state.emitter),
+        form_(form),
+        output_(output),
+        tile_(TileFor(e_.native_lanes(), form.dtype)),
+        sums_(e_, form) {}
+
+  void Run() {
+    const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
+    if (NumElements(form_.outer) * form_.rows == 0) return;
+    const int64_t panels = form_.channels / width;
+    if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
+    const int64_t rest = form_.channels - panels * width;
+    if (rest > 0) EmitPanels(1, panels, static_cast<int>((rest + e_.lanes() - 1) / e_.lanes()), rest);
+  }
+
+ private:
+  /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
+  void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
+    // Panels outermost: their weights stay in the cache while all rows pass.
+    std::vector<int64_t> sizes{count};
+    sizes.insert(sizes.end(), form_.outer.begin(), form_.outer.end());
+    const int64_t rows = RowsPerTile(form_.rows, tile_.rows);
+    const int64_t tiles = form_.rows / rows;
+    const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
+                         static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
+    sizes.push_back(tiles);
+    EmitStage(sizes, flops, [&](const Names& outer, const Names& parts) {
+      EmitTile(outer, e_.MulInt(parts.back(), rows), rows, e_.Plus(parts[0], first), vectors, width);
+    });
+    if (form_.rows % rows == 0) return;
+    sizes.back() = 1;
+    EmitStage(sizes, flops / static_cast<double>(tiles + 1), [&](const Names& outer, const Names& parts) {
+      EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(parts[0], first), vectors, width);
+    });
+  }
+
+  void EmitStage(const std::vector<int64_t>& sizes, double flops,
+                 const std::function<void(const Names&, const Names&)>& tile) {
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        const Names parts = Delinearise(e_, unit, sizes);
+        tile({parts.begin() + 1, parts.end() - 1}, parts);
+      });
+    });
+    e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
+  }
+
+  /// A sum as a value that epilogues compute with.
+  Value AsValue(const std::string& sum) {
+    if (form_.dtype.is_floating()) return {sum, KindOf(form_.dtype)};
+    if (form_.dtype.bits == 64) return {sum, ElementKind::kInt};
+    return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, sums_.type(), e_.TypeOf(ElementKind::kInt))),
+            ElementKind::kInt};
+  }
+
+  void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+                int64_t width) {
+    const Names sums = sums_.Emit(outer, row, rows, panel, vectors, width);
+    const int64_t full_width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
+    for (int v = 0; v < vectors; ++v) {
+      const std::string channel = e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes());
+      const auto store_rows = [&] {
+        for (int64_t t = 0; t < rows; ++t) {
+          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
+          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)]));
+        }
+      };
+      const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
+      if (left >= e_.lanes())
+        store_rows();
+      else
+        e_.MaskedRest(left, [&](const std::string&) { store_rows(); });
+    }
+  }
+
   PartitionState& state_;
   Emitter& e_;
   const ProductForm& form_;
   const StageOutput& output_;
   Tile tile_;
-  std::string element_;
-  std::string type_;
+  TileSums sums_;
 };
 
 }  // namespace
 
 int64_t PanelWidth(const Emitter& e, DataType dtype) {
   return static_cast<int64_t>(TileFor(e.native_lanes(), dtype).vectors) * e.native_lanes();
+}
+
+int64_t MostTileRows(const Emitter& e, DataType dtype) { return TileFor(e.native_lanes(), dtype).rows; }
+
+Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
+                   int64_t rows, const std::string& panel, int vectors, int64_t width) {
+  return TileSums(state.emitter, form).Emit(outer, row, rows, panel, vectors, width);
 }
 
 void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output) {

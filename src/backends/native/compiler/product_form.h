@@ -32,6 +32,14 @@ struct ProductForm {
 /// Channels per panel.
 int64_t PanelWidth(const Emitter& e, DataType dtype);
 
+/// Rows of a register tile, at most.
+int64_t MostTileRows(const Emitter& e, DataType dtype);
+
+/// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`
+/// vectors of `panel`, of whose channels `width` exist. Vector v of row t is element t * vectors + v.
+Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
+                   int64_t rows, const std::string& panel, int vectors, int64_t width);
+
 /// Emits the stages of a product.
 void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output);
 

@@ -26,6 +26,7 @@ const StageRow* FindStage(std::string_view name) {
     add({"argmax", "argmin"}, {EmitArgReduction});
     add({"cumsum"}, {EmitCumulativeSum, true, ResultLanes::kLast});
     add({"concatenate", "stack"}, {EmitConcatenate});
+    add({"sort", "argsort", "topk"}, {EmitSort});
     add({"scatter_elements", "scatter_nd"}, {EmitScatter, /*fuses_epilogue=*/false});
     return made;
   }();

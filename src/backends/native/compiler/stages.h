@@ -8,19 +8,22 @@
 
 #include "backends/native/compiler/emitter.h"
 #include "backends/native/compiler/expressions.h"
+#include "backends/native/options.h"
 #include "collage/target/toolchain.h"
 
 namespace collage::native {
 
 /// What stages share while a partition is compiled.
 struct PartitionState {
-  PartitionState(int lanes, int threads) : emitter(lanes), expressions(emitter), num_threads(threads) {
+  PartitionState(int lanes, int threads, const NativeOptions& told)
+      : emitter(lanes), expressions(emitter), num_threads(threads), options(told) {
     expressions.SetConstantPlacer([this](const Tensor& value) { return AddConstant(value); });
   }
 
   Emitter emitter;
   Expressions expressions;
   int num_threads;
+  NativeOptions options;
   int num_inputs = 0;
   std::vector<Tensor> constants;
   int64_t workspace_bytes = 0;
@@ -82,8 +85,11 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
 void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput& output);
 
-/// A recurrent layer; `outputs` are the buffers of its fields.
+void EmitSort(PartitionState& state, const CallNode& call, const StageOutput& output);
+
+/// Operators of several results; `outputs` are the buffers of their fields.
 void EmitRecurrent(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
+void EmitTopK(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
 
 /// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one.
 Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout);

@@ -56,6 +56,22 @@ TEST(WorkTest, NarrowProductsCountLess) {
   EXPECT_EQ(WorkOf(Typed({half}, MakeCall("nn.dense", {half, weight}))).multiply_adds, 4 * 64 * 10 / 16.0);
 }
 
+TEST(WorkTest, FastAlgorithmsSpareProductsOfThreeByThreeTaps) {
+  const Var x = Data({1, 8, 12, 12});
+  const auto spared = [&](const Shape& weight, const Attrs& attrs) {
+    const Work work = WorkOf(Typed({x}, MakeCall("nn.conv2d", {x, Weight(weight)}, attrs)));
+    return work.spared / work.multiply_adds;
+  };
+  EXPECT_EQ(spared({16, 8, 3, 3}, {{"padding", Ints{1, 1}}}), 0.75);
+  EXPECT_EQ(spared({16, 8, 3, 3}, {{"strides", Ints{2, 1}}}), 0);
+  EXPECT_EQ(spared({16, 8, 3, 3}, {{"dilation", Ints{2, 2}}}), 0);
+  EXPECT_EQ(spared({16, 4, 3, 3}, {{"groups", 2}}), 0);
+  EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0);
+  const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
+  const double direct = RooflineSeconds({4e6, 0, 1000}, rates, 1, CacheLevel::kNear);
+  EXPECT_DOUBLE_EQ(RooflineSeconds({4e6, 0, 1000, 3e6}, rates, 1, CacheLevel::kNear), direct / 4);
+}
+
 TEST(RooflineTest, TheSlowerOfComputingAndMovingBounds) {
   const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
   const double computing = RooflineSeconds({1e6, 0, 1000}, rates, 1, CacheLevel::kNear);
