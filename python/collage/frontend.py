@@ -62,7 +62,7 @@ def to_onnx(
     path: str | os.PathLike[str] | None = None,
     output_names: Sequence[str] | None = None,
 ) -> bytes | None:
-    """The ONNX model (opset 21) that computes what a module's ``main`` does.
+    """The ONNX model (opset 17, newer where an operator is younger) that computes what a module's ``main`` does.
 
     Parameters become inputs of the same names, ``?`` dimensions dynamic ones, constants initializers; functions that are
     called are inlined, ``if`` becomes If, a function that calls itself last Loop.

@@ -20,7 +20,8 @@ struct OnnxExportOptions {
   std::vector<std::string> output_names;
 };
 
-/// The ONNX model (ai.onnx, opset 21; 26 where an operator is younger) that computes what `@main` does, serialised.
+/// The ONNX model (ai.onnx, opset 17, or newer where an operator is younger) that computes what `@main` does,
+/// serialised.
 ///
 /// Parameters become inputs by their names, `?` dimensions become dynamic ones, constants become initializers, tuples
 /// of results are flattened; functions that are called are inlined. `if` becomes If; a let-bound function that calls

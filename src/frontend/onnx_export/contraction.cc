@@ -94,6 +94,7 @@ OnnxExportRow ConvTranspose(int rank) {
 }
 
 OnnxNames DeformableConv(OnnxExportCall& call) {
+  call.NeedsOpset(19);
   RequireLayouts(call, 2, "OIHW");
   const Shape weight = call.ShapeOf(2);
   const Attrs& attrs = call.attrs();

@@ -19,6 +19,14 @@ OnnxExportRow Direct(const char* onnx) {
   };
 }
 
+/// The same of an operator that came with `opset`.
+OnnxExportRow DirectSince(int64_t opset, const char* onnx) {
+  return [opset, row = Direct(onnx)](OnnxExportCall& call) -> OnnxNames {
+    call.NeedsOpset(opset);
+    return row(call);
+  };
+}
+
 /// Of bools: ONNX has no logic of numbers.
 OnnxExportRow Logical(const char* onnx) {
   return [onnx](OnnxExportCall& call) -> OnnxNames {
@@ -37,9 +45,13 @@ OnnxNames Trunc(OnnxExportCall& call) {
   return {call.Node("Mul", {call.Node("Sign", {call.Arg(0)}), magnitude})};
 }
 
+OnnxNames IsInf(OnnxExportCall& call) {
+  if (call.DTypeOf(0).bits < 32) call.NeedsOpset(20);
+  return {call.Node("IsInf", {call.Arg(0)})};
+}
+
 OnnxNames IsFinite(OnnxExportCall& call) {
-  const std::string not_finite =
-      call.Node("Or", {call.Node("IsInf", {call.Arg(0)}), call.Node("IsNaN", {call.Arg(0)})});
+  const std::string not_finite = call.Node("Or", {IsInf(call)[0], call.Node("IsNaN", {call.Arg(0)})});
   return {call.Node("Not", {not_finite})};
 }
 
@@ -135,8 +147,6 @@ void AddElementwiseRows(OnnxExportRows& rows) {
                                          {"acosh", "Acosh"},
                                          {"atanh", "Atanh"},
                                          {"isnan", "IsNaN"},
-                                         {"isinf", "IsInf"},
-                                         {"bitwise_not", "BitwiseNot"},
                                          {"add", "Add"},
                                          {"subtract", "Sub"},
                                          {"multiply", "Mul"},
@@ -148,11 +158,14 @@ void AddElementwiseRows(OnnxExportRows& rows) {
                                          {"less", "Less"},
                                          {"less_equal", "LessOrEqual"},
                                          {"greater", "Greater"},
-                                         {"greater_equal", "GreaterOrEqual"},
+                                         {"greater_equal", "GreaterOrEqual"}}) {
+    rows[relay] = Direct(onnx);
+  }
+  for (const auto& [relay, onnx] : Pairs{{"bitwise_not", "BitwiseNot"},
                                          {"bitwise_and", "BitwiseAnd"},
                                          {"bitwise_or", "BitwiseOr"},
                                          {"bitwise_xor", "BitwiseXor"}}) {
-    rows[relay] = Direct(onnx);
+    rows[relay] = DirectSince(18, onnx);
   }
   for (const auto& [relay, onnx] :
        Pairs{{"logical_not", "Not"}, {"logical_and", "And"}, {"logical_or", "Or"}, {"logical_xor", "Xor"}}) {
@@ -165,6 +178,7 @@ void AddElementwiseRows(OnnxExportRows& rows) {
   }
   rows["rsqrt"] = Rsqrt;
   rows["trunc"] = Trunc;
+  rows["isinf"] = IsInf;
   rows["isfinite"] = IsFinite;
   rows["not_equal"] = NotEqual;
   rows["mod"] = Mod;

@@ -5,14 +5,16 @@
 
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "frontend/onnx_export/finish_graph.h"
 
 namespace collage {
 namespace {
 
-// The IR version that came with ai.onnx 21, and the one of 26.
-constexpr int64_t kIrVersion = 10;
-constexpr int64_t kNewIrVersion = 13;
-constexpr int64_t kOpset = 21;
+/// The IR version that came with an opset.
+int64_t IrVersionOf(int64_t opset) { return opset <= 18 ? 8 : opset <= 20 ? 9 : opset <= 22 ? 10 : 13; }
+
+// From here on reductions have their axes as inputs.
+constexpr int64_t kAxesAreInputs = 18;
 
 }  // namespace
 
@@ -318,8 +320,10 @@ onnx::ModelProto OnnxGraphWriter::Write(const Function& function, const OnnxExpo
   for (const std::string& name : reserved) taken_.erase(name);
   AddOutputs(values, types, wanted);
   WriteUsualForms(*this, *main_, shapes_);
+  if (opset_ < kAxesAreInputs) WriteAxesAsAttributes(*main_);
+  DropUnread(*main_);
 
-  model.set_ir_version(opset_ > kOpset ? kNewIrVersion : kIrVersion);
+  model.set_ir_version(IrVersionOf(opset_));
   model.set_producer_name("collage");
   onnx::OperatorSetIdProto& opset = *model.add_opset_import();
   opset.set_domain("");

@@ -87,7 +87,8 @@ class OnnxGraphWriter {
   std::map<std::string, int> next_;  ///< suffixes tried, by name
   std::vector<const ExprNode*> being_inlined_;
   OnnxShapes shapes_;
-  int64_t opset_ = 21;
+  /// The oldest that has what nearly every model consists of: engines' optimisers know old operators best.
+  int64_t opset_ = 17;
 };
 
 /// Throws kUnsupported: "ONNX has no words for …".

@@ -24,6 +24,7 @@ std::string TuplesLast(OnnxExportCall& call, size_t i) {
 
 AttrValue Reduction(OnnxExportCall& call, const char* attr) {
   const std::string& how = call.attrs().String(attr);
+  if (how == "min" || how == "max") call.NeedsOpset(18);
   return how == "update" ? AttrValue() : AttrValue(how);
 }
 

@@ -42,6 +42,12 @@ OnnxExportRow AveragePool(int rank) {
   return [rank](OnnxExportCall& call) -> OnnxNames {
     Attrs attributes = PoolAttrs(call, rank);
     attributes.Set("count_include_pad", call.attrs().Bool("count_include_pad"));
+    const V dilation = PerDimension(call.attrs().Ints("dilation"), rank);
+    if (dilation == V(static_cast<size_t>(rank), 1)) {
+      attributes.Erase("dilations");
+    } else {
+      call.NeedsOpset(19);
+    }
     return {call.Node("AveragePool", {call.Arg(0)}, attributes)};
   };
 }

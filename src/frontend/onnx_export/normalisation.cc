@@ -58,6 +58,7 @@ OnnxNames InstanceNorm(OnnxExportCall& call) {
 }
 
 OnnxNames GroupNorm(OnnxExportCall& call) {
+  call.NeedsOpset(21);
   return {call.Node("GroupNormalization", {call.Arg(0), Gamma(call), Beta(call)},
                     {{"num_groups", call.attrs().Int("num_groups")}, {"epsilon", call.attrs().Double("epsilon")}})};
 }

@@ -12,6 +12,13 @@ AttrValue ScaleAxis(OnnxExportCall& call) {
   return call.Axis("axis", call.Rank(0));
 }
 
+/// Integers of 16 bits and scales of 16 bits came late.
+void NeedOpsetFor(OnnxExportCall& call, DataType integers) {
+  if (call.DTypeOf(1) != kFloat32 || (call.DTypeOf(0).is_floating() && call.DTypeOf(0) != kFloat32))
+    call.NeedsOpset(19);
+  if (integers.bits == 16) call.NeedsOpset(21);
+}
+
 /// The zero point in the dtype of the integers, which ONNX tells theirs from.
 std::string ZeroPoint(OnnxExportCall& call, DataType dtype) {
   std::string zero = call.Cast(call.Arg(2), call.DTypeOf(2), dtype);
@@ -23,12 +30,14 @@ std::string ZeroPoint(OnnxExportCall& call, DataType dtype) {
 OnnxNames Quantize(OnnxExportCall& call) {
   const DataType dtype = call.ResultType().dtype();
   if (dtype.bits > 16) call.Unsupported(fmt::format("out_dtype {}", dtype.ToString()));
+  NeedOpsetFor(call, dtype);
   return {call.Node("QuantizeLinear", {call.Arg(0), call.Arg(1), ZeroPoint(call, dtype)}, {{"axis", ScaleAxis(call)}})};
 }
 
 OnnxNames Dequantize(OnnxExportCall& call) {
   const DataType dtype = call.DTypeOf(0);
   if (dtype.bits > 16 && dtype != kInt32) call.Unsupported(fmt::format("data of {}", dtype.ToString()));
+  NeedOpsetFor(call, dtype);
   const std::string made =
       call.Node("DequantizeLinear", {call.Arg(0), call.Arg(1), ZeroPoint(call, dtype)}, {{"axis", ScaleAxis(call)}});
   return {call.Cast(made, call.DTypeOf(1), call.ResultType().dtype())};

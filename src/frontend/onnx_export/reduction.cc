@@ -33,6 +33,7 @@ OnnxExportRow Direct(const char* onnx) {
 /// Whether all or any hold: the least or largest of bools.
 OnnxExportRow OfBools(const char* onnx) {
   return [onnx](OnnxExportCall& call) -> OnnxNames {
+    call.NeedsOpset(20);
     const std::string held = call.Cast(call.Arg(0), call.DTypeOf(0), kBool);
     return {call.Cast(Reduce(call, onnx, held, call.attrs().Bool("keepdims")), kBool, call.ResultType().dtype())};
   };

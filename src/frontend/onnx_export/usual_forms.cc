@@ -8,10 +8,10 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "frontend/onnx/tensor_reader.h"
+#include "frontend/onnx_export/finish_graph.h"
 #include "frontend/onnx_export/graph_writer.h"
 
 namespace collage {
@@ -57,19 +57,6 @@ void Become(onnx::NodeProto& node, const std::string& op_type, const OnnxNames& 
   node.clear_attribute();
   node.clear_input();
   for (const std::string& input : inputs) node.add_input(input);
-}
-
-/// Calls `visit` with everything that nested graphs of `node` read, their own values included.
-template <typename Visit>
-void ForEachNestedName(const onnx::NodeProto& node, const Visit& visit) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (!attribute.has_g()) continue;
-    for (const onnx::NodeProto& inner : attribute.g().node()) {
-      for (const std::string& input : inner.input()) visit(input);
-      ForEachNestedName(inner, visit);
-    }
-    for (const onnx::ValueInfoProto& output : attribute.g().output()) visit(output.name());
-  }
 }
 
 // ---- shapes and constants ----
@@ -138,7 +125,6 @@ class UsualForms {
       Rewrite(node);
       Emit(std::move(node));
     }
-    DropUnread();
   }
 
  private:
@@ -440,30 +426,8 @@ class UsualForms {
     if (scaled == nullptr || scaled->input(0) != x || !IsNumber(scaled->input(1), M_SQRT1_2)) return false;
     if (!ShapeOf(x) || ShapeOf(product.output(0)) != ShapeOf(x)) return false;
     Become(product, "Gelu", {x});
+    writer_.NeedsOpset(20);
     return true;
-  }
-
-  /// Leaves out what nothing reads, from behind.
-  void DropUnread() {
-    std::set<std::string> read;
-    for (const onnx::ValueInfoProto& output : graph_.output()) read.insert(output.name());
-    RepeatedPtrField<onnx::NodeProto> nodes;
-    nodes.Swap(graph_.mutable_node());
-    std::vector<onnx::NodeProto*> kept;
-    for (int i = nodes.size() - 1; i >= 0; --i) {
-      onnx::NodeProto& node = *nodes.Mutable(i);
-      const auto is_read = [&](const std::string& name) { return read.contains(name); };
-      if (std::none_of(node.output().begin(), node.output().end(), is_read)) continue;
-      read.insert(node.input().begin(), node.input().end());
-      ForEachNestedName(node, [&](const std::string& name) { read.insert(name); });
-      kept.push_back(&node);
-    }
-    for (auto node = kept.rbegin(); node != kept.rend(); ++node) graph_.add_node()->Swap(*node);
-    RepeatedPtrField<onnx::TensorProto> constants;
-    constants.Swap(graph_.mutable_initializer());
-    for (onnx::TensorProto& constant : constants) {
-      if (read.contains(constant.name())) graph_.add_initializer()->Swap(&constant);
-    }
   }
 
   OnnxGraphWriter& writer_;

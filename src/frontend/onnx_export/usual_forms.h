@@ -26,7 +26,7 @@ using OnnxShapes = std::map<std::string, Shape>;
 ///     0.5 * x * (erf(x / sqrt(2)) + 1), as Gelu is imported              → Gelu
 ///     Relu(x) + slope * Min(x, 0)                                         → PRelu
 ///
-/// Values that anything else reads stay; what nothing reads any more, initializers too, is left out. Nested graphs are
+/// Values that anything else reads stay; what nothing reads any more is to be dropped afterwards. Nested graphs are
 /// left as they are.
 void WriteUsualForms(OnnxGraphWriter& writer, onnx::GraphProto& graph, const OnnxShapes& shapes);
 

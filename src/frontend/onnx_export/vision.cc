@@ -34,6 +34,8 @@ Attrs ResizeAttributes(OnnxExportCall& call) {
   Attrs attributes{{"mode", method == "nearest_neighbor" ? "nearest" : method},
                    {"coordinate_transformation_mode", attrs.String("coordinate_transformation_mode")},
                    {"antialias", attrs.Bool("antialias") ? AttrValue(1) : AttrValue()}};
+  if (attrs.Bool("antialias")) call.NeedsOpset(18);
+  if (attrs.String("coordinate_transformation_mode") == "half_pixel_symmetric") call.NeedsOpset(19);
   if (method == "nearest_neighbor") {
     attributes.Set("nearest_mode", rounding.empty() || rounding == "round" ? "round_prefer_floor" : rounding);
   }
@@ -88,6 +90,7 @@ OnnxNames DynamicResize(OnnxExportCall& call) {
 }
 
 OnnxNames GridSample(OnnxExportCall& call) {
+  call.NeedsOpset(20);
   const int rank = call.Rank(0);
   call.Require("layout", rank == 5 ? "NCDHW" : "NCHW");
   // Coordinates are the second axis in Relay, the last in ONNX.

@@ -246,12 +246,24 @@ TEST(OnnxExportTest, NamesAndTypesAreKept) {
   EXPECT_EQ(model.graph().output(0).name(), "scores");
   EXPECT_EQ(model.graph().output(1).name(), "count");
   EXPECT_EQ(model.graph().output(1).type().tensor_type().elem_type(), onnx::TensorProto::INT64);
-  EXPECT_EQ(model.opset_import(0).version(), 21);
+  EXPECT_EQ(model.opset_import(0).version(), 17);
 }
 
 TEST(OnnxExportTest, YoungOperatorsAskForTheirOpset) {
   const onnx::ModelProto model = Exported(ParseModule("def @main(%x: Tensor[(3), float32]) { cumprod(%x, axis=0) }"));
   EXPECT_EQ(model.opset_import(0).version(), 26);
+}
+
+TEST(OnnxExportTest, ReductionsNameTheirAxesAsTheirOpsetDoes) {
+  const std::string mean = "def @main(%x: Tensor[(3, 4), float32]) { %0 = mean(%x, axis=[1], keepdims=True); ";
+  const onnx::ModelProto old = Exported(ParseModule(mean + "exp(%0) }"));
+  EXPECT_EQ(old.graph().node(0).input_size(), 1);
+  ASSERT_EQ(old.graph().node(0).attribute_size(), 2);
+  EXPECT_EQ(old.graph().node(0).attribute(1).name(), "axes");
+  EXPECT_EQ(old.graph().initializer_size(), 0);
+  const onnx::ModelProto young = Exported(ParseModule(mean + "cumprod(%0, axis=0) }"));
+  EXPECT_EQ(young.graph().node(0).input_size(), 2);
+  EXPECT_EQ(young.graph().node(0).attribute_size(), 1);
 }
 
 TEST(OnnxExportTest, CalledFunctionsAreInlinedForEachCall) {
