@@ -93,7 +93,7 @@ struct Problem {
   Problem(const Layer& layer, int threads)
       : weight(Random({layer.out, layer.in, 3, 3}, std::sqrt(1.0 / (3.0 * static_cast<double>(layer.in))), 1)),
         bias(Random({layer.out, 1, 1}, 1, 2)) {
-    const Var x = MakeVar("x", TensorType({1, layer.in, layer.size, layer.size}, kFloat32));
+    const Var x = MakeVar("x", TensorType(Shape{1, layer.in, layer.size, layer.size}, kFloat32));
     const Expr conv = MakeCall("nn.conv2d", {x, MakeConstant(weight)}, {{"padding", std::vector<int64_t>{1, 1}}});
     const Function function = MakeFunction({x}, MakeCall("add", {conv, MakeConstant(bias)}));
     InferType(function);

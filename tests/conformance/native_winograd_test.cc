@@ -122,7 +122,7 @@ struct Layer {
   V padding = {1, 1};
 };
 
-Expr Convolution(const Var& x, const Layer& layer, uint32_t seed = 3) {
+Expr Convolution(const Expr& x, const Layer& layer, uint32_t seed = 3) {
   return MakeCall("nn.conv2d", {x, RandomConstant({layer.channels, layer.data[1], 3, 3}, seed)},
                   {{"padding", layer.padding}});
 }
