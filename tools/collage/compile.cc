@@ -274,7 +274,7 @@ void AddCompileCommand(CLI::App& app) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   command
-      ->add_option("--max-error", arguments->options.max_error,
+      ->add_option("--max-error", options.max_error,
                    "Contestants may be off by this share of each result's largest element (default: as their dtypes "
                    "and rounding to integers give reason for)")
       ->check(CLI::NonNegativeNumber);
