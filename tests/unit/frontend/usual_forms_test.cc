@@ -60,8 +60,9 @@ std::vector<std::string> Forms(std::vector<Var> params, const Expr& body) {
     const Comparison comparison = Compare(got[i], wanted[i], {1e-5, 1e-5});
     EXPECT_TRUE(comparison.agrees) << "result " << i << ": " << comparison.difference;
   }
+  const onnx::GraphProto graph = Exported(module);
   std::vector<std::string> types;
-  for (const onnx::NodeProto& node : Exported(module).node()) {
+  for (const onnx::NodeProto& node : graph.node()) {
     if (node.op_type() != "Identity") types.push_back(node.op_type());
   }
   return types;
