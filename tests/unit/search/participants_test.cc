@@ -41,7 +41,8 @@ class ParticipantsTest : public ::testing::Test {
 
   Names NamesOf(const CompileOptions& options) const {
     Names names;
-    for (const Toolchain* toolchain : Participants(options, probed_).toolchains()) names.push_back(toolchain->name());
+    const Participants participants(options, probed_);
+    for (const Toolchain* toolchain : participants.toolchains()) names.push_back(toolchain->name());
     return names;
   }
   std::string Refusal(const CompileOptions& options) const {

@@ -69,7 +69,7 @@ TEST(WorkTest, FastAlgorithmsSpareProductsOfThreeByThreeTaps) {
   EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0);
   const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
   const double direct = RooflineSeconds({4e6, 0, 1000}, rates, 1, CacheLevel::kNear);
-  EXPECT_DOUBLE_EQ(RooflineSeconds({4e6, 0, 1000, 3e6}, rates, 1, CacheLevel::kNear), direct / 4);
+  EXPECT_DOUBLE_EQ(RooflineSeconds({.multiply_adds = 4e6, .boundary_bytes = 1000, .spared = 3e6}, rates, 1, CacheLevel::kNear), direct / 4);
 }
 
 TEST(RooflineTest, TheSlowerOfComputingAndMovingBounds) {
