@@ -202,8 +202,8 @@ struct CompileReport {
   int num_threads = 0;
   std::vector<ToolchainReport> toolchains;
   /// What takes part in a lower precision because any was asked for (CompileOptions::precision).
-  std::vector<std::string> variants;
-  std::string no_variants;  ///< why there are none, where they were asked for
+  std::vector<std::string> precision_variants;
+  std::string no_precision_variants;  ///< why there are none, where they were asked for
   int64_t num_candidates = 0;
   int64_t num_variants = 0;  ///< candidates times layouts at their boundary
   int64_t num_distinct = 0;  ///< of these, what is not equal to another

@@ -130,8 +130,8 @@ nb::dict ToDict(const CompileReport& report) {
   result["optimality_loss_unknown"] = report.optimality_loss_unknown;
   result["covers"] = report.num_covers;
   result["toolchains"] = toolchains;
-  result["precision_variants"] = report.variants;
-  result["no_precision_variants"] = report.no_variants;
+  result["precision_variants"] = report.precision_variants;
+  result["no_precision_variants"] = report.no_precision_variants;
   result["search"] = search;
   result["failures"] = failures;
   result["play_off"] = play_off;

@@ -184,8 +184,8 @@ class Compilation {
       }
       probed.takes_part = !probed.participants.empty();
     }
-    report_.variants = participants_->variants();
-    report_.no_variants = participants_->no_variants();
+    report_.precision_variants = participants_->variants();
+    report_.no_precision_variants = participants_->no_variants();
     for (const std::string& notice : participants_->notices()) Warn(notice);
 
     Phase("import");

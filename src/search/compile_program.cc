@@ -45,8 +45,8 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
   all.machine = region.machine;
   all.num_threads = region.num_threads;
   all.toolchains = region.toolchains;
-  all.variants = region.variants;
-  all.no_variants = region.no_variants;
+  all.precision_variants = region.precision_variants;
+  all.no_precision_variants = region.no_precision_variants;
   all.num_operators += region.num_operators * num_equal;
   all.num_parameters += region.num_parameters;
   all.num_candidates += region.num_candidates;

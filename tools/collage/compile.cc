@@ -59,8 +59,8 @@ Json ToJson(const CompileReport& report) {
                                   {"reason", toolchain.reason},
                                   {"takes_part_as", toolchain.participants}});
   }
-  json["precision_variants"] = report.variants;
-  json["no_precision_variants"] = report.no_variants;
+  json["precision_variants"] = report.precision_variants;
+  json["no_precision_variants"] = report.no_precision_variants;
   json["search"] = {{"candidates", report.num_candidates},
                     {"variants", report.num_variants},
                     {"states", report.num_states},
@@ -158,9 +158,10 @@ void PrintLosses(const CompileReport& report) {
 /// What computes in a lower precision because any was asked for.
 void PrintVariants(const CompileReport& report) {
   std::string names;
-  for (const std::string& name : report.variants) names += (names.empty() ? "" : " · ") + name;
+  for (const std::string& name : report.precision_variants) names += (names.empty() ? "" : " · ") + name;
   if (!names.empty()) fmt::print("precision   any: {}\n", names);
-  if (!report.no_variants.empty()) fmt::print("precision   any: no more than float32: {}\n", report.no_variants);
+  if (!report.no_precision_variants.empty())
+    fmt::print("precision   any: no more than float32: {}\n", report.no_precision_variants);
 }
 
 void PrintReport(const CompileReport& report) {
