@@ -10,17 +10,12 @@
 #include <cstring>
 #include <random>
 
-#include "bytecode/bytecode.h"
 #include "collage/ir/infer_type.h"
-#include "collage/partition_for.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
-#include "collage/vm/vm.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "conformance/pattern_text.h"
-#include "ir/interpreter.h"
-#include "runtime/random_inputs.h"
 
 namespace collage {
 namespace {
@@ -541,28 +536,6 @@ TEST_F(XnnpackTest, ItsLoopsRunOnTheProcessesOwnThreads) {
       }
     }
   }
-}
-
-/// Without a search: each window is partitioned for XNNPACK, whatever the layouts around it are.
-TEST_F(XnnpackTest, ProgramsChangeLayoutsAroundItsWindows) {
-  const Var x = Input("x", {1, 16, 14, 14});
-  const Expr conv = MakeCall("nn.conv2d", {x, RandomConstant({24, 16, 3, 3}, 3, -0.3, 0.3)}, {{"padding", V{1, 1}}});
-  const Expr pool = MakeCall("nn.max_pool2d", {Relu(Plus(conv, RandomConstant({24, 1, 1}, 4)))},
-                             {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}});
-  const Expr pointwise = MakeCall("nn.conv2d", {pool, RandomConstant({32, 24, 1, 1}, 5, -0.3, 0.3)});
-  const Function main = MakeFunction({x}, MakeCall("nn.global_avg_pool2d", {pointwise}));
-  const IRModule module = InferTypes(IRModule::FromFunction(main));
-  const vm::Executable program =
-      vm::Compile(InferTypes(PartitionFor(Xnnpack(), module)), {.toolchains = &ToolchainRegistry::Global()});
-  ASSERT_EQ(program.program().kernels.size(), 4u) << program.Disassemble();
-  for (const vm::KernelFunction& kernel : program.program().kernels) {
-    ASSERT_EQ(kernel.executable.plan().kernels.size(), 1u);
-    EXPECT_EQ(kernel.executable.plan().kernels[0].toolchain, "xnnpack");
-  }
-  const Tensor input = Tensor::Empty({1, 16, 14, 14}, kFloat32);
-  FillRandom(input, 7);
-  const Value expected = Interpret(module, "main", {input});
-  EXPECT_TRUE(ValuesEqual(expected, vm::Machine(program).Invoke("main", {input}), 1e-4));
 }
 
 TEST_F(XnnpackTest, ABrokenKernelIsCorrupt) {

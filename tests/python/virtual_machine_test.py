@@ -118,7 +118,7 @@ class Compiling(unittest.TestCase):
         convolution = relay.nn.conv2d(relay.nn.relu(relay.nn.conv2d(image, constant(4, 3, 3, 3))), constant(5, 4, 3, 3))
         products = relay.nn.dense(relay.nn.relu(relay.nn.dense(rows, constant(16, 32))), constant(8, 16))
         cases = [
-            ("nn.conv2d", shapes[0], image, relay.tanh(convolution), available & {"dnnl", "openvino"}),
+            ("nn.conv2d", shapes[0], image, relay.tanh(convolution), available & {"dnnl", "openvino", "xnnpack"}),
             ("nn.dense", shapes[1], rows, relay.tanh(products), available),
         ]
         for operator, shape, x, body, toolchains in cases:
