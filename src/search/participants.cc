@@ -10,13 +10,13 @@
 
 #include "collage/support/error.h"
 #include "support/machine.h"
+#include "target/accuracy.h"
 #include "target/option_text.h"
 
 namespace collage {
 namespace {
 
 // Options that toolchains declare by these names mean the same wherever they are (docs/add-a-toolchain.md).
-constexpr const char* kAccuracy = "accuracy";
 constexpr const char* kPrecision = "inference_precision";
 constexpr int kProcessor = 1;  // DLDeviceType
 
@@ -40,7 +40,7 @@ Participants::Participants(const CompileOptions& options, const std::vector<Tool
     : options_(options), configured_(ToolchainRegistry::Global()) {
   CheckChoice("accuracy", options.accuracy, {"exact", "standard"});
   CheckChoice("precision", options.precision, {"any", "standard"});
-  if (options.accuracy == "exact" && options.precision == "any") {
+  if (options.accuracy == kExact && options.precision == "any") {
     throw Error(ErrorCategory::kInput, "precision 'any' rounds more than accuracy 'exact' allows");
   }
   CheckNames(options);
@@ -121,17 +121,18 @@ void Participants::SetAccuracy() {
   if (options_.accuracy.empty()) return;
   bool is_declared = false;
   for (Participant& one : gathered_) {
-    if (!one.configuration.options().Has(kAccuracy)) continue;
+    if (!one.configuration.options().Has(kAccuracyOption)) continue;
     is_declared = true;
-    const std::string said = one.target.empty() ? "" : Target::Parse(one.target).options().StringOr(kAccuracy, "");
+    const std::string said =
+        one.target.empty() ? "" : Target::Parse(one.target).options().StringOr(kAccuracyOption, "");
     if (!said.empty() && said != options_.accuracy) {
       throw Error(ErrorCategory::kInput,
                   fmt::format("target '{}' has another accuracy than '{}', which all are to have", one.target,
                               options_.accuracy));
     }
-    one.configuration = one.configuration.With(kAccuracy, options_.accuracy);
+    one.configuration = one.configuration.With(kAccuracyOption, options_.accuracy);
   }
-  if (!is_declared && options_.accuracy == "exact") {
+  if (!is_declared && options_.accuracy == kExact) {
     notices_.push_back("no toolchain that takes part has an option 'accuracy': none is told that it is to be exact");
   }
 }

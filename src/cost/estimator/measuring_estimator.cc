@@ -9,6 +9,7 @@
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/settling.h"
 #include "cost/worker/probes.h"
+#include "target/accuracy.h"
 #include "target/toolchain_configuration.h"
 
 namespace collage {
@@ -219,7 +220,11 @@ double MeasuringEstimator::LowerBound(const CostQuery& query) {
 
 double MeasuringEstimator::Bound(const CostQuery& query) {
   const MeasureContext& context = options_.context;
-  return SmallestCall(query) + RooflineSeconds(query.work, Rates(), context.num_threads, context.timing.operands);
+  const auto [is_exact, is_new] = is_exact_.emplace(query.toolchain.name(), false);
+  if (is_new) is_exact->second = IsExact(query.toolchain);
+  Work work = query.work;
+  if (is_exact->second) work.spared = 0;
+  return SmallestCall(query) + RooflineSeconds(work, Rates(), context.num_threads, context.timing.operands);
 }
 
 /// What any call of a query's toolchain takes, 0 when it is not known.

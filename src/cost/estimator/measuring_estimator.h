@@ -95,6 +95,7 @@ class MeasuringEstimator : public CostEstimator {
   std::set<TuningKey> asked_;
   std::optional<MachineRates> rates_;
   std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
+  std::map<std::string, bool> is_exact_;          ///< by toolchain
   std::optional<double> hop_seconds_;
   double spent_seconds_ = 0;
 };

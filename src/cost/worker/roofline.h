@@ -16,7 +16,7 @@ struct Work {
   double constant_bytes = 0;  ///< weights, each read once
   double boundary_bytes = 0;  ///< inputs read and outputs written, each once
   bool rounds = false;        ///< to integers: results are judged by what that leaves open
-  double spared = 0;          ///< of multiply_adds, those that a fast algorithm may do without
+  double spared = 0;          ///< of multiply_adds, those that an algorithm with accuracy "standard" may spare
 };
 
 /// Of a closed, typed function of static shapes.
