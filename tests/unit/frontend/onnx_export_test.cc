@@ -173,45 +173,45 @@ std::map<std::string, Tensor> Values(const std::map<std::string, std::vector<int
 
 INSTANTIATE_TEST_SUITE_P(
     Operators, OnnxExportOfDynamicOp,
-    testing::Values(DynamicCase{", %s: Tensor[(2), int64]) { dyn.image.resize2d(%x, %s) }",
-                                ") { image.resize2d(%x, size=[10, 21]) }", Values({{"s", {10, 21}}})},
-                    DynamicCase{", %s: Tensor[(1), int64]) { dyn.image.resize2d(%x, %s, method=\"nearest_neighbor\", "
-                                "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\") }",
-                                ") { image.resize2d(%x, size=[9, 9], method=\"nearest_neighbor\", "
-                                "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\") }",
-                                Values({{"s", {9}}})},
-                    DynamicCase{", %s: Tensor[(3), int64]) { dyn.reshape(%x, %s) }",
-                                ") { reshape(%x, newshape=[7, 2, -1]) }", Values({{"s", {7, 2, -1}}})},
-                    DynamicCase{", %s: Tensor[(2), int64]) { dyn.tile(%x, %s) }", ") { tile(%x, reps=[2, 3]) }",
-                                Values({{"s", {2, 3}}})},
-                    DynamicCase{", %s: Tensor[(5), int64]) { dyn.tile(%x, %s) }",
-                                ") { tile(%x, reps=[2, 1, 1, 3, 1]) }", Values({{"s", {2, 1, 1, 3, 1}}})},
-                    DynamicCase{", %s: Tensor[(5), int64]) { dyn.broadcast_to(%x, %s) }",
-                                ") { broadcast_to(%x, shape=[3, 4, 2, 5, 7]) }", Values({{"s", {3, 4, 2, 5, 7}}})},
-                    DynamicCase{", %s: Tensor[(2), int64]) { (%x, dyn.full(2f, %s), dyn.ones(%s, dtype=\"float32\")) }",
-                                ") { (%x, full(2f, shape=[2, 3]), ones(shape=[2, 3], dtype=\"float32\")) }",
-                                Values({{"s", {2, 3}}})},
-                    DynamicCase{", %b: Tensor[(4), int64], %e: Tensor[(4), int64], %s: Tensor[(1), int64]) { "
-                                "dyn.strided_slice(%x, %b, %e, %s) }",
-                                ") { strided_slice(%x, begin=[0, 0, 1, 1], end=[1, 2, 5, 7], strides=[2, 2, 2, 2]) }",
-                                Values({{"b", {0, 0, 1, 1}}, {"e", {1, 2, 5, 7}}, {"s", {2}}})},
-                    DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=-1, ret_type=\"values\") }",
-                                ") { topk(%x, k=3, axis=-1, ret_type=\"values\") }", Values({{"k", {3}}})},
-                    DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=2, ret_type=\"values\") }",
-                                ") { topk(%x, k=5, axis=2, ret_type=\"values\") }", Values({{"k", {0}}})},
-                    DynamicCase{", %a: Tensor[(1), int64]) { dyn.squeeze(%x, %a) }", ") { squeeze(%x, axis=[0]) }",
-                                Values({{"a", {0}}})},
-                    DynamicCase{", %a: Tensor[(1), int64]) { dyn.expand_dims(%x, %a, num_newaxis=2) }",
-                                ") { expand_dims(%x, axis=-1, num_newaxis=2) }", Values({{"a", {-1}}})},
-                    DynamicCase{
-                        ", %w: Tensor[(4, 2), int64]) { dyn.nn.pad(%x, %w, 2f) }",
-                        ") { nn.pad(%x, 2f, pad_width=[[0, 0], [1, 0], [2, 3], [0, 1]]) }",
-                        {{"w", Tensor::Of<int64_t>({4, 2}, kInt64, std::vector<int64_t>{0, 0, 1, 0, 2, 3, 0, 1})}}},
-                    DynamicCase{", %d: Tensor[(1), int64]) { "
-                                "dyn.one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, %d, axis=1, dtype=\"float32\") }",
-                                ") { one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, depth=4, axis=1, "
-                                "dtype=\"float32\") }",
-                                Values({{"d", {4}}})}));
+    testing::Values(
+        DynamicCase{", %s: Tensor[(2), int64]) { dyn.image.resize2d(%x, %s) }",
+                    ") { image.resize2d(%x, size=[10, 21]) }", Values({{"s", {10, 21}}})},
+        DynamicCase{", %s: Tensor[(1), int64]) { dyn.image.resize2d(%x, %s, method=\"nearest_neighbor\", "
+                    "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\") }",
+                    ") { image.resize2d(%x, size=[9, 9], method=\"nearest_neighbor\", "
+                    "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\") }",
+                    Values({{"s", {9}}})},
+        DynamicCase{", %s: Tensor[(3), int64]) { dyn.reshape(%x, %s) }", ") { reshape(%x, newshape=[7, 2, -1]) }",
+                    Values({{"s", {7, 2, -1}}})},
+        DynamicCase{", %s: Tensor[(2), int64]) { dyn.tile(%x, %s) }", ") { tile(%x, reps=[1, 1, 2, 3]) }",
+                    Values({{"s", {2, 3}}})},
+        DynamicCase{", %s: Tensor[(5), int64]) { dyn.tile(%x, %s) }",
+                    ") { tile(expand_dims(%x, axis=0), reps=[2, 1, 1, 3, 1]) }", Values({{"s", {2, 1, 1, 3, 1}}})},
+        DynamicCase{", %s: Tensor[(5), int64]) { dyn.broadcast_to(%x, %s) }",
+                    ") { broadcast_to(%x, shape=[3, 4, 2, 5, 7]) }", Values({{"s", {3, 4, 2, 5, 7}}})},
+        DynamicCase{", %s: Tensor[(2), int64]) { (%x, dyn.full(2f, %s), dyn.ones(%s, dtype=\"float32\")) }",
+                    ") { (%x, full(2f, shape=[2, 3]), ones(shape=[2, 3], dtype=\"float32\")) }",
+                    Values({{"s", {2, 3}}})},
+        DynamicCase{", %b: Tensor[(4), int64], %e: Tensor[(4), int64], %s: Tensor[(1), int64]) { "
+                    "dyn.strided_slice(%x, %b, %e, %s) }",
+                    ") { strided_slice(%x, begin=[0, 0, 1, 1], end=[1, 2, 5, 7], strides=[2, 2, 2, 2]) }",
+                    Values({{"b", {0, 0, 1, 1}}, {"e", {1, 2, 5, 7}}, {"s", {2}}})},
+        DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=-1, ret_type=\"values\") }",
+                    ") { topk(%x, k=3, axis=-1, ret_type=\"values\") }", Values({{"k", {3}}})},
+        DynamicCase{", %k: Tensor[(1), int64]) { dyn.topk(%x, %k, axis=2, ret_type=\"values\") }",
+                    ") { topk(%x, k=5, axis=2, ret_type=\"values\") }", Values({{"k", {0}}})},
+        DynamicCase{", %a: Tensor[(1), int64]) { dyn.squeeze(%x, %a) }", ") { squeeze(%x, axis=[0]) }",
+                    Values({{"a", {0}}})},
+        DynamicCase{", %a: Tensor[(1), int64]) { dyn.expand_dims(%x, %a, num_newaxis=2) }",
+                    ") { expand_dims(%x, axis=-1, num_newaxis=2) }", Values({{"a", {-1}}})},
+        DynamicCase{", %w: Tensor[(4, 2), int64]) { dyn.nn.pad(%x, %w, 2f) }",
+                    ") { nn.pad(%x, 2f, pad_width=[[0, 0], [1, 0], [2, 3], [0, 1]]) }",
+                    {{"w", Tensor::Of<int64_t>({4, 2}, kInt64, std::vector<int64_t>{0, 0, 1, 0, 2, 3, 0, 1})}}},
+        DynamicCase{", %d: Tensor[(1), int64]) { "
+                    "dyn.one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, %d, axis=1, dtype=\"float32\") }",
+                    ") { one_hot(cast(abs(%x), dtype=\"int64\"), 1f, -1f, depth=4, axis=1, "
+                    "dtype=\"float32\") }",
+                    Values({{"d", {4}}})}));
 
 class OnnxExportOfModel : public testing::TestWithParam<const char*> {};
 
