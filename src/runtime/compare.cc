@@ -54,13 +54,16 @@ Tolerance ShareOfLargest(const Tensor& expected, double share) {
   return {.relative = 0, .absolute = share * LargestMagnitude(expected)};
 }
 
-Tolerance ToleranceFor(const Tensor& expected) {
+Tolerance ToleranceFor(const Tensor& expected) { return ToleranceFor(expected, std::nullopt); }
+
+Tolerance ToleranceFor(const Tensor& expected, std::optional<DataType> computed_in) {
   const double largest = LargestMagnitude(expected);
-  switch (expected.dtype().code) {
+  const DataType dtype = expected.dtype() == kFloat32 ? computed_in.value_or(kFloat32) : expected.dtype();
+  switch (dtype.code) {
     case DataType::Code::kBFloat: return {2e-2, 2e-2 * largest};
     case DataType::Code::kFloat:
-      if (expected.dtype().bits == 16) return {1e-2, 5e-3 * largest};
-      if (expected.dtype().bits == 32) return {1e-3, std::max(1e-6, 1e-4 * largest)};
+      if (dtype.bits == 16) return {1e-2, 5e-3 * largest};
+      if (dtype.bits == 32) return {1e-3, std::max(1e-6, 1e-4 * largest)};
       return {1e-6, std::max(1e-9, 1e-7 * largest)};
     default: return {0, 0};
   }

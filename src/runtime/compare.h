@@ -1,6 +1,7 @@
 // compare.h: whether two tensors agree within a tolerance, and where not.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +29,8 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
 /// Tolerance for a result computed in `dtype` from terms as large as `expected`'s elements: exact for integers, the
 /// absolute part scaled by the largest element for floats (sums are reordered, terms may cancel).
 Tolerance ToleranceFor(const Tensor& expected);
+/// The same where float32 results were computed in `computed_in`, if in any other type.
+Tolerance ToleranceFor(const Tensor& expected, std::optional<DataType> computed_in);
 
 /// Tolerance for errors of `share` of the largest finite element of `expected`, wherever they are.
 Tolerance ShareOfLargest(const Tensor& expected, double share);

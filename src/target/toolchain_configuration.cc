@@ -14,13 +14,20 @@ namespace collage {
 namespace {
 
 constexpr std::string_view kOptionsBegin = " -";
+constexpr const char* kPrecisionOption = "inference_precision";
 
 /// A registered toolchain under options: all but the name is the configured one's.
 class ConfiguredToolchain : public Toolchain {
  public:
   /// `configured` may be null: nothing depends on the options.
-  ConfiguredToolchain(std::string name, const Toolchain& registered, std::unique_ptr<const Toolchain> configured)
-      : name_(std::move(name)), configured_(std::move(configured)), inner_(configured_ ? *configured_ : registered) {}
+  ConfiguredToolchain(const ToolchainConfiguration& configuration, std::unique_ptr<const Toolchain> configured)
+      : name_(configuration.ToString()),
+        precision_(configuration.options().StringOr(kPrecisionOption, "")),
+        configured_(std::move(configured)),
+        inner_(configured_ ? *configured_ : configuration.registered()) {}
+
+  /// What it is told of `inference_precision`; empty where it has no such option.
+  const std::string& precision() const { return precision_; }
 
   std::string name() const override { return name_; }
   std::string description() const override { return inner_.description(); }
@@ -64,6 +71,7 @@ class ConfiguredToolchain : public Toolchain {
 
  private:
   std::string name_;
+  std::string precision_;
   std::unique_ptr<const Toolchain> configured_;
   const Toolchain& inner_;
 };
@@ -121,7 +129,7 @@ std::string ToolchainConfiguration::ToString() const { return registered_->name(
 
 std::unique_ptr<const Toolchain> ToolchainConfiguration::Make() const {
   if (IsDefault()) return nullptr;
-  return std::make_unique<ConfiguredToolchain>(ToString(), *registered_, registered_->WithOptions(options_));
+  return std::make_unique<ConfiguredToolchain>(*this, registered_->WithOptions(options_));
 }
 
 const Toolchain* ConfiguredToolchains::Find(std::string_view text) {
@@ -144,6 +152,14 @@ std::string RegisteredName(std::string_view configuration) {
 
 bool IsConfigured(std::string_view configuration) {
   return configuration.find(kOptionsBegin) != std::string_view::npos;
+}
+
+std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain) {
+  const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
+  if (configured == nullptr) return std::nullopt;
+  if (configured->precision() == "bf16") return kBFloat16;
+  if (configured->precision() == "f16") return kFloat16;
+  return std::nullopt;
 }
 
 std::string TargetText(const Toolchain& toolchain) {

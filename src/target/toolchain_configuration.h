@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -68,6 +69,9 @@ class ConfiguredToolchains {
 std::string RegisteredName(std::string_view configuration);
 /// Whether that is the text of a toolchain under options that are not its defaults.
 bool IsConfigured(std::string_view configuration);
+/// The type below float32 that a configured toolchain is told to compute float32 values in, by the option
+/// `inference_precision`; nothing for others.
+std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain);
 /// The target by which `toolchain`, registered or configured, takes part: "llvm" for the native one as it is,
 /// "llvm -compiler=openvino -inference_precision=bf16".
 std::string TargetText(const Toolchain& toolchain);

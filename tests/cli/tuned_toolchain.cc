@@ -1,4 +1,5 @@
 // tuned_toolchain.cc: a toolchain that has options: element-wise operators by native code, and what its options say.
+#include "collage/ir/infer_type.h"
 #include "collage/target/toolchain_module.h"
 
 namespace {
@@ -7,7 +8,8 @@ using namespace collage;
 
 class Tuned : public Toolchain {
  public:
-  explicit Tuned(int64_t level = 0, bool is_exact = false) : level_(level), is_exact_(is_exact) {}
+  explicit Tuned(int64_t level = 0, bool is_exact = false, bool is_coarse = false)
+      : level_(level), is_exact_(is_exact), is_coarse_(is_coarse) {}
 
   std::string name() const override { return "tuned"; }
   std::string description() const override { return "native code, as its options say"; }
@@ -21,7 +23,8 @@ class Tuned : public Toolchain {
             {"level", AttrKind::kInt, 0, "how hard it tries"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
-    return std::make_unique<Tuned>(options.Int("level"), options.String("accuracy") == "exact");
+    return std::make_unique<Tuned>(options.Int("level"), options.String("accuracy") == "exact",
+                                   options.String("inference_precision") == "bf16");
   }
 
   Result<void> SupportsCall(const CallNode& call) const override {
@@ -33,12 +36,23 @@ class Tuned : public Toolchain {
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     constexpr int64_t kTooHard = 7;
     if (level_ == kTooHard) return Reason{"level 7 is too hard", name()};
-    return ToolchainRegistry::Global().Native()->RelayToRuntime(request);
+    PartitionRequest own = request;
+    if (is_coarse_) own.function = Off(request.function);
+    return ToolchainRegistry::Global().Native()->RelayToRuntime(own);
   }
 
  private:
+  /// As far from the right result as bfloat16 may be, and float32 may not.
+  static Function Off(const Function& function) {
+    const Expr factor = MakeConstant(Tensor::Of<float>({}, kFloat32, std::vector<float>{1.004F}));
+    const Function off = MakeFunction(function->params(), MakeCall("multiply", {function->body(), factor}));
+    InferType(off);
+    return off;
+  }
+
   int64_t level_;
   bool is_exact_;
+  bool is_coarse_;
 };
 
 std::unique_ptr<Toolchain> Make() { return std::make_unique<Tuned>(); }

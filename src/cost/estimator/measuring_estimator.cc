@@ -224,6 +224,7 @@ double MeasuringEstimator::Bound(const CostQuery& query) {
   if (is_new) is_exact->second = IsExact(query.toolchain);
   Work work = query.work;
   if (is_exact->second) work.spared = 0;
+  if (InferencePrecisionOf(query.toolchain)) work = InLowerPrecision(work);
   return SmallestCall(query) + RooflineSeconds(work, Rates(), context.num_threads, context.timing.operands);
 }
 

@@ -22,7 +22,9 @@
 #include "cost/worker/timing_lock.h"
 #include "cost/worker/worker.h"
 #include "ir/reference.h"
+#include "runtime/compare.h"
 #include "runtime/random_inputs.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -206,7 +208,8 @@ namespace {
 /// Compares what runs leave with what they should have.
 class ResultCheck {
  public:
-  ResultCheck(const PartitionBuffers& buffers, const Reference& reference) : buffers_(buffers), reference_(reference) {}
+  ResultCheck(const PartitionBuffers& buffers, const Reference& reference, std::optional<DataType> computed_in)
+      : buffers_(buffers), reference_(reference), computed_in_(computed_in) {}
 
   /// Every element of the last run's results.
   bool Compare() {
@@ -250,7 +253,8 @@ class ResultCheck {
     const std::vector<Tensor> actual = buffers_.PlainOutputs();
     if (actual.size() != reference_.results().size()) return "the number of results differs";
     for (size_t i = 0; i < actual.size(); ++i) {
-      const Comparison comparison = reference_.Compare(i, actual[i]);
+      const Tolerance tolerance = ToleranceFor(reference_.results()[i], computed_in_);
+      const Comparison comparison = reference_.Compare(i, actual[i], tolerance);
       max_error_ = std::max(max_error_, comparison.max_relative_error);
       if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
     }
@@ -259,6 +263,7 @@ class ResultCheck {
 
   const PartitionBuffers& buffers_;
   const Reference& reference_;
+  std::optional<DataType> computed_in_;
   std::set<uint64_t> right_digests_;
   std::string difference_;  ///< of the first run that was wrong
   int64_t num_checked_ = 0;
@@ -338,14 +343,14 @@ class KernelTimer {
 };
 
 /// Loads, checks, times; the reason, if any, is in the record.
-TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request,
-                              const TimingOptions& timing) {
+TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
+                              std::optional<DataType> computed_in) {
   auto together = std::make_unique<TimingLock>(TimingLock::Mode::kShared);
   LoadedPartition partition(std::move(compiled), request.num_threads);
   PartitionBuffers buffers(request);
   partition.Bind(buffers);
   const Reference reference = ReferenceFor(request.function, buffers.plain_inputs());
-  ResultCheck results(buffers, reference);
+  ResultCheck results(buffers, reference, computed_in);
   TuningRecord record;
   for (int run = 0; run < kCheckedRuns && record.reason.empty(); ++run) {
     buffers.PoisonOutputs();
@@ -386,10 +391,11 @@ Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const Par
   return compiled;
 }
 
-TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing) {
+TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
+                             std::optional<DataType> computed_in) {
   SetNumThreads(request.num_threads);
   try {
-    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing);
+    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing, computed_in);
     record.ok = record.reason.empty();
     // What does one thing wrong may have done others: no more is measured in this process.
     if (!record.ok) AskForFreshWorker();
@@ -403,7 +409,9 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
                               const TimingOptions& timing) {
   Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
-  if (compiled.ok()) return MeasureCompiled(std::move(*compiled), request, timing);
+  if (compiled.ok()) {
+    return MeasureCompiled(std::move(*compiled), request, timing, InferencePrecisionOf(toolchain));
+  }
   TuningRecord record;
   record.reason = compiled.reason().text;
   return record;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,9 +72,9 @@ Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const Par
 /// Loads what `CompilePartition` made of `request`, checks and times it. A record with `ok` false and the reason when a
 /// result is wrong, be it in one of many runs, when something was written that is not the kernel's, when memory leaks,
 /// or when threads go on running after a run; then, too, a fresh worker is asked for. Throws what loading and running
-/// throw.
+/// throw. `computed_in`: a type below float32 that float32 results may be as exact as.
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
-                             const TimingOptions& timing = {});
+                             const TimingOptions& timing = {}, std::optional<DataType> computed_in = {});
 
 /// Both: compiles, checks, times. A refusal or a wrong result gives a record with `ok` false and the reason.
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,

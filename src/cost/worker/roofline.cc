@@ -160,6 +160,14 @@ double MeasureReadRate(CacheLevel level) {
   return ReadRate(std::max(2 * CacheBytes(CacheLevel::kNear), shared / 4 / NumThreads()), 4);
 }
 
+Work InLowerPrecision(Work work) {
+  constexpr double kSizeFactor = 2;
+  work.multiply_adds /= kNarrowFactor;
+  work.spared /= kNarrowFactor;
+  work.constant_bytes /= kSizeFactor;
+  return work;
+}
+
 double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands) {
   const auto read = [&](double bytes, CacheLevel level) {
     return SecondsAt(bytes, rates.bytes[static_cast<size_t>(level)]);

@@ -22,6 +22,9 @@ struct Work {
 /// Of a closed, typed function of static shapes.
 Work WorkOf(const Function& function);
 
+/// The same with float32 values computed, and weights kept, in a type of 16 bits.
+Work InLowerPrecision(Work work);
+
 /// What this machine does at most, by all threads together. 0: unknown.
 struct MachineRates {
   double multiply_adds = 0;                 ///< float32, per second

@@ -52,5 +52,15 @@ TEST(Compare, FloatToleranceGrowsWithTheLargestElement) {
   EXPECT_FALSE(Compare(Floats({1, 0.05f}), Floats({1, 0}), ToleranceFor(Floats({1, 0}))).agrees);
 }
 
+TEST(Compare, LowerPrecisionsAreForFloat32Alone) {
+  const Tensor expected = Floats({1, 0.5f});
+  const Tensor off = Floats({1.01f, 0.5f});
+  EXPECT_FALSE(Compare(off, expected, ToleranceFor(expected)).agrees);
+  EXPECT_FALSE(Compare(off, expected, ToleranceFor(expected, std::nullopt)).agrees);
+  EXPECT_TRUE(Compare(off, expected, ToleranceFor(expected, kBFloat16)).agrees);
+  EXPECT_TRUE(Compare(off, expected, ToleranceFor(expected, kFloat16)).agrees);
+  EXPECT_EQ(ToleranceFor(Tensor::Zeros({2}, kInt64), kBFloat16).absolute, 0) << "integers are exact";
+}
+
 }  // namespace
 }  // namespace collage

@@ -20,7 +20,9 @@ class Tuned : public Toolchain {
   FusionStyle fusion_style() const override { return FusionStyle::kTVMFusion; }
   std::vector<Incompatibility> Incompatible() const override { return {{"other", "they clash"}}; }
   std::vector<AttrField> Options() const override {
-    return {{"level", AttrKind::kInt, 0, "how hard it tries"}, {"mode", AttrKind::kString, "fast", "how"}};
+    return {{"inference_precision", AttrKind::kString, "f32", "f32, bf16 or f16"},
+            {"level", AttrKind::kInt, 0, "how hard it tries"},
+            {"mode", AttrKind::kString, "fast", "how"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     if (options.Int("level") > 9) throw Error(ErrorCategory::kInput, "option 'level' of 'tuned' is up to 9");
@@ -131,6 +133,17 @@ TEST_F(ConfigurationTest, AreFoundByTheirTextAndMadeOnce) {
   EXPECT_EQ(RegisteredName(made->name()), "tuned");
   EXPECT_TRUE(IsConfigured(made->name()));
   EXPECT_FALSE(IsConfigured("tuned"));
+}
+
+TEST_F(ConfigurationTest, ThePrecisionIsWhatItIsTold) {
+  const auto of = [&](const char* text) {
+    return InferencePrecisionOf(*ToolchainConfiguration::Parse(text, registry_).Make());
+  };
+  EXPECT_EQ(of("tuned -inference_precision=bf16"), kBFloat16);
+  EXPECT_EQ(of("tuned -level=1 -inference_precision=f16"), kFloat16);
+  EXPECT_EQ(of("tuned -level=1"), std::nullopt);
+  EXPECT_EQ(of("native -accuracy=exact"), std::nullopt);
+  EXPECT_EQ(InferencePrecisionOf(*registry_.Find("tuned")), std::nullopt);
 }
 
 TEST_F(ConfigurationTest, WhatIsNotThereIsRefused) {

@@ -27,6 +27,14 @@ TEST(WorkTest, CountsProductsAndBytes) {
   EXPECT_EQ(work.boundary_bytes, 4 * 64 * 4 + 4 * 10 * 4);
 }
 
+TEST(WorkTest, IsLessInLowerPrecision) {
+  const Work work = InLowerPrecision({.multiply_adds = 160, .constant_bytes = 8, .boundary_bytes = 4, .spared = 16});
+  EXPECT_EQ(work.multiply_adds, 10);
+  EXPECT_EQ(work.spared, 1);
+  EXPECT_EQ(work.constant_bytes, 4);
+  EXPECT_EQ(work.boundary_bytes, 4) << "values at the boundary are as ever";
+}
+
 TEST(WorkTest, ProductsOfConvolutionsAreThoseWithinTheData) {
   // Counted one by one: for each output position and tap, whether it falls on the data.
   const auto count = [](int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
@@ -69,7 +77,9 @@ TEST(WorkTest, FastAlgorithmsSpareProductsOfThreeByThreeTaps) {
   EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0);
   const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
   const double direct = RooflineSeconds({4e6, 0, 1000}, rates, 1, CacheLevel::kNear);
-  EXPECT_DOUBLE_EQ(RooflineSeconds({.multiply_adds = 4e6, .boundary_bytes = 1000, .spared = 3e6}, rates, 1, CacheLevel::kNear), direct / 4);
+  EXPECT_DOUBLE_EQ(
+      RooflineSeconds({.multiply_adds = 4e6, .boundary_bytes = 1000, .spared = 3e6}, rates, 1, CacheLevel::kNear),
+      direct / 4);
 }
 
 TEST(RooflineTest, TheSlowerOfComputingAndMovingBounds) {
