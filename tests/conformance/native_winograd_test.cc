@@ -17,7 +17,6 @@ namespace {
 
 using namespace conformance;  // NOLINT: the calls' short names are the point
 using native::Convolution3x3;
-using native::IntegerMatrix;
 using native::ProductMachine;
 using native::WinogradTransforms;
 using native::WinogradTransformsFor;
@@ -27,7 +26,14 @@ using V = std::vector<int64_t>;
 
 TEST(WinogradTransformsTest, ComputeFilteringExactly) {
   // Result i of taps g and data d is the sum of g[k] d[i + k]: for each product of a tap and a number of the data, the
-  // matrices must say 1 there and 0 elsewhere. In integers: G's rows come with divisors.
+  // matrices must say 1 there and 0 elsewhere. In integers: G's rows come with divisors, and the others' numbers have
+  // few binary digits.
+  constexpr int64_t kDigits = 512;
+  const auto whole = [](double value) {
+    const auto scaled = static_cast<int64_t>(value * kDigits);
+    EXPECT_EQ(static_cast<double>(scaled), value * kDigits);
+    return scaled;
+  };
   for (const int tile : {2, 4}) {
     const WinogradTransforms& of = WinogradTransformsFor(tile);
     const auto side = static_cast<size_t>(of.side());
@@ -36,11 +42,12 @@ TEST(WinogradTransformsTest, ComputeFilteringExactly) {
     for (size_t i = 0; i < static_cast<size_t>(tile); ++i) {
       for (size_t k = 0; k < 3; ++k) {
         for (size_t l = 0; l < side; ++l) {
-          int sum = 0;
+          int64_t sum = 0;
           for (size_t p = 0; p < side; ++p) {
-            sum += of.result[i][p] * of.taps[p][k] * of.data[p][l] * (common / of.taps_divisors[p]);
+            sum += whole(of.result[i][p]) * of.taps[p][k] * whole(of.data[p][l]) * (common / of.taps_divisors[p]);
           }
-          EXPECT_EQ(sum, l == i + k ? common : 0) << "tile " << tile << ", result " << i << ", tap " << k << ", " << l;
+          EXPECT_EQ(sum, l == i + k ? kDigits * kDigits * common : 0)
+              << "tile " << tile << ", result " << i << ", tap " << k << ", " << l;
         }
       }
     }
@@ -60,7 +67,7 @@ TEST(WinogradTransformsTest, TapsAreTransformedOnBothSides) {
           for (size_t b = 0; b < 3; ++b) want += of.taps[i][a] * static_cast<double>(taps[a * 3 + b]) * of.taps[j][b];
         }
         want /= of.taps_divisors[i] * of.taps_divisors[j];
-        EXPECT_NEAR(got[i * of.taps.size() + j], want, 1e-14);
+        EXPECT_NEAR(got[i * of.taps.size() + j], want, 1e-13);
       }
     }
   }
@@ -68,7 +75,7 @@ TEST(WinogradTransformsTest, TapsAreTransformedOnBothSides) {
 
 TEST(WinogradTransformsTest, ErrorsGrowByAKnownFactorAtMost) {
   EXPECT_DOUBLE_EQ(WinogradTransformsFor(2).Amplification(), 64.0 / 9);
-  EXPECT_DOUBLE_EQ(WinogradTransformsFor(4).Amplification(), 2304.0 / 9);
+  EXPECT_NEAR(WinogradTransformsFor(4).Amplification(), 62.7, 0.1);
 }
 
 // ---- the choice ----
@@ -113,7 +120,7 @@ std::unique_ptr<const Toolchain> Exact() {
   return BuiltinToolchain("native").WithOptions({{"accuracy", "exact"}, {"winograd_tile", 0}});
 }
 
-/// Of results, relative to the largest; seen on these layers: 6e-7 and 4e-6.
+/// Of results, relative to the largest. Layers of up to 128 channels show errors of up to 3e-7 and 6e-6.
 double ToleranceOf(int tile) { return tile == 2 ? 3e-6 : 2e-5; }
 
 struct Layer {

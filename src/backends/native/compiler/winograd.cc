@@ -10,7 +10,7 @@
 #include "backends/native/compiler/winograd.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
 
 #include "backends/native/compiler/winograd_model.h"
 #include "backends/native/compiler/winograd_transforms.h"
@@ -33,13 +33,13 @@ int64_t SpreadRow(int64_t floats) {
   return floats % kFew == 0 ? floats + kLineFloats : floats;
 }
 
-/// Products of small integer matrices with vectors, as instructions.
+/// Products of small matrices of constants with vectors, as instructions.
 class MatrixWriter {
  public:
   explicit MatrixWriter(VectorMath& math) : math_(math) {}
 
   /// matrix x. Neighbouring rows that differ in the signs of their odd (or of their even) places share two sums.
-  std::vector<Value> Rows(const IntegerMatrix& matrix, const std::vector<Value>& x) {
+  std::vector<Value> Rows(const Matrix& matrix, const std::vector<Value>& x) {
     std::vector<Value> result;
     for (size_t i = 0; i < matrix.size(); ++i) {
       const int sign = i + 1 < matrix.size() ? MirrorSign(matrix[i], matrix[i + 1]) : 0;
@@ -58,10 +58,10 @@ class MatrixWriter {
 
   /// The same for a matrix of which neighbouring columns differ in the signs of their odd rows: x is added up and
   /// subtracted in pairs first.
-  std::vector<Value> Columns(const IntegerMatrix& matrix, const std::vector<Value>& x) {
+  std::vector<Value> Columns(const Matrix& matrix, const std::vector<Value>& x) {
     std::vector<Value> sums = x;
     std::vector<Value> differences = x;
-    IntegerMatrix folded = matrix;
+    Matrix folded = matrix;
     for (size_t p = 0; p + 1 < x.size(); ++p) {
       bool is_mirrored = true;
       for (size_t i = 0; i < matrix.size(); ++i) {
@@ -70,7 +70,7 @@ class MatrixWriter {
       if (!is_mirrored) continue;
       sums[p] = math_.Add(x[p], x[p + 1]);
       differences[p] = math_.Subtract(x[p], x[p + 1]);
-      for (std::vector<int>& row : folded) row[p + 1] = 0;
+      for (std::vector<double>& row : folded) row[p + 1] = 0;
       ++p;
     }
     std::vector<Value> result;
@@ -80,7 +80,7 @@ class MatrixWriter {
 
  private:
   /// 1 when `b` is `a` with its odd places negated, -1 with its even ones, 0 otherwise.
-  static int MirrorSign(const std::vector<int>& a, const std::vector<int>& b) {
+  static int MirrorSign(const std::vector<double>& a, const std::vector<double>& b) {
     bool odd_negated = true;
     bool even_negated = true;
     for (size_t k = 0; k < a.size(); ++k) {
@@ -90,7 +90,7 @@ class MatrixWriter {
     return odd_negated ? 1 : even_negated ? -1 : 0;
   }
 
-  static std::vector<int> Places(std::vector<int> row, size_t parity) {
+  static std::vector<double> Places(std::vector<double> row, size_t parity) {
     for (size_t k = 0; k < row.size(); ++k) {
       if (k % 2 != parity) row[k] = 0;
     }
@@ -98,7 +98,7 @@ class MatrixWriter {
   }
 
   /// The sum of factors[k] * x[k]; begins with a term that needs no multiplication, if there is one.
-  Value Combine(const std::vector<int>& factors, const std::vector<Value>& x) {
+  Value Combine(const std::vector<double>& factors, const std::vector<Value>& x) {
     size_t first = 0;
     while (first < factors.size() && factors[first] != 1) ++first;
     if (first == factors.size()) {
@@ -108,7 +108,7 @@ class MatrixWriter {
     Value sum = factors[first] == 1 ? x[first] : math_.Multiply(x[first], math_.Like(factors[first], x[first]));
     for (size_t k = 0; k < factors.size(); ++k) {
       if (k == first || factors[k] == 0) continue;
-      const int size = std::abs(factors[k]);
+      const double size = std::abs(factors[k]);
       const Value term = size == 1 ? x[k] : math_.Multiply(x[k], math_.Like(size, x[k]));
       sum = factors[k] > 0 ? math_.Add(sum, term) : math_.Subtract(sum, term);
     }

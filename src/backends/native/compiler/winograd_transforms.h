@@ -5,20 +5,21 @@
 //     result = A^T [ (G taps G^T) . (B^T data B) ] A        . : element by element, then summed over the channels
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 namespace collage::native {
 
-using IntegerMatrix = std::vector<std::vector<int>>;
+using Matrix = std::vector<std::vector<double>>;
 
-/// The matrices of one m.
+/// The matrices of one m. Those that kernels multiply with have few binary digits: float32 holds them exactly.
 struct WinogradTransforms {
-  int tile;                        ///< m
-  IntegerMatrix data;              ///< B^T, [side, side]
-  IntegerMatrix result;            ///< A^T, [m, side]
-  IntegerMatrix taps;              ///< G with each row times its divisor, [side, 3]
-  std::vector<int> taps_divisors;  ///< of G's rows
+  int tile;                              ///< m
+  Matrix data;                           ///< B^T, [side, side]
+  Matrix result;                         ///< A^T, [m, side]
+  std::vector<std::array<int, 3>> taps;  ///< G with each row times its divisor, [side, 3]
+  std::vector<int> taps_divisors;        ///< of G's rows
 
   int side() const { return tile + 2; }
   int64_t positions() const { return static_cast<int64_t>(side()) * side(); }
