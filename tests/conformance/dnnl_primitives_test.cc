@@ -129,7 +129,8 @@ TEST_F(DnnlPrimitives, CastsConvertBetweenFloats) {
   ExpectRow("dnnl.cast", MakeFunction({y}, MakeCall("cast", {y}, {{"dtype", kFloat32}})), {.tolerance = 0});
 }
 
-/// In every layout that the toolchain offers and has a fast implementation for; at least one.
+/// In every layout that the toolchain offers and has a fast implementation for; at least one where the processor has
+/// the widest vectors.
 void ExpectInEveryLayout(const RowCall& call, const Options& given = {}) {
   InferType(call.function);
   const bool has_result_channels = AsTensorType(call.function->body()->checked_type())->rank() >= 3;
@@ -154,7 +155,9 @@ void ExpectInEveryLayout(const RowCall& call, const Options& given = {}) {
       ExpectRow("dnnl." + call.row, call.function, options);
     }
   }
-  EXPECT_GE(computed, 1) << call.row << " is declined in every layout: " << reasons;
+  const std::vector<std::string>& features = ThisMachine().features;
+  const bool has_all = std::find(features.begin(), features.end(), "avx512f") != features.end();
+  EXPECT_GE(computed, has_all ? 1 : 0) << call.row << " is declined in every layout: " << reasons;
 }
 
 TEST_F(DnnlPrimitives, ElementwiseOperators) {

@@ -30,6 +30,7 @@
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -83,8 +84,15 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
       triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-void Lower(mlir::ModuleOp module) {
+/// `expand_bfloat16`: conversions from and to it become integer arithmetic. Where the processor has no instructions for
+/// them they would call a library that kernels are not linked with.
+void Lower(mlir::ModuleOp module, bool expand_bfloat16) {
   mlir::PassManager passes(module.getContext());
+  if (expand_bfloat16) {
+    mlir::arith::ArithExpandOpsPassOptions options;
+    options.includeBf16 = true;
+    passes.addPass(mlir::arith::createArithExpandOpsPass(options));
+  }
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
   passes.addPass(mlir::createSCFToControlFlowPass());
@@ -204,11 +212,12 @@ std::vector<std::byte> CompileNew(const std::string& text) {
   try {
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module) throw Error(ErrorCategory::kInternal, "generated MLIR does not parse");
-    Lower(*module);
+    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
+    const bool has_bfloat16 = machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16");
+    Lower(*module, !has_bfloat16 && text.find("bf16") != std::string::npos);
     llvm::LLVMContext llvm_context;
     const std::unique_ptr<llvm::Module> llvm_module = mlir::translateModuleToLLVMIR(*module, llvm_context);
     if (!llvm_module) throw Error(ErrorCategory::kInternal, "generated MLIR does not translate to LLVM IR");
-    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
     llvm_module->setDataLayout(machine->createDataLayout());
     llvm_module->setTargetTriple(machine->getTargetTriple());
     RelaxMath(*llvm_module, ThisCpu(), ThisTarget().vector_lanes);

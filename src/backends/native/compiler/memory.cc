@@ -13,6 +13,10 @@ const char* ScalarType(DataType dtype) {
   return dtype.bits == 64 ? "i64" : dtype.bits == 32 ? "i32" : dtype.bits == 16 ? "i16" : "i8";
 }
 
+/// As which type elements are read and written. Processors without instructions for bfloat16 can move it as integers
+/// only.
+const char* MemoryType(DataType dtype) { return dtype == kBFloat16 ? "i16" : ScalarType(dtype); }
+
 }  // namespace
 
 ElementKind KindOf(DataType dtype) {
@@ -126,7 +130,7 @@ int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const 
 }
 
 std::string Emitter::Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
-  const std::string scalar = ScalarType(buffer.dtype);
+  const std::string scalar = MemoryType(buffer.dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const std::string int_type = TypeOf(ElementKind::kInt);
   std::string offsets;
@@ -156,7 +160,7 @@ std::string Emitter::Gather(const Buffer& buffer, const Indices& indices, int64_
 }
 
 std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
-  const std::string scalar = ScalarType(buffer.dtype);
+  const std::string scalar = MemoryType(buffer.dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const size_t align = buffer.dtype.size_bytes();
   // Under a condition, addresses of lanes that are not read may lie anywhere.
@@ -191,8 +195,9 @@ Value Emitter::Load(const Buffer& buffer, const Indices& indices) {
 Value Emitter::LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
   const DataType dtype = buffer.dtype;
   const ElementKind kind = KindOf(dtype);
-  const std::string raw = RawLoad(buffer, indices, lane_stride);
+  std::string raw = RawLoad(buffer, indices, lane_stride);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, ScalarType(dtype));
+  if (dtype == kBFloat16) raw = Def(fmt::format("arith.bitcast {} : vector<{}xi16> to {}", raw, lanes_, raw_type));
   if (kind == ElementKind::kBool) {
     const std::string zero = Def(fmt::format("arith.constant dense<0> : {}", raw_type));
     return {Def(fmt::format("arith.cmpi ne, {}, {} : {}", raw, zero, raw_type)), kind};
@@ -205,13 +210,17 @@ Value Emitter::LoadNow(const Buffer& buffer, const Indices& indices, int64_t lan
 void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& value) {
   const DataType dtype = buffer.dtype;
   COLLAGE_CHECK(value.kind == KindOf(dtype)) << "a value of another kind than the tensor's " << dtype.ToString();
-  const std::string scalar = ScalarType(dtype);
+  const std::string scalar = MemoryType(dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const std::string address = Address(buffer, indices);
   const size_t align = dtype.size_bytes();
   std::string raw = value.name;
   if (value.kind == ElementKind::kBool) {
     raw = Def(fmt::format("arith.extui {} : vector<{}xi1> to {}", raw, lanes_, raw_type));
+  } else if (dtype == kBFloat16) {
+    const std::string narrow = fmt::format("vector<{}xbf16>", lanes_);
+    raw = Def(fmt::format("arith.truncf {} : {} to {}", raw, TypeOf(value.kind), narrow));
+    raw = Def(fmt::format("arith.bitcast {} : {} to {}", raw, narrow, raw_type));
   } else if (TypeOf(value.kind) != raw_type) {
     raw = Def(fmt::format("arith.{} {} : {} to {}", value.kind == ElementKind::kInt ? "trunci" : "truncf", raw,
                           TypeOf(value.kind), raw_type));
