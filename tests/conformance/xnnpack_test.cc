@@ -4,18 +4,23 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "bytecode/bytecode.h"
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
+#include "collage/vm/vm.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "conformance/pattern_text.h"
+#include "ir/interpreter.h"
+#include "runtime/random_inputs.h"
 
 namespace collage {
 namespace {
@@ -43,8 +48,41 @@ class XnnpackTest : public testing::Test {
   }
 };
 
+/// The row as a kernel of a program, around which values are plain.
+void ExpectInProgram(const std::string& name, const Function& function) {
+  SCOPED_TRACE(name + " in a program");
+  const Function composite = WithAttr(function, "Composite", "xnnpack." + name);
+  std::vector<Var> params, inputs;
+  std::vector<Value> values;
+  for (const Var& param : function->params()) {
+    params.push_back(MakeVar(param->name(), param->type_annotation()));
+    inputs.push_back(MakeVar(param->name(), param->type_annotation()));
+    const Tensor value = Tensor::Empty(AsTensorType(param->type_annotation())->static_shape(), kFloat32);
+    FillRandom(value, values.size());
+    values.emplace_back(value);
+  }
+  const Function partition = MakeFunction(params, MakeCall(Expr(composite), {params.begin(), params.end()}), nullptr,
+                                          {{"Primitive", 1}, {"Compiler", "xnnpack"}});
+  const Function main = MakeFunction(inputs, MakeCall(Expr(partition), {inputs.begin(), inputs.end()}));
+  const IRModule module = InferTypes(IRModule::FromFunction(main));
+  const vm::Executable program = vm::Compile(module, {.toolchains = &ToolchainRegistry::Global()});
+  EXPECT_EQ(program.program().kernels.size(), 1u) << program.Disassemble();
+  const Value expected = Interpret(module, "main", values);
+  EXPECT_TRUE(ValuesEqual(expected, vm::Machine(program).Invoke("main", values), 1e-3));
+}
+
+bool IsFloat32(const Function& function) {
+  return std::ranges::all_of(function->params(), [](const Var& param) {
+    const TensorTypeNode* type = AsTensorType(param->type_annotation());
+    return type != nullptr && type->dtype() == kFloat32;
+  });
+}
+
+/// Alone, and, where it takes channels-last values, in a program.
 void ExpectRow(const std::string& name, const Function& function, const Options& options = {}) {
   conformance::ExpectRow(Xnnpack(), "xnnpack." + name, function, options);
+  const std::vector<Layout>& layouts = options.layouts.inputs;
+  if (std::ranges::find(layouts, kLast) != layouts.end() && IsFloat32(function)) ExpectInProgram(name, function);
 }
 
 std::string RefusalOf(const std::string& name, const Function& function) {
