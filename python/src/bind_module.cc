@@ -11,6 +11,7 @@
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "collage/transform/passes.h"
 #include "support/hash.h"
 
 namespace nb = nanobind;
@@ -176,14 +177,15 @@ void BindModule(nb::module_& m) {
       "to_onnx",
       [](const IRModule& module, const std::vector<std::string>& output_names,
          const std::vector<std::string>& input_names) {
-        const std::string bytes = ExportOnnx(module, {.input_names = input_names, .output_names = output_names});
+        const std::string bytes = ExportOnnx(RunPasses({"qnn.CanonicalizeOps"}, module),
+                                             {.input_names = input_names, .output_names = output_names});
         return nb::bytes(bytes.data(), bytes.size());
       },
       "module"_a, "output_names"_a, "input_names"_a, "See `collage.frontend.to_onnx`.");
   m.def(
       "write_onnx",
       [](const IRModule& module, const std::filesystem::path& path, const std::vector<std::string>& output_names) {
-        WriteOnnx(module, path, {.output_names = output_names});
+        WriteOnnx(RunPasses({"qnn.CanonicalizeOps"}, module), path, {.output_names = output_names});
       },
       "module"_a, "path"_a, "output_names"_a, "See `collage.frontend.to_onnx`.");
   m.def("onnx_operators", &OnnxExportableOps, "See `collage.frontend.onnx_operators`.");

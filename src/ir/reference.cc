@@ -18,7 +18,7 @@ namespace {
 // is a sum over many elements was found four times only, and is a number with a spread of its own.
 constexpr double kOfLargest = 1.5;
 constexpr double kOfRms = 1.5;
-constexpr double kOfSum = 2;
+constexpr double kOfSum = 3;
 
 /// Calls `visit` with what was got and what was wanted of each element that is finite in both.
 template <typename Visit>

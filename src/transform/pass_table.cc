@@ -129,6 +129,11 @@ std::span<const Pass> AllPasses() {
            {"InferType"},
            "contractions compute in 16 bits, what loses too much does not",
            ToMixedPrecision},
+      Pass{"qnn.CanonicalizeOps",
+           0,
+           {"InferType"},
+           "the quantised dialect becomes operators between qnn.dequantize and qnn.quantize",
+           Each(QnnCanonicalizeOps)},
   };
   return passes;
 }

@@ -78,8 +78,9 @@ Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) co
 }
 
 const Sequential& PreparationPasses() {
-  static const Sequential passes({"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "FoldConstant",
-                                  "SimplifyExpr", "EliminateCommonSubexpr", "DuplicateDequantize"});
+  static const Sequential passes({"qnn.CanonicalizeOps", "SimplifyInference", "FoldConstant", "SimplifyExpr",
+                                  "FoldScaleAxis", "FoldConstant", "SimplifyExpr", "EliminateCommonSubexpr",
+                                  "DuplicateDequantize"});
   return passes;
 }
 

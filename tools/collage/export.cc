@@ -22,6 +22,7 @@ void Run(const Arguments& arguments) {
     IRModule module = file.module;
     if (arguments.input.function != "main") module.Set("main", InspectedFunction(file, arguments.input));
     if (arguments.prepare) module = PrepareForPartitioning(std::move(module));
+    module = RunPasses({"qnn.CanonicalizeOps"}, std::move(module));  // ONNX has its forms, not the dialect
     const int64_t bytes = WriteOnnx(module, arguments.output, {}, arguments.most_inside);
     if (arguments.input.json) {
       PrintJson({{"schema", 1}, {"output", arguments.output}, {"bytes", bytes}});

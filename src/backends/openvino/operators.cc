@@ -5,6 +5,8 @@ namespace collage::openvino {
 namespace {
 
 constexpr std::string_view kMark = "marks a value for passes, and computes nothing";
+constexpr std::string_view kDialect =
+    "becomes operators between qnn.dequantize and qnn.quantize before it is asked for";
 constexpr std::string_view kRunTimeSize = "the size of its result is known at run time only";
 
 constexpr ElementTypes kFloats = ElementTypes::kFloats;
@@ -152,8 +154,32 @@ constexpr OperatorRow kOperators[] = {
     {"ones", kAny},
     {"power", kNumbers},
     {"prod", kNumbers},
+    {"qnn.abs", kAny, kDialect},
+    {"qnn.add", kAny, kDialect},
+    {"qnn.avg_pool2d", kAny, kDialect},
+    {"qnn.batch_matmul", kAny, kDialect},
+    {"qnn.concatenate", kAny, kDialect},
+    {"qnn.conv2d", kAny, kDialect},
+    {"qnn.conv2d_transpose", kAny, kDialect},
+    {"qnn.dense", kAny, kDialect},
     {"qnn.dequantize", kNumbers},
+    {"qnn.erf", kAny, kDialect},
+    {"qnn.exp", kAny, kDialect},
+    {"qnn.hardswish", kAny, kDialect},
+    {"qnn.leaky_relu", kAny, kDialect},
+    {"qnn.log", kAny, kDialect},
+    {"qnn.mul", kAny, kDialect},
     {"qnn.quantize", kFloats},
+    {"qnn.relu", kAny, kDialect},
+    {"qnn.requantize", kAny, kDialect},
+    {"qnn.rsqrt", kAny, kDialect},
+    {"qnn.sigmoid", kAny, kDialect},
+    {"qnn.simulated_dequantize", kAny, kDialect},
+    {"qnn.simulated_quantize", kAny, kDialect},
+    {"qnn.softmax", kAny, kDialect},
+    {"qnn.sqrt", kAny, kDialect},
+    {"qnn.subtract", kAny, kDialect},
+    {"qnn.tanh", kAny, kDialect},
     {"reinterpret", kAny, "OpenVINO converts values, but has no way to read their bits as another type's"},
     {"repeat", kAny},
     {"reshape", kAny},

@@ -22,6 +22,10 @@ void AddAnnotationOps(std::vector<OpDef>& rows);
 void AddDynamicOps(std::vector<OpDef>& rows);
 /// Last: it also lets operators that have rows by then accept other orders of dimensions.
 void AddLayoutOps(std::vector<OpDef>& rows);
+/// Relay's quantised dialect; behind the operators of floats that it computes with.
+void AddRequantiseOps(std::vector<OpDef>& rows);
+void AddQuantisedElementwise(std::vector<OpDef>& rows);
+void AddQuantisedContractions(std::vector<OpDef>& rows);
 /// Behind all: what calls may state besides the schemas.
 void AddForeignAttrs(std::vector<OpDef>& rows);
 void AddQuantisedOps(std::vector<OpDef>& rows);

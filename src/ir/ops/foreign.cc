@@ -18,7 +18,8 @@ std::vector<Row> Rows() {
   const AttrValue empty_list = AttrValue::List{};
   const ForeignAttr no_dtype{"out_dtype", {empty_text}};
   return {
-      {{"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul"},
+      {{"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.dense", "nn.matmul", "nn.batch_matmul", "qnn.conv2d", "qnn.dense",
+        "qnn.batch_matmul"},
        {{"auto_scheduler_rewritten_layout", {empty_text}},
         {"meta_schedule_original_shape", {AttrValue(), empty_list}}}},
       {{"nn.matmul"}, {{"units", {}}}},

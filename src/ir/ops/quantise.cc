@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ir/evaluate.h"
 #include "ir/ops/families.h"
 #include "ir/ops/quantised.h"
 #include "ir/ops/relations.h"
@@ -35,6 +36,32 @@ void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axi
                                         length.ToString(), axis, i, ToString(call.args[i]))};
     }
   }
+}
+
+void CheckParameters(const OpCall& call, size_t scale, size_t zero_point) {
+  for (size_t i : {scale, zero_point}) {
+    const std::vector<Dim>& shape = TensorArg(call, i).shape();
+    const bool is_one = shape.empty() || (shape.size() == 1 && (shape[0] == Dim(1) || shape[0].is_any()));
+    if (!is_one)
+      throw RelationFailure{fmt::format("expects one value as argument {}, got {}", i, ToString(call.args[i]))};
+  }
+  CheckParameters(call, TensorArg(call, scale), 0, scale, zero_point);
+}
+
+const TensorTypeNode& IntegersArg(const OpCall& call, size_t index) {
+  const TensorTypeNode& type = TensorArg(call, index);
+  if (!type.dtype().is_integer()) {
+    throw RelationFailure{fmt::format("expects integers as argument {}, got {}", index, ToString(call.args[index]))};
+  }
+  return type;
+}
+
+Tensor Apply(std::string_view name, const std::vector<Tensor>& inputs, Attrs attrs) {
+  const OpDef& op = GetOp(name)->def();
+  std::vector<Type> types;
+  for (const Tensor& input : inputs) types.push_back(TensorType(input.shape(), input.dtype()));
+  if (op.name == "concatenate") types = {TupleType(types)};
+  return EvaluateOp(op, CompleteAttrs(op, std::move(attrs)), types, inputs).at(0);
 }
 
 Channels::Channels(const Shape& shape, int64_t axis) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "collage/ir/op.h"
 #include "ir/ops/rounding.h"
@@ -12,6 +14,10 @@ namespace collage {
 /// Fails unless arguments `scale` and `zero_point` are floats and integers, and scalars (or of one element) or of one
 /// element per index of `axis` of a tensor of type `data`.
 void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axis, size_t scale, size_t zero_point);
+/// The same of a scale and a zero point for all of a tensor.
+void CheckParameters(const OpCall& call, size_t scale, size_t zero_point);
+/// Argument `index` as a tensor of integers; fails when it is none.
+const TensorTypeNode& IntegersArg(const OpCall& call, size_t index);
 
 /// Which element of a scale or zero point belongs to an element of the data.
 class Channels {
@@ -35,5 +41,19 @@ Tensor Dequantised(const Tensor& data, const Tensor& scale, const Tensor& zero_p
 /// ties it decides which integer is nearest.
 void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, Rounder& round,
               const Tensor& output);
+
+/// The result of operator `name` on `inputs`: its arguments, or the fields of its tuple.
+Tensor Apply(std::string_view name, const std::vector<Tensor>& inputs, Attrs attrs = {});
+
+/// A factor as whole numbers, factor = whole * 2^(exponent - 31): how requantising multiplies in integers.
+struct FixedPoint {
+  int64_t whole;  ///< below 2^31
+  int exponent;
+
+  static FixedPoint Of(double factor);
+  /// Bits by which data are shifted to the left before they are multiplied by `whole`, and to the right afterwards.
+  int64_t left_shift() const { return exponent > 0 ? exponent : 0; }
+  int64_t right_shift() const { return exponent > -31 ? 31 + (exponent < 0 ? -exponent : 0) : 62; }
+};
 
 }  // namespace collage

@@ -29,6 +29,9 @@ std::vector<OpDef> AllOpRows() {
   AddRecurrentOps(rows);
   AddDynamicOps(rows);
   AddLayoutOps(rows);
+  AddRequantiseOps(rows);
+  AddQuantisedElementwise(rows);
+  AddQuantisedContractions(rows);
   AddForeignAttrs(rows);
   return rows;
 }

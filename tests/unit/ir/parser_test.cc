@@ -182,7 +182,7 @@ TEST(ParserTest, ErrorsShowTheLineAndACaret) {
             "t.relay:2:3: error: unknown operator 'nn.rellu'\n"
             "    nn.rellu(%x)\n"
             "    ^\n"
-            "hint: did you mean 'nn.relu', 'nn.prelu'?");
+            "hint: did you mean 'nn.relu', 'nn.prelu', 'qnn.relu'?");
 }
 
 TEST(ParserTest, EveryErrorIsReportedOnce) {
@@ -196,7 +196,7 @@ TEST(ParserTest, EveryErrorIsReportedOnce) {
             "t.relay:2:8: error: unknown operator 'nn.rellu'\n"
             "    %0 = nn.rellu(%x);\n"
             "         ^\n"
-            "hint: did you mean 'nn.relu', 'nn.prelu'?\n"
+            "hint: did you mean 'nn.relu', 'nn.prelu', 'qnn.relu'?\n"
             "t.relay:3:20: error: unknown variable '%z'\n"
             "    let %y = add(%0, %z);\n"
             "                     ^\n"

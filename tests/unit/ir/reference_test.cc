@@ -173,7 +173,7 @@ TEST(ReferenceOfProgramsTest, RoundingIsOpenBehindBranchesToo) {
   const IRModule module = ParseModule(R"(
       def @main(%x: Tensor[(64), float32], %c: bool) -> Tensor[(64), int8] {
         let %y = multiply(%x, 100f);
-        if (%c) { qnn.quantize(%y, 1f, 0i8, out_dtype="int8") } else { cast(%y, dtype="int8") }
+        if (%c) { qnn.quantize(%y, 1f, 0, out_dtype="int8") } else { cast(%y, dtype="int8") }
       })");
   const Tensor x = Tensor::Empty({64}, kFloat32);
   FillRandom(x, 5);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 
@@ -198,7 +199,11 @@ std::vector<std::string> PassNames() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryPassTest, testing::ValuesIn(PassNames()),
-                         [](const testing::TestParamInfo<std::string>& info) { return info.param; });
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace collage
