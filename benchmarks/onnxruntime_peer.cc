@@ -1,7 +1,7 @@
 // onnxruntime_peer.cc: an executable against ONNX Runtime's own C API on the same ONNX file (peer.h):
 //   bench_onnxruntime_peer MODEL.onnx MODEL.clg [SECONDS [peer-first]]
 // The library is that of the wheel, its session has the options of the kernels' (loader/library.h): all optimisations,
-// the executable's threads, which do not spin between runs, its default arena. Open dimensions are bound to the
+// the executable's threads, which do not spin between runs, its default arena. Open dimensions get the
 // executable's shapes before it optimises; inputs and outputs are bound once.
 #include <fstream>
 
@@ -20,9 +20,14 @@ class Session {
  public:
   Session(const std::string& path, const Executable& executable) : library_(ort::Library::Get("")) {
     const ort::SessionOptionsPtr options = ort::MakeSessionOptions(library_, executable.plan().num_threads);
-    BindDimensions(path, executable, options.get());
-    Check<ort::CreateSession>(library_.env(), path.c_str(), static_cast<const ort::SessionOptions*>(options.get()),
-                              &session_);
+    const auto* const_options = static_cast<const ort::SessionOptions*>(options.get());
+    const std::string bound = WithShapes(path, executable);
+    if (bound.empty()) {
+      Check<ort::CreateSession>(library_.env(), path.c_str(), const_options, &session_);
+    } else {
+      Check<ort::CreateSessionFromArray>(library_.env(), static_cast<const void*>(bound.data()), bound.size(),
+                                         const_options, &session_);
+    }
     Check<ort::CreateIoBinding>(session_, &binding_);
   }
 
@@ -44,22 +49,24 @@ class Session {
     library_.Check<Entry>(ErrorCategory::kInternal, "run the model", args...);
   }
 
-  /// Dimensions that the file names, by the shapes of the executable's inputs.
-  void BindDimensions(const std::string& path, const Executable& executable, ort::SessionOptions* options) {
+  /// The model with the shapes of the executable's inputs; "" when it states them itself. (Names of open dimensions say
+  /// nothing: a file may call all of them "?".)
+  static std::string WithShapes(const std::string& path, const Executable& executable) {
     onnx::ModelProto model;
     std::ifstream file(path, std::ios::binary);
     if (!model.ParseFromIstream(&file)) throw Error(ErrorCategory::kInput, "cannot be read as an ONNX model", path);
-    for (const onnx::ValueInfoProto& input : model.graph().input()) {
+    bool is_open = false;
+    for (onnx::ValueInfoProto& input : *model.mutable_graph()->mutable_input()) {
       for (const PortInfo& port : executable.inputs()) {
         if (port.name != input.name()) continue;
-        const auto& shape = input.type().tensor_type().shape();
+        auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
         for (int axis = 0; axis < shape.dim_size(); ++axis) {
-          if (!shape.dim(axis).has_dim_param()) continue;
-          Check<ort::AddFreeDimensionOverrideByName>(options, shape.dim(axis).dim_param().c_str(),
-                                                     port.shape[static_cast<size_t>(axis)]);
+          is_open = is_open || !shape.dim(axis).has_dim_value();
+          shape.mutable_dim(axis)->set_dim_value(port.shape[static_cast<size_t>(axis)]);
         }
       }
     }
+    return is_open ? model.SerializeAsString() : "";
   }
 
   ort::Value* Wrap(const Tensor& tensor) {

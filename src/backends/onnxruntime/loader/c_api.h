@@ -55,7 +55,6 @@ using ReleaseMemoryInfo = Entry<94, void(MemoryInfo*)>;
 using ReleaseSession = Entry<95, void(Session*)>;
 using ReleaseValue = Entry<96, void(Value*)>;
 using ReleaseSessionOptions = Entry<100, void(SessionOptions*)>;
-using AddFreeDimensionOverrideByName = Entry<124, Status*(SessionOptions*, const char* name, int64_t size)>;
 using AddSessionConfigEntry = Entry<130, Status*(SessionOptions*, const char* key, const char* value)>;
 using RunWithBinding = Entry<133, Status*(Session*, const RunOptions*, const IoBinding*)>;
 using CreateIoBinding = Entry<134, Status*(Session*, IoBinding**)>;
