@@ -87,7 +87,7 @@ class OnnxGraphWriter {
   std::map<std::string, int> next_;  ///< suffixes tried, by name
   std::vector<const ExprNode*> being_inlined_;
   OnnxShapes shapes_;
-  /// The oldest that has what nearly every model consists of: engines' optimisers know old operators best.
+  /// The oldest that has what nearly every model consists of: engines that know no newer one can read it, too.
   int64_t opset_ = 17;
 };
 
