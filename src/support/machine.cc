@@ -68,6 +68,17 @@ const MachineInfo& ThisMachine() {
   return machine;
 }
 
+int64_t CacheSize(int level, int64_t usual) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
+    int found = 0;
+    int64_t kib = 0;
+    if (!(std::ifstream(folder + "level") >> found) || !(std::ifstream(folder + "size") >> kib)) break;
+    if (found == level && kib > 0) return kib << 10;
+  }
+  return usual;
+}
+
 double LoadAverage() {
   double load = 0;
   return getloadavg(&load, 1) == 1 ? load : 0;

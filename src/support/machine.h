@@ -1,6 +1,7 @@
 // machine.h: which machine this is, for tuning keys, reports and executables that must not run elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct MachineInfo {
 };
 
 const MachineInfo& ThisMachine();
+
+/// Bytes of the first processor's cache of `level`; `usual` where the system does not say. (sysconf adds up last level
+/// caches that no processor can use at once.)
+int64_t CacheSize(int level, int64_t usual);
 
 /// Processes that wanted a processor, on average over the last minute; 0 when the system does not say. Timings taken
 /// while it is well above zero before they begin are noisy.

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <string>
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
+#include "support/machine.h"
 
 namespace collage {
 namespace {
@@ -20,19 +20,6 @@ double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 // What processors of this decade have, where the system does not say.
 constexpr int64_t kUsualNearBytes = int64_t{1} << 20;
 constexpr int64_t kUsualSharedBytes = int64_t{32} << 20;
-
-/// Size of the first processor's cache of `level`. (sysconf adds up last level caches that no processor can use at
-/// once.)
-int64_t CacheBytesOrUsual(int level, int64_t usual) {
-  for (int index = 0; index < 8; ++index) {
-    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
-    int found = 0;
-    int64_t kib = 0;
-    if (!(std::ifstream(folder + "level") >> found) || !(std::ifstream(folder + "size") >> kib)) break;
-    if (found == level && kib > 0) return kib << 10;
-  }
-  return usual;
-}
 
 /// What two readings of the clock with nothing between them say, the median of many.
 double ClockSeconds() {
@@ -108,8 +95,8 @@ CacheLevel CacheLevelFromString(const std::string& text) {
 }
 
 int64_t CacheBytes(CacheLevel level) {
-  static const int64_t near = CacheBytesOrUsual(2, kUsualNearBytes);
-  static const int64_t shared = CacheBytesOrUsual(3, kUsualSharedBytes);
+  static const int64_t near = CacheSize(2, kUsualNearBytes);
+  static const int64_t shared = CacheSize(3, kUsualSharedBytes);
   return level == CacheLevel::kNear ? near : shared;
 }
 

@@ -3,14 +3,10 @@
 // little between processors.
 #include "backends/native/compiler/winograd_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "backends/native/compiler/winograd_transforms.h"
+#include "support/machine.h"
 
 namespace collage::native {
 namespace {
@@ -57,17 +53,6 @@ double WeightCycles(double bytes, double times, const ProductMachine& machine) {
   return bytes / kMemoryRate + bytes * std::max(times - 1, 0.0) / RateOf(bytes * 2, machine);
 }
 
-int64_t CacheBytes(int level, int64_t usual) {
-  for (int index = 0; index < 8; ++index) {
-    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
-    int found = 0;
-    int64_t kib = 0;
-    if (!(std::ifstream(folder + "level") >> found) || !(std::ifstream(folder + "size") >> kib)) break;
-    if (found == level && kib > 0) return kib << 10;
-  }
-  return usual;
-}
-
 /// One way to go: `plan` without its cycles.
 double WinogradCycles(const Convolution3x3& conv, const ProductMachine& machine, const WinogradPlan& plan) {
   const WinogradTransforms& transforms = WinogradTransformsFor(plan.tile);
@@ -100,8 +85,8 @@ double WinogradCycles(const Convolution3x3& conv, const ProductMachine& machine,
 }  // namespace
 
 ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int threads) {
-  static const int64_t near = CacheBytes(2, int64_t{1} << 20);
-  static const int64_t shared = CacheBytes(3, int64_t{16} << 20);
+  static const int64_t near = CacheSize(2, int64_t{1} << 20);
+  static const int64_t shared = CacheSize(3, int64_t{16} << 20);
   return {lanes, tile_rows, tile_width, threads, static_cast<double>(near), static_cast<double>(shared)};
 }
 
