@@ -22,44 +22,69 @@ constexpr double kNarrowFactor = 16;
 constexpr double kSparedOf3x3 = 0.75;
 constexpr int kRepeats = 25;
 
-constexpr int kLanes = 16;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+template <int lanes>
+struct Vector {
+  typedef float Of __attribute__((vector_size(lanes * sizeof(float))));  // `using` loses the attribute in templates
+};
 
-/// `rounds` times `count` independent products are added up. Two registers' worth of sums must hide the latency of an
-/// addition: twelve where registers are as wide as Lanes, six where they are half of it.
-template <int count>
+/// Lanes of a register in the clone that runs here. Wider ones would be computed lane by lane.
+int NumLanes() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4")) return 16;
+  if (__builtin_cpu_supports("x86-64-v3")) return 8;
+#endif
+  return 4;
+}
+
+/// Twelve independent products are added up `rounds` times: enough sums to hide the latency of an addition, few enough
+/// for sixteen registers.
+template <int lanes>
 __attribute__((always_inline)) inline float SumProductsOf(int64_t rounds, float factor) {
-  Lanes sums[count];
-  for (int i = 0; i < count; ++i) sums[i] = Lanes{} + static_cast<float>(i);
+  using Lanes = typename Vector<lanes>::Of;
+  constexpr int kSums = 12;
+  Lanes sums[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = Lanes{} + static_cast<float>(i);
   const Lanes x = Lanes{} + factor;
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
-    for (int i = 0; i < count; ++i) sums[i] = sums[i] * x + x;
+    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + x;
   }
   float all = 0;
-  for (int i = 0; i < count; ++i) {
-    for (int lane = 0; lane < kLanes; ++lane) all += sums[i][lane];
+  for (int i = 0; i < kSums; ++i) {
+    for (int lane = 0; lane < lanes; ++lane) all += sums[i][lane];
   }
   return all;
 }
-COLLAGE_CLONES float SumTwelveProducts(int64_t rounds, float factor) { return SumProductsOf<12>(rounds, factor); }
-COLLAGE_CLONES float SumSixProducts(int64_t rounds, float factor) { return SumProductsOf<6>(rounds, factor); }
+COLLAGE_CLONES float SumProducts16(int64_t rounds, float factor) { return SumProductsOf<16>(rounds, factor); }
+COLLAGE_CLONES float SumProducts8(int64_t rounds, float factor) { return SumProductsOf<8>(rounds, factor); }
+COLLAGE_CLONES float SumProducts4(int64_t rounds, float factor) { return SumProductsOf<4>(rounds, factor); }
 
-COLLAGE_CLONES float SumAll(const float* from, int64_t count, int64_t times) {
+template <int lanes>
+__attribute__((always_inline)) inline float SumAllOf(const float* from, int64_t count, int64_t times) {
+  using Lanes = typename Vector<lanes>::Of;
   constexpr int kParallel = 8;
   Lanes sums[kParallel] = {};
   for (int64_t time = 0; time < times; ++time) {
-    for (int64_t i = 0; i + kParallel * kLanes <= count; i += kParallel * kLanes) {
+    for (int64_t i = 0; i + kParallel * lanes <= count; i += kParallel * lanes) {
 #pragma GCC unroll 8
       for (int j = 0; j < kParallel; ++j) {
-        sums[j] += *reinterpret_cast<const Lanes*>(from + i + static_cast<int64_t>(j) * kLanes);
+        sums[j] += *reinterpret_cast<const Lanes*>(from + i + static_cast<int64_t>(j) * lanes);
       }
     }
     asm volatile("" ::: "memory");
   }
   float all = 0;
-  for (const Lanes& sum : sums) all += sum[0] + sum[kLanes - 1];
+  for (const Lanes& sum : sums) all += sum[0] + sum[lanes - 1];
   return all;
+}
+COLLAGE_CLONES float SumAll16(const float* from, int64_t count, int64_t times) {
+  return SumAllOf<16>(from, count, times);
+}
+COLLAGE_CLONES float SumAll8(const float* from, int64_t count, int64_t times) {
+  return SumAllOf<8>(from, count, times);
+}
+COLLAGE_CLONES float SumAll4(const float* from, int64_t count, int64_t times) {
+  return SumAllOf<4>(from, count, times);
 }
 
 /// The shortest of some runs of `run` on all threads, each told its number.
@@ -87,10 +112,12 @@ double ReadRate(int64_t bytes, int64_t times) {
   constexpr int64_t kAlign = 64 / sizeof(float);
   std::vector<std::vector<float>> buffers(static_cast<size_t>(NumThreads()),
                                           std::vector<float>(static_cast<size_t>(count + kAlign), 1.0F));
+  const int lanes = NumLanes();
+  const auto sum_all = lanes == 16 ? SumAll16 : lanes == 8 ? SumAll8 : SumAll4;
   const double seconds = ShortestSeconds([&](int64_t thread) {
     const float* from = buffers[static_cast<size_t>(thread)].data();
     while (reinterpret_cast<uintptr_t>(from) % 64 != 0) ++from;
-    g_sink = SumAll(from, count, times);
+    g_sink = sum_all(from, count, times);
   });
   return static_cast<double>(bytes * times * NumThreads()) / seconds;
 }
@@ -146,9 +173,11 @@ Work WorkOf(const Function& function) {
 
 double MeasureMultiplyAddRate() {
   constexpr int64_t kRounds = 200'000;
-  const double twelve = ShortestSeconds([](int64_t) { g_sink = SumTwelveProducts(kRounds, 0.5F); });
-  const double six = ShortestSeconds([](int64_t) { g_sink = SumSixProducts(kRounds, 0.5F); });
-  return static_cast<double>(kRounds) * kLanes * NumThreads() * std::max(12 / twelve, 6 / six);
+  constexpr int64_t kSums = 12;
+  const int lanes = NumLanes();
+  const auto sum_products = lanes == 16 ? SumProducts16 : lanes == 8 ? SumProducts8 : SumProducts4;
+  const double seconds = ShortestSeconds([&](int64_t) { g_sink = sum_products(kRounds, 0.5F); });
+  return static_cast<double>(kRounds * kSums * lanes * NumThreads()) / seconds;
 }
 
 double MeasureReadRate(CacheLevel level) {

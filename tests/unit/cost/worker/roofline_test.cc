@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/thread_pool.h"
 
@@ -97,6 +100,33 @@ TEST(RooflineTest, TheSlowerOfComputingAndMovingBounds) {
   EXPECT_LT(RooflineSeconds({0, 0, near}, rates, 1, CacheLevel::kMemory) * 2,
             RooflineSeconds({0, 0, 2 * near}, rates, 1, CacheLevel::kMemory));
   EXPECT_EQ(RooflineSeconds({1e9, 1e9, 1e9}, {}, 1, CacheLevel::kMemory), 0) << "nothing is known of the machine";
+}
+
+/// Multiply-adds a second in registers of four lanes, as every processor of this kind has them.
+double NarrowMultiplyAddRate() {
+  typedef float Lanes __attribute__((vector_size(4 * sizeof(float))));
+  constexpr int kSums = 12;
+  constexpr int64_t kRounds = 200'000;
+  volatile float factor = 0.5F;
+  double shortest = 1e9;
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    Lanes sums[kSums] = {};
+    const Lanes x = Lanes{} + factor;
+    const auto started = std::chrono::steady_clock::now();
+    for (int64_t round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 12
+      for (Lanes& sum : sums) sum = sum * x + x;
+    }
+    for (Lanes& sum : sums) factor = factor + 1e-9F * sum[0];
+    shortest = std::min(shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  }
+  return static_cast<double>(kRounds) * kSums * 4 / shortest;
+}
+
+TEST(RooflineTest, ProcessorsWithWideRegistersAreNotTakenForSlowOnes) {
+  // Far from a race: vectors wider than the processor's are a tenth as fast.
+  SetNumThreads(1);
+  EXPECT_GT(MeasureMultiplyAddRate(), NarrowMultiplyAddRate() / 2);
 }
 
 TEST(RooflineTest, TheMachineHasRates) {
