@@ -4,8 +4,11 @@
     benchmarks/direct_use.py [--toolchain openvino] [--threads 1] [--times 4] [--seconds 5] [--build build/dev]
                              [--database FILE] [--keep DIR [--compile-only]] [--out FILE] MODEL [MODEL…]
 
-MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50; `./setup models` writes them. For each:
+MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50, a pattern such as 'small/*', or a folder;
+`./setup models` writes them. For each:
 
+    targets --support                    which operators the toolchain does not take: a model that it cannot take whole has no
+                                         peer, is named with the reason, and skipped
     compile --partition-for TOOLCHAIN    no search: what the toolchain takes in pieces as large as possible; by the Python
                                          package for onnxruntime, which is registered there
     bench_openvino_peer, bench_onnxruntime_peer
@@ -14,8 +17,11 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
                                          every second time with the vendor's loaded first
 
 and prints a row of a Markdown table: medians over the processes of both latencies, of their ratio (above 1: slower through
-Collage) with its smallest and largest, and of the ratio of minima, and the largest difference of results. Models of which
-the toolchain does not take everything have more than one partition. Nothing else should run meanwhile.
+Collage) with its smallest and largest, and of the ratio of minima, and the largest difference of results. A model that is taken
+whole and has several partitions all the same is one of whose larger partitions the results were refused.
+
+--keep DIR keeps executables and finished rows: started again with the same arguments, it goes on where it was stopped. It does
+not know when Collage or a toolchain changed: take another folder then. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -25,7 +31,8 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from whole_models import SHAPES, models_folder, print_rows, run
+from repeatability import model_file, report_name, shape_arguments
+from whole_models import SHAPES, KeptRows, NotComparable, print_rows, run
 
 HEADER = (
     "| model | threads | partitions | through Collage | directly | ratio | smallest, largest | of minima | difference |\n"
@@ -34,42 +41,73 @@ HEADER = (
 LINE = re.compile(
     r"collage ([0-9.]+) ms [^,]*, [A-Za-z ]+ ([0-9.]+) ms .*ratio of p50 ([0-9.]+), of minima ([0-9.]+).*difference ([0-9.e+-]+)"
 )
-# Compiles by the Python package: sys.argv[1] holds the arguments of collage.compile as JSON.
-IN_PYTHON = "import collage, json, sys; print(json.dumps(collage.compile(**json.loads(sys.argv[1])).report))"
+# What the command does not know, since it is registered from Python: a function of the package by name, its arguments as JSON.
+IN_PYTHON = """
+import collage, json, sys
+found = getattr(collage, sys.argv[1])(**json.loads(sys.argv[2]))
+print(json.dumps(found if isinstance(found, dict) else found.report))
+"""
 FROM_PYTHON = {"onnxruntime"}
 ROOT = Path(__file__).resolve().parent.parent
+# Reasons that are told why a model is not taken whole.
+MOST_REASONS = 3
+
+
+def ask_python(function: str, name: str, arguments: argparse.Namespace, **more: object) -> str:
+    shapes = [shape.split("=") for shape in SHAPES.get(name, [])]
+    options = {
+        "model": str(model_file(name)),
+        "shapes": {tensor: [int(size) for size in sizes.split("x")] for tensor, sizes in shapes},
+        **more,
+    }
+    python = ROOT / ".venv/bin/python"
+    interpreter = str(python) if python.exists() else sys.executable
+    path = f"PYTHONPATH={Path(arguments.build) / 'python'}"
+    return run(["env", path, interpreter, "-c", IN_PYTHON, function, json.dumps(options)])
+
+
+def check_support(name: str, arguments: argparse.Namespace) -> None:
+    """Throws NotComparable for a model that the toolchain does not take whole."""
+    if arguments.toolchain in FROM_PYTHON:
+        text = ask_python("support", name, arguments, toolchains=[arguments.toolchain])
+    else:
+        command = [str(Path(arguments.build) / "bin/collage"), "targets", "--support", str(model_file(name)), "--json"]
+        text = run([*command, "--toolchains", arguments.toolchain, *shape_arguments(name)])
+    report = json.loads(text)
+    reasons = [
+        f"{operator['name']} (not {refused['calls']} of {operator['calls']}: {refused['reason']})"
+        for operator in report["toolchains"][0]["operators"]
+        for refused in operator["refused"]
+    ]
+    if report["outside"] > 0:
+        reasons.append(f"{report['outside']} calls are in no region of dataflow of static tensors")
+    if reasons:
+        more = f" and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+        raise NotComparable(f"{arguments.toolchain} does not take it whole: {'; '.join(reasons[:MOST_REASONS])}{more}")
 
 
 def compile_alone(name: str, executable: Path, arguments: argparse.Namespace) -> str:
     """The report, as JSON."""
-    build = Path(arguments.build)
-    model = str(models_folder() / f"{name}.onnx")
     if arguments.toolchain in FROM_PYTHON:
-        shapes = [shape.split("=") for shape in SHAPES.get(name, [])]
-        options = {
-            "model": model,
-            "output": str(executable),
-            "partition_for": arguments.toolchain,
-            "threads": arguments.threads,
-            "database": arguments.database,
-            "shapes": {tensor: [int(size) for size in sizes.split("x")] for tensor, sizes in shapes},
-        }
-        python = ROOT / ".venv/bin/python"
-        interpreter = str(python) if python.exists() else sys.executable
-        return run(["env", f"PYTHONPATH={build / 'python'}", interpreter, "-c", IN_PYTHON, json.dumps(options)])
-    command = [str(build / "bin/collage"), "compile", model, "-o", str(executable), "--quiet", "--json"]
-    command += ["--partition-for", arguments.toolchain, "--threads", str(arguments.threads)]
-    if arguments.database:
-        command += ["--database", arguments.database]
-    return run(command + [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)])
+        options = {"output": str(executable), "partition_for": arguments.toolchain, "threads": arguments.threads}
+        return ask_python("compile", name, arguments, database=arguments.database, **options)
+    command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), "-o", str(executable)]
+    command += ["--quiet", "--json", "--partition-for", arguments.toolchain, "--threads", str(arguments.threads)]
+    command += ["--database", arguments.database] if arguments.database else []
+    return run(command + shape_arguments(name))
 
 
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     build = Path(arguments.build)
-    stem = f"{name.replace('/', '_')}_{arguments.toolchain}_{arguments.threads}"
+    stem = report_name(name, arguments.threads, arguments.toolchain)
+    rows = KeptRows(arguments, ["toolchain", "threads", "times", "seconds"], model_file(name))
+    kept = rows.find(stem)
+    if kept is not None and not arguments.compile_only:
+        return kept
     executable = (Path(arguments.keep) if arguments.keep else folder) / f"{stem}.clg"
     notes = executable.with_suffix(".json")
     if not (arguments.keep and notes.exists()):
+        check_support(name, arguments)
         notes.write_text(compile_alone(name, executable, arguments))
     if arguments.compile_only:
         return ""
@@ -78,7 +116,7 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     partitions = " · ".join(f"{toolchain} {count}" for toolchain, count in winner["partitions"].items())
     pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
     program = build / f"bin/bench_{arguments.toolchain}_peer"
-    peer = pinned + [str(program), str(models_folder() / f"{name}.onnx"), str(executable), arguments.seconds]
+    peer = pinned + [str(program), str(model_file(name)), str(executable), arguments.seconds]
     runs = []
     for repetition in range(arguments.times):
         answer = run(peer + (["peer-first"] if repetition % 2 else []))
@@ -88,9 +126,10 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
         ours, theirs, ratio, minima, difference = map(float, found.groups())
         runs.append((ratio, ours, theirs, minima, difference))
     ratios, ours, theirs, minima, differences = ([one[i] for one in runs] for i in range(5))
-    return (
+    return rows.keep(
+        stem,
         f"| {name} | {arguments.threads} | {partitions} | {median(ours):.3f} ms | {median(theirs):.3f} ms "
-        f"| {median(ratios):.3f} | {min(ratios):.3f}, {max(ratios):.3f} | {median(minima):.3f} | {max(differences):.1e} |"
+        f"| {median(ratios):.3f} | {min(ratios):.3f}, {max(ratios):.3f} | {median(minima):.3f} | {max(differences):.1e} |",
     )
 
 
@@ -103,10 +142,12 @@ def main() -> int:
     parser.add_argument("--seconds", default="5", help="for each of them, about")
     parser.add_argument("--build", default=str(ROOT / "build/dev"))
     parser.add_argument("--database", help="tuning database (default: the user's)")
-    parser.add_argument("--keep", help="folder for the executables: those that are there are not compiled again")
+    parser.add_argument("--keep", metavar="DIR", help="keep executables and finished rows there; those there are not made again")
     parser.add_argument("--compile-only", action="store_true", help="with --keep: time nothing")
     parser.add_argument("--out", help="also append the rows to this file")
     arguments = parser.parse_args()
+    if arguments.keep:
+        Path(arguments.keep).mkdir(parents=True, exist_ok=True)
     return print_rows("direct_use", HEADER, row, arguments)
 
 

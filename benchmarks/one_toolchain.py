@@ -2,9 +2,10 @@
 """one_toolchain.py: whether Collage with one toolchain is ever worse than that toolchain's own partitioning.
 
     benchmarks/one_toolchain.py [--toolchains native,dnnl,openvino] [--threads 1] [--budget 60s] [--times 2] [--seconds 2]
-                                [--build build/dev] [--database FILE] [--out FILE] MODEL [MODEL…]
+                                [--build build/dev] [--database FILE] [--keep DIR] [--out FILE] MODEL [MODEL…]
 
-MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as small/resnet50. For each of them and each toolchain T:
+MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as small/resnet50, a pattern such as 'small/*', or a folder.
+For each of them and each toolchain T:
 
     collage compile --toolchains T       searches; what T cannot take is left to the native toolchain, which always joins
     collage compile --partition-for T    no search: partition_for_T of RFC 0.81, what T takes in pieces as large as possible
@@ -14,18 +15,20 @@ and prints a row of a Markdown table: how many partitions of which toolchain eac
 toolchain or another partition has in the other cover, medians over the processes of both latencies and of their ratio
 (below 1: the search is faster) with its smallest and largest. Equal covers are not timed: their executables are the same.
 Costs come from the tuning database and go there; what T's own partitioning is made of competes in the search's play-off, so
-that ratios above 1 are noise. Nothing else should run meanwhile.
+that ratios above 1 are noise.
+
+--keep DIR keeps executables and finished rows: started again with the same arguments, it goes on where it was stopped. It does
+not know when Collage or a toolchain changed: take another folder then. Nothing else should run meanwhile.
 """
 
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 
-from repeatability import Partition, differences, milliseconds, model_file, read_cover, shape_arguments
-from whole_models import print_rows, run
+from repeatability import Partition, differences, milliseconds, model_file, read_cover, report_name, shape_arguments
+from whole_models import KeptRows, print_rows, run
 
 HEADER = (
     "| model | threads | toolchain | winner | by search | partition_for | operators | to another toolchain "
@@ -35,13 +38,15 @@ HEADER = (
 
 
 def compile_cover(name: str, choice: list[str], arguments: argparse.Namespace, stem: Path) -> tuple[Path, dict, list[Partition]]:
-    """The executable, the report and the cover."""
-    executable, partitioning = stem.with_suffix(".clg"), stem.with_suffix(".json")
-    command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), *shape_arguments(name), *choice]
-    command += ["--threads", str(arguments.threads), "--quiet", "--json", "--budget", arguments.budget]
-    command += ["--database", arguments.database] if arguments.database else []
-    report = json.loads(run([*command, "-o", str(executable), "--write-partitioning", str(partitioning)]))
-    return executable, report, read_cover(partitioning)
+    """The executable, the report and the cover. What is in the folder already is not made again."""
+    executable, partitioning, notes = (Path(f"{stem}{ending}") for ending in (".clg", ".partitioning.json", ".json"))
+    if not notes.exists():
+        command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), *shape_arguments(name), *choice]
+        command += ["--threads", str(arguments.threads), "--quiet", "--json", "--budget", arguments.budget]
+        command += ["--database", arguments.database] if arguments.database else []
+        # Last, so that what is there is complete.
+        notes.write_text(run([*command, "-o", str(executable), "--write-partitioning", str(partitioning)]))
+    return executable, json.loads(notes.read_text()), read_cover(partitioning)
 
 
 def partitions_of(cover: list[Partition]) -> str:
@@ -61,31 +66,29 @@ def time_both(executables: list[Path], arguments: argparse.Namespace) -> list[tu
     return pairs
 
 
-def row_of(name: str, toolchain: str, arguments: argparse.Namespace, folder: Path) -> str:
-    searched, report, cover = compile_cover(name, ["--toolchains", toolchain], arguments, folder / "searched")
-    greedy, _, own = compile_cover(name, ["--partition-for", toolchain], arguments, folder / "greedy")
+def row(name: str, toolchain: str, arguments: argparse.Namespace, folder: Path) -> str:
+    rows = KeptRows(arguments, ["threads", "budget", "times", "seconds"], model_file(name))
+    stem = report_name(name, arguments.threads, toolchain)
+    kept = rows.find(stem)
+    if kept is not None:
+        return kept
+    place = Path(arguments.keep) if arguments.keep else folder
+    searched, report, cover = compile_cover(name, ["--toolchains", toolchain], arguments, place / f"{stem}.searched")
+    greedy, _, own = compile_cover(name, ["--partition-for", toolchain], arguments, place / f"{stem}.greedy")
     handed, moved = differences(own, cover)
-    row = (
+    cells = (
         f"| {name} | {arguments.threads} | {toolchain} | {report['winner']} | {partitions_of(cover)} | {partitions_of(own)} "
         f"| {sum(partition.operators for partition in own)} | {handed} | {moved} |"
     )
     if searched.read_bytes() == greedy.read_bytes():
-        return f"{row} | | 1, the same executable | |"
+        return rows.keep(stem, f"{cells} | | 1, the same executable | |")
     pairs = time_both([searched, greedy], arguments)
     ratios = [ours / theirs for ours, theirs in pairs]
-    return (
-        f"{row} {milliseconds(median(ours for ours, _ in pairs))} | {milliseconds(median(theirs for _, theirs in pairs))} "
-        f"| {median(ratios):.3f} | {min(ratios):.3f}, {max(ratios):.3f} |"
+    return rows.keep(
+        stem,
+        f"{cells} {milliseconds(median(ours for ours, _ in pairs))} | {milliseconds(median(theirs for _, theirs in pairs))} "
+        f"| {median(ratios):.3f} | {min(ratios):.3f}, {max(ratios):.3f} |",
     )
-
-
-def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
-    rows = []
-    for toolchain in arguments.toolchains.split(","):
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            rows.append(row_of(name, toolchain, arguments, Path(own)))
-        print(rows[-1], file=sys.stderr, flush=True)
-    return "\n".join(rows)
 
 
 def main() -> int:
@@ -98,8 +101,12 @@ def main() -> int:
     parser.add_argument("--seconds", default="2s", help="for each of them, about")
     parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
     parser.add_argument("--database", help="tuning database (default: the user's)")
+    parser.add_argument("--keep", metavar="DIR", help="keep executables and finished rows there; those there are not made again")
     parser.add_argument("--out", help="also append the rows to this file")
-    return print_rows("one_toolchain", HEADER, row, parser.parse_args())
+    arguments = parser.parse_args()
+    if arguments.keep:
+        Path(arguments.keep).mkdir(parents=True, exist_ok=True)
+    return print_rows("one_toolchain", HEADER, row, arguments, arguments.toolchains.split(","))
 
 
 if __name__ == "__main__":

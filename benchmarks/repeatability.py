@@ -75,8 +75,8 @@ def shape_arguments(name: str) -> list[str]:
     return [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
 
 
-def report_name(name: str, threads: int, number: int) -> str:
-    return f"{name.removesuffix('.onnx').strip('/').replace('/', '_')}.t{threads}.{number}"
+def report_name(name: str, threads: int, which: int | str) -> str:
+    return f"{name.removesuffix('.onnx').strip('/').replace('/', '_')}.t{threads}.{which}"
 
 
 def read_cover(file: Path) -> list[Partition]:

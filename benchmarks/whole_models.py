@@ -3,8 +3,8 @@
 
     benchmarks/whole_models.py [--threads 1] [--budget 4m] [--build build/dev] [--out FILE] MODEL [MODEL…]
 
-MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50 or ocr/detector; `./setup models`
-writes them. For each one it runs, with a single thread pinned to the first processor:
+MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50 or ocr/detector, a pattern such as
+'small/*_int8', or a folder; `./setup models` writes them. For each one it runs, with a single thread pinned to the first processor:
 
     collage compile       all toolchains, costs from and into the tuning database
     collage compile       again, with a second for measuring: how long it takes when the costs are known
@@ -90,17 +90,67 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     )
 
 
-def print_rows(program: str, header: str, make_row: Callable[..., str], arguments: argparse.Namespace) -> int:
-    """A row for each of the models, which make_row(name, arguments, folder) makes; the exit status. Failures are told."""
-    print(header)
+class NotComparable(Exception):
+    """There is no row for a model, and why."""
+
+
+def find_models(patterns: list[str]) -> list[str]:
+    """Names of models, each once: of "full/resnet50" itself, of "small/*" or "full/*_int8" those that match below
+    models_folder(), of "small" all in that folder. A path that ends in .onnx stays as it is."""
+    names: list[str] = []
+    for pattern in patterns:
+        glob = f"{pattern.rstrip('/')}/*" if (models_folder() / pattern).is_dir() else pattern
+        if pattern.endswith(".onnx") or not set("*?[") & set(glob):
+            found = [glob]
+        else:
+            files = sorted(models_folder().glob(f"{glob}.onnx"))
+            found = [str(file.relative_to(models_folder()).with_suffix("")) for file in files]
+        if not found:
+            raise RuntimeError(f"no model in '{models_folder()}' is called '{pattern}'")
+        names += [name for name in found if name not in names]
+    return names
+
+
+class KeptRows:
+    """Rows that an earlier run with the same settings finished, in the folder --keep, so that a stopped run goes on where
+    it was. Without that option nothing is kept."""
+
+    def __init__(self, arguments: argparse.Namespace, settings: list[str], model: Path):
+        self.folder = Path(arguments.keep) if arguments.keep else None
+        file = model.stat()
+        self.settings = {"model": [file.st_size, file.st_mtime_ns], **{name: getattr(arguments, name) for name in settings}}
+
+    def find(self, stem: str) -> str | None:
+        file = self.folder / f"{stem}.row.json" if self.folder else None
+        if file is None or not file.exists():
+            return None
+        kept = json.loads(file.read_text())
+        return kept["row"] if kept["settings"] == self.settings else None
+
+    def keep(self, stem: str, row: str) -> str:
+        if self.folder:
+            (self.folder / f"{stem}.row.json").write_text(json.dumps({"settings": self.settings, "row": row}))
+        return row
+
+
+def print_rows(
+    program: str, header: str, make_row: Callable[..., str], arguments: argparse.Namespace, variants: list[str] | None = None
+) -> int:
+    """A row for each of the models, or for each of them in each of `variants`, as soon as it is there; the exit status.
+    make_row(name, [variant,] arguments, folder) makes it, "" for none. Failures are told at once and once more at the end."""
+    print(header, flush=True)
+    troubles = []
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in arguments.models:
+    for name in find_models(arguments.models):
+        for variant in [[]] if variants is None else [[one] for one in variants]:
+            what = " ".join([name, *variant])
             try:
-                line = make_row(name, arguments, Path(folder))
-            except (RuntimeError, OSError) as error:
-                print(f"{program}: {name}: {error}", file=sys.stderr)
-                failed = 1
+                with tempfile.TemporaryDirectory() as folder:
+                    line = make_row(name, *variant, arguments, Path(folder))
+            except (RuntimeError, OSError, NotComparable) as error:
+                troubles.append(f"{program}: {what}: {error}")
+                print(troubles[-1], file=sys.stderr, flush=True)
+                failed |= not isinstance(error, NotComparable)
                 continue
             if not line:
                 continue
@@ -108,7 +158,9 @@ def print_rows(program: str, header: str, make_row: Callable[..., str], argument
             if arguments.out:
                 with open(arguments.out, "a", encoding="utf-8") as file:
                     file.write(line + "\n")
-    return failed
+    if len(troubles) > 1:
+        print("\n".join(["", f"{len(troubles)} without a row:", *troubles]), file=sys.stderr)
+    return int(failed)
 
 
 def main() -> int:
