@@ -77,7 +77,7 @@ class OnnxRuntime(Toolchain):
 
     name = "onnxruntime"
     description = "ONNX Runtime's CPU provider: sub-graphs of any shape, as ONNX"
-    revision = "2"
+    revision = "3"
     license = "MIT"
     priority = 5
     fusion = "arbitrary"

@@ -3,9 +3,12 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+
+#include "support/machine.h"
 
 namespace collage::onnxruntime {
 namespace {
@@ -61,6 +64,14 @@ Library::Library(const std::string& hinted) {
   Check<CreateCpuMemoryInfo>(ErrorCategory::kUnavailable, "start", kDeviceAllocator, kMemTypeDefault, &memory_);
 }
 
+std::vector<std::pair<std::string, std::string>> SessionSettings(const std::vector<std::string>& features) {
+  std::vector<std::pair<std::string, std::string>> settings{{"session.force_spinning_stop", "1"}};
+  const bool has_vnni = std::ranges::any_of(
+      features, [](const std::string& feature) { return feature == "avx512_vnni" || feature == "avx_vnni"; });
+  if (!has_vnni) settings.emplace_back("session.x64quantprecision", "1");
+  return settings;
+}
+
 SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads) {
   SessionOptions* options = nullptr;
   const auto check = [&]<typename Entry>(Entry, auto... args) {
@@ -71,7 +82,9 @@ SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads) {
   check(SetIntraOpNumThreads{}, options, num_threads);
   check(SetInterOpNumThreads{}, options, 1);
   check(SetSessionGraphOptimizationLevel{}, options, kOptimizeAll);
-  check(AddSessionConfigEntry{}, options, "session.force_spinning_stop", "1");
+  for (const auto& [key, value] : SessionSettings(ThisMachine().features)) {
+    check(AddSessionConfigEntry{}, options, key.c_str(), value.c_str());
+  }
   return owner;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/onnxruntime/loader/c_api.h"
@@ -48,8 +49,14 @@ class Library {
   std::string version_;
 };
 
-/// Of the sessions that kernels are: all optimisations, so many threads, which do not spin between runs, since they
-/// must not take processors from other kernels' threads; else ONNX Runtime's defaults.
+/// Settings of a session by their keys, for a processor with `features` (MachineInfo). Threads do not spin between
+/// runs, since they must not take processors from other kernels' threads. Without VNNI instructions, the products of
+/// bytes that ONNX Runtime would take first are added up in 16 bits, which overflow: there it is asked for those that
+/// are exact. With them it is not, since it would then do without them.
+std::vector<std::pair<std::string, std::string>> SessionSettings(const std::vector<std::string>& features);
+
+/// Of the sessions that kernels are: all optimisations, so many threads, `SessionSettings` of this machine; else ONNX
+/// Runtime's defaults.
 using SessionOptionsPtr = std::unique_ptr<SessionOptions, std::function<void(SessionOptions*)>>;
 SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads);
 
