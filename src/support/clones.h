@@ -8,3 +8,23 @@
 #else
 #define COLLAGE_CLONES
 #endif
+
+namespace collage {
+
+/// Vectors of so many numbers. `using` would lose the attribute in templates.
+template <typename T, int lanes>
+struct Lanes {
+  typedef T Of __attribute__((vector_size(lanes * sizeof(T))));
+};
+
+/// Bytes of a vector register in the clone that runs here. Wider vectors would be computed number by number, or go
+/// through memory.
+inline int RegisterBytes() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4")) return 64;
+  if (__builtin_cpu_supports("x86-64-v3")) return 32;
+#endif
+  return 16;
+}
+
+}  // namespace collage

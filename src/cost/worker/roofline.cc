@@ -22,29 +22,15 @@ constexpr double kNarrowFactor = 16;
 constexpr double kSparedOf3x3 = 0.75;
 constexpr int kRepeats = 25;
 
-template <int lanes>
-struct Vector {
-  typedef float Of __attribute__((vector_size(lanes * sizeof(float))));  // `using` loses the attribute in templates
-};
-
-/// Lanes of a register in the clone that runs here. Wider ones would be computed lane by lane.
-int NumLanes() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v4")) return 16;
-  if (__builtin_cpu_supports("x86-64-v3")) return 8;
-#endif
-  return 4;
-}
-
 /// Twelve independent products are added up `rounds` times: enough sums to hide the latency of an addition, few enough
 /// for sixteen registers.
 template <int lanes>
 __attribute__((always_inline)) inline float SumProductsOf(int64_t rounds, float factor) {
-  using Lanes = typename Vector<lanes>::Of;
+  using Floats = typename Lanes<float, lanes>::Of;
   constexpr int kSums = 12;
-  Lanes sums[kSums];
-  for (int i = 0; i < kSums; ++i) sums[i] = Lanes{} + static_cast<float>(i);
-  const Lanes x = Lanes{} + factor;
+  Floats sums[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = Floats{} + static_cast<float>(i);
+  const Floats x = Floats{} + factor;
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + x;
@@ -61,20 +47,20 @@ COLLAGE_CLONES float SumProducts4(int64_t rounds, float factor) { return SumProd
 
 template <int lanes>
 __attribute__((always_inline)) inline float SumAllOf(const float* from, int64_t count, int64_t times) {
-  using Lanes = typename Vector<lanes>::Of;
+  using Floats = typename Lanes<float, lanes>::Of;
   constexpr int kParallel = 8;
-  Lanes sums[kParallel] = {};
+  Floats sums[kParallel] = {};
   for (int64_t time = 0; time < times; ++time) {
     for (int64_t i = 0; i + kParallel * lanes <= count; i += kParallel * lanes) {
 #pragma GCC unroll 8
       for (int j = 0; j < kParallel; ++j) {
-        sums[j] += *reinterpret_cast<const Lanes*>(from + i + static_cast<int64_t>(j) * lanes);
+        sums[j] += *reinterpret_cast<const Floats*>(from + i + static_cast<int64_t>(j) * lanes);
       }
     }
     asm volatile("" ::: "memory");
   }
   float all = 0;
-  for (const Lanes& sum : sums) all += sum[0] + sum[lanes - 1];
+  for (const Floats& sum : sums) all += sum[0] + sum[lanes - 1];
   return all;
 }
 COLLAGE_CLONES float SumAll16(const float* from, int64_t count, int64_t times) {
@@ -112,7 +98,7 @@ double ReadRate(int64_t bytes, int64_t times) {
   constexpr int64_t kAlign = 64 / sizeof(float);
   std::vector<std::vector<float>> buffers(static_cast<size_t>(NumThreads()),
                                           std::vector<float>(static_cast<size_t>(count + kAlign), 1.0F));
-  const int lanes = NumLanes();
+  const int lanes = RegisterBytes() / static_cast<int>(sizeof(float));
   const auto sum_all = lanes == 16 ? SumAll16 : lanes == 8 ? SumAll8 : SumAll4;
   const double seconds = ShortestSeconds([&](int64_t thread) {
     const float* from = buffers[static_cast<size_t>(thread)].data();
@@ -174,7 +160,7 @@ Work WorkOf(const Function& function) {
 double MeasureMultiplyAddRate() {
   constexpr int64_t kRounds = 200'000;
   constexpr int64_t kSums = 12;
-  const int lanes = NumLanes();
+  const int lanes = RegisterBytes() / static_cast<int>(sizeof(float));
   const auto sum_products = lanes == 16 ? SumProducts16 : lanes == 8 ? SumProducts8 : SumProducts4;
   const double seconds = ShortestSeconds([&](int64_t) { g_sink = sum_products(kRounds, 0.5F); });
   return static_cast<double>(kRounds * kSums * lanes * NumThreads()) / seconds;

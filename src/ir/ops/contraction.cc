@@ -10,6 +10,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "support/clones.h"
 
 namespace collage {
 
@@ -38,30 +39,55 @@ namespace {
 
 constexpr int64_t kTileRows = 4;
 constexpr int64_t kTileColumns = 16;
-using EightFloats = float __attribute__((vector_size(32)));
-using EightDoubles = double __attribute__((vector_size(64)));
-
-/// sums [4, 16] = four rows of a, each [K], x panel [K, 16]; the sums stay in registers.
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void MultiplyTile(
-    const std::array<const float*, kTileRows>& rows, const float* panel, int64_t k, double* sums) {
-  EightDoubles tile[kTileRows][2] = {};
-  for (int64_t i = 0; i < k; ++i) {
-    EightFloats x[2];
-    std::memcpy(x, panel + i * kTileColumns, sizeof x);
-    const auto x0 = __builtin_convertvector(x[0], EightDoubles);
-    const auto x1 = __builtin_convertvector(x[1], EightDoubles);
+/// sums [4, 16] = four rows of a, each [K], x panel [K, 16], in strips of two registers: their sums stay in registers,
+/// also where there are sixteen.
+template <int lanes>
+__attribute__((always_inline)) inline void MultiplyTileOf(const std::array<const float*, kTileRows>& rows,
+                                                          const float* panel, int64_t k, double* sums) {
+  using Floats = typename Lanes<float, lanes>::Of;
+  using Doubles = typename Lanes<double, lanes>::Of;
+  for (int64_t column = 0; column < kTileColumns; column += 2 * lanes) {
+    Doubles tile[kTileRows][2] = {};
+    for (int64_t i = 0; i < k; ++i) {
+      Floats x[2];
+      std::memcpy(x, panel + i * kTileColumns + column, sizeof x);
+      const auto x0 = __builtin_convertvector(x[0], Doubles);
+      const auto x1 = __builtin_convertvector(x[1], Doubles);
+      for (size_t r = 0; r < kTileRows; ++r) {
+        const double factor = rows[r][i];
+        tile[r][0] += factor * x0;
+        tile[r][1] += factor * x1;
+      }
+    }
     for (size_t r = 0; r < kTileRows; ++r) {
-      const double factor = rows[r][i];
-      tile[r][0] += factor * x0;
-      tile[r][1] += factor * x1;
+      std::memcpy(sums + static_cast<int64_t>(r) * kTileColumns + column, tile[r], sizeof tile[r]);
     }
   }
-  std::memcpy(sums, tile, sizeof tile);
+}
+
+using TileProduct = void(const std::array<const float*, kTileRows>&, const float*, int64_t, double*);
+COLLAGE_CLONES void MultiplyTile8(const std::array<const float*, kTileRows>& rows, const float* panel, int64_t k,
+                                  double* sums) {
+  MultiplyTileOf<8>(rows, panel, k, sums);
+}
+COLLAGE_CLONES void MultiplyTile4(const std::array<const float*, kTileRows>& rows, const float* panel, int64_t k,
+                                  double* sums) {
+  MultiplyTileOf<4>(rows, panel, k, sums);
+}
+COLLAGE_CLONES void MultiplyTile2(const std::array<const float*, kTileRows>& rows, const float* panel, int64_t k,
+                                  double* sums) {
+  MultiplyTileOf<2>(rows, panel, k, sums);
+}
+
+TileProduct* TileProductHere() {
+  const int bytes = RegisterBytes();
+  return bytes == 64 ? MultiplyTile8 : bytes == 32 ? MultiplyTile4 : MultiplyTile2;
 }
 
 /// c [M, N] = a [M, K] x b [K, N], parallel over columns.
 void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
+  TileProduct* const multiply_tile = TileProductHere();
   InParallel((n + kTileColumns - 1) / kTileColumns, [&](int64_t begin, int64_t end) {
     std::vector<float> panel(static_cast<size_t>(k * kTileColumns));
     std::array<double, kTileRows * kTileColumns> sums;
@@ -71,7 +97,7 @@ void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t 
       for (int64_t row = 0; row < m; row += kTileRows) {
         std::array<const float*, kTileRows> rows;  // beyond the last row, the last once more
         for (int64_t r = 0; r < kTileRows; ++r) rows[static_cast<size_t>(r)] = a + std::min(row + r, m - 1) * k;
-        MultiplyTile(rows, panel.data(), k, sums.data());
+        multiply_tile(rows, panel.data(), k, sums.data());
         for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
           Store({sums.data() + r * kTileColumns, static_cast<size_t>(columns)}, output,
                 offset + (row + r) * n + column);

@@ -8,14 +8,13 @@
 #include "ir/ops/contraction.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "support/clones.h"
 
 namespace collage {
 namespace {
 
 /// sum[j] += factor * x[j * step].
-__attribute__((target_clones("default", "avx2", "arch=x86-64-v4"))) void Accumulate(double* sum, const float* x,
-                                                                                    int64_t step, double factor,
-                                                                                    int64_t count) {
+COLLAGE_CLONES void Accumulate(double* sum, const float* x, int64_t step, double factor, int64_t count) {
   if (step == 1) {
     for (int64_t j = 0; j < count; ++j) sum[j] += factor * static_cast<double>(x[j]);
   } else {
