@@ -168,6 +168,46 @@ TEST(NativeTest, AttentionIsOnePartition) {
   ExpectAgrees(Native(), MakeFunction({x}, MakeCall("reshape", {together}, {{"newshape", V{1, 10, heads * size}}})));
 }
 
+TEST(NativeTest, DepthwiseAndSmallGroupsAgreeAtEveryEdge) {
+  struct Case {
+    std::vector<int64_t> size, kernel, stride, dilation, padding;
+    int64_t group = 1;
+  };
+  const Case cases[] = {
+      {{7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {{9, 23}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}},
+      {{9, 23}, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}, 4},
+      {{6, 31}, {3, 5}, {1, 1}, {2, 3}, {2, 6, 2, 6}},
+      {{11, 40}, {3, 3}, {3, 2}, {3, 2}, {4, 1, 0, 3}, 2},
+      {{3, 4}, {7, 7}, {1, 1}, {1, 1}, {3, 3, 3, 3}},  // no tile has all of its taps
+      {{2, 2}, {3, 3}, {1, 1}, {1, 1}, {3, 3, 3, 3}},  // results of padding alone
+      {{1, 1}, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+      {{4, 130}, {3, 3}, {1, 1}, {1, 64}, {1, 64, 1, 64}},  // too many edges to be written out
+      {{29}, {4}, {3}, {1}, {2, 1}},
+      {{3, 5, 9}, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}},
+  };
+  uint32_t seed = 1;
+  for (const Case& c : cases) {
+    for (const int64_t channels : {16, 20}) {
+      Shape data{2, channels};
+      data.insert(data.end(), c.size.begin(), c.size.end());
+      Shape weight{channels, c.group};
+      weight.insert(weight.end(), c.kernel.begin(), c.kernel.end());
+      SCOPED_TRACE(testing::PrintToString(data) + " by " + testing::PrintToString(weight));
+      const Var x = Input("x", data);
+      const std::string name = "nn.conv" + std::to_string(c.size.size()) + "d";
+      const Expr conv = MakeCall(
+          name, {x, RandomConstant(weight, ++seed)},
+          {{"strides", c.stride}, {"dilation", c.dilation}, {"padding", c.padding}, {"groups", channels / c.group}});
+      const Function function = MakeFunction({x}, MakeCall("nn.relu", {conv}));
+      InferType(function);
+      for (const BoundaryLayouts& layouts : OfferedLayouts(function)) {
+        ExpectAgrees(Native(), function, {.layouts = layouts, .num_threads = 2});
+      }
+    }
+  }
+}
+
 TEST(NativeTest, QuantisedConvolutionAgrees) {
   const Var x = Input("x", {1, 8, 9, 7}, kUInt8);
   const auto scalar = [](double value, DataType dtype) { return MakeScalar(value, dtype); };

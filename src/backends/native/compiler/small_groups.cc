@@ -1,12 +1,17 @@
 // small_groups.cc: depthwise convolutions, and those whose groups have fewer channels than a vector: a vector holds the
 // same pixel of neighbouring channels, of several groups; for each channel within the groups, a shuffle spreads it over
-// the lanes of its group.
+// the lanes of its group. Zeros around the data are not stored: taps that would read them are left out.
+#include <algorithm>
+#include <optional>
+
 #include "backends/native/compiler/convolution.h"
 
 namespace collage::native {
 namespace {
 
 constexpr int64_t kMostColumns = 6;  // pixels of a row that are summed at a time
+// Tiles at the edges are written out, each by itself. Where there are more of them, zeros are stored around the data.
+constexpr int64_t kMostEdgeTiles = 8;
 
 class SmallGroups {
  public:
@@ -20,27 +25,56 @@ class SmallGroups {
         channels_(conv.data[1]) {}
 
   void Run() {
-    data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, kFloat32);
-    PackTaps();
-    const size_t rank = conv_.rank;
-    std::vector<int64_t> units{conv_.result[0]};
-    for (size_t d = 0; d + 1 < rank; ++d) units.push_back(conv_.result[d + 2]);
+    const auto [from, to] = InnerColumns();
     const int64_t width = conv_.result.back();
     const int64_t tiles = (width + kMostColumns - 1) / kMostColumns;
-    const int64_t columns = (width + tiles - 1) / tiles;
+    columns_ = (width + tiles - 1) / tiles;
+    first_inner_ = std::min((from + columns_ - 1) / columns_ * columns_, width);
+    end_inner_ = std::max(first_inner_, to / columns_ * columns_);
+    const bool has_many_edges = width - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_;
+    if (has_many_edges) {
+      data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, kFloat32);
+      pad_before_.assign(conv_.rank, 0);
+      first_inner_ = 0;
+      end_inner_ = width / columns_ * columns_;
+    } else {
+      data_ = ChannelsLastData(state_, call_.args()[0], kFloat32);
+      pad_before_ = conv_.pad_before;
+    }
+    PackTaps();
+    std::vector<int64_t> units{conv_.result[0]};
+    for (size_t d = 0; d + 1 < conv_.rank; ++d) units.push_back(conv_.result[d + 2]);
     const std::string name = state_.NextStageName();
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const Names outer = Delinearise(e_, unit, units);
-        const int64_t whole = width / columns * columns;
-        e_.For(e_.Int(0), e_.Int(whole), columns, [&](const std::string& column) { EmitTile(outer, column, columns); });
-        if (whole < width) EmitTile(outer, e_.Int(whole), width - whole);
-      });
+      e_.For(begin, end, 1, [&](const std::string& unit) { EmitRow(Delinearise(e_, unit, units)); });
     });
     e_.Call(name, NumElements(units), state_.IsParallel(conv_.flops()));
   }
 
  private:
+  /// Pixels of a row of the result that are summed at a time: where they begin, as a value or, near the edges, as a
+  /// number, so that taps beyond them can be left out.
+  struct Tile {
+    std::string column;
+    std::optional<int64_t> number;
+    int64_t count = 1;
+  };
+  /// Which taps of a dimension lie within the data: [from, to).
+  struct Taps {
+    std::string from, to;
+  };
+
+  /// The columns of the result, [first, second), all of whose taps lie within the data.
+  std::pair<int64_t, int64_t> InnerColumns() const {
+    const int64_t stride = conv_.stride.back();
+    const int64_t before = conv_.pad_before.back();
+    const int64_t reach = (conv_.weight.back() - 1) * conv_.dilation.back();
+    const int64_t last = conv_.data.back() - 1 - reach + before;  // where the last of them may begin, in padded data
+    const int64_t from = std::min((before + stride - 1) / stride, conv_.result.back());
+    const int64_t to = last < 0 ? 0 : std::min(last / stride + 1, conv_.result.back());
+    return {from, std::max(from, to)};
+  }
+
   /// Weights as [taps…][channel within the group][channel].
   void PackTaps() {
     Shape shape(conv_.weight.begin() + 2, conv_.weight.end());
@@ -69,44 +103,103 @@ class SmallGroups {
     });
   }
 
-  /// `count` pixels of one row of the result, all channels.
-  void EmitTile(const Names& outer, const std::string& column, int64_t count) {
+  /// One row of the result. Taps above and below the data are left out.
+  void EmitRow(const Names& outer) {
+    std::vector<Taps> all;
+    std::vector<Taps> within;
+    std::string is_inner;  // whether the same
+    for (size_t d = 0; d + 1 < conv_.rank; ++d) {
+      const int64_t kernel = conv_.weight[d + 2];
+      all.push_back({e_.Int(0), e_.Int(kernel)});
+      within.push_back(all.back());
+      const int64_t reach = (kernel - 1) * conv_.dilation[d] + (conv_.result[d + 2] - 1) * conv_.stride[d];
+      if (pad_before_[d] == 0 && reach < data_.shape[d + 2]) continue;
+      within.back() = TapsWithin(d, outer[d + 1], all.back());
+      for (const auto& [bound, whole] :
+           {std::pair(within.back().from, all.back().from), std::pair(within.back().to, all.back().to)}) {
+        const std::string is_whole = e_.IntCompare("eq", bound, whole);
+        is_inner = is_inner.empty() ? is_whole : e_.Def(fmt::format("arith.andi {}, {} : i1", is_inner, is_whole));
+      }
+    }
+    if (is_inner.empty()) return EmitTiles(outer, all);
+    // Loops of known length are unrolled.
+    e_.If(is_inner, [&] { EmitTiles(outer, all); });
+    e_.If(e_.Def(fmt::format("arith.xori {}, {} : i1", is_inner, e_.Def("arith.constant true"))),
+          [&] { EmitTiles(outer, within); });
+  }
+
+  /// Tap j of output `o` reads the data at o * stride - padding + j * dilation.
+  Taps TapsWithin(size_t d, const std::string& o, const Taps& all) {
+    const int64_t dilation = conv_.dilation[d];
+    const std::string first = e_.Plus(e_.MulInt(o, conv_.stride[d]), -pad_before_[d]);
+    const auto taps_before = [&](const std::string& distance) {  // how many taps cover it
+      const std::string positive = e_.IntOp("maxsi", distance, e_.Int(0));
+      const std::string count =
+          dilation == 1 ? positive : e_.IntOp("divsi", e_.Plus(positive, dilation - 1), e_.Int(dilation));
+      return e_.IntOp("minsi", count, all.to);
+    };
+    const std::string beyond = e_.IntOp("subi", e_.Int(data_.shape[d + 2]), first);
+    return {taps_before(e_.IntOp("subi", e_.Int(0), first)), taps_before(beyond)};
+  }
+
+  void EmitTiles(const Names& outer, const std::vector<Taps>& taps) {
+    const int64_t width = conv_.result.back();
+    const auto at_edges = [&](int64_t from, int64_t to) {
+      for (int64_t at = from; at < to; at += columns_) {
+        EmitTile(outer, taps, {e_.Int(at), at, std::min(columns_, to - at)});
+      }
+    };
+    at_edges(0, first_inner_);
+    e_.For(e_.Int(first_inner_), e_.Int(end_inner_), columns_, [&](const std::string& column) {
+      EmitTile(outer, taps, {column, {}, columns_});
+    });
+    at_edges(end_inner_, width);
+  }
+
+  /// The tile's pixels, all channels.
+  void EmitTile(const Names& outer, const std::vector<Taps>& taps, const Tile& tile) {
     e_.ForLanes(channels_, [&](const std::string& channel) {
-      const Names sums = Taps(outer, column, count, channel, {}, Names(static_cast<size_t>(count), e_.Splat(0)));
-      for (int64_t t = 0; t < count; ++t) {
+      const Names zeros(static_cast<size_t>(tile.count), e_.Splat(0));
+      const Names sums = SumTaps(outer, taps, tile, channel, {}, zeros);
+      for (int64_t t = 0; t < tile.count; ++t) {
         Indices at{{outer[0], 0}, {channel, 1, "", e_.lanes()}};
         for (size_t d = 1; d < outer.size(); ++d) at.push_back({outer[d], 0});
-        at.push_back({e_.Plus(column, t), 0});
+        at.push_back({e_.Plus(tile.column, t), 0});
         StoreResult(state_, output_, at, {sums[static_cast<size_t>(t)]});
       }
     });
   }
 
   /// Loops over the taps of all dimensions but the last, whose taps are written out.
-  Names Taps(const Names& outer, const std::string& column, int64_t count, const std::string& channel,
-             const Names& taps, const Names& sums) {
-    const size_t d = taps.size();
+  Names SumTaps(const Names& outer, const std::vector<Taps>& taps, const Tile& tile, const std::string& channel,
+                const Names& chosen, const Names& sums) {
+    const size_t d = chosen.size();
     if (d + 1 < conv_.rank) {
-      return e_.ForCarrying(e_.Int(0), e_.Int(conv_.weight[d + 2]), sums, e_.FloatVector(),
+      return e_.ForCarrying(taps[d].from, taps[d].to, sums, e_.FloatVector(),
                             [&](const std::string& tap, const Names& carried) {
-                              Names deeper = taps;
+                              Names deeper = chosen;
                               deeper.push_back(tap);
-                              return Taps(outer, column, count, channel, deeper, carried);
+                              return SumTaps(outer, taps, tile, channel, deeper, carried);
                             });
     }
     Indices pixel{{outer[0], 0}, {channel, 1}};
     for (size_t i = 0; i < d; ++i) {
-      pixel.push_back({e_.AddInt(e_.MulInt(outer[i + 1], conv_.stride[i]), e_.MulInt(taps[i], conv_.dilation[i])), 0});
+      const std::string first = e_.Plus(e_.MulInt(outer[i + 1], conv_.stride[i]), -pad_before_[i]);
+      pixel.push_back({e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i])), 0});
     }
     pixel.push_back({});
     Names next = sums;
     for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
-      for (int64_t t = 0; t < count; ++t) {
-        pixel.back() = {
-            e_.Plus(e_.MulInt(column, conv_.stride.back()), t * conv_.stride.back() + tap * conv_.dilation.back()), 0};
+      for (int64_t t = 0; t < tile.count; ++t) {
+        const int64_t from_first = t * conv_.stride.back() + tap * conv_.dilation.back() - pad_before_.back();
+        if (tile.number) {
+          const int64_t column = *tile.number * conv_.stride.back() + from_first;
+          if (column < 0 || column >= data_.shape.back()) continue;
+        }
+        pixel.back() = {e_.Plus(e_.MulInt(tile.column, conv_.stride.back()), from_first), 0};
         const std::string value = e_.Load(data_, pixel).name;
         for (int64_t i = 0; i < group_; ++i) {
-          Indices at = Bases(taps);
+          Indices at = Bases(chosen);
           at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
           const std::string weight = e_.Load(taps_, at).name;
           std::string& sum = next[static_cast<size_t>(t)];
@@ -133,6 +226,10 @@ class SmallGroups {
   const StageOutput& output_;
   int64_t group_;
   int64_t channels_;
+  std::vector<int64_t> pad_before_;  ///< zeros that data_ lacks
+  int64_t columns_ = 1;              ///< of a tile
+  int64_t first_inner_ = 0;          ///< tiles in [first_inner_, end_inner_) need no zeros
+  int64_t end_inner_ = 0;
   Buffer data_;
   Buffer taps_;
 };
