@@ -1,8 +1,9 @@
-// convolutions.cc: native 3x3 convolutions with stride 1, direct and by Winograd's algorithm with tiles of 2x2 and 4x4
-// results: the layers of some networks, channels-last, with a bias. Times are medians of runs interleaved within one
-// process; errors are those of results drawn at random against sums in double, relative to the layer's largest result.
+// convolutions.cc: native convolutions with stride 1, direct and by Winograd's algorithm with tiles of 2, of 4, and for
+// three axes of 2x4x4 results: the layers of some networks, channels-last, with a bias. Times are medians of runs
+// interleaved within one process; errors are those of results drawn at random against sums in double, relative to the
+// layer's largest result.
 //
-//   bench_convolutions [--threads N] [--seconds S]
+//   bench_convolutions [--threads N] [--seconds S] [--network PART_OF_ITS_NAME]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +32,18 @@ namespace {
 struct Setting {
   int threads = 1;
   double seconds = 0.5;  ///< for each layer
+  std::string network;   ///< part of its name
 };
 
 struct Layer {
-  int64_t in, out, size;  ///< channels, and side of the image
-  int times;              ///< in the network
+  int64_t in, out;  ///< channels
+  Shape size;       ///< of the image
+  Shape taps;
+  int times;  ///< in the network
+
+  std::string Name() const {
+    return fmt::format("{} to {}, {}, taps {}, {} x", in, out, fmt::join(size, "x"), fmt::join(taps, "x"), times);
+  }
 };
 
 struct Network {
@@ -43,35 +51,50 @@ struct Network {
   std::vector<Layer> layers;
 };
 
+/// 3x3 taps on an image of a square.
+Layer Square(int64_t in, int64_t out, int64_t size, int times) { return {in, out, {size, size}, {3, 3}, times}; }
+
 const std::vector<Network>& Networks() {
   static const std::vector<Network> networks{
       {"VGG-16, 224x224",
-       {{3, 64, 224, 1},
-        {64, 64, 224, 1},
-        {64, 128, 112, 1},
-        {128, 128, 112, 1},
-        {128, 256, 56, 1},
-        {256, 256, 56, 2},
-        {256, 512, 28, 1},
-        {512, 512, 28, 2},
-        {512, 512, 14, 3}}},
-      {"ResNet-18, 224x224", {{64, 64, 56, 4}, {128, 128, 28, 3}, {256, 256, 14, 3}, {512, 512, 7, 3}}},
-      {"ResNet-50, 224x224", {{64, 64, 56, 3}, {128, 128, 28, 3}, {256, 256, 14, 5}, {512, 512, 7, 2}}},
+       {Square(3, 64, 224, 1), Square(64, 64, 224, 1), Square(64, 128, 112, 1), Square(128, 128, 112, 1),
+        Square(128, 256, 56, 1), Square(256, 256, 56, 2), Square(256, 512, 28, 1), Square(512, 512, 28, 2),
+        Square(512, 512, 14, 3)}},
+      {"ResNet-18, 224x224",
+       {Square(64, 64, 56, 4), Square(128, 128, 28, 3), Square(256, 256, 14, 3), Square(512, 512, 7, 3)}},
+      {"ResNet-50, 224x224",
+       {Square(64, 64, 56, 3), Square(128, 128, 28, 3), Square(256, 256, 14, 5), Square(512, 512, 7, 2)}},
       {"U-Net, 256x256",
-       {{3, 64, 256, 1},
-        {64, 64, 256, 2},
-        {128, 64, 256, 1},
-        {64, 128, 128, 1},
-        {128, 128, 128, 2},
-        {256, 128, 128, 1},
-        {128, 256, 64, 1},
-        {256, 256, 64, 2},
-        {512, 256, 64, 1},
-        {256, 512, 32, 1},
-        {512, 512, 32, 2},
-        {1024, 512, 32, 1},
-        {512, 1024, 16, 1},
-        {1024, 1024, 16, 1}}},
+       {Square(3, 64, 256, 1), Square(64, 64, 256, 2), Square(128, 64, 256, 1), Square(64, 128, 128, 1),
+        Square(128, 128, 128, 2), Square(256, 128, 128, 1), Square(128, 256, 64, 1), Square(256, 256, 64, 2),
+        Square(512, 256, 64, 1), Square(256, 512, 32, 1), Square(512, 512, 32, 2), Square(1024, 512, 32, 1),
+        Square(512, 1024, 16, 1), Square(1024, 1024, 16, 1)}},
+      {"Inception-v3, 299x299, 1x3 to 1x7",
+       {{128, 128, {17, 17}, {1, 7}, 2},
+        {128, 128, {17, 17}, {7, 1}, 2},
+        {128, 192, {17, 17}, {1, 7}, 1},
+        {128, 192, {17, 17}, {7, 1}, 1},
+        {160, 160, {17, 17}, {1, 7}, 4},
+        {160, 160, {17, 17}, {7, 1}, 4},
+        {160, 192, {17, 17}, {1, 7}, 2},
+        {160, 192, {17, 17}, {7, 1}, 2},
+        {192, 192, {17, 17}, {1, 7}, 4},
+        {192, 192, {17, 17}, {7, 1}, 4},
+        {384, 384, {8, 8}, {1, 3}, 4},
+        {384, 384, {8, 8}, {3, 1}, 4}}},
+      {"Inception-v3, 299x299, 3x3 and 5x5",
+       {{32, 64, {147, 147}, {3, 3}, 1},
+        {48, 64, {35, 35}, {5, 5}, 3},
+        {64, 96, {35, 35}, {3, 3}, 4},
+        {96, 96, {35, 35}, {3, 3}, 3},
+        {448, 384, {8, 8}, {3, 3}, 2}}},
+      {"3D-ResNet-18, 16x112x112",
+       {{64, 64, {16, 56, 56}, {3, 3, 3}, 4},
+        {128, 128, {8, 28, 28}, {3, 3, 3}, 3},
+        {256, 256, {4, 14, 14}, {3, 3, 3}, 3},
+        {512, 512, {2, 7, 7}, {3, 3, 3}, 3}}},
+      {"series of 1024, 3 and 5 taps",
+       {{64, 64, {1024}, {3}, 1}, {128, 128, {1024}, {3}, 1}, {128, 128, {1024}, {5}, 1}, {256, 256, {1024}, {3}, 1}}},
   };
   return networks;
 }
@@ -86,30 +109,49 @@ Tensor Random(const Shape& shape, double largest, uint32_t seed) {
 
 /// A layer with its weights; results are about as large as the data.
 struct Problem {
+  Shape taps;
   Tensor weight;
   Tensor bias;
   PartitionRequest request;
 
-  Problem(const Layer& layer, int threads)
-      : weight(Random({layer.out, layer.in, 3, 3}, std::sqrt(1.0 / (3.0 * static_cast<double>(layer.in))), 1)),
-        bias(Random({layer.out, 1, 1}, 1, 2)) {
-    const Var x = MakeVar("x", TensorType(Shape{1, layer.in, layer.size, layer.size}, kFloat32));
-    const Expr conv = MakeCall("nn.conv2d", {x, MakeConstant(weight)}, {{"padding", std::vector<int64_t>{1, 1}}});
+  Problem(const Layer& layer, int threads) : taps(layer.taps) {
+    const auto depth = static_cast<double>(layer.in * NumElements(taps));
+    Shape shape{layer.out, layer.in};
+    shape.insert(shape.end(), taps.begin(), taps.end());
+    weight = Random(shape, std::sqrt(3.0 / depth), 1);
+    shape = {layer.out};
+    shape.resize(1 + taps.size(), 1);
+    bias = Random(shape, 1, 2);
+    Shape data{1, layer.in};
+    data.insert(data.end(), layer.size.begin(), layer.size.end());
+    const Var x = MakeVar("x", TensorType(data, kFloat32));
+    std::vector<int64_t> padding;
+    for (const int64_t length : taps) padding.push_back(length / 2);
+    const Expr conv =
+        MakeCall(fmt::format("nn.conv{}d", taps.size()), {x, MakeConstant(weight)}, {{"padding", padding}});
     const Function function = MakeFunction({x}, MakeCall("add", {conv, MakeConstant(bias)}));
     InferType(function);
     request = {function, {{Layout::kChannelsLast}, {Layout::kChannelsLast}}, threads};
   }
 
-  /// One result in double.
-  double At(const Tensor& data, int64_t channel, int64_t y, int64_t x) const {
-    const Shape& shape = data.shape();
+  /// One result in double; `at` is its pixel.
+  double At(const Tensor& data, int64_t channel, const Shape& at) const {
+    const Shape size(data.shape().begin() + 2, data.shape().end());
+    const int64_t num_taps = NumElements(taps);
     double sum = bias.At(channel);
-    for (int64_t c = 0; c < shape[1]; ++c) {
-      for (int64_t i = std::max<int64_t>(0, 1 - y); i < std::min<int64_t>(3, shape[2] + 1 - y); ++i) {
-        for (int64_t j = std::max<int64_t>(0, 1 - x); j < std::min<int64_t>(3, shape[3] + 1 - x); ++j) {
-          sum += static_cast<double>(weight.data<float>()[((channel * shape[1] + c) * 3 + i) * 3 + j]) *
-                 static_cast<double>(data.data<float>()[(c * shape[2] + y + i - 1) * shape[3] + x + j - 1]);
-        }
+    for (int64_t tap = 0; tap < num_taps; ++tap) {
+      int64_t pixel = 0;
+      bool exists = true;
+      int64_t below = num_taps;
+      for (size_t d = 0; d < taps.size(); ++d) {
+        below /= taps[d];
+        const int64_t from = at[d] + tap / below % taps[d] - taps[d] / 2;
+        exists = exists && from >= 0 && from < size[d];
+        pixel = pixel * size[d] + from;
+      }
+      for (int64_t c = 0; exists && c < data.shape()[1]; ++c) {
+        sum += static_cast<double>(weight.data<float>()[(channel * data.shape()[1] + c) * num_taps + tap]) *
+               static_cast<double>(data.data<float>()[c * NumElements(size) + pixel]);
       }
     }
     return sum;
@@ -124,26 +166,42 @@ double ErrorOf(const Problem& problem, const Tensor& data, const Tensor& result)
   const auto draw = [&](size_t axis) { return std::uniform_int_distribution<int64_t>(0, shape[axis] - 1)(random); };
   double error = 0;
   for (int i = 0; i < kSamples; ++i) {
-    const int64_t channel = draw(1), y = draw(2), x = draw(3);
-    const double got = result.data<float>()[(channel * shape[2] + y) * shape[3] + x];
-    error = std::max(error, std::abs(got - problem.At(data, channel, y, x)));
+    const int64_t channel = draw(1);
+    Shape at;
+    int64_t offset = channel;
+    for (size_t d = 2; d < shape.size(); ++d) {
+      at.push_back(draw(d));
+      offset = offset * shape[d] + at.back();
+    }
+    const double got = result.data<float>()[offset];
+    error = std::max(error, std::abs(got - problem.At(data, channel, at)));
   }
   double largest = 0;
   for (const float value : result.span<float>()) largest = std::max(largest, static_cast<double>(std::abs(value)));
   return error / largest;
 }
 
-enum Way : size_t { kDirect, kTwo, kFour, kNumWays };
+/// How a layer may be computed: by which target option; "as chosen" is timed where it is none of the others.
+struct Way {
+  const char* name;
+  const char* accuracy;
+  int tile;
+};
+enum : size_t { kDirect, kMixed = 3, kChosen, kNumWays };
+constexpr std::array<Way, kNumWays> kWays{{{"direct", "exact", 0},
+                                           {"2", "standard", 2},
+                                           {"4", "standard", 4},
+                                           {"2x4x4", "standard", 244},
+                                           {"another", "standard", 0}}};
 
 struct Outcome {
-  std::array<double, kNumWays> seconds{};
+  std::array<double, kNumWays> seconds{};  ///< 0 where it was not tried
   std::array<double, kNumWays> errors{};
-  size_t chosen = kDirect;
+  size_t chosen = kChosen;
 };
 
-std::unique_ptr<const Toolchain> Configured(const Toolchain& native, size_t way) {
-  const char* accuracy = way == kDirect ? "exact" : "standard";
-  return native.WithOptions({{"accuracy", accuracy}, {"winograd_tile", way == kDirect ? 0 : way == kTwo ? 2 : 4}});
+std::unique_ptr<const Toolchain> Configured(const Toolchain& native, const Way& way) {
+  return native.WithOptions({{"accuracy", way.accuracy}, {"winograd_tile", way.tile}});
 }
 
 template <typename T>
@@ -157,37 +215,43 @@ Outcome Try(const Toolchain& native, const Layer& layer, const Setting& setting)
   PartitionBuffers buffers(problem.request);
   const std::string by_itself = Checked(native.RelayToTIR(problem.request)).mlir;
   Outcome outcome;
+  std::vector<size_t> tried;
   std::vector<std::unique_ptr<LoadedPartition>> kernels;
   std::vector<std::function<void()>> runs;
   for (size_t way = 0; way < kNumWays; ++way) {
-    CompiledPartition compiled = Checked(Configured(native, way)->RelayToRuntime(problem.request));
+    if (way == kMixed && layer.taps.size() < 3) continue;
+    if (way == kChosen && outcome.chosen != kChosen) continue;
+    CompiledPartition compiled = Checked(Configured(native, kWays[way])->RelayToRuntime(problem.request));
     if (compiled.source == by_itself) outcome.chosen = way;
     kernels.push_back(std::make_unique<LoadedPartition>(std::move(compiled), setting.threads));
     kernels.back()->Bind(buffers);
     Kernel& kernel = kernels.back()->kernel();
     kernel.Run();
     outcome.errors[way] = ErrorOf(problem, buffers.plain_inputs()[0], buffers.PlainOutputs()[0]);
+    tried.push_back(way);
     runs.emplace_back([&kernel] { kernel.Run(); });
   }
   double round = 0;
   for (const Samples& samples : TimeInterleaved(runs, 3)) round += samples.p50();
   const int rounds = std::clamp(static_cast<int>(setting.seconds / round), 7, 2000);
   const std::vector<Samples> samples = TimeInterleaved(runs, rounds);
-  for (size_t way = 0; way < kNumWays; ++way) outcome.seconds[way] = samples[way].p50();
+  for (size_t i = 0; i < tried.size(); ++i) outcome.seconds[tried[i]] = samples[i].p50();
   return outcome;
 }
 
+std::string Cell(double value, const char* form) { return value == 0 ? "" : fmt::format(fmt::runtime(form), value); }
+
 void PrintRow(const std::string& name, const Outcome& outcome, const std::string& chosen, double chosen_seconds) {
-  const auto& [seconds, errors, ignored] = outcome;
-  fmt::print("| {} | {:.3f} ms | {:.3f} ms | {:.3f} ms | {} | {:.2f} | {:.1e} | {:.1e} | {:.1e} |\n", name,
-             seconds[kDirect] * 1e3, seconds[kTwo] * 1e3, seconds[kFour] * 1e3, chosen,
-             seconds[kDirect] / chosen_seconds, errors[kDirect], errors[kTwo], errors[kFour]);
+  std::string row = fmt::format("| {} |", name);
+  for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.seconds[way] * 1e3, "{:.3f} ms") + " |";
+  row += fmt::format(" {} | {:.2f} |", chosen, outcome.seconds[kDirect] / chosen_seconds);
+  for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.errors[way], "{:.1e}") + " |";
+  fmt::print("{}\n", row);
   std::fflush(stdout);
 }
 
 /// A row for each layer, and their sum, each as often as the network has it.
 void PrintNetwork(const Toolchain& native, const Network& network, const Setting& setting) {
-  constexpr std::array kNames{"direct", "2x2", "4x4"};
   Outcome sum;
   double chosen = 0;
   for (const Layer& layer : network.layers) {
@@ -198,8 +262,9 @@ void PrintNetwork(const Toolchain& native, const Network& network, const Setting
       sum.errors[way] = std::max(sum.errors[way], outcome.errors[way]);
     }
     chosen += layer.times * best;
-    PrintRow(fmt::format("{} to {}, {}x{}, {} x", layer.in, layer.out, layer.size, layer.size, layer.times), outcome,
-             kNames[outcome.chosen], best);
+    std::string name = kWays[outcome.chosen].name;
+    if (outcome.chosen == kChosen) name += fmt::format(" ({:.3f} ms)", best * 1e3);
+    PrintRow(layer.Name(), outcome, name, best);
   }
   PrintRow(fmt::format("**{}**", network.name), sum, fmt::format("{:.3f} ms", chosen * 1e3), chosen);
 }
@@ -209,6 +274,7 @@ Setting Parse(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--threads") == 0) setting.threads = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--seconds") == 0) setting.seconds = std::atof(argv[i + 1]);
+    if (std::strcmp(argv[i], "--network") == 0) setting.network = argv[i + 1];
   }
   return setting;
 }
@@ -222,9 +288,11 @@ int Main(int argc, char** argv) {
     throw Error(ErrorCategory::kUnavailable, "there is no native toolchain");
   }
   fmt::print(
-      "| layer | direct | tiles of 2x2 | of 4x4 | chosen | direct to chosen | error, direct | 2x2 | 4x4 |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  for (const Network& network : Networks()) PrintNetwork(*native, network, setting);
+      "| layer | direct | tiles of 2 | of 4 | of 2x4x4 | chosen | direct to chosen | error, direct | 2 | 4 | 2x4x4 |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Network& network : Networks()) {
+    if (std::string(network.name).find(setting.network) != std::string::npos) PrintNetwork(*native, network, setting);
+  }
   return 0;
 }
 

@@ -6,8 +6,8 @@ namespace collage::native {
 struct NativeOptions {
   /// Bars algorithms whose results differ from the direct ones' by more than the order of sums.
   bool is_exact = false;
-  /// Side of the result's tiles in Winograd's convolutions: 2 or 4 wherever they apply; 0: as the model of their time
-  /// says.
+  /// Sides of the result's tiles in Winograd's convolutions, wherever they apply: digits 2 or 4 for the last axes, of
+  /// which the first holds for those before, too; 0: as the model of their time says.
   int winograd_tile = 0;
 };
 

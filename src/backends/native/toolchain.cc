@@ -99,7 +99,9 @@ class Native : public Toolchain {
     return {{"accuracy", AttrKind::kString, "standard",
              "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's"},
             {"winograd_tile", AttrKind::kInt, 0,
-             "side of the tiles of Winograd's convolutions, 2 or 4, wherever they apply; 0: where and as is fastest"}};
+             "sides of the tiles of Winograd's convolutions, wherever they apply: 2 or 4, or a digit for each of the "
+             "last axes, as "
+             "in 244; 0: where and as is fastest"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -107,9 +109,10 @@ class Native : public Toolchain {
     if (accuracy != "standard" && accuracy != "exact") {
       throw Error(ErrorCategory::kInput, "option 'accuracy' of 'native' is standard or exact, got '" + accuracy + "'");
     }
-    if (tile != 0 && tile != 2 && tile != 4) {
+    if (!AreTiles(tile)) {
       throw Error(ErrorCategory::kInput,
-                  "option 'winograd_tile' of 'native' is 0, 2 or 4, got " + std::to_string(tile));
+                  "option 'winograd_tile' of 'native' is 0, 2 or 4, or such digits for up to three axes, got " +
+                      std::to_string(tile));
     }
     if (accuracy == "exact" && tile != 0) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'winograd_tile' of 'native' exclude each other");
@@ -118,6 +121,15 @@ class Native : public Toolchain {
   }
 
  private:
+  /// 0, or up to three digits that are 2 or 4.
+  static bool AreTiles(int64_t told) {
+    if (told < 0 || told > 444) return false;
+    for (; told > 0; told /= 10) {
+      if (told % 10 != 2 && told % 10 != 4) return false;
+    }
+    return true;
+  }
+
   NativeOptions options_;
 };
 

@@ -17,9 +17,9 @@ namespace {
 constexpr double kMargin = 1.05;
 // 8-bit instructions do four products where float32 ones do one; tile units another four.
 constexpr double kNarrowFactor = 16;
-// Minimal filtering with tiles of 4x4 results has 36 products where there are 16 results of 9 taps (Lavin and Gray
-// 2016).
-constexpr double kSparedOf3x3 = 0.75;
+// Results of a tile along each axis in minimal filtering: of r taps it has 3 + r products where there are 4 r (Winograd
+// 1980; Lavin and Gray 2016).
+constexpr double kFilteredTile = 4;
 constexpr int kRepeats = 25;
 
 /// Twelve independent products are added up `rounds` times: enough sums to hide the latency of an addition, few enough
@@ -110,14 +110,22 @@ double ReadRate(int64_t bytes, int64_t times) {
 
 double SecondsAt(double amount, double rate) { return rate > 0 ? amount / (rate * kMargin) : 0; }
 
-/// Whether a convolution has an algorithm with fewer products: 3x3 taps next to each other, stride 1, no groups.
-bool IsFiltering(const CallNode& call) {
-  if (call.op()->name != "nn.conv2d" || call.attrs().Int("groups") != 1) return false;
-  const Shape weight = AsTensorType(call.args()[1]->checked_type())->static_shape();
-  const auto is_one = [&](const char* name) {
-    return std::ranges::all_of(call.attrs().Ints(name), [](int64_t value) { return value == 1; });
+/// The share of a convolution's products that an algorithm with fewer can spare: of taps next to each other, stride 1,
+/// no groups.
+double SparedShare(const CallNode& call) {
+  const std::string& name = call.op()->name;
+  if ((name != "nn.conv1d" && name != "nn.conv2d" && name != "nn.conv3d") || call.attrs().Int("groups") != 1) return 0;
+  const auto is_one = [&](const char* attribute) {
+    return std::ranges::all_of(call.attrs().Ints(attribute), [](int64_t value) { return value == 1; });
   };
-  return weight[2] == 3 && weight[3] == 3 && is_one("strides") && is_one("dilation");
+  if (!is_one("strides") || !is_one("dilation")) return 0;
+  const Shape weight = AsTensorType(call.args()[1]->checked_type())->static_shape();
+  double left = 1;
+  for (size_t d = 2; d < weight.size(); ++d) {
+    const auto taps = static_cast<double>(weight[d]);
+    if (taps > 1) left *= (kFilteredTile + taps - 1) / (kFilteredTile * taps);
+  }
+  return 1 - left;
 }
 
 }  // namespace
@@ -139,7 +147,7 @@ Work WorkOf(const Function& function) {
     const bool is_narrow = AsTensorType(types[0])->dtype().size_bytes() < sizeof(float);
     const double products = call->op()->multiply_adds({types, call->attrs()}) / (is_narrow ? kNarrowFactor : 1);
     work.multiply_adds += products;
-    if (IsFiltering(*call)) work.spared += products * kSparedOf3x3;
+    work.spared += products * SparedShare(*call);
   });
   if (is_quantised) {
     work.multiply_adds /= kNarrowFactor;

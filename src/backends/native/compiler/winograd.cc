@@ -5,15 +5,19 @@
 //     data [N, C, H, W] -> spectrum [position][tile][C] x taps [position][C][K] -> products [position][tile][K] ->
 //     result
 //
-// Tiles at the border are copied to a patch with zeros around them; of tiles that reach beyond the result only what is
-// in it is stored.
+// The same for one, two and three axes: all have three here, of which those that a convolution lacks, and those of one
+// tap, have tiles of one result, and nothing is transformed along them. Of the others the last two are transformed in
+// registers; the depth of 3x3x3 taps goes before the result's and behind the data's, through memory.
+//
+// Of tiles at the border the address of each pixel is looked up, which is that of zeros where there is none; of tiles
+// that reach beyond the result only what is in it is stored.
 #include "backends/native/compiler/winograd.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
+#include "backends/native/compiler/matrix_writer.h"
 #include "backends/native/compiler/winograd_model.h"
-#include "backends/native/compiler/winograd_transforms.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -33,112 +37,40 @@ int64_t SpreadRow(int64_t floats) {
   return floats % kFew == 0 ? floats + kLineFloats : floats;
 }
 
-/// Products of small matrices of constants with vectors, as instructions.
-class MatrixWriter {
- public:
-  explicit MatrixWriter(VectorMath& math) : math_(math) {}
-
-  /// matrix x. Neighbouring rows that differ in the signs of their odd (or of their even) places share two sums.
-  std::vector<Value> Rows(const Matrix& matrix, const std::vector<Value>& x) {
-    std::vector<Value> result;
-    for (size_t i = 0; i < matrix.size(); ++i) {
-      const int sign = i + 1 < matrix.size() ? MirrorSign(matrix[i], matrix[i + 1]) : 0;
-      if (sign == 0) {
-        result.push_back(Combine(matrix[i], x));
-        continue;
-      }
-      const Value even = Combine(Places(matrix[i], 0), x);
-      const Value odd = Combine(Places(matrix[i], 1), x);
-      result.push_back(math_.Add(even, odd));
-      result.push_back(sign > 0 ? math_.Subtract(even, odd) : math_.Subtract(odd, even));
-      ++i;
-    }
-    return result;
-  }
-
-  /// The same for a matrix of which neighbouring columns differ in the signs of their odd rows: x is added up and
-  /// subtracted in pairs first.
-  std::vector<Value> Columns(const Matrix& matrix, const std::vector<Value>& x) {
-    std::vector<Value> sums = x;
-    std::vector<Value> differences = x;
-    Matrix folded = matrix;
-    for (size_t p = 0; p + 1 < x.size(); ++p) {
-      bool is_mirrored = true;
-      for (size_t i = 0; i < matrix.size(); ++i) {
-        is_mirrored = is_mirrored && matrix[i][p + 1] == (i % 2 == 0 ? matrix[i][p] : -matrix[i][p]);
-      }
-      if (!is_mirrored) continue;
-      sums[p] = math_.Add(x[p], x[p + 1]);
-      differences[p] = math_.Subtract(x[p], x[p + 1]);
-      for (std::vector<double>& row : folded) row[p + 1] = 0;
-      ++p;
-    }
-    std::vector<Value> result;
-    for (size_t i = 0; i < matrix.size(); ++i) result.push_back(Combine(folded[i], i % 2 == 0 ? sums : differences));
-    return result;
-  }
-
- private:
-  /// 1 when `b` is `a` with its odd places negated, -1 with its even ones, 0 otherwise.
-  static int MirrorSign(const std::vector<double>& a, const std::vector<double>& b) {
-    bool odd_negated = true;
-    bool even_negated = true;
-    for (size_t k = 0; k < a.size(); ++k) {
-      odd_negated = odd_negated && b[k] == (k % 2 == 0 ? a[k] : -a[k]);
-      even_negated = even_negated && b[k] == (k % 2 == 0 ? -a[k] : a[k]);
-    }
-    return odd_negated ? 1 : even_negated ? -1 : 0;
-  }
-
-  static std::vector<double> Places(std::vector<double> row, size_t parity) {
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (k % 2 != parity) row[k] = 0;
-    }
-    return row;
-  }
-
-  /// The sum of factors[k] * x[k]; begins with a term that needs no multiplication, if there is one.
-  Value Combine(const std::vector<double>& factors, const std::vector<Value>& x) {
-    size_t first = 0;
-    while (first < factors.size() && factors[first] != 1) ++first;
-    if (first == factors.size()) {
-      first = 0;
-      while (factors[first] == 0) ++first;
-    }
-    Value sum = factors[first] == 1 ? x[first] : math_.Multiply(x[first], math_.Like(factors[first], x[first]));
-    for (size_t k = 0; k < factors.size(); ++k) {
-      if (k == first || factors[k] == 0) continue;
-      const double size = std::abs(factors[k]);
-      const Value term = size == 1 ? x[k] : math_.Multiply(x[k], math_.Like(size, x[k]));
-      sum = factors[k] > 0 ? math_.Add(sum, term) : math_.Subtract(sum, term);
-    }
-    return sum;
-  }
-
-  VectorMath& math_;
-};
-
 class WinogradEmitter {
  public:
   WinogradEmitter(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
-                  const StageOutput& output, const WinogradPlan& plan, int slots)
+                  const PlainConvolution& sizes, const StageOutput& output, const WinogradPlan& plan, int slots)
       : state_(state),
         e_(state.emitter),
         matrices_(state.math()),
         call_(call),
         conv_(conv),
+        sizes_(sizes),
         output_(output),
         plan_(plan),
-        transforms_(WinogradTransformsFor(plan.tile)),
-        side_(transforms_.side()),
+        transforms_(TransformsOf(sizes, plan.tile)),
+        positions_(NumPositions(transforms_)),
         lanes_(e_.lanes()),
         width_(PanelWidth(e_, kFloat32)),
         panels_((conv.result[1] + width_ - 1) / width_),
-        tiles_down_((conv.result[2] + plan.tile - 1) / plan.tile),
-        tiles_across_((conv.result[3] + plan.tile - 1) / plan.tile),
-        tiles_(conv.result[0] * tiles_down_ * tiles_across_),
-        block_(std::min(plan.block, RoundUp(tiles_, plan.rows))),
-        slots_(slots) {}
+        slots_(slots) {
+    tiles_ = conv.result[0];
+    std::vector<size_t> transformed;
+    for (size_t a = 0; a < kAxes; ++a) {
+      side_[a] = transforms_[a]->side();
+      tiles_along_[a] = (sizes.result[a] + plan.tile[a] - 1) / plan.tile[a];
+      tiles_ *= tiles_along_[a];
+      if (side_[a] > 1) transformed.push_back(a);
+      if (a < FirstAxis()) continue;
+      length_[a] = conv.data[2 + a - FirstAxis()];
+      pad_[a] = conv.pad_before[a - FirstAxis()];
+    }
+    block_ = std::min(plan.block, RoundUp(tiles_, plan.rows));
+    across_ = transformed.back();
+    down_ = transformed.size() > 1 ? transformed[transformed.size() - 2] : (across_ + 1) % kAxes;
+    through_ = kAxes - across_ - down_;
+  }
 
   void Run(const Tensor& taps) {
     data_ = ChannelsLastData(state_, call_.args()[0], kFloat32);
@@ -146,8 +78,11 @@ class WinogradEmitter {
     const int64_t channels = RoundUp(conv_.data[1], lanes_);
     spectrum_ = AddBlock(SpreadRow(channels));
     products_ = AddBlock(SpreadRow(panels_ * width_));
-    patch_ = state_.AddWorkspace({slots_, side_, side_, channels}, Layout::kPlain);
-    half_ = state_.AddWorkspace({slots_, plan_.tile, side_, lanes_}, Layout::kPlain);
+    zeros_ = state_.AddConstant(Tensor::Zeros({channels}, kFloat32));
+    pixels_ = state_.AddWorkspace({slots_, side_[0], side_[1], side_[2]}, Layout::kPlain, kInt64);
+    half_ = state_.AddWorkspace({slots_, plan_.tile[down_], side_[across_], lanes_}, Layout::kPlain);
+    // Planes of data before, or of results behind, the transforms through memory.
+    planes_ = state_.AddWorkspace({slots_, side_[through_], side_[down_], side_[across_], lanes_}, Layout::kPlain);
     const int64_t blocks = (tiles_ + block_ - 1) / block_;
     const std::vector<int64_t> units{blocks, plan_.channel_parts};
     const std::string name = state_.NextStageName();
@@ -172,12 +107,25 @@ class WinogradEmitter {
   }
 
  private:
+  /// By axis; an i64 value each.
+  using Point = std::array<std::string, kAxes>;
+
+  /// The convolution's own axes begin there.
+  size_t FirstAxis() const { return kAxes - conv_.rank; }
+
+  /// Indices of the data or the result, channels-last: of an image, a vector of channels, a pixel.
+  Indices Pixel(const std::string& image, const std::string& channel, const Point& point) const {
+    Indices at{{image, 0}, {channel, 1, "", lanes_}};
+    for (size_t a = FirstAxis(); a < kAxes; ++a) at.push_back({point[a], 0});
+    return at;
+  }
+
   /// [slot][position][tile of the block][row]
   Buffer AddBlock(int64_t row) {
     const int64_t position = OddLines(block_ * row);
-    const int64_t slot = transforms_.positions() * position;
+    const int64_t slot = positions_ * position;
     Buffer buffer = state_.AddWorkspace({slots_, slot}, Layout::kPlain);
-    buffer.shape = {slots_, transforms_.positions(), block_, row};
+    buffer.shape = {slots_, positions_, block_, row};
     buffer.strides = {slot, position, row, 1};
     return buffer;
   }
@@ -185,17 +133,22 @@ class WinogradEmitter {
   /// Transformed, as [position][panel][C][width].
   Buffer PackTaps(const Tensor& taps) {
     const int64_t inputs = conv_.data[1];
-    const int64_t positions = transforms_.positions();
-    const Tensor packed = Tensor::Zeros({positions, panels_, inputs, width_}, kFloat32);
-    const TapsTransform transform(transforms_);
-    std::vector<double> transformed(static_cast<size_t>(positions));
-    constexpr int64_t kTaps = 9;
-    for (int64_t k = 0; k < conv_.result[1]; ++k) {
+    const int64_t num_taps = sizes_.num_taps();
+    const Tensor packed = Tensor::Zeros({positions_, panels_, inputs, width_}, kFloat32);
+    std::vector<double> filters(static_cast<size_t>(num_taps * width_));  // [tap][channel of the panel]
+    for (int64_t panel = 0; panel < panels_; ++panel) {
+      const int64_t count = std::min(width_, conv_.result[1] - panel * width_);
+      std::fill(filters.begin(), filters.end(), 0);
       for (int64_t c = 0; c < inputs; ++c) {
-        transform.Apply(taps.data<float>() + (k * inputs + c) * kTaps, transformed.data());
-        float* to = packed.data<float>() + (k / width_ * inputs + c) * width_ + k % width_;
-        for (int64_t p = 0; p < positions; ++p) {
-          to[p * panels_ * inputs * width_] = static_cast<float>(transformed[static_cast<size_t>(p)]);
+        for (int64_t k = 0; k < count; ++k) {
+          const float* from = taps.data<float>() + ((panel * width_ + k) * inputs + c) * num_taps;
+          for (int64_t t = 0; t < num_taps; ++t) filters[static_cast<size_t>(t * width_ + k)] = from[t];
+        }
+        const std::vector<double> transformed = TransformTaps(transforms_, filters, width_);
+        for (int64_t p = 0; p < positions_; ++p) {
+          std::transform(transformed.begin() + p * width_, transformed.begin() + (p + 1) * width_,
+                         packed.data<float>() + ((p * panels_ + panel) * inputs + c) * width_,
+                         [](double value) { return static_cast<float>(value); });
         }
       }
     }
@@ -211,35 +164,73 @@ class WinogradEmitter {
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 4 : i64}} : {}, !llvm.ptr", value.name,
                         e_.Address(buffer, Bases(at)), e_.FloatVector()));
   }
-  Names Numbers(int64_t count) {
-    Names names;
-    for (int64_t i = 0; i < count; ++i) names.push_back(e_.Int(i));
-    return names;
+
+  /// A position within a tile: steps along the axis that goes through memory, down and across.
+  std::string Position(const std::string& through, const std::string& down, const std::string& across) {
+    Point point;
+    point[through_] = through;
+    point[down_] = down;
+    point[across_] = across;
+    return e_.AddInt(e_.MulInt(e_.AddInt(e_.MulInt(point[0], side_[1]), point[1]), side_[2]), point[2]);
   }
 
-  /// Image, row and column of tiles.
-  Names Place(const std::string& tile) { return Delinearise(e_, tile, {conv_.result[0], tiles_down_, tiles_across_}); }
+  /// `body` for each number below `count`: in a loop when there are several.
+  void ForEach(int64_t count, const std::function<void(const std::string&)>& body) {
+    if (count == 1) return body(e_.Int(0));
+    e_.For(e_.Int(0), e_.Int(count), 1, body);
+  }
+
+  /// Where a tile is: its image, and its first result by axis.
+  struct Place {
+    std::string image;
+    Point number;  ///< of the tile
+    Point first;
+  };
+  Place PlaceOf(const std::string& tile) {
+    std::vector<int64_t> counts{conv_.result[0]};
+    counts.insert(counts.end(), tiles_along_.begin(), tiles_along_.end());
+    const Names parts = Delinearise(e_, tile, counts);
+    Place place{parts[0], {}, {}};
+    for (size_t a = 0; a < kAxes; ++a) {
+      place.number[a] = parts[a + 1];
+      place.first[a] = e_.MulInt(parts[a + 1], plan_.tile[a]);
+    }
+    return place;
+  }
 
   // ---- data -> spectrum ----
 
+  /// Gives the data at a point of the tile, counted from its first.
+  using Loader = std::function<Value(const Point& at, const std::string& channel)>;
+
   void TransformData(const std::string& first, const std::string& count) {
     e_.For(e_.Int(0), count, 1, [&](const std::string& tile) {
-      const Names place = Place(e_.AddInt(first, tile));
-      const std::string y = e_.Plus(e_.MulInt(place[1], plan_.tile), -conv_.pad_before[0]);
-      const std::string x = e_.Plus(e_.MulInt(place[2], plan_.tile), -conv_.pad_before[1]);
-      const auto fits = [&](const std::string& from, int64_t length) {
-        return And(e_.IntCompare("sge", from, e_.Int(0)), e_.IntCompare("sle", from, e_.Int(length - side_)));
+      const Place place = PlaceOf(e_.AddInt(first, tile));
+      Point from;
+      std::string inside = e_.Def("arith.constant true");
+      for (size_t a = 0; a < kAxes; ++a) {
+        from[a] = e_.Plus(place.first[a], -pad_[a]);
+        const bool is_always = pad_[a] == 0 && (tiles_along_[a] - 1) * plan_.tile[a] + side_[a] <= length_[a];
+        if (is_always) continue;
+        inside = And(inside, And(e_.IntCompare("sge", from[a], e_.Int(0)),
+                                 e_.IntCompare("sle", from[a], e_.Int(length_[a] - side_[a]))));
+      }
+      const auto point = [&](const Point& at) {
+        return Point{e_.AddInt(from[0], at[0]), e_.AddInt(from[1], at[1]), e_.AddInt(from[2], at[2])};
       };
-      const std::string inside = And(fits(y, conv_.data[2]), fits(x, conv_.data[3]));
       e_.If(inside, [&] {
-        TransformTile(tile, [&](int64_t i, int64_t j, const std::string& channel) {
-          return e_.Load(data_, {{place[0], 0}, {channel, 1, "", lanes_}, {e_.Plus(y, i), 0}, {e_.Plus(x, j), 0}});
+        TransformTile(tile, [&](const Point& at, const std::string& channel) {
+          return e_.Load(data_, Pixel(place.image, channel, point(at)));
         });
       });
       e_.If(Not(inside), [&] {
-        CopyPatch(place[0], y, x);
-        TransformTile(tile, [&](int64_t i, int64_t j, const std::string& channel) {
-          return Read(patch_, {slot_, e_.Int(i), e_.Int(j), channel});
+        NotePixels(place.image, point);
+        TransformTile(tile, [&](const Point& at, const std::string& channel) {
+          const std::string pixel = e_.Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr",
+                                                       e_.Address(pixels_, Bases({slot_, at[0], at[1], at[2]}))));
+          const std::string vector =
+              e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, f32", pixel, channel));
+          return Value{e_.VectorAt(vector, /*masked=*/true)};
         });
       });
     });
@@ -252,49 +243,68 @@ class WinogradEmitter {
     return e_.Def(fmt::format("arith.xori {}, {} : i1", a, e_.Def("arith.constant true")));
   }
 
-  /// The data of a tile, zeros where there are none.
-  void CopyPatch(const std::string& image, const std::string& y, const std::string& x) {
-    e_.For(e_.Int(0), e_.Int(side_), 1, [&](const std::string& i) {
-      e_.For(e_.Int(0), e_.Int(side_), 1, [&](const std::string& j) {
-        const std::string row = e_.AddInt(y, i);
-        const std::string column = e_.AddInt(x, j);
+  /// The address of each pixel of a tile, that of zeros where there is none.
+  void NotePixels(const std::string& image, const std::function<Point(const Point&)>& point) {
+    e_.For(e_.Int(0), e_.Int(side_[0] * side_[1] * side_[2]), 1, [&](const std::string& number) {
+      const Names parts = Delinearise(e_, number, {side_.begin(), side_.end()});
+      const Point from = point({parts[0], parts[1], parts[2]});
+      std::string exists = e_.Def("arith.constant true");
+      for (size_t a = 0; a < kAxes; ++a) {
         // Numbers below 0 are large without their sign.
-        const std::string exists =
-            And(e_.IntCompare("ult", row, e_.Int(conv_.data[2])), e_.IntCompare("ult", column, e_.Int(conv_.data[3])));
-        e_.If(exists, [&] {
-          e_.ForLanes(conv_.data[1], [&](const std::string& channel) {
-            Write(patch_, {slot_, i, j, channel},
-                  e_.Load(data_, {{image, 0}, {channel, 1, "", lanes_}, {row, 0}, {column, 0}}));
-          });
+        exists = And(exists, e_.IntCompare("ult", from[a], e_.Int(length_[a])));
+      }
+      const std::string pixel =
+          e_.Def(fmt::format("arith.select {}, {}, {} : !llvm.ptr", exists,
+                             e_.Address(data_, Pixel(image, e_.Int(0), from)), e_.Address(zeros_, Bases({e_.Int(0)}))));
+      e_.Line(fmt::format("llvm.store {}, {} : !llvm.ptr, !llvm.ptr", pixel,
+                          e_.Address(pixels_, Bases({slot_, parts[0], parts[1], parts[2]}))));
+    });
+  }
+
+  /// B^T d along all axes, of all channels, d given by `load`.
+  void TransformTile(const std::string& tile, const Loader& load) {
+    const int64_t depth = side_[through_];
+    e_.ForLanes(conv_.data[1], [&](const std::string& channel) {
+      ForEach(depth, [&](const std::string& through) {
+        TransformPlane(through, channel, load, [&](const std::string& down, const std::string& across, const Value& v) {
+          if (depth == 1) return Write(spectrum_, {slot_, Position(through, down, across), tile, channel}, v);
+          Write(planes_, {slot_, through, down, across, e_.Int(0)}, v);
         });
-        e_.If(Not(exists), [&] {
-          e_.For(e_.Int(0), e_.Int(patch_.shape[3]), lanes_, [&](const std::string& channel) {
-            Write(patch_, {slot_, i, j, channel}, {e_.Splat(0)});
-          });
-        });
+      });
+      if (depth == 1) return;
+      ForEach(side_[down_] * side_[across_], [&](const std::string& number) {
+        const Names at = Delinearise(e_, number, {side_[down_], side_[across_]});
+        std::vector<Value> line;
+        for (int64_t k = 0; k < depth; ++k) line.push_back(Read(planes_, {slot_, e_.Int(k), at[0], at[1], e_.Int(0)}));
+        const std::vector<Value> whole = matrices_.Rows(transforms_[through_]->data, line);
+        for (int64_t k = 0; k < depth; ++k) {
+          Write(spectrum_, {slot_, Position(e_.Int(k), at[0], at[1]), tile, channel}, whole[static_cast<size_t>(k)]);
+        }
       });
     });
   }
 
-  /// B^T d B of all channels, d given by `load`.
-  void TransformTile(const std::string& tile,
-                     const std::function<Value(int64_t i, int64_t j, const std::string& channel)>& load) {
-    e_.ForLanes(conv_.data[1], [&](const std::string& channel) {
-      std::vector<std::vector<Value>> half;  // columns of B^T d
-      for (int64_t j = 0; j < side_; ++j) {
-        std::vector<Value> column;
-        for (int64_t i = 0; i < side_; ++i) column.push_back(load(i, j, channel));
-        half.push_back(matrices_.Rows(transforms_.data, column));
+  /// B^T d B of a plane of the tile.
+  void TransformPlane(const std::string& through, const std::string& channel, const Loader& load,
+                      const std::function<void(const std::string&, const std::string&, const Value&)>& store) {
+    std::vector<std::vector<Value>> half;  // columns of B^T d
+    for (int64_t j = 0; j < side_[across_]; ++j) {
+      std::vector<Value> column;
+      for (int64_t i = 0; i < side_[down_]; ++i) {
+        Point at;
+        at[through_] = through;
+        at[down_] = e_.Int(i);
+        at[across_] = e_.Int(j);
+        column.push_back(load(at, channel));
       }
-      for (int64_t i = 0; i < side_; ++i) {
-        std::vector<Value> row;
-        for (const std::vector<Value>& column : half) row.push_back(column[static_cast<size_t>(i)]);
-        const std::vector<Value> whole = matrices_.Rows(transforms_.data, row);
-        for (int64_t j = 0; j < side_; ++j) {
-          Write(spectrum_, {slot_, e_.Int(i * side_ + j), tile, channel}, whole[static_cast<size_t>(j)]);
-        }
-      }
-    });
+      half.push_back(matrices_.Rows(transforms_[down_]->data, column));
+    }
+    for (int64_t i = 0; i < side_[down_]; ++i) {
+      std::vector<Value> row;
+      for (const std::vector<Value>& column : half) row.push_back(column[static_cast<size_t>(i)]);
+      const std::vector<Value> whole = matrices_.Rows(transforms_[across_]->data, row);
+      for (int64_t j = 0; j < side_[across_]; ++j) store(e_.Int(i), e_.Int(j), whole[static_cast<size_t>(j)]);
+    }
   }
 
   // ---- spectrum x taps -> products ----
@@ -307,7 +317,7 @@ class WinogradEmitter {
 
   void Multiply(const std::string& count, const std::string& part) {
     ProductForm form;
-    form.outer = {transforms_.positions()};
+    form.outer = {positions_};
     form.rows = block_;
     form.channels = conv_.result[1];
     form.inner = {conv_.data[1]};
@@ -338,7 +348,7 @@ class WinogradEmitter {
         }
       });
     };
-    e_.For(e_.Int(0), e_.Int(transforms_.positions()), 1, [&](const std::string& position) {
+    e_.For(e_.Int(0), e_.Int(positions_), 1, [&](const std::string& position) {
       if (whole > 0) {
         e_.For(from, e_.IntOp("minsi", to, e_.Int(whole)), 1,
                [&](const std::string& panel) { multiply_panel(position, panel, vectors); });
@@ -358,7 +368,7 @@ class WinogradEmitter {
     const std::string to = FirstPanel(e_.Plus(part, 1));
     const std::string end = e_.IntOp("minsi", e_.MulInt(to, width_), e_.Int(whole));
     e_.For(e_.Int(0), count, 1, [&](const std::string& tile) {
-      const Names place = Place(e_.AddInt(first, tile));
+      const Place place = PlaceOf(e_.AddInt(first, tile));
       if (whole > 0) e_.For(from, end, lanes_, [&](const std::string& channel) { StoreTile(tile, place, channel); });
       if (whole == channels) return;
       e_.If(e_.IntCompare("eq", to, e_.Int(panels_)),
@@ -366,38 +376,73 @@ class WinogradEmitter {
     });
   }
 
-  /// A^T m A of a vector of channels, row by row, as far as the result reaches.
-  void StoreTile(const std::string& tile, const Names& place, const std::string& channel) {
-    const Names numbers = Numbers(side_);
-    for (int64_t j = 0; j < side_; ++j) {
-      std::vector<Value> column;
-      for (int64_t i = 0; i < side_; ++i) {
-        column.push_back(Read(products_, {slot_, e_.Int(i * side_ + j), tile, channel}));
+  /// How many results of a tile exist along an axis, as far as the result reaches.
+  std::string Count(const Place& place, size_t axis) {
+    const int64_t length = sizes_.result[axis];
+    if (length % plan_.tile[axis] == 0) return e_.Int(plan_.tile[axis]);
+    return e_.IntOp("minsi", e_.Int(plan_.tile[axis]), e_.IntOp("subi", e_.Int(length), place.first[axis]));
+  }
+
+  /// A^T m along all axes, m the products of a vector of channels.
+  void StoreTile(const std::string& tile, const Place& place, const std::string& channel) {
+    const int64_t depth = side_[through_];
+    const auto product = [&](const std::string& through, const std::string& down, const std::string& across) {
+      return Read(products_, {slot_, Position(through, down, across), tile, channel});
+    };
+    if (depth == 1) return StorePlane(place, channel, e_.Int(0), product);
+    ForEach(side_[down_] * side_[across_], [&](const std::string& number) {
+      const Names at = Delinearise(e_, number, {side_[down_], side_[across_]});
+      std::vector<Value> line;
+      for (int64_t k = 0; k < depth; ++k) line.push_back(product(e_.Int(k), at[0], at[1]));
+      const std::vector<Value> results = matrices_.Columns(transforms_[through_]->result, line);
+      for (size_t k = 0; k < results.size(); ++k) {
+        Write(planes_, {slot_, e_.Int(static_cast<int64_t>(k)), at[0], at[1], e_.Int(0)}, results[k]);
       }
-      const std::vector<Value> half = matrices_.Columns(transforms_.result, column);
-      for (int64_t i = 0; i < plan_.tile; ++i) {
-        Write(half_, {slot_, numbers[static_cast<size_t>(i)], numbers[static_cast<size_t>(j)], numbers[0]},
-              half[static_cast<size_t>(i)]);
+    });
+    e_.For(e_.Int(0), Count(place, through_), 1, [&](const std::string& through) {
+      StorePlane(place, channel, through,
+                 [&](const std::string& k, const std::string& down, const std::string& across) {
+                   return Read(planes_, {slot_, k, down, across, e_.Int(0)});
+                 });
+    });
+  }
+
+  /// A^T m A of plane `through` of the tile, row by row.
+  void StorePlane(const Place& place, const std::string& channel, const std::string& through,
+                  const std::function<Value(const std::string& through, const std::string& down,
+                                            const std::string& across)>& load) {
+    const std::string zero = e_.Int(0);
+    for (int64_t j = 0; j < side_[across_] && side_[down_] > 1; ++j) {
+      std::vector<Value> column;
+      for (int64_t i = 0; i < side_[down_]; ++i) column.push_back(load(through, e_.Int(i), e_.Int(j)));
+      const std::vector<Value> half = matrices_.Columns(transforms_[down_]->result, column);
+      for (size_t i = 0; i < half.size(); ++i) {
+        Write(half_, {slot_, e_.Int(static_cast<int64_t>(i)), e_.Int(j), zero}, half[i]);
       }
     }
-    const std::string top = e_.MulInt(place[1], plan_.tile);
-    const std::string left = e_.MulInt(place[2], plan_.tile);
-    const std::string below = e_.IntOp("subi", e_.Int(conv_.result[2]), top);
-    e_.For(numbers[0], e_.IntOp("minsi", e_.Int(plan_.tile), below), 1, [&](const std::string& i) {
+    e_.For(zero, Count(place, down_), 1, [&](const std::string& i) {
       std::vector<Value> row;
-      for (const std::string& j : numbers) row.push_back(Read(half_, {slot_, i, j, numbers[0]}));
-      const std::vector<Value> results = matrices_.Columns(transforms_.result, row);
+      for (int64_t j = 0; j < side_[across_]; ++j) {
+        const std::string column = e_.Int(j);
+        row.push_back(side_[down_] > 1 ? Read(half_, {slot_, i, column, zero}) : load(through, i, column));
+      }
+      const std::vector<Value> results = matrices_.Columns(transforms_[across_]->result, row);
+      Point at;
+      at[through_] = e_.AddInt(place.first[through_], through);
+      at[down_] = e_.AddInt(place.first[down_], i);
       const auto store = [&](int64_t columns) {
         for (int64_t j = 0; j < columns; ++j) {
-          const Indices at{{place[0], 0}, {channel, 1, "", lanes_}, {e_.AddInt(top, i), 0}, {e_.Plus(left, j), 0}};
-          StoreResult(state_, output_, at, results[static_cast<size_t>(j)]);
+          at[across_] = e_.Plus(place.first[across_], j);
+          StoreResult(state_, output_, Pixel(place.image, channel, at), results[static_cast<size_t>(j)]);
         }
       };
-      const int64_t rest = conv_.result[3] % plan_.tile;
-      if (rest == 0) return store(plan_.tile);
-      const std::string last = e_.Int(tiles_across_ - 1);
-      if (tiles_across_ > 1) e_.If(e_.IntCompare("slt", place[2], last), [&] { store(plan_.tile); });
-      e_.If(e_.IntCompare("eq", place[2], last), [&] { store(rest); });
+      const int64_t rest = sizes_.result[across_] % plan_.tile[across_];
+      if (rest == 0) return store(plan_.tile[across_]);
+      const std::string last = e_.Int(tiles_along_[across_] - 1);
+      if (tiles_along_[across_] > 1) {
+        e_.If(e_.IntCompare("slt", place.number[across_], last), [&] { store(plan_.tile[across_]); });
+      }
+      e_.If(e_.IntCompare("eq", place.number[across_], last), [&] { store(rest); });
     });
   }
 
@@ -406,30 +451,46 @@ class WinogradEmitter {
   MatrixWriter matrices_;
   const CallNode& call_;
   const ConvolutionGeometry& conv_;
+  const PlainConvolution& sizes_;
   const StageOutput& output_;
   const WinogradPlan& plan_;
-  const WinogradTransforms& transforms_;
-  int64_t side_;
+  AxisTransforms transforms_;
+  int64_t positions_;  ///< of a tile
   int64_t lanes_;
   int64_t width_;  ///< of a panel
   int64_t panels_;
-  int64_t tiles_down_;
-  int64_t tiles_across_;
+  int64_t slots_;  ///< threads that have room of their own
+  size_t through_ = 0, down_ = 1,
+         across_ = 2;  ///< axes: the last that is transformed is across, the one before it down
+  PerAxis side_{1, 1, 1};
+  PerAxis length_{1, 1, 1};  ///< of the data
+  PerAxis pad_{0, 0, 0};
+  PerAxis tiles_along_{1, 1, 1};
   int64_t tiles_;
   int64_t block_;
-  int64_t slots_;  ///< threads that have room of their own
   Buffer data_;
   Buffer taps_;
   Buffer spectrum_;
   Buffer products_;
-  Buffer patch_;
-  Buffer half_;       ///< A^T m, of one vector
+  Buffer zeros_;      ///< of a pixel that does not exist
+  Buffer pixels_;     ///< addresses of those of a tile at the border
+  Buffer half_;       ///< A^T m, of a plane of one vector
+  Buffer planes_;     ///< of one vector, transformed along two axes or along the one through memory
   std::string slot_;  ///< the thread, in the function being written
 };
 
+PlainConvolution SizesOf(const ConvolutionGeometry& conv) {
+  PlainConvolution sizes{conv.result[0], conv.data[1], conv.result[1], {1, 1, 1}, {1, 1, 1}};
+  for (size_t d = 0; d < conv.rank; ++d) {
+    sizes.result[kAxes - conv.rank + d] = conv.result[d + 2];
+    sizes.taps[kAxes - conv.rank + d] = conv.weight[d + 2];
+  }
+  return sizes;
+}
+
 bool IsCandidate(const CallNode& call, const ConvolutionGeometry& conv) {
   const auto is_one = [](int64_t value) { return value == 1; };
-  return conv.rank == 2 && conv.groups == 1 && conv.weight[2] == 3 && conv.weight[3] == 3 && conv.data[1] > 0 &&
+  return conv.rank <= kAxes && conv.groups == 1 && conv.data[1] > 0 && HasWinograd(SizesOf(conv)) &&
          std::all_of(conv.stride.begin(), conv.stride.end(), is_one) &&
          std::all_of(conv.dilation.begin(), conv.dilation.end(), is_one) &&
          TensorTypeOf(call.args()[0]).dtype() == kFloat32 && TensorTypeOf(call.args()[1]).dtype() == kFloat32;
@@ -445,14 +506,17 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   Emitter& e = state.emitter;
   const int threads = state.IsParallel(conv.flops()) ? state.num_threads : 1;
   const ProductMachine machine = ThisMachine(e.lanes(), MostTileRows(e, kFloat32), PanelWidth(e, kFloat32), threads);
-  const Convolution3x3 sizes{conv.result[0], conv.data[1], conv.result[1], conv.result[2], conv.result[3]};
-  const int tile = state.options.winograd_tile;
-  const std::optional<WinogradPlan> plan =
-      tile == 0 ? ChooseWinograd(sizes, machine) : std::optional(PlanWinograd(sizes, machine, tile));
+  const PlainConvolution sizes = SizesOf(conv);
+  std::optional<WinogradPlan> plan;
+  if (state.options.winograd_tile == 0) {
+    plan = ChooseWinograd(sizes, machine);
+  } else if (const PerAxis tile = TilesTold(sizes, state.options.winograd_tile); IsWithinBounds(sizes, tile)) {
+    plan = PlanWinograd(sizes, machine, tile);
+  }
   if (!plan) return false;
   const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
   if (!taps) return false;
-  WinogradEmitter(state, call, conv, output, *plan, threads).Run(*taps);
+  WinogradEmitter(state, call, conv, sizes, output, *plan, threads).Run(*taps);
   return true;
 }
 

@@ -4,8 +4,9 @@
 #include "backends/native/compiler/winograd_model.h"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
-#include "backends/native/compiler/winograd_transforms.h"
 #include "support/machine.h"
 
 namespace collage::native {
@@ -24,14 +25,23 @@ constexpr double kProductEfficiency = 0.9;
 constexpr double kNearRate = 40;
 constexpr double kSharedRate = 12;
 constexpr double kMemoryRate = 6;
-// Cycles for one vector of a tile: data read, transformed and written, and the same for the products.
-constexpr double kDataCycles[] = {28, 100};
-constexpr double kResultCycles[] = {30, 90};
-// Results differ more from exact ones than a direct convolution's: a gain that is hardly one is not worth it.
+// Cycles for one vector of a tile: to read it, to write it, and for an instruction of arithmetic between.
+constexpr double kReadCycles = 0.5;
+constexpr double kWriteCycles = 1;
+constexpr double kStepCycles = 0.5;
+// Results differ more from exact ones than a direct convolution's: a gain that is hardly one is not worth it, and none
+// is when errors may be larger than of tiles of 4x4x4 and 3x3x3 taps (496).
 constexpr double kLeastGain = 1.1;
+constexpr double kMostAmplification = 512;
 
 double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 int64_t Parts(int64_t length, int64_t size) { return (length + size - 1) / size; }
+
+int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile) {
+  int64_t tiles = conv.images;
+  for (size_t a = 0; a < kAxes; ++a) tiles *= Parts(conv.result[a], tile[a]);
+  return tiles;
+}
 
 /// Cycles of `count` register tiles of `rows` rows, one panel each, summed over `depth`.
 double TileCycles(const ProductMachine& machine, double count, int64_t rows, int64_t depth) {
@@ -53,12 +63,31 @@ double WeightCycles(double bytes, double times, const ProductMachine& machine) {
   return bytes / kMemoryRate + bytes * std::max(times - 1, 0.0) / RateOf(bytes * 2, machine);
 }
 
+/// Cycles to transform a tile of one vector of channels along all axes: data to positions, or the products at positions
+/// to results.
+double TransformCycles(const AxisTransforms& axes, bool is_data) {
+  double steps = 0;
+  auto vectors = static_cast<double>(NumPositions(axes));
+  double moved = vectors;  // read and written
+  for (size_t a = 0; a < kAxes; ++a) {
+    const double side = axes[a]->side();
+    if (side == 1) continue;
+    const double pairs = (side - 2) / 2;
+    // Two points share an even and an odd sum; 0 and infinity have one each.
+    const double lines = vectors / side;
+    steps += lines * (is_data ? pairs * (2 * pairs + 1) + 2 * pairs : pairs * (2 + axes[a]->tile));
+    if (is_data) continue;
+    vectors = lines * axes[a]->tile;
+    moved += vectors;
+  }
+  return steps * kStepCycles + moved * (kReadCycles + kWriteCycles);
+}
+
 /// One way to go: `plan` without its cycles.
-double WinogradCycles(const Convolution3x3& conv, const ProductMachine& machine, const WinogradPlan& plan) {
-  const WinogradTransforms& transforms = WinogradTransformsFor(plan.tile);
-  const auto positions = static_cast<double>(transforms.positions());
-  const size_t kind = plan.tile == 2 ? 0 : 1;
-  const int64_t tiles = conv.images * Parts(conv.height, plan.tile) * Parts(conv.width, plan.tile);
+double WinogradCycles(const PlainConvolution& conv, const ProductMachine& machine, const WinogradPlan& plan) {
+  const AxisTransforms transforms = TransformsOf(conv, plan.tile);
+  const auto positions = static_cast<double>(NumPositions(transforms));
+  const int64_t tiles = NumTiles(conv, plan.tile);
   const int64_t blocks = Parts(tiles, plan.block);
   const int64_t panels = Parts(conv.channels_out, machine.tile_width);
   const auto all = static_cast<double>(tiles);
@@ -66,9 +95,10 @@ double WinogradCycles(const Convolution3x3& conv, const ProductMachine& machine,
   const double register_tiles = static_cast<double>(Parts(tiles, plan.rows));
   const double products =
       positions * TileCycles(machine, register_tiles * static_cast<double>(panels), plan.rows, conv.channels_in);
-  const double data = all * static_cast<double>(Parts(conv.channels_in, machine.lanes)) * kDataCycles[kind] *
-                      static_cast<double>(plan.channel_parts);
-  const double result = all * static_cast<double>(Parts(conv.channels_out, machine.lanes)) * kResultCycles[kind];
+  const double data = all * static_cast<double>(Parts(conv.channels_in, machine.lanes)) *
+                      TransformCycles(transforms, /*is_data=*/true) * static_cast<double>(plan.channel_parts);
+  const double result = all * static_cast<double>(Parts(conv.channels_out, machine.lanes)) *
+                        TransformCycles(transforms, /*is_data=*/false);
   // What is between the steps is written and read once.
   const double floats = positions * static_cast<double>(conv.channels_in + conv.channels_out);
   const double block_bytes = floats * static_cast<double>(std::min(plan.block, tiles)) * kFloat;
@@ -90,21 +120,48 @@ ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int
   return {lanes, tile_rows, tile_width, threads, static_cast<double>(near), static_cast<double>(shared)};
 }
 
-double DirectCycles(const Convolution3x3& conv, const ProductMachine& machine) {
+AxisTransforms TransformsOf(const PlainConvolution& conv, const PerAxis& tile) {
+  AxisTransforms transforms{};
+  for (size_t a = 0; a < kAxes; ++a) {
+    transforms[a] = &WinogradTransformsFor(static_cast<int>(tile[a]), static_cast<int>(conv.taps[a]));
+  }
+  return transforms;
+}
+
+bool HasWinograd(const PlainConvolution& conv) {
+  return conv.num_taps() > 1 && std::all_of(conv.taps.begin(), conv.taps.end(),
+                                            [](int64_t taps) { return taps == 1 || HasWinogradTransforms(taps); });
+}
+
+bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile) {
+  return Amplification(TransformsOf(conv, tile)) <= kMostAmplification;
+}
+
+PerAxis TilesTold(const PlainConvolution& conv, int64_t told) {
+  PerAxis tile{1, 1, 1};
+  for (size_t a = kAxes; a-- > 0;) {
+    if (conv.taps[a] > 1) tile[a] = told % 10;
+    if (told >= 10) told /= 10;
+  }
+  return tile;
+}
+
+double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine) {
   const int64_t panels = Parts(conv.channels_out, machine.tile_width);
-  const int64_t rows = Parts(conv.width, Parts(conv.width, machine.tile_rows));
-  const int64_t register_tiles = conv.images * conv.height * Parts(conv.width, rows) * panels;
-  const double products = TileCycles(machine, static_cast<double>(register_tiles), rows, 9 * conv.channels_in);
-  const double weights =
-      WeightCycles(9 * static_cast<double>(conv.channels_in * panels * machine.tile_width) * kFloat, 1, machine);
+  const int64_t width = conv.result.back();
+  const int64_t rows = Parts(width, Parts(width, machine.tile_rows));
+  const int64_t register_tiles = conv.pixels() / width * Parts(width, rows) * panels;
+  const int64_t depth = conv.num_taps() * conv.channels_in;
+  const double products = TileCycles(machine, static_cast<double>(register_tiles), rows, depth);
+  const double weights = WeightCycles(static_cast<double>(depth * panels * machine.tile_width) * kFloat, 1, machine);
   // All data pass for each panel.
-  const double bytes = static_cast<double>(conv.images * conv.height * conv.width * conv.channels_in) * kFloat;
+  const double bytes = static_cast<double>(conv.pixels() * conv.channels_in) * kFloat;
   const double data = static_cast<double>(panels) * bytes / RateOf(bytes, machine);
   return (products + weights + data) / machine.threads;
 }
 
-WinogradPlan PlanWinograd(const Convolution3x3& conv, const ProductMachine& machine, int tile) {
-  const int64_t tiles = conv.images * Parts(conv.height, tile) * Parts(conv.width, tile);
+WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile) {
+  const int64_t tiles = NumTiles(conv, tile);
   const int64_t panels = Parts(conv.channels_out, machine.tile_width);
   WinogradPlan best;
   for (int64_t rows = machine.tile_rows; rows * 2 > machine.tile_rows; --rows) {
@@ -121,11 +178,23 @@ WinogradPlan PlanWinograd(const Convolution3x3& conv, const ProductMachine& mach
   return best;
 }
 
-std::optional<WinogradPlan> ChooseWinograd(const Convolution3x3& conv, const ProductMachine& machine) {
-  const WinogradPlan two = PlanWinograd(conv, machine, 2);
-  const WinogradPlan four = PlanWinograd(conv, machine, 4);
-  const WinogradPlan& best = four.cycles < two.cycles ? four : two;
-  if (best.cycles * kLeastGain > DirectCycles(conv, machine)) return std::nullopt;
+std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine) {
+  std::optional<WinogradPlan> best;
+  PerAxis tile{1, 1, 1};
+  const std::function<void(size_t)> choose = [&](size_t axis) {
+    if (axis < kAxes) {
+      for (const int64_t side : conv.taps[axis] == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 4}) {
+        tile[axis] = side;
+        choose(axis + 1);
+      }
+      return;
+    }
+    if (!IsWithinBounds(conv, tile)) return;
+    const WinogradPlan plan = PlanWinograd(conv, machine, tile);
+    if (!best || plan.cycles < best->cycles) best = plan;
+  };
+  choose(0);
+  if (best && best->cycles * kLeastGain > DirectCycles(conv, machine)) return std::nullopt;
   return best;
 }
 

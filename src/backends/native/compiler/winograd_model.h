@@ -1,19 +1,28 @@
-// winograd_model.h: whether a 3x3 convolution is faster by Winograd's algorithm, by tiles of which side, and in blocks
-// of how many of them: a model of the cycles that each way takes.
+// winograd_model.h: whether a convolution is faster by Winograd's algorithm, by tiles of which sides, and in blocks of
+// how many of them: a model of the cycles that each way takes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
+#include "backends/native/compiler/winograd_transforms.h"
+
 namespace collage::native {
 
-/// A convolution of 3x3 taps with stride 1.
-struct Convolution3x3 {
+/// A number for each axis: depth, height, width.
+using PerAxis = std::array<int64_t, kAxes>;
+
+/// A convolution with stride 1, no dilation and no groups.
+struct PlainConvolution {
   int64_t images = 1;
   int64_t channels_in = 1;
   int64_t channels_out = 1;
-  int64_t height = 1;  ///< of the result
-  int64_t width = 1;
+  PerAxis result{1, 1, 1};
+  PerAxis taps{1, 3, 3};
+
+  int64_t num_taps() const { return taps[0] * taps[1] * taps[2]; }
+  int64_t pixels() const { return images * result[0] * result[1] * result[2]; }
 };
 
 /// What the model knows of the processor and of the register tiles of products.
@@ -30,20 +39,33 @@ struct ProductMachine {
 ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int threads);
 
 struct WinogradPlan {
-  int tile = 4;               ///< side of a tile of the result
+  PerAxis tile{1, 4, 4};      ///< sides of a tile of the result; 1 on axes of one tap
   int64_t rows = 6;           ///< of the register tiles: tiles that are multiplied at a time
   int64_t block = 6;          ///< tiles that are transformed, multiplied and transformed back at a time
   int64_t channel_parts = 1;  ///< parts of the output channels that are different units of work
   double cycles = 0;
 };
 
+/// The transforms of tiles of `tile` results, which must exist.
+AxisTransforms TransformsOf(const PlainConvolution& conv, const PerAxis& tile);
+
+/// Whether there are transforms for the taps, and something to transform.
+bool HasWinograd(const PlainConvolution& conv);
+
+/// Whether errors of rounding may grow no more than is allowed with those tiles.
+bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
+
+/// `told`, as a target option says it, by axis: its digits belong to the last axes, the first of them to those before,
+/// too.
+PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
+
 /// Cycles of the direct convolution.
-double DirectCycles(const Convolution3x3& conv, const ProductMachine& machine);
+double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine);
 
-/// The fastest plan with tiles of side `tile`.
-WinogradPlan PlanWinograd(const Convolution3x3& conv, const ProductMachine& machine, int tile);
+/// The fastest plan with tiles of those sides.
+WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
 
-/// The fastest plan of all; nothing when the direct convolution is about as fast.
-std::optional<WinogradPlan> ChooseWinograd(const Convolution3x3& conv, const ProductMachine& machine);
+/// The fastest plan of all whose errors are within bounds; nothing when the direct convolution is about as fast.
+std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
 
 }  // namespace collage::native

@@ -1,11 +1,14 @@
-// winograd_transforms.h: minimal filtering, F(m x m, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural
-// Networks", CVPR 2016). A tile of m x m results needs (m + 2)^2 data and as many products for each pair of channels
-// instead of 9 m^2:
+// winograd_transforms.h: minimal filtering, F(m, r): m results of r taps from m + r - 1 data with as many products
+// instead of m r (Winograd 1980; for networks Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR
+// 2016). Data and taps are values of polynomials at points, whose products are those of the polynomials' product there:
 //
-//     result = A^T [ (G taps G^T) . (B^T data B) ] A        . : element by element, then summed over the channels
+//     result = A^T [ (G taps) . (B^T data) ]        . : element by element, then summed over the channels
+//
+// Over several axes each is transformed by itself: F(m x n, r x s) is F(m, r) of F(n, s).
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,35 +16,34 @@ namespace collage::native {
 
 using Matrix = std::vector<std::vector<double>>;
 
-/// The matrices of one m. Those that kernels multiply with have few binary digits: float32 holds them exactly.
+/// The matrices of one axis. Those that kernels multiply with have few binary digits: float32 holds them exactly.
 struct WinogradTransforms {
-  int tile;                              ///< m
-  Matrix data;                           ///< B^T, [side, side]
-  Matrix result;                         ///< A^T, [m, side]
-  std::vector<std::array<int, 3>> taps;  ///< G with each row times its divisor, [side, 3]
-  std::vector<int> taps_divisors;        ///< of G's rows
+  int tile;       ///< m
+  int num_taps;   ///< r
+  Matrix data;    ///< B^T, [side, side]; neighbouring rows of points a and -a differ in signs only
+  Matrix result;  ///< A^T, [tile, side]
+  Matrix taps;    ///< G, [side, num_taps]
 
-  int side() const { return tile + 2; }
-  int64_t positions() const { return static_cast<int64_t>(side()) * side(); }
+  int side() const { return tile + num_taps - 1; }
 
   /// How much larger than a direct convolution's the errors of rounding may be at worst: of data and taps of magnitude
-  /// 1 at most, the magnitudes that a result is summed up from, over the 9 of a direct one.
+  /// 1 at most, the magnitudes that a result is summed up from, over the r of a direct one. Over several axes, the
+  /// product of theirs.
   double Amplification() const;
 };
 
-/// For m = 2 and m = 4.
-const WinogradTransforms& WinogradTransformsFor(int tile);
+/// For an axis of one tap and a tile of one, on which nothing is transformed; or 3, 5 or 7 taps and a tile of 2 or 4.
+const WinogradTransforms& WinogradTransformsFor(int tile, int num_taps);
+bool HasWinogradTransforms(int64_t num_taps);
 
-/// Writes G taps G^T of 3 x 3 filters, in double.
-class TapsTransform {
- public:
-  explicit TapsTransform(const WinogradTransforms& transforms);
-  /// `transformed` gets side * side numbers, row by row.
-  void Apply(const float* taps, double* transformed) const;
+/// By axis: depth, height, width; those that a convolution lacks, in front, have one tap.
+inline constexpr size_t kAxes = 3;
+using AxisTransforms = std::array<const WinogradTransforms*, kAxes>;
+int64_t NumPositions(const AxisTransforms& axes);
+double Amplification(const AxisTransforms& axes);
 
- private:
-  int side_;
-  std::vector<double> g_;  ///< [side, 3]
-};
+/// Transforms `count` filters at once, along all axes: `taps` has for each tap the number of each filter, and so has
+/// the result for each position of a tile.
+std::vector<double> TransformTaps(const AxisTransforms& axes, std::vector<double> taps, int64_t count);
 
 }  // namespace collage::native

@@ -67,7 +67,7 @@ TEST(WorkTest, NarrowProductsCountLess) {
   EXPECT_EQ(WorkOf(Typed({half}, MakeCall("nn.dense", {half, weight}))).multiply_adds, 4 * 64 * 10 / 16.0);
 }
 
-TEST(WorkTest, FastAlgorithmsSpareProductsOfThreeByThreeTaps) {
+TEST(WorkTest, FastAlgorithmsSpareProductsOfSeveralTaps) {
   const Var x = Data({1, 8, 12, 12});
   const auto spared = [&](const Shape& weight, const Attrs& attrs) {
     const Work work = WorkOf(Typed({x}, MakeCall("nn.conv2d", {x, Weight(weight)}, attrs)));
@@ -77,7 +77,9 @@ TEST(WorkTest, FastAlgorithmsSpareProductsOfThreeByThreeTaps) {
   EXPECT_EQ(spared({16, 8, 3, 3}, {{"strides", Ints{2, 1}}}), 0);
   EXPECT_EQ(spared({16, 8, 3, 3}, {{"dilation", Ints{2, 2}}}), 0);
   EXPECT_EQ(spared({16, 4, 3, 3}, {{"groups", 2}}), 0);
-  EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0);
+  EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0.5);
+  EXPECT_DOUBLE_EQ(spared({16, 8, 1, 5}, {}), 0.6);
+  EXPECT_EQ(spared({16, 8, 1, 1}, {}), 0);
   const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
   const double direct = RooflineSeconds({4e6, 0, 1000}, rates, 1, CacheLevel::kNear);
   EXPECT_DOUBLE_EQ(
