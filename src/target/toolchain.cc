@@ -37,6 +37,10 @@ Result<CompiledPartition> Toolchain::TIRToRuntime(const LoweredPartition& lowere
   return native->TIRToRuntime(lowered);
 }
 
+Result<std::vector<std::string>> Toolchain::Schedules(const PartitionRequest&) const {
+  return std::vector<std::string>{};
+}
+
 Result<std::vector<Tensor>> Toolchain::UpdateConstants(const PartitionRequest&, const CompiledPartition&) const {
   return Reason{"has no hook UpdateConstants", name()};
 }

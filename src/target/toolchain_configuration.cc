@@ -64,6 +64,10 @@ class ConfiguredToolchain : public Toolchain {
   Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
     return inner_.TIRToRuntime(lowered);
   }
+  bool has_schedules() const override { return inner_.has_schedules(); }
+  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
+    return inner_.Schedules(request);
+  }
   Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
                                               const CompiledPartition& compiled) const override {
     return inner_.UpdateConstants(request, compiled);

@@ -114,7 +114,8 @@ void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Op
     complete.layouts = PlainLayouts(num_inputs, FlattenTensorTypes(function->body()->checked_type()).size());
   }
   SetNumThreads(complete.num_threads);
-  Result<CompiledPartition> compiled = toolchain.RelayToRuntime({function, complete.layouts, complete.num_threads});
+  Result<CompiledPartition> compiled =
+      toolchain.RelayToRuntime({function, complete.layouts, complete.num_threads, complete.schedule});
   ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
   std::unique_ptr<Kernel> kernel =
       GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, complete.num_threads});

@@ -15,6 +15,7 @@ namespace collage::conformance {
 struct Options {
   BoundaryLayouts layouts;  ///< empty: all plain
   int num_threads = 1;
+  std::string schedule;     ///< PartitionRequest::schedule
   double tolerance = 1e-4;  ///< relative to the largest reference result (at least 1), beside what rounding leaves open
   double low = -1.0;        ///< inputs are drawn from [low, high]
   double high = 1.0;

@@ -61,6 +61,8 @@ struct PartitionRequest {
   Function function;
   BoundaryLayouts layouts;
   int num_threads = 1;
+  /// How to compile it: one of the texts that `Toolchain::Schedules` lists; empty: as the toolchain thinks best.
+  std::string schedule = {};
 };
 
 /// What a toolchain made of a partition, self-contained.
@@ -168,6 +170,13 @@ class Toolchain {
   virtual Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const;
   /// Compiles loops. Unless overridden: as the native toolchain does, so that a toolchain may be a RelayToTIR alone.
   virtual Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const;
+  /// Whether there are several ways to compile a partition that only the clock can choose between.
+  virtual bool has_schedules() const { return false; }
+  /// Ways to compile `request` that differ little from how its `schedule` says, most promising first, as texts that
+  /// nobody else understands. Asked in a worker process, again with each that turned out to be faster. Texts are part
+  /// of keys: each stands for one way for good, whatever the request.
+  virtual Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const;
+
   /// The constants for `request`, of which `compiled` was made but for the values of its constants that are tensors
   /// (scalars agree): equal blocks of a model are compiled once. A `Reason` when these values matter to the compiler;
   /// the partition is then compiled by itself.

@@ -12,7 +12,7 @@
 namespace collage {
 
 /// Counts changes of toolchain.h that modules built before do not survive: these are refused.
-inline constexpr int kToolchainInterface = 2;
+inline constexpr int kToolchainInterface = 3;
 
 /// What a module exports as the C symbol `collage_toolchain_module`.
 struct ToolchainModule {

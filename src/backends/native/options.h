@@ -1,6 +1,8 @@
 // options.h: what a compilation of native kernels may be told.
 #pragma once
 
+#include "backends/native/schedule.h"
+
 namespace collage::native {
 
 struct NativeOptions {
@@ -9,6 +11,8 @@ struct NativeOptions {
   /// Sides of the result's tiles in Winograd's convolutions, wherever they apply: digits 2 or 4 for the last axes, of
   /// which the first holds for those before, too; 0: as the model of their time says.
   int winograd_tile = 0;
+  /// Of all partitions, as far as they have a use for it; what a request says goes first.
+  Schedule schedule;
 };
 
 }  // namespace collage::native

@@ -15,6 +15,8 @@ namespace {
 
 using RelayToTIRFn = void(const PartitionRequest& request, const NativeOptions& options,
                           Result<LoweredPartition>& result);
+using SchedulesFn = void(const PartitionRequest& request, const NativeOptions& options,
+                         Result<std::vector<std::string>>& result);
 using TIRToRuntimeFn = void(const LoweredPartition& lowered, Result<CompiledPartition>& result);
 
 class Native : public Toolchain {
@@ -37,6 +39,9 @@ class Native : public Toolchain {
     if (result.available && options_.is_exact) result.version += " exact";
     if (result.available && options_.winograd_tile != 0) {
       result.version += " winograd " + std::to_string(options_.winograd_tile);
+    }
+    if (const std::string schedule = options_.schedule.ToString(); result.available && !schedule.empty()) {
+      result.version += " " + schedule;
     }
     if (!result.available) {
       result.reason = "this build was made without MLIR";
@@ -78,6 +83,13 @@ class Native : public Toolchain {
     return result;
   }
 
+  bool has_schedules() const override { return true; }
+  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
+    Result<std::vector<std::string>> result = Reason{"the compiler module gave no answer", name()};
+    reinterpret_cast<SchedulesFn*>(OpenCompilerModule(name(), "collage_native_schedules"))(request, options_, result);
+    return result;
+  }
+
   Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
     reinterpret_cast<TIRToRuntimeFn*>(OpenCompilerModule(name(), "collage_tir_to_runtime"))(lowered, result);
@@ -96,12 +108,15 @@ class Native : public Toolchain {
   }
 
   std::vector<AttrField> Options() const override {
-    return {{"accuracy", AttrKind::kString, "standard",
-             "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's"},
-            {"winograd_tile", AttrKind::kInt, 0,
-             "sides of the tiles of Winograd's convolutions, wherever they apply: 2 or 4, or a digit for each of the "
-             "last axes, as "
-             "in 244; 0: where and as is fastest"}};
+    return {
+        {"accuracy", AttrKind::kString, "standard",
+         "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's"},
+        {"winograd_tile", AttrKind::kInt, 0,
+         "sides of the tiles of Winograd's convolutions, wherever they apply: 2 or 4, or a digit for each of the "
+         "last axes, as "
+         "in 244; 0: where and as is fastest"},
+        {"schedule", AttrKind::kString, "",
+         "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -117,7 +132,8 @@ class Native : public Toolchain {
     if (accuracy == "exact" && tile != 0) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'winograd_tile' of 'native' exclude each other");
     }
-    return std::make_unique<Native>(NativeOptions{accuracy == "exact", static_cast<int>(tile)});
+    const Schedule schedule = Schedule::Parse(options.StringOr("schedule", ""));
+    return std::make_unique<Native>(NativeOptions{accuracy == "exact", static_cast<int>(tile), schedule});
   }
 
  private:

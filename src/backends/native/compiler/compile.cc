@@ -36,7 +36,7 @@ FieldsFn FieldsOf(const Expr& expr) {
 class PartitionCompiler {
  public:
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
-      : request_(request), state_(ThisTarget().vector_lanes, request.num_threads, options) {}
+      : request_(request), state_(ThisTarget().vector_lanes, request.num_threads, WithSchedule(options, request)) {}
 
   LoweredPartition Run() {
     AddInputs();
@@ -45,7 +45,15 @@ class PartitionCompiler {
     return {NumberBuffers(state_.emitter.Module()), state_.constants, static_cast<size_t>(state_.workspace_bytes)};
   }
 
+  /// After Run: schedules one step from the request's.
+  std::vector<Schedule> OtherSchedules() const { return Neighbours(state_.space, Schedule::Parse(request_.schedule)); }
+
  private:
+  static NativeOptions WithSchedule(NativeOptions options, const PartitionRequest& request) {
+    options.schedule = options.schedule.With(Schedule::Parse(request.schedule));
+    return options;
+  }
+
   struct Output {
     Expr expr;
     Buffer buffer;
@@ -271,6 +279,20 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
     result = collage::native::PartitionCompiler(request, options).Run();
+  } catch (const collage::Error& error) {
+    result = collage::Reason{error.message(), "native"};
+  }
+}
+
+extern "C" void collage_native_schedules(const collage::PartitionRequest& request,
+                                         const collage::native::NativeOptions& options,
+                                         collage::Result<std::vector<std::string>>& result) {
+  try {
+    collage::native::PartitionCompiler compiler(request, options);
+    compiler.Run();
+    std::vector<std::string> texts;
+    for (const collage::native::Schedule& schedule : compiler.OtherSchedules()) texts.push_back(schedule.ToString());
+    result = std::move(texts);
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }

@@ -56,9 +56,10 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   // Its rows are read as they lie when they are contiguous; else it is packed.
   const Buffer* known_place = state.expressions.FindBuffer(right);
   const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && b_shape.back() > 1;
-  const bool is_packed = transpose_b || is_turned || ConstantValue(right).has_value();
+  const bool is_packed =
+      transpose_b || is_turned || state.schedule().pack == Schedule::kYes || ConstantValue(right).has_value();
   Buffer b;
-  const int64_t width = PanelWidth(e, dtype);
+  const int64_t width = PanelWidth(state, dtype);
   if (is_packed) {
     PackedWeights packing;
     packing.inner = {form.inner[0]};
@@ -84,6 +85,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   } else {
     b = AsMatrices(ProductOperand(state, right, Layout::kPlain, dtype), false, form.outer[0]);
     form.b_is_padded = false;
+    form.may_pack = true;
     form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
       return e.Address(b, Bases({outer[0], k[0], e.MulInt(panel, width)}));
     };

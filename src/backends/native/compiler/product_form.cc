@@ -13,14 +13,17 @@ namespace {
 
 /// A register tile: how many rows at most, how many vectors of channels.
 struct Tile {
-  int rows;
+  int64_t rows;
   int vectors;
 };
 
 /// Accumulators must leave room for the panel's vectors: 12 x 2 of 32 registers, 6 x 2 of 16; half as many of 64 bits.
-Tile TileFor(int lanes, DataType dtype) {
-  const int rows = lanes == 16 ? 12 : 6;
-  return {dtype.bits == 64 ? rows / 2 : rows, 2};
+/// A schedule may say otherwise, of one of the two or of both.
+Tile TileFor(const PartitionState& state, DataType dtype) {
+  const Schedule& schedule = state.schedule();
+  const int64_t sums = (state.emitter.native_lanes() == 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
+  const int64_t vectors = schedule.width == 0 ? 2 : schedule.width;
+  return {schedule.rows == 0 ? std::max<int64_t>(sums / vectors, 1) : schedule.rows, static_cast<int>(vectors)};
 }
 
 /// Fewer chains of dependent additions than this leave the multipliers idle.
@@ -38,9 +41,10 @@ int64_t RowsPerTile(int64_t length, int64_t most) {
 /// Writes the sums of register tiles.
 class TileSums {
  public:
-  TileSums(Emitter& emitter, const ProductForm& form)
-      : e_(emitter),
+  TileSums(PartitionState& state, const ProductForm& form)
+      : e_(state.emitter),
         form_(form),
+        unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
         element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)),
         type_(fmt::format("vector<{}x{}>", e_.lanes(), element_)) {}
 
@@ -50,9 +54,10 @@ class TileSums {
              int64_t width) {
     const int64_t count = rows * vectors;
     // Few rows: several positions of the innermost dimension are summed apart.
-    int64_t chains = 1;
     const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
-    while (chains * count < kChains && depth % (chains * 2) == 0) chains *= 2;
+    const int64_t chains = ChainsOf(count, depth);
+    turns_ = unroll_;
+    while (depth % (chains * turns_) != 0) --turns_;
     Names sums(static_cast<size_t>(count * chains), Zeros());
     sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
     for (int64_t i = count; i < count * chains; ++i) {
@@ -87,18 +92,23 @@ class TileSums {
         return Accumulate(outer, row, rows, panel, vectors, width, chains, deeper, carried);
       };
       if (size == 1) return go_deeper(e_.Int(0), sums);
-      return e_.ForCarrying(e_.Int(0), e_.Int(is_last ? size / chains : size), sums, type_,
+      const int64_t step = chains * turns_;
+      return e_.ForCarrying(e_.Int(0), e_.Int(is_last ? size / step : size), sums, type_,
                             [&](const std::string& k, const Names& carried) {
-                              return go_deeper(is_last ? e_.MulInt(k, chains) : k, carried);
+                              return go_deeper(is_last ? e_.MulInt(k, step) : k, carried);
                             });
     }
-    Names next;
-    for (int64_t chain = 0; chain < chains; ++chain) {
-      Names at = inner;
-      if (!at.empty()) at.back() = e_.Plus(at.back(), chain);
-      Step(outer, row, rows, panel, vectors, width, at, sums, static_cast<size_t>(chain * rows * vectors), next);
+    Names carried = sums;
+    for (int64_t turn = 0; turn < turns_; ++turn) {
+      Names next;
+      for (int64_t chain = 0; chain < chains; ++chain) {
+        Names at = inner;
+        if (!at.empty()) at.back() = e_.Plus(at.back(), turn * chains + chain);
+        Step(outer, row, rows, panel, vectors, width, at, carried, static_cast<size_t>(chain * rows * vectors), next);
+      }
+      carried = std::move(next);
     }
-    return next;
+    return carried;
   }
 
   std::string Offset(const std::string& base, int64_t elements) {
@@ -139,9 +149,32 @@ class TileSums {
 
   Emitter& e_;
   const ProductForm& form_;
+  int64_t unroll_;     ///< positions of the innermost dimension that a turn of its loop should do, for each chain
+  int64_t turns_ = 1;  ///< those that it does
   std::string element_;
   std::string type_;
 };
+
+/// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
+ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles) {
+  const int64_t width = TileFor(state, form.dtype).vectors;
+  const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
+  ProductSpace space;
+  space.chosen = state.schedule().With({.algorithm = Schedule::kDirect, .rows = rows, .width = width, .block = block});
+  space.flops = 2.0 * static_cast<double>(form.rows * form.channels) * static_cast<double>(NumElements(form.inner)) *
+                static_cast<double>(NumElements(form.outer));
+  space.rows = form.rows;
+  space.channels = form.channels;
+  space.depth = form.inner.empty() ? 1 : form.inner.back();
+  space.chains = ChainsOf(rows * std::min(width, (form.channels + state.emitter.lanes() - 1) / state.emitter.lanes()),
+                          space.depth);
+  space.tiles = tiles;
+  space.row_bytes = rows * NumElements(form.inner) * static_cast<int64_t>(form.dtype.size_bytes());
+  space.lanes = state.emitter.native_lanes();
+  space.registers = form.dtype.bits == 64 ? 2 : 1;
+  space.may_pack = form.may_pack;
+  return space;
+}
 
 class ProductEmitter {
  public:
@@ -150,12 +183,14 @@ class ProductEmitter {
         e_(state.emitter),
         form_(form),
         output_(output),
-        tile_(TileFor(e_.native_lanes(), form.dtype)),
-        sums_(e_, form) {}
+        tile_(TileFor(state, form.dtype)),
+        sums_(state, form) {}
 
   void Run() {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
+    const int64_t rows = Rows();
+    state_.space.Note(SpaceOf(state_, form_, rows, form_.rows / rows * NumElements(form_.outer)));
     const int64_t panels = form_.channels / width;
     if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
     const int64_t rest = form_.channels - panels * width;
@@ -163,34 +198,58 @@ class ProductEmitter {
   }
 
  private:
+  int64_t Rows() const {
+    return state_.schedule().rows == 0 ? RowsPerTile(form_.rows, tile_.rows) : std::min(tile_.rows, form_.rows);
+  }
+
   /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
   void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
-    // Panels outermost: their weights stay in the cache while all rows pass.
-    std::vector<int64_t> sizes{count};
-    sizes.insert(sizes.end(), form_.outer.begin(), form_.outer.end());
-    const int64_t rows = RowsPerTile(form_.rows, tile_.rows);
+    const int64_t rows = Rows();
     const int64_t tiles = form_.rows / rows;
     const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
                          static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
-    sizes.push_back(tiles);
-    EmitStage(sizes, flops, [&](const Names& outer, const Names& parts) {
-      EmitTile(outer, e_.MulInt(parts.back(), rows), rows, e_.Plus(parts[0], first), vectors, width);
+    EmitStage(count, tiles, flops, [&](const Names& outer, const std::string& tile, const std::string& panel) {
+      EmitTile(outer, e_.MulInt(tile, rows), rows, e_.Plus(panel, first), vectors, width);
     });
     if (form_.rows % rows == 0) return;
-    sizes.back() = 1;
-    EmitStage(sizes, flops / static_cast<double>(tiles + 1), [&](const Names& outer, const Names& parts) {
-      EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(parts[0], first), vectors, width);
+    EmitStage(count, 1, flops / static_cast<double>(tiles + 1),
+              [&](const Names& outer, const std::string&, const std::string& panel) {
+                EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(panel, first), vectors, width);
+              });
+  }
+
+  using TileFn = std::function<void(const Names& outer, const std::string& tile, const std::string& panel)>;
+
+  /// `write` for all panels and all tiles, `tiles` for each position of the outer dimensions.
+  void EmitStage(int64_t panels, int64_t tiles, double flops, const TileFn& write) {
+    std::vector<int64_t> rows = form_.outer;
+    rows.push_back(tiles);
+    const int64_t all = NumElements(rows);
+    // Panels outermost, unless the schedule says otherwise: their weights stay in the cache while all rows pass.
+    const int64_t block = state_.schedule().block == 0 ? all : std::min(state_.schedule().block, all);
+    if (block == all) {
+      std::vector<int64_t> sizes{panels};
+      sizes.insert(sizes.end(), rows.begin(), rows.end());
+      return EmitUnits(sizes, flops, [&](const Names& parts) {
+        write({parts.begin() + 1, parts.end() - 1}, parts.back(), parts[0]);
+      });
+    }
+    // A block of tiles and then the next one: their data stay in the cache while all panels pass.
+    EmitUnits({(all + block - 1) / block, panels, block}, flops, [&](const Names& parts) {
+      const std::string flat = e_.AddInt(e_.MulInt(parts[0], block), parts[2]);
+      const auto write_tile = [&] {
+        const Names place = Delinearise(e_, flat, rows);
+        write({place.begin(), place.end() - 1}, place.back(), parts[1]);
+      };
+      if (all % block == 0) return write_tile();
+      e_.If(e_.IntCompare("slt", flat, e_.Int(all)), write_tile);
     });
   }
 
-  void EmitStage(const std::vector<int64_t>& sizes, double flops,
-                 const std::function<void(const Names&, const Names&)>& tile) {
+  void EmitUnits(const std::vector<int64_t>& sizes, double flops, const std::function<void(const Names&)>& write) {
     const std::string name = state_.NextStageName();
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const Names parts = Delinearise(e_, unit, sizes);
-        tile({parts.begin() + 1, parts.end() - 1}, parts);
-      });
+      e_.For(begin, end, 1, [&](const std::string& unit) { write(Delinearise(e_, unit, sizes)); });
     });
     e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
   }
@@ -233,15 +292,21 @@ class ProductEmitter {
 
 }  // namespace
 
-int64_t PanelWidth(const Emitter& e, DataType dtype) {
-  return static_cast<int64_t>(TileFor(e.native_lanes(), dtype).vectors) * e.native_lanes();
+int64_t PanelWidth(const PartitionState& state, DataType dtype) {
+  return static_cast<int64_t>(TileFor(state, dtype).vectors) * state.emitter.native_lanes();
 }
 
-int64_t MostTileRows(const Emitter& e, DataType dtype) { return TileFor(e.native_lanes(), dtype).rows; }
+int64_t MostTileRows(const PartitionState& state, DataType dtype) { return TileFor(state, dtype).rows; }
+
+int64_t ChainsOf(int64_t count, int64_t depth) {
+  int64_t chains = 1;
+  while (chains * count < kChains && depth % (chains * 2) == 0) chains *= 2;
+  return chains;
+}
 
 Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
                    int64_t rows, const std::string& panel, int vectors, int64_t width) {
-  return TileSums(state.emitter, form).Emit(outer, row, rows, panel, vectors, width);
+  return TileSums(state, form).Emit(outer, row, rows, panel, vectors, width);
 }
 
 void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output) {
@@ -279,7 +344,7 @@ Indices Bases(const Names& names) {
 
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {
   Emitter& e = state.emitter;
-  const int64_t width = PanelWidth(e, dtype);
+  const int64_t width = PanelWidth(state, dtype);
   const int64_t panels = (packing.channels + width - 1) / width;
   const int64_t inner = NumElements(packing.inner);
   const Shape shape{packing.groups, panels, inner, width};

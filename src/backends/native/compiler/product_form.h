@@ -25,15 +25,19 @@ struct ProductForm {
   std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
+  bool may_pack = false;  ///< whether b could be packed, and is not
   /// Indices of the result.
   std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
 };
 
 /// Channels per panel.
-int64_t PanelWidth(const Emitter& e, DataType dtype);
+int64_t PanelWidth(const PartitionState& state, DataType dtype);
 
 /// Rows of a register tile, at most.
-int64_t MostTileRows(const Emitter& e, DataType dtype);
+int64_t MostTileRows(const PartitionState& state, DataType dtype);
+
+/// Few sums leave multipliers idle: into how many parts a sum over `depth` is split that `count` others go beside.
+int64_t ChainsOf(int64_t count, int64_t depth);
 
 /// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`
 /// vectors of `panel`, of whose channels `width` exist. Vector v of row t is element t * vectors + v.

@@ -28,7 +28,9 @@ class SmallGroups {
     const auto [from, to] = InnerColumns();
     const int64_t width = conv_.result.back();
     const int64_t tiles = (width + kMostColumns - 1) / kMostColumns;
-    columns_ = (width + tiles - 1) / tiles;
+    const int64_t told = std::min(state_.schedule().rows, width);
+    columns_ = told > 0 ? told : (width + tiles - 1) / tiles;
+    NoteSpace();
     first_inner_ = std::min((from + columns_ - 1) / columns_ * columns_, width);
     end_inner_ = std::max(first_inner_, to / columns_ * columns_);
     const bool has_many_edges = width - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_;
@@ -52,6 +54,16 @@ class SmallGroups {
   }
 
  private:
+  void NoteSpace() {
+    ProductSpace space;
+    space.chosen = state_.schedule().With({.algorithm = Schedule::kDirect, .rows = columns_, .width = 1});
+    space.flops = conv_.flops();
+    space.rows = conv_.result.back();
+    space.channels = channels_;
+    space.has_width = space.has_block = false;
+    state_.space.Note(space);
+  }
+
   /// Pixels of a row of the result that are summed at a time: where they begin, as a value or, near the edges, as a
   /// number, so that taps beyond them can be left out.
   struct Tile {

@@ -3,11 +3,13 @@
 // nothing but such expressions.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "backends/native/compiler/emitter.h"
 #include "backends/native/compiler/expressions.h"
+#include "backends/native/compiler/schedule_space.h"
 #include "backends/native/options.h"
 #include "collage/target/toolchain.h"
 
@@ -15,21 +17,29 @@ namespace collage::native {
 
 /// What stages share while a partition is compiled.
 struct PartitionState {
+  /// `lanes`: of the processor.
   PartitionState(int lanes, int threads, const NativeOptions& told)
-      : emitter(lanes), expressions(emitter), num_threads(threads), options(told) {
+      : emitter(told.schedule.lanes == 0 ? lanes : std::min(lanes, static_cast<int>(told.schedule.lanes))),
+        expressions(emitter),
+        num_threads(threads),
+        options(told) {
+    space.lanes = emitter.lanes();
+    space.num_threads = threads;
     expressions.SetConstantPlacer([this](const Tensor& value) { return AddConstant(value); });
   }
 
   Emitter emitter;
   Expressions expressions;
   int num_threads;
-  NativeOptions options;
+  NativeOptions options;  ///< with the request's schedule
   int num_inputs = 0;
   std::vector<Tensor> constants;
   int64_t workspace_bytes = 0;
   int num_stages = 0;
+  ScheduleSpace space;          ///< what is noted of schedules while stages are written
   std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
 
+  const Schedule& schedule() const { return options.schedule; }
   VectorMath& math() { return expressions.math(); }
   std::string NextStageName() { return fmt::format("stage{}", num_stages++); }
   /// Adds a constant; its buffer's number is assigned once all are known, see `kFirstConstant`.
@@ -37,7 +47,12 @@ struct PartitionState {
   /// A plain or channels-last tensor in the workspace.
   Buffer AddWorkspace(const Shape& shape, Layout layout, DataType dtype = kFloat32);
   /// Whether work of about `flops` is worth a second thread.
-  bool IsParallel(double flops) const { return num_threads > 1 && flops > 100e3; }
+  bool IsParallel(double flops) {
+    const bool is_worth_it = schedule().parallel == 0 ? flops > 100e3 : schedule().parallel == Schedule::kYes;
+    const bool is_parallel = num_threads > 1 && is_worth_it;
+    space.is_parallel = space.is_parallel || is_parallel;
+    return is_parallel;
+  }
 };
 
 // Buffers are numbered in the order of the kernel's array: inputs, constants, outputs, workspace. Until the number of

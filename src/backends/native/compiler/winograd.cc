@@ -37,6 +37,17 @@ int64_t SpreadRow(int64_t floats) {
   return floats % kFew == 0 ? floats + kLineFloats : floats;
 }
 
+/// Of the tiles that an algorithm has along each axis.
+int64_t SideOf(int64_t algorithm) { return algorithm == Schedule::kWinograd2 ? 2 : 4; }
+
+/// The algorithm that has such tiles; 0 where they are not the same along all axes.
+int64_t AlgorithmOf(const PlainConvolution& sizes, const PerAxis& tile) {
+  for (const int64_t algorithm : {Schedule::kWinograd2, Schedule::kWinograd4}) {
+    if (tile == TilesTold(sizes, SideOf(algorithm))) return algorithm;
+  }
+  return 0;
+}
+
 class WinogradEmitter {
  public:
   WinogradEmitter(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
@@ -52,7 +63,7 @@ class WinogradEmitter {
         transforms_(TransformsOf(sizes, plan.tile)),
         positions_(NumPositions(transforms_)),
         lanes_(e_.lanes()),
-        width_(PanelWidth(e_, kFloat32)),
+        width_(PanelWidth(state, kFloat32)),
         panels_((conv.result[1] + width_ - 1) / width_),
         slots_(slots) {
     tiles_ = conv.result[0];
@@ -85,6 +96,7 @@ class WinogradEmitter {
     planes_ = state_.AddWorkspace({slots_, side_[through_], side_[down_], side_[across_], lanes_}, Layout::kPlain);
     const int64_t blocks = (tiles_ + block_ - 1) / block_;
     const std::vector<int64_t> units{blocks, plan_.channel_parts};
+    NoteSpace();
     const std::string name = state_.NextStageName();
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
       e_.For(begin, end, 1, [&](const std::string& slot) {
@@ -107,6 +119,25 @@ class WinogradEmitter {
   }
 
  private:
+  void NoteSpace() {
+    ProductSpace space;
+    space.is_winograd = true;
+    space.chosen = state_.schedule().With({.algorithm = AlgorithmOf(sizes_, plan_.tile),
+                                           .rows = plan_.rows,
+                                           .width = width_ / lanes_,
+                                           .block = block_ / plan_.rows,
+                                           .parts = plan_.channel_parts});
+    space.flops = conv_.flops();
+    space.rows = tiles_;
+    space.channels = conv_.result[1];
+    space.depth = conv_.data[1];
+    space.chains =
+        ChainsOf(plan_.rows * std::min(width_ / lanes_, (space.channels + lanes_ - 1) / lanes_), space.depth);
+    space.tiles = (tiles_ + plan_.rows - 1) / plan_.rows;
+    space.lanes = static_cast<int>(lanes_);
+    state_.space.Note(space);
+  }
+
   /// By axis; an i64 value each.
   using Point = std::array<std::string, kAxes>;
 
@@ -496,6 +527,22 @@ bool IsCandidate(const CallNode& call, const ConvolutionGeometry& conv) {
          TensorTypeOf(call.args()[0]).dtype() == kFloat32 && TensorTypeOf(call.args()[1]).dtype() == kFloat32;
 }
 
+/// What the schedule says instead of the model, of which there are so many tiles and panels.
+void Apply(const Schedule& schedule, int64_t tiles, int64_t panels, WinogradPlan& plan) {
+  const int64_t register_tiles = plan.block / plan.rows;
+  if (schedule.rows > 0) plan.rows = schedule.rows;
+  const int64_t all = (tiles + plan.rows - 1) / plan.rows;
+  plan.block = plan.rows * std::min(schedule.block > 0 ? schedule.block : register_tiles, all);
+  if (schedule.parts > 0) plan.channel_parts = std::min(schedule.parts, panels);
+}
+
+void NoteAlgorithms(PartitionState& state, const PlainConvolution& sizes) {
+  state.space.algorithms = {Schedule::kDirect};
+  for (const int64_t algorithm : {Schedule::kWinograd2, Schedule::kWinograd4}) {
+    if (IsWithinBounds(sizes, TilesTold(sizes, SideOf(algorithm)))) state.space.algorithms.push_back(algorithm);
+  }
+}
+
 }  // namespace
 
 bool EmitWinograd(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
@@ -505,17 +552,24 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   }
   Emitter& e = state.emitter;
   const int threads = state.IsParallel(conv.flops()) ? state.num_threads : 1;
-  const ProductMachine machine = ThisMachine(e.lanes(), MostTileRows(e, kFloat32), PanelWidth(e, kFloat32), threads);
+  const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
+  if (!taps) return false;
+  const ProductMachine machine =
+      ThisMachine(e.lanes(), MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
   const PlainConvolution sizes = SizesOf(conv);
+  NoteAlgorithms(state, sizes);
+  const int64_t algorithm = state.schedule().algorithm;
+  if (algorithm == Schedule::kDirect) return false;
+  const int64_t told = algorithm == 0 ? state.options.winograd_tile : SideOf(algorithm);
   std::optional<WinogradPlan> plan;
-  if (state.options.winograd_tile == 0) {
+  if (told == 0) {
     plan = ChooseWinograd(sizes, machine);
-  } else if (const PerAxis tile = TilesTold(sizes, state.options.winograd_tile); IsWithinBounds(sizes, tile)) {
+  } else if (const PerAxis tile = TilesTold(sizes, told); IsWithinBounds(sizes, tile)) {
     plan = PlanWinograd(sizes, machine, tile);
   }
   if (!plan) return false;
-  const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
-  if (!taps) return false;
+  Apply(state.schedule(), NumTiles(sizes, plan->tile), (conv.result[1] + machine.tile_width - 1) / machine.tile_width,
+        *plan);
   WinogradEmitter(state, call, conv, sizes, output, *plan, threads).Run(*taps);
   return true;
 }

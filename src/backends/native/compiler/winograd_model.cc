@@ -37,12 +37,6 @@ constexpr double kMostAmplification = 512;
 double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 int64_t Parts(int64_t length, int64_t size) { return (length + size - 1) / size; }
 
-int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile) {
-  int64_t tiles = conv.images;
-  for (size_t a = 0; a < kAxes; ++a) tiles *= Parts(conv.result[a], tile[a]);
-  return tiles;
-}
-
 /// Cycles of `count` register tiles of `rows` rows, one panel each, summed over `depth`.
 double TileCycles(const ProductMachine& machine, double count, int64_t rows, int64_t depth) {
   const double vectors = Ratio(machine.tile_width, machine.lanes);
@@ -113,6 +107,12 @@ double WinogradCycles(const PlainConvolution& conv, const ProductMachine& machin
 }
 
 }  // namespace
+
+int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile) {
+  int64_t tiles = conv.images;
+  for (size_t a = 0; a < kAxes; ++a) tiles *= Parts(conv.result[a], tile[a]);
+  return tiles;
+}
 
 ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int threads) {
   static const int64_t near = CacheSize(2, int64_t{1} << 20);

@@ -59,6 +59,9 @@ bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
 /// too.
 PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
 
+/// Tiles with such sides that cover the result.
+int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile);
+
 /// Cycles of the direct convolution.
 double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine);
 
