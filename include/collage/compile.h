@@ -121,6 +121,11 @@ struct CompileOptions {
   double budget_seconds = 0;
   /// At most this many measurements of candidates; 0 = no limit.
   int64_t max_measurements = 0;
+  /// What the search for schedules, the ways in which a toolchain may compile a partition, may take: seconds, or trials
+  /// that are measured (docs/costs.md, "Schedules"). Both 0: none is tried; those known to be fastest are used in any
+  /// case.
+  double tuning_seconds = 0;
+  int64_t tuning_trials = 0;
   /// Asked before each measurement: true ends measuring, as if the budget were spent.
   std::function<bool()> should_stop;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.
@@ -170,6 +175,18 @@ struct PlayOffSeconds {
   double write = 0;   ///< the executable, onto the disk
 };
 
+/// What the search for schedules did.
+struct TuningReport {
+  int64_t partitions = 0;    ///< different ones whose schedules were searched
+  int64_t faster = 0;        ///< that got another schedule
+  int64_t trials = 0;        ///< measured
+  int64_t known_trials = 0;  ///< answered from the database
+  double seconds = 0;
+  double gain = 0;            ///< of the time of the covers' partitions, a share: what faster ones save
+  bool budget_spent = false;  ///< there was more to try
+  double trials_per_minute() const { return seconds > 0 ? 60 * static_cast<double>(trials) / seconds : 0; }
+};
+
 /// An option that targets may give a toolchain.
 struct ToolchainOption {
   std::string name;
@@ -214,6 +231,7 @@ struct CompileReport {
   int64_t num_below_bound = 0;  ///< costs below what was taken for their bound
   bool budget_spent = false;
   int64_t num_states = 0;  ///< of the search
+  TuningReport tuning;
   std::vector<Contestant> contestants;
   std::string winner;
   /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.

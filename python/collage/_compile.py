@@ -138,6 +138,7 @@ def compile(
     evolution_seed: int = 64,
     budget: float | str | None = None,
     max_measurements: int = 0,
+    tuning_budget: float | str | None = None,
     covers: int = 2,
     optimality_covers: int = 24,
     max_error: float | None = None,
@@ -178,6 +179,8 @@ def compile(
         evolution_seed: where its random numbers start.
         budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
         max_measurements: at most so many candidates are measured; 0 for no limit.
+        tuning_budget: time for trying other schedules of native kernels (docs/costs.md); None tries none. Those known to
+            be fastest are used in any case.
         covers: how many of the best mixes enter the play-off.
         optimality_covers: where a model has no more covers than this, all enter the play-off, and the report says by how
             much the search missed the best (``optimality_loss_seconds``); 0 for never.
@@ -211,6 +214,7 @@ def compile(
         "evolution_seed": evolution_seed,
         "budget_seconds": _seconds(budget),
         "max_measurements": max_measurements,
+        "tuning_seconds": _seconds(tuning_budget),
         "num_covers": covers,
         "max_optimality_covers": optimality_covers,
         **({} if max_error is None else {"max_error": float(max_error)}),

@@ -96,7 +96,7 @@ nb::dict ToDict(const CompileReport& report) {
     failures.append(row);
   }
   for (const Contestant& one : report.contestants) play_off.append(ToDict(one));
-  nb::dict search, seconds, result;
+  nb::dict search, tuning, seconds, result;
   search["candidates"] = report.num_candidates;
   search["variants"] = report.num_variants;
   search["states"] = report.num_states;
@@ -107,6 +107,15 @@ nb::dict ToDict(const CompileReport& report) {
   search["failed"] = report.num_failed;
   search["below_bound"] = report.num_below_bound;
   search["budget_spent"] = report.budget_spent;
+  tuning["partitions"] = report.tuning.partitions;
+  tuning["faster"] = report.tuning.faster;
+  tuning["trials"] = report.tuning.trials;
+  tuning["known_trials"] = report.tuning.known_trials;
+  tuning["seconds"] = report.tuning.seconds;
+  tuning["trials_per_minute"] = report.tuning.trials_per_minute();
+  tuning["gain"] = report.tuning.gain;
+  tuning["budget_spent"] = report.tuning.budget_spent;
+  result["tuning"] = tuning;
   seconds["import"] = report.import_seconds;
   seconds["search"] = report.search_seconds;
   seconds["play_off"] = report.play_off_seconds;
@@ -214,6 +223,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("partition_rules", options.partition_rules);
   read("budget_seconds", options.budget_seconds);
   read("max_measurements", options.max_measurements);
+  read("tuning_seconds", options.tuning_seconds);
   read("num_covers", options.num_covers);
   read("max_optimality_covers", options.max_optimality_covers);
   read("max_error", options.max_error);

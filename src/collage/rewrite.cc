@@ -39,6 +39,7 @@ std::optional<Function> RewritePartitions(const DataflowGraph& graph, const std:
     const Toolchain& toolchain = *partition.candidate->toolchain;
     Attrs attrs{{kAttrPrimitive, 1}, {kAttrEstimate, partition.estimated_seconds}};
     if (std::string compiler = CompilerOf(toolchain); !compiler.empty()) attrs.Set(kAttrCompiler, std::move(compiler));
+    if (!partition.schedule.empty()) attrs.Set(kAttrSchedule, partition.schedule);
     attrs.Set("global_symbol", fmt::format("collage_{}_{}", RegisteredName(toolchain.name()), units.size()));
     const SubGraph& sub_graph = partition.candidate->sub_graph;
     units.push_back({sub_graph.members(), std::move(attrs), sub_graph.nested});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "collage/partition_rule.h"
@@ -13,6 +14,7 @@ struct ChosenPartition {
   const CandidatePartition* candidate = nullptr;
   BoundaryLayouts layouts;
   double estimated_seconds = 0;
+  std::string schedule = {};  ///< PartitionRequest::schedule
 };
 
 /// The graph's function with every chosen partition as a call of a Primitive function (attributes Compiler,

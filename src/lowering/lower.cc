@@ -163,7 +163,8 @@ class Lowering {
 
   void CallPartition(const CallNode& call, const Function& function) {
     const std::string toolchain = function->attrs().StringOr(kAttrCompiler, "");
-    PartitionRequest request{WithoutAnnotations(function), LayoutsOf(function), plan_.num_threads};
+    PartitionRequest request{WithoutAnnotations(function), LayoutsOf(function), plan_.num_threads,
+                             function->attrs().StringOr(kAttrSchedule, "")};
     const std::shared_ptr<const CompiledPartition> compiled = cache_.Compile(toolchain, request);
     ExecutionPlan::Step step;
     step.kind = ExecutionPlan::Step::kKernel;
@@ -193,6 +194,7 @@ class Lowering {
     }
     kernel.workspace_bytes = compiled.workspace_bytes;
     kernel.toolchain = function->attrs().StringOr(kAttrCompiler, NativeName());
+    kernel.schedule = function->attrs().StringOr(kAttrSchedule, "");
     kernel.label = OperatorLabel(function);
     kernel.nodes = SourceNodes(function);
     if (const AttrValue* estimate = function->attrs().Find(kAttrEstimate)) {
@@ -349,7 +351,7 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   if (compiler == nullptr) {
     throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
   }
-  const std::string rest = LayoutKey(request.layouts) + "/" + compiler->name();
+  const std::string rest = LayoutKey(request.layouts) + "/" + compiler->name() + "/" + request.schedule;
   auto& entry = compiled_[StructuralHash(request.function) + rest];
   if (entry) return entry;
   std::shared_ptr<const CompiledPartition>* like = nullptr;

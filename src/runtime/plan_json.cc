@@ -173,6 +173,7 @@ Json PlanToJson(const ExecutionPlan& plan) {
                                {"label", kernel.label},
                                {"nodes", kernel.nodes},
                                {"estimated_seconds", kernel.estimated_seconds}});
+    if (!kernel.schedule.empty()) json["kernels"].back()["schedule"] = kernel.schedule;
   }
   json["inputs"] = PortsToJson(plan.inputs);
   json["outputs"] = PortsToJson(plan.outputs);
@@ -211,6 +212,7 @@ void PlanFromJson(const Json& json, ExecutionPlan& plan) {
     kernel.constants = item.at("constants").get<std::vector<int>>();
     kernel.workspace_bytes = item.at("workspace_bytes").get<size_t>();
     kernel.toolchain = item.at("toolchain").get<std::string>();
+    kernel.schedule = item.value("schedule", "");
     kernel.label = item.at("label").get<std::string>();
     kernel.nodes = item.at("nodes").get<std::vector<std::string>>();
     kernel.estimated_seconds = item.at("estimated_seconds").get<double>();

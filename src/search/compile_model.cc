@@ -259,6 +259,10 @@ class Compilation {
     };
     const auto find_covers = [&] { return CoverFinder(partitioner, estimator, *participants_, options_, judge).Run(); };
     FoundCovers found = find_covers();
+    if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
+      TuneSchedules(partitioner, estimator, found);
+      found = find_covers();
+    }
     const int64_t before = estimator.counts().measured;
     const std::vector<Cover> all = AllCovers(partitioner, estimator);
     if (estimator.counts().measured != before) found = find_covers();  // as whoever compiles it again will find them
@@ -300,6 +304,19 @@ class Compilation {
                           .options = estimating,
                           .on_measure = on_measure,
                           .argument = ""});
+  }
+
+  /// Of the partitions of what may win.
+  void TuneSchedules(Partitioner& partitioner, const CostEstimator& estimator, const FoundCovers& found) {
+    if (!estimator.TriesSchedules()) {
+      throw Error(ErrorCategory::kInput, fmt::format("estimator '{}' tries no schedules", options_.estimator), "",
+                  "leave --tuning-budget out, or measure");
+    }
+    Phase("tuning");
+    std::vector<Cover> covers;
+    for (const NamedCover& one : found.covers) covers.push_back(one.cover);
+    report_.tuning =
+        partitioner.TuneSchedules(covers, {options_.tuning_seconds, options_.tuning_trials, options_.should_stop});
   }
 
   /// All covers when they are few and it is wanted, else none.

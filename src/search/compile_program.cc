@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +61,13 @@ void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
   all.num_below_bound += region.num_below_bound;
   all.num_states += region.num_states;
   all.budget_spent = all.budget_spent || region.budget_spent;
+  all.tuning.partitions += region.tuning.partitions;
+  all.tuning.faster += region.tuning.faster;
+  all.tuning.trials += region.tuning.trials;
+  all.tuning.known_trials += region.tuning.known_trials;
+  all.tuning.seconds += region.tuning.seconds;
+  all.tuning.gain = std::max(all.tuning.gain, region.tuning.gain);  // of one region's time
+  all.tuning.budget_spent = all.tuning.budget_spent || region.tuning.budget_spent;
   all.search_seconds += region.search_seconds;
   all.play_off_seconds += region.play_off_seconds;
   for (const auto& [kind, failure] : region.failures) {
@@ -78,6 +87,10 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
     CompileOptions own = options;
     own.shapes.clear();
     own.budget_seconds *= region.share;
+    own.tuning_seconds *= region.share;
+    if (own.tuning_trials > 0) {
+      own.tuning_trials = std::max<int64_t>(std::llround(static_cast<double>(own.tuning_trials) * region.share), 1);
+    }
     all.regions.push_back(compile(region, own));
     AddUp(all.regions.back(), region.num_equal, all);
   }

@@ -109,6 +109,7 @@ void Partitioner::Prepare(std::span<const int> variants) {
 /// What was skipped stays unknown: it may be measured when there is more time.
 void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
   if (!record.is_skipped) of.exact = record.ok ? estimator_->CostOf(record) : kInfinity;
+  if (record.ok) of.schedule = record.schedule;
   if (record.ok) return;
   const CandidatePartition& candidate = CandidateOf(of.first);
   refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);
@@ -150,6 +151,39 @@ void Partitioner::Settle(const Cover& cover) {
     const std::vector<TuningRecord> records = estimator_->Settle(queries);
     for (size_t i = 0; i < records.size(); ++i) Learn(ClassAt(rivals[i]), records[i]);
   }
+}
+
+TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits) {
+  // What is dearer by more does not win with other schedules.
+  constexpr double kMostDear = 1.3;
+  const auto sum = [&](const Cover& cover) {
+    double seconds = 0;
+    for (int variant : cover.variants) seconds += ClassAt(variant).exact.value_or(kInfinity);
+    return seconds;
+  };
+  double least = kInfinity;
+  for (const Cover& cover : covers) least = std::min(least, sum(cover));
+  std::map<int, double> shares;  // class → of the cover in which it takes the most
+  for (const Cover& cover : covers) {
+    const double all = sum(cover);
+    if (all == kInfinity || all > least * kMostDear) continue;
+    std::map<int, double> own;
+    for (int variant : cover.variants) {
+      const VariantClass& of = ClassAt(variant);
+      if (!CandidateOf(variant).toolchain->has_schedules()) continue;
+      own[class_of_[static_cast<size_t>(variant)]] += *of.exact / all;
+    }
+    for (const auto& [number, share] : own) shares[number] = std::max(shares[number], share);
+  }
+  std::vector<ScheduleTask> tasks;
+  for (const auto& [number, share] : shares) {
+    const VariantClass& of = classes_[static_cast<size_t>(number)];
+    tasks.push_back({QueryFor(of), share, estimator_->Estimate(QueryFor(of))});
+  }
+  const TuningReport report = collage::TuneSchedules(*estimator_, tasks, limits);
+  size_t i = 0;
+  for (const auto& [number, share] : shares) Learn(classes_[static_cast<size_t>(number)], tasks[i++].record);
+  return report;
 }
 
 double Partitioner::Convert(int value, Format from, Format to) {
@@ -270,8 +304,10 @@ std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
   std::vector<ChosenPartition> chosen;
   for (int variant : cover.variants) {
     const CandidateVariant& v = variants_[static_cast<size_t>(variant)];
-    const double seconds = classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])].exact.value_or(0);
-    chosen.push_back({&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds < kInfinity ? seconds : 0});
+    const VariantClass& of = classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])];
+    const double seconds = of.exact.value_or(0);
+    chosen.push_back(
+        {&candidates_[static_cast<size_t>(v.candidate)], v.layouts, seconds < kInfinity ? seconds : 0, of.schedule});
   }
   return chosen;
 }

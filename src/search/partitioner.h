@@ -17,6 +17,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/estimator/estimator.h"
 #include "search/find_covers.h"
+#include "search/schedule_tuning.h"
 
 namespace collage {
 
@@ -54,6 +55,10 @@ class Partitioner : public CoverCosts {
   /// Has the costs of `cover` that others are near settled (CostEstimator::Settle): of the same nodes in the same
   /// layouts by other toolchains.
   void Settle(const Cover& cover);
+
+  /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. What turns
+  /// out to be faster is what they cost and how they are compiled from then on.
+  TuningReport TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits);
 
   /// The cover that a toolchain's own partitioning would give (`partition_for_NAME`): its largest candidates first,
   /// what it cannot take by the fall-back toolchain, layouts as the toolchain likes them best. Matches of rows that are
@@ -101,6 +106,7 @@ class Partitioner : public CoverCosts {
     Work work;
     int first = 0;                ///< a variant that is one
     std::optional<double> exact;  ///< seconds
+    std::string schedule = {};    ///< by which it takes them
   };
 
   /// Whether the toolchains of these can be in one process.

@@ -117,7 +117,8 @@ class Reader {
     }
     restored_.candidates.push_back({std::move(rule), std::move(sub_graph), &toolchain});
     const CandidatePartition& candidate = restored_.candidates.back();
-    restored_.chosen.push_back({&candidate, LayoutsOf(json, candidate), json.value("seconds", 0.0)});
+    restored_.chosen.push_back(
+        {&candidate, LayoutsOf(json, candidate), json.value("seconds", 0.0), json.value("schedule", "")});
   }
 
   void CheckCompatible() const {
@@ -283,6 +284,7 @@ std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<Cho
                     {"inputs", LayoutsToJson(partition.layouts.inputs)},
                     {"outputs", LayoutsToJson(partition.layouts.outputs)},
                     {"seconds", partition.estimated_seconds}};
+    if (!partition.schedule.empty()) one["schedule"] = partition.schedule;
     if (!sub_graph.nested.empty()) one["nested"] = NestedToJson(sub_graph.nested);
     text += separator + one.dump();
     separator = ",\n  ";

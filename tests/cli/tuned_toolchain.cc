@@ -1,4 +1,5 @@
-// tuned_toolchain.cc: a toolchain that has options: element-wise operators by native code, and what its options say.
+// tuned_toolchain.cc: a toolchain that has options and schedules: element-wise operators by native code, and what these
+// say.
 #include "collage/ir/infer_type.h"
 #include "collage/target/toolchain_module.h"
 
@@ -33,15 +34,36 @@ class Tuned : public Toolchain {
     if (op != "sigmoid") return Reason{"takes 'nn.relu' and 'sigmoid', not '" + op + "'", name()};
     return is_exact_ ? Result<void>(Reason{"its sigmoid is not exact", name()}) : Result<void>();
   }
+  /// At level 5 it computes in vain, unless its schedule is "plain".
+  bool has_schedules() const override { return level_ == 5; }
+  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
+    if (request.schedule == "plain") return std::vector<std::string>{""};
+    return std::vector<std::string>{"broken", "plain"};
+  }
+
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     constexpr int64_t kTooHard = 7;
     if (level_ == kTooHard) return Reason{"level 7 is too hard", name()};
+    if (request.schedule == "broken") return Reason{"schedule 'broken' is", name()};
     PartitionRequest own = request;
+    own.schedule.clear();
+    if (has_schedules() && request.schedule != "plain") own.function = Slow(request.function);
     if (is_coarse_) own.function = Off(request.function);
     return ToolchainRegistry::Global().Native()->RelayToRuntime(own);
   }
 
  private:
+  /// The same result, and a few sines that do not matter to it.
+  static Function Slow(const Function& function) {
+    Expr sines = function->body();
+    for (int i = 0; i < 8; ++i) sines = MakeCall("sin", {sines});
+    const Expr none =
+        MakeCall("multiply", {sines, MakeConstant(Tensor::Of<float>({}, kFloat32, std::vector<float>{0}))});
+    const Function slow = MakeFunction(function->params(), MakeCall("add", {function->body(), none}));
+    InferType(slow);
+    return slow;
+  }
+
   /// As far from the right result as bfloat16 may be, and float32 may not.
   static Function Off(const Function& function) {
     const Expr factor = MakeConstant(Tensor::Of<float>({}, kFloat32, std::vector<float>{1.004F}));

@@ -145,27 +145,25 @@ std::vector<std::string> Listed(const Case& one, const std::string& from) {
 
 TEST(NativeScheduleTest, EveryScheduleThatIsListedIsRight) {
   std::set<std::string> names;  // of the numbers that were tried
-  for (const uint32_t seed : {1U, 2U}) {
-    for (const Case& one : Cases(seed)) {
-      std::string from;
-      for (int step = 0; step < 2; ++step) {
-        SCOPED_TRACE(fmt::format("{}, seed {}, from '{}'", one.name, seed, from));
-        const std::vector<std::string> listed = Listed(one, from);
-        const std::string loops = LoopsOf(Native(), RequestOf(one, from));
-        for (const std::string& schedule : listed) {
-          SCOPED_TRACE(schedule);
-          EXPECT_NE(schedule, from);
-          EXPECT_EQ(Schedule::Parse(schedule).ToString(), schedule);
-          EXPECT_NE(LoopsOf(Native(), RequestOf(one, schedule)), loops) << "measured in vain";
-          Options options = one.options;
-          options.schedule = schedule;
-          ExpectAgrees(Native(), one.function, options);
-          for (size_t at = 0; at < schedule.size(); at = std::min(schedule.find(',', at), schedule.size() - 1) + 1) {
-            names.insert(schedule.substr(at, schedule.find('=', at) - at));
-          }
+  for (const Case& one : Cases(1)) {
+    std::string from;
+    for (int step = 0; step < 2; ++step) {
+      SCOPED_TRACE(fmt::format("{}, from '{}'", one.name, from));
+      const std::vector<std::string> listed = Listed(one, from);
+      const std::string loops = LoopsOf(Native(), RequestOf(one, from));
+      for (const std::string& schedule : listed) {
+        SCOPED_TRACE(schedule);
+        EXPECT_NE(schedule, from);
+        EXPECT_EQ(Schedule::Parse(schedule).ToString(), schedule);
+        EXPECT_NE(LoopsOf(Native(), RequestOf(one, schedule)), loops) << "measured in vain";
+        Options options = one.options;
+        options.schedule = schedule;
+        ExpectAgrees(Native(), one.function, options);
+        for (size_t at = 0; at < schedule.size(); at = std::min(schedule.find(',', at), schedule.size() - 1) + 1) {
+          names.insert(schedule.substr(at, schedule.find('=', at) - at));
         }
-        if (!listed.empty()) from = listed[(seed + static_cast<size_t>(step) * 5) % listed.size()];
       }
+      if (!listed.empty()) from = listed[1 % listed.size()];
     }
   }
   for (const char* name : {"algorithm", "rows", "width", "unroll", "block", "parallel", "pack"}) {

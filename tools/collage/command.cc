@@ -78,6 +78,25 @@ double ParseDuration(const std::string& text) {
   return value * scale;
 }
 
+std::string TuningText(const TuningReport& tuning) {
+  if (tuning.partitions == 0) return "";
+  return fmt::format("{} trials in {}, {:.0f} a minute, {} known · {} of {} partitions faster, by {:.1f} % of all{}",
+                     tuning.trials, FormatSeconds(tuning.seconds), tuning.trials_per_minute(), tuning.known_trials,
+                     tuning.faster, tuning.partitions, 100 * tuning.gain,
+                     tuning.budget_spent ? " · the budget was spent: run again to try more" : "");
+}
+
+Json TuningJson(const TuningReport& tuning) {
+  return {{"partitions", tuning.partitions},
+          {"faster", tuning.faster},
+          {"trials", tuning.trials},
+          {"known_trials", tuning.known_trials},
+          {"seconds", tuning.seconds},
+          {"trials_per_minute", tuning.trials_per_minute()},
+          {"gain", tuning.gain},
+          {"budget_spent", tuning.budget_spent}};
+}
+
 std::string FormatSeconds(double seconds) {
   const double us = seconds * 1e6;
   if (us < 1) return fmt::format("{:.3f} us", us);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/compile.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage::cli {
@@ -41,6 +42,9 @@ std::vector<std::string> SplitCommas(const std::string& text);
 
 /// "90s", "10m", "1h", "90d" or a number of seconds; throws kInput.
 double ParseDuration(const std::string& text);
+/// What the search for schedules did, for people; empty when there was none.
+std::string TuningText(const TuningReport& tuning);
+Json TuningJson(const TuningReport& tuning);
 
 /// "8.71 ms", "412 us": three significant digits with the unit that fits.
 std::string FormatSeconds(double seconds);

@@ -71,6 +71,7 @@ Json ToJson(const CompileReport& report) {
                     {"failed", report.num_failed},
                     {"below_bound", report.num_below_bound},
                     {"budget_spent", report.budget_spent}};
+  json["tuning"] = TuningJson(report.tuning);
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
   }
@@ -187,6 +188,7 @@ void PrintReport(const CompileReport& report) {
   for (const auto& [kind, failure] : report.failures) {
     fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
   }
+  if (const std::string tuning = TuningText(report.tuning); !tuning.empty()) fmt::print("schedules   {}\n", tuning);
   PrintPlayOff(report);
   PrintLosses(report);
   for (const Contestant& contestant : report.contestants) {

@@ -1,6 +1,11 @@
 // compile_options.cc: the table.
 #include "compile_options.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "collage/support/error.h"
 #include "command.h"
 
 namespace collage::cli {
@@ -68,7 +73,27 @@ constexpr Row kRows[] = {
      [](CLI::App& command, const Row& row, SharedArguments& to) {
        return command.add_option(row.flag, to.budget, row.help);
      }},
+    {"--tuning-budget",
+     "What trying other schedules of native kernels may take, of all models: 30s, 10m, or 200trials (default: none; "
+     "those known to be fastest are used in any case)",
+     [](CLI::App& command, const Row& row, SharedArguments& to) {
+       return command.add_option(row.flag, to.tuning_budget, row.help);
+     }},
 };
+
+/// "30s", or "200trials".
+void ReadTuningBudget(const std::string& text, CompileOptions& options) {
+  constexpr std::string_view kTrials = "trials";
+  if (!text.ends_with(kTrials)) {
+    options.tuning_seconds = ParseDuration(text);
+    return;
+  }
+  const std::string number = text.substr(0, text.find_last_not_of(' ', text.size() - kTrials.size() - 1) + 1);
+  const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), options.tuning_trials);
+  if (failure != std::errc() || end != number.data() + number.size() || options.tuning_trials < 1) {
+    throw Error(ErrorCategory::kInput, fmt::format("malformed tuning budget '{}'", text), "", "write 30s or 200trials");
+  }
+}
 
 }  // namespace
 
@@ -81,6 +106,7 @@ CompileOptions OptionsFrom(const SharedArguments& arguments) {
   options.shapes = ParseShapeArguments(arguments.shapes);
   options.toolchains = SplitCommas(arguments.toolchains);
   options.budget_seconds = ParseDuration(arguments.budget);
+  ReadTuningBudget(arguments.tuning_budget, options);
   return options;
 }
 

@@ -16,6 +16,7 @@ struct SharedArguments {
   std::vector<std::string> shapes;
   std::string toolchains;
   std::string budget = "0";
+  std::string tuning_budget = "0";
 };
 
 /// Adds every row of the table to `command`; `arguments` must outlive it.

@@ -1,6 +1,8 @@
 // info.cc: `collage info`: what is in an executable: inputs, outputs, which nodes run where.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bytecode/bytecode.h"
 #include "collage/runtime/executable.h"
 #include "collage/vm/vm.h"
@@ -67,6 +69,7 @@ void Run(const Arguments& arguments) {
                                   {"operators", kernel.label},
                                   {"nodes", kernel.nodes},
                                   {"estimated_seconds", kernel.estimated_seconds}});
+    if (!kernel.schedule.empty()) json["partitions"].back()["schedule"] = kernel.schedule;
   }
   if (arguments.json) return PrintJson(json);
   for (const auto& [title, ports] :
@@ -77,13 +80,19 @@ void Run(const Arguments& arguments) {
   }
   fmt::print("{} steps · {} threads · arena {}{}\n", plan.steps.size(), plan.num_threads,
              FormatBytes(static_cast<double>(plan.arena_bytes)), arguments.verify ? " · all checksums are right" : "");
-  Table table({"partition", "toolchain", "estimated", "operators", "nodes of the model"});
+  const bool has_schedules = std::any_of(plan.kernels.begin(), plan.kernels.end(),
+                                         [](const auto& kernel) { return !kernel.schedule.empty(); });
+  std::vector<std::string> columns{"partition", "toolchain", "estimated", "operators", "nodes of the model"};
+  if (has_schedules) columns.emplace_back("schedule");
+  Table table(columns);
   int number = 0;
   for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
     std::string nodes;
     for (const std::string& node : kernel.nodes) nodes += (nodes.empty() ? "" : " ") + node;
-    table.Add({std::to_string(number++), kernel.toolchain, FormatSeconds(kernel.estimated_seconds),
-               kernel.label.substr(0, 80), nodes.substr(0, 80)});
+    std::vector<std::string> row{std::to_string(number++), kernel.toolchain, FormatSeconds(kernel.estimated_seconds),
+                                 kernel.label.substr(0, 80), nodes.substr(0, 80)};
+    if (has_schedules) row.push_back(kernel.schedule);
+    table.Add(row);
   }
   fmt::print("{}", table.ToText());
 }

@@ -33,7 +33,7 @@ std::atomic<bool> interrupted{false};
 
 std::string StateOf(const Outcome& outcome) {
   if (!outcome.failure.empty()) return "failed: " + outcome.failure;
-  return outcome.report.budget_spent ? "more to measure" : "complete";
+  return outcome.report.budget_spent || outcome.report.tuning.budget_spent ? "more to measure" : "complete";
 }
 
 void Print(const std::vector<Outcome>& outcomes, bool json) {
@@ -45,9 +45,10 @@ void Print(const std::vector<Outcome>& outcomes, bool json) {
                       {"measured", one.report.num_measured},
                       {"from_database", one.report.num_from_database},
                       {"failed", one.report.num_failed},
-                      {"complete", one.failure.empty() && !one.report.budget_spent},
+                      {"complete", one.failure.empty() && !one.report.budget_spent && !one.report.tuning.budget_spent},
                       {"seconds", one.report.total_seconds},
-                      {"error", one.failure}});
+                      {"error", one.failure},
+                      {"tuning", TuningJson(one.report.tuning)}});
     }
     PrintJson({{"schema", 1}, {"interrupted", interrupted.load()}, {"models", rows}});
     return;
@@ -59,6 +60,10 @@ void Print(const std::vector<Outcome>& outcomes, bool json) {
                FormatSeconds(one.report.total_seconds), StateOf(one)});
   }
   fmt::print("{}", table.ToText());
+  for (const Outcome& one : outcomes) {
+    const std::string tuning = TuningText(one.report.tuning);
+    if (!tuning.empty()) fmt::print("{}: schedules: {}\n", one.model, tuning);
+  }
   if (interrupted) fmt::print("interrupted: all that was measured is kept; the same command goes on\n");
 }
 
@@ -71,6 +76,8 @@ void Run(const Arguments& arguments) {
   double seconds_left = options.budget_seconds;
   int64_t trials_left = arguments.trials;
   const bool has_budget = seconds_left > 0;
+  double tuning_left = options.tuning_seconds;
+  int64_t tuning_trials_left = options.tuning_trials;
   std::vector<Outcome> outcomes;
   {
     ConsoleProgress progress(arguments.quiet, 0);
@@ -83,6 +90,10 @@ void Run(const Arguments& arguments) {
         options.max_measurements = trials_left / models_left;
         if (options.max_measurements == 0) options.budget_seconds = kNoTime;
       }
+      if (options.tuning_seconds > 0) {
+        options.tuning_seconds = std::max(tuning_left / static_cast<double>(models_left), kNoTime);
+      }
+      if (options.tuning_trials > 0) options.tuning_trials = std::max<int64_t>(tuning_trials_left / models_left, 1);
       progress.SetBudget(options.budget_seconds);
       progress.Phase(arguments.models[i]);
       Outcome outcome{arguments.models[i], {}, ""};
@@ -93,6 +104,8 @@ void Run(const Arguments& arguments) {
         outcome.failure = error.message();
       }
       seconds_left -= outcome.report.search_seconds;
+      tuning_left -= outcome.report.tuning.seconds;
+      tuning_trials_left -= outcome.report.tuning.trials;
       trials_left -= outcome.report.num_measured + outcome.report.num_remeasured;
       outcomes.push_back(std::move(outcome));
     }

@@ -47,6 +47,7 @@ struct ExecutionPlan {
     std::vector<int> constants;
     size_t workspace_bytes = 0;
     std::string toolchain;
+    std::string schedule;            ///< by which the toolchain compiled it; empty: as it thought best
     std::string label;               ///< operators, joined by '+'
     std::vector<std::string> nodes;  ///< names of the model's nodes
     double estimated_seconds = 0;

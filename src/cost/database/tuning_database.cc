@@ -16,7 +16,7 @@ namespace collage {
 namespace {
 
 /// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
-const std::array<std::vector<const char*>, 4> kMigrations{{
+const std::array<std::vector<const char*>, 5> kMigrations{{
     {R"(CREATE TABLE IF NOT EXISTS measurement (
           workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
           machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
@@ -35,20 +35,23 @@ const std::array<std::vector<const char*>, 4> kMigrations{{
      "ALTER TABLE measurement ADD COLUMN half_width DOUBLE PRECISION",
      "ALTER TABLE measurement ADD COLUMN drift DOUBLE PRECISION"},
     {"ALTER TABLE compilation ADD COLUMN optimality_loss DOUBLE PRECISION"},
+    {"ALTER TABLE measurement ADD COLUMN schedule TEXT"},
 }};
 constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
 
 constexpr const char* kColumns =
     "workload, layouts, toolchain, version, machine, num_threads, "
-    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at, p10, p25, p75, p99, half_width, drift";
+    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at, p10, p25, p75, p99, half_width, drift, "
+    "schedule";
 constexpr const char* kInsert =
     "INSERT INTO measurement ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-    "$18, $19, $20, $21) "
+    "$18, $19, $20, $21, $22) "
     "ON CONFLICT (workload, layouts, toolchain, version, machine, num_threads) DO UPDATE SET "
     "ok = excluded.ok, minimum = excluded.minimum, p50 = excluded.p50, p90 = excluded.p90, "
     "num_samples = excluded.num_samples, max_error = excluded.max_error, label = excluded.label, "
     "reason = excluded.reason, measured_at = excluded.measured_at, p10 = excluded.p10, p25 = excluded.p25, "
-    "p75 = excluded.p75, p99 = excluded.p99, half_width = excluded.half_width, drift = excluded.drift";
+    "p75 = excluded.p75, p99 = excluded.p99, half_width = excluded.half_width, drift = excluded.drift, "
+    "schedule = excluded.schedule";
 constexpr const char* kCompilationColumns =
     "model, machine, num_threads, versions, winner, seconds, additive_error, apparent_loss, compiled_at, "
     "optimality_loss";
@@ -68,10 +71,10 @@ std::vector<std::string> Parameters(const TuningKey& key) {
 std::vector<std::string> Parameters(const TuningKey& key, const TuningRecord& record) {
   std::vector<std::string> all = Parameters(key);
   const std::string when = record.measured_at.empty() ? Now() : record.measured_at;
-  for (std::string text :
-       {std::string(record.ok ? "1" : "0"), Text(record.minimum), Text(record.p50), Text(record.p90),
-        std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason, when, Text(record.p10),
-        Text(record.p25), Text(record.p75), Text(record.p99), Text(record.half_width), Text(record.drift)}) {
+  for (std::string text : {std::string(record.ok ? "1" : "0"), Text(record.minimum), Text(record.p50), Text(record.p90),
+                           std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason,
+                           when, Text(record.p10), Text(record.p25), Text(record.p75), Text(record.p99),
+                           Text(record.half_width), Text(record.drift), record.schedule}) {
     all.push_back(std::move(text));
   }
   return all;
@@ -96,6 +99,7 @@ TuningRecord RecordOf(const SqlRow& row) {
   record.p99 = Number(row[18]);
   record.half_width = Number(row[19]);
   record.drift = Number(row[20]);
+  record.schedule = row[21];
   return record;
 }
 

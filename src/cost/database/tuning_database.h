@@ -46,11 +46,12 @@ struct TuningRecord {
   double p90 = 0;
   double p99 = 0;
   int64_t num_samples = 0;
-  double half_width = 0;    ///< of the 95 % interval of the percentile it was timed for, seconds; 0 = not known
-  double drift = 0;         ///< how much slower than usual the machine was, as a ratio; 0 = not known
-  double max_error = 0;     ///< largest |result - reference|, relative to the largest |reference|
-  std::string label;        ///< the operators, for people
-  std::string reason;       ///< when not ok: what failed
+  double half_width = 0;  ///< of the 95 % interval of the percentile it was timed for, seconds; 0 = not known
+  double drift = 0;       ///< how much slower than usual the machine was, as a ratio; 0 = not known
+  double max_error = 0;   ///< largest |result - reference|, relative to the largest |reference|
+  std::string label;      ///< the operators, for people
+  std::string reason;     ///< when not ok: what failed
+  std::string schedule;   ///< what it was compiled by (PartitionRequest::schedule); empty: as the toolchain thinks best
   std::string measured_at;  ///< UTC, "2026-01-31 23:59:59"; empty = now
 
   /// Seconds at `fraction`, 0 <= fraction <= 1, linear between the quantiles that are known; beyond the last of them

@@ -43,6 +43,7 @@ Json ToJson(const TuningKey& key, const TuningRecord& record) {
   }
   json["samples"] = record.num_samples;
   json["max_error"] = record.max_error;
+  if (!record.schedule.empty()) json["schedule"] = record.schedule;
   return json;
 }
 
@@ -63,6 +64,7 @@ std::pair<TuningKey, TuningRecord> FromJson(const Json& json) {
   for (const auto& [name, number] : LaterFields(record)) *number = json.value(name, 0.0);
   record.num_samples = json.at("samples");
   record.max_error = json.at("max_error");
+  record.schedule = json.value("schedule", "");
   return {std::move(key), std::move(record)};
 }
 

@@ -16,6 +16,8 @@ class AnalyticEstimator : public MeasuringEstimator {
                            std::move(setting.on_measure)),
         find_(std::move(setting.find)) {}
 
+  bool TriesSchedules() const override { return false; }
+
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override {
     std::vector<TuningRecord> records;
     for (const CostQuery& query : queries) {

@@ -31,6 +31,8 @@ class DatabaseEstimator : public MeasuringEstimator {
     return records;
   }
 
+  bool TriesSchedules() const override { return false; }
+
   double LowerBound(const CostQuery& query) override {
     const double bound = MeasuringEstimator::LowerBound(query);
     counts_.skipped = 0;  // without the machine's rates bounds are lower, no more

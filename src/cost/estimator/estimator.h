@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -31,6 +32,8 @@ struct EstimatorCounts {
   int64_t failed = 0;
   int64_t skipped = 0;      ///< not measured because the budget was spent
   int64_t below_bound = 0;  ///< that took less than their bound
+  int64_t trials = 0;       ///< of schedules
+  int64_t known_trials = 0;
 };
 
 /// The estimating interface. `Estimate` is allowed to take long; the answer is a record, with a reason when not ok.
@@ -49,6 +52,22 @@ class CostEstimator {
   /// be told apart cost the same from then on, so that priority decides. In the order of `rivals`, which have
   /// estimates.
   virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
+  // Schedules (Toolchain::Schedules): only who measures tries any.
+  virtual bool TriesSchedules() const { return false; }
+  /// Schedules one step from `schedule`, most promising first.
+  virtual std::vector<std::string> SchedulesNear(const CostQuery&, const std::string& /*schedule*/) { return {}; }
+  /// What `query` takes compiled by each of `schedules`, in their order; skipped from where `may_go_on`, which is asked
+  /// before each that is not known yet, says no.
+  virtual std::vector<TuningRecord> TrySchedules(const CostQuery&, const std::vector<std::string>& /*schedules*/,
+                                                 const std::function<bool()>& /*may_go_on*/) {
+    return {};
+  }
+  /// Measures `query` in turn as it is compiled so far and by `schedule`. If that is faster, it is what `query` is
+  /// compiled by, and what it costs, from then on. In any case the answer is what it costs now.
+  virtual TuningRecord AdoptIfFaster(const CostQuery& query, const std::string& /*schedule*/) {
+    return Estimate(query);
+  }
+
   /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
   virtual double LowerBound(const CostQuery&) { return 0; }
   /// The cost that a record which is ok stands for, seconds.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <limits>
+#include <sstream>
 
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/settling.h"
@@ -29,6 +30,9 @@ std::string MethodText(const TimingOptions& timing) {
   const std::string percentile = timing.percentile == kMedian ? "" : fmt::format(".p{:g}", 100 * timing.percentile);
   return fmt::format("m{}.{}{}", kMethodVersion, static_cast<int>(timing.operands), percentile);
 }
+
+// Medians of one candidate differ by so much from one worker to the next.
+constexpr double kNoise = 0.02;
 
 std::string LabelOf(const CostQuery& query) { return query.toolchain.name() + ": " + query.label; }
 
@@ -103,8 +107,7 @@ void MeasuringEstimator::Measure(const std::vector<Question>& questions) {
     record.label = question.label;
     ++counts_.measured;
     asked_.insert(question.key);
-    database_.Put(question.key, record);
-    known_[question.key] = record;
+    Remember(question.key, record);
     const bool goes_on = MayMeasure();
     if (goes_on && on_measure_ && index + 1 < questions.size()) on_measure_(counts_, questions[index + 1].label);
     return goes_on;
@@ -124,10 +127,21 @@ TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string&
   return *known_.at(key);
 }
 
-std::string MeasuringEstimator::RequestFor(const CostQuery& query) const {
-  if (!runner_->needs_whole_partitions()) return PartitionRequestText(query.job, options_.context);
-  const auto [partition, toolchain] = find_(query.job);
+std::string MeasuringEstimator::RequestFor(const CostQuery& query, const std::string& schedule) const {
+  if (!runner_->needs_whole_partitions()) return PartitionRequestText(query.job, options_.context, schedule);
+  auto [partition, toolchain] = find_(query.job);
+  partition.schedule = schedule;
   return PartitionRequestText(partition, *toolchain, options_.context);
+}
+
+std::string MeasuringEstimator::ScheduleOf(const CostQuery& query) {
+  const TuningRecord* known = Find(KeyOf(query));
+  return known == nullptr ? "" : known->schedule;
+}
+
+void MeasuringEstimator::Remember(const TuningKey& key, const TuningRecord& record) {
+  database_.Put(key, record);
+  known_[key] = record;
 }
 
 TuningRecord MeasuringEstimator::Estimate(const CostQuery& query) { return EstimateAll({query}).front(); }
@@ -161,54 +175,139 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
   return records;
 }
 
-TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) const {
+TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) {
   TuningKey all = HostKey("settled", LayoutsText(rivals.front().layouts));
   for (const CostQuery& rival : rivals) {
     const TuningKey own = KeyOf(rival);
     all.workload += " " + own.workload;
     all.version += fmt::format(" {} {}", own.toolchain, own.version);
+    if (const std::string schedule = ScheduleOf(rival); !schedule.empty()) all.version += " " + schedule;
   }
   return all;
 }
 
-std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<CostQuery>& rivals) {
+std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<std::string>& rivals,
+                                                                         const std::function<bool()>& may_go_on) {
   constexpr size_t kRounds = 3;
   std::vector<std::string> requests;
-  for (size_t round = 0; round < kRounds; ++round) {
-    for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
-  }
-  if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
+  for (size_t round = 0; round < kRounds; ++round) requests.insert(requests.end(), rivals.begin(), rivals.end());
   std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size()));
   size_t num_ok = 0;
   Ask(requests, [&](size_t index, const TuningRecord& record) {
     rounds[index / rivals.size()][index % rivals.size()] = record;
     num_ok += record.ok ? 1 : 0;
     ++counts_.remeasured;
-    return record.ok && MayMeasure();
+    return record.ok && may_go_on();
   });
   if (num_ok < requests.size()) rounds.clear();
   return rounds;
 }
 
 std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
-  // Medians of one candidate differ by so much from one worker to the next.
-  constexpr double kNoise = 0.02;
   const TuningKey key = SettledKey(rivals);
   if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
-  const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(rivals);
+  std::vector<std::string> requests;
+  for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
+  if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
+  const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(requests, [&] { return MayMeasure(); });
   if (rounds.empty()) return EstimateAll(rivals);
   std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
   for (size_t i = 0; i < rivals.size(); ++i) {
     const TuningKey own = KeyOf(rivals[i]);
     settled[i].label = LabelOf(rivals[i]);
-    database_.Put(own, settled[i]);
-    known_[own] = settled[i];
+    settled[i].schedule = ScheduleOf(rivals[i]);
+    Remember(own, settled[i]);
   }
   TuningRecord done = settled.front();
   done.label = "in turn: " + rivals.front().label;
-  database_.Put(key, done);
-  known_[key] = done;
+  Remember(key, done);
   return settled;
+}
+
+TuningKey MeasuringEstimator::TrialKey(const CostQuery& query, const std::string& schedule) const {
+  TuningKey key = KeyOf(query);
+  key.version += " by " + (schedule.empty() ? std::string("default") : schedule);
+  return key;
+}
+
+std::vector<std::string> MeasuringEstimator::SchedulesNear(const CostQuery& query, const std::string& schedule) {
+  TuningKey key = TrialKey(query, schedule);
+  key.version += " near";
+  if (Find(key) == nullptr) {
+    TuningRecord listed;
+    Ask({ScheduleListRequestText(RequestFor(query, schedule))}, [&](size_t, const TuningRecord& answer) {
+      listed = answer;
+      return false;
+    });
+    Remember(key, listed);
+  }
+  std::vector<std::string> schedules;
+  std::istringstream lines(Find(key)->label);
+  for (std::string line; std::getline(lines, line);) schedules.push_back(line);
+  return schedules;
+}
+
+std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& query,
+                                                           const std::vector<std::string>& schedules,
+                                                           const std::function<bool()>& may_go_on) {
+  std::vector<TuningRecord> records(schedules.size(), Skipped());
+  std::vector<size_t> wanted;
+  std::vector<std::string> requests;
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    // What it costs now may be by a schedule itself.
+    const TuningRecord* known = Find(TrialKey(query, schedules[i]));
+    if (known == nullptr && schedules[i] == ScheduleOf(query)) known = Find(KeyOf(query));
+    if (known != nullptr) {
+      ++counts_.known_trials;
+      records[i] = *known;
+      continue;
+    }
+    wanted.push_back(i);
+    requests.push_back(RequestFor(query, schedules[i]));
+  }
+  const auto next = [&](size_t index) {
+    if (index >= wanted.size() || !may_go_on()) return false;
+    if (on_measure_) on_measure_(counts_, LabelOf(query) + " by " + schedules[wanted[index]]);
+    return true;
+  };
+  if (!next(0)) return records;
+  const double spent = spent_seconds_;
+  Ask(requests, [&](size_t index, const TuningRecord& answer) {
+    TuningRecord& record = records[wanted[index]];
+    record = answer;
+    record.label = LabelOf(query);
+    record.schedule = schedules[wanted[index]];
+    ++counts_.trials;
+    Remember(TrialKey(query, record.schedule), record);
+    return next(index + 1);
+  });
+  spent_seconds_ = spent;  // trials have a budget of their own
+  return records;
+}
+
+TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std::string& schedule) {
+  const TuningKey key = KeyOf(query);
+  const TuningRecord before = *Find(key);
+  // Who of two it is does not depend on who was first.
+  TuningKey decided = TrialKey(query, std::min(schedule, before.schedule));
+  decided.version += " or " + std::max(schedule, before.schedule);
+  if (Find(decided) != nullptr) return before;
+  const double spent = spent_seconds_;
+  const std::vector<std::vector<TuningRecord>> rounds =
+      MeasureInTurn({RequestFor(query, before.schedule), RequestFor(query, schedule)},
+                    [&] { return !options_.should_stop || !options_.should_stop(); });
+  spent_seconds_ = spent;
+  if (rounds.empty()) return before;
+  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
+  const bool is_faster = CostOf(settled[1]) < CostOf(settled[0]);
+  TuningRecord now = settled[is_faster ? 1 : 0];
+  now.label = LabelOf(query);
+  now.schedule = is_faster ? schedule : before.schedule;
+  if (is_faster && Find(TrialKey(query, before.schedule)) == nullptr)
+    Remember(TrialKey(query, before.schedule), before);
+  Remember(decided, now);
+  if (is_faster) Remember(key, now);
+  return is_faster ? now : before;
 }
 
 double MeasuringEstimator::LowerBound(const CostQuery& query) {

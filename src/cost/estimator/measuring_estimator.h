@@ -36,6 +36,11 @@ class MeasuringEstimator : public CostEstimator {
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
   /// Measures them in turn, a few times, unless that was done before.
   std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override;
+  bool TriesSchedules() const override { return true; }
+  std::vector<std::string> SchedulesNear(const CostQuery& query, const std::string& schedule) override;
+  std::vector<TuningRecord> TrySchedules(const CostQuery& query, const std::vector<std::string>& schedules,
+                                         const std::function<bool()>& may_go_on) override;
+  TuningRecord AdoptIfFaster(const CostQuery& query, const std::string& schedule) override;
   int NumAtOnce() const override { return runner_->num_at_once(); }
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
@@ -71,7 +76,15 @@ class MeasuringEstimator : public CostEstimator {
   double SmallestCall(const CostQuery& query);
   /// What a candidate takes at least, without looking whether it has been measured.
   double Bound(const CostQuery& query);
-  std::string RequestFor(const CostQuery& query) const;
+  /// As it is compiled so far.
+  std::string RequestFor(const CostQuery& query) { return RequestFor(query, ScheduleOf(query)); }
+  std::string RequestFor(const CostQuery& query, const std::string& schedule) const;
+  /// The schedule that is known to be best; empty where none was tried.
+  std::string ScheduleOf(const CostQuery& query);
+  /// Under which a partition compiled by `schedule` is remembered.
+  TuningKey TrialKey(const CostQuery& query, const std::string& schedule) const;
+  /// Adds a record to what is known and to the database.
+  void Remember(const TuningKey& key, const TuningRecord& record);
   TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& request);
   /// Sends `requests` to the runner; what it takes is spent of the budget.
   void Ask(const std::vector<std::string>& requests, const Runner::OnAnswer& on_answer);
@@ -81,9 +94,11 @@ class MeasuringEstimator : public CostEstimator {
   /// Of what is measured of a toolchain, under the version of its code and of how it is timed.
   TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
   std::string VersionOf(const Toolchain& toolchain) const;
-  TuningKey SettledKey(const std::vector<CostQuery>& rivals) const;
-  /// What measuring each in turn gave, a row for each round; empty when one could not be measured or time was up.
-  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<CostQuery>& rivals);
+  TuningKey SettledKey(const std::vector<CostQuery>& rivals);
+  /// What measuring each in turn gave, a row for each round; empty when one could not be measured or `may_go_on` said
+  /// no.
+  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<std::string>& rivals,
+                                                       const std::function<bool()>& may_go_on);
   TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
 
   TuningDatabase& database_;

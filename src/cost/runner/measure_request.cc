@@ -37,6 +37,11 @@ std::string TextOf(Json request, const Json& base) {
   return request.dump();
 }
 
+Json WithSchedule(Json request, const std::string& schedule) {
+  if (!schedule.empty()) request["schedule"] = schedule;
+  return request;
+}
+
 MeasureContext ContextOf(const Json& request) {
   MeasureContext context;
   context.num_threads = request.at("threads");
@@ -111,20 +116,39 @@ TuningRecord MeasureRate(const std::string& name) {
   return record;
 }
 
+TuningRecord ListSchedules(const Toolchain& toolchain, const PartitionRequest& partition) {
+  TuningRecord record;
+  const Result<std::vector<std::string>> listed = toolchain.Schedules(partition);
+  record.ok = listed.ok();
+  if (!listed.ok()) {
+    record.reason = listed.reason().text;
+    return record;
+  }
+  for (const std::string& schedule : *listed) record.label += (record.label.empty() ? "" : "\n") + schedule;
+  return record;
+}
+
+TuningRecord MeasureOrList(const Toolchain& toolchain, PartitionRequest partition, const Json& request,
+                           const TimingOptions& timing) {
+  partition.schedule = request.value("schedule", "");
+  if (request.value("lists_schedules", false)) return ListSchedules(toolchain, partition);
+  return MeasurePartition(toolchain, partition, timing);
+}
+
 TuningRecord Measure(const Json& request, const FindPartition& find) {
   const MeasureContext context = ContextOf(request);
   SetNumThreads(context.num_threads);
   if (request.contains("job")) {
     const auto [partition, toolchain] = find(request.at("job").get<int64_t>());
     KeepApart(*toolchain);
-    return MeasurePartition(*toolchain, partition, context.timing);
+    return MeasureOrList(*toolchain, partition, request, context.timing);
   }
   for (const char* name : {"toolchain", "handover_from", "handover_to"}) {
     if (request.contains(name)) KeepApart(ToolchainNamed(request.at(name)));
   }
   if (request.contains("partition")) {
-    return MeasurePartition(ToolchainNamed(request.at("toolchain")),
-                            PartitionFromJson(request.at("partition"), context.num_threads), context.timing);
+    return MeasureOrList(ToolchainNamed(request.at("toolchain")),
+                         PartitionFromJson(request.at("partition"), context.num_threads), request, context.timing);
   }
   if (request.contains("probe")) {
     return MeasureProbe(ToolchainNamed(request.at("toolchain")), ProbeNamed(request.at("probe")), context.num_threads,
@@ -144,8 +168,8 @@ TuningRecord Measure(const Json& request, const FindPartition& find) {
 
 }  // namespace
 
-std::string PartitionRequestText(int64_t job, const MeasureContext& context) {
-  return TextOf({{"job", job}}, BaseOf(context));
+std::string PartitionRequestText(int64_t job, const MeasureContext& context, const std::string& schedule) {
+  return TextOf(WithSchedule({{"job", job}}, schedule), BaseOf(context));
 }
 
 std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
@@ -155,7 +179,14 @@ std::string PartitionRequestText(const PartitionRequest& partition, const Toolch
   const Json held{{"module", PrintModule(module)},
                   {"inputs", LayoutsToJson(partition.layouts.inputs)},
                   {"outputs", LayoutsToJson(partition.layouts.outputs)}};
-  return TextOf({{"partition", held}, {"toolchain", toolchain.name()}}, BaseOf(context));
+  return TextOf(WithSchedule({{"partition", held}, {"toolchain", toolchain.name()}}, partition.schedule),
+                BaseOf(context));
+}
+
+std::string ScheduleListRequestText(const std::string& partition) {
+  Json request = Json::parse(partition);
+  request["lists_schedules"] = true;
+  return request.dump();
 }
 
 std::string ProbeRequestText(const std::string& probe, const Toolchain& toolchain, const MeasureContext& context) {
@@ -201,6 +232,7 @@ std::string RecordToText(const TuningRecord& record) {
             {"drift", record.drift},
             {"reason", record.reason}};
   for (const auto& [name, seconds] : TimesOf(record)) json[name] = *seconds;
+  if (!record.label.empty()) json["label"] = record.label;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -217,6 +249,7 @@ TuningRecord RecordFromText(const std::string& text) {
     record.half_width = json.value("half_width", 0.0);
     record.drift = json.value("drift", 0.0);
     record.reason = json.at("reason");
+    record.label = json.value("label", "");
     return record;
   } catch (const Json::exception& error) {
     throw Error(ErrorCategory::kInput, fmt::format("no record of a measurement: {}", error.what()));

@@ -24,9 +24,12 @@ struct MeasureContext {
 
 // Requests. A partition is named by its job, or, for workers elsewhere, held whole. Toolchains go by name and options
 // (target/toolchain_configuration.h).
-std::string PartitionRequestText(int64_t job, const MeasureContext& context);
+std::string PartitionRequestText(int64_t job, const MeasureContext& context, const std::string& schedule = "");
 std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
                                  const MeasureContext& context);
+/// Asks which schedules there are one step from that of `partition`, the text of such a request; the answer's label has
+/// them, one a line.
+std::string ScheduleListRequestText(const std::string& partition);
 /// `probe`: a name from Probes().
 std::string ProbeRequestText(const std::string& probe, const Toolchain& toolchain, const MeasureContext& context);
 std::string EmptyHopRequestText(const MeasureContext& context);

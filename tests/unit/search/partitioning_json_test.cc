@@ -42,6 +42,7 @@ class PartitioningJsonTest : public ::testing::Test {
       const Boundary boundary = BoundaryOf(graph, candidate.sub_graph);
       chosen.push_back({&candidate, PlainLayouts(boundary.inputs.size(), boundary.outputs.size()), 1e-6});
     }
+    chosen.back().schedule = "rows=3";
   }
 
   RestoredPartitioning Restore(const std::string& text) const {

@@ -292,8 +292,12 @@ TEST(TuningDatabaseFileTest, AnOldSchemaIsBroughtUpToDate) {
   EXPECT_EQ(database.Find(Key(1))->Quantile(0.99), 0.25);
   EXPECT_EQ(database.Find(Key(1))->drift, 0);
   EXPECT_TRUE(database.Verify().empty());
-  database.Put(Key(1), Record(0.5));
+  EXPECT_EQ(database.Find(Key(1))->schedule, "");
+  TuningRecord scheduled = Record(0.5);
+  scheduled.schedule = "rows=3";
+  database.Put(Key(1), scheduled);
   EXPECT_EQ(database.Find(Key(1))->p50, 0.5);
+  EXPECT_EQ(database.Find(Key(1))->schedule, "rows=3");
   EXPECT_TRUE(database.Compilations().empty());
 }
 
@@ -303,6 +307,7 @@ TEST(TuningDatabaseFileTest, CompilationsOfASchemaWithoutOptimalityLossAreKept) 
   { TuningDatabase create(path); }
   {
     const std::unique_ptr<SqlConnection> old = OpenSqlite(path);
+    old->Query("ALTER TABLE measurement DROP COLUMN schedule");
     old->Query("DROP TABLE compilation");
     old->Query(R"(CREATE TABLE compilation (
         model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,

@@ -35,6 +35,7 @@ TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   good.p75 = 0.4;
   good.p99 = good.p90 = 0.5;
   good.half_width = 0.125;
+  good.schedule = "rows=3";
   good.drift = 1.25;
   one.Put(Key(1), good);
   TuningRecord failure;
@@ -53,6 +54,7 @@ TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   EXPECT_EQ(other.Find(Key(1))->p75, 0.4);
   EXPECT_EQ(other.Find(Key(1))->p25, 0);  // not known
   EXPECT_EQ(other.Find(Key(1))->half_width, 0.125);
+  EXPECT_EQ(other.Find(Key(1))->schedule, "rows=3");
   EXPECT_EQ(other.Find(Key(1))->drift, 1.25);
   EXPECT_EQ(other.Find(Key(1))->label, "a \"label\"\n");
   EXPECT_EQ(other.Find(Key(2))->reason, "crashed with signal 11");
@@ -70,6 +72,7 @@ TEST_F(TuningJsonTest, FilesOfEarlierVersionsAreRead) {
   EXPECT_EQ(database.Find(Key(1))->p90, 0.3);
   EXPECT_EQ(database.Find(Key(1))->p99, 0);
   EXPECT_EQ(database.Find(Key(1))->half_width, 0);
+  EXPECT_EQ(database.Find(Key(1))->schedule, "");
 }
 
 TEST_F(TuningJsonTest, MergingTakesTheNewer) {

@@ -19,7 +19,7 @@ namespace {
 using testing_graphs::AnyToolchain;
 
 /// Answers 0.1 ms to all, to candidates with 0.3 ms at the 90th percentile, and rates that bound next to nothing;
-/// counts what it is asked.
+/// counts what it is asked. Candidates have schedules: "quick" takes half, "slow" twice as long.
 class FakeRunner : public Runner {
  public:
   FakeRunner(int& asked, int& num_candidates) : asked_(asked), num_candidates_(num_candidates) {}
@@ -34,6 +34,9 @@ class FakeRunner : public Runner {
       const bool is_long = requests[i].find("\"elements\"") != std::string::npos;  // a probe
       record.minimum = record.p50 = record.p90 = is_rate ? 1e-12 : is_long ? 4e-4 : 1e-4;
       if (is_candidate) record.p90 = 3e-4;
+      if (requests[i].find("\"quick\"") != std::string::npos) record.minimum = record.p50 = 5e-5;
+      if (requests[i].find("\"slow\"") != std::string::npos) record.p50 = 2e-4;
+      if (requests[i].find("lists_schedules") != std::string::npos) record.label = "slow\nquick";
       record.num_samples = 11;
       if (!on_answer(i, record)) return;
     }
@@ -177,6 +180,47 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
   const std::unique_ptr<CostEstimator> later = MakeEstimator("measure", Setting());
   EXPECT_EQ(settle(*later)[1].p50, settled[1].p50);
   EXPECT_EQ(num_candidates_asked_, asked + 6);
+}
+
+TEST_F(EstimatorsTest, SchedulesAreTriedOnceAndTheBestIsKept) {
+  const int64_t job = JobOf({4});
+  const PartitionRequest request = RequestOf(job);
+  const std::string workload = StructuralHash(request.function, {.constants_by_shape = true});
+  const Work work = WorkOf(request.function);
+  const CostQuery query{workload, request.layouts, work, native_, job, "relu"};
+  const auto always = [] { return true; };
+  const auto try_both = [&](CostEstimator& estimator) {
+    EXPECT_EQ(estimator.SchedulesNear(query, ""), (std::vector<std::string>{"slow", "quick"}));
+    return estimator.TrySchedules(query, {"slow", "quick"}, always);
+  };
+  const auto first = MakeEstimator("measure", Setting());
+  EXPECT_EQ(first->Estimate(query).p50, 1e-4);
+  const std::vector<TuningRecord> tried = try_both(*first);
+  EXPECT_EQ(tried[0].p50, 2e-4);
+  EXPECT_EQ(tried[1].p50, 5e-5);
+  EXPECT_EQ(tried[1].schedule, "quick");
+  EXPECT_EQ(first->counts().trials, 2);
+  EXPECT_EQ(first->Estimate(query).p50, 1e-4) << "nothing was adopted";
+  EXPECT_EQ(first->AdoptIfFaster(query, "slow").p50, 1e-4);
+  EXPECT_EQ(first->AdoptIfFaster(query, "quick").p50, 5e-5);
+  EXPECT_EQ(first->Estimate(query).schedule, "quick");
+  EXPECT_EQ(first->TrySchedules(query, {""}, always)[0].p50, 1e-4) << "what it was before is remembered";
+
+  // Whoever comes later asks for nothing, with or without trials of its own.
+  const int asked = asked_;
+  const auto later = MakeEstimator("measure", Setting());
+  EXPECT_EQ(later->Estimate(query).schedule, "quick");
+  EXPECT_EQ(try_both(*later)[0].p50, 2e-4);
+  EXPECT_EQ(later->AdoptIfFaster(query, "slow").schedule, "quick");
+  EXPECT_EQ(later->counts().trials, 0);
+  EXPECT_EQ(later->counts().known_trials, 2);
+  const auto database = MakeEstimator("database", Setting());
+  EXPECT_EQ(database->Estimate(query).p50, 5e-5);
+  EXPECT_FALSE(database->TriesSchedules());
+  EXPECT_EQ(asked_, asked + 6) << "only to adopt 'slow' or not, against another than before";
+  // Told to end, it tries nothing that is not known.
+  EXPECT_TRUE(later->TrySchedules(query, {"slow", "other"}, [] { return false; })[1].is_skipped);
+  EXPECT_EQ(asked_, asked + 6);
 }
 
 TEST_F(EstimatorsTest, TheDatabaseAloneListsWhatItLacks) {

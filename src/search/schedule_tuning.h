@@ -1,0 +1,37 @@
+// schedule_tuning.h: the search for better schedules of partitions by the clock, within a budget.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "cost/estimator/estimator.h"
+
+namespace collage {
+
+/// A partition whose schedules may be tried.
+struct ScheduleTask {
+  CostQuery query;
+  double share = 0;     ///< of the time of a cover
+  TuningRecord record;  ///< what it costs, and by which schedule; ok
+};
+
+/// When to end. At least one of the first two is set.
+struct ScheduleLimits {
+  double seconds = 0;  ///< 0 = no limit
+  int64_t trials = 0;  ///< those that are known do not count; 0 = no limit
+  std::function<bool()> should_stop = {};
+};
+
+/// Hill climbing, one partition's step at a time: all schedules near its best one are tried, and the fastest, if it is
+/// faster by more than noise, is measured once more in turn with the best so far. The next step is that of the
+/// partition with the greatest share of a cover's time by the number of steps that it had, so that none takes all of
+/// the budget. Ends when no partition has a faster neighbour, or with the budget. Sets the records of `tasks`.
+///
+/// Follows from what the estimator answers alone: with everything in the database, nothing is measured and the same is
+/// chosen.
+TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits);
+
+}  // namespace collage
