@@ -2,6 +2,8 @@
 // the combinations that models are made of.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "conformance/conformance.h"
@@ -128,6 +130,22 @@ TEST(NativeTest, FunctionsAgreeFarFromZero) {
   ExpectAgrees(Native(), MakeFunction({x}, MakeCall("log", {tiny})), {.tolerance = 1e-4, .low = 0.5, .high = 50});
   for (const char* op : {"tanh", "erf", "sigmoid"})
     ExpectAgrees(Native(), MakeFunction({x}, MakeCall(op, {x})), {.tolerance = 1e-6, .low = -20, .high = 20});
+}
+
+TEST(NativeTest, FunctionsKeepTheirErrorBounds) {
+  const Var x = Input("x", {100, 601});
+  for (const char* op : {"tanh", "erf"}) {
+    for (const double range : {0.1, 1.0, 5.0, 12.0}) {
+      ExpectAgrees(Native(), MakeFunction({x}, MakeCall(op, {x})), {.tolerance = 1.5e-7, .low = -range, .high = range});
+    }
+  }
+  // Where results are next to 1, errors relative to the largest are relative ones.
+  ExpectAgrees(Native(), MakeFunction({x}, MakeCall("exp", {x})), {.tolerance = 2e-7, .low = -0.4, .high = 0});
+  for (const double shift : {-80.0, -20.0, 30.0, 86.0}) {
+    const Expr scaled = MakeCall("exp", {MakeCall("subtract", {x, MakeScalar(static_cast<float>(shift), kFloat32)})});
+    const Expr back = MakeCall("multiply", {scaled, MakeScalar(static_cast<float>(std::exp(shift)), kFloat32)});
+    ExpectAgrees(Native(), MakeFunction({x}, back), {.tolerance = 4e-7, .low = -0.4, .high = 0.2});
+  }
 }
 
 TEST(NativeTest, ResultsOfOnePartitionShareWhatTheyNeed) {

@@ -1,10 +1,12 @@
-// vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, erf after Abramowitz
-// and Stegun 7.1.26, sine and cosine by reduction to |r| <= pi / 4, log by its exponent.
+// vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, erf and tanh piece
+// by piece where one instruction looks up 16 coefficients, else erf after Abramowitz and Stegun 7.1.26 and tanh by exp,
+// sine and cosine by reduction to |r| <= pi / 4, log by its exponent.
 #include "backends/native/compiler/vector_math.h"
 
 #include <array>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "collage/support/error.h"
 
@@ -180,26 +182,31 @@ Value VectorMath::Polynomial(const Value& x, std::span<const double> coefficient
   return p;
 }
 
-// x = n ln 2 + r, a polynomial for e^r, n into the exponent in two factors (2 and 2^(n-1)), so that results up to the
-// largest float and infinity come out. Relative error below 2e-7; below e^-86.6 the result stays at 2e-38.
+// x = n ln 2 + r, a polynomial for e^r (least largest relative error, 1 at 0), n into the exponent. Relative error
+// below 2e-7; results up to the largest float and infinity come out. Vectors of 16 have an instruction that multiplies
+// by 2^n, whatever n; else two factors do it (2 and 2^(n-1)), and below e^-86.6 the result stays at 2e-38.
 Value VectorMath::Exp(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.exp", x);
-  const std::string vector = e_.FloatVector();
-  const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
-  const Value limited = Limit(x, -86.6, 89.0);
+  const bool has_scaling = e_.lanes() == 16;
+  const Value limited = Limit(x, has_scaling ? -104.0 : -86.6, 89.0);
   const Value n = Unary("math.roundeven", Multiply(limited, Like(1.4426950408889634, x)));
   Value r = FusedMultiplyAdd(n, Like(-0.693359375, x), limited);
   r = FusedMultiplyAdd(n, Like(2.12194440e-4, x), r);
-  // Taylor's coefficients suffice on |r| <= ln 2 / 2.
-  constexpr std::array<double, 8> kTaylor{1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0};
-  Value p = Polynomial(r, kTaylor);
+  constexpr std::array<double, 6> kCoefficients{8.290314115583897e-3, 4.189793393015862e-2, 0.1666763573884964,
+                                                0.4999915063381195,   0.9999997019767761,   1.0};
+  Value p = Polynomial(r, kCoefficients);
+  if (has_scaling) {
+    const std::string mask = e_.Def("arith.constant -1 : i16");
+    const std::string rounding = e_.Def("arith.constant 4 : i32");  // as the thread's mode says
+    return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({0}, {1}, {0}, {2}, {3}) : )"
+                               "({4}, {4}, {4}, i16, i32) -> {4}",
+                               p.name, n.name, mask, rounding, e_.FloatVector())),
+            ElementKind::kFloat};
+  }
   p = Add(p, p);
-  const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, vector, ints));
-  const std::string bias = e_.Def(fmt::format("arith.constant dense<126> : {}", ints));
-  const std::string shift = e_.Def(fmt::format("arith.constant dense<23> : {}", ints));
-  const std::string biased = e_.Def(fmt::format("arith.addi {}, {} : {}", n_int, bias, ints));
-  const std::string bits = e_.Def(fmt::format("arith.shli {}, {} : {}", biased, shift, ints));
-  return Multiply(p, {e_.Def(fmt::format("arith.bitcast {} : {} to {}", bits, ints, vector)), ElementKind::kFloat});
+  const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
+  const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, e_.FloatVector(), ints));
+  return Multiply(p, FromBits(BitsOp("shli", BitsOp("addi", n_int, 126), 23)));
 }
 
 std::string VectorMath::Bits(const Value& x) {
@@ -260,9 +267,85 @@ Value VectorMath::Circular(const Value& x, bool is_cosine) {
   return FromBits(e_.Def(fmt::format("arith.xori {}, {} : {}", Bits(value), sign, ints)));
 }
 
+namespace {
+
+constexpr size_t kDegree = 5;  // of the polynomial of each piece
+
+/// The polynomial that equals `f` at the zeros of Chebyshev's polynomial around `centre`; c[i] belongs to r^i.
+std::array<double, kDegree + 1> Interpolate(double (*f)(double), double centre, double width) {
+  constexpr size_t kNodes = kDegree + 1;
+  std::array<double, kNodes> nodes{};
+  std::array<double, kNodes> differences{};  // divided, of Newton's form
+  for (size_t i = 0; i < kNodes; ++i) {
+    nodes[i] = std::cos((2.0 * static_cast<double>(i) + 1) * 3.141592653589793 / (2 * kNodes)) * width / 2;
+    differences[i] = f(centre + nodes[i]);
+  }
+  for (size_t order = 1; order < kNodes; ++order) {
+    for (size_t i = kNodes - 1; i >= order; --i) {
+      differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - order]);
+    }
+  }
+  std::array<double, kNodes> c{};
+  for (size_t i = kNodes; i-- > 0;) {  // c = c * (r - nodes[i]) + differences[i]
+    for (size_t k = kNodes; k-- > 0;) c[k] = (k > 0 ? c[k - 1] : 0) - c[k] * nodes[i];
+    c[0] += differences[i];
+  }
+  return c;
+}
+
+}  // namespace
+
+// Piece i is that around i * width; adding a large number rounds |x| / width to i, in the low bits of the sum.
+Value VectorMath::OddByPieces(const Value& x, double (*f)(double), double width, int pieces) {
+  constexpr double kRounds = 12582912;  // 1.5 * 2^23
+  const auto exactly = [&](const char* op, const std::string& operands) -> Value {
+    return {e_.Def(fmt::format("{} {} fastmath<nsz> : {}", op, operands, e_.FloatVector())), ElementKind::kFloat};
+  };
+  const Value magnitude = Abs(x);
+  const Value last = Like((pieces - 0.51) * width, x);
+  const Value limited = Select(Compare("ogt", "sgt", magnitude, last), last, magnitude);
+  const Value rounds = Like(kRounds, x);
+  const Value sum = exactly("math.fma", fmt::format("{}, {}, {}", limited.name, Like(1 / width, x).name, rounds.name));
+  const Value number = exactly("arith.subf", fmt::format("{}, {}", sum.name, rounds.name));
+  const Value r = FusedMultiplyAdd(number, Like(-width, x), limited);
+  std::vector<std::array<double, kDegree + 1>> coefficients;
+  for (int i = 0; i < pieces; ++i) coefficients.push_back(Interpolate(f, i * width, width));
+  Value p;
+  for (size_t power = kDegree + 1; power-- > 0;) {
+    std::vector<double> table;
+    for (const auto& piece : coefficients) table.push_back(piece[power]);
+    const Value c = LookUp(table, Bits(sum));
+    p = power == kDegree ? c : FusedMultiplyAdd(p, r, c);
+  }
+  return Binary("math.copysign", p, x);
+}
+
+Value VectorMath::LookUp(const std::vector<double>& table, const std::string& positions) {
+  const std::string type = e_.FloatVector();
+  const auto half = [&](size_t first) {
+    std::string numbers;
+    for (size_t i = first; i < first + 16; ++i) numbers += fmt::format("{}{:.9e}", i > first ? ", " : "", table[i]);
+    return e_.Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
+  };
+  if (table.size() == 16) {
+    return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"({}, {}) : ({}, vector<16xi32>) )"
+                               "-> {}",
+                               half(0), positions, type, type)),
+            ElementKind::kFloat};
+  }
+  COLLAGE_CHECK(table.size() == 32) << "tables of one or two vectors of 16";
+  return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.vpermi2var.ps.512"({0}, {1}, {2}) : )"
+                             "({3}, vector<16xi32>, {3}) -> {3}",
+                             half(0), positions, half(16), type)),
+          ElementKind::kFloat};
+}
+
 // Absolute error below 1.5e-7.
 Value VectorMath::Erf(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.erf", x);
+  if (e_.lanes() == 16)
+    return OddByPieces(
+        x, [](double value) { return std::erf(value); }, 0.25, 16);
   const Value magnitude = Abs(x);
   const Value one = Like(1, x);
   const Value t = Divide(one, FusedMultiplyAdd(magnitude, Like(0.3275911, x), one));
@@ -272,9 +355,13 @@ Value VectorMath::Erf(const Value& x) {
   return Binary("math.copysign", Subtract(one, Multiply(Multiply(p, t), tail)), x);
 }
 
-// (1 - e) / (1 + e) with e = exp(-2 |x|), the sign put back.
+// Absolute error below 1.5e-7. Without pieces: (1 - e) / (1 + e) with e = exp(-2 |x|), the sign put back.
 Value VectorMath::Tanh(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.tanh", x);
+  constexpr double kWidth = 37.0 / 128;  // 31.5 of them reach to where floats next to tanh are 1
+  if (e_.lanes() == 16)
+    return OddByPieces(
+        x, [](double value) { return std::tanh(value); }, kWidth, 32);
   const Value e = Exp(Multiply(Abs(x), Like(-2, x)));
   const Value one = Like(1, x);
   return Binary("math.copysign", Divide(Subtract(one, e), Add(one, e)), x);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backends/native/compiler/emitter.h"
 
@@ -79,6 +80,11 @@ class VectorMath {
   /// c[0] x^n + … + c[n] by Horner's rule.
   Value Polynomial(const Value& x, std::span<const double> coefficients);
   Value Circular(const Value& x, bool is_cosine);
+  /// An odd function that is 1 behind `pieces` pieces of `width`, by a polynomial for each; 16 or 32 of them, in
+  /// vectors of 16.
+  Value OddByPieces(const Value& x, double (*f)(double), double width, int pieces);
+  /// For each lane the number that the low bits of `positions`, a vector of int32, say.
+  Value LookUp(const std::vector<double>& table, const std::string& positions);
   /// Operations on vectors of int32, which hold the bits of floats.
   std::string Bits(const Value& x);
   Value FromBits(const std::string& bits);
