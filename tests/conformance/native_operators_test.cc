@@ -216,6 +216,41 @@ TEST(NativeOperatorsTest, MatrixProducts) {
           {"nn.dense", {T({5, 9}, kFloat16), T({20, 9}, kFloat16)}, {}}});
 }
 
+// Groups of fewer channels than a vector: rows of more and fewer pixels than a tile, windows that reach over the edges
+// or past the data, some taps apart.
+TEST(NativeOperatorsTest, SmallGroups) {
+  for (const int64_t group : {1, 2, 4, 8}) {
+    for (const int64_t channels : {16, 40}) {
+      const auto conv = [&](const Shape& data, const Shape& taps, Attrs attrs) {
+        Shape x{2, channels};
+        Shape w{channels, group};
+        x.insert(x.end(), data.begin(), data.end());
+        w.insert(w.end(), taps.begin(), taps.end());
+        attrs.Set("groups", channels / group);
+        Try({fmt::format("nn.conv{}d", data.size()).c_str(), {T(x), T(w)}, attrs}, 2);
+      };
+      conv({9, 29}, {3, 3}, {{"padding", V{1, 1}}});
+      conv({5, 7}, {5, 5}, {{"padding", V{2, 2}}});
+      conv({8, 19}, {3, 3}, {{"padding", V{1, 1}}, {"strides", V{2, 2}}});
+      conv({10, 20}, {3, 2}, {{"padding", V{0, 3, 2, 4}}, {"strides", V{1, 3}}, {"dilation", V{2, 3}}});
+      conv({2, 2}, {5, 7}, {{"padding", V{2, 3}}});
+      conv({1, 1}, {3, 3}, {{"padding", V{3, 3}}});
+      conv({33}, {5}, {{"padding", V{2}}});
+      conv({3, 4, 17}, {3, 3, 3}, {{"padding", V{1, 1, 1}}});
+    }
+  }
+}
+
+TEST(NativeOperatorsTest, RowsThatRegistersHold) {
+  for (const int64_t length : {1, 15, 16, 17, 96, 197, 255, 256, 257, 300}) {
+    for (const char* op : {"nn.softmax", "nn.log_softmax"}) Try({op, {T({3, 5, length})}, {}, -30, 30});
+    Try({"nn.layer_norm", {T({7, length}), T({length}), T({length})}, {{"axis", -1}}, 3, 9});
+    Try({"nn.softmax", {T({4, length}, kFloat64)}, {}});
+    Try({"nn.softmax", {T({4, length}, kFloat16)}, {}});
+    Try({"nn.instance_norm", {T({2, 3, length}), T({3}), T({3})}, {}});
+  }
+}
+
 TEST(NativeOperatorsTest, Pools) {
   for (const char* kind : {"max", "avg"}) {
     const std::string pool1 = fmt::format("nn.{}_pool1d", kind);

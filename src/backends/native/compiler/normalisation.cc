@@ -91,7 +91,27 @@ class Normalisation {
   }
   void Store(const Indices& at, const Value& value) { StoreResult(state_, output_, DataIndices(at), value); }
 
+  /// Reads each element once and writes it once.
+  void ShortSoftmax(ReductionUnit& unit) {
+    std::vector<Value> values =
+        unit.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); });
+    const Value largest = unit.FoldValues(MaxCombiner(), values);
+    std::vector<Value> powers;
+    for (Value& value : values) {
+      value = m_.Subtract(value, largest);
+      powers.push_back(m_.Exp(value));
+    }
+    const Value sum = unit.FoldValues(SumCombiner(), powers);
+    if (name_ == "nn.log_softmax") {
+      const Value shift = m_.Log(sum);
+      return unit.EachVector([&](const Indices& at, size_t i) { Store(at, m_.Subtract(values[i], shift)); });
+    }
+    const Value factor = m_.Divide(m_.Like(1, sum), sum);
+    unit.EachVector([&](const Indices& at, size_t i) { Store(at, m_.Multiply(powers[i], factor)); });
+  }
+
   void Softmax(ReductionUnit& unit) {
+    if (unit.FitsRegisters()) return ShortSoftmax(unit);
     const bool is_log = name_ == "nn.log_softmax";
     const Value largest = unit.Fold(MaxCombiner(), kind_, [&](const Indices& at) { return First(at); });
     const Value sum = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {
@@ -111,23 +131,42 @@ class Normalisation {
   /// Mean 0 and variance 1, then scale and shift.
   void Standardise(ReductionUnit& unit) {
     const double share = 1.0 / static_cast<double>(space_.elements());
+    if (unit.FitsRegisters()) {
+      std::vector<Value> values =
+          unit.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); });
+      const Value total = unit.FoldValues(SumCombiner(), values);
+      const Value mean = m_.Multiply(total, m_.Like(share, total));
+      std::vector<Value> squares;
+      for (Value& value : values) {
+        value = m_.Subtract(value, mean);
+        squares.push_back(m_.Multiply(value, value));
+      }
+      const Value factor = Factor(unit.FoldValues(SumCombiner(), squares), share);
+      return unit.EachVector([&](const Indices& at, size_t i) { StoreScaled(at, m_.Multiply(values[i], factor)); });
+    }
     const Value total = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) { return First(at); });
     const Value mean = m_.Multiply(total, m_.Like(share, total));
     const Value squares = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {
       const Value centred = m_.Subtract(Again(at), mean);
       return m_.Multiply(centred, centred);
     });
+    const Value factor = Factor(squares, share);
+    unit.Each([&](const Indices& at) { StoreScaled(at, m_.Multiply(m_.Subtract(Again(at), mean), factor)); });
+  }
+
+  /// 1 / standard deviation.
+  Value Factor(const Value& squares, double share) {
     const Value variance =
         m_.FusedMultiplyAdd(squares, m_.Like(share, squares), m_.Like(call_.attrs().Double("epsilon"), squares));
-    const Value factor = m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
+    return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
+  }
+
+  void StoreScaled(const Indices& at, Value value) {
     const size_t axis = name_ == "nn.instance_norm" ? 1 : AxisAttr(call_, "axis", shape_.size());
-    unit.Each([&](const Indices& at) {
-      const Indices channel{DataIndices(at)[axis]};
-      Value value = m_.Multiply(m_.Subtract(Again(at), mean), factor);
-      if (call_.attrs().Bool("scale")) value = m_.Multiply(value, state_.expressions.At(call_.args()[1], channel));
-      if (call_.attrs().Bool("center")) value = m_.Add(value, state_.expressions.At(call_.args()[2], channel));
-      Store(at, value);
-    });
+    const Indices channel{DataIndices(at)[axis]};
+    if (call_.attrs().Bool("scale")) value = m_.Multiply(value, state_.expressions.At(call_.args()[1], channel));
+    if (call_.attrs().Bool("center")) value = m_.Add(value, state_.expressions.At(call_.args()[2], channel));
+    Store(at, value);
   }
 
   /// x / sqrt(max(sum of squares, epsilon)).

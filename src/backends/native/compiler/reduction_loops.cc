@@ -129,25 +129,57 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
 
 Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
                           const std::function<Value(const Indices&)>& value) {
-  const int64_t inner = NumElements(InnerSizes());
-  const auto at_inner = [&](const std::string& position, const Value& carried) {
-    Indices at = At(position);
+  const auto step = [&](const Indices& at, const Value& carried) {
     if (!space_.lane_reduced()) return combiner.combine(m_, carried, value(at));
     return FoldRow(combiner, carried, [&](const std::string& first) {
-      at[space_.lane_axis] = {first, 1, "", e_.lanes()};
-      return value(at);
+      Indices own = at;
+      own[space_.lane_axis] = {first, 1, "", e_.lanes()};
+      return value(own);
     });
   };
-  Value sum = NeutralOf(m_, combiner, kind);
-  if (inner == 1) {
-    sum = at_inner(e_.Int(0), sum);
-  } else {
-    sum = e_.ForValues(e_.Int(0), e_.Int(inner), {sum},
-                       [&](const std::string& position, const std::vector<Value>& carried) {
-                         return std::vector<Value>{at_inner(position, carried[0])};
-                       })[0];
-  }
+  const bool is_long = !space_.lane_reduced() && NumElements(InnerSizes()) >= 2 * kChains;
+  std::vector<Value> sums(is_long ? kChains : 1, NeutralOf(m_, combiner, kind));
+  sums = FoldInner(0, place_, sums, step);
+  Value sum = sums[0];
+  for (size_t i = 1; i < sums.size(); ++i) sum = combiner.combine(m_, sum, sums[i]);
   return space_.lane_reduced() ? CombineLanes(m_, combiner, sum) : sum;
+}
+
+/// Loops over the inner dimensions from the `d`-th on; the last one is dealt out to the chains.
+std::vector<Value> ReductionUnit::FoldInner(size_t d, const Indices& at, std::vector<Value> sums,
+                                            const std::function<Value(const Indices& at, const Value& carried)>& step) {
+  const std::vector<size_t> axes = InnerAxes();
+  if (d == axes.size()) return {step(at, sums[0])};
+  const int64_t size = space_.shape[axes[d]];
+  const auto place = [&](const std::string& position) {
+    Indices deeper = at;
+    deeper[axes[d]] = {position, 0};
+    return deeper;
+  };
+  if (d + 1 < axes.size()) {
+    return e_.ForValues(e_.Int(0), e_.Int(size), sums,
+                        [&](const std::string& position, const std::vector<Value>& carried) {
+                          return FoldInner(d + 1, place(position), carried, step);
+                        });
+  }
+  const auto chains = static_cast<int64_t>(sums.size());
+  const int64_t groups = size / chains;
+  if (groups > 0) {
+    sums =
+        e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const std::string& group, const std::vector<Value>& carried) {
+          std::vector<Value> next;
+          for (int64_t i = 0; i < chains; ++i) {
+            const std::string position = e_.Plus(e_.MulInt(group, chains), i);
+            next.push_back(step(place(position), carried[static_cast<size_t>(i)]));
+          }
+          return next;
+        });
+  }
+  for (int64_t i = groups * chains; i < size; ++i) {
+    Value& sum = sums[static_cast<size_t>(i - groups * chains)];
+    sum = step(place(e_.Int(i)), sum);
+  }
+  return sums;
 }
 
 std::vector<Value> ReductionUnit::Carry(
@@ -189,6 +221,48 @@ void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
   const int64_t inner = NumElements(InnerSizes());
   if (inner == 1) return at_inner(e_.Int(0));
   e_.For(e_.Int(0), e_.Int(inner), 1, at_inner);
+}
+
+bool ReductionUnit::FitsRegisters() const {
+  const int64_t most = e_.native_lanes() >= 16 ? 16 : 8;  // half of the registers
+  const int64_t length = space_.shape[space_.lane_axis];
+  return space_.lane_reduced() && e_.lanes() > 1 && NumElements(InnerSizes()) == 1 && length > 0 &&
+         length <= most * e_.lanes();
+}
+
+void ReductionUnit::EachVector(const std::function<void(const Indices&, size_t)>& visit) {
+  const int64_t length = space_.shape[space_.lane_axis];
+  Indices at = At(e_.Int(0));
+  const auto run = [&](const std::string& first, int64_t number) {
+    at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+    visit(at, static_cast<size_t>(number));
+  };
+  const int64_t whole = length / e_.lanes();
+  for (int64_t number = 0; number < whole; ++number) run(e_.Int(number * e_.lanes()), number);
+  if (length % e_.lanes() != 0) e_.MaskedRest(length, [&](const std::string& first) { run(first, whole); });
+}
+
+std::vector<Value> ReductionUnit::Values(const std::function<Value(const Indices&)>& value) {
+  std::vector<Value> values;
+  EachVector([&](const Indices& at, size_t) { values.push_back(value(at)); });
+  return values;
+}
+
+Value ReductionUnit::FoldValues(const Combiner& combiner, const std::vector<Value>& values) {
+  std::vector<Value> level = values;
+  const int64_t length = space_.shape[space_.lane_axis];
+  if (length % e_.lanes() != 0) {
+    e_.MaskedRest(length, [&](const std::string&) {
+      level.back() = m_.Select({e_.mask(), ElementKind::kBool}, level.back(), NeutralOf(m_, combiner, level[0].kind));
+    });
+  }
+  while (level.size() > 1) {
+    std::vector<Value> next;
+    for (size_t i = 0; i + 1 < level.size(); i += 2) next.push_back(combiner.combine(m_, level[i], level[i + 1]));
+    if (level.size() % 2 != 0) next.push_back(level.back());
+    level = std::move(next);
+  }
+  return CombineLanes(m_, combiner, level[0]);
 }
 
 void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flops,

@@ -60,8 +60,21 @@ class ReductionUnit {
   /// Visits all elements.
   void Each(const std::function<void(const Indices&)>& visit);
 
+  // ---- short rows ----
+
+  /// Whether all elements are one row along the lanes that registers hold.
+  bool FitsRegisters() const;
+  /// `value(indices)` of all elements, vector by vector.
+  std::vector<Value> Values(const std::function<Value(const Indices&)>& value);
+  /// Combines such vectors; every lane holds the result.
+  Value FoldValues(const Combiner& combiner, const std::vector<Value>& values);
+  /// Visits the place of each vector.
+  void EachVector(const std::function<void(const Indices&, size_t)>& visit);
+
  private:
   Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const std::string& first)>& value);
+  std::vector<Value> FoldInner(size_t d, const Indices& at, std::vector<Value> sums,
+                               const std::function<Value(const Indices& at, const Value& carried)>& step);
   Indices At(const std::string& inner) const;
   std::vector<size_t> InnerAxes() const;
   std::vector<int64_t> InnerSizes() const;

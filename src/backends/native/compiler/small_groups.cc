@@ -9,7 +9,6 @@
 namespace collage::native {
 namespace {
 
-constexpr int64_t kMostColumns = 6;  // pixels of a row that are summed at a time
 // Tiles at the edges are written out, each by itself. Where there are more of them, zeros are stored around the data.
 constexpr int64_t kMostEdgeTiles = 8;
 
@@ -27,7 +26,8 @@ class SmallGroups {
   void Run() {
     const auto [from, to] = InnerColumns();
     const int64_t width = conv_.result.back();
-    const int64_t tiles = (width + kMostColumns - 1) / kMostColumns;
+    const int64_t most = e_.lanes() == 16 ? 8 : 6;  // pixels of a row that are summed at a time
+    const int64_t tiles = (width + most - 1) / most;
     const int64_t told = std::min(state_.schedule().rows, width);
     columns_ = told > 0 ? told : (width + tiles - 1) / tiles;
     NoteSpace();
@@ -200,22 +200,39 @@ class SmallGroups {
       pixel.push_back({e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i])), 0});
     }
     pixel.push_back({});
-    Names next = sums;
+    std::vector<Names> weights;  // by tap, by channel within the group
     for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
-      for (int64_t t = 0; t < tile.count; ++t) {
-        const int64_t from_first = t * conv_.stride.back() + tap * conv_.dilation.back() - pad_before_.back();
-        if (tile.number) {
-          const int64_t column = *tile.number * conv_.stride.back() + from_first;
-          if (column < 0 || column >= data_.shape.back()) continue;
-        }
-        pixel.back() = {e_.Plus(e_.MulInt(tile.column, conv_.stride.back()), from_first), 0};
-        const std::string value = e_.Load(data_, pixel).name;
-        for (int64_t i = 0; i < group_; ++i) {
-          Indices at = Bases(chosen);
-          at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
-          const std::string weight = e_.Load(taps_, at).name;
+      weights.emplace_back();
+      for (int64_t i = 0; i < group_; ++i) {
+        Indices at = Bases(chosen);
+        at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
+        weights.back().push_back(e_.Load(taps_, at).name);
+      }
+    }
+    // Each pixel is read and spread once, for all results that it is part of.
+    const int64_t stride = conv_.stride.back();
+    const int64_t dilation = conv_.dilation.back();
+    const int64_t extent = (tile.count - 1) * stride + (conv_.weight.back() - 1) * dilation + 1;
+    Names next = sums;
+    for (int64_t offset = 0; offset < extent; ++offset) {
+      if (tile.number) {
+        const int64_t column = *tile.number * stride + offset - pad_before_.back();
+        if (column < 0 || column >= data_.shape.back()) continue;
+      }
+      std::vector<std::pair<int64_t, int64_t>> uses;  // tap, result
+      for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
+        const int64_t from = offset - tap * dilation;
+        if (from >= 0 && from % stride == 0 && from / stride < tile.count) uses.emplace_back(tap, from / stride);
+      }
+      if (uses.empty()) continue;
+      pixel.back() = {e_.Plus(e_.MulInt(tile.column, stride), offset - pad_before_.back()), 0};
+      const std::string value = e_.Load(data_, pixel).name;
+      for (int64_t i = 0; i < group_; ++i) {
+        const std::string spread = Spread(value, i);
+        for (const auto& [tap, t] : uses) {
           std::string& sum = next[static_cast<size_t>(t)];
-          sum = e_.Def(fmt::format("math.fma {}, {}, {} : {}", Spread(value, i), weight, sum, e_.FloatVector()));
+          const std::string& weight = weights[static_cast<size_t>(tap)][static_cast<size_t>(i)];
+          sum = e_.Def(fmt::format("math.fma {}, {}, {} : {}", spread, weight, sum, e_.FloatVector()));
         }
       }
     }
