@@ -53,13 +53,14 @@ class Case:
     element_wise: bool = False
 
 
-def conv(channels: int, size: int, kernel: tuple[int, ...], groups: int = 1, rank: int = 2) -> dict:
+def conv(channels: int, size: int | tuple[int, ...], kernel: tuple[int, ...], groups: int = 1) -> dict:
     taps = math.prod(kernel)
+    sizes = size if isinstance(size, tuple) else (size,) * len(kernel)
     pad = tuple(k // 2 for k in kernel)
     return {
-        "shape": (1, channels, *([size] * rank)),
+        "shape": (1, channels, *sizes),
         "step": lambda net, x: net.conv(x, channels, kernel, pad=pad, groups=groups, bias=True),
-        "multiply_adds": size**rank * channels * (channels // groups) * taps,
+        "multiply_adds": math.prod(sizes) * channels * (channels // groups) * taps,
         "weights": channels * (channels // groups) * taps,
     }
 
@@ -148,8 +149,9 @@ CASES = [
     Case("depthwise 5x5, 672 channels 14x14", **conv(672, 14, (5, 5), groups=672)),
     Case("depthwise 7x7, 96 channels 56x56", **conv(96, 56, (7, 7), groups=96)),
     Case("depthwise 7x7, 384 channels 14x14", **conv(384, 14, (7, 7), groups=384)),
-    Case("conv 3x3x3, 64 channels 28x28x28", **conv(64, 28, (3, 3, 3), rank=3)),
-    Case("conv1d 5, 256 channels 512", **conv(256, 512, (5,), rank=1)),
+    Case("conv 3x3x3, 64 channels 16x28x28", **conv(64, (16, 28, 28), (3, 3, 3))),
+    Case("conv 3x3x3, 256 channels 4x14x14", **conv(256, (4, 14, 14), (3, 3, 3))),
+    Case("conv1d 5, 256 channels 512", **conv(256, 512, (5,))),
     Case(
         "transposed conv 4x4 stride 2 and conv 4x4 stride 2 back, 128 channels 16x16",
         (1, 128, 16, 16),

@@ -295,9 +295,13 @@ class RecurrentEmitter {
       const std::string name = state_.NextStageName();
       e_.Function(name, [&](const std::string& begin, const std::string& end) {
         const std::string step = e_.LoadInt(counter_, {e_.Int(0)});
+        const std::string is_odd = e_.IntCompare("ne", e_.IntOp("andi", step, e_.Int(1)), e_.Int(0));
         e_.For(begin, end, 1, [&](const std::string& unit) {
           const Names parts = Delinearise(e_, unit, {directions_, blocks});
-          EmitBlock(packed, count, source, step, parts[0], e_.Plus(parts[1], first), finish);
+          // Every other step goes backwards: what the last one read at its end is still in the cache.
+          const std::string mirrored = e_.IntOp("subi", e_.Int(blocks - 1), parts[1]);
+          const std::string block = e_.Def(fmt::format("arith.select {}, {}, {} : i64", is_odd, mirrored, parts[1]));
+          EmitBlock(packed, count, source, step, parts[0], e_.Plus(block, first), finish);
         });
       });
       e_.Call(name, directions_ * blocks, state_.num_threads > 1 && flops > kParallelStepFlops);
