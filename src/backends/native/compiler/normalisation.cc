@@ -40,8 +40,15 @@ class Normalisation {
     const bool in_place = output_.buffer.dtype == (kind_ == ElementKind::kDouble ? kFloat64 : kFloat32);
     scratch_ = in_place ? output_.buffer : Scratch();
     keeps_ = state_.expressions.FindBuffer(call_.args()[0]) == nullptr;
-    ForEachUnit(state_, space_, static_cast<double>(NumElements(shape_)) * 10, [&](ReductionUnit& unit) {
-      if (name_ == "nn.softmax" || name_ == "nn.log_softmax") return Softmax(unit);
+    const double flops = static_cast<double>(NumElements(shape_)) * 10;
+    const bool is_softmax = name_ == "nn.softmax" || name_ == "nn.log_softmax";
+    if (FitsRegisters(e_, space_) && name_ != "nn.l2_normalize") {
+      return ForEachRows(state_, space_, flops, [&](std::vector<ReductionUnit>& rows) {
+        is_softmax ? ShortSoftmax(rows) : ShortStandardise(rows);
+      });
+    }
+    ForEachUnit(state_, space_, flops, [&](ReductionUnit& unit) {
+      if (is_softmax) return Softmax(unit);
       if (name_ == "nn.l2_normalize") return Norm2(unit);
       Standardise(unit);
     });
@@ -91,27 +98,66 @@ class Normalisation {
   }
   void Store(const Indices& at, const Value& value) { StoreResult(state_, output_, DataIndices(at), value); }
 
-  /// Reads each element once and writes it once.
-  void ShortSoftmax(ReductionUnit& unit) {
-    std::vector<Value> values =
-        unit.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); });
-    const Value largest = unit.FoldValues(MaxCombiner(), values);
-    std::vector<Value> powers;
-    for (Value& value : values) {
-      value = m_.Subtract(value, largest);
-      powers.push_back(m_.Exp(value));
+  using Values = std::vector<Value>;
+
+  // Rows that registers hold are read once and written once. Each step is made for all `rows` before the next one.
+
+  std::vector<Values> ReadRows(std::vector<ReductionUnit>& rows) {
+    std::vector<Values> values;
+    for (ReductionUnit& row : rows) {
+      values.push_back(
+          row.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); }));
     }
-    const Value sum = unit.FoldValues(SumCombiner(), powers);
-    if (name_ == "nn.log_softmax") {
-      const Value shift = m_.Log(sum);
-      return unit.EachVector([&](const Indices& at, size_t i) { Store(at, m_.Subtract(values[i], shift)); });
+    return values;
+  }
+  static Values FoldRows(std::vector<ReductionUnit>& rows, const Combiner& combiner,
+                         const std::vector<Values>& values) {
+    Values folded;
+    for (size_t r = 0; r < rows.size(); ++r) folded.push_back(rows[r].FoldValues(combiner, values[r]));
+    return folded;
+  }
+
+  void ShortSoftmax(std::vector<ReductionUnit>& rows) {
+    std::vector<Values> values = ReadRows(rows);
+    const Values largest = FoldRows(rows, MaxCombiner(), values);
+    std::vector<Values> powers(rows.size());
+    for (size_t r = 0; r < rows.size(); ++r) {
+      for (Value& value : values[r]) {
+        value = m_.Subtract(value, largest[r]);
+        powers[r].push_back(m_.Exp(value));
+      }
     }
-    const Value factor = m_.Divide(m_.Like(1, sum), sum);
-    unit.EachVector([&](const Indices& at, size_t i) { Store(at, m_.Multiply(powers[i], factor)); });
+    const Values sums = FoldRows(rows, SumCombiner(), powers);
+    const bool is_log = name_ == "nn.log_softmax";
+    Values last;
+    for (const Value& sum : sums) last.push_back(is_log ? m_.Log(sum) : m_.Divide(m_.Like(1, sum), sum));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      rows[r].EachVector([&](const Indices& at, size_t i) {
+        Store(at, is_log ? m_.Subtract(values[r][i], last[r]) : m_.Multiply(powers[r][i], last[r]));
+      });
+    }
+  }
+
+  void ShortStandardise(std::vector<ReductionUnit>& rows) {
+    const double share = 1.0 / static_cast<double>(space_.elements());
+    std::vector<Values> values = ReadRows(rows);
+    const Values totals = FoldRows(rows, SumCombiner(), values);
+    std::vector<Values> squares(rows.size());
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const Value mean = m_.Multiply(totals[r], m_.Like(share, totals[r]));
+      for (Value& value : values[r]) {
+        value = m_.Subtract(value, mean);
+        squares[r].push_back(m_.Multiply(value, value));
+      }
+    }
+    Values factors = FoldRows(rows, SumCombiner(), squares);
+    for (Value& factor : factors) factor = Factor(factor, share);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      rows[r].EachVector([&](const Indices& at, size_t i) { StoreScaled(at, m_.Multiply(values[r][i], factors[r])); });
+    }
   }
 
   void Softmax(ReductionUnit& unit) {
-    if (unit.FitsRegisters()) return ShortSoftmax(unit);
     const bool is_log = name_ == "nn.log_softmax";
     const Value largest = unit.Fold(MaxCombiner(), kind_, [&](const Indices& at) { return First(at); });
     const Value sum = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {
@@ -131,19 +177,6 @@ class Normalisation {
   /// Mean 0 and variance 1, then scale and shift.
   void Standardise(ReductionUnit& unit) {
     const double share = 1.0 / static_cast<double>(space_.elements());
-    if (unit.FitsRegisters()) {
-      std::vector<Value> values =
-          unit.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); });
-      const Value total = unit.FoldValues(SumCombiner(), values);
-      const Value mean = m_.Multiply(total, m_.Like(share, total));
-      std::vector<Value> squares;
-      for (Value& value : values) {
-        value = m_.Subtract(value, mean);
-        squares.push_back(m_.Multiply(value, value));
-      }
-      const Value factor = Factor(unit.FoldValues(SumCombiner(), squares), share);
-      return unit.EachVector([&](const Indices& at, size_t i) { StoreScaled(at, m_.Multiply(values[i], factor)); });
-    }
     const Value total = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) { return First(at); });
     const Value mean = m_.Multiply(total, m_.Like(share, total));
     const Value squares = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {

@@ -223,13 +223,6 @@ void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
   e_.For(e_.Int(0), e_.Int(inner), 1, at_inner);
 }
 
-bool ReductionUnit::FitsRegisters() const {
-  const int64_t most = e_.native_lanes() >= 16 ? 16 : 8;  // half of the registers
-  const int64_t length = space_.shape[space_.lane_axis];
-  return space_.lane_reduced() && e_.lanes() > 1 && NumElements(InnerSizes()) == 1 && length > 0 &&
-         length <= most * e_.lanes();
-}
-
 void ReductionUnit::EachVector(const std::function<void(const Indices&, size_t)>& visit) {
   const int64_t length = space_.shape[space_.lane_axis];
   Indices at = At(e_.Int(0));
@@ -307,6 +300,45 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
   emit(1, [&](const auto& run) {
     e.MaskedRest(length, [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
   });
+}
+
+namespace {
+
+/// How many vectors of values registers hold while as many others are in use.
+int64_t MostVectors(const Emitter& e) { return e.native_lanes() >= 16 ? 16 : 8; }
+
+}  // namespace
+
+bool FitsRegisters(const Emitter& e, const ReductionSpace& space) {
+  const int64_t length = space.shape[space.lane_axis];
+  if (!space.lane_reduced() || e.lanes() == 1 || length == 0) return false;
+  return space.elements() == length && length <= MostVectors(e) * e.lanes();
+}
+
+void ForEachRows(PartitionState& state, const ReductionSpace& space, double flops,
+                 const std::function<void(std::vector<ReductionUnit>& rows)>& body) {
+  Emitter& e = state.emitter;
+  Shape sizes = space.shape;
+  sizes[space.lane_axis] = 1;
+  const int64_t rows = NumElements(sizes);
+  if (rows == 0) return;
+  const int64_t vectors = (space.shape[space.lane_axis] + e.lanes() - 1) / e.lanes();
+  int64_t together = 1;
+  while (together < 4 && 2 * together * vectors <= MostVectors(e) && rows % (2 * together) == 0) together *= 2;
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& number) {
+      std::vector<ReductionUnit> units;
+      for (int64_t i = 0; i < together; ++i) {
+        const std::vector<std::string> parts = Delinearise(e, e.Plus(e.MulInt(number, together), i), sizes);
+        Indices at;
+        for (const std::string& part : parts) at.push_back({part, 0});
+        units.emplace_back(state, space, at);
+      }
+      body(units);
+    });
+  });
+  e.Call(name, rows / together, state.IsParallel(flops));
 }
 
 }  // namespace collage::native

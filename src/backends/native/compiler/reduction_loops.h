@@ -60,10 +60,8 @@ class ReductionUnit {
   /// Visits all elements.
   void Each(const std::function<void(const Indices&)>& visit);
 
-  // ---- short rows ----
+  // ---- rows that registers hold ----
 
-  /// Whether all elements are one row along the lanes that registers hold.
-  bool FitsRegisters() const;
   /// `value(indices)` of all elements, vector by vector.
   std::vector<Value> Values(const std::function<Value(const Indices&)>& value);
   /// Combines such vectors; every lane holds the result.
@@ -88,5 +86,13 @@ class ReductionUnit {
 /// Emits a stage that runs `body` for each unit. `flops`: of the whole.
 void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flops,
                  const std::function<void(ReductionUnit& unit)>& body);
+
+/// Whether all elements of a unit are one row along the lanes that registers hold.
+bool FitsRegisters(const Emitter& e, const ReductionSpace& space);
+
+/// As ForEachUnit for rows that registers hold: `body` gets as many at a time as they hold, so that the steps of one
+/// can fill the gaps of the other.
+void ForEachRows(PartitionState& state, const ReductionSpace& space, double flops,
+                 const std::function<void(std::vector<ReductionUnit>& rows)>& body);
 
 }  // namespace collage::native
