@@ -328,6 +328,19 @@ TEST(NativeOperatorsTest, FusedBehindMovement) {
   check(MakeCall("sum", {MakeCall("transpose", {tanh})}, {{"axis", V{1}}}));
 }
 
+TEST(NativeOperatorsTest, IndicesReadWhereOnlySomeLanesAre) {
+  const Toolchain& native = conformance::BuiltinToolchain("native");
+  const Var x = conformance::Input("x", {3, 8, 2});
+  const Expr tuples = MakeConstant(conformance::RandomTensor({2, 5}, kInt32, 0, 2, 3));
+  const Expr rows = MakeConstant(conformance::RandomTensor({5}, kInt64, 0, 2, 4));
+  const Expr filling = MakeScalar(0.5, kFloat32);
+  for (const Expr& read : {MakeCall("gather_nd", {x, tuples}), MakeCall("take", {x, rows}, {{"axis", 0}})}) {
+    const bool is_matrix = AsTensorType(InferType(read))->rank() == 2;
+    const Attrs widths{{"pad_width", is_matrix ? Widths({{0, 0}, {3, 1}}) : Widths({{1, 0}, {2, 0}, {3, 1}})}};
+    conformance::ExpectAgrees(native, MakeFunction({x}, MakeCall("nn.pad", {read, filling}, widths)));
+  }
+}
+
 TEST(NativeOperatorsTest, Resizing) {
   for (const char* method : {"nearest_neighbor", "linear", "cubic"}) {
     for (const char* mode : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {

@@ -139,7 +139,7 @@ OpDef InstanceNorm() {
   op.relation = Relation(NormRelation);
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const Shape& shape = inputs[0].shape();
-    const int64_t pixels = NumElements(shape) / (shape[0] * shape[1]);
+    const int64_t pixels = NumElements(Shape(shape.begin() + 2, shape.end()));
     for (int64_t plane = 0; plane < shape[0] * shape[1]; ++plane) {
       NormaliseGroup(
           inputs[0], outputs[0], pixels, attrs.Double("epsilon"), [&](int64_t i) { return plane * pixels + i; },

@@ -113,7 +113,7 @@ OpDef GlobalPool(int rank, bool is_max) {
   });
   op.reference = [is_max](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     const int64_t planes = outputs[0].num_elements();
-    const int64_t pixels = inputs[0].num_elements() / planes;
+    const int64_t pixels = inputs[0].num_elements() / std::max<int64_t>(planes, 1);
     for (int64_t plane = 0; plane < planes; ++plane) {
       double result = is_max ? -INFINITY : 0;
       for (int64_t i = 0; i < pixels; ++i) {
@@ -211,7 +211,7 @@ OpDef AdaptivePool(bool is_max) {
         }
       }
       const int64_t count = (end(2) - begin(2)) * (end(3) - begin(3));
-      outputs[0].Set(o++, is_max ? result : result / static_cast<double>(count));
+      outputs[0].Set(o++, is_max ? result : result / static_cast<double>(std::max<int64_t>(count, 1)));
     });
   };
   op.examples = {{{F32({1, 5, 7, 9})}, {{"output_size", V{3, 2}}}}};

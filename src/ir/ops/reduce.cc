@@ -85,6 +85,7 @@ OpDef ArgReduction(std::string name, bool is_max) {
   op.reference = [is_max](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const std::vector<int> axes = ReduceAxes(attrs, inputs[0].rank());
     const bool last = attrs.Bool("select_last_index");
+    std::fill_n(outputs[0].data<int64_t>(), outputs[0].num_elements(), 0);  // where nothing is better than nothing
     std::vector<double> best(static_cast<size_t>(outputs[0].num_elements()), is_max ? -INFINITY : INFINITY);
     ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const std::vector<int64_t>& index) {
       const double value = inputs[0].At(from);

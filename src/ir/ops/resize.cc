@@ -191,7 +191,10 @@ OpDef Resize(int rank) {
     CheckRegion(call.attrs, rank);
     const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
     std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
-    for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) shape.emplace_back(size);
+    for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) {
+      if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"has no pixels to make others of"};
+      shape.emplace_back(size);
+    }
     return TensorType(shape, data.dtype());
   });
   op.layout_agnostic = true;

@@ -135,6 +135,8 @@ class Emitter {
   const std::string& mask() const { return mask_; }
   /// While `body` runs, only lanes of `condition` (a vector of i1) are read and written as well as those of the mask.
   void WithMask(const std::string& condition, const std::function<void()>& body);
+  /// Whether that is so now: any lane may be one that is not read.
+  bool is_guarded() const { return is_guarded_; }
 
   // ---- coordinates ----
   Index Zero() { return {Int(0), 0, "", 0}; }

@@ -21,6 +21,13 @@ Index IndexAt(X& x, const Expr& expr, I indices) {
   const Value value = x.At(expr, indices);
   const bool is_scalar = std::all_of(indices.begin(), indices.end(), [](const Index& i) { return i.is_scalar(); });
   if (!is_scalar) return e.FromLanes(value.name);
+  if (e.is_guarded()) {
+    // Lanes that are not read have nothing to say: the largest of the others, which are equal.
+    const Value least = x.math().Integer(INT64_MIN);
+    const Value read = x.math().Select({e.mask(), ElementKind::kBool}, value, least);
+    return {e.Def(fmt::format("vector.reduction <maxsi>, {} : {} into i64", read.name, e.TypeOf(ElementKind::kInt))),
+            0};
+  }
   return {e.Def(fmt::format("vector.extract {}[0] : i64 from {}", value.name, e.TypeOf(ElementKind::kInt))), 0};
 }
 

@@ -1,0 +1,186 @@
+// native_functions_test.cc: native kernels of random functions against the reference evaluation. Of each function some
+// of the candidates that a search would find are compiled, in one of the layouts that it would try, for one thread and
+// for two. COLLAGE_PROPERTY_MODULES says how many functions, the others of for_random_modules.h as there.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "backends/builtin_toolchains.h"
+#include "collage/extract.h"
+#include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
+#include "collage/partition_rule.h"
+#include "collage/runtime/kernel.h"
+#include "collage/runtime/thread_pool.h"
+#include "cost/worker/worker.h"
+#include "ir/evaluate.h"
+#include "property/for_random_modules.h"
+#include "property/function_generator.h"
+#include "property/widened_function.h"
+
+namespace collage {
+namespace {
+
+const Toolchain& Native() {
+  if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
+  return *ToolchainRegistry::Global().Native();
+}
+
+Tensor InLayout(const Tensor& tensor, Layout from, Layout to) {
+  Tensor result = Tensor::Empty(tensor.shape(), tensor.dtype());
+  ConvertLayout(tensor.raw(), from, result.raw(), to, tensor.shape(), tensor.dtype().size_bytes());
+  return result;
+}
+
+/// A partition, values for what crosses into it, and what comes out.
+struct Case {
+  ExtractedFunction extracted;
+  std::vector<Tensor> inputs;
+  std::unique_ptr<const ExpectedResults> expected;
+};
+
+/// Checks one function. What is wrong with it is the answer; empty when nothing is.
+class FunctionCheck {
+ public:
+  explicit FunctionCheck(uint64_t seed)
+      : random_(seed + 77), whole_(FunctionGenerator(seed).Make()), graph_(whole_.function) {}
+
+  std::string Run() {
+    std::string wrong;
+    for (const CandidatePartition& candidate : Candidates()) {
+      const Case test = MakeCase(candidate);
+      BoundaryLayouts layouts = RandomLayouts(test.extracted.function);
+      // A kernel for two threads with one to run it is right, too.
+      for (const auto& [compiled_for, threads] : {std::pair{1, 1}, {2, 2}, {2, 1}}) {
+        const std::string text = RunOnce(test, layouts, compiled_for, threads);
+        if (text.empty()) continue;
+        wrong += fmt::format("{}\n{}, {} threads:\n{}\n", text, LayoutsText(layouts), threads,
+                             PrintExpr(test.extracted.function));
+        break;
+      }
+    }
+    return wrong;
+  }
+
+ private:
+  /// The largest, and one or two others.
+  std::vector<CandidatePartition> Candidates() {
+    RuleLog log;
+    std::vector<CandidatePartition> all = GatherPartitionRule(Native())->AllCandidates(graph_, Native(), log);
+    std::vector<CandidatePartition> chosen;
+    const size_t most = random_.OneIn(2) ? 2 : 3;
+    const auto by_size = [](const CandidatePartition& a, const CandidatePartition& b) {
+      return a.sub_graph.members().size() < b.sub_graph.members().size();
+    };
+    while (chosen.size() < most && !all.empty()) {
+      auto it = chosen.empty() ? std::max_element(all.begin(), all.end(), by_size)
+                               : all.begin() + random_.Below(static_cast<int>(all.size()));
+      chosen.push_back(*it);
+      all.erase(it);
+    }
+    return chosen;
+  }
+
+  /// Values of the nodes that `extracted` reads, by reference evaluation of the whole function.
+  std::vector<Tensor> InputsOf(const ExtractedFunction& extracted) const {
+    std::vector<Tensor> inputs;
+    for (const BoundaryValue& value : extracted.boundary.inputs) {
+      const Expr& node = graph_.node(value.node).expr;
+      const Expr wanted = value.field < 0 ? node : MakeTupleGetItem(node, value.field);
+      const Function function = MakeFunction(whole_.function->params(), wanted);
+      InferType(function);
+      inputs.push_back(Evaluate(function, whole_.inputs).at(0));
+    }
+    return inputs;
+  }
+
+  Case MakeCase(const CandidatePartition& candidate) const {
+    Case made{Extract(graph_, candidate.sub_graph), {}, nullptr};
+    made.inputs = InputsOf(made.extracted);
+    made.expected = std::make_unique<ExpectedResults>(made.extracted.function, made.inputs);
+    return made;
+  }
+
+  /// One of the choices that a search would have, if what is around the partition liked channels last.
+  BoundaryLayouts RandomLayouts(const Function& function) {
+    const auto is_eligible = [&](const Type& type) {
+      const int rank = AsTensorType(type)->rank();
+      return rank >= 3 && rank <= 5 && !random_.OneIn(4);
+    };
+    std::vector<bool> inputs, outputs;
+    for (const Var& param : function->params()) inputs.push_back(is_eligible(param->checked_type()));
+    for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) outputs.push_back(is_eligible(type));
+    std::vector<BoundaryLayouts> all = Native().Layouts(function, inputs, outputs);
+    all.push_back(PlainLayouts(inputs.size(), outputs.size()));
+    return random_.Pick(all);
+  }
+
+  static std::string LayoutsText(const BoundaryLayouts& layouts) {
+    std::string text = "inputs";
+    for (const Layout layout : layouts.inputs) text += fmt::format(" {}", ToString(layout));
+    text += ", outputs";
+    for (const Layout layout : layouts.outputs) text += fmt::format(" {}", ToString(layout));
+    return text;
+  }
+
+  static std::string RunOnce(const Case& test, const BoundaryLayouts& layouts, int compiled_for, int threads) {
+    SetNumThreads(threads);
+    const Result<CompiledPartition> compiled =
+        Native().RelayToRuntime({test.extracted.function, layouts, compiled_for});
+    if (!compiled.ok()) return "not compiled: " + compiled.reason().text;
+    const std::unique_ptr<Kernel> kernel =
+        GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, threads});
+    std::vector<Tensor> inputs, outputs;
+    std::vector<void*> from, to;
+    for (size_t i = 0; i < test.inputs.size(); ++i) {
+      inputs.push_back(InLayout(test.inputs[i], Layout::kPlain, layouts.inputs[i]));
+      from.push_back(inputs.back().raw());
+    }
+    for (const Tensor& want : test.expected->results()) {
+      constexpr uint8_t kPoison = 0x5a;
+      outputs.push_back(Tensor::Empty(want.shape(), want.dtype()));
+      std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), kPoison);
+      to.push_back(outputs.back().raw());
+    }
+    const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8);
+    kernel->Bind(from, to, compiled->workspace_bytes == 0 ? nullptr : workspace.raw());
+    kernel->Run();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string wrong = test.expected->Compare(i, InLayout(outputs[i], layouts.outputs[i], Layout::kPlain));
+      if (!wrong.empty()) return fmt::format("wrong result {}: {}", i, wrong);
+    }
+    return "";
+  }
+
+  RandomSource random_;
+  RandomFunction whole_;
+  DataflowGraph graph_;
+};
+
+std::string TextOf(uint64_t seed) {
+  try {
+    return PrintExpr(FunctionGenerator(seed).Make().function);
+  } catch (const Error& error) {
+    return "what cannot be made: " + error.Format();
+  }
+}
+
+TEST(NativeFunctionsTest, KernelsComputeWhatTheReferenceDoes) {
+  if (!Native().Probe().available) GTEST_SKIP() << Native().Probe().reason;
+  const uint64_t first = Setting("COLLAGE_PROPERTY_SEED", 1);
+  const uint64_t count = Setting("COLLAGE_PROPERTY_MODULES", 40);
+  // In a process of its own: kernels may crash.
+  Worker worker([](const std::string& seed, const SendProgress&) { return FunctionCheck(std::stoull(seed)).Run(); },
+                {.timeout = std::chrono::seconds(60), .memory_bytes = 0});
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const Result<std::string> wrong = worker.Call(std::to_string(seed));
+    if (wrong.ok() && wrong->empty()) continue;
+    ADD_FAILURE() << "seed " << seed << ": " << (wrong.ok() ? *wrong : wrong.reason().text) << "\nof\n" << TextOf(seed);
+    if (std::getenv("COLLAGE_PROPERTY_ALL") == nullptr) return;
+  }
+}
+
+}  // namespace
+}  // namespace collage
