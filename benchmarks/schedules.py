@@ -3,8 +3,8 @@
 
     benchmarks/schedules.py [--threads 1] [--budget 60s] [--build build/dev] [--databases FOLDER] MODEL [MODEL…]
 
-MODEL as for whole_models.py. Each model is compiled by the native toolchain alone, with one database: first without trials, then
-with a tuning budget; both executables are then timed in turns. Nothing else should run meanwhile.
+MODEL as for whole_models.py. Each model is partitioned for the native toolchain, with one database: first without trials, then with
+a tuning budget; both executables are then timed in turns. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -25,7 +25,7 @@ HEADER = (
 
 def compile_model(name: str, output: Path, arguments: argparse.Namespace, database: Path, more: list[str]) -> Any:
     command = [str(Path(arguments.build) / "bin/collage"), "compile", str(models_folder() / f"{name}.onnx"), "-o", str(output)]
-    command += ["--toolchains", "native", "--threads", str(arguments.threads), "--database", str(database), "--json", "--quiet"]
+    command += ["--partition-for", "native", "--threads", str(arguments.threads), "--database", str(database), "--json", "--quiet"]
     command += [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)] + more
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
     parser.add_argument("--databases", help="folder of tuning databases that are kept (default: a temporary one)")
     arguments = parser.parse_args()
-    print(HEADER)
+    print(HEADER, flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(arguments.databases or temporary)
         folder.mkdir(parents=True, exist_ok=True)
