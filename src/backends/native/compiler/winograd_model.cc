@@ -1,6 +1,6 @@
 // winograd_model.cc: cycles are those of products and transforms, which threads share, and those of the bytes that come
-// from beyond a core's first cache. Rates were measured on AMD's Zen 3; what decides are their ratios, which differ
-// little between processors.
+// from beyond a core's first cache. Rates were measured on AMD's Zen 3 and Zen 4; what decides are their ratios, which
+// differ little between processors.
 #include "backends/native/compiler/winograd_model.h"
 
 #include <algorithm>
@@ -25,6 +25,9 @@ constexpr double kProductEfficiency = 0.9;
 constexpr double kNearRate = 40;
 constexpr double kSharedRate = 12;
 constexpr double kMemoryRate = 6;
+// The same of what is between the steps where it is not near: lines are fetched to be written, and written back, too.
+constexpr double kSharedBetweenRate = 4.5;
+constexpr double kMemoryBetweenRate = 2.3;
 // Cycles for one vector of a tile: to read it, to write it, and for an instruction of arithmetic between.
 constexpr double kReadCycles = 0.5;
 constexpr double kWriteCycles = 1;
@@ -46,15 +49,29 @@ double TileCycles(const ProductMachine& machine, double count, int64_t rows, int
   return count * (static_cast<double>(depth) * step / kProductEfficiency + kTileOverhead);
 }
 
+/// Whether what is read again and again stays in the last level: others use that, too.
+bool StaysShared(double bytes, const ProductMachine& machine) { return bytes <= machine.shared_bytes / 2; }
+
 /// Bytes per cycle of what takes `bytes` in all and is read again and again.
 double RateOf(double bytes, const ProductMachine& machine) {
-  if (bytes <= machine.near_bytes) return kNearRate;
-  return bytes <= machine.shared_bytes / 2 ? kSharedRate : kMemoryRate;
+  return bytes <= machine.near_bytes ? kNearRate : StaysShared(bytes, machine) ? kSharedRate : kMemoryRate;
 }
 
-/// Cycles for weights that are read `times` times: first from memory, as a model leaves them there.
-double WeightCycles(double bytes, double times, const ProductMachine& machine) {
-  return bytes / kMemoryRate + bytes * std::max(times - 1, 0.0) / RateOf(bytes * 2, machine);
+/// Cycles for weights that are read `times` times: first from memory, as a model leaves them there. In between `others`
+/// bytes pass.
+double WeightCycles(double bytes, double times, double others, const ProductMachine& machine) {
+  const double again = bytes <= machine.near_bytes / 2        ? kNearRate
+                       : StaysShared(bytes + others, machine) ? kSharedRate
+                                                              : kMemoryRate;
+  return bytes / kMemoryRate + bytes * std::max(times - 1, 0.0) / again;
+}
+
+/// Cycles to write and read `bytes` in blocks of `block` bytes, while `others` bytes pass: what a core's cache has no
+/// room for comes from further away.
+double BetweenCycles(double bytes, double block, double others, const ProductMachine& machine) {
+  const double near = std::min(1.0, machine.near_bytes / block);
+  const double far = StaysShared(block * machine.threads + others, machine) ? kSharedBetweenRate : kMemoryBetweenRate;
+  return 2 * bytes * (near / kNearRate + (1 - near) / far);
 }
 
 /// Cycles to transform a tile of one vector of channels along all axes: data to positions, or the products at positions
@@ -96,10 +113,10 @@ double WinogradCycles(const PlainConvolution& conv, const ProductMachine& machin
   // What is between the steps is written and read once.
   const double floats = positions * static_cast<double>(conv.channels_in + conv.channels_out);
   const double block_bytes = floats * static_cast<double>(std::min(plan.block, tiles)) * kFloat;
-  const double between = 2 * floats * all * kFloat / RateOf(block_bytes, machine);
+  const double weight_bytes = positions * static_cast<double>(conv.channels_in * panels * machine.tile_width) * kFloat;
+  const double between = BetweenCycles(floats * all * kFloat, block_bytes, blocks > 1 ? weight_bytes : 0, machine);
   const double weights =
-      WeightCycles(positions * static_cast<double>(conv.channels_in * panels * machine.tile_width) * kFloat,
-                   static_cast<double>(blocks), machine);
+      WeightCycles(weight_bytes, static_cast<double>(blocks), block_bytes * machine.threads, machine);
   // Threads get whole units: a block of tiles with a part of the channels.
   const int64_t units = blocks * plan.channel_parts;
   const double share = Ratio(Parts(units, machine.threads), units);
@@ -153,7 +170,7 @@ double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine)
   const int64_t register_tiles = conv.pixels() / width * Parts(width, rows) * panels;
   const int64_t depth = conv.num_taps() * conv.channels_in;
   const double products = TileCycles(machine, static_cast<double>(register_tiles), rows, depth);
-  const double weights = WeightCycles(static_cast<double>(depth * panels * machine.tile_width) * kFloat, 1, machine);
+  const double weights = static_cast<double>(depth * panels * machine.tile_width) * kFloat / kMemoryRate;
   // All data pass for each panel.
   const double bytes = static_cast<double>(conv.pixels() * conv.channels_in) * kFloat;
   const double data = static_cast<double>(panels) * bytes / RateOf(bytes, machine);
