@@ -140,6 +140,9 @@ PartitionRulePtr HorizontalAnchorsRule(AnchorOptions options, PartitionRulePtr s
 /// Sub-candidates, and the largest regions that they cover together and that can be ordered: what graph compilers would
 /// take. Regions obey no limits.
 PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
+/// Sub-candidates, and the partitions that the toolchain's own partitioner makes of the whole graph, each set of nodes
+/// once. Those that cannot be run whole are refused.
+PartitionRulePtr ProposedRule(PartitionRulePtr sub_rule);
 /// Sub-candidates without the reshapes, tuples and projections at which they begin or end, each set of nodes once: the
 /// host does these for nothing.
 PartitionRulePtr TrimFreeEndsRule(PartitionRulePtr sub_rule);

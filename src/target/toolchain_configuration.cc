@@ -44,6 +44,10 @@ class ConfiguredToolchain : public Toolchain {
   FusionStyle fusion_style() const override { return inner_.fusion_style(); }
   int max_depth() const override { return inner_.max_depth(); }
   bool wants_maximal() const override { return inner_.wants_maximal(); }
+  bool proposes() const override { return inner_.proposes(); }
+  std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
+    return inner_.Proposals(function);
+  }
 
   std::vector<AttrField> Options() const override { return inner_.Options(); }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {

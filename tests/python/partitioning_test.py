@@ -41,6 +41,7 @@ class Rules(unittest.TestCase):
             parts.Combine(base, [parts.join_anything(), parts.tuple_arg(), parts.tuple_proj(), parts.constant()]),
             parts.MaxCoalesce(base), parts.MaxCoalesce(base, {"max_exits": 1}), parts.VerticalAnchors(base),
             parts.HorizontalAnchors(base, "nn.conv2d"), parts.Maximal(base), parts.TrimFreeEnds(base),
+            parts.Proposed(base),
         ]:  # fmt: skip
             with self.subTest(rule.kind):
                 self.assertGreater(len(parts.candidates(network(), rule)), 0)

@@ -143,6 +143,12 @@ class Toolchain {
   virtual int max_depth() const { return 4; }
   /// Whether one maximal partition of everything it supports is worth a candidate of its own.
   virtual bool wants_maximal() const { return false; }
+  /// Whether it has a partitioner of its own, whose partitions are candidates beside those of the rules.
+  virtual bool proposes() const { return false; }
+  /// What that makes of `function`, typed dataflow: for each partition the expressions inside, calls and what is
+  /// between them. Empty where it makes nothing of it. Asked in the process that searches: a library that this needs is
+  /// asked in a child (target/child_process.h).
+  virtual std::vector<std::vector<Expr>> Proposals(const Function&) const { return {}; }
 
   /// Options that a target may give it, "cuda -compiler=NAME -use_fp16=1", with their types (kBool, kInt, kDouble or
   /// kString), defaults and meaning. Any other option is refused.

@@ -41,6 +41,7 @@ __all__ = [
     "PatternRule",
     "PatternTable",
     "Primitive",
+    "Proposed",
     "Rule",
     "RuleTarget",
     "TrimFreeEnds",
@@ -199,6 +200,11 @@ def HorizontalAnchors(  # noqa: N802
 def Maximal(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
     """Candidates, and the largest regions that they cover together."""
     return Rule("Maximal", {"name": name, "sub_rule": _as_rule(sub_rule)})
+
+
+def Proposed(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
+    """Candidates, and the partitions that the toolchain's own partitioner makes of the graph, where it has one."""
+    return Rule("Proposed", {"name": name, "sub_rule": _as_rule(sub_rule)})
 
 
 def TrimFreeEnds(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802

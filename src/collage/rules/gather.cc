@@ -24,6 +24,7 @@ PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain) {
     case FusionStyle::kArbitrary: options.join_anything = options.through_tuples = true; break;
   }
   rule = CombineRule(std::move(options), std::move(rule));
+  if (toolchain.proposes()) rule = ProposedRule(std::move(rule));
   if (toolchain.wants_maximal()) rule = MaximalRule(std::move(rule));
   return TrimFreeEndsRule(std::move(rule));
 }

@@ -15,7 +15,7 @@ const std::array kKinds{
     &kDFPatternKind,         &kOpPredicateKind, &kOpCallByKindKind, &kHostKind,
     &kPatternTableKind,      &kCompositeKind,   &kPrimitiveKind,    &kUnionKind,
     &kOnlyValidKind,         &kCombineKind,     &kMaxCoalesceKind,  &kVerticalAnchorsKind,
-    &kHorizontalAnchorsKind, &kMaximalKind,     &kTrimFreeEndsKind,
+    &kHorizontalAnchorsKind, &kMaximalKind,     &kProposedKind,     &kTrimFreeEndsKind,
 };
 
 }  // namespace

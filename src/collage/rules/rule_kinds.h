@@ -31,6 +31,7 @@ RuleJson RuleHead(const char* kind, const std::string& name);
 // Beside the rules themselves.
 extern const RuleKind kDFPatternKind, kOpPredicateKind, kOpCallByKindKind, kHostKind, kPatternTableKind;
 extern const RuleKind kCompositeKind, kPrimitiveKind, kUnionKind, kOnlyValidKind, kTrimFreeEndsKind;
-extern const RuleKind kCombineKind, kMaximalKind, kMaxCoalesceKind, kVerticalAnchorsKind, kHorizontalAnchorsKind;
+extern const RuleKind kCombineKind, kMaximalKind, kProposedKind, kMaxCoalesceKind, kVerticalAnchorsKind,
+    kHorizontalAnchorsKind;
 
 }  // namespace collage

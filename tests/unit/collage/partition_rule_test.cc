@@ -415,10 +415,39 @@ TEST(AnchorRuleTest, OneBehindTheOtherAndSideBySide) {
   EXPECT_EQ(Find(graph, *VerticalAnchorsRule({.max_anchors = 1}, dense())), Sorted(singles));
 }
 
+TEST(ProposedRuleTest, PartitionsOfTheToolchainAreCandidates) {
+  // Two chains from x: relu, exp and abs, sign. The toolchain proposes both, one that it cannot run, and one that is
+  // there.
+  const Var x = Param("x", {4});
+  const Expr relu = MakeCall("nn.relu", {x}), exp = MakeCall("exp", {relu}), log = MakeCall("log", {exp});
+  const Expr abs = MakeCall("abs", {x}), sign = MakeCall("sign", {abs});
+  const DataflowGraph graph(Typed({x}, MakeTuple({log, sign})));
+  class Proposer : public AnyToolchain {
+   public:
+    explicit Proposer(std::vector<std::vector<Expr>> proposals) : proposals_(std::move(proposals)) {}
+    bool proposes() const override { return true; }
+    std::vector<std::vector<Expr>> Proposals(const Function&) const override { return proposals_; }
+
+   private:
+    std::vector<std::vector<Expr>> proposals_;
+  };
+  const Proposer toolchain({{relu, exp}, {sign, abs}, {log, relu}, {abs}, {relu, exp}});
+  std::vector<std::string> refused;
+  RuleLog log_of_refusals{.on_refusal = [&](const std::string& label, const Reason&) { refused.push_back(label); }};
+  const auto index = [&](const Expr& expr) { return graph.IndexOf(expr); };
+  const Sets singles{{index(relu)}, {index(exp)}, {index(log)}, {index(abs)}, {index(sign)}};
+  const auto found = ProposedRule(OpPredicateRule())->AllCandidates(graph, toolchain, log_of_refusals);
+  EXPECT_EQ(Members(found), Plus(singles, {{index(relu), index(exp)}, {index(abs), index(sign)}}));
+  EXPECT_EQ(refused, (std::vector<std::string>{"nn.relu+log"}));
+  EXPECT_EQ(GatherPartitionRule(toolchain)->ToJson().dump().find("Proposed") == std::string::npos, false);
+  EXPECT_EQ(GatherPartitionRule(AnyToolchain())->ToJson().dump().find("Proposed"), std::string::npos);
+}
+
 TEST(RuleJsonTest, RulesReadBackAsTheyPrint) {
   std::vector<PartitionRulePtr> all;
   all.push_back(HostRule("h"));
   all.push_back(OpPredicateRule("target.acme"));
+  all.push_back(ProposedRule(OpPredicateRule()));
   all.push_back(CompositeRule("c", DFPatternRule("", ParsePattern("nn.relu?(add(*, const))"), {})));
   all.push_back(MaxCoalesceRule({.max_exits = 2}, OpCallByKindRule()));
   all.push_back(VerticalAnchorsRule({.anchor = "nn.dense"}, OpCallByKindRule("k")));

@@ -1,0 +1,17 @@
+// child_process.h: asking something in a process of its own.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "collage/support/result.h"
+
+namespace collage {
+
+/// What `answer` gives in a child of this process, which may load what must not be loaded here, and may crash: a
+/// `Reason` then, and where it throws or takes longer than `limit`. What the child prints is lost. The child has this
+/// thread only: `answer` must not need others, nor a lock that they may hold.
+Result<std::string> AnswerInChild(const std::function<std::string()>& answer, std::chrono::milliseconds limit);
+
+}  // namespace collage
