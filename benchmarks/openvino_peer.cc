@@ -1,6 +1,6 @@
 // openvino_peer.cc: an executable against OpenVINO's own C++ API on the same ONNX file (peer.h):
-//   bench_openvino_peer MODEL.onnx MODEL.clg [SECONDS [peer-first]]
-// Float32. OpenVINO reads the file with its own front end.
+//   bench_openvino_peer MODEL.onnx MODEL.clg [SECONDS [peer-first] [default-precision]]
+// Float32, or what OpenVINO computes in where nobody tells it. It reads the file with its own front end.
 #include <openvino/openvino.hpp>
 
 #include "peer.h"
@@ -22,11 +22,12 @@ int Compare(int argc, char** argv) {
     shapes[port.name] = ov::PartialShape(std::vector<ov::Dimension>(port.shape.begin(), port.shape.end()));
   }
   model->reshape(shapes);
-  ov::CompiledModel compiled = core.compile_model(
-      model, "CPU",
-      {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::hint::inference_precision(ov::element::f32),
-       ov::inference_num_threads(executable.plan().num_threads), ov::num_streams(1),
-       ov::hint::enable_cpu_pinning(false)});
+  ov::AnyMap properties{ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
+                        ov::inference_num_threads(executable.plan().num_threads), ov::num_streams(1),
+                        ov::hint::enable_cpu_pinning(false)};
+  if (!arguments->default_precision) properties.insert(ov::hint::inference_precision(ov::element::f32));
+  ov::CompiledModel compiled = core.compile_model(model, "CPU", properties);
+  const std::string precision = " in " + compiled.get_property(ov::hint::inference_precision).get_type_name();
   ov::InferRequest request = compiled.create_infer_request();
   if (arguments->peer_first) instance.emplace(executable);
   const std::vector<Tensor> inputs = PeerInputs(executable);
@@ -37,8 +38,8 @@ int Compare(int argc, char** argv) {
   }
   const auto output = compiled.output(executable.outputs()[0].name);
   CompareWithPeer(
-      *arguments, executable, *instance, "OpenVINO", [&] { request.infer(); },
-      [&] { return request.get_tensor(output).data(); });
+      *arguments, executable, *instance, arguments->default_precision ? "OpenVINO" + precision : "OpenVINO",
+      [&] { request.infer(); }, [&] { return request.get_tensor(output).data(); });
   return 0;
 }
 

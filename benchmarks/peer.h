@@ -21,22 +21,26 @@
 
 namespace collage {
 
-/// MODEL.onnx MODEL.clg [SECONDS [peer-first]]
+/// MODEL.onnx MODEL.clg [SECONDS [peer-first] [default-precision]]
 struct PeerArguments {
   const char* model;
   const char* executable;
   double seconds = 10;
   bool peer_first = false;
+  bool default_precision = false;  ///< of the vendor; else float32
 };
 
 /// Nothing, and the usage is told, when there are too few.
 inline std::optional<PeerArguments> ReadPeerArguments(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: {} MODEL.onnx MODEL.clg [SECONDS [peer-first]]\n", argv[0]);
+    fmt::print(stderr, "usage: {} MODEL.onnx MODEL.clg [SECONDS [peer-first] [default-precision]]\n", argv[0]);
     return std::nullopt;
   }
-  return PeerArguments{argv[1], argv[2], argc > 3 ? std::atof(argv[3]) : 10,
-                       argc > 4 && std::string_view(argv[4]) == "peer-first"};
+  const auto is_said = [&](std::string_view word) {
+    return argc > 4 && std::find(argv + 4, argv + argc, word) != argv + argc;
+  };
+  return PeerArguments{argv[1], argv[2], argc > 3 ? std::atof(argv[3]) : 10, is_said("peer-first"),
+                       is_said("default-precision")};
 }
 
 /// Random tensors for an executable's inputs, in their order.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """whole_models.py: compiles models, checks them, and times them beside each toolchain alone and OpenVINO's own C++ API.
 
-    benchmarks/whole_models.py [--threads 1] [--budget 4m] [--build build/dev] [--out FILE] MODEL [MODEL…]
+    benchmarks/whole_models.py [--threads 1] [--budget 4m] [--lower-precision] [--build build/dev] [--out FILE] MODEL…
 
 MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50 or ocr/detector, a pattern such as
 'small/*_int8', or a folder; `./setup models` writes them. For each one it runs, with a single thread pinned to the first processor:
@@ -12,7 +12,9 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
     collage benchmark     the executable and every toolchain alone, interleaved in one process
     bench_openvino_peer   the executable and OpenVINO's own API on the ONNX file, interleaved in one process
 
-and prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
+With --lower-precision, what OpenVINO computes in where nobody tells it (bfloat16 where the processor has it) is the peer: its error
+on the inputs of the play-off is what `collage compile --precision any --max-error` may have, too, and nothing is compared with
+onnxruntime. Prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -36,6 +38,10 @@ HEADER = (
     "| model | threads | partitions | p50 | best alone | to best alone | to OpenVINO's API | largest error | cold | warm |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
+LOWER_PRECISION_HEADER = (
+    "| model | threads | partitions | p50 | OpenVINO by default | ratio | error | OpenVINO's error | to compile |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
 
 
 def models_folder() -> Path:
@@ -49,15 +55,48 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, budget: str, shapes: list[str]):
+def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, budget: str, more: list[str]):
     """The report, and seconds that it took."""
     started = time.monotonic()
     command = [str(collage), "compile", f"{model}.onnx", "-o", str(executable), "--quiet", "--json"]
     command += ["--threads", str(arguments.threads), "--budget", budget]
     if arguments.database:
         command += ["--database", arguments.database]
-    report = json.loads(run(command + shapes))
+    report = json.loads(run(command + more))
     return report, time.monotonic() - started
+
+
+def winner_of(report: dict) -> dict:
+    return next(entry for entry in report["play_off"] if entry["name"] == report["winner"])
+
+
+def partitions_of(contestant: dict) -> str:
+    return " · ".join(f"{toolchain} {count}" for toolchain, count in contestant["partitions"].items())
+
+
+def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
+    build = Path(arguments.build)
+    collage = build / "bin/collage"
+    model = models_folder() / name
+    shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
+    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    executable = folder / "model.clg"
+    alone = ["--partition-for", "openvino -inference_precision=bf16", "--max-error", "1"]
+    error = winner_of(compile_model(collage, model, executable, arguments, arguments.budget, shapes + alone)[0])["max_error"]
+    # What is allowed is compared with what is computed once more, in other kernels perhaps.
+    allowed = ["--precision", "any", "--max-error", f"{error * 1.001:.6g}"]
+    report, cold = compile_model(collage, model, executable, arguments, arguments.budget, shapes + allowed)
+    print(json.dumps(report["play_off"], indent=1), file=sys.stderr)
+    winner = winner_of(report)
+    command = [str(build / "bin/bench_openvino_peer"), f"{model}.onnx", str(executable), arguments.seconds, "default-precision"]
+    peer = run(pinned + command)
+    own, precision, theirs, ratio = re.search(
+        r"collage ([0-9.]+) ms [^,]*, OpenVINO in (\w+) ([0-9.]+) ms .*ratio of p50 ([0-9.]+)", peer
+    ).groups()
+    return (
+        f"| {name} | {arguments.threads} | {partitions_of(winner)} | {own} ms | {precision} {theirs} ms | {ratio} "
+        f"| {winner['max_error']:.1e} | {error:.1e} | {cold:.0f} s, {report['search']['measured']} measured |"
+    )
 
 
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
@@ -78,8 +117,7 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     best = min(others, key=lambda entry: entry["p50_seconds"])
     peer = run(pinned + [str(build / "bin/bench_openvino_peer"), f"{model}.onnx", str(executable), arguments.seconds])
     peer_ratio = float(re.search(r"ratio of p50 ([0-9.]+)", peer).group(1))
-    winner = next(entry for entry in again["play_off"] if entry["name"] == again["winner"])
-    partitions = " · ".join(f"{toolchain} {count}" for toolchain, count in winner["partitions"].items())
+    partitions = partitions_of(winner_of(again))
     built = again["seconds"]["build"] + again["seconds"]["write"]
     return (
         f"| {name} | {arguments.threads} | {partitions} | {own['p50_seconds'] * 1e3:.3f} ms "
@@ -172,7 +210,10 @@ def main() -> int:
     parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
     parser.add_argument("--database", help="tuning database (default: the user's)")
     parser.add_argument("--out", help="also append the rows to this file")
+    parser.add_argument("--lower-precision", action="store_true", help="within the error of OpenVINO's default precision")
     arguments = parser.parse_args()
+    if arguments.lower_precision:
+        return print_rows("whole_models", LOWER_PRECISION_HEADER, lower_precision_row, arguments)
     return print_rows("whole_models", HEADER, row, arguments)
 
 

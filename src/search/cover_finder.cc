@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "target/toolchain_configuration.h"
+
 namespace collage {
 namespace {
 
@@ -87,6 +91,7 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
       found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, best.covers[i]});
     }
     if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
+    AddStandard(found);
     SearchOptions side{.strategy = CostSearch(), .tolerance = kSideTolerance};
     if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
     AddPairs(side, found);
@@ -98,6 +103,16 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
   }
   found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
   return found;
+}
+
+/// The best mix of what computes as exactly as the model says, should all that is faster be off by too much.
+void CoverFinder::AddStandard(FoundCovers& found) {
+  const auto is_lower = [](const Toolchain* toolchain) { return InferencePrecisionOf(*toolchain).has_value(); };
+  if (std::none_of(toolchains_.begin(), toolchains_.end(), is_lower)) return;
+  const SearchResult standard =
+      partitioner_.Search([&](int candidate) { return !is_lower(partitioner_.ToolchainOf(candidate)); },
+                          {.strategy = CostSearch(), .tolerance = kTolerance});
+  if (!standard.covers.empty()) found.covers.push_back({"collage-standard", false, standard.covers[0]});
 }
 
 /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should

@@ -45,6 +45,7 @@ class CoverFinder {
   /// Of the searches that go by costs: an evolutionary one starts from the best cover by costs.
   std::string CostSearch() const { return IsEvolutionary() ? "sweep" : options_.search; }
   FoundCovers SearchOnce(bool is_first);
+  void AddStandard(FoundCovers& found);
   void AddPairs(const SearchOptions& options, FoundCovers& found);
   void AddEvolved(FoundCovers& found);
 

@@ -383,9 +383,6 @@ void Partitioner::AddCandidates(const Toolchain& toolchain, const PartitionRule&
 }
 
 void Partitioner::AddVariants(CandidatePartition candidate) {
-  if (std::find(places_.begin(), places_.end(), candidate.toolchain) == places_.end()) {
-    places_.push_back(candidate.toolchain);
-  }
   const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
   const auto eligible = [&](const std::vector<BoundaryValue>& values) {
     std::vector<bool> result;
@@ -396,6 +393,10 @@ void Partitioner::AddVariants(CandidatePartition candidate) {
   };
   const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
       extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
+  if (choices.empty()) return;  // calls that it supports one by one, but not as this partition
+  if (std::find(places_.begin(), places_.end(), candidate.toolchain) == places_.end()) {
+    places_.push_back(candidate.toolchain);
+  }
   const std::string workload = StructuralHash(extracted.function, {.constants_by_shape = true});
   const Work work = WorkOf(extracted.function);
   for (const BoundaryLayouts& layouts : choices) {

@@ -211,7 +211,8 @@ class Reader {
     const std::vector<bool> inputs = may(extracted.boundary.inputs);
     const std::vector<bool> outputs = may(extracted.boundary.outputs);
     if (!json.contains("inputs") && !json.contains("outputs")) {
-      return candidate.toolchain->Layouts(extracted.function, inputs, outputs).front();
+      const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(extracted.function, inputs, outputs);
+      return choices.empty() ? PlainLayouts(inputs.size(), outputs.size()) : choices.front();
     }
     return {LayoutList(json, "inputs", inputs), LayoutList(json, "outputs", outputs)};
   }

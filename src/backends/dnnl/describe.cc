@@ -338,6 +338,17 @@ Result<Description> Describe(const Function& function, const BoundaryLayouts& la
   }
 }
 
+Result<Description> DescribeIn(DataType precision, const Function& function, const BoundaryLayouts& layouts) {
+  Result<Description> description = Describe(function, layouts);
+  if (!description || precision == kFloat32) return description;
+  Primitive& primitive = description->primitive;
+  if (!primitive.is_contraction() || primitive.src.dtype != kFloat32) {
+    return Reason{"computes products of float32 values in " + precision.ToString() + ", nothing else", "dnnl"};
+  }
+  primitive.multiplied_as = precision;
+  return description;
+}
+
 Result<void> CheckComposite(const Function& composite) {
   const Result<Description> description = Describe(composite, PlainLayouts(composite->params().size(), 1));
   if (!description) return description.reason();

@@ -19,7 +19,10 @@ struct Description {
 /// when it is not what one primitive computes.
 Result<Description> Describe(const Function& function, const BoundaryLayouts& layouts);
 
-/// As above with all boundaries plain: for predicates.
+/// As above with float32 data multiplied as `precision`: a refusal where there are none.
+Result<Description> DescribeIn(DataType precision, const Function& function, const BoundaryLayouts& layouts);
+
+/// As Describe with all boundaries plain: for predicates.
 Result<void> CheckComposite(const Function& composite);
 
 /// As CheckComposite, and a tensor is combined with the result behind the anchor.

@@ -90,6 +90,7 @@ std::string ToJson(const Primitive& p) {
               {"binary", static_cast<int>(p.binary)},
               {"reduction", static_cast<int>(p.reduction)},
               {"is_linear", p.is_linear},
+              {"multiplied_as", p.multiplied_as.ToString()},
               {"src", ToValue(p.src)},
               {"weights", ToValue(p.weights)},
               {"bias", ToValue(p.bias)},
@@ -122,6 +123,7 @@ Primitive FromJson(std::string_view text) {
     p.binary = EnumFrom(value.at("binary"), Binary::kGreaterEqual);
     p.reduction = EnumFrom(value.at("reduction"), Reduction::kProduct);
     value.at("is_linear").get_to(p.is_linear);
+    p.multiplied_as = DataType::FromString(value.value("multiplied_as", kFloat32.ToString()));
     p.src = OperandFrom(value.at("src"));
     p.weights = OperandFrom(value.at("weights"));
     p.bias = OperandFrom(value.at("bias"));

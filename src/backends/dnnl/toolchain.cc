@@ -9,6 +9,7 @@
 #include "backends/dnnl/describe.h"
 #include "backends/dnnl/patterns.h"
 #include "backends/dnnl/query.h"
+#include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 
@@ -28,8 +29,12 @@ constexpr const char* kVersion = "";
 /// Convolutions of so few channels read plain images faster than they can be reordered.
 constexpr int64_t kImageChannels = 4;
 
+constexpr const char* kPrecision = "inference_precision";
+
 class DnnlToolchain : public Toolchain {
  public:
+  explicit DnnlToolchain(DataType precision = kFloat32) : precision_(precision) {}
+
   std::string name() const override { return "dnnl"; }
   std::string description() const override { return "oneDNN's CPU primitives with bias and post-ops"; }
 
@@ -43,14 +48,28 @@ class DnnlToolchain : public Toolchain {
     if (!std::filesystem::exists(kLibrary, ignored)) {
       return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
     }
-    return {true, kVersion, "", ""};
+    return {true, precision_ == kFloat32 ? kVersion : std::string(kVersion) + " bf16", "", ""};
   }
 
   int priority() const override { return 1; }
   std::string license() const override { return "Apache-2.0"; }
   std::vector<PatternTableEntry> PatternTable() const override {
     static const std::vector<PatternTableEntry> table = dnnl_toolchain::Patterns();
-    return table;
+    if (precision_ == kFloat32) return table;
+    // Matches that no precision changes are left to the toolchain as it is.
+    std::vector<PatternTableEntry> narrower = table;
+    for (PatternTableEntry& entry : narrower) {
+      entry.predicate = [check = entry.predicate, precision = precision_](const Function& composite) -> Result<void> {
+        if (check) {
+          if (Result<void> answer = check(composite); !answer) return answer;
+        }
+        const BoundaryLayouts plain = PlainLayouts(composite->params().size(), 1);
+        const Result<Description> description = dnnl_toolchain::DescribeIn(precision, composite, plain);
+        if (!description) return description.reason();
+        return {};
+      };
+    }
+    return narrower;
   }
 
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
@@ -77,7 +96,7 @@ class DnnlToolchain : public Toolchain {
   std::vector<Hook> Hooks() const override { return {Hook::kRelayToRuntime, Hook::kUpdateConstants}; }
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
+    Result<Description> description = dnnl_toolchain::DescribeIn(precision_, request.function, request.layouts);
     if (!description) return description.reason();
     const auto query =
         reinterpret_cast<dnnl_toolchain::QueryFn*>(FindModuleSymbol("libcollage_rt_dnnl.so", "collage_dnnl_query"));
@@ -97,7 +116,7 @@ class DnnlToolchain : public Toolchain {
   /// A primitive says nothing of its weights, which lie beside it.
   Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
                                               const CompiledPartition& compiled) const override {
-    Result<Description> description = dnnl_toolchain::Describe(request.function, request.layouts);
+    Result<Description> description = dnnl_toolchain::DescribeIn(precision_, request.function, request.layouts);
     if (!description) return description.reason();
     const std::string text = dnnl_toolchain::ToJson(description->primitive);
     if (!std::ranges::equal(std::as_bytes(std::span(text)), compiled.blob)) {
@@ -105,6 +124,22 @@ class DnnlToolchain : public Toolchain {
     }
     return std::move(description->constants);
   }
+
+  std::vector<AttrField> Options() const override {
+    return {{kPrecision, AttrKind::kString, "f32",
+             "f32; bf16: what products of float32 values are computed in, sums stay float32"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& precision = options.String(kPrecision);
+    if (precision != "f32" && precision != "bf16") {
+      throw Error(ErrorCategory::kInput,
+                  "option 'inference_precision' of 'dnnl' is f32 or bf16, got '" + precision + "'");
+    }
+    return std::make_unique<DnnlToolchain>(precision == "bf16" ? kBFloat16 : kFloat32);
+  }
+
+ private:
+  DataType precision_;
 };
 
 }  // namespace

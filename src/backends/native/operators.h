@@ -11,6 +11,9 @@ namespace collage::native {
 /// Whether the compiler has a lowering for this typed call; otherwise why not.
 Result<void> IsLowered(const CallNode& call);
 
+/// Whether this typed call is a product of float32 values that may be computed in a lower precision.
+bool IsNarrowed(const CallNode& call);
+
 /// Whether `name` is a convolution, transposed or not.
 bool IsConvolution(std::string_view name);
 

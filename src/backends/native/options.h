@@ -13,6 +13,8 @@ struct NativeOptions {
   int winograd_tile = 0;
   /// Of all partitions, as far as they have a use for it; what a request says goes first.
   Schedule schedule;
+  /// Factors of products of float32 values are rounded to bfloat16; sums, and all else, stay float32.
+  bool in_bfloat16 = false;
 };
 
 }  // namespace collage::native

@@ -43,6 +43,7 @@ class Native : public Toolchain {
     if (const std::string schedule = options_.schedule.ToString(); result.available && !schedule.empty()) {
       result.version += " " + schedule;
     }
+    if (result.available && options_.in_bfloat16) result.version += " bf16";
     if (!result.available) {
       result.reason = "this build was made without MLIR";
       result.hint = "run ./setup and build again";
@@ -58,13 +59,17 @@ class Native : public Toolchain {
                                        const std::vector<bool>& eligible_outputs) const override {
     const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
     const BoundaryLayouts last = ChannelsLastLayouts(eligible_inputs, eligible_outputs);
-    if (plain == last) return {plain};
     bool has_convolution = false;
+    bool has_narrowed = false;
     PostOrder(function->body(), [&](const Expr& expr) {
       const CallNode* call = As<CallNode>(expr);
       if (call == nullptr || call->op() == nullptr) return;
       has_convolution = has_convolution || IsConvolution(call->op()->name);
+      has_narrowed = has_narrowed || IsNarrowed(*call);
     });
+    // What a lower precision does not change is left to the toolchain as it is.
+    if (options_.in_bfloat16 && !has_narrowed) return {};
+    if (plain == last) return {plain};
     if (has_convolution) {
       // Data is read one element at a time: it may lie in any order.
       BoundaryLayouts mixed = last;
@@ -116,7 +121,9 @@ class Native : public Toolchain {
          "last axes, as "
          "in 244; 0: where and as is fastest"},
         {"schedule", AttrKind::kString, "",
-         "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"}};
+         "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"},
+        {"inference_precision", AttrKind::kString, "f32",
+         "f32; bf16: what products of float32 values are computed in, sums stay float32"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -133,7 +140,16 @@ class Native : public Toolchain {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'winograd_tile' of 'native' exclude each other");
     }
     const Schedule schedule = Schedule::Parse(options.StringOr("schedule", ""));
-    return std::make_unique<Native>(NativeOptions{accuracy == "exact", static_cast<int>(tile), schedule});
+    const std::string precision = options.StringOr("inference_precision", "f32");
+    if (precision != "f32" && precision != "bf16") {
+      throw Error(ErrorCategory::kInput,
+                  "option 'inference_precision' of 'native' is f32 or bf16, got '" + precision + "'");
+    }
+    if (accuracy == "exact" && precision != "f32") {
+      throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
+    }
+    return std::make_unique<Native>(
+        NativeOptions{accuracy == "exact", static_cast<int>(tile), schedule, precision == "bf16"});
   }
 
  private:

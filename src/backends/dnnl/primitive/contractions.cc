@@ -33,6 +33,9 @@ Desc WeightsDesc(const Primitive& p) {
   return {dims, TypeOf(p.weights.dtype), steps};
 }
 
+/// What data are multiplied as: their own type, or a narrower one that they are rounded to.
+DType DataTypeOf(const Primitive& p) { return TypeOf(p.src.dtype == kFloat32 ? p.multiplied_as : p.src.dtype); }
+
 /// A matrix stored transposed is the same memory with other strides.
 Desc MatrixDesc(const Operand& operand, bool transposed) {
   memory::dims dims = operand.shape;
@@ -47,7 +50,10 @@ Desc MatrixDesc(const Operand& operand, bool transposed) {
 bool IsByte(const Operand& operand) { return operand.dtype == kInt8 || operand.dtype == kUInt8; }
 
 /// Weights are read as signed bytes for 8-bit data, else as the data's floats.
-DType WeightsType(const Primitive& p) { return IsByte(p.src) ? DType::s8 : TypeOf(p.src.dtype); }
+DType WeightsType(const Primitive& p) { return IsByte(p.src) ? DType::s8 : DataTypeOf(p); }
+
+/// `desc` with elements of `type`.
+Desc WithType(const Desc& desc, DType type) { return {desc.get_dims(), type, desc.get_strides()}; }
 
 /// Post-ops, scales and zero points; those of float data's weights are taken off when the weights are packed.
 dnnl::primitive_attr ContractionAttributes(const Primitive& p, ScaleAxis channels, Built& built) {
@@ -77,8 +83,8 @@ void BindBias(const Primitive& p, const Desc& wanted, Built& built) {
 
 /// Source as it is when it has the result's layout (in which the fast kernels work), else as oneDNN likes best.
 Desc WindowSource(const Primitive& p) {
-  if (p.src.layout == p.dst.layout) return DescOf(p.src);
-  return {p.src.shape, TypeOf(p.src.dtype), memory::format_tag::any};
+  if (p.src.layout == p.dst.layout) return WithType(DescOf(p.src), DataTypeOf(p));
+  return {p.src.shape, DataTypeOf(p), memory::format_tag::any};
 }
 
 template <typename Forward>
@@ -115,12 +121,15 @@ void BuildMatMul(const Primitive& p, Built& built) {
   const Desc a = MatrixDesc(p.src, p.transpose_a);
   const Desc b = MatrixDesc(p.weights, p.transpose_b);
   built.dst = DescOf(p.dst);
-  const Desc wanted_b = p.weights.constant >= 0 ? Desc(b.get_dims(), WeightsType(p), memory::format_tag::any) : b;
+  const Desc wanted_a = WithType(a, DataTypeOf(p));
+  const Desc wanted_b = p.weights.constant >= 0   ? Desc(b.get_dims(), WeightsType(p), memory::format_tag::any)
+                        : p.src.dtype == kFloat32 ? WithType(b, DataTypeOf(p))
+                                                  : b;
   const Desc bias = BiasDesc(p.bias, DType::f32, p.bias.shape);
-  const dnnl::matmul::primitive_desc desc(Engine(), a, wanted_b, bias, built.dst, attributes);
+  const dnnl::matmul::primitive_desc desc(Engine(), wanted_a, wanted_b, bias, built.dst, attributes);
   built.primitive = dnnl::matmul(desc);
   Finish(built, desc);
-  Bind(built, DNNL_ARG_SRC, p.src, a, a);
+  Bind(built, DNNL_ARG_SRC, p.src, a, wanted_a);
   Bind(built, DNNL_ARG_WEIGHTS, p.weights, b, desc.weights_desc());
   built.bindings.back().scale_mask = 1 << last;
   BindBias(p, bias, built);

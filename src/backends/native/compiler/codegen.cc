@@ -195,7 +195,9 @@ mlir::MLIRContext& Context() {
 TargetInfo ThisTarget() {
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
   const auto* info = machine->getMCSubtargetInfo();
-  if (info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl")) return {16};
+  if (info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl")) {
+    return {16, info->checkFeatures("+avx512bf16")};
+  }
   if (info->checkFeatures("+avx2")) return {8};
   return {4};
 }

@@ -9,7 +9,8 @@ namespace collage::native {
 
 /// What generated code may use of the machine it is compiled for.
 struct TargetInfo {
-  int vector_lanes = 16;  ///< float32 lanes of the widest vector worth using: 16, 8 or 4
+  int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
+  bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
 };
 
 /// The processor of this machine, or the one that $COLLAGE_CPU names ("x86-64-v3").

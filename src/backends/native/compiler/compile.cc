@@ -42,6 +42,9 @@ class PartitionCompiler {
     AddInputs();
     AddOutputs(request_.function->body());
     for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
+    if (state_.options.in_bfloat16 && state_.num_narrow == 0) {
+      throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
+    }
     return {NumberBuffers(state_.emitter.Module()), state_.constants, static_cast<size_t>(state_.workspace_bytes)};
   }
 
@@ -278,6 +281,10 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      const collage::native::NativeOptions& options,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
+    if (options.in_bfloat16 && !collage::native::ThisTarget().has_bfloat16_products) {
+      result = collage::Reason{"this processor has no products of bfloat16 (AVX512-BF16)", "native"};
+      return;
+    }
     result = collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/winograd.h"
 #include "collage/support/error.h"
 
@@ -57,11 +58,15 @@ bool IsDense(const Buffer& data) {
 Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int64_t>& before,
                   const std::vector<int64_t>& after, DataType dtype) {
   Emitter& e = state.emitter;
-  const Buffer data = ChannelsLastData(state, expr, dtype);
   const auto is_none = [](const std::vector<int64_t>& pad) {
     return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
   };
-  if (is_none(before) && is_none(after) && IsDense(data)) return data;
+  const bool is_padded = !is_none(before) || !is_none(after);
+  // What is copied between zeros is converted on the way.
+  const DataType own = TensorTypeOf(expr).dtype();
+  const bool converts = is_padded && KindOf(own) == KindOf(dtype);
+  const Buffer data = ChannelsLastData(state, expr, converts ? own : dtype);
+  if (!is_padded && IsDense(data)) return data;
   const size_t rank = before.size();
   Shape shape = data.shape;
   for (size_t d = 0; d < rank; ++d) shape[d + 2] += before[d] + after[d];
@@ -152,13 +157,19 @@ class ConvolutionEmitter {
   void Run() {
     if (NumElements(conv_.result) == 0) return;
     if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
+    const Expr& data = call_.args()[0];
+    if (IsInPairs(state_, data, call_.args()[1], conv_.data[1] / conv_.groups)) {
+      ++state_.num_narrow;
+      per_element_ = 2;
+      return is_transposed_ ? RunTransposed() : RunPlain();
+    }
     if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) return;
     is_transposed_ ? RunTransposed() : RunPlain();
   }
 
  private:
   void RunPlain() {
-    data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, dtype_);
+    data_ = Data(conv_.pad_before, conv_.pad_after);
     std::vector<Walk> walks;
     for (size_t d = 0; d < conv_.rank; ++d) {
       Walk walk;
@@ -189,7 +200,7 @@ class ConvolutionEmitter {
       after.push_back(high - conv_.data[d + 2] + 1);
       for (Walk& walk : phases.back()) walk.base -= low;
     }
-    data_ = PaddedData(state_, call_.args()[0], before, after, dtype_);
+    data_ = Data(before, after);
     std::vector<Walk> walks(conv_.rank);
     const std::function<void(size_t)> choose = [&](size_t d) {
       if (d == conv_.rank) return EmitWalks(walks);
@@ -199,6 +210,12 @@ class ConvolutionEmitter {
       }
     };
     choose(0);
+  }
+
+  Buffer Data(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+    const Expr& data = call_.args()[0];
+    if (per_element_ == 1) return PaddedData(state_, data, before, after, dtype_);
+    return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
   }
 
   /// Output o gets tap k of input i where i * stride = o + pad - k * dilation: with o + pad = q * stride + phase, the
@@ -255,16 +272,18 @@ class ConvolutionEmitter {
         at = at * shape[d + 2] + walks[d].first_tap + inner[d] * walks[d].tap_distance;
       return at;
     };
+    if (per_element_ == 2) return PackPairs(state_, call_.args()[1], packing);
     return PackWeights(state_, call_.args()[1], packing, dtype_);
   }
 
   void EmitWalks(const std::vector<Walk>& walks) {
     const size_t rank = walks.size();
-    const int64_t group_in = conv_.data[1] / conv_.groups;
+    const int64_t group_in = conv_.data[1] / per_element_ / conv_.groups;
     const int64_t group_out = conv_.result[1] / conv_.groups;
     const Buffer b = Pack(walks);
     ProductForm form;
     form.dtype = dtype_;
+    form.is_in_pairs = per_element_ == 2;
     form.channels = group_out;
     const auto channel_of = [&, group_out](const std::string& group, const Index& channel) {
       return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, group_out), channel);
@@ -315,7 +334,7 @@ class ConvolutionEmitter {
 
   void EmitPixels(ProductForm& form, const Buffer& b,
                   const std::function<Index(const std::string&, const Index&)>& channel_of) {
-    const int64_t channels = conv_.data[1];
+    const int64_t channels = conv_.data[1] / per_element_;
     const int64_t group_in = channels / conv_.groups;
     form.outer = {conv_.groups};
     form.rows = NumElements(conv_.result) / conv_.result[1];
@@ -348,6 +367,7 @@ class ConvolutionEmitter {
   ConvolutionGeometry conv_;
   bool is_transposed_;
   DataType dtype_;
+  int64_t per_element_ = 1;  ///< channels in an element of the product: 2 in pairs
   Buffer data_;
 };
 

@@ -1,5 +1,5 @@
 // matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
-#include "backends/native/compiler/product_form.h"
+#include "backends/native/compiler/narrow_products.h"
 
 namespace collage::native {
 namespace {
@@ -33,9 +33,14 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const Shape b_shape = ShapeOf(right);
   const int64_t b_batch = has_batch ? b_shape[0] : 1;
   int64_t batch = has_batch ? out[0] : 1;
-  Buffer a = AsMatrices(ProductOperand(state, call.args()[0], Layout::kPlain, dtype), transpose_a, batch);
+  const int64_t depth = ShapeOf(call.args()[0]).back();
+  const bool in_pairs = !transpose_a && IsInPairs(state, call.args()[0], right, depth);
+  Buffer operand = ProductOperand(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
+  if (in_pairs) operand = AsPairs(operand, operand.shape.size() - 1);
+  Buffer a = AsMatrices(operand, transpose_a, batch);
   ProductForm form;
   form.dtype = dtype;
+  form.is_in_pairs = in_pairs;
   form.rows = a.shape[1];
   form.channels = out.back();
   form.inner = {a.shape[2]};
@@ -56,13 +61,13 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   // Its rows are read as they lie when they are contiguous; else it is packed.
   const Buffer* known_place = state.expressions.FindBuffer(right);
   const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && b_shape.back() > 1;
-  const bool is_packed =
-      transpose_b || is_turned || state.schedule().pack == Schedule::kYes || ConstantValue(right).has_value();
+  const bool is_packed = in_pairs || transpose_b || is_turned || state.schedule().pack == Schedule::kYes ||
+                         ConstantValue(right).has_value();
   Buffer b;
   const int64_t width = PanelWidth(state, dtype);
   if (is_packed) {
     PackedWeights packing;
-    packing.inner = {form.inner[0]};
+    packing.inner = {in_pairs ? depth : form.inner[0]};
     packing.groups = b_batch;
     packing.channels = form.channels;
     packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
@@ -75,7 +80,8 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
       const int64_t second = shape.back();
       return group * first * second + (transpose_b ? channel * second + k[0] : k[0] * second + channel);
     };
-    b = PackWeights(state, right, packing, dtype);
+    b = in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, dtype);
+    state.num_narrow += in_pairs ? 1 : 0;
     if (b_batch == 1) b.strides[0] = 0;
     form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
       Buffer packed = b;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/narrow_products.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/evaluate.h"
@@ -75,6 +76,7 @@ class TileSums {
   }
 
   std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
+    if (form_.is_in_pairs) return AddPairProducts(e_, a, b, sum);
     if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
     const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
     return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
@@ -342,31 +344,36 @@ Indices Bases(const Names& names) {
   return indices;
 }
 
+std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width) {
+  const std::optional<Tensor> value = ConstantValue(weight);
+  if (!value) return std::nullopt;
+  const int64_t panels = (packing.channels + width - 1) / width;
+  const int64_t inner = NumElements(packing.inner);
+  const Tensor source = value->Cast(dtype);
+  Tensor packed = Tensor::Zeros({packing.groups, panels, inner, width}, dtype);
+  const size_t bytes = dtype.size_bytes();
+  std::vector<int64_t> place(packing.inner.size());
+  for (int64_t g = 0; g < packing.groups; ++g) {
+    for (int64_t c = 0; c < packing.channels; ++c) {
+      for (int64_t k = 0; k < inner; ++k) {
+        int64_t rest = k;
+        for (size_t d = place.size(); d-- > 0; rest /= packing.inner[d]) place[d] = rest % packing.inner[d];
+        const int64_t from = packing.offset(source.shape(), g, c, place);
+        const int64_t to = ((g * panels + c / width) * inner + k) * width + c % width;
+        std::copy_n(source.data<char>() + static_cast<size_t>(from) * bytes, bytes,
+                    packed.data<char>() + static_cast<size_t>(to) * bytes);
+      }
+    }
+  }
+  return packed;
+}
+
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {
   Emitter& e = state.emitter;
   const int64_t width = PanelWidth(state, dtype);
+  if (const auto packed = PackedConstant(weight, packing, dtype, width)) return state.AddConstant(*packed);
   const int64_t panels = (packing.channels + width - 1) / width;
-  const int64_t inner = NumElements(packing.inner);
-  const Shape shape{packing.groups, panels, inner, width};
-  if (const std::optional<Tensor> value = ConstantValue(weight)) {
-    const Tensor source = value->Cast(dtype);
-    Tensor packed = Tensor::Zeros(shape, dtype);
-    const size_t bytes = dtype.size_bytes();
-    std::vector<int64_t> place(packing.inner.size());
-    for (int64_t g = 0; g < packing.groups; ++g) {
-      for (int64_t c = 0; c < packing.channels; ++c) {
-        for (int64_t k = 0; k < inner; ++k) {
-          int64_t rest = k;
-          for (size_t d = place.size(); d-- > 0; rest /= packing.inner[d]) place[d] = rest % packing.inner[d];
-          const int64_t from = packing.offset(source.shape(), g, c, place);
-          const int64_t to = ((g * panels + c / width) * inner + k) * width + c % width;
-          std::copy_n(source.data<char>() + static_cast<size_t>(from) * bytes, bytes,
-                      packed.data<char>() + static_cast<size_t>(to) * bytes);
-        }
-      }
-    }
-    return state.AddConstant(packed);
-  }
+  const Shape shape{packing.groups, panels, NumElements(packing.inner), width};
   const Buffer buffer = state.AddWorkspace(shape, Layout::kPlain, dtype);
   Buffer spread = buffer;  // with the inner dimensions apart
   spread.shape = {packing.groups, panels};

@@ -14,6 +14,7 @@ using Names = std::vector<std::string>;
 /// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
 struct ProductForm {
   DataType dtype = kFloat32;   ///< of a, b and the sums: float32, float64, int32 or int64
+  bool is_in_pairs = false;    ///< elements of a and b, float32, are pairs of bfloat16 (narrow_products.h)
   std::vector<int64_t> outer;  ///< sizes of the outer dimensions
   int64_t rows = 1;
   int64_t channels = 1;
@@ -65,6 +66,8 @@ struct PackedWeights {
   std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
   std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
 };
+/// Constant weights so packed, in panels of `width` channels; nothing for others.
+std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width);
 /// The result has shape [groups, panels, product of inner, width].
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype);
 

@@ -37,6 +37,7 @@ struct PartitionState {
   int64_t workspace_bytes = 0;
   int num_stages = 0;
   ScheduleSpace space;          ///< what is noted of schedules while stages are written
+  int num_narrow = 0;           ///< stages that compute in what `options` asks for in place of float32
   std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
 
   const Schedule& schedule() const { return options.schedule; }

@@ -1,0 +1,102 @@
+// narrow_products.cc: pairs of bfloat16 in memory, and their products (AVX512-BF16: VDPBF16PS).
+#include "backends/native/compiler/narrow_products.h"
+
+#include <cstring>
+
+#include "collage/support/error.h"
+
+namespace collage::native {
+namespace {
+
+/// Rows 2 i and 2 i + 1 of `rows` rows of `width`, element by element, as the pairs of row i.
+Tensor Interleaved(const Tensor& packed, int64_t rows, int64_t width, const Shape& shape) {
+  const Tensor narrow = packed.Cast(kBFloat16);
+  const auto* from = reinterpret_cast<const uint16_t*>(narrow.raw());
+  Tensor pairs = Tensor::Empty(shape, kFloat32);
+  auto* to = reinterpret_cast<uint16_t*>(pairs.raw());
+  for (int64_t row = 0; row < rows; row += 2) {
+    for (int64_t i = 0; i < width; ++i) {
+      *to++ = from[row * width + i];
+      *to++ = from[(row + 1) * width + i];
+    }
+  }
+  return pairs;
+}
+
+/// Writes a stage that does to `packed` what Interleaved does.
+Buffer EmitInterleaved(PartitionState& state, const Buffer& packed, const Shape& shape) {
+  Emitter& e = state.emitter;
+  const Buffer pairs = state.AddWorkspace(shape, Layout::kPlain, kFloat32);
+  const int64_t width = shape.back();
+  const int64_t rows = NumElements(shape) / width;
+  const auto as_rows = [&](Buffer buffer, int64_t count) {
+    buffer.shape = {count, width};
+    buffer.strides = {width, 1};
+    return buffer;
+  };
+  const Buffer source = as_rows(packed, rows * 2);
+  const Buffer target = as_rows(pairs, rows);
+  const std::string wide = e.FloatVector();
+  const std::string narrow = fmt::format("vector<{}xbf16>", e.lanes());
+  const std::string both = fmt::format("vector<{}xbf16>", 2 * e.lanes());
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& row) {
+      e.For(e.Int(0), e.Int(width), e.lanes(), [&](const std::string& first) {
+        const auto half = [&](int64_t which) {
+          const Indices at{{e.Plus(e.MulInt(row, 2), which), 0}, {first, 1}};
+          return e.Def(fmt::format("arith.truncf {} : {} to {}", e.Load(source, at).name, wide, narrow));
+        };
+        const std::string even = half(0);
+        const std::string odd = half(1);
+        const std::string joined = e.Def(fmt::format("vector.interleave {}, {} : {} -> {}", even, odd, narrow, both));
+        const std::string bits = e.Def(fmt::format("vector.bitcast {} : {} to {}", joined, both, wide));
+        e.Store(target, {{row, 0}, {first, 1}}, {bits, ElementKind::kFloat});
+      });
+    });
+  });
+  e.Call(name, rows, state.IsParallel(4.0 * static_cast<double>(NumElements(shape))));
+  return pairs;
+}
+
+}  // namespace
+
+bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight, int64_t depth) {
+  return state.options.in_bfloat16 && TensorTypeOf(data).dtype() == kFloat32 &&
+         TensorTypeOf(weight).dtype() == kFloat32 && depth % 2 == 0;
+}
+
+Buffer AsPairs(Buffer buffer, size_t axis) {
+  COLLAGE_CHECK(buffer.dtype == kBFloat16 && buffer.shape[axis] % 2 == 0) << "these are no pairs";
+  buffer.dtype = kFloat32;
+  buffer.shape[axis] /= 2;
+  for (size_t i = 0; i < buffer.strides.size(); ++i) {
+    if (i != axis) buffer.strides[i] /= 2;
+  }
+  return buffer;
+}
+
+Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights& packing) {
+  const int64_t width = PanelWidth(state, kFloat32);
+  const int64_t panels = (packing.channels + width - 1) / width;
+  const int64_t inner = NumElements(packing.inner);
+  const Shape shape{packing.groups, panels, inner / 2, width};
+  if (const std::optional<Tensor> packed = PackedConstant(weight, packing, kFloat32, width)) {
+    return state.AddConstant(Interleaved(*packed, packing.groups * panels * inner, width, shape));
+  }
+  return EmitInterleaved(state, PackWeights(state, weight, packing, kFloat32), shape);
+}
+
+std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum) {
+  const std::string sums = e.FloatVector();
+  const std::string pairs = fmt::format("vector<{}xbf16>", 2 * e.lanes());
+  const auto as_pairs = [&](const std::string& value) {
+    return e.Def(fmt::format("vector.bitcast {} : {} to {}", value, sums, pairs));
+  };
+  const std::string first = as_pairs(a);
+  const std::string second = as_pairs(b);
+  return e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512bf16.dpbf16ps.512\"({}, {}, {}) : ({}, {}, {}) -> {}",
+                           sum, first, second, sums, pairs, pairs, sums));
+}
+
+}  // namespace collage::native

@@ -1,0 +1,26 @@
+// narrow_products.h: products of float32 values whose factors are rounded to bfloat16, by the instruction that
+// multiplies pairs of them and adds both products to a float32 sum.
+//
+// Two neighbours of the innermost dimension that is summed over lie in four bytes: memory of such pairs is described as
+// float32 with half as many elements in that dimension, and loops over it are those of float32. Only what is done with
+// an element of a and one of b is another instruction.
+#pragma once
+
+#include "backends/native/compiler/product_form.h"
+
+namespace collage::native {
+
+/// Whether a product of data and weights, of whose innermost summed dimension `depth` elements follow each other in
+/// memory, is computed in pairs: where that is asked for, of float32 values, and when no pair is broken.
+bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight, int64_t depth);
+
+/// A tensor of bfloat16, whose elements lie next to each other along `axis`, as pairs.
+Buffer AsPairs(Buffer buffer, size_t axis);
+
+/// As PackWeights, rounded to bfloat16 and in pairs: [groups, panels, half the product of inner, width].
+Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights& packing);
+
+/// sum + the products of the pairs in `a` and `b`; all are vectors of the type of `sum`.
+std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum);
+
+}  // namespace collage::native

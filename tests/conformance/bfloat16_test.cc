@@ -1,0 +1,208 @@
+// bfloat16_test.cc: toolchains that are told to compute float32 models in bfloat16, against the reference: with the
+// tolerance of that type, and, of values that are bfloat16 already, with that of float32.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "collage/ir/infer_type.h"
+#include "collage/support/error.h"
+#include "conformance/conformance.h"
+#include "conformance/fused_calls.h"
+#include "support/machine.h"
+#include "target/toolchain_configuration.h"
+
+namespace collage {
+namespace {
+
+using conformance::Activation;
+using conformance::Activations;
+using conformance::Anchor;
+using conformance::Anchors;
+using conformance::BuiltinToolchain;
+using conformance::ExpectAgrees;
+using conformance::ExpectPatternAgrees;
+using conformance::Input;
+using conformance::Options;
+using conformance::Plus;
+using conformance::RandomConstant;
+using V = std::vector<int64_t>;
+
+// Of the largest result: factors are rounded to 8 bits, 2^-9 of themselves at most, and sums of them less.
+constexpr double kTolerance = 1e-2;
+
+bool MultipliesBFloat16() {
+  const std::vector<std::string>& features = ThisMachine().features;
+  return std::ranges::find(features, "avx512_bf16") != features.end();
+}
+
+/// A toolchain told so by its one option of that name, and told nothing else.
+class InBFloat16 : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const Toolchain& plain = BuiltinToolchain(GetParam());
+    if (!plain.Probe().available) GTEST_SKIP() << plain.Probe().reason;
+    if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+    toolchain_ = ToolchainConfiguration(plain).With("inference_precision", "bf16").Make();
+  }
+
+  /// As what the toolchain takes: a match of a pattern, or the calls themselves.
+  void ExpectTaken(const std::string& row, const Function& function, Options options = {}) const {
+    SCOPED_TRACE(row);
+    options.tolerance = kTolerance;
+    if (toolchain_->PatternTable().empty()) {
+      ExpectAgrees(*toolchain_, function, options);
+    } else {
+      ExpectPatternAgrees(*toolchain_, std::string(GetParam()) + "." + row, function, options);
+    }
+  }
+
+  std::unique_ptr<const Toolchain> toolchain_;
+};
+
+Layout Favourite(const Shape& shape) {
+  return shape.size() >= 3 && shape.size() <= 5 ? Layout::kChannelsLast : Layout::kPlain;
+}
+
+TEST_P(InBFloat16, ContractionsAgree) {
+  for (const Anchor& a : Anchors()) {
+    const Layout layout = a.name == "dense" ? Layout::kPlain : Favourite(a.shape());
+    for (const int threads : {1, 2}) {
+      const Options options{.layouts = {{layout}, {layout}}, .num_threads = threads};
+      ExpectTaken(a.name, MakeFunction({a.x}, a.result), options);
+      ExpectTaken(a.name + "_bias", MakeFunction({a.x}, a.Biased()), options);
+    }
+  }
+}
+
+TEST_P(InBFloat16, ActivationsAreComputedInFloat32) {
+  for (const Anchor& a : {Anchor::Conv(2), Anchor::Dense()}) {
+    const Layout layout = a.name == "dense" ? Layout::kPlain : Favourite(a.shape());
+    for (const Activation& activation : Activations()) {
+      ExpectTaken(a.name + "_bias" + activation.suffix, MakeFunction({a.x}, activation.apply(a.Biased())),
+                  {.layouts = {{layout}, {layout}}});
+    }
+  }
+}
+
+TEST_P(InBFloat16, ResidualsAreAdded) {
+  for (const Anchor& a : {Anchor::Conv(2), Anchor::Dense()}) {
+    const Layout layout = a.name == "dense" ? Layout::kPlain : Favourite(a.shape());
+    const Var r = Input("r", a.shape());
+    ExpectTaken(a.name + "_bias_sum_relu", MakeFunction({a.x, r}, MakeCall("nn.relu", {Plus(a.Biased(), r)})),
+                {.layouts = {{layout, layout}, {layout}}});
+  }
+}
+
+TEST_P(InBFloat16, ConvolutionsOfManyShapes) {
+  struct Case {
+    Shape data, weight;
+    Attrs attrs;
+  };
+  const std::vector<Case> cases{
+      {{1, 32, 7, 7}, {40, 32, 1, 1}, {}},
+      {{2, 64, 5, 6}, {33, 64, 1, 1}, {{"strides", V{2, 2}}}},
+      {{1, 16, 9, 11}, {8, 16, 3, 3}, {{"padding", V{0, 1, 2, 3}}}},
+      {{2, 16, 13, 12}, {17, 16, 3, 3}, {{"padding", V{1, 1}}, {"strides", V{2, 3}}}},
+      {{1, 16, 19, 13}, {16, 16, 3, 2}, {{"dilation", V{2, 3}}, {"padding", V{2, 1}}}},
+      {{1, 32, 9, 11}, {48, 8, 3, 3}, {{"groups", 4}, {"padding", V{1, 1}}}},
+      {{1, 6, 23, 23}, {70, 6, 7, 7}, {{"padding", V{3, 3}}, {"strides", V{2, 2}}}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(ToString(c.data) + " by " + ToString(c.weight));
+    const Var x = Input("x", c.data);
+    const Expr conv = MakeCall("nn.conv2d", {x, RandomConstant(c.weight, 3, -0.1, 0.1)}, c.attrs);
+    ExpectTaken("conv2d_bias", MakeFunction({x}, Plus(conv, RandomConstant({c.weight[0], 1, 1}, 4))),
+                {.layouts = {{Layout::kChannelsLast}, {Layout::kChannelsLast}}});
+  }
+  const Var x = Input("x", {1, 16, 6, 7});
+  const Expr transposed = MakeCall("nn.conv2d_transpose", {x, RandomConstant({16, 24, 4, 4}, 3, -0.1, 0.1)},
+                                   {{"strides", V{2, 2}}, {"padding", V{1, 1}}});
+  ExpectTaken("deconv2d", MakeFunction({x}, transposed),
+              {.layouts = {{Layout::kChannelsLast}, {Layout::kChannelsLast}}});
+}
+
+TEST_P(InBFloat16, ProductsOfManyShapes) {
+  for (const auto& [m, k, n] : {std::tuple{1, 256, 100}, {17, 24, 33}, {128, 64, 128}, {5, 130, 7}}) {
+    SCOPED_TRACE(ToString({m, k, n}));
+    const Var x = Input("x", {m, k});
+    ExpectTaken("dense", MakeFunction({x}, MakeCall("nn.dense", {x, RandomConstant({n, k}, 5, -0.1, 0.1)})));
+    const Var a = Input("a", {3, m, k});
+    for (const bool transposed : {false, true}) {
+      const Var b = Input("b", transposed ? Shape{3, n, k} : Shape{3, k, n});
+      ExpectTaken("batch_matmul",
+                  MakeFunction({a, b}, MakeCall("nn.batch_matmul", {a, b},
+                                                {{"transpose_a", false}, {"transpose_b", transposed}})));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Toolchains, InBFloat16, testing::Values("native", "dnnl", "openvino"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(NativeInBFloat16, RoundsFactorsAndNothingElse) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
+  const auto rounded = [](const Expr& x) {
+    return MakeCall("cast", {MakeCall("cast", {x}, {{"dtype", kBFloat16}})}, {{"dtype", kFloat32}});
+  };
+  // Products of what is rounded already are exact, and so are results but for the order of sums.
+  const Var x = Input("x", {1, 64, 11, 10});
+  const Expr conv = MakeCall("nn.conv2d", {rounded(x), rounded(RandomConstant({48, 64, 3, 3}, 3, -0.1, 0.1))},
+                             {{"padding", V{1, 1}}});
+  const Expr result = MakeCall("tanh", {Plus(conv, RandomConstant({48, 1, 1}, 4))});
+  ExpectAgrees(*native, MakeFunction({x}, result), {.tolerance = 1e-5});
+  const Var a = Input("a", {37, 96});
+  const Expr dense = MakeCall("nn.dense", {rounded(a), rounded(RandomConstant({50, 96}, 5, -0.1, 0.1))});
+  ExpectAgrees(*native, MakeFunction({a}, Plus(dense, RandomConstant({50}, 6))), {.tolerance = 1e-5});
+}
+
+TEST(NativeInBFloat16, TakesWhatThatChanges) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
+  EXPECT_NE(native->Probe().version, BuiltinToolchain("native").Probe().version) << "its times are others";
+  const auto num_layouts = [&](const Function& function) {
+    InferType(function);
+    return native->Layouts(function, std::vector<bool>(function->params().size(), false), {false}).size();
+  };
+  const auto lowered = [&](const Function& function) {
+    InferType(function);
+    return native->RelayToTIR({function, PlainLayouts(function->params().size(), 1), 1});
+  };
+  const Var x = Input("x", {4, 8});
+  const Function dense = MakeFunction({x}, MakeCall("nn.dense", {x, RandomConstant({6, 8}, 1)}));
+  EXPECT_EQ(num_layouts(dense), 1u);
+  ASSERT_TRUE(lowered(dense).ok());
+  EXPECT_NE(lowered(dense)->mlir.find("dpbf16ps"), std::string::npos);
+  const Function relu = MakeFunction({x}, MakeCall("nn.relu", {x}));
+  EXPECT_EQ(num_layouts(relu), 0u);
+  const Var odd = Input("x", {4, 7});
+  const Function broken = MakeFunction({odd}, MakeCall("nn.dense", {odd, RandomConstant({6, 7}, 1)}));
+  EXPECT_EQ(lowered(broken).reason().text, "nothing in it is computed in bfloat16");
+  const ToolchainConfiguration plain(BuiltinToolchain("native"));
+  EXPECT_THROW(plain.With("inference_precision", "f16").Make(), Error);
+  EXPECT_THROW(plain.With("inference_precision", "bf16").With("accuracy", "exact").Make(), Error);
+}
+
+TEST(DnnlInBFloat16, TakesProductsOfFloat32Alone) {
+  const Toolchain& plain = BuiltinToolchain("dnnl");
+  if (!plain.Probe().available) GTEST_SKIP() << plain.Probe().reason;
+  const auto dnnl = ToolchainConfiguration(plain).With("inference_precision", "bf16").Make();
+  const auto refusal = [&](const std::string& row, const Function& function) -> std::string {
+    InferType(function);
+    for (const PatternTableEntry& entry : dnnl->PatternTable()) {
+      if (entry.name != row) continue;
+      const Result<void> answer = entry.predicate(function);
+      return answer.ok() ? "none" : answer.reason().text;
+    }
+    return "no such row";
+  };
+  const Var x = Input("x", {4, 8});
+  EXPECT_EQ(refusal("dnnl.dense", MakeFunction({x}, MakeCall("nn.dense", {x, RandomConstant({6, 8}, 1)}))), "none");
+  EXPECT_EQ(refusal("dnnl.softmax", MakeFunction({x}, MakeCall("nn.softmax", {x}, {{"axis", -1}}))),
+            "computes products of float32 values in bfloat16, nothing else");
+  EXPECT_THROW(ToolchainConfiguration(plain).With("inference_precision", "f16").Make(), Error);
+}
+
+}  // namespace
+}  // namespace collage
