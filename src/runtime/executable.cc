@@ -205,7 +205,11 @@ void Executable::Save(const std::filesystem::path& path) const {
   json["blobs"] = Json::array();
   for (std::span<const std::byte> blob : state_->blobs) json["blobs"].push_back(pieces.Write(blob.data(), blob.size()));
   json["isa"] = ThisMachine().isa;
-  json["features"] = ThisMachine().features;
+  // Machine code says itself what it needs; what the other kernels make of a machine, only it knows.
+  const auto& kernels = state_->plan.kernels;
+  const bool is_code = std::all_of(kernels.begin(), kernels.end(),
+                                   [](const auto& kernel) { return kernel.loader == kObjectLoaderName; });
+  json["features"] = is_code ? std::vector<std::string>() : ThisMachine().features;
   file.Align(kAlignment);
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   header.plan_offset = file.position();

@@ -2,6 +2,7 @@
 #include "runtime/native_loader.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "runtime/weight_memory.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/machine.h"
 
 namespace collage {
 namespace {
@@ -47,15 +50,49 @@ std::string UniquePath(int fd) {
   return path + fmt::format("/{}", fd);
 }
 
+/// Throws kUnavailable for code of another kind of processor. What is no ELF file at all, the dynamic linker says.
+void CheckKind(std::span<const std::byte> blob) {
+  Elf64_Ehdr header;
+  if (blob.size() < sizeof header || std::memcmp(blob.data(), ELFMAG, SELFMAG) != 0) return;
+  std::memcpy(&header, blob.data(), sizeof header);
+  const std::string isa = header.e_machine == EM_X86_64    ? "x86-64"
+                          : header.e_machine == EM_AARCH64 ? "aarch64"
+                                                           : fmt::format("machine {} of ELF", header.e_machine);
+  if (isa == ThisMachine().isa) return;
+  throw Error(ErrorCategory::kUnavailable, fmt::format("a kernel is code for {}; this machine is {} ({})", isa,
+                                                       ThisMachine().isa, ThisMachine().cpu));
+}
+
+/// Throws kUnavailable, naming what this processor lacks. Objects that say nothing are taken.
+void CheckNeeds(void* handle) {
+  const auto* needs = static_cast<const char*>(dlsym(handle, kObjectNeeds));
+  std::istringstream words(needs == nullptr ? "" : needs);
+  std::string missing;
+  for (std::string word; words >> word;) {
+    if (!HasInstructionSet(word)) missing += (missing.empty() ? "" : ", ") + word;
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCategory::kUnavailable,
+              fmt::format("a kernel needs {}, which this processor ({}) lacks", missing, ThisMachine().cpu), "",
+              "compile for a lower level: --target 'llvm -mcpu=x86-64-v2'");
+}
+
 /// An opened object; closed when the last kernel of it goes.
 class LoadedObject {
  public:
   explicit LoadedObject(std::span<const std::byte> blob) {
+    CheckKind(blob);
     const int fd = WriteMemoryFile(blob);
     handle_ = dlopen(UniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
     const std::string reason = handle_ == nullptr ? dlerror() : "";
     close(fd);
     if (handle_ == nullptr) throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
+    try {
+      CheckNeeds(handle_);
+    } catch (...) {
+      dlclose(handle_);
+      throw;
+    }
     entry_ = reinterpret_cast<KernelEntryPoint*>(dlsym(handle_, "collage_kernel"));
     if (entry_ == nullptr) {
       dlclose(handle_);

@@ -1,7 +1,10 @@
 // native_loader.h: kernels that are machine code: an ELF shared object, opened from memory.
 //
 // The object exports `void collage_kernel(void* const* buffers)`, with the addresses of inputs, constants, outputs and,
-// if asked for, workspace in `buffers`, in this order. It may call `collage_parallel_for` of this library.
+// if asked for, workspace in `buffers`, in this order. It may call `collage_parallel_for` of this library. It may also
+// export `const char collage_kernel_needs[]`, the instruction sets that it may use (support/machine.h) with blanks in
+// between: on a processor that lacks one it is refused before any of its code runs, as it is on another kind of
+// machine.
 #pragma once
 
 #include <memory>
@@ -11,6 +14,7 @@
 namespace collage {
 
 inline constexpr const char* kObjectLoaderName = "object";
+inline constexpr const char* kObjectNeeds = "collage_kernel_needs";
 
 std::unique_ptr<KernelLoader> MakeObjectLoader();
 

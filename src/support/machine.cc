@@ -8,8 +8,11 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "support/hash.h"
 
@@ -21,6 +24,59 @@ constexpr std::array kFeatures{"sse4_1",     "sse4_2",   "avx",         "f16c", 
                                "avx2",       "bmi2",     "avx512f",     "avx512bw",    "avx512dq",
                                "avx512vl",   "avx512cd", "avx512_vnni", "avx512_bf16", "avx512_fp16",
                                "avx512vbmi", "avx_vnni", "amx_tile",    "amx_bf16",    "amx_int8"};
+
+// LLVM's names of instruction sets, and Linux's. Those for cryptography and the like are missing: no compiler uses them
+// unasked.
+constexpr std::pair<std::string_view, std::string_view> kInstructionSets[] = {
+    {"sse3", "pni"},
+    {"ssse3", "ssse3"},
+    {"sse4.1", "sse4_1"},
+    {"sse4.2", "sse4_2"},
+    {"popcnt", "popcnt"},
+    {"lzcnt", "abm"},
+    {"bmi", "bmi1"},
+    {"bmi2", "bmi2"},
+    {"tbm", "tbm"},
+    {"adx", "adx"},
+    {"movbe", "movbe"},
+    {"avx", "avx"},
+    {"f16c", "f16c"},
+    {"fma", "fma"},
+    {"fma4", "fma4"},
+    {"xop", "xop"},
+    {"avx2", "avx2"},
+    {"avxvnni", "avx_vnni"},
+    {"avxifma", "avx_ifma"},
+    {"avxneconvert", "avx_ne_convert"},
+    {"avxvnniint8", "avx_vnni_int8"},
+    {"avxvnniint16", "avx_vnni_int16"},
+    {"gfni", "gfni"},
+    {"avx512f", "avx512f"},
+    {"avx512bw", "avx512bw"},
+    {"avx512cd", "avx512cd"},
+    {"avx512dq", "avx512dq"},
+    {"avx512vl", "avx512vl"},
+    {"avx512ifma", "avx512ifma"},
+    {"avx512vbmi", "avx512vbmi"},
+    {"avx512vbmi2", "avx512_vbmi2"},
+    {"avx512vnni", "avx512_vnni"},
+    {"avx512bitalg", "avx512_bitalg"},
+    {"avx512vpopcntdq", "avx512_vpopcntdq"},
+    {"avx512vp2intersect", "avx512_vp2intersect"},
+    {"avx512bf16", "avx512_bf16"},
+    {"avx512fp16", "avx512_fp16"},
+    {"amx-tile", "amx_tile"},
+    {"amx-int8", "amx_int8"},
+    {"amx-bf16", "amx_bf16"},
+    {"neon", "asimd"},
+    {"fullfp16", "asimdhp"},
+    {"dotprod", "asimddp"},
+    {"lse", "atomics"},
+    {"bf16", "bf16"},
+    {"i8mm", "i8mm"},
+    {"sve", "sve"},
+    {"sve2", "sve2"},
+};
 
 std::map<std::string, std::string> ReadCpuInfo() {
   std::map<std::string, std::string> info;
@@ -66,6 +122,21 @@ MachineInfo Read() {
 const MachineInfo& ThisMachine() {
   static const MachineInfo machine = Read();
   return machine;
+}
+
+bool IsInstructionSet(std::string_view name) {
+  return std::any_of(std::begin(kInstructionSets), std::end(kInstructionSets),
+                     [&](const auto& one) { return one.first == name; });
+}
+
+bool HasInstructionSet(std::string_view name) {
+  static const std::set<std::string, std::less<>> flags = [] {
+    std::map<std::string, std::string> info = ReadCpuInfo();
+    std::istringstream words(info["flags"] + " " + info["Features"]);  // x86 and Arm
+    return std::set<std::string, std::less<>>(std::istream_iterator<std::string>(words), {});
+  }();
+  return std::any_of(std::begin(kInstructionSets), std::end(kInstructionSets),
+                     [&](const auto& one) { return one.first == name && flags.contains(one.second); });
 }
 
 int64_t CacheSize(int level, int64_t usual) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace collage {
@@ -17,6 +18,12 @@ struct MachineInfo {
 };
 
 const MachineInfo& ThisMachine();
+
+/// Whether `name`, in LLVM's words ("sse4.1", "avx512vnni"), is a set of instructions that code for this kind of
+/// processor may use or not; how the processor is tuned for is none.
+bool IsInstructionSet(std::string_view name);
+/// Whether this processor has it; false for what is none.
+bool HasInstructionSet(std::string_view name);
 
 /// Bytes of the first processor's cache of `level`; `usual` where the system does not say. (sysconf adds up last level
 /// caches that no processor can use at once.)

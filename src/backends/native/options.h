@@ -1,6 +1,8 @@
 // options.h: what a compilation of native kernels may be told.
 #pragma once
 
+#include <string>
+
 #include "backends/native/schedule.h"
 
 namespace collage::native {
@@ -15,6 +17,9 @@ struct NativeOptions {
   Schedule schedule;
   /// Factors of products of float32 values are rounded to bfloat16; sums, and all else, stay float32.
   bool in_bfloat16 = false;
+  /// Which processors the code is for, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets that
+  /// it has beside, or has not ("+avx512vl,-fma"), and a triple. Where all are empty: this machine.
+  std::string cpu, attributes, triple;
 };
 
 }  // namespace collage::native

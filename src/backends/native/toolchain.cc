@@ -17,7 +17,8 @@ using RelayToTIRFn = void(const PartitionRequest& request, const NativeOptions& 
                           Result<LoweredPartition>& result);
 using SchedulesFn = void(const PartitionRequest& request, const NativeOptions& options,
                          Result<std::vector<std::string>>& result);
-using TIRToRuntimeFn = void(const LoweredPartition& lowered, Result<CompiledPartition>& result);
+using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions& options,
+                            Result<CompiledPartition>& result);
 
 class Native : public Toolchain {
  public:
@@ -97,7 +98,7 @@ class Native : public Toolchain {
 
   Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
     Result<CompiledPartition> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<TIRToRuntimeFn*>(OpenCompilerModule(name(), "collage_tir_to_runtime"))(lowered, result);
+    reinterpret_cast<TIRToRuntimeFn*>(OpenCompilerModule(name(), "collage_tir_to_runtime"))(lowered, options_, result);
     return result;
   }
 
@@ -123,7 +124,10 @@ class Native : public Toolchain {
         {"schedule", AttrKind::kString, "",
          "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"},
         {"inference_precision", AttrKind::kString, "f32",
-         "f32; bf16: what products of float32 values are computed in, sums stay float32"}};
+         "f32; bf16: what products of float32 values are computed in, sums stay float32"},
+        {"mcpu", AttrKind::kString, "", "the processor that code is for, as LLVM calls it; empty: this one"},
+        {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
+        {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -148,8 +152,15 @@ class Native : public Toolchain {
     if (accuracy == "exact" && precision != "f32") {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
     }
-    return std::make_unique<Native>(
-        NativeOptions{accuracy == "exact", static_cast<int>(tile), schedule, precision == "bf16"});
+    const std::string attributes = options.StringOr("mattr", "");
+    CheckAttributes(attributes);
+    return std::make_unique<Native>(NativeOptions{.is_exact = accuracy == "exact",
+                                                  .winograd_tile = static_cast<int>(tile),
+                                                  .schedule = schedule,
+                                                  .in_bfloat16 = precision == "bf16",
+                                                  .cpu = options.StringOr("mcpu", ""),
+                                                  .attributes = attributes,
+                                                  .triple = options.StringOr("mtriple", "")});
   }
 
  private:
@@ -160,6 +171,17 @@ class Native : public Toolchain {
       if (told % 10 != 2 && told % 10 != 4) return false;
     }
     return true;
+  }
+  /// "+avx2,-fma"; whether there are such instruction sets, the compiler knows.
+  static void CheckAttributes(const std::string& text) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      if (end - at < 2 || (text[at] != '+' && text[at] != '-')) {
+        throw Error(ErrorCategory::kInput,
+                    "option 'mattr' of 'native' is a list such as +avx2,-fma, got '" + text + "'");
+      }
+      at = end + 1;
+    }
   }
 
   NativeOptions options_;

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,8 @@
 #include <unordered_map>
 
 #include "collage/support/error.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
@@ -45,43 +48,96 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "runtime/native_loader.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/machine.h"
 
 extern char** environ;
 
 namespace collage::native {
 namespace {
 
+/// What code is made for: complete, whatever was left out in the options.
 struct Cpu {
+  llvm::Triple triple;
   std::string name;
   std::string features;
+  const llvm::Target* target = nullptr;
 };
 
-Cpu ThisCpu() {
-  if (const char* name = std::getenv("COLLAGE_CPU"); name != nullptr && *name != '\0') return {name, ""};
+std::string HostFeatures() {
   std::string features;
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
   }
-  return {llvm::sys::getHostCPUName().str(), features};
+  return features;
 }
 
-std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
+std::unique_ptr<llvm::TargetMachine> MakeTargetMachine(const Cpu& cpu) {
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(cpu.target->createTargetMachine(
+      cpu.triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// LLVM goes on without what it does not know; that is refused here.
+void CheckIsKnown(const Cpu& cpu) {
+  const std::unique_ptr<llvm::TargetMachine> any = MakeTargetMachine({cpu.triple, "", "", cpu.target});
+  const llvm::MCSubtargetInfo& known = *any->getMCSubtargetInfo();
+  if (!known.isCPUStringValid(cpu.name)) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("LLVM knows no processor '{}' of {}", cpu.name, cpu.triple.getArchName().str()));
+  }
+  llvm::SmallVector<llvm::StringRef> wanted;
+  llvm::StringRef(cpu.features).split(wanted, ',', -1, /*KeepEmpty=*/false);
+  for (const llvm::StringRef feature : wanted) {
+    const auto is_it = [&](const llvm::SubtargetFeatureKV& one) { return feature.drop_front() == one.Key; };
+    if (std::none_of(known.getAllProcessorFeatures().begin(), known.getAllProcessorFeatures().end(), is_it)) {
+      throw Error(ErrorCategory::kInput, fmt::format("LLVM knows no instruction set '{}' of {}",
+                                                     feature.drop_front().str(), cpu.triple.getArchName().str()));
+    }
+  }
+}
+
+Cpu CpuOf(const NativeOptions& options) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
-  const llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  const llvm::Triple host(llvm::sys::getDefaultTargetTriple());
+  Cpu cpu;
+  cpu.triple = options.triple.empty() ? host : llvm::Triple(llvm::Triple::normalize(options.triple));
+  const bool is_host = cpu.triple.getArch() == host.getArch();
+  if (!is_host) {
+    static std::once_flag others;
+    std::call_once(others, [] {
+      llvm::InitializeAllTargetInfos();
+      llvm::InitializeAllTargets();
+      llvm::InitializeAllTargetMCs();
+      llvm::InitializeAllAsmPrinters();
+    });
+  }
+  if (!cpu.triple.isOSBinFormatELF() || !(cpu.triple.isX86_64() || cpu.triple.isAArch64())) {
+    throw Error(ErrorCategory::kInput,
+                "native code is made for x86-64 and AArch64 with ELF, not for '" + options.triple + "'");
+  }
   std::string problem;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
-  if (target == nullptr) throw Error(ErrorCategory::kUnavailable, "LLVM does not know this machine: " + problem);
-  const Cpu cpu = ThisCpu();
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, cpu.name, cpu.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  cpu.target = llvm::TargetRegistry::lookupTarget(cpu.triple, problem);
+  if (cpu.target == nullptr) throw Error(ErrorCategory::kUnavailable, "this LLVM makes no such code: " + problem);
+  const char* variable = std::getenv("COLLAGE_CPU");
+  cpu.name = options.cpu.empty() && variable != nullptr && is_host ? variable : options.cpu;
+  const bool is_this_machine = is_host && (cpu.name == "native" || (cpu.name.empty() && options.triple.empty()));
+  if (is_this_machine) {
+    cpu.name = llvm::sys::getHostCPUName().str();
+    cpu.features = HostFeatures();
+  } else if (cpu.name.empty()) {
+    cpu.name = is_host ? "x86-64" : "generic";
+  }
+  if (!options.attributes.empty()) cpu.features += (cpu.features.empty() ? "" : ",") + options.attributes;
+  if (!is_this_machine || !options.attributes.empty()) CheckIsKnown(cpu);
+  return cpu;
 }
 
 /// `expand_bfloat16`: conversions from and to it become integer arithmetic. Where the processor has no instructions for
@@ -175,6 +231,27 @@ std::vector<std::byte> Link(const llvm::SmallVector<char>& object) {
   return {bytes, bytes + linked.size()};
 }
 
+bool Has(const llvm::TargetMachine& machine, const char* feature) {
+  return machine.getTargetTriple().isX86_64() && machine.getMCSubtargetInfo()->checkFeatures(feature);
+}
+
+int LanesOf(const llvm::TargetMachine& machine) {
+  if (Has(machine, "+avx512f") && Has(machine, "+avx512vl")) return 16;
+  return Has(machine, "+avx2") ? 8 : 4;
+}
+
+/// A string of the object that names every instruction set that its code may use.
+void RecordNeeds(llvm::Module& module, const llvm::TargetMachine& machine) {
+  std::string needs;
+  for (const llvm::SubtargetFeatureKV& feature : machine.getMCSubtargetInfo()->getEnabledProcessorFeatures()) {
+    if (IsInstructionSet(feature.Key)) needs += (needs.empty() ? "" : " ") + std::string(feature.Key);
+  }
+  llvm::Constant* text = llvm::ConstantDataArray::getString(module.getContext(), needs);
+  // The module owns it.
+  new llvm::GlobalVariable(module, text->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, text,
+                           kObjectNeeds);
+}
+
 mlir::MLIRContext& Context() {
   static mlir::MLIRContext* const context = [] {
     mlir::DialectRegistry registry;
@@ -192,19 +269,15 @@ mlir::MLIRContext& Context() {
 
 }  // namespace
 
-TargetInfo ThisTarget() {
-  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
-  const auto* info = machine->getMCSubtargetInfo();
-  if (info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl")) {
-    return {16, info->checkFeatures("+avx512bf16")};
-  }
-  if (info->checkFeatures("+avx2")) return {8};
-  return {4};
+TargetInfo TargetOf(const NativeOptions& options) {
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(CpuOf(options));
+  const int lanes = LanesOf(*machine);
+  return {lanes, lanes == 16 && machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16")};
 }
 
 namespace {
 
-std::vector<std::byte> CompileNew(const std::string& text) {
+std::vector<std::byte> CompileNew(const std::string& text, const Cpu& cpu) {
   mlir::MLIRContext& context = Context();
   std::string diagnostics;
   const mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
@@ -214,15 +287,16 @@ std::vector<std::byte> CompileNew(const std::string& text) {
   try {
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module) throw Error(ErrorCategory::kInternal, "generated MLIR does not parse");
-    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
-    const bool has_bfloat16 = machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16");
+    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(cpu);
+    const bool has_bfloat16 = Has(*machine, "+avx512bf16");
     Lower(*module, !has_bfloat16 && text.find("bf16") != std::string::npos);
     llvm::LLVMContext llvm_context;
     const std::unique_ptr<llvm::Module> llvm_module = mlir::translateModuleToLLVMIR(*module, llvm_context);
     if (!llvm_module) throw Error(ErrorCategory::kInternal, "generated MLIR does not translate to LLVM IR");
     llvm_module->setDataLayout(machine->createDataLayout());
     llvm_module->setTargetTriple(machine->getTargetTriple());
-    RelaxMath(*llvm_module, ThisCpu(), ThisTarget().vector_lanes);
+    RelaxMath(*llvm_module, cpu, LanesOf(*machine));
+    RecordNeeds(*llvm_module, *machine);
     return Link(EmitObject(*llvm_module, *machine));
   } catch (const Error& error) {
     if (diagnostics.empty()) throw;
@@ -232,16 +306,17 @@ std::vector<std::byte> CompileNew(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::byte> CompileMlir(const std::string& text) {
+std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options) {
   // Layers that repeat have the same text; only their constants differ.
   static std::mutex mutex;
   static auto* const objects = new std::unordered_map<std::string, std::vector<std::byte>>;
-  const std::string key = HexDigest(ThisCpu().name + ThisCpu().features + text);
+  const Cpu cpu = CpuOf(options);
+  const std::string key = HexDigest(cpu.triple.str() + " " + cpu.name + " " + cpu.features + "\n" + text);
   {
     const std::lock_guard lock(mutex);
     if (auto known = objects->find(key); known != objects->end()) return known->second;
   }
-  std::vector<std::byte> object = CompileNew(text);
+  std::vector<std::byte> object = CompileNew(text, cpu);
   const std::lock_guard lock(mutex);
   return objects->emplace(key, std::move(object)).first->second;
 }

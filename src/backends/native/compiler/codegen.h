@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/native/options.h"
+
 namespace collage::native {
 
 /// What generated code may use of the machine it is compiled for.
@@ -13,11 +15,13 @@ struct TargetInfo {
   bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
 };
 
-/// The processor of this machine, or the one that $COLLAGE_CPU names ("x86-64-v3").
-TargetInfo ThisTarget();
+/// The processor that `options` say; without, the one that $COLLAGE_CPU names ("x86-64-v3"), else this machine's.
+/// Throws kInput for processors, instruction sets and triples that LLVM does not know.
+TargetInfo TargetOf(const NativeOptions& options);
 
-/// Compiles a module in the dialects func, scf, cf, arith, math, vector and llvm for this machine into a shared object
-/// that exports the module's public functions. Throws Error with MLIR's or LLVM's diagnostics.
-std::vector<std::byte> CompileMlir(const std::string& text);
+/// Compiles a module in the dialects func, scf, cf, arith, math, vector and llvm for that processor into a shared
+/// object that exports the module's public functions and, as native_loader.h wants it, which instruction sets they may
+/// use. Throws as TargetOf, and Error with MLIR's or LLVM's diagnostics.
+std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options);
 
 }  // namespace collage::native

@@ -36,7 +36,8 @@ FieldsFn FieldsOf(const Expr& expr) {
 class PartitionCompiler {
  public:
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
-      : request_(request), state_(ThisTarget().vector_lanes, request.num_threads, WithSchedule(options, request)) {}
+      : request_(request),
+        state_(TargetOf(options).vector_lanes, request.num_threads, WithSchedule(options, request)) {}
 
   LoweredPartition Run() {
     AddInputs();
@@ -281,7 +282,7 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      const collage::native::NativeOptions& options,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
-    if (options.in_bfloat16 && !collage::native::ThisTarget().has_bfloat16_products) {
+    if (options.in_bfloat16 && !collage::native::TargetOf(options).has_bfloat16_products) {
       result = collage::Reason{"this processor has no products of bfloat16 (AVX512-BF16)", "native"};
       return;
     }
@@ -306,10 +307,11 @@ extern "C" void collage_native_schedules(const collage::PartitionRequest& reques
 }
 
 extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
+                                       const collage::native::NativeOptions& options,
                                        collage::Result<collage::CompiledPartition>& result) {
   try {
-    result = collage::CompiledPartition{"object", collage::native::CompileMlir(lowered.mlir), lowered.constants,
-                                        lowered.workspace_bytes, lowered.mlir};
+    result = collage::CompiledPartition{"object", collage::native::CompileMlir(lowered.mlir, options),
+                                        lowered.constants, lowered.workspace_bytes, lowered.mlir};
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }
