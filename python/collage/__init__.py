@@ -13,7 +13,7 @@ runs it::
 from __future__ import annotations
 
 from collage import _core, costs, errors, frontend, relay, target, toolchain, transform
-from collage._compile import Progress, compile, support, toolchains
+from collage._compile import Progress, compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask
 from collage._executable import Executable, Partition, Port, empty, load
 from collage.costs import CostEstimator, estimators, register_estimator
@@ -61,6 +61,7 @@ __all__ = [
     "estimators",
     "frontend",
     "load",
+    "operator_table",
     "parse",
     "parse_expr",
     "register_estimator",

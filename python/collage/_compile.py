@@ -295,3 +295,42 @@ def support(
     if not isinstance(model, IRModule):
         model = from_onnx(model, shape=shapes)
     return _core.support(model, list(toolchains or ()))
+
+
+def operator_table(
+    toolchains: Sequence[str] | None = None,
+    operators: Sequence[str] | None = None,
+    dtypes: Sequence[str] | None = None,
+    calls: int = 1,
+    seed: int = 1,
+    threads: int = 1,
+) -> list[dict[str, Any]]:
+    """Which operators each toolchain takes alone, on which types and in which layouts at its boundary.
+
+    Random calls of every operator are offered to the toolchain; what it takes is compiled, run and compared with the
+    reference evaluation.
+
+    Args:
+        toolchains: names; None for all.
+        operators: names; None for all, which takes minutes.
+        dtypes: of what is computed with; None for all.
+        calls: tried for a row, at most, each of other shapes.
+        seed: of shapes and values.
+        threads: that kernels run on.
+
+    Returns:
+        A row for each toolchain: as `collage.toolchains` gives, ``declined``, calls that its predicates took and its
+        compiler then declined, and ``rows``, each with ``operator``, ``dtype``, ``layouts``, ``calls`` that were checked,
+        ``max_error`` relative to the largest result, and ``failures``, empty where all agree.
+
+    Raises:
+        InputError: for a toolchain or operator that there is not.
+
+    >>> table = operator_table(["native"], ["nn.relu"], ["float32"])[0]
+    >>> {(row["operator"], row["dtype"], len(row["failures"])) for row in table["rows"]}
+    {('nn.relu', 'float32', 0)}
+    """
+    load_plugins()
+    return _core.operator_table(
+        list(toolchains or ()), list(operators or ()), list(dtypes or ()), calls, seed, threads
+    )

@@ -6,6 +6,7 @@
 #include "casters.h"
 #include "collage/compile.h"
 #include "collage/ir/module.h"
+#include "collage/operator_table.h"
 #include "collage/support/error.h"
 #include "collage/support_report.h"
 #include "collage/target/target.h"
@@ -186,6 +187,29 @@ nb::dict ToDict(const SupportReport& report) {
   return result;
 }
 
+/// The tables of `collage targets --table --json`.
+nb::list ToList(const std::vector<OperatorTable>& tables) {
+  nb::list result;
+  for (const OperatorTable& table : tables) {
+    nb::list rows;
+    for (const OperatorRow& one : table.rows) {
+      nb::dict row;
+      row["operator"] = one.op;
+      row["dtype"] = one.dtype;
+      row["layouts"] = one.layouts;
+      row["calls"] = one.num_calls;
+      row["max_error"] = one.max_error;
+      row["failures"] = one.failures;
+      rows.append(row);
+    }
+    nb::dict toolchain = ToDict(table.toolchain);
+    toolchain["declined"] = table.num_declined;
+    toolchain["rows"] = rows;
+    result.append(toolchain);
+  }
+  return result;
+}
+
 /// A task of a search, for as long as the search is asked.
 struct TaskRef {
   CoverTask* task;
@@ -348,6 +372,25 @@ void BindCompile(nb::module_& m) {
         return ToDict(report);
       },
       "module"_a, "toolchains"_a, "See `collage.support`.");
+  m.def(
+      "operator_table",
+      [](const std::vector<std::string>& toolchains, const std::vector<std::string>& operators,
+         const std::vector<std::string>& dtypes, int calls, uint32_t seed, int threads) {
+        OperatorTableOptions options;
+        options.toolchains = toolchains;
+        options.operators = operators;
+        options.dtypes = dtypes;
+        options.num_calls = calls;
+        options.seed = seed;
+        options.num_threads = threads;
+        std::vector<OperatorTable> tables;
+        {
+          nb::gil_scoped_release release;
+          tables = TabulateOperators(options);
+        }
+        return ToList(tables);
+      },
+      "toolchains"_a, "operators"_a, "dtypes"_a, "calls"_a, "seed"_a, "threads"_a, "See `collage.operator_table`.");
   m.def(
       "compile_file",
       [](const std::filesystem::path& path, const nb::dict& options, nb::object progress, nb::object should_stop) {

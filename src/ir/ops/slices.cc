@@ -264,6 +264,10 @@ OpDef Pad() {
       const int64_t extra = *(*pair)[0].as_int() + *(*pair)[1].as_int();
       if (!data.shape()[i].is_any() && data.shape()[i].size() + extra < 0)
         throw RelationFailure{"pads to a negative size"};
+      const bool is_empty = !data.shape()[i].is_any() && data.shape()[i].size() == 0;
+      if (is_empty && extra > 0 && call.attrs.String("pad_mode") != "constant") {
+        throw RelationFailure{fmt::format("dimension {} is empty: there is nothing to repeat beyond it", i)};
+      }
       shape.push_back(data.shape()[i].is_any() ? Dim::Any() : Dim(data.shape()[i].size() + extra));
     }
     return TensorType(shape, data.dtype());
