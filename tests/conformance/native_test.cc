@@ -226,6 +226,23 @@ TEST(NativeTest, DepthwiseAndSmallGroupsAgreeAtEveryEdge) {
   }
 }
 
+TEST(NativeTest, IntegersTurnToChannelsLast) {
+  const Shape shape{4, 17, 13};
+  for (const DataType from : {kUInt8, kInt32, kInt64, kBool, kFloat32}) {
+    for (const DataType to : {kUInt8, kInt8, DataType::Int(16), kInt32, kFloat32}) {
+      for (const bool by_floats : {false, true}) {
+        SCOPED_TRACE(from.ToString() + (by_floats ? " by floats" : "") + " to " + to.ToString());
+        const Var x = Input("x", shape, from);
+        const Expr floats = MakeCall("cast", {x}, {{"dtype", kFloat32}});
+        const Expr doubled = MakeCall("multiply", {floats, MakeScalar(2, kFloat32)});
+        const Expr result = MakeCall("cast", {by_floats ? Expr(doubled) : Expr(x)}, {{"dtype", to}});
+        ExpectAgrees(Native(), MakeFunction({x}, result),
+                     {.layouts = {{Layout::kPlain}, {Layout::kChannelsLast}}, .low = 0, .high = 50});
+      }
+    }
+  }
+}
+
 TEST(NativeTest, QuantisedConvolutionAgrees) {
   const Var x = Input("x", {1, 8, 9, 7}, kUInt8);
   const auto scalar = [](double value, DataType dtype) { return MakeScalar(value, dtype); };

@@ -233,7 +233,8 @@ OpDef StridedSlice() {
 int64_t PadSource(const std::string& mode, int64_t at, int64_t length) {
   if (at >= 0 && at < length) return at;
   if (mode == "edge") return std::clamp<int64_t>(at, 0, length - 1);
-  if (mode == "reflect" && length > 1) {
+  if (mode == "reflect") {
+    if (length == 1) return 0;
     const int64_t period = 2 * (length - 1);
     const int64_t position = ((at % period) + period) % period;
     return position < length ? position : period - position;
