@@ -74,12 +74,16 @@ def partitions_of(contestant: dict) -> str:
     return " · ".join(f"{toolchain} {count}" for toolchain, count in contestant["partitions"].items())
 
 
-def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
+def setting_of(name: str, arguments: argparse.Namespace) -> tuple[Path, Path, Path, list[str], list[str]]:
+    """The build, its command, the model's files without their suffix, options for its shapes, and what pins a command."""
     build = Path(arguments.build)
-    collage = build / "bin/collage"
-    model = models_folder() / name
     shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
     pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    return build, build / "bin/collage", models_folder() / name, shapes, pinned
+
+
+def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
+    build, collage, model, shapes, pinned = setting_of(name, arguments)
     executable = folder / "model.clg"
     alone = ["--partition-for", "openvino -inference_precision=bf16", "--max-error", "1"]
     error = winner_of(compile_model(collage, model, executable, arguments, arguments.budget, shapes + alone)[0])["max_error"]
@@ -100,11 +104,7 @@ def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) 
 
 
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
-    build = Path(arguments.build)
-    collage = build / "bin/collage"
-    model = models_folder() / name
-    shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
-    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    build, collage, model, shapes, pinned = setting_of(name, arguments)
     executable = folder / "model.clg"
     report, cold = compile_model(collage, model, executable, arguments, arguments.budget, shapes)
     print(json.dumps(report["play_off"], indent=1), file=sys.stderr)
