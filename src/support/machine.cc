@@ -139,6 +139,11 @@ bool HasInstructionSet(std::string_view name) {
                      [&](const auto& one) { return one.first == name && flags.contains(one.second); });
 }
 
+bool HasVnni(std::span<const std::string> features) {
+  return std::any_of(features.begin(), features.end(),
+                     [](const std::string& one) { return one == "avx512_vnni" || one == "avx_vnni"; });
+}
+
 int64_t CacheSize(int level, int64_t usual) {
   for (int index = 0; index < 8; ++index) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);

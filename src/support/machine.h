@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ const MachineInfo& ThisMachine();
 bool IsInstructionSet(std::string_view name);
 /// Whether this processor has it; false for what is none.
 bool HasInstructionSet(std::string_view name);
+/// Whether a processor with `features` (MachineInfo) has VNNI, instructions that add up products of bytes in 32 bits.
+/// Without them libraries add in 16 bits, which overflow.
+bool HasVnni(std::span<const std::string> features);
 
 /// Bytes of the first processor's cache of `level`; `usual` where the system does not say. (sysconf adds up last level
 /// caches that no processor can use at once.)

@@ -96,7 +96,7 @@ Function RandomConvolution(std::mt19937& random) {
 }
 
 TEST_F(DnnlQuantised, ConvolutionsOfRandomSizes) {
-  if (!HasVnni()) GTEST_SKIP() << "this processor has no VNNI instructions";
+  if (!HasVnni(ThisMachine().features)) GTEST_SKIP() << "this processor has no VNNI instructions";
   std::mt19937 random(7);
   int computed = 0;
   constexpr int kCases = 60;

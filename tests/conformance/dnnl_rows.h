@@ -23,16 +23,9 @@ class DnnlTest : public testing::Test {
   }
 };
 
-/// Whether this processor adds up products of bytes exactly. On others oneDNN's contractions of bytes are declined.
-inline bool HasVnni() {
-  const std::vector<std::string>& features = ThisMachine().features;
-  return std::any_of(features.begin(), features.end(),
-                     [](const std::string& feature) { return feature == "avx512_vnni" || feature == "avx_vnni"; });
-}
-
 /// Whether the toolchain declines `function` since this processor lacks VNNI: there is nothing to compare.
 inline bool IsDeclinedForWantOfVnni(const Function& function, const Options& options) {
-  if (HasVnni()) return false;
+  if (HasVnni(ThisMachine().features)) return false;
   BoundaryLayouts layouts = options.layouts;
   if (layouts.inputs.empty()) {
     layouts = PlainLayouts(function->params().size(), FlattenTensorTypes(function->body()->checked_type()).size());

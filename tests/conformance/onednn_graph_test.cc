@@ -10,7 +10,8 @@
 #include "collage/ir/infer_type.h"
 #include "collage/partition_rule.h"
 #include "conformance/conformance.h"
-#include "conformance/dnnl_rows.h"
+#include "dataflow/dataflow_graph.h"
+#include "support/machine.h"
 
 namespace collage {
 namespace {
@@ -220,7 +221,7 @@ Expr Weight(const Shape& shape, uint32_t seed) {
 }
 
 TEST_F(OneDnnGraph, MultipliesBytes) {
-  if (!conformance::HasVnni()) GTEST_SKIP() << "this processor has no VNNI instructions";
+  if (!HasVnni(ThisMachine().features)) GTEST_SKIP() << "this processor has no VNNI instructions";
   const Var x = Input("x", {1, 16, 10, 10}, kUInt8);
   Expr y = MakeCall("nn.conv2d", {Dequantized(x, 0.02, 100), Weight({8, 16, 3, 3}, 1)}, {{"padding", V{1, 1}}});
   y = Quantized(Relu(y), 0.05, 3, "uint8");

@@ -8,13 +8,14 @@
 
 namespace collage::onednn_graph {
 
-/// Adds what a call computes to the graph, or throws a Refusal.
-using TranslateFn = void(Builder& graph, const Call& call);
+/// Adds what a call computes to the graph, as an operation of `kind`, or throws a Refusal.
+using TranslateFn = void(Builder& graph, const Call& call, const char* kind);
 
 /// By name. Operators that only reshape need no row.
 struct OperatorRow {
   std::string_view name;
   TranslateFn* translate;
+  const char* kind;  ///< in the library's words
 };
 std::span<const OperatorRow> Operators();
 

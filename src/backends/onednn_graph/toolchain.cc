@@ -30,11 +30,6 @@ constexpr const char* kModule = "libcollage_rt_onednn_graph.so";
 /// Models of thousands of operators take a second.
 constexpr std::chrono::seconds kPartitioningLimit{60};
 
-bool HasVnni() {
-  const std::vector<std::string>& features = ThisMachine().features;
-  return std::ranges::any_of(features, [](const auto& f) { return f == "avx512_vnni" || f == "avx_vnni"; });
-}
-
 /// Whether bytes are multiplied, or may be, once the library has fused what is around a product.
 bool MayMultiplyBytes(const GraphSpec& spec) {
   const auto has = [&](auto... kinds) {
@@ -104,7 +99,7 @@ class OneDnnGraphToolchain : public Toolchain {
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<Description> description = Describe(request.function, request.layouts);
     if (!description) return description.reason();
-    if (MayMultiplyBytes(description->spec) && !HasVnni()) {
+    if (MayMultiplyBytes(description->spec) && !HasVnni(ThisMachine().features)) {
       return Reason{"products of 8-bit integers overflow on processors without VNNI instructions", name()};
     }
     const auto query = reinterpret_cast<QueryFn*>(FindModuleSymbol(kModule, "collage_onednn_graph_query"));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace collage {
 namespace {
@@ -36,6 +37,14 @@ TEST(Machine, FeaturesAreWhatTheProcessorSays) {
   EXPECT_EQ(has("fma"), __builtin_cpu_supports("fma") != 0);
 }
 #endif
+
+TEST(Machine, BytesAreAddedUpExactlyByEitherSetOfInstructions) {
+  using Features = std::vector<std::string>;
+  EXPECT_TRUE(HasVnni(Features{"avx512_vnni", "avx512f"}));
+  EXPECT_TRUE(HasVnni(Features{"avx2", "avx_vnni"}));
+  EXPECT_FALSE(HasVnni(Features{"avx2", "avx512bw", "avx512f"}));
+  EXPECT_FALSE(HasVnni(Features{}));
+}
 
 TEST(Machine, LoadAverageIsNotNegative) { EXPECT_GE(LoadAverage(), 0.0); }
 

@@ -7,8 +7,13 @@
 #include <vector>
 
 #include "backends/dnnl/spec.h"
+#include "backends/onednn/engine.h"
 
 namespace collage::dnnl_toolchain {
+
+using onednn::Engine;
+using onednn::Stream;
+using onednn::UseThreads;
 
 /// An argument of the primitive that a boundary or constant operand feeds.
 struct Binding {
@@ -30,13 +35,6 @@ struct Built {
 
   bool is_reference() const { return implementation.starts_with("ref") || implementation.ends_with(":ref"); }
 };
-
-/// The process's CPU engine, and this thread's stream.
-dnnl::engine& Engine();
-dnnl::stream& Stream();
-
-/// The number of threads that oneDNN's next regions on this thread use.
-void UseThreads(int num_threads);
 
 /// Throws dnnl::error when oneDNN has no implementation.
 Built Build(const Primitive& primitive);

@@ -1,7 +1,6 @@
 // build.cc: operations, partitions, and what they leave for each other.
 #include "backends/onednn_graph/graph/build.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -260,27 +259,6 @@ class PartCompiler {
 };
 
 }  // namespace
-
-dnnl::engine& Engine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-dnnl::stream& Stream() {
-  static thread_local dnnl::stream stream(Engine());
-  return stream;
-}
-
-void UseThreads(int num_threads) {
-  // Whatever is loaded as OpenMP: the process's pool behind its interface, or the system's.
-  using SetFn = void(int);
-  static SetFn* const set = [] {
-    void* library = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    COLLAGE_CHECK(library != nullptr) << "oneDNN is loaded, but no libgomp.so.1";
-    return reinterpret_cast<SetFn*>(dlsym(library, "omp_set_num_threads"));
-  }();
-  if (set != nullptr) set(num_threads);
-}
 
 std::vector<std::vector<int>> FindPartitions(const GraphSpec& spec) {
   std::vector<std::vector<int>> found;

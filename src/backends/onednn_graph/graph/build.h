@@ -6,9 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/onednn/engine.h"
 #include "backends/onednn_graph/spec.h"
 
 namespace collage::onednn_graph {
+
+using onednn::Engine;
+using onednn::Stream;
+using onednn::UseThreads;
 
 using LogicalTensor = dnnl::graph::logical_tensor;
 
@@ -31,13 +36,6 @@ struct Built {
   /// Whose memory holds `tensor`.
   int RootOf(int tensor) const;
 };
-
-/// The process's CPU engine, and this thread's stream.
-dnnl::engine& Engine();
-dnnl::stream& Stream();
-
-/// The number of threads that oneDNN's next regions on this thread use.
-void UseThreads(int num_threads);
 
 /// By number, the operations of each partition that the library would compute.
 std::vector<std::vector<int>> FindPartitions(const GraphSpec& spec);

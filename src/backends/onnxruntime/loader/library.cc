@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -66,9 +65,7 @@ Library::Library(const std::string& hinted) {
 
 std::vector<std::pair<std::string, std::string>> SessionSettings(const std::vector<std::string>& features) {
   std::vector<std::pair<std::string, std::string>> settings{{"session.force_spinning_stop", "1"}};
-  const bool has_vnni = std::ranges::any_of(
-      features, [](const std::string& feature) { return feature == "avx512_vnni" || feature == "avx_vnni"; });
-  if (!has_vnni) settings.emplace_back("session.x64quantprecision", "1");
+  if (!HasVnni(features)) settings.emplace_back("session.x64quantprecision", "1");
   return settings;
 }
 

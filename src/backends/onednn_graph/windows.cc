@@ -1,0 +1,91 @@
+// windows.cc: convolutions and pools.
+#include "backends/onednn_graph/translations.h"
+
+namespace collage::onednn_graph {
+namespace {
+
+using nlohmann::json;
+
+std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
+  if (values.size() == 1) values.resize(rank, values[0]);
+  return values;
+}
+
+void RequireChannelsFirst(const Call& call, const char* attribute, std::string_view order) {
+  const std::string given = call->attrs().StringOr(attribute, "");
+  if (!given.empty() && !given.starts_with(order)) throw Refusal{"takes channels on axis 1 only, got " + given};
+}
+
+json WindowAttrs(const Call& call, size_t rank) {
+  const Attrs& attrs = call->attrs();
+  const std::vector<int64_t> padding = PerDimension(attrs.Ints("padding"), rank);
+  const auto count = static_cast<ptrdiff_t>(rank);
+  return {{"strides", PerDimension(attrs.Ints("strides"), rank)},
+          {"dilations", PerDimension(attrs.Ints("dilation"), rank)},
+          {"pads_begin", std::vector<int64_t>(padding.begin(), padding.begin() + count)},
+          {"pads_end", std::vector<int64_t>(padding.end() - count, padding.end())},
+          {"data_format", "NCX"}};
+}
+
+void AddPool(Builder& graph, const Call& call, const char* kind, json attrs) {
+  const DataType dtype = RequireFloats(call);
+  const Shape shape = ShapeOf(call);
+  graph.Set(call, Value{graph.Add(call, kind, std::move(attrs), {graph.Shaped(call->args()[0])}, shape, dtype), shape});
+}
+
+}  // namespace
+
+void Convolution(Builder& graph, const Call& call, const char* kind) {
+  const DataType dtype = RequireFloats(call);
+  const bool is_transposed = call->op()->name.ends_with("_transpose");
+  const Shape result = ShapeOf(call);
+  RequireChannelsFirst(call, "data_layout", "NC");
+  RequireChannelsFirst(call, "kernel_layout", is_transposed ? "IO" : "OI");
+  json attrs = WindowAttrs(call, result.size() - 2);
+  attrs["groups"] = call->attrs().Int("groups");
+  attrs["weights_format"] = is_transposed ? "IOX" : "OIX";
+  if (is_transposed) {
+    if (call->attrs().Int("groups") != 1) throw Refusal{"has transposed convolutions of one group only"};
+    attrs["output_padding"] = PerDimension(call->attrs().Ints("output_padding"), result.size() - 2);
+  }
+  const std::vector<int> inputs{graph.Shaped(call->args()[0]), graph.Shaped(call->args()[1])};
+  graph.Set(call, Value{graph.Add(call, kind, std::move(attrs), inputs, result, dtype), result});
+}
+
+void Pool(Builder& graph, const Call& call, const char* kind) {
+  RequireChannelsFirst(call, "layout", "NC");
+  const Shape from = ShapeOf(call->args()[0]), to = ShapeOf(call);
+  const size_t rank = to.size() - 2;
+  const bool is_max = call->op()->name.starts_with("nn.max");
+  json attrs = WindowAttrs(call, rank);
+  const std::vector<int64_t> kernel = PerDimension(call->attrs().Ints("pool_size"), rank);
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t reach = attrs["dilations"][d].get<int64_t>() * (kernel[d] - 1) + 1;
+    const int64_t padded = from[d + 2] + attrs["pads_begin"][d].get<int64_t>() + attrs["pads_end"][d].get<int64_t>();
+    const int64_t whole = (padded - reach) / attrs["strides"][d].get<int64_t>() + 1;
+    if (whole != to[d + 2]) throw Refusal{"has no windows that hang over the end"};
+    if (!is_max && attrs["dilations"][d] != 1) throw Refusal{"has no averages of windows with gaps"};
+  }
+  attrs["kernel"] = kernel;
+  attrs["rounding_type"] = "floor";
+  if (!is_max) {
+    attrs.erase("dilations");
+    attrs["exclude_pad"] = !call->attrs().Bool("count_include_pad");
+  }
+  AddPool(graph, call, kind, std::move(attrs));
+}
+
+void GlobalPool(Builder& graph, const Call& call, const char* kind) {
+  RequireChannelsFirst(call, "layout", "NC");
+  const Shape from = ShapeOf(call->args()[0]);
+  const std::vector<int64_t> kernel(from.begin() + 2, from.end());
+  const std::vector<int64_t> zeros(kernel.size(), 0);
+  const bool is_max = call->op()->name.starts_with("nn.global_max");
+  json attrs{{"kernel", kernel},     {"strides", std::vector<int64_t>(kernel.size(), 1)},
+             {"pads_begin", zeros},  {"pads_end", zeros},
+             {"data_format", "NCX"}, {"rounding_type", "floor"}};
+  if (!is_max) attrs["exclude_pad"] = false;
+  AddPool(graph, call, kind, std::move(attrs));
+}
+
+}  // namespace collage::onednn_graph
