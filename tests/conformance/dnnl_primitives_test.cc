@@ -210,6 +210,38 @@ TEST_F(DnnlPrimitives, ChainsOfFunctionsAndTensorsBehindContractions) {
   }
 }
 
+TEST_F(DnnlPrimitives, FunctionsOfOneOperatorBehindContractions) {
+  for (const Anchor& a : Anchors()) {
+    const auto expect = [&](const Expr& result) {
+      const Function function = MakeFunction({a.x}, result);
+      Options options;
+      if (a.name != "dense") options.layouts = ChannelsLast(function);
+      ExpectRow("dnnl." + a.name + "_function", function, options);
+    };
+    const Expr base = a.Biased();
+    for (const std::string op : {"abs", "exp", "negative"}) expect(MakeCall(op, {base}));
+    expect(Mul(base, base));
+    expect(MakeCall("power", {base, Scalar(2)}));
+  }
+}
+
+TEST_F(DnnlPrimitives, SlopesAreTensorsToo) {
+  const Anchor a = Anchor::Conv(2);
+  const Var slopes = Input("slopes", {32});
+  const Function function = MakeFunction({a.x, slopes}, MakeCall("nn.prelu", {a.Biased(), slopes}, {{"axis", 1}}));
+  ExpectRow("dnnl.conv2d_bias_prelu", function, {.layouts = ChannelsLast(function)});
+  const Var x = Input("x", {2, 16, 5, 7}), all = Input("all", {2, 16, 5, 7});
+  const Expr below = MakeCall("minimum", {x, Scalar(0)});
+  const Expr written = Plus(MakeCall("nn.relu", {x}), Mul(all, below));
+  ExpectRow("dnnl.prelu", MakeFunction({x, all}, written));
+}
+
+TEST_F(DnnlPrimitives, OneSlopeForAllIsLeakyRelu) {
+  const Anchor a = Anchor::Dense();
+  const Expr below = MakeCall("minimum", {a.result, Scalar(0)});
+  ExpectRow("dnnl.dense_prelu", MakeFunction({a.x}, Plus(MakeCall("nn.relu", {a.result}), Mul(Scalar(0.2), below))));
+}
+
 TEST_F(DnnlPrimitives, BatchesAreBroadcast) {
   const Var x = Input("x", {1, 5, 9}), y = Input("y", {3, 9, 6});
   ExpectRow("dnnl.batch_matmul", MakeFunction({x, y}, MakeCall("nn.batch_matmul", {x, y})));
@@ -235,6 +267,13 @@ TEST_F(DnnlPrimitives, DeclinesWithReasons) {
   EXPECT_EQ(RefusalOf(MakeFunction({x}, MakeCall("nn.adaptive_avg_pool2d", {x}, {{"output_size", V{5, 3}}}))),
             "pools windows of one size only, 5 does not divide 12");
   EXPECT_EQ(RefusalOf(MakeFunction({x}, MakeCall("cast", {x}, {{"dtype", kUInt8}}))), "rounds, but does not truncate");
+  const Anchor conv = Anchor::Conv(2);
+  EXPECT_EQ(
+      RefusalOf(MakeFunction({conv.x}, MakeCall("nn.prelu", {conv.result, RandomConstant({9}, 3)}, {{"axis", 3}}))),
+      "takes slopes per channel only");
+  const Var i = Input("i", {3, 4}, kInt32);
+  EXPECT_EQ(RefusalOf(MakeFunction({i}, MakeCall("nn.prelu", {i, MakeConstant(RandomTensor({4}, kInt32, 0, 3, 1))}))),
+            "computes this of floats only");
   const Var nhwc = Input("nhwc", {1, 9, 9, 16});
   EXPECT_EQ(RefusalOf(MakeFunction({nhwc}, MakeCall("nn.conv2d", {nhwc, RandomConstant({8, 16, 3, 3}, 71)},
                                                     {{"data_layout", "NHWC"}, {"kernel_layout", "OIHW"}}))),

@@ -19,6 +19,16 @@ inline Expr Clip(const Expr& x, double low, double high) {
   return MakeCall("clip", {x}, {{"a_min", low}, {"a_max", high}});
 }
 
+/// A slope for each channel, the operator's own or as it is imported: relu(x) + slope * min(x, 0).
+inline Expr Prelu(const Expr& x, bool is_written = false) {
+  const Shape shape = AsTensorType(InferType(x))->static_shape();
+  if (!is_written) return MakeCall("nn.prelu", {x, RandomConstant({shape[1]}, 17, -0.5, 0.5)}, {{"axis", 1}});
+  Shape spread(shape.size() - 1, 1);
+  spread[0] = shape[1];
+  const Expr below = MakeCall("minimum", {x, Scalar(0)});
+  return Plus(MakeCall("nn.relu", {x}), Mul(below, RandomConstant(spread, 17, -0.5, 0.5)));
+}
+
 /// An anchor of every kind, its result about as large as 1.
 struct Anchor {
   std::string name;
@@ -62,6 +72,11 @@ inline std::vector<Activation> Activations() {
     const Expr inner = Mul(Plus(x, Mul(x3, Scalar(0.044715))), Scalar(slope));
     return Plus(MakeCall("tanh", {inner}), Scalar(1));
   };
+  const auto below = [](const Expr& x) { return MakeCall("exp", {MakeCall("minimum", {x, Scalar(0)})}); };
+  const auto softplus = [](const Expr& x) {
+    const Expr decay = MakeCall("exp", {MakeCall("negative", {MakeCall("abs", {x})})});
+    return Plus(MakeCall("nn.relu", {x}), MakeCall("log", {Plus(decay, Scalar(1))}));
+  };
   return {
       {"_relu", [](const Expr& x) { return MakeCall("nn.relu", {x}); }},
       {"_clip", [](const Expr& x) { return Clip(x, 0, 0.5); }},
@@ -84,6 +99,15 @@ inline std::vector<Activation> Activations() {
        [](const Expr& x) {
          return Mul(x, MakeCall("tanh", {MakeCall("log", {Plus(MakeCall("exp", {x}), Scalar(1))})}));
        }},
+      {"_mish", [=](const Expr& x) { return Mul(x, MakeCall("tanh", {softplus(x)})); }},
+      {"_softplus", softplus},
+      {"_elu", [=](const Expr& x) { return Plus(MakeCall("nn.relu", {x}), Plus(below(x), Scalar(-1))); }},
+      {"_elu",
+       [=](const Expr& x) {
+         return Plus(MakeCall("nn.relu", {x}), Mul(MakeCall("subtract", {below(x), Scalar(1)}), Scalar(0.7)));
+       }},
+      {"_prelu", [](const Expr& x) { return Prelu(x); }},
+      {"_prelu", [](const Expr& x) { return Prelu(x, /*is_written=*/true); }},
       {"_hard_sigmoid", [](const Expr& x) { return Clip(Plus(Mul(x, Scalar(0.2)), Scalar(0.5)), 0, 1); }},
   };
 }

@@ -46,6 +46,7 @@ void AddAnchor(Graphs& graphs, const Anchor& a) {
   for (const Expr& base : {a.result, a.Biased()}) {
     Add(graphs, {a.x}, base);
     for (const Activation& activation : Activations()) Add(graphs, {a.x}, activation.apply(base));
+    Add(graphs, {a.x}, MakeCall("abs", {base}));
     const Expr sum = Plus(base, other);
     Add(graphs, {a.x, other}, sum);
     Add(graphs, {a.x, other}, MakeCall("nn.relu", {sum}));

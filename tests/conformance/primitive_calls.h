@@ -40,6 +40,8 @@ inline std::vector<RowCall> PositiveRows() {
   const Expr quotient = Div(x, y);
   return {{"log", MakeFunction({x}, MakeCall("log", {x}))},
           {"sqrt", MakeFunction({x}, MakeCall("sqrt", {x}))},
+          {"power", MakeFunction({x}, MakeCall("power", {x, Scalar(1.5)}))},
+          {"power", MakeFunction({x}, MakeCall("power", {x, Scalar(2)}))},
           {"divide", MakeFunction({x, y}, quotient)},
           {"divide_activation", MakeFunction({x, y}, MakeCall("tanh", {quotient}))}};
 }

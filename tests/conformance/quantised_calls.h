@@ -97,6 +97,7 @@ inline std::vector<RowCall> QuantisedRows(const QuantisedAnchor& a) {
   add("_bias_relu", {a.x}, relu(a.Biased()));
   add("_bias_clip", {a.x}, Clip(a.Biased(), -0.5, 1.5));
   add("_activation", {a.x}, MakeCall("sigmoid", {a.Biased()}));
+  add("_activation", {a.x}, Prelu(a.Biased()));
   add("_activation", {a.x}, MakeCall("nn.leaky_relu", {a.result}, {{"alpha", 0.1}}));
   add("_multiply", {a.x, f}, Mul(a.Biased(), f));
   add("_sum", {a.x, r}, Plus(a.Biased(), residual));

@@ -1,4 +1,5 @@
-// activation.cc: products are flattened to a constant and factors, so that every association is one case.
+// activation.cc: products are flattened to a constant and factors, so that every association is one case. Of sums,
+// those with relu(x) are functions that differ below zero.
 #include "backends/dnnl/activation.h"
 
 #include <cmath>
@@ -127,13 +128,77 @@ std::optional<Ramp> MatchRamp(const Expr& expr, const ExprNode* x) {
   return {};
 }
 
-/// tanh(log(1 + exp(x))).
-bool IsMishTerm(const Expr& expr, const ExprNode* x) {
-  const CallNode* tanh = CallOf(expr, "tanh");
-  const CallNode* log = tanh != nullptr ? CallOf(tanh->args()[0], "log") : nullptr;
+/// relu(x) + other.
+struct BesideRelu {
+  Expr x;
+  Expr other;
+};
+std::optional<BesideRelu> MatchBesideRelu(const Expr& expr) {
+  const CallNode* add = CallOf(expr, "add");
+  if (add == nullptr) return {};
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (const CallNode* relu = CallOf(add->args()[i], "nn.relu"))
+      return BesideRelu{relu->args()[0], add->args()[1 - i]};
+  }
+  return {};
+}
+
+/// min(x, 0).
+bool IsBelowZero(const Expr& expr, const ExprNode* x) {
+  const CallNode* minimum = CallOf(expr, "minimum");
+  if (minimum == nullptr || minimum->args()[0].get() != x) return false;
+  const auto bound = ScalarValue(minimum->args()[1]);
+  return bound && *bound == 0;
+}
+
+/// The argument of the exponential when `expr` is log(1 + exp(argument)).
+std::optional<Expr> LogOfOnePlusExp(const Expr& expr) {
+  const CallNode* log = CallOf(expr, "log");
   const auto inner = log != nullptr ? PlusScalar(log->args()[0], 1) : std::nullopt;
   const CallNode* exp = inner ? CallOf(*inner, "exp") : nullptr;
-  return exp != nullptr && exp->args()[0].get() == x;
+  if (exp == nullptr) return {};
+  return exp->args()[0];
+}
+
+/// log(1 + exp(x)), or relu(x) + log(1 + exp(-abs(x))), in which nothing is too large.
+bool IsSoftplus(const Expr& expr, const ExprNode* x) {
+  if (const auto argument = LogOfOnePlusExp(expr)) return argument->get() == x;
+  const auto sum = MatchBesideRelu(expr);
+  const auto argument = sum && sum->x.get() == x ? LogOfOnePlusExp(sum->other) : std::nullopt;
+  const CallNode* negative = argument ? CallOf(*argument, "negative") : nullptr;
+  const CallNode* abs = negative != nullptr ? CallOf(negative->args()[0], "abs") : nullptr;
+  return abs != nullptr && abs->args()[0].get() == x;
+}
+
+/// tanh(softplus(x)).
+bool IsMishTerm(const Expr& expr, const ExprNode* x) {
+  const CallNode* tanh = CallOf(expr, "tanh");
+  return tanh != nullptr && IsSoftplus(tanh->args()[0], x);
+}
+
+/// alpha when `expr` is alpha * (exp(min(x, 0)) - 1).
+std::optional<double> ExponentialBelowZero(const Expr& expr, const ExprNode* x) {
+  const Product product = Flatten(expr, x);
+  if (product.factors.size() != 1) return {};
+  std::optional<Expr> inner = PlusScalar(product.factors[0], -1);
+  if (const CallNode* subtract = CallOf(product.factors[0], "subtract")) {
+    if (ScalarValue(subtract->args()[1]) == 1.0) inner = subtract->args()[0];
+  }
+  const CallNode* exp = inner ? CallOf(*inner, "exp") : nullptr;
+  if (exp == nullptr || !IsBelowZero(exp->args()[0], x)) return {};
+  return product.constant;
+}
+
+/// Functions that are relu(x) and something below zero.
+std::optional<PostOp> MatchSum(const Expr& expr, const ExprNode* x) {
+  if (IsSoftplus(expr, x)) return PostOp{Eltwise::kSoftRelu, 1};
+  const auto sum = MatchBesideRelu(expr);
+  if (!sum || sum->x.get() != x) return {};
+  if (const auto alpha = ExponentialBelowZero(sum->other, x)) return PostOp{Eltwise::kElu, *alpha};
+  const auto prelu = MatchPrelu(expr);
+  const auto slope = prelu ? ScalarValue(prelu->slope) : std::nullopt;
+  if (!slope) return {};
+  return PostOp{Eltwise::kRelu, *slope};
 }
 
 }  // namespace
@@ -145,6 +210,7 @@ std::optional<double> ScalarValue(const Expr& expr) {
 }
 
 std::optional<PostOp> MatchActivation(const Expr& expr, const ExprNode* x) {
+  if (const auto sum = MatchSum(expr, x)) return sum;
   const Product product = Flatten(expr, x);
   if (product.factors.size() != 2) return {};
   const bool first_is_x = product.factors[0].get() == x;
@@ -165,6 +231,16 @@ std::optional<PostOp> MatchActivation(const Expr& expr, const ExprNode* x) {
   return {};
 }
 
+std::optional<WrittenPrelu> MatchPrelu(const Expr& expr) {
+  const auto sum = MatchBesideRelu(expr);
+  const CallNode* product = sum ? CallOf(sum->other, "multiply") : nullptr;
+  if (product == nullptr) return {};
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (IsBelowZero(product->args()[i], sum->x.get())) return WrittenPrelu{sum->x, product->args()[1 - i]};
+  }
+  return {};
+}
+
 std::optional<PostOp> UnaryPostOp(const CallNode& call) {
   const std::string& name = call.op()->name;
   if (name == "nn.relu") return PostOp{Eltwise::kRelu, 0};
@@ -178,6 +254,12 @@ std::optional<PostOp> UnaryPostOp(const CallNode& call) {
   if (name == "log") return PostOp{Eltwise::kLog};
   if (name == "round") return PostOp{Eltwise::kRound};
   if (name == "negative") return PostOp{Eltwise::kLinear, -1, 0};
+  if (name == "power") {
+    const auto exponent = ScalarValue(call.args()[1]);
+    if (!exponent) return {};
+    if (*exponent == 2) return PostOp{Eltwise::kSquare};
+    return PostOp{Eltwise::kPower, 1, *exponent};
+  }
   return {};
 }
 

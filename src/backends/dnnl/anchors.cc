@@ -25,7 +25,7 @@ Reader* ReaderOf(const std::string& op) {
 }
 
 /// Whether both are read in one order of elements, or the second is broadcast.
-bool IsComparison(Binary op) { return op >= Binary::kEqual; }
+bool IsComparison(Binary op) { return op >= Binary::kEqual && op <= Binary::kGreaterEqual; }
 
 void ReadBinary(Reading& reading, const CallNode& call, Binary op, Primitive& p) {
   p.kind = Kind::kBinary;
@@ -89,6 +89,35 @@ void ReadConversion(Reading& reading, const Call& last, Primitive& p) {
   p.dst.scales = reading.AddConstant(quantisation.scales->value());
 }
 
+/// PReLU, an operator or written out, of a value from outside; which call computes it.
+bool ReadPrelu(Reading& reading, Primitive& p, size_t* at) {
+  for (size_t i = 0; i < reading.calls().size(); ++i) {
+    const Call& call = reading.calls()[i];
+    const bool is_operator = call->op()->name == "nn.prelu";
+    const auto written = is_operator ? WrittenPrelu{call->args()[0], call->args()[1]} : MatchPrelu(call);
+    if (!written || As<CallNode>(written->x) != nullptr) continue;
+    if (!is_operator && ScalarValue(written->slope)) continue;  // a function of its own
+    p.kind = Kind::kBinary;
+    p.binary = Binary::kPrelu;
+    p.src = reading.OperandOf(written->x);
+    p.weights = reading.OperandOf(written->slope);
+    for (const Operand* operand : {&p.src, &p.weights}) {
+      if (!operand->dtype.is_floating() || operand->is_quantised()) throw Refusal{"computes this of floats only"};
+    }
+    const size_t rank = p.src.shape.size();
+    if (ShapeOf(call) != p.src.shape || p.weights.shape.size() > rank) throw Refusal{"broadcasts slopes only"};
+    if (is_operator) p.weights.shape = AlongAxis(*call, rank);
+    p.weights.shape.insert(p.weights.shape.begin(), rank - p.weights.shape.size(), 1);
+    if (p.weights.shape != p.src.shape && p.weights.layout != Layout::kPlain)
+      throw Refusal{"an operand is reshaped out of its layout"};
+    p.dst.shape = p.src.shape;
+    p.dst.dtype = p.src.dtype;
+    *at = i;
+    return true;
+  }
+  return false;
+}
+
 /// An activation, written out or not, of a value from outside; which call computes it.
 bool ReadActivation(Reading& reading, Primitive& p, size_t* at) {
   for (const Call& first : reading.calls()) {
@@ -145,7 +174,7 @@ size_t ReadAnchor(Reading& reading, Primitive& primitive) {
     }
   }
   size_t at = 0;
-  if (ReadActivation(reading, primitive, &at)) return at;
+  if (ReadPrelu(reading, primitive, &at) || ReadActivation(reading, primitive, &at)) return at;
   for (size_t i = 0; i < calls.size(); ++i) {
     const CallNode& call = *calls[i];
     const std::string& name = call.op()->name;
@@ -172,6 +201,14 @@ size_t ReadAnchor(Reading& reading, Primitive& primitive) {
 std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
   if (values.size() == 1) values.resize(rank, values[0]);
   return values;
+}
+
+Shape AlongAxis(const CallNode& call, size_t rank) {
+  const int64_t axis = call.attrs().Int("axis");
+  Shape shape(rank, 1);
+  shape.at(static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis)) =
+      NumElements(ShapeOf(call.args()[1]));
+  return shape;
 }
 
 void RequireChannelsFirst(const CallNode& call, const char* attribute) {

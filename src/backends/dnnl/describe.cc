@@ -59,14 +59,18 @@ class Describer {
   size_t Step(size_t at) {
     const std::vector<Call>& calls = reading_.calls();
     size_t consumer = calls.size();
-    for (size_t i = at + 1; i < calls.size(); ++i) {
+    // The last first: written-out functions contain each other.
+    for (size_t i = calls.size(); i-- > at + 1;) {
       if (const auto activation = MatchActivation(calls[i], current_.get())) {
         Push(*activation);
         return Advance(i);
       }
+      if (const auto prelu = MatchPrelu(calls[i]); prelu && prelu->x == current_) {
+        AppendBinary(Binary::kPrelu, prelu->slope, ShapeOf(prelu->slope));
+        return Advance(i);
+      }
       const auto& args = calls[i]->args();
-      const bool reads = std::ranges::find(args, current_) != args.end();
-      if (reads && consumer == calls.size()) consumer = i;
+      if (std::ranges::find(args, current_) != args.end()) consumer = i;
     }
     if (consumer == calls.size()) throw Refusal{"its operators form no chain"};
     Append(*calls[consumer], consumer + 1 == calls.size());
@@ -91,12 +95,9 @@ class Describer {
     if (op.name == "cast") return AppendCast(call);
     if (op.name == "qnn.quantize") return AppendQuantize(call, is_last);
     if (op.name == "qnn.dequantize") return AppendDequantize(call);
-    if (op.name == "nn.bias_add") {
-      const int64_t axis = call.attrs().Int("axis");
-      const auto rank = static_cast<int64_t>(current_shape_.size());
-      Shape shape(current_shape_.size(), 1);
-      shape.at(static_cast<size_t>(axis < 0 ? axis + rank : axis)) = NumElements(ShapeOf(call.args()[1]));
-      return AppendBinary(Binary::kAdd, call.args()[1], shape);
+    if (op.name == "nn.bias_add" || op.name == "nn.prelu") {
+      const Binary by_axis = op.name == "nn.prelu" ? Binary::kPrelu : Binary::kAdd;
+      return AppendBinary(by_axis, call.args()[1], AlongAxis(call, current_shape_.size()));
     }
     if (const Binary binary = BinaryOf(op.name); binary != Binary::kNone) return AppendBinaryCall(call, binary);
     const auto unary = UnaryPostOp(call);
@@ -116,6 +117,7 @@ class Describer {
 
   void AppendBinaryCall(const CallNode& call, Binary binary) {
     const bool left = call.args()[0] == current_;
+    if (left && call.args()[1] == current_ && binary == Binary::kMultiply) return Push({Eltwise::kSquare});
     const Expr& other = call.args()[left ? 1 : 0];
     const auto scalar = ScalarValue(other);
     if (!left && binary == Binary::kSubtract && scalar) return Push({Eltwise::kLinear, -1, *scalar});
@@ -140,6 +142,7 @@ class Describer {
       primitive_.bias = operand;
       return;
     }
+    if (binary == Binary::kPrelu) CheckSlopes(seen, per_channel);
     if (!operand.is_quantised()) {
       if (!operand.dtype.is_floating())
         throw Refusal{"combines its result with floats, got " + operand.dtype.ToString()};
@@ -158,6 +161,13 @@ class Describer {
     }
     primitive_.post_ops.push_back({Eltwise::kRelu, 0, 0, binary, operand});
     Push({Eltwise::kLinear, scale, 0});
+  }
+
+  /// Of which axis there is one for each index, the library does not say alike for products of batches.
+  void CheckSlopes(const Shape& slopes, bool per_channel) const {
+    if (!per_channel && NumElements(slopes) != 1) throw Refusal{"takes slopes per channel only"};
+    if (primitive_.kind == Kind::kMatMul && slopes.size() != 2)
+      throw Refusal{"takes slopes behind single matrices only"};
   }
 
   /// The result's quantisation; before the end, rounding to steps of it.
@@ -229,6 +239,7 @@ class Describer {
       throw Refusal{"its result has no channels"};
     const bool takes_post_ops = p.is_contraction() || p.is_window() || p.is_elementwise() || p.kind == Kind::kReduction;
     if (!takes_post_ops && !p.post_ops.empty()) throw Refusal{"takes no operators behind normalisations"};
+    if (p.binary == Binary::kPrelu && !p.post_ops.empty()) throw Refusal{"takes no operators behind PReLU"};
   }
 
   void CheckTypes() const {

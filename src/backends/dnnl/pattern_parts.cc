@@ -26,6 +26,7 @@ std::string AnyActivation(const std::string& inner) {
   std::string text = AnySimple(inner);
   text.pop_back();
   for (const Part& part : kWritten) text += " | " + Around(part, inner);
+  for (const Part& part : kPrelu) text += " | " + Around(part, inner);
   return text + ")";
 }
 

@@ -46,14 +46,30 @@ inline constexpr Part kWritten[] = {
      "(divide(multiply({0}, clip(add({0}, const))), const) | multiply(multiply({0}, clip(add({0}, const))), const))"},
     {"_hardswish", "multiply({0}, clip(add((divide({0}, const) | multiply({0}, const)), const)))"},
     {"_mish", "multiply({0}, tanh(log(add(exp({0}), const))))"},
+    {"_mish", "multiply({0}, tanh(add(nn.relu({0}), log(add(exp(negative(abs({0}))), const)))))"},
+    {"_softplus", "add(nn.relu({0}), log(add(exp(negative(abs({0}))), const)))"},
+    {"_elu",
+     "add(nn.relu({0}), (add(exp(minimum({0}, const)), const) | subtract(exp(minimum({0}, const)), const) | "
+     "multiply((add(exp(minimum({0}, const)), const) | subtract(exp(minimum({0}, const)), const)), const)))"},
     {"_hard_sigmoid", "clip(add((divide({0}, const) | multiply({0}, const)), const))"},
 };
+
+/// With a slope per channel: the operator, and what it is imported as.
+inline constexpr Part kPrelu[] = {
+    {"_prelu", "nn.prelu({0}, *)"},
+    {"_prelu", "add(nn.relu({0}), multiply(minimum({0}, const), *))"},
+};
+
+/// Other functions that a primitive may end in.
+inline constexpr const char* kFunctions =
+    "(abs({0}) | exp({0}) | log({0}) | sqrt({0}) | round({0}) | negative({0}) | power({0}, const) | multiply({0}, "
+    "{0}))";
 
 /// `part` around `inner`, and the same for a plain text.
 std::string Around(std::string_view text, const std::string& inner);
 inline std::string Around(const Part& part, const std::string& inner) { return Around(part.text, inner); }
 
-/// Any of kSimple around `inner`; any of kWritten, too.
+/// Any of kSimple around `inner`; any of kWritten and kPrelu, too.
 std::string AnySimple(const std::string& inner);
 std::string AnyActivation(const std::string& inner);
 

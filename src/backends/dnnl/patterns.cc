@@ -18,6 +18,7 @@ std::string AnyBinary(const std::string& inner) {
 
 void AddActivations(std::vector<PatternTableEntry>& table, const std::string& name, const std::string& text) {
   for (const Part& part : kWritten) Add(table, name + part.suffix, Around(part, text));
+  for (const Part& part : kPrelu) Add(table, name + part.suffix, Around(part, text));
   for (const Part& part : kSimple) Add(table, name + part.suffix, Around(part, text));
 }
 
@@ -43,6 +44,7 @@ void AddAnchor(std::vector<PatternTableEntry>& table, const std::string& name, c
     AddCombining(table, prefix + "_multiply", fmt::format("multiply({}, *)", inner));
     Add(table, prefix, inner);
   }
+  Add(table, name + "_function", Around(kFunctions, either));
   AddCombining(table, name + "_binary",
                fmt::format("(subtract({0}, *) | divide({0}, *) | maximum({0}, *) | minimum({0}, *))", either));
 }
@@ -75,8 +77,10 @@ void AddWindows(std::vector<PatternTableEntry>& table) {
 /// One operator of the element-wise kind, of whatever tensors.
 void AddElementwise(std::vector<PatternTableEntry>& table) {
   for (const Part& part : kWritten) AddAside(table, part.suffix + 1, Around(part, "$x"));
+  for (const Part& part : kPrelu) AddAside(table, part.suffix + 1, Around(part, "$x"));
   for (const Part& part : kSimple) AddAside(table, part.suffix + 1, Around(part, "*"));
   for (const char* op : {"abs", "exp", "log", "sqrt", "round"}) AddAside(table, op, fmt::format("{}(*)", op));
+  AddAside(table, "power", "power(*, const)");
   for (const char* op : kBinary) {
     AddAside(table, op, fmt::format("{}(*, *)", op));
     AddAside(table, fmt::format("{}_activation", op), AnySimple(fmt::format("{}(*, *)", op)));

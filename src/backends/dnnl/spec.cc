@@ -54,11 +54,11 @@ json ToValue(const PostOp& op) {
 PostOp PostOpFrom(const json& value) {
   PostOp op;
   if (value.contains("binary")) {
-    op.binary = EnumFrom(value.at("binary"), Binary::kGreaterEqual);
+    op.binary = EnumFrom(value.at("binary"), Binary::kPrelu);
     op.operand = OperandFrom(value.at("operand"));
     return op;
   }
-  op.eltwise = EnumFrom(value.at("eltwise"), Eltwise::kRound);
+  op.eltwise = EnumFrom(value.at("eltwise"), Eltwise::kSoftRelu);
   value.at("alpha").get_to(op.alpha);
   value.at("beta").get_to(op.beta);
   return op;
@@ -120,7 +120,7 @@ Primitive FromJson(std::string_view text) {
     value.at("alpha").get_to(p.alpha);
     value.at("beta").get_to(p.beta);
     value.at("offset").get_to(p.offset);
-    p.binary = EnumFrom(value.at("binary"), Binary::kGreaterEqual);
+    p.binary = EnumFrom(value.at("binary"), Binary::kPrelu);
     p.reduction = EnumFrom(value.at("reduction"), Reduction::kProduct);
     value.at("is_linear").get_to(p.is_linear);
     p.multiplied_as = DataType::FromString(value.value("multiplied_as", kFloat32.ToString()));

@@ -64,6 +64,9 @@ enum class Eltwise : uint8_t {
   kLog,
   kPower,  ///< alpha * x ^ beta
   kRound,  ///< ties to even
+  kElu,    ///< x, or alpha * (exp(x) - 1) for negative x
+  kSquare,
+  kSoftRelu,  ///< log(1 + exp(alpha * x)) / alpha
 };
 
 enum class Binary : uint8_t {
@@ -79,7 +82,8 @@ enum class Binary : uint8_t {
   kLess,
   kLessEqual,
   kGreater,
-  kGreaterEqual
+  kGreaterEqual,
+  kPrelu,  ///< x, or x times the other one for negative x
 };
 
 enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kProduct };

@@ -19,7 +19,24 @@ void BuildConcat(const Primitive& p, Built& built) {
   }
 }
 
+namespace {
+
+/// A primitive of its own.
+void BuildPrelu(const Primitive& p, Built& built) {
+  const Desc src = DescLike(p.src, p.dst);
+  const Desc slopes = DescLike(p.weights, p.dst);
+  built.dst = DescOf(p.dst);
+  const dnnl::prelu_forward::primitive_desc desc(Engine(), kInference, src, slopes, built.dst, Attributes(p, built));
+  built.primitive = dnnl::prelu_forward(desc);
+  Finish(built, desc);
+  Bind(built, DNNL_ARG_SRC, p.src, DescOf(p.src), src);
+  Bind(built, DNNL_ARG_WEIGHTS, p.weights, DescOf(p.weights), slopes);
+}
+
+}  // namespace
+
 void BuildBinary(const Primitive& p, Built& built) {
+  if (p.binary == Binary::kPrelu) return BuildPrelu(p, built);
   dnnl::primitive_attr attributes = Attributes(p, built);
   SetQuantisation(p.src, DNNL_ARG_SRC_0, {}, attributes, built);
   SetQuantisation(p.weights, DNNL_ARG_SRC_1, {}, attributes, built);

@@ -60,6 +60,9 @@ algorithm AlgorithmOf(Eltwise function) {
     case Eltwise::kLog: return algorithm::eltwise_log;
     case Eltwise::kPower: return algorithm::eltwise_pow;
     case Eltwise::kRound: return algorithm::eltwise_round;
+    case Eltwise::kElu: return algorithm::eltwise_elu;
+    case Eltwise::kSquare: return algorithm::eltwise_square;
+    case Eltwise::kSoftRelu: return algorithm::eltwise_soft_relu;
   }
   throw Error(ErrorCategory::kCorrupt, "a oneDNN kernel names an unknown function");
 }
@@ -78,7 +81,8 @@ algorithm AlgorithmOf(Binary op) {
     case Binary::kLessEqual: return algorithm::binary_le;
     case Binary::kGreater: return algorithm::binary_gt;
     case Binary::kGreaterEqual: return algorithm::binary_ge;
-    case Binary::kNone: break;
+    case Binary::kNone:
+    case Binary::kPrelu: break;
   }
   throw Error(ErrorCategory::kCorrupt, "a oneDNN kernel names an unknown operator");
 }
@@ -87,6 +91,19 @@ float Finite(double value) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kLargest, kLargest));
 }
+
+namespace {
+
+/// Slopes, read as float32: one for each index of the axes along which there are several.
+void AppendPrelu(const Operand& slopes, int position, dnnl::post_ops& post_ops, Built& built) {
+  int mask = 0;
+  for (size_t axis = 0; axis < slopes.shape.size(); ++axis) mask |= slopes.shape[axis] == 1 ? 0 : 1 << axis;
+  post_ops.append_prelu(mask);
+  const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_WEIGHTS;
+  Bind(built, argument, slopes, DescOf(slopes), DescOf(slopes.shape, Layout::kPlain, kFloat32));
+}
+
+}  // namespace
 
 dnnl::primitive_attr Attributes(const Primitive& p, Built& built, size_t first) {
   dnnl::primitive_attr attributes;
@@ -98,9 +115,14 @@ dnnl::primitive_attr Attributes(const Primitive& p, Built& built, size_t first) 
       post_ops.append_eltwise(AlgorithmOf(op.eltwise), Finite(op.alpha), Finite(op.beta));
       continue;
     }
+    const auto position = static_cast<int>(i - first);
+    if (op.binary == Binary::kPrelu) {
+      AppendPrelu(op.operand, position, post_ops, built);
+      continue;
+    }
     const Desc wanted = DescLike(op.operand, p.dst);
     post_ops.append_binary(AlgorithmOf(op.binary), wanted);
-    const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i - first)) | DNNL_ARG_SRC_1;
+    const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
     Bind(built, argument, op.operand, DescOf(op.operand), wanted);
   }
   attributes.set_post_ops(post_ops);
