@@ -3,17 +3,19 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "conformance/conformance.h"
+#include "conformance/together.h"
 #include "ir/evaluate.h"
 
 namespace collage {
 namespace {
 
 using conformance::ExampleFunction;
-using conformance::ExpectAgrees;
+using conformance::NamedFunction;
 using conformance::RandomTensor;
 
 /// `type` with other sizes.
@@ -72,6 +74,15 @@ bool HasMeaning(const Function& function, const OpExample& example) {
 
 TEST(NativeEdgesTest, OperatorsAgreeWhereSizesAre0Or1) {
   const Toolchain& native = conformance::BuiltinToolchain("native");
+  /// How many are compiled together.
+  constexpr size_t kTogether = 16;
+  /// By number of threads, and the range that inputs are drawn from.
+  std::map<std::tuple<int, double, double>, std::vector<NamedFunction>> waiting;
+  const auto try_all = [&](const std::tuple<int, double, double>& how, std::vector<NamedFunction>& functions) {
+    const auto& [threads, low, high] = how;
+    conformance::ExpectAllAgree(native, functions, {.num_threads = threads, .low = low, .high = high});
+    functions.clear();
+  };
   int tried = 0;
   for (const Op& op : AllOps()) {
     for (const OpExample& example : op->def().examples) {
@@ -81,11 +92,15 @@ TEST(NativeEdgesTest, OperatorsAgreeWhereSizesAre0Or1) {
         if (!native.SupportsCall(*As<CallNode>(function->body())).ok()) continue;
         std::string types;
         for (const Type& arg : edge.args) types += " " + ToString(arg);
-        SCOPED_TRACE(op->name() + types);
-        ExpectAgrees(native, function, {.num_threads = 1 + tried % 2, .low = edge.low, .high = edge.high});
-        ++tried;
+        const std::tuple how{1 + tried++ % 2, edge.low, edge.high};
+        std::vector<NamedFunction>& together = waiting[how];
+        together.push_back({op->name() + types, function});
+        if (together.size() == kTogether) try_all(how, together);
       }
     }
+  }
+  for (auto& [how, functions] : waiting) {
+    if (!functions.empty()) try_all(how, functions);
   }
   EXPECT_GE(tried, 1000);
 }
