@@ -137,7 +137,19 @@ TEST(NativeOperatorsTest, Reductions) {
     for (const bool exclusive : {false, true}) {
       Try({"cumsum", {T({3, 4, 21})}, {{"axis", axis}, {"exclusive", exclusive}}});
       Try({"cumsum", {T({3, 4, 5}, kInt64)}, {{"axis", axis}, {"exclusive", exclusive}}, -5, 5});
+      Try({"cumprod", {T({3, 4, 21})}, {{"axis", axis}, {"exclusive", exclusive}}, 0.7, 1.3});
+      Try({"cumprod", {T({3, 4, 5}, kInt32)}, {{"axis", axis}, {"exclusive", exclusive}}, -5, 5});
     }
+  }
+}
+
+TEST(NativeOperatorsTest, RunningSumsOfOtherTypesThanTheData) {
+  for (const char* op : {"cumsum", "cumprod"}) {
+    TryAll({{op, {T({3, 4}, kInt8)}, {{"axis", 1}, {"dtype", "int32"}}, 50, 120},
+            {op, {T({4, 30}, kUInt8)}, {{"axis", 0}, {"dtype", "float32"}}, 0, 255},
+            {op, {T({3, 9})}, {{"axis", 1}, {"dtype", "int64"}}, 0.5, 2.5},
+            {op, {T({3, 9})}, {{"axis", 0}, {"dtype", "float64"}}, 0.5, 2.5},
+            {op, {T({3, 9}, kFloat16)}, {{"axis", 1}, {"dtype", "float32"}}, 0.5, 1.5}});
   }
 }
 
@@ -283,6 +295,33 @@ TEST(NativeOperatorsTest, Pools) {
           {"nn.max_pool2d", {T({1, 3, 8, 20}, kInt8)}, {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}}, -100, 100}});
 }
 
+TEST(NativeOperatorsTest, WhereTheLargestElementsOfWindowsAre) {
+  for (const bool column_major : {false, true}) {
+    const auto indices = [&](const char* op, const Type& data, Attrs attrs) {
+      attrs.Set("column_major", column_major);
+      Try({op, {data}, attrs, -100, 100});
+    };
+    indices("nn.max_pool1d_indices", T({2, 3, 40}), {{"pool_size", V{3}}, {"strides", V{2}}, {"padding", V{1}}});
+    indices("nn.max_pool2d_indices", T({2, 3, 8, 20}), {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}});
+    indices("nn.max_pool2d_indices", T({1, 3, 11, 17}),
+            {{"pool_size", V{3, 2}}, {"strides", V{2, 1}}, {"padding", V{1, 0, 2, 1}}, {"dilation", V{2, 3}}});
+    indices("nn.max_pool2d_indices", T({1, 3, 11, 12}),
+            {{"pool_size", V{3, 3}}, {"strides", V{2, 2}}, {"ceil_mode", true}});
+    indices("nn.max_pool2d_indices", T({1, 2, 9, 9}, kInt8), {{"pool_size", V{4, 4}}, {"strides", V{3, 3}}});
+    indices("nn.max_pool3d_indices", T({1, 2, 5, 6, 20}),
+            {{"pool_size", V{2, 2, 2}}, {"strides", V{1, 2, 2}}, {"padding", V{1, 0, 1}}});
+  }
+  // Of equal elements the first one.
+  Try({"nn.max_pool2d_indices", {T({1, 2, 8, 20}, kInt32)}, {{"pool_size", V{3, 3}}, {"padding", V{1, 1}}}, 0, 2});
+  const Toolchain& native = conformance::BuiltinToolchain("native");
+  const Function large =
+      conformance::ExampleFunction(GetOp("nn.max_pool2d_indices")->def(),
+                                   {{T({1, 1, 20, 20})}, {{"pool_size", V{9, 9}}, {"strides", V{1, 1}}}, 0, 1});
+  InferType(large);
+  EXPECT_EQ(native.SupportsCall(*As<CallNode>(large->body())).reason().text,
+            "'nn.max_pool2d_indices' of windows of 81 elements");
+}
+
 TEST(NativeOperatorsTest, Movement) {
   for (const char* mode : {"constant", "edge", "reflect"}) {
     TryAll({{"nn.pad", {T({4, 9}), T({})}, {{"pad_width", Widths({{2, 1}, {3, 7}})}, {"pad_mode", mode}}},
@@ -299,6 +338,8 @@ TEST(NativeOperatorsTest, Movement) {
           {"transpose", {T({3, 17, 18})}, {{"axes", V{2, 1, 0}}}},
           {"transpose", {T({2, 50, 33, 4})}, {{"axes", V{0, 3, 1, 2}}}},
           {"transpose", {T({2, 3, 35, 34})}, {{"axes", V{0, 2, 3, 1}}}},
+          {"layout_transform", {T({2, 17, 3, 18})}, {{"src_layout", "NCHW"}, {"dst_layout", "NHWC"}}},
+          {"layout_transform", {T({6, 5, 2, 3})}, {{"src_layout", "OIHW"}, {"dst_layout", "HWIO"}}},
           {"reshape", {T({6, 35})}, {{"newshape", V{5, 2, 21}}}},
           {"tile", {T({2, 3, 5})}, {{"reps", V{2, 1, 4}}}},
           {"broadcast_to", {T({3, 1})}, {{"shape", V{2, 3, 20}}}},

@@ -187,11 +187,11 @@ RandomFunction FunctionGenerator::Make() {
       &G::ClipOrSlope,  &G::Quantise,   &G::Dequantise,  &G::Reduction,     &G::Reduction,
       &G::ArgReduction, &G::Cumulative, &G::Softmax,     &G::Normalisation, &G::AlongChannels,
       &G::Pool,         &G::GlobalPool, &G::Convolution, &G::Convolution,   &G::TransposedConvolution,
-      &G::Dense,        &G::Matmul,     &G::Matmul,      &G::Recurrent,     &G::Resize,
-      &G::GridSample,   &G::Sort,       &G::Transpose,   &G::Transpose,     &G::Reshape,
-      &G::Reshape,      &G::Axes,       &G::Repetition,  &G::Slice,         &G::Slice,
-      &G::Pad,          &G::Split,      &G::Join,        &G::Join,          &G::Blocks,
-      &G::Take,         &G::Gather,     &G::Scatter,     &G::OneHot};
+      &G::Dense,        &G::Matmul,     &G::Matmul,      &G::SumOfProducts, &G::Recurrent,
+      &G::Resize,       &G::GridSample, &G::Sort,        &G::Transpose,     &G::Transpose,
+      &G::Reshape,      &G::Reshape,    &G::Axes,        &G::Repetition,    &G::Slice,
+      &G::Slice,        &G::Pad,        &G::Split,       &G::Join,          &G::Join,
+      &G::Blocks,       &G::Take,       &G::Gather,      &G::Scatter,       &G::OneHot};
   static const std::vector<int> ranks{0, 1, 2, 2, 3, 3, 4, 4, 4, 5};
   static const std::vector<Way> easily_fused{&G::Unary, &G::Unary,     &G::Binary,   &G::Binary, &G::Where,
                                              &G::Cast,  &G::Transpose, &G::Reshape,  &G::Slice,  &G::ClipOrSlope,

@@ -103,6 +103,7 @@ class FunctionGenerator {
   Made TransposedConvolution();
   Made Dense();
   Made Matmul();
+  Made SumOfProducts();
   Made Recurrent();
   Made Resize();
   Made GridSample();

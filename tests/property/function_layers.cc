@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "property/function_generator.h"
 
@@ -54,6 +56,11 @@ FunctionGenerator::Made FunctionGenerator::Cumulative() {
   const Value x = Any();
   if (x.rank() == 0 || x.dtype.is_bool()) return std::nullopt;
   const int axis = Axis(x);
+  if (OneIn(4) && x.size(axis) <= 9 && x.magnitude() <= 2) {
+    const double product = std::pow(std::max(x.magnitude(), 1.0), x.size(axis));
+    return Call("cumprod", {x.expr}, {{"axis", axis}, {"exclusive", OneIn(2)}}, -product, product,
+                x.is_exact && !x.dtype.is_floating());
+  }
   const double large = x.magnitude() * static_cast<double>(x.size(axis));
   return Call("cumsum", {x.expr}, {{"axis", axis}, {"exclusive", OneIn(2)}}, -large, large,
               x.is_exact && !x.dtype.is_floating());
@@ -126,6 +133,11 @@ FunctionGenerator::Made FunctionGenerator::Pool() {
   Attrs attrs{{"pool_size", size}, {"strides", strides}, {"dilation", dilation}, {"padding", before}};
   // With dilation a last, partial window may lie in the padding alone.
   if (OneIn(4) && *std::max_element(strides.begin(), strides.end()) == 1) attrs.Set("ceil_mode", true);
+  if (is_max && x.is_exact && OneIn(4)) {
+    attrs.Set("column_major", OneIn(2));
+    return Call(fmt::format("nn.max_pool{}d_indices", rank), {x.expr}, attrs, -1,
+                static_cast<double>(NumElements(x.shape)), true);
+  }
   if (!is_max) attrs.Set("count_include_pad", OneIn(2));
   return Call(fmt::format("nn.{}_pool{}d", is_max ? "max" : "avg", rank), {x.expr}, attrs, std::min(x.low, 0.0),
               std::max(x.high, 0.0), x.is_exact && (is_max || is_whole));
@@ -246,6 +258,47 @@ FunctionGenerator::Made FunctionGenerator::Matmul() {
   const double large = terms * each * x.magnitude();
   return Call(is_batch ? "nn.batch_matmul" : "nn.matmul", {x.expr, w.expr}, attrs, -large, large,
               x.is_exact && is_whole);
+}
+
+FunctionGenerator::Made FunctionGenerator::SumOfProducts() {
+  const Value x = Any();
+  if (x.dtype.is_bool() || x.dtype == kUInt8 || x.rank() > 4) return std::nullopt;
+  const bool is_whole = !x.dtype.is_floating();
+  std::string labels, other, result;
+  std::map<char, int64_t> sizes;
+  for (int d = 0; d < x.rank(); ++d) {
+    char label = static_cast<char>('a' + d);
+    for (const auto& [known, size] : sizes) {
+      if (size == x.size(d) && OneIn(4)) label = known;  // a diagonal
+    }
+    sizes[label] = x.size(d);
+    labels += label;
+  }
+  Shape shape;
+  for (const auto& [label, size] : std::map(sizes)) {
+    if (OneIn(2)) continue;
+    other.insert(static_cast<size_t>(Below(static_cast<int>(other.size()) + 1)), 1, label);
+  }
+  for (char label : {'x', 'y'}) {
+    if (!OneIn(2)) continue;
+    sizes[label] = Between(1, 6);
+    other.insert(static_cast<size_t>(Below(static_cast<int>(other.size()) + 1)), 1, label);
+  }
+  double terms = 1;
+  for (const auto& [label, size] : sizes) {
+    if (OneIn(2)) {
+      result.insert(static_cast<size_t>(Below(static_cast<int>(result.size()) + 1)), 1, label);
+    } else {
+      terms *= static_cast<double>(size);
+    }
+  }
+  for (char label : other) shape.push_back(OneIn(8) ? 1 : sizes[label]);
+  if (NumElements(shape) > most_elements_ || terms > 1e5) return std::nullopt;
+  const double each = is_whole ? 2 : std::min(1.0, 8 / (terms + 1));
+  const Value w = Fresh(shape, x.dtype, -each, each);
+  const double large = (terms + 1) * each * x.magnitude();
+  return Call("einsum", {MakeTuple({x.expr, w.expr})}, {{"equation", labels + "," + other + "->" + result}}, -large,
+              large, x.is_exact && is_whole);
 }
 
 FunctionGenerator::Made FunctionGenerator::Recurrent() {

@@ -40,6 +40,29 @@ std::string WrittenTuple(const CallNode& call) {
   return As<TupleNode>(call.args()[0]) == nullptr ? "joins tuples that are written out only" : "";
 }
 
+std::string SumsOfProducts(const CallNode& call) {
+  if (As<TupleNode>(call.args()[0]) == nullptr) return WrittenTuple(call);
+  return AsTensorType(call.checked_type())->dtype().is_bool() ? "'einsum' of truth values" : "";
+}
+
+/// Whose taps are written out one by one.
+std::string SmallWindows(const CallNode& call) {
+  constexpr int64_t kMostTaps = 64;
+  int64_t taps = 1;
+  const auto rank = static_cast<size_t>(Argument(call, 0).rank()) - 2;
+  const std::vector<int64_t> size = call.attrs().Ints("pool_size");
+  for (size_t d = 0; d < rank; ++d) taps *= size[size.size() == 1 ? 0 : d];
+  if (taps > kMostTaps) return fmt::format("'{}' of windows of {} elements", call.op()->name, taps);
+  return NoTruthValues(call);
+}
+
+std::string KnownSamples(const CallNode& call) {
+  constexpr int64_t kMostSamples = 6;
+  const int64_t samples = call.attrs().Int("sample_ratio");
+  if (samples < 1) return "as many samples as a region has pixels";
+  return samples > kMostSamples ? fmt::format("{} samples in each dimension", samples) : FloatsOnly(call);
+}
+
 std::string KnownPadMode(const CallNode& call) {
   const std::string& mode = call.attrs().String("pad_mode");
   if (mode == "constant" || mode == "edge" || mode == "reflect" || mode == "wrap") return "";
@@ -109,6 +132,7 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                   "isfinite",
                   "isinf",
                   "isnan",
+                  "layout_transform",
                   "less",
                   "less_equal",
                   "log",
@@ -175,6 +199,7 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "min",
                         "argmax",
                         "argmin",
+                        "cumprod",
                         "cumsum",
                         "sort",
                         "argsort",
@@ -199,10 +224,14 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "nn.global_avg_pool1d",
                         "nn.global_avg_pool2d",
                         "nn.global_avg_pool3d"});
-    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample"});
+    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample", "linalg.det",
+                     "vision.all_class_non_max_suppression"});
     add(NormalisedFloats,
         {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
     add(WrittenTuple, {"concatenate", "stack"});
+    add(SumsOfProducts, {"einsum"});
+    add(SmallWindows, {"nn.max_pool1d_indices", "nn.max_pool2d_indices", "nn.max_pool3d_indices"});
+    add(KnownSamples, {"vision.roi_align"});
     add(KnownPadMode, {"nn.pad"});
     add(WideBits, {"reinterpret"});
     add(Products, {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",

@@ -4,6 +4,8 @@
 
 #include "backends/native/compiler/codegen.h"
 #include "backends/native/compiler/stages.h"
+#include "backends/native/compiler/suppression.h"
+#include "backends/native/compiler/written_out.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -29,6 +31,7 @@ FieldsFn FieldsOf(const Expr& expr) {
   if (call == nullptr || AsTupleType(call->checked_type()) == nullptr) return nullptr;
   const std::string& name = call->op()->name;
   if (name == "topk") return EmitTopK;
+  if (name == "vision.all_class_non_max_suppression") return EmitNonMaxSuppression;
   return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn" ? EmitRecurrent : nullptr;
 }
 
@@ -37,11 +40,12 @@ class PartitionCompiler {
  public:
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
       : request_(request),
+        body_(WriteOut(request.function->body())),
         state_(TargetOf(options).vector_lanes, request.num_threads, WithSchedule(options, request)) {}
 
   LoweredPartition Run() {
     AddInputs();
-    AddOutputs(request_.function->body());
+    AddOutputs(body_);
     for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
     if (state_.options.in_bfloat16 && state_.num_narrow == 0) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
@@ -271,6 +275,7 @@ class PartitionCompiler {
   }
 
   const PartitionRequest& request_;
+  Expr body_;  ///< the function's, written out
   PartitionState state_;
   std::vector<Output> outputs_;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/pool_indices.h"
+#include "backends/native/compiler/regions.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -14,6 +16,8 @@ const InPlaceFn* FindInPlace(std::string_view name) {
     AddIndexingRows(made);
     AddSamplingRows(made);
     AddLocalResponseRows(made);
+    AddPoolIndexRows(made);
+    AddRegionRows(made);
     return made;
   }();
   const auto it = rows.find(name);

@@ -54,6 +54,15 @@ Value Transpose(X& x, C call, I indices) {
   return x.At(call.args()[0], source);
 }
 
+/// Letters say which dimension is which.
+Value LayoutTransform(X& x, C call, I indices) {
+  const std::string& from = call.attrs().String("src_layout");
+  const std::string& to = call.attrs().String("dst_layout");
+  Indices source(indices.size());
+  for (size_t i = 0; i < to.size(); ++i) source[from.find(to[i])] = indices[i];
+  return x.At(call.args()[0], source);
+}
+
 Value Reshape(X& x, C call, I indices) {
   const Shape from = DataShape(call);
   const Shape to = AsTensorType(call.checked_type())->static_shape();
@@ -362,6 +371,7 @@ Indices ReshapedIndices(Emitter& e, const Shape& from, const Shape& to, const In
 
 void AddIndexingRows(InPlaceTable& rows) {
   rows["transpose"] = Transpose;
+  rows["layout_transform"] = LayoutTransform;
   for (const char* name : {"reshape", "expand_dims", "squeeze", "nn.batch_flatten"}) rows[name] = Reshape;
   rows["broadcast_to"] = [](X& x, C call, I indices) { return x.Operand(call, 0, indices); };
   rows["strided_slice"] = StridedSlice;

@@ -156,23 +156,29 @@ void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOu
 }
 
 // Rows of the axis one after the other, lanes along the innermost dimension; along that one itself lane by lane.
+// Integers are kept whole until they are stored, whatever the dtype of the result.
 void EmitCumulativeSum(PartitionState& state, const CallNode& call, const StageOutput& output) {
   Emitter& e = state.emitter;
   VectorMath& m = state.math();
   const Shape shape = ShapeOf(call.args()[0]);
   const size_t axis = AxisAttr(call, "axis", shape.size());
-  const DataType dtype = TensorTypeOf(call.args()[0]).dtype();
+  const DataType from = TensorTypeOf(call.args()[0]).dtype();
+  const DataType to = TensorTypeOf(output.result).dtype();
+  const bool is_double = from.is_floating() && (from == kFloat64 || to == kFloat64);
+  const DataType computed = is_double ? kFloat64 : from.is_floating() ? kFloat32 : kInt64;
+  const bool is_product = call.op()->name == "cumprod";
   const bool exclusive = call.attrs().Bool("exclusive");
   if (axis + 1 == shape.size()) e.SetLanes(1);
   ReductionSpace space{shape, std::vector<bool>(shape.size()), shape.size() - 1};
   space.reduced[axis] = true;
   if (NumElements(shape) == 0) return e.SetLanes(e.native_lanes());
   ForEachUnit(state, space, static_cast<double>(NumElements(shape)) * 2, [&](ReductionUnit& unit) {
-    unit.Carry({m.Number(0, KindOf(dtype))}, [&](const Indices& at, const std::vector<Value>& carried) {
-      const Value own = state.expressions.At(call.args()[0], at);
-      const Value sum = m.Wrap(m.Add(carried[0], own), dtype);
-      StoreResult(state, output, at, exclusive ? carried[0] : sum);
-      return std::vector<Value>{sum};
+    const Value start = m.Number(is_product ? 1 : 0, KindOf(computed));
+    unit.Carry({start}, [&](const Indices& at, const std::vector<Value>& carried) {
+      const Value own = m.Convert(state.expressions.At(call.args()[0], at), computed);
+      const Value next = is_product ? m.Multiply(carried[0], own) : m.Add(carried[0], own);
+      StoreResult(state, output, at, m.Convert(exclusive ? carried[0] : next, to));
+      return std::vector<Value>{next};
     });
   });
   e.SetLanes(e.native_lanes());

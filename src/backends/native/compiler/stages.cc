@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "backends/native/compiler/determinant.h"
+
 namespace collage::native {
 
 const StageRow* FindStage(std::string_view name) {
@@ -24,9 +26,10 @@ const StageRow* FindStage(std::string_view name) {
          "nn.global_avg_pool3d", "nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d"},
         {EmitReduction});
     add({"argmax", "argmin"}, {EmitArgReduction});
-    add({"cumsum"}, {EmitCumulativeSum, true, ResultLanes::kLast});
+    add({"cumsum", "cumprod"}, {EmitCumulativeSum, true, ResultLanes::kLast});
     add({"concatenate", "stack"}, {EmitConcatenate});
     add({"sort", "argsort", "topk"}, {EmitSort});
+    add({"linalg.det"}, {EmitDeterminant});
     add({"scatter_elements", "scatter_nd"}, {EmitScatter, /*fuses_epilogue=*/false});
     return made;
   }();
