@@ -107,11 +107,7 @@ struct ExecutionInstance::State {
       return std::make_unique<MoveKernel>(plan().values[static_cast<size_t>(step.inputs[0])],
                                           plan().values[static_cast<size_t>(step.outputs[0])]);
     }
-    const ExecutionPlan::KernelEntry& entry = plan().kernels[static_cast<size_t>(step.kernel)];
-    std::vector<Tensor> constants;
-    for (int constant : entry.constants) constants.push_back(plan().constants[static_cast<size_t>(constant)]);
-    return GetKernelLoader(entry.loader)
-        .Load({executable.state_->blobs[static_cast<size_t>(entry.blob)], constants, plan().num_threads});
+    return executable.LoadKernel(step.kernel);
   }
 
   void NoteUses(const std::vector<int>& values, int step) {

@@ -98,6 +98,9 @@ class Executable {
   static void Verify(const std::filesystem::path& path);
 
   const ExecutionPlan& plan() const;
+  /// A kernel of the plan by itself, not bound; it holds on to nothing, so this handle or a copy must outlive it. Throws
+  /// kUnavailable when what it is loaded by is missing.
+  std::unique_ptr<Kernel> LoadKernel(int kernel) const;
   std::vector<PortInfo> inputs() const;
   std::vector<PortInfo> outputs() const;
 
