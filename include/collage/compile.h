@@ -167,6 +167,18 @@ struct Contestant {
   std::string failure;                    ///< why it could not take part; empty when it did
 };
 
+/// How much of the best mix may be computed in a lower precision where CompileOptions::max_error bounds what that
+/// costs. Errors are end to end, each as a share of the largest element of its result.
+struct BoundedMix {
+  double allowed = 0;
+  double best_error = 0;    ///< of the best mix of all ("collage"); infinity when it cannot be run
+  int best_partitions = 0;  ///< of it, computed in a lower precision
+  double error = 0;         ///< of the best mix that is off by no more than allowed: that one, or "collage-bounded"
+  int partitions = 0;       ///< of that, computed in a lower precision; 0: none was found, nor would any gain
+  int64_t num_built = 0;    ///< mixes whose error was measured; others were known
+  double seconds = 0;       ///< that building and running them took
+};
+
 /// What a play-off's time went to.
 struct PlayOffSeconds {
   double check = 0;   ///< the reference evaluation, and the runs that are compared with it
@@ -232,6 +244,7 @@ struct CompileReport {
   bool budget_spent = false;
   int64_t num_states = 0;  ///< of the search
   TuningReport tuning;
+  std::optional<BoundedMix> bounded;  ///< where the best mix computes in a lower precision, and that is bounded
   std::vector<Contestant> contestants;
   std::string winner;
   /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.

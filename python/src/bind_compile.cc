@@ -117,6 +117,18 @@ nb::dict ToDict(const CompileReport& report) {
   tuning["gain"] = report.tuning.gain;
   tuning["budget_spent"] = report.tuning.budget_spent;
   result["tuning"] = tuning;
+  if (report.bounded) {
+    const BoundedMix& one = *report.bounded;
+    nb::dict bounded;
+    bounded["allowed"] = one.allowed;
+    bounded["best_error"] = one.best_error;
+    bounded["best_partitions"] = one.best_partitions;
+    bounded["error"] = one.error;
+    bounded["partitions"] = one.partitions;
+    bounded["built"] = one.num_built;
+    bounded["seconds"] = one.seconds;
+    result["bounded_mix"] = bounded;
+  }
   seconds["import"] = report.import_seconds;
   seconds["search"] = report.search_seconds;
   seconds["play_off"] = report.play_off_seconds;

@@ -19,6 +19,7 @@
 #include "cost/estimator/estimators.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
+#include "search/end_to_end_errors.h"
 #include "search/participants.h"
 #include "search/partitioner.h"
 #include "search/play_off.h"
@@ -257,7 +258,13 @@ class Compilation {
       estimator.CheckComplete();  // before anything is built
       return SecondsEndToEnd(partitioner, cover);
     };
-    const auto find_covers = [&] { return CoverFinder(partitioner, estimator, *participants_, options_, judge).Run(); };
+    const PlayOffOptions settings = PlayOffSettings();
+    EndToEndErrors errors(module_, toolchains(), *database_, ThisMachine().fingerprint, settings);
+    std::function<double(const Cover&)> error_of;
+    if (options_.max_error) error_of = [&](const Cover& cover) { return errors.Of(partitioner.ToJson(cover)); };
+    const auto find_covers = [&] {
+      return CoverFinder(partitioner, estimator, *participants_, options_, judge, error_of).Run();
+    };
     FoundCovers found = find_covers();
     if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
       TuneSchedules(partitioner, estimator, found);
@@ -268,6 +275,11 @@ class Compilation {
     if (estimator.counts().measured != before) found = find_covers();  // as whoever compiles it again will find them
     estimator.CheckComplete();
     report_.num_states = found.num_states;
+    report_.bounded = found.bounded;
+    if (report_.bounded) {
+      report_.bounded->num_built = errors.num_built();
+      report_.bounded->seconds = errors.seconds();
+    }
     Field field(partitioner, module_);
     for (const NamedCover& one : found.covers) field.Add(one.name, one.is_single, one.cover);
     for (size_t i = 0; i < all.size(); ++i) {
@@ -402,9 +414,9 @@ class Compilation {
       file.Commit();
     }
     report_.play_off_parts = result.seconds;
-    const Contestant& best = report_.contestants.front();
-    if (best.failure.empty() && best.estimated_seconds > 0) {
-      report_.additive_error_seconds = best.p50 - best.estimated_seconds;
+    const auto best = std::ranges::find(report_.contestants, "", &Contestant::failure);
+    if (best != report_.contestants.end() && best->estimated_seconds > 0) {
+      report_.additive_error_seconds = best->p50 - best->estimated_seconds;
     }
     const Contestant& winner = report_.contestants[static_cast<size_t>(result.winner)];
     for (const Contestant& contestant : report_.contestants) {

@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "target/toolchain_configuration.h"
+#include "search/bounded_mix.h"
 
 namespace collage {
 namespace {
@@ -16,6 +17,8 @@ constexpr double kTolerance = 0.005;
 constexpr double kSideTolerance = 0.01;
 // … and what costs so much more than the best mix does not win: sums are seldom wrong by as much.
 constexpr double kSideMargin = 1.08;
+
+constexpr const char* kStandard = "collage-standard";
 
 }  // namespace
 
@@ -28,6 +31,8 @@ FoundCovers CoverFinder::Run() {
     const int64_t before = num_timed();
     FoundCovers found = SearchOnce(is_first);
     if (searches && !found.covers.empty()) partitioner_.Settle(found.covers.front().cover);
+    if (num_timed() != before) continue;
+    if (searches && error_of_) AddBounded(found);
     if (num_timed() != before) continue;
     if (searches && IsEvolutionary()) AddEvolved(found);
     return found;
@@ -107,12 +112,43 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
 
 /// The best mix of what computes as exactly as the model says, should all that is faster be off by too much.
 void CoverFinder::AddStandard(FoundCovers& found) {
-  const auto is_lower = [](const Toolchain* toolchain) { return InferencePrecisionOf(*toolchain).has_value(); };
-  if (std::none_of(toolchains_.begin(), toolchains_.end(), is_lower)) return;
+  if (std::none_of(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return IsLower(*one); })) return;
   const SearchResult standard =
-      partitioner_.Search([&](int candidate) { return !is_lower(partitioner_.ToolchainOf(candidate)); },
+      partitioner_.Search([&](int candidate) { return !IsLower(*partitioner_.ToolchainOf(candidate)); },
                           {.strategy = CostSearch(), .tolerance = kTolerance});
-  if (!standard.covers.empty()) found.covers.push_back({"collage-standard", false, standard.covers[0]});
+  if (!standard.covers.empty()) found.covers.push_back({kStandard, false, standard.covers[0]});
+}
+
+/// The best mix of those that are off by no more than is allowed, should the best of all be off by more.
+void CoverFinder::AddBounded(FoundCovers& found) {
+  const auto standard = std::ranges::find(found.covers, kStandard, &NamedCover::name);
+  if (standard == found.covers.end()) return;
+  const Cover best = found.covers.front().cover;
+  const int num_lower = CountLower(partitioner_, best);
+  if (num_lower == 0) return;
+  if (options_.progress != nullptr) options_.progress->Phase("precision");
+  BoundedMix bounded;
+  bounded.allowed = *options_.max_error;
+  bounded.best_partitions = num_lower;
+  bounded.best_error = error_of_(best);
+  if (bounded.best_error <= bounded.allowed) {
+    bounded.partitions = num_lower;
+    bounded.error = bounded.best_error;
+  } else if (std::isfinite(bounded.best_error)) {
+    const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
+      const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
+      found.num_states += result.num_states;
+      return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
+    };
+    const std::optional<BoundedCover> within =
+        FindBoundedCover(partitioner_, best, standard->cover, bounded.allowed, search, error_of_);
+    if (within) {
+      bounded.partitions = CountLower(partitioner_, within->cover);
+      bounded.error = within->error;
+      found.covers.insert(standard, {"collage-bounded", false, within->cover});
+    }
+  }
+  found.bounded = bounded;
 }
 
 /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@
 namespace collage {
 
 struct NamedCover {
-  std::string name;  ///< "collage", "collage-2", "native-search", a toolchain's name for its own partitioning
-  bool is_single;    ///< of one toolchain, beside what falls back to the native one
+  /// "collage", "collage-2", "collage-bounded", "native-search", a toolchain's name for its own partitioning.
+  std::string name;
+  bool is_single;  ///< of one toolchain, beside what falls back to the native one
   Cover cover;
 };
 
@@ -22,21 +24,24 @@ struct FoundCovers {
   std::vector<NamedCover> covers;
   std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
   int64_t num_states = 0;
+  std::optional<BoundedMix> bounded;  ///< where the best mix computes in a lower precision, and that is bounded
 };
 
 /// The searches of one compilation.
 class CoverFinder {
  public:
-  /// `judge` says what a cover takes end to end, for searches that want to know: seconds, or infinity. All must outlive
-  /// this.
+  /// `judge` says what a cover takes end to end, for searches that want to know: seconds, or infinity. `error_of` how
+  /// far it is off, where CompileOptions::max_error bounds that; empty where nothing does. All must outlive this.
   CoverFinder(Partitioner& partitioner, CostEstimator& estimator, const Participants& participants,
-              const CompileOptions& options, std::function<double(const Cover&)> judge)
+              const CompileOptions& options, std::function<double(const Cover&)> judge,
+              std::function<double(const Cover&)> error_of)
       : partitioner_(partitioner),
         estimator_(estimator),
         participants_(participants),
         toolchains_(participants.toolchains()),
         options_(options),
-        judge_(std::move(judge)) {}
+        judge_(std::move(judge)),
+        error_of_(std::move(error_of)) {}
 
   FoundCovers Run();
 
@@ -46,6 +51,7 @@ class CoverFinder {
   std::string CostSearch() const { return IsEvolutionary() ? "sweep" : options_.search; }
   FoundCovers SearchOnce(bool is_first);
   void AddStandard(FoundCovers& found);
+  void AddBounded(FoundCovers& found);
   void AddPairs(const SearchOptions& options, FoundCovers& found);
   void AddEvolved(FoundCovers& found);
 
@@ -55,6 +61,7 @@ class CoverFinder {
   const std::vector<const Toolchain*>& toolchains_;
   const CompileOptions& options_;
   std::function<double(const Cover&)> judge_;
+  std::function<double(const Cover&)> error_of_;
 };
 
 }  // namespace collage

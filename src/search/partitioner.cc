@@ -109,7 +109,10 @@ void Partitioner::Prepare(std::span<const int> variants) {
 /// What was skipped stays unknown: it may be measured when there is more time.
 void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
   if (!record.is_skipped) of.exact = record.ok ? estimator_->CostOf(record) : kInfinity;
-  if (record.ok) of.schedule = record.schedule;
+  if (record.ok) {
+    of.schedule = record.schedule;
+    of.error = record.max_error;
+  }
   if (record.ok) return;
   const CandidatePartition& candidate = CandidateOf(of.first);
   refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);

@@ -35,7 +35,11 @@ class Partitioner : public CoverCosts {
   size_t num_variants() const { return variants_.size(); }
   /// Of variants that are not equal to others: what may have to be estimated at most.
   size_t num_distinct() const { return classes_.size(); }
+  const CandidatePartition& candidate(int number) const { return candidates_[static_cast<size_t>(number)]; }
   const Toolchain* ToolchainOf(int candidate) const { return candidates_[static_cast<size_t>(candidate)].toolchain; }
+  const CandidatePartition& CandidateOf(int variant) const {
+    return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
+  }
 
   /// A variant's partition, by the number that its cost is asked for.
   std::pair<PartitionRequest, const Toolchain*> Find(int64_t variant) const;
@@ -87,6 +91,10 @@ class Partitioner : public CoverCosts {
   /// The exact cost when an earlier search asked for it: a later one is guided by it.
   double LowerBound(int variant) override;
   double Exact(int variant) override;
+  /// How far the results of its partition were off when it was measured, relative to the largest; 0 when not known.
+  double ErrorOf(int variant) const {
+    return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])].error;
+  }
   bool IsAtHand(int variant) override;
   int NumAtOnce() const override { return estimator_->NumAtOnce(); }
   void Prepare(std::span<const int> variants) override;
@@ -107,6 +115,7 @@ class Partitioner : public CoverCosts {
     int first = 0;                ///< a variant that is one
     std::optional<double> exact;  ///< seconds
     std::string schedule = {};    ///< by which it takes them
+    double error = 0;             ///< that its check found, relative to its largest result; 0 = not known
   };
 
   /// Whether the toolchains of these can be in one process.
@@ -121,9 +130,6 @@ class Partitioner : public CoverCosts {
   VariantClass& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
   CostQuery QueryFor(const VariantClass& of) const;
   void Learn(VariantClass& of, const TuningRecord& record);
-  const CandidatePartition& CandidateOf(int variant) const {
-    return candidates_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
-  }
 
   DataflowGraph graph_;
   std::vector<bool> eligible_;  ///< by node: may its value be channels-last at a boundary

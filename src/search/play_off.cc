@@ -14,14 +14,12 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "cost/worker/measure.h"
+#include "cost/worker/timing.h"
 #include "cost/worker/timing_lock.h"
-#include "ir/evaluate.h"
-#include "ir/reference.h"
 #include "lowering/lower.h"
-#include "runtime/compare.h"
 #include "search/heats.h"
 #include "search/rounds.h"
+#include "search/whole_model_check.h"
 #include "support/hash.h"
 #include "target/toolchain_configuration.h"
 
@@ -82,12 +80,6 @@ class RoundLock {
   std::optional<TimingLock> lock_;
 };
 
-std::vector<Tensor> RandomInputs(const Function& main) {
-  const PartitionRequest request{
-      main, PlainLayouts(main->params().size(), FlattenTensorTypes(main->body()->checked_type()).size())};
-  return PartitionBuffers(request).plain_inputs();
-}
-
 /// The least is preferred where timings do not decide: fewer toolchains, then lesser priorities.
 std::pair<size_t, int> Preference(const Contestant& contestant) {
   int priorities = 0;
@@ -116,7 +108,10 @@ class PlayOffWorker {
     SetNumThreads(options_.num_threads);
     progress("reference");
     seconds_ = {};
-    Evaluate();
+    {
+      const Stopwatch stopwatch(seconds_.check);
+      check_.emplace(original_.main(), options_.max_error);
+    }
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {
@@ -162,14 +157,6 @@ class PlayOffWorker {
             {"is_finalist", c.is_finalist}, {"failure", c.failure}};
   }
 
-  void Evaluate() {
-    const Stopwatch stopwatch(seconds_.check);
-    inputs_ = RandomInputs(original_.main());
-    // Where the error that is allowed is known, it does not matter what rounding leaves open.
-    reference_ = options_.max_error ? Reference(collage::Evaluate(original_.main(), inputs_))
-                                    : Reference(original_.main(), inputs_);
-  }
-
   Built Build(int index) {
     Built built{index, {}, nullptr, nullptr, {}};
     try {
@@ -189,33 +176,13 @@ class PlayOffWorker {
     plan.metadata_json = options_.metadata_json;
     built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
     built.instance = std::make_unique<ExecutionInstance>(*built.executable);
-    for (size_t i = 0; i < inputs_.size(); ++i) built.instance->SetInput(i, inputs_[i]);
+    check_->SetInputs(*built.instance);
   }
 
   /// Empty when right.
   std::string Check(Built& built) {
     const Stopwatch stopwatch(seconds_.check);
-    for (int run = 0; run < 2; ++run) {
-      built.instance->Run();
-      for (size_t i = 0; i < reference_.results().size(); ++i) {
-        const std::string difference = FindDifference(i, built.instance->Output(i), built.contestant.max_error);
-        if (!difference.empty()) return difference;
-      }
-    }
-    return "";
-  }
-
-  /// Empty when result `index` may be `actual`; `max_error` becomes no less than its error.
-  std::string FindDifference(size_t index, const Tensor& actual, double& max_error) const {
-    const Tensor& expected = reference_.results()[index];
-    const Comparison comparison = options_.max_error
-                                      ? Compare(actual, expected, ShareOfLargest(expected, *options_.max_error))
-                                      : reference_.Compare(index, actual);
-    max_error = std::max(max_error, comparison.max_relative_error);
-    if (comparison.agrees) return "";
-    if (!options_.max_error) return fmt::format("wrong result {}, {}", index, comparison.difference);
-    return fmt::format("result {} is off by {:.1e} of its largest element, where {:g} is allowed: {}", index,
-                       comparison.max_relative_error, *options_.max_error, comparison.difference);
+    return check_->Check(*built.instance, built.contestant.max_error);
   }
 
   void Time(std::vector<Built>& built, const SendProgress& progress) {
@@ -274,8 +241,7 @@ class PlayOffWorker {
   const std::vector<Entrant>& entrants_;
   const PlayOffOptions& options_;
   PartitionCache cache_;
-  std::vector<Tensor> inputs_;
-  Reference reference_;
+  std::optional<WholeModelCheck> check_;
   PlayOffSeconds seconds_;
 };
 

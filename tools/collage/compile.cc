@@ -37,6 +37,13 @@ Json OptimalityLoss(const CompileReport& report) {
   return report.optimality_loss_seconds ? Json(*report.optimality_loss_seconds) : Json();
 }
 
+Json BoundedJson(const BoundedMix& bounded) {
+  return {
+      {"allowed", bounded.allowed}, {"best_error", bounded.best_error}, {"best_partitions", bounded.best_partitions},
+      {"error", bounded.error},     {"partitions", bounded.partitions}, {"built", bounded.num_built},
+      {"seconds", bounded.seconds}};
+}
+
 Json ToJson(const CompileReport& report) {
   Json json{{"schema", 1},
             {"model", report.model},
@@ -72,6 +79,7 @@ Json ToJson(const CompileReport& report) {
                     {"below_bound", report.num_below_bound},
                     {"budget_spent", report.budget_spent}};
   json["tuning"] = TuningJson(report.tuning);
+  if (report.bounded) json["bounded_mix"] = BoundedJson(*report.bounded);
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
   }
@@ -165,6 +173,22 @@ void PrintVariants(const CompileReport& report) {
     fmt::print("precision   any: no more than float32: {}\n", report.no_precision_variants);
 }
 
+/// How much of the best mix may be computed in a lower precision.
+std::string BoundedText(const BoundedMix& bounded) {
+  const auto lower = [](int partitions) {
+    return fmt::format("{} partition{} in lower precision", partitions, partitions == 1 ? "" : "s");
+  };
+  const std::string cost = fmt::format("{} mixes built in {:.1f} s", bounded.num_built, bounded.seconds);
+  const std::string best =
+      fmt::format("the best mix has {}, off by {:.1e}", lower(bounded.best_partitions), bounded.best_error);
+  if (bounded.best_error <= bounded.allowed)
+    return fmt::format("{}, {:g} is allowed ({})", best, bounded.allowed, cost);
+  if (bounded.partitions == 0)
+    return fmt::format("{}, {:g} is allowed: no part fits ({})", best, bounded.allowed, cost);
+  return fmt::format("collage-bounded has {}, off by {:.1e}, {:g} is allowed; {} ({})", lower(bounded.partitions),
+                     bounded.error, bounded.allowed, best, cost);
+}
+
 void PrintReport(const CompileReport& report) {
   fmt::print("{}  {} operators · {:.2f} M parameters\n", report.model, report.num_operators,
              static_cast<double>(report.num_parameters) / 1e6);
@@ -189,6 +213,7 @@ void PrintReport(const CompileReport& report) {
     fmt::print("            {} x {}   first: {}\n", failure.first, kind, failure.second.substr(0, 160));
   }
   if (const std::string tuning = TuningText(report.tuning); !tuning.empty()) fmt::print("schedules   {}\n", tuning);
+  if (report.bounded) fmt::print("precision   {}\n", BoundedText(*report.bounded));
   PrintPlayOff(report);
   PrintLosses(report);
   for (const Contestant& contestant : report.contestants) {

@@ -17,9 +17,11 @@
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
+#include "search/participants.h"
 #include "search/play_off.h"
 #include "search/rounds.h"
 #include "support/file.h"
+#include "support/machine.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -275,6 +277,46 @@ TEST_F(CompileModelTest, TheErrorThatIsAllowedDecidesWhoMayWin) {
   } catch (const Error& error) {
     EXPECT_NE(error.hint().find("where 0 is allowed"), std::string::npos) << error.Format();
   }
+}
+
+TEST_F(CompileModelTest, AsMuchOfAModelStaysInLowerPrecisionAsFits) {
+  if (LowerPrecisions(ThisMachine().features).empty()) GTEST_SKIP() << "this processor computes in no lower precision";
+  const std::string narrow = "native -inference_precision=bf16";
+  CompileOptions options = Options();
+  options.targets = {"llvm -inference_precision=bf16", "llvm"};
+  options.estimator = R"(mock={"op_cost": {"native": 9, "native -inference_precision=bf16": 1}})";
+  options.max_error = 1;
+  const CompileReport all = CompileModel(Mnist(), options);
+  ASSERT_TRUE(all.bounded.has_value());
+  EXPECT_GE(all.bounded->partitions, 2);
+  EXPECT_EQ(all.bounded->partitions, all.bounded->best_partitions);
+  EXPECT_EQ(all.bounded->num_built, 1);
+  EXPECT_GT(all.bounded->error, 1e-5);
+
+  options.max_error = 0.9 * all.bounded->error;
+  const CompileReport part = CompileModel(Mnist(), options);
+  ASSERT_TRUE(part.bounded.has_value());
+  EXPECT_EQ(part.bounded->best_error, all.bounded->error);
+  EXPECT_LE(part.bounded->error, *options.max_error);
+  EXPECT_GT(part.bounded->num_built, 0);
+  ASSERT_GT(part.bounded->partitions, 0);
+  EXPECT_LT(part.bounded->partitions, part.bounded->best_partitions);
+  const auto contestant = [&](const std::string& name) {
+    const auto it = std::ranges::find(part.contestants, name, &Contestant::name);
+    return it == part.contestants.end() ? Contestant{.failure = "did not take part"} : *it;
+  };
+  EXPECT_NE(contestant("collage").failure.find("is allowed"), std::string::npos) << contestant("collage").failure;
+  EXPECT_EQ(contestant("collage-standard").failure, "");
+  const Contestant bounded = contestant("collage-bounded");
+  EXPECT_EQ(bounded.failure, "");
+  EXPECT_EQ(bounded.max_error, part.bounded->error);
+  EXPECT_EQ(bounded.partitions.at(narrow), part.bounded->partitions);
+
+  // What was found out is known: nothing is built for it once more.
+  const CompileReport again = CompileModel(Mnist(), options);
+  ASSERT_TRUE(again.bounded.has_value());
+  EXPECT_EQ(again.bounded->num_built, 0);
+  EXPECT_EQ(again.bounded->error, part.bounded->error);
 }
 
 TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
