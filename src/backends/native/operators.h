@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "collage/ir/expr.h"
+#include "collage/ir/op.h"
 #include "collage/support/result.h"
 
 namespace collage::native {
@@ -13,6 +14,9 @@ Result<void> IsLowered(const CallNode& call);
 
 /// Whether this typed call is a product of float32 values that may be computed in a lower precision.
 bool IsNarrowed(const CallNode& call);
+
+/// Whether an operator gives its argument's elements and nothing else, in another order or shape.
+inline bool IsMovement(const OpDef& op) { return op.is_reshape || op.name == "transpose"; }
 
 /// Whether `name` is a convolution, transposed or not.
 bool IsConvolution(std::string_view name);

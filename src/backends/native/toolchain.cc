@@ -6,6 +6,7 @@
 
 #include "backends/native/operators.h"
 #include "backends/native/options.h"
+#include "backends/native/proposals.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
@@ -55,6 +56,10 @@ class Native : public Toolchain {
   }
 
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
+  bool proposes() const override { return true; }
+  std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
+    return ProposalsIn(function, *this);
+  }
 
   std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                        const std::vector<bool>& eligible_outputs) const override {

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "backends/native/compiler/attention_loops.h"
 #include "backends/native/compiler/codegen.h"
 #include "backends/native/compiler/stages.h"
 #include "backends/native/compiler/suppression.h"
+#include "backends/native/compiler/views.h"
 #include "backends/native/compiler/written_out.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
@@ -41,7 +43,8 @@ class PartitionCompiler {
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
       : request_(request),
         body_(WriteOut(request.function->body())),
-        state_(TargetOf(options).vector_lanes, request.num_threads, WithSchedule(options, request)) {}
+        state_(TargetOf(options).vector_lanes, request.num_threads, WithSchedule(options, request)),
+        attention_finder_(body_) {}
 
   LoweredPartition Run() {
     AddInputs();
@@ -156,6 +159,38 @@ class PartitionCompiler {
     return false;
   }
 
+  /// What of `body` needs stages, in order. The first product and the softmax of attention are computed with its last
+  /// product.
+  std::vector<Expr> AnchorsOf(const Expr& body) {
+    std::vector<Expr> anchors;
+    for (const Expr& expr : Pending(body)) {
+      if (FieldsOf(expr) == nullptr && (StageOf(expr) == nullptr || !NeedsStage(expr, body))) continue;
+      anchors.push_back(expr);
+      // In bfloat16, weights would have to be paired first.
+      if (state_.options.in_bfloat16) continue;
+      const Result<Attention> attention = attention_finder_.Find(expr);
+      if (!attention.ok()) continue;
+      std::erase_if(anchors, [&](const Expr& one) { return one == attention->scores || one == attention->softmax; });
+      attentions_.emplace(expr.get(), *attention);
+    }
+    return anchors;
+  }
+
+  /// Where `body` only moves the result of attention, that is written where it is moved to.
+  void MoveInPlace(const std::vector<Expr>& anchors, Expr& body, Buffer& buffer) const {
+    if (anchors.empty() || !attentions_.contains(anchors.back().get())) return;
+    const std::optional<Buffer> place = PlaceOf(anchors.back(), body, buffer);
+    if (!place || !LayoutFits(*StageOf(anchors.back()), *place)) return;
+    body = anchors.back();
+    buffer = *place;
+  }
+
+  void Emit(const StageRow& row, const StageOutput& output) {
+    const auto attention = attentions_.find(output.result.get());
+    if (attention != attentions_.end()) return EmitAttention(state_, attention->second, output);
+    row.emit(state_, *As<CallNode>(output.result), output);
+  }
+
   void CompileOutput(size_t index) {
     const Expr whole = outputs_[index].expr;
     Expr body = whole;
@@ -168,10 +203,8 @@ class PartitionCompiler {
       buffer.shape = ShapeOf(body);
       buffer.strides = LayoutStrides(buffer.shape, Layout::kPlain);
     }
-    std::vector<Expr> anchors;
-    for (const Expr& expr : Pending(body)) {
-      if (FieldsOf(expr) != nullptr || (StageOf(expr) != nullptr && NeedsStage(expr, body))) anchors.push_back(expr);
-    }
+    const std::vector<Expr> anchors = AnchorsOf(body);
+    MoveInPlace(anchors, body, buffer);
     bool is_done = false;
     for (size_t i = 0; i < anchors.size() && !is_done; ++i) {
       const Expr& anchor = anchors[i];
@@ -186,11 +219,11 @@ class PartitionCompiler {
       const bool is_fused = is_last && layout_fits && IsEpilogue(body, anchor) &&
                             (row.fuses_epilogue || anchor == body) && !IsNeededElsewhere(index, anchor);
       if (is_fused || (is_last && layout_fits && anchor == body)) {
-        row.emit(state_, *As<CallNode>(anchor), {anchor, body, buffer});
+        Emit(row, {anchor, body, buffer});
         is_done = true;
       } else {
         const Buffer own = state_.AddWorkspace(ShapeOf(anchor), NaturalLayout(anchor), TensorTypeOf(anchor).dtype());
-        row.emit(state_, *As<CallNode>(anchor), {anchor, anchor, own});
+        Emit(row, {anchor, anchor, own});
         state_.expressions.SetBuffer(anchor, own);
       }
     }
@@ -277,6 +310,8 @@ class PartitionCompiler {
   const PartitionRequest& request_;
   Expr body_;  ///< the function's, written out
   PartitionState state_;
+  AttentionFinder attention_finder_;
+  std::unordered_map<const ExprNode*, Attention> attentions_;  ///< by their results
   std::vector<Output> outputs_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backends/native/compiler/expressions.h"
+#include "backends/native/compiler/views.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -46,11 +46,8 @@ Index InRange(Emitter& e, const Index& index, int64_t length, bool wraps) {
 Value Transpose(X& x, C call, I indices) {
   const size_t rank = indices.size();
   Indices source(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(rank - 1 - i) : call.attrs().Ints("axes")[i];
-    if (axis < 0) axis += static_cast<int64_t>(rank);
-    source[static_cast<size_t>(axis)] = indices[i];
-  }
+  const std::vector<size_t> axes = TransposedAxes(call, rank);
+  for (size_t i = 0; i < rank; ++i) source[axes[i]] = indices[i];
   return x.At(call.args()[0], source);
 }
 

@@ -1,10 +1,10 @@
 // matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
+#include "backends/native/compiler/matrix_product.h"
+
 #include "backends/native/compiler/narrow_products.h"
 
 namespace collage::native {
-namespace {
 
-/// As [batch, first, second], where `swap` exchanges the last two.
 Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch) {
   if (buffer.shape.size() == 2) {
     buffer.shape.insert(buffer.shape.begin(), 1);
@@ -19,7 +19,48 @@ Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch) {
   return buffer;
 }
 
-}  // namespace
+void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose) {
+  Emitter& e = state.emitter;
+  const Shape shape = ShapeOf(right);
+  const bool has_batch = shape.size() == 3;
+  const int64_t batch = has_batch ? shape[0] : 1;
+  const int64_t outer = form.outer[0];
+  // Its rows are read as they lie when they are contiguous; else it is packed.
+  const Buffer* known_place = state.expressions.FindBuffer(right);
+  const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && shape.back() > 1;
+  const bool is_packed = form.is_in_pairs || transpose || is_turned || state.schedule().pack == Schedule::kYes ||
+                         ConstantValue(right).has_value();
+  if (!is_packed) {
+    const int64_t width = PanelWidth(state, form.dtype);
+    const Buffer b = AsMatrices(ProductOperand(state, right, Layout::kPlain, form.dtype), false, outer);
+    form.b_is_padded = false;
+    form.may_pack = true;
+    form.b_address = [&e, b, width](const Names& at, const std::string& panel, const Names& k) {
+      return e.Address(b, Bases({at[0], k[0], e.MulInt(panel, width)}));
+    };
+    return;
+  }
+  PackedWeights packing;
+  packing.inner = {transpose ? shape.back() : shape[shape.size() - 2]};
+  packing.groups = batch;
+  packing.channels = form.channels;
+  packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
+    Indices at = transpose ? Indices{channel, k[0]} : Indices{k[0], channel};
+    if (has_batch) at.insert(at.begin(), batch == 1 ? e.Zero() : group);
+    return at;
+  };
+  packing.offset = [&](const Shape& of, int64_t group, int64_t channel, const std::vector<int64_t>& k) {
+    const int64_t first = of[of.size() - 2];
+    const int64_t second = of.back();
+    return group * first * second + (transpose ? channel * second + k[0] : k[0] * second + channel);
+  };
+  Buffer b = form.is_in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, form.dtype);
+  if (batch == 1) b.strides[0] = 0;
+  b.shape[0] = outer;
+  form.b_address = [&e, b](const Names& at, const std::string& panel, const Names& k) {
+    return e.Address(b, Bases({at[0], panel, k[0], e.Int(0)}));
+  };
+}
 
 void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
   Emitter& e = state.emitter;
@@ -30,8 +71,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const Shape out = ShapeOf(output.result);
   const bool has_batch = out.size() == 3;
   const Expr& right = call.args()[1];
-  const Shape b_shape = ShapeOf(right);
-  const int64_t b_batch = has_batch ? b_shape[0] : 1;
+  const int64_t right_batch = has_batch ? ShapeOf(right)[0] : 1;
   int64_t batch = has_batch ? out[0] : 1;
   const int64_t depth = ShapeOf(call.args()[0]).back();
   const bool in_pairs = !transpose_a && IsInPairs(state, call.args()[0], right, depth);
@@ -46,56 +86,19 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   form.inner = {a.shape[2]};
   // A batch that shares the right matrix is one tall matrix when its rows follow each other.
   const int64_t rows_per_batch = form.rows;
-  const bool is_tall = b_batch == 1 && batch > 1 && a.strides[0] == form.rows * a.strides[1];
+  const bool is_tall = right_batch == 1 && batch > 1 && a.strides[0] == form.rows * a.strides[1];
   if (is_tall) {
     form.rows *= batch;
     batch = 1;
   }
+  a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
   form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
-    Buffer tall = a;
-    tall.shape[1] = form.rows;
-    return e.Address(tall, Bases({outer[0], row, k[0]}));
+    return e.Address(a, Bases({outer[0], row, k[0]}));
   };
-  // Its rows are read as they lie when they are contiguous; else it is packed.
-  const Buffer* known_place = state.expressions.FindBuffer(right);
-  const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && b_shape.back() > 1;
-  const bool is_packed = in_pairs || transpose_b || is_turned || state.schedule().pack == Schedule::kYes ||
-                         ConstantValue(right).has_value();
-  Buffer b;
-  const int64_t width = PanelWidth(state, dtype);
-  if (is_packed) {
-    PackedWeights packing;
-    packing.inner = {in_pairs ? depth : form.inner[0]};
-    packing.groups = b_batch;
-    packing.channels = form.channels;
-    packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
-      Indices at = transpose_b ? Indices{channel, k[0]} : Indices{k[0], channel};
-      if (has_batch) at.insert(at.begin(), b_batch == 1 ? e.Zero() : group);
-      return at;
-    };
-    packing.offset = [&](const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& k) {
-      const int64_t first = shape[shape.size() - 2];
-      const int64_t second = shape.back();
-      return group * first * second + (transpose_b ? channel * second + k[0] : k[0] * second + channel);
-    };
-    b = in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, dtype);
-    state.num_narrow += in_pairs ? 1 : 0;
-    if (b_batch == 1) b.strides[0] = 0;
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
-      Buffer packed = b;
-      packed.shape[0] = form.outer[0];
-      return e.Address(packed, Bases({outer[0], panel, k[0], e.Int(0)}));
-    };
-  } else {
-    b = AsMatrices(ProductOperand(state, right, Layout::kPlain, dtype), false, form.outer[0]);
-    form.b_is_padded = false;
-    form.may_pack = true;
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
-      return e.Address(b, Bases({outer[0], k[0], e.MulInt(panel, width)}));
-    };
-  }
+  SetRightMatrices(state, form, right, transpose_b);
+  state.num_narrow += in_pairs ? 1 : 0;
   form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
     if (!has_batch) return Indices{{row, 0}, channel};
     if (!is_tall) return Indices{{outer[0], 0}, {row, 0}, channel};

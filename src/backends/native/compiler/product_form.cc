@@ -200,9 +200,7 @@ class ProductEmitter {
   }
 
  private:
-  int64_t Rows() const {
-    return state_.schedule().rows == 0 ? RowsPerTile(form_.rows, tile_.rows) : std::min(tile_.rows, form_.rows);
-  }
+  int64_t Rows() const { return TileRows(state_, form_.dtype, form_.rows); }
 
   /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
   void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
@@ -299,6 +297,11 @@ int64_t PanelWidth(const PartitionState& state, DataType dtype) {
 }
 
 int64_t MostTileRows(const PartitionState& state, DataType dtype) { return TileFor(state, dtype).rows; }
+
+int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows) {
+  const int64_t most = TileFor(state, dtype).rows;
+  return state.schedule().rows == 0 ? RowsPerTile(rows, most) : std::min(most, rows);
+}
 
 int64_t ChainsOf(int64_t count, int64_t depth) {
   int64_t chains = 1;

@@ -36,6 +36,8 @@ int64_t PanelWidth(const PartitionState& state, DataType dtype);
 
 /// Rows of a register tile, at most.
 int64_t MostTileRows(const PartitionState& state, DataType dtype);
+/// Rows of the register tiles that `rows` rows are cut into: a divisor where there is a good one, else even parts.
+int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows);
 
 /// Few sums leave multipliers idle: into how many parts a sum over `depth` is split that `count` others go beside.
 int64_t ChainsOf(int64_t count, int64_t depth);

@@ -1,0 +1,48 @@
+// attention.h: attention as models write it: two batches of matrix products with a softmax between them.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+
+#include "collage/ir/expr.h"
+#include "collage/ir/op.h"
+#include "collage/support/result.h"
+
+namespace collage::native {
+
+/// softmax(q x k) x v for each matrix of a batch:
+///
+///     scores [B, M, N] = nn.batch_matmul(q, k)
+///       → scaled, masked, cast, reshaped: each score made from the one in its place
+///     softmax over N
+///       → likewise
+///     result [B, M, D] = nn.batch_matmul(…, v)
+struct Attention {
+  Expr scores;
+  Expr softmax;
+  Expr result;
+
+  const CallNode& of_scores() const { return *As<CallNode>(scores); }
+  const CallNode& of_result() const { return *As<CallNode>(result); }
+  /// What the softmax is taken of: `scores`, or what was made of them.
+  const Expr& logits() const { return As<CallNode>(softmax)->args()[0]; }
+  /// What v is multiplied by: the softmax, or what was made of it.
+  const Expr& weights() const { return of_result().args()[0]; }
+};
+
+/// Finds attention in an expression, whose nodes it counts the uses of: what lies between the products may have one
+/// only, since it is never in memory as a whole.
+class AttentionFinder {
+ public:
+  explicit AttentionFinder(const Expr& root);
+
+  /// The attention whose result is `result`, or why it is none.
+  Result<Attention> Find(const Expr& result) const;
+
+ private:
+  Expr SourceOf(const Expr& expr, std::string_view op, const Shape& like) const;
+
+  std::unordered_map<const ExprNode*, int> uses_;
+};
+
+}  // namespace collage::native

@@ -1,0 +1,85 @@
+// proposals.cc: the table of what is computed as one, and its matches.
+#include "backends/native/proposals.h"
+
+#include <fmt/format.h>
+
+#include "backends/native/attention.h"
+#include "backends/native/operators.h"
+#include "collage/ir/visitor.h"
+#include "collage/partition_rule.h"
+
+namespace collage::native {
+namespace {
+
+Result<void> AreLowered(const Expr& body) {
+  Result<void> answer;
+  PostOrder(body, [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op() == nullptr || !answer.ok()) return;
+    answer = IsLowered(*call);
+  });
+  return answer;
+}
+
+Result<void> IsAttention(const Function& function) {
+  if (Result<void> lowered = AreLowered(function->body()); !lowered.ok()) return lowered;
+  Expr result = function->body();
+  const CallNode* call = As<CallNode>(result);
+  for (; call != nullptr && call->op() != nullptr && IsMovement(*call->op()); call = As<CallNode>(result)) {
+    result = call->args()[0];
+  }
+  const Result<Attention> attention = AttentionFinder(function->body()).Find(result);
+  return attention.ok() ? Result<void>() : attention.reason();
+}
+
+std::vector<PatternTableEntry> MakeTable() {
+  // Each score is made from the one in its place.
+  const std::string in_place =
+      "(reshape | expand_dims | squeeze | cast | add | subtract | multiply | divide | where | maximum | minimum | clip"
+      " | tanh)(...)";
+  const auto attention = [&](const char* queries, const char* keys, const char* values) {
+    return fmt::format("dominates(dominates(nn.batch_matmul({}, {}), {}, nn.softmax(*)), {}, nn.batch_matmul(*, {}))",
+                       queries, keys, in_place, in_place, values);
+  };
+  // With the heads split off before, and joined behind.
+  const char* split = "reshape?(transpose(*))";
+  const char* split_queries =
+      "(reshape?(transpose(*)) | reshape?(divide(transpose(*), *)) | reshape?(multiply(transpose(*), *)))";
+  return {{"native.attention", attention("*", "*", "*"), IsAttention},
+          {"native.attention_heads", fmt::format("transpose(reshape?({}))", attention(split_queries, split, split)),
+           IsAttention}};
+}
+
+/// Whether `function` holds an operator without which no row matches.
+bool MayMatch(const Function& function) {
+  bool has_softmax = false;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    has_softmax = has_softmax || (call != nullptr && call->op() != nullptr && call->op()->name == "nn.softmax");
+  });
+  return has_softmax;
+}
+
+}  // namespace
+
+const std::vector<PatternTableEntry>& ProposedPatterns() {
+  static const std::vector<PatternTableEntry> table = MakeTable();
+  return table;
+}
+
+std::vector<std::vector<Expr>> ProposalsIn(const Function& function, const Toolchain& toolchain) {
+  std::vector<std::vector<Expr>> proposals;
+  if (!MayMatch(function)) return proposals;
+  const DataflowGraph graph(function);
+  RuleLog log;
+  for (const PatternTableEntry& row : ProposedPatterns()) {
+    const PartitionRulePtr rule = DFPatternRule(row.name, ParsePattern(row.pattern), row.predicate);
+    for (const CandidatePartition& match : rule->AllCandidates(graph, toolchain, log)) {
+      std::vector<Expr>& inside = proposals.emplace_back();
+      for (const int index : match.sub_graph.members()) inside.push_back(graph.node(index).expr);
+    }
+  }
+  return proposals;
+}
+
+}  // namespace collage::native

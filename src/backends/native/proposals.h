@@ -1,0 +1,17 @@
+// proposals.h: candidates of several anchors, beyond what operators combine to by their kinds.
+#pragma once
+
+#include <vector>
+
+#include "collage/target/toolchain.h"
+
+namespace collage::native {
+
+/// What is computed as one although no fusion by kinds would join it, one row each. Matches stay as they are: there is
+/// no Composite around them.
+const std::vector<PatternTableEntry>& ProposedPatterns();
+
+/// The matches of these rows in `function`, as Toolchain::Proposals wants them.
+std::vector<std::vector<Expr>> ProposalsIn(const Function& function, const Toolchain& toolchain);
+
+}  // namespace collage::native
