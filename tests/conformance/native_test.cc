@@ -86,6 +86,21 @@ TEST(NativeTest, ProductsOfOddSizesWithEpilogueAgree) {
   }
 }
 
+TEST(NativeTest, ProductsWhoseLastVectorIsHalfEmptyAgree) {
+  for (const int64_t n : {1, 8, 9, 24, 25, 38, 40, 56}) {
+    for (const DataType dtype : {kFloat32, kFloat64, kInt32}) {
+      SCOPED_TRACE(std::to_string(n) + " columns of " + dtype.ToString());
+      const Var x = Input("x", {2, 13, 20}, dtype), y = Input("y", {2, 20, n}, dtype);
+      const Expr weight = MakeConstant(conformance::RandomTensor({n, 20}, dtype, -3, 3, 1));
+      const Expr packed = MakeCall("nn.dense", {MakeCall("reshape", {x}, {{"newshape", V{26, 20}}}), weight});
+      ExpectAgrees(Native(), MakeFunction({x}, MakeCall("abs", {packed})), {.low = -3, .high = 3});
+      const Expr in_place = MakeCall("nn.batch_matmul", {x, y});
+      const Var other = Input("other", {2, 13, n}, dtype);
+      ExpectAgrees(Native(), MakeFunction({x, y, other}, MakeCall("add", {in_place, other})), {.low = -3, .high = 3});
+    }
+  }
+}
+
 TEST(NativeTest, ThreadsShareTheWork) {
   const Var x = Input("x", {128, 256});
   const Expr dense = MakeCall("nn.dense", {x, RandomConstant({96, 256}, 1)});
