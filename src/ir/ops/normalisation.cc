@@ -292,8 +292,13 @@ OpDef BiasAdd() {
   op.pattern = OpPatternKind::kBroadcast;
   op.layout_agnostic = true;
   op.relation = Relation([](const OpCall& call) {
-    NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
-    TensorArg(call, 1, 1);
+    const TensorTypeNode& data = TensorArg(call, 0);
+    const int axis = NormalAxis(call.attrs.Int("axis"), data.rank());
+    const Dim size = data.shape()[static_cast<size_t>(axis)], given = TensorArg(call, 1, 1).shape()[0];
+    if (size != given && !size.is_any() && !given.is_any()) {
+      throw RelationFailure{
+          fmt::format("expects {} numbers along axis {}, got {}", size.ToString(), axis, ToString(call.args[1]))};
+    }
     return call.args[0];
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {

@@ -89,6 +89,15 @@ TEST(OperatorsTest, SequencesOfTheirOwnLengthsEndEarly) {
   EXPECT_THAT(Elements(y[1]), ElementsAre(4, 2));
 }
 
+TEST(OperatorsTest, VectorsAlongAnAxisAreAsLongAsIt) {
+  for (const char* op : {"nn.bias_add", "nn.prelu"}) {
+    EXPECT_EQ(Refusal(op, {F32({2, 5}), F32({5})}), "");
+    EXPECT_EQ(Refusal(op, {F32({2, 5}), F32({3})}), "expects 5 numbers along axis 1, got Tensor[(3), float32]");
+    EXPECT_EQ(Refusal(op, {F32({2, 5}), F32({5})}, {{"axis", -2}}),
+              "expects 2 numbers along axis 0, got Tensor[(5), float32]");
+  }
+}
+
 TEST(OperatorsTest, RecurrentLayersRefuseWhatDoesNotFit) {
   const std::vector<Type> types{F32({3, 2, 4}), F32({1, 20, 4}), F32({1, 20, 5}),
                                 F32({1, 40}),   F32({1, 2, 5}),  F32({1, 2, 5})};
