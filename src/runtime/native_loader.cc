@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/runtime/micro_kernels.h"
 #include "collage/support/error.h"
 #include "runtime/weight_memory.h"
 #include "support/file.h"
@@ -77,6 +79,37 @@ void CheckNeeds(void* handle) {
               "compile for a lower level: --target 'llvm -mcpu=x86-64-v2'");
 }
 
+/// The function that a line of `collage_kernel_calls` asks for. Throws kUnavailable, naming what is missing.
+void* ResolveCall(const std::string& line) {
+  const size_t request_at = std::min(line.find('|'), line.size() - 1) + 1;
+  const size_t hint_at = std::min(line.find('|', request_at), line.size() - 1) + 1;
+  const std::string library = line.substr(0, request_at - 1);
+  const std::string request = line.substr(request_at, hint_at - 1 - request_at);
+  const std::string hint = line.substr(hint_at);
+  void* address = nullptr;
+  try {
+    address = FindMicroKernel(library, request);
+  } catch (const Error& error) {
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("a kernel calls '{}', which is not here: {}", library, error.message()), "", hint);
+  }
+  if (address != nullptr) return address;
+  throw Error(ErrorCategory::kUnavailable,
+              fmt::format("a kernel calls '{}' for '{}', which it does not have on this processor ({})", library,
+                          request, ThisMachine().cpu),
+              "", "compile the model on this machine");
+}
+
+/// Fills in the addresses of the libraries' functions that the code calls.
+void ResolveCalls(void* handle) {
+  const auto* calls = static_cast<const char*>(dlsym(handle, kObjectCalls));
+  auto** address = static_cast<void**>(dlsym(handle, kObjectAddresses));
+  if (calls == nullptr) return;
+  if (address == nullptr) throw Error(ErrorCategory::kCorrupt, "a kernel's code lacks a place for what it calls");
+  std::istringstream lines(calls);
+  for (std::string line; std::getline(lines, line);) *address++ = ResolveCall(line);
+}
+
 /// An opened object; closed when the last kernel of it goes.
 class LoadedObject {
  public:
@@ -89,6 +122,7 @@ class LoadedObject {
     if (handle_ == nullptr) throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
     try {
       CheckNeeds(handle_);
+      ResolveCalls(handle_);
     } catch (...) {
       dlclose(handle_);
       throw;

@@ -5,6 +5,10 @@
 // export `const char collage_kernel_needs[]`, the instruction sets that it may use (support/machine.h) with blanks in
 // between: on a processor that lacks one it is refused before any of its code runs, as it is on another kind of
 // machine.
+//
+// Code that calls libraries exports `const char collage_kernel_calls[]`, a line "LIBRARY|REQUEST|HOW TO GET IT" for
+// each function, and `void* collage_kernel_addresses[]`, as many, which are filled before any of the code runs
+// (micro_kernels.h). The object holds nothing of a library: where it is missing, the error says how to get it.
 #pragma once
 
 #include <memory>
@@ -15,6 +19,8 @@ namespace collage {
 
 inline constexpr const char* kObjectLoaderName = "object";
 inline constexpr const char* kObjectNeeds = "collage_kernel_needs";
+inline constexpr const char* kObjectCalls = "collage_kernel_calls";
+inline constexpr const char* kObjectAddresses = "collage_kernel_addresses";
 
 std::unique_ptr<KernelLoader> MakeObjectLoader();
 

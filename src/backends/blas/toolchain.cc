@@ -6,6 +6,7 @@
 
 #include "backends/blas/libraries.h"
 #include "backends/blas/query.h"
+#include "collage/target/micro_kernels.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 #include "target/read_product.h"
@@ -16,8 +17,9 @@ namespace {
 using blas_toolchain::Library;
 
 constexpr const char* kFastest = "fastest";
+constexpr const char* kHint = "apt-get install libopenblas0-pthread libblis4-serial, or pip install mkl";
 
-class BlasToolchain : public Toolchain {
+class BlasToolchain : public Toolchain, public HasMicroKernels {
  public:
   explicit BlasToolchain(std::string library) : library_(std::move(library)) {}
 
@@ -27,14 +29,13 @@ class BlasToolchain : public Toolchain {
   }
 
   Availability Probe() const override {
-    const std::string hint = "apt-get install libopenblas0-pthread libblis4-serial, or pip install mkl";
     std::string versions;
     for (const Library& library : blas_toolchain::FindLibraries()) {
       if (library_ != kFastest && library.name != library_) continue;
       versions += (versions.empty() ? "" : ", ") + library.version;
     }
     if (versions.empty()) {
-      return {false, "", library_ == kFastest ? "no BLAS library is here" : "'" + library_ + "' is not here", hint};
+      return {false, "", library_ == kFastest ? "no BLAS library is here" : "'" + library_ + "' is not here", kHint};
     }
     if (const auto missing = WhyModuleMissing({"libcollage_rt_blas.so"})) return {false, "", *missing, "build again"};
     return {true, versions, "", ""};
@@ -48,6 +49,15 @@ class BlasToolchain : public Toolchain {
     return table;
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
+
+  /// cblas_sgemm and cblas_dgemm: row-major, neither transposed.
+  std::vector<MicroKernel> MicroKernels() const override {
+    return {{"product",
+             {kFloat32, kFloat64},
+             "i32:101 i32:111 i32:111 i32:m i32:n i32:k element:1 a i32:lda b i32:ldb element:beta c i32:ldc",
+             /*takes_transposed=*/false,
+             kHint}};
+  }
 
   std::vector<AttrField> Options() const override {
     return {{"library", AttrKind::kString, kFastest,

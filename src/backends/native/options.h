@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "backends/native/libraries.h"
 #include "backends/native/schedule.h"
 
 namespace collage::native {
@@ -20,6 +22,8 @@ struct NativeOptions {
   /// Which processors the code is for, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets that
   /// it has beside, or has not ("+avx512vl,-fma"), and a triple. Where all are empty: this machine.
   std::string cpu, attributes, triple;
+  /// Whose functions products call for their tiles: the first that has them.
+  std::vector<CalledLibrary> libraries;
 };
 
 }  // namespace collage::native

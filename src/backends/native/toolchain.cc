@@ -46,6 +46,9 @@ class Native : public Toolchain {
       result.version += " " + schedule;
     }
     if (result.available && options_.in_bfloat16) result.version += " bf16";
+    for (const CalledLibrary& library : options_.libraries) {
+      if (result.available) result.version += " " + library.name + " " + library.version;
+    }
     if (!result.available) {
       result.reason = "this build was made without MLIR";
       result.hint = "run ./setup and build again";
@@ -132,7 +135,9 @@ class Native : public Toolchain {
          "f32; bf16: what products of float32 values are computed in, sums stay float32"},
         {"mcpu", AttrKind::kString, "", "the processor that code is for, as LLVM calls it; empty: this one"},
         {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
-        {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"}};
+        {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"},
+        {"libs", AttrKind::kString, "",
+         "toolchains, NAME,…, whose libraries compute the tiles of products: the first that can"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -165,7 +170,8 @@ class Native : public Toolchain {
                                                   .in_bfloat16 = precision == "bf16",
                                                   .cpu = options.StringOr("mcpu", ""),
                                                   .attributes = attributes,
-                                                  .triple = options.StringOr("mtriple", "")});
+                                                  .triple = options.StringOr("mtriple", ""),
+                                                  .libraries = ReadLibraries(options.StringOr("libs", ""))});
   }
 
  private:

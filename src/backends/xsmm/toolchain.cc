@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "backends/xsmm/query.h"
+#include "collage/target/micro_kernels.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 #include "target/read_product.h"
@@ -31,15 +32,16 @@ Result<void> IsSmall(const MatrixProduct& p) {
                 "xsmm"};
 }
 
-class XsmmToolchain : public Toolchain {
+constexpr const char* kHint = "apt-get install libxsmm-dev, or run ./setup, and build again";
+
+class XsmmToolchain : public Toolchain, public HasMicroKernels {
  public:
   std::string name() const override { return "xsmm"; }
   std::string description() const override { return "products of small matrices by libxsmm's generated code"; }
 
   Availability Probe() const override {
-    const std::string hint = "apt-get install libxsmm-dev, or run ./setup, and build again";
-    if (*kVersion == '\0') return {false, "", "this build was made without libxsmm", hint};
-    if (const auto missing = WhyModuleMissing({"libcollage_rt_xsmm.so"})) return {false, "", *missing, hint};
+    if (*kVersion == '\0') return {false, "", "this build was made without libxsmm", kHint};
+    if (const auto missing = WhyModuleMissing({"libcollage_rt_xsmm.so"})) return {false, "", *missing, kHint};
     return {true, kVersion, "", ""};
   }
 
@@ -51,6 +53,11 @@ class XsmmToolchain : public Toolchain {
     return table;
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
+
+  /// Of any size: native kernels pack what they give it. The library counts columns first, so B is its first operand.
+  std::vector<MicroKernel> MicroKernels() const override {
+    return {{"product", {kFloat32, kFloat64}, "b a c", /*takes_transposed=*/true, kHint}};
+  }
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<ProductDescription> read = ReadProduct(request.function, request.layouts, name());

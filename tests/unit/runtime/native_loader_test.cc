@@ -106,6 +106,15 @@ TEST(ObjectLoader, WhatIsNoKernelIsCorrupt) {
       ErrorCategory::kCorrupt, "lacks its entry point 'collage_kernel'");
 }
 
+TEST(ObjectLoader, WhatCallsALibraryThatIsMissingIsRefused) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  const std::vector<std::byte> calls = ObjectBytes("calls");
+  const auto load = [&] { loader->Load({calls, {}, 1}); };
+  ExpectError(load, ErrorCategory::kUnavailable,
+              "a kernel calls 'nobodys', which is not here: cannot open module 'libcollage_rt_nobodys.so'");
+  ExpectError(load, ErrorCategory::kUnavailable, "hint: apt-get install nobodys");
+}
+
 TEST(KernelLoaders, AreFoundByNameAndReplaced) {
   KernelLoader& object = GetKernelLoader("object");
   EXPECT_EQ(&object, &GetKernelLoader("object"));

@@ -281,7 +281,9 @@ mlir::MLIRContext& Context() {
 TargetInfo TargetOf(const NativeOptions& options) {
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(CpuOf(options));
   const int lanes = LanesOf(*machine);
-  return {lanes, lanes == 16 && machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16")};
+  const bool is_this_kind =
+      machine->getTargetTriple().getArch() == llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArch();
+  return {lanes, lanes == 16 && machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16"), is_this_kind};
 }
 
 namespace {

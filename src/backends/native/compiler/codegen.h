@@ -13,6 +13,7 @@ namespace collage::native {
 struct TargetInfo {
   int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
   bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
+  bool is_this_kind = true;            ///< whether this machine can run it
 };
 
 /// The processor that `options` say; without, the one that $COLLAGE_CPU names ("x86-64-v3"), else this machine's.

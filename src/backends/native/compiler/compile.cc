@@ -315,6 +315,18 @@ class PartitionCompiler {
   std::vector<Output> outputs_;
 };
 
+/// Throws where the processor that code is for cannot do what `options` ask for.
+void CheckTarget(const NativeOptions& options) {
+  if (!options.in_bfloat16 && options.libraries.empty()) return;
+  const TargetInfo target = TargetOf(options);
+  if (options.in_bfloat16 && !target.has_bfloat16_products) {
+    throw Error(ErrorCategory::kUnsupported, "this processor has no products of bfloat16 (AVX512-BF16)");
+  }
+  if (!options.libraries.empty() && !target.is_this_kind) {
+    throw Error(ErrorCategory::kUnsupported, "libraries are called by code for this kind of machine only");
+  }
+}
+
 }  // namespace
 }  // namespace collage::native
 
@@ -322,10 +334,7 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      const collage::native::NativeOptions& options,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
-    if (options.in_bfloat16 && !collage::native::TargetOf(options).has_bfloat16_products) {
-      result = collage::Reason{"this processor has no products of bfloat16 (AVX512-BF16)", "native"};
-      return;
-    }
+    collage::native::CheckTarget(options);
     result = collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};

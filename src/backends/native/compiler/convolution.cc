@@ -285,6 +285,8 @@ class ConvolutionEmitter {
     form.dtype = dtype_;
     form.is_in_pairs = per_element_ == 2;
     form.channels = group_out;
+    form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
+    form.b_row_stride = b.shape.back();
     const auto channel_of = [&, group_out](const std::string& group, const Index& channel) {
       return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, group_out), channel);
     };
@@ -302,6 +304,7 @@ class ConvolutionEmitter {
     for (const Walk& walk : walks) form.inner.push_back(walk.taps);
     form.inner.push_back(group_in);
     form.row_stride = data_.strides[rank + 1] * walks.back().stride;
+    form.result_row_stride = output_.buffer.strides[rank + 1] * walks.back().step;
     form.a_address = [&, walks](const Names& outer, const std::string& row, const Names& k) {
       Names at{outer[1], e_.AddInt(e_.MulInt(outer[0], group_in), k.back())};
       for (size_t d = 0; d < walks.size(); ++d) {
@@ -340,6 +343,7 @@ class ConvolutionEmitter {
     form.rows = NumElements(conv_.result) / conv_.result[1];
     form.inner = {group_in};
     form.row_stride = channels;
+    if (IsDense(output_.buffer)) form.result_row_stride = conv_.result[1];
     Buffer flat = data_;
     flat.shape = {form.rows, channels};
     flat.strides = {channels, 1};

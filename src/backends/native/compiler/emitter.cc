@@ -1,10 +1,12 @@
 // emitter.cc: loops, functions and the module as MLIR text.
 #include "backends/native/compiler/emitter.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "collage/support/error.h"
+#include "runtime/native_loader.h"
 
 namespace collage::native {
 
@@ -157,6 +159,32 @@ void Emitter::Function(const std::string& name,
   functions_ += body_ + "  return\n}\n";
 }
 
+std::string Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
+  const std::string line = library + "|" + request + "|" + hint;
+  const auto known = std::find(library_functions_.begin(), library_functions_.end(), line);
+  const auto number = known - library_functions_.begin();
+  if (known == library_functions_.end()) library_functions_.push_back(line);
+  const std::string table = Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses));
+  const std::string slot =
+      Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr", table, number));
+  return Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot));
+}
+
+/// The table of their addresses, and what they are.
+std::string Emitter::LibraryFunctions() const {
+  if (library_functions_.empty()) return "";
+  std::string lines;
+  for (const std::string& line : library_functions_) {
+    for (const char c : line) lines += c == '"' || c == '\\' ? fmt::format("\\{:02X}", c) : std::string(1, c);
+    lines += "\\0A";
+  }
+  const std::string type = fmt::format("!llvm.array<{} x ptr>", library_functions_.size());
+  return fmt::format(
+      "llvm.mlir.global external constant @{}(\"{}\\00\")\n"
+      "llvm.mlir.global external @{}() : {} {{\n  %none = llvm.mlir.zero : {}\n  llvm.return %none : {}\n}}\n",
+      kObjectCalls, lines, kObjectAddresses, type, type, type);
+}
+
 void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
   const int n = num_calls_++;
   calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n  %count{0} = arith.constant {1} : i64\n", n, count);
@@ -186,7 +214,7 @@ void Emitter::CallRepeatedly(int64_t count, const Buffer& counter, const std::fu
 }
 
 std::string Emitter::Module() const {
-  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + functions_ +
+  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + LibraryFunctions() + functions_ +
          "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + calls_ + "  return\n}\n";
 }
 

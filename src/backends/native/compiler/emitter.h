@@ -186,6 +186,9 @@ class Emitter {
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name,
                 const std::function<void(const std::string& begin, const std::string& end)>& write);
+  /// The address of a function of `library` that whoever loads the kernel finds by `request` (runtime/native_loader.h).
+  /// `hint`: how to get the library.
+  std::string LoadFunction(const std::string& library, const std::string& request, const std::string& hint);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
   void Call(const std::string& name, int64_t count, bool parallel);
   /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
@@ -195,6 +198,7 @@ class Emitter {
 
  private:
   std::string Pointer(const Buffer& buffer);
+  std::string LibraryFunctions() const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
   std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
@@ -213,6 +217,7 @@ class Emitter {
   int num_loads_ = 0;
   std::string functions_;
   std::string calls_;
+  std::vector<std::string> library_functions_;  ///< lines of kObjectCalls
   int num_calls_ = 0;
 };
 

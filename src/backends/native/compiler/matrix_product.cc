@@ -33,6 +33,7 @@ void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& righ
   if (!is_packed) {
     const int64_t width = PanelWidth(state, form.dtype);
     const Buffer b = AsMatrices(ProductOperand(state, right, Layout::kPlain, form.dtype), false, outer);
+    form.b_row_stride = b.strides[1];
     form.b_is_padded = false;
     form.may_pack = true;
     form.b_address = [&e, b, width](const Names& at, const std::string& panel, const Names& k) {
@@ -57,6 +58,7 @@ void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& righ
   Buffer b = form.is_in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, form.dtype);
   if (batch == 1) b.strides[0] = 0;
   b.shape[0] = outer;
+  form.b_row_stride = b.shape.back();
   form.b_address = [&e, b](const Names& at, const std::string& panel, const Names& k) {
     return e.Address(b, Bases({at[0], panel, k[0], e.Int(0)}));
   };
@@ -94,6 +96,10 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
+  form.depth_stride = a.strides[2];
+  const std::vector<int64_t>& to = output.buffer.strides;
+  const size_t row_axis = out.size() - 2;
+  if (!is_tall || to[0] == rows_per_batch * to[row_axis]) form.result_row_stride = to[row_axis];
   form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
     return e.Address(a, Bases({outer[0], row, k[0]}));
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/library_tiles.h"
 #include "backends/native/compiler/narrow_products.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -163,7 +164,8 @@ class TileSums {
 };
 
 /// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
-ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles) {
+ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles,
+                     bool is_library) {
   const int64_t width = TileFor(state, form.dtype).vectors;
   const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
   ProductSpace space;
@@ -180,6 +182,7 @@ ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64
   space.lanes = state.emitter.native_lanes();
   space.registers = form.dtype.bits == 64 ? 2 : 1;
   space.may_pack = form.may_pack;
+  space.is_library = is_library;
   return space;
 }
 
@@ -191,13 +194,14 @@ class ProductEmitter {
         form_(form),
         output_(output),
         tile_(TileFor(state, form.dtype)),
+        library_(LibraryTiles::For(state, form, output, tile_.vectors)),
         sums_(state, form) {}
 
   void Run() {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
     const int64_t rows = Rows();
-    state_.space.Note(SpaceOf(state_, form_, rows, form_.rows / rows * NumElements(form_.outer)));
+    state_.space.Note(SpaceOf(state_, form_, rows, form_.rows / rows * NumElements(form_.outer), library_.has_value()));
     const int64_t panels = form_.channels / width;
     if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
     const int64_t rest = form_.channels - panels * width;
@@ -205,7 +209,7 @@ class ProductEmitter {
   }
 
  private:
-  int64_t Rows() const { return TileRows(state_, form_.dtype, form_.rows); }
+  int64_t Rows() const { return library_ ? library_->rows() : TileRows(state_, form_.dtype, form_.rows); }
 
   /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
   void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
@@ -254,6 +258,7 @@ class ProductEmitter {
   void EmitUnits(const std::vector<int64_t>& sizes, double flops, const std::function<void(const Names&)>& write) {
     const std::string name = state_.NextStageName();
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      if (library_) library_->Begin();
       e_.For(begin, end, 1, [&](const std::string& unit) { write(Delinearise(e_, unit, sizes)); });
     });
     e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
@@ -271,6 +276,7 @@ class ProductEmitter {
   /// half the time where the processor computes 16 in two steps. Halves of 8 would save nothing.
   void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
                 int64_t width) {
+    if (library_) return library_->Emit(outer, row, rows, panel, width);
     constexpr int kWide = 16;
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
@@ -307,6 +313,7 @@ class ProductEmitter {
   const ProductForm& form_;
   const StageOutput& output_;
   Tile tile_;
+  std::optional<LibraryTiles> library_;  ///< what computes tiles in place of `sums_`
   TileSums sums_;
 };
 

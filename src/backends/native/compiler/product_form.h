@@ -22,11 +22,14 @@ struct ProductForm {
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
   std::function<std::string(const Names& outer, const std::string& row, const Names& inner)> a_address;
   int64_t row_stride = 1;
+  int64_t depth_stride = 0;  ///< of a's elements along the innermost of `inner`; 0: not known, or not always the same
   /// The address of b(outer, inner, first channel of panel); channels follow each other.
   std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
-  bool may_pack = false;  ///< whether b could be packed, and is not
+  bool may_pack = false;          ///< whether b could be packed, and is not
+  int64_t b_row_stride = 0;       ///< of b's rows of channels along the innermost of `inner`; set where depth_stride is
+  int64_t result_row_stride = 0;  ///< of neighbouring rows in the memory of the result; 0: as depth_stride
   /// Indices of the result.
   std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
 };

@@ -90,6 +90,7 @@ class Collector {
   }
 
   void AddTiles() {
+    if (product().is_library) return AddLibraryTiles();
     // Registers hold the sums, the panel's vectors and what a row is multiplied with.
     const int64_t registers = (space_.lanes == 16 ? 32 : 16) / product().registers;
     const int64_t rows = chosen().rows;
@@ -115,7 +116,25 @@ class Collector {
     add(std::min(most_rows(width), product().rows), width);
   }
 
+  /// A library has its own registers: tiles are what fits the nearest cache.
+  void AddLibraryTiles() {
+    constexpr int64_t kMostRows = 64;
+    constexpr int64_t kLeastRows = 8;
+    for (const int64_t rows : {chosen().rows * 2, chosen().rows / 2}) {
+      const int64_t possible = std::min({rows, kMostRows, product().rows});
+      if (possible >= kLeastRows && possible != chosen().rows) Add({.rows = possible});
+    }
+    for (const int64_t width : {chosen().width * 2, chosen().width / 2}) {
+      constexpr int64_t kMostWidth = 8;
+      if (width < 1 || width > kMostWidth) continue;
+      // Narrower panels are others, wider ones where there are as many channels.
+      const bool is_other = product().channels > std::min(width, chosen().width) * product().lanes;
+      if (is_other) Add({.rows = chosen().rows, .width = width});
+    }
+  }
+
   void AddDepth() {
+    if (product().is_library) return;
     const int64_t now = std::max<int64_t>(base_.unroll, 1);
     for (const int64_t unroll : {now * 2, now / 2}) {
       constexpr int64_t kMost = 8;

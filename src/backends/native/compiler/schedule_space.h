@@ -23,9 +23,10 @@ struct ProductSpace {
   int lanes = 8;          ///< elements of a vector
   int registers = 1;      ///< that a vector takes
   bool is_winograd = false;
-  bool has_width = true;  ///< whether `width` means anything: not where vectors are along groups
-  bool has_block = true;  ///< the same for `block`
-  bool may_pack = false;  ///< whether its right matrix is neither constant nor packed
+  bool has_width = true;    ///< whether `width` means anything: not where vectors are along groups
+  bool has_block = true;    ///< the same for `block`
+  bool may_pack = false;    ///< whether its right matrix is neither constant nor packed
+  bool is_library = false;  ///< whether a library computes its tiles
 };
 
 /// What was noted of a partition.

@@ -1,11 +1,9 @@
-// module.cc: kernels of libxsmm's generated code, one call per block of rows. The library counts columns first: a
-// row-major product A x B is its product of B's and A's transposes, which is how they lie in memory.
-#include <libxsmm.h>
-
+// module.cc: kernels of libxsmm's generated code, one call per block of rows.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "backends/xsmm/kernels/generate.h"
 #include "backends/xsmm/query.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
@@ -19,32 +17,14 @@ constexpr int64_t kBlockRows = 64;
 /// Side of the squares that are transposed at a time.
 constexpr int64_t kSquare = 8;
 
-template <typename T>
-struct Function;
-template <>
-struct Function<float> {
-  using Type = libxsmm_smmfunction;
-};
-template <>
-struct Function<double> {
-  using Type = libxsmm_dmmfunction;
-};
-
 /// Code for `rows` rows; null when the library generates none.
 template <typename T>
-typename Function<T>::Type Generate(const MatrixProduct& p, int64_t rows) {
-  const auto n = static_cast<libxsmm_blasint>(p.n), m = static_cast<libxsmm_blasint>(rows);
-  const auto k = static_cast<libxsmm_blasint>(p.k);
-  // The library's second operand is A as it lies; stored as [K, M] it is that operand's transpose.
-  const auto lda = static_cast<libxsmm_blasint>(p.transpose_a != 0 ? p.m : p.k);
-  const T alpha = 1, beta = p.has_bias != 0 ? 1 : 0;
-  const int flags = p.transpose_a != 0 ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
-  const int prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return libxsmm_smmdispatch(n, m, k, &n, &lda, &n, &alpha, &beta, &flags, &prefetch);
-  } else {
-    return libxsmm_dmmdispatch(n, m, k, &n, &lda, &n, &alpha, &beta, &flags, &prefetch);
-  }
+typename Function<T>::Type CodeFor(const MatrixProduct& p, int64_t rows) {
+  TileProduct tile{.m = rows, .n = p.n, .k = p.k, .lda = p.k, .ldb = p.n, .ldc = p.n};
+  tile.transposes_a = p.transpose_a != 0;
+  if (tile.transposes_a) tile.lda = p.m;
+  tile.adds = p.has_bias != 0;
+  return Generate<T>(tile);
 }
 
 /// [rows, columns] to [columns, rows].
@@ -74,8 +54,8 @@ class XsmmKernel : public Kernel {
     for (const Tensor& constant : constants) constants_.push_back(constant.data<T>());
     block_rows_ = std::min(p_.m, kBlockRows);
     blocks_ = (p_.m + block_rows_ - 1) / block_rows_;
-    block_ = Generate<T>(p_, block_rows_);
-    last_ = Generate<T>(p_, p_.m - (blocks_ - 1) * block_rows_);
+    block_ = CodeFor<T>(p_, block_rows_);
+    last_ = CodeFor<T>(p_, p_.m - (blocks_ - 1) * block_rows_);
     if (block_ == nullptr || last_ == nullptr) {
       throw Error(ErrorCategory::kUnavailable, "libxsmm generates no code for this product on this processor");
     }
@@ -174,7 +154,7 @@ template <typename T>
 bool IsGenerated(const MatrixProduct& p) {
   const int64_t rows = std::min(p.m, kBlockRows);
   const int64_t rest = p.m - (p.m - 1) / rows * rows;
-  return Generate<T>(p, rows) != nullptr && Generate<T>(p, rest) != nullptr;
+  return CodeFor<T>(p, rows) != nullptr && CodeFor<T>(p, rest) != nullptr;
 }
 
 }  // namespace
