@@ -102,6 +102,7 @@ TEST_P(InBFloat16, ConvolutionsOfManyShapes) {
   const std::vector<Case> cases{
       {{1, 32, 7, 7}, {40, 32, 1, 1}, {}},
       {{2, 64, 5, 6}, {33, 64, 1, 1}, {{"strides", V{2, 2}}}},
+      {{1, 64, 9, 8}, {32, 64, 1, 1}, {{"strides", V{1, 3}}}},
       {{1, 16, 9, 11}, {8, 16, 3, 3}, {{"padding", V{0, 1, 2, 3}}}},
       {{2, 16, 13, 12}, {17, 16, 3, 3}, {{"padding", V{1, 1}}, {"strides", V{2, 3}}}},
       {{1, 16, 19, 13}, {16, 16, 3, 2}, {{"dilation", V{2, 3}}, {"padding", V{2, 1}}}},
@@ -182,6 +183,23 @@ TEST(NativeInBFloat16, TakesWhatThatChanges) {
   const ToolchainConfiguration plain(BuiltinToolchain("native"));
   EXPECT_THROW(plain.With("inference_precision", "f16").Make(), Error);
   EXPECT_THROW(plain.With("inference_precision", "bf16").With("accuracy", "exact").Make(), Error);
+}
+
+TEST(NativeInBFloat16, RoundsNoPixelThatIsNotRead) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
+  const auto workspace_bytes = [&](int64_t size, int64_t stride) {
+    const Var x = Input("x", {1, 64, size, size});
+    const Function function = MakeFunction(
+        {x}, MakeCall("nn.conv2d", {x, RandomConstant({32, 64, 1, 1}, 1)}, {{"strides", V{stride, stride}}}));
+    InferType(function);
+    const BoundaryLayouts last{{Layout::kChannelsLast}, {Layout::kChannelsLast}};
+    const Result<LoweredPartition> lowered = native->RelayToTIR({function, last, 1});
+    return lowered.ok() ? lowered->workspace_bytes : 0;
+  };
+  EXPECT_EQ(workspace_bytes(4, 1), 2u * 64 * 4 * 4);
+  EXPECT_EQ(workspace_bytes(8, 2), workspace_bytes(4, 1));
+  EXPECT_EQ(workspace_bytes(11, 3), workspace_bytes(4, 1));
 }
 
 TEST(DnnlInBFloat16, TakesProductsOfFloat32Alone) {

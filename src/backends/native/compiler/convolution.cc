@@ -169,7 +169,12 @@ class ConvolutionEmitter {
 
  private:
   void RunPlain() {
-    data_ = Data(conv_.pad_before, conv_.pad_after);
+    if (per_element_ == 2 && SkipsPixels()) {
+      data_ = AsPairs(PixelsThatAreRead(), 1);
+      std::ranges::fill(conv_.stride, 1);
+    } else {
+      data_ = Data(conv_.pad_before, conv_.pad_after);
+    }
     std::vector<Walk> walks;
     for (size_t d = 0; d < conv_.rank; ++d) {
       Walk walk;
@@ -216,6 +221,28 @@ class ConvolutionEmitter {
     const Expr& data = call_.args()[0];
     if (per_element_ == 1) return PaddedData(state_, data, before, after, dtype_);
     return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
+  }
+
+  /// Whether there is one tap, which steps over pixels of data that lie in memory channels-last.
+  bool SkipsPixels() const {
+    const auto all_are = [](const std::vector<int64_t>& values, int64_t wanted) {
+      return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
+    };
+    const Buffer* data = state_.expressions.FindBuffer(call_.args()[0]);
+    return conv_.taps() == 1 && !all_are(conv_.stride, 1) && all_are(conv_.pad_before, 0) &&
+           all_are(conv_.pad_after, 0) && data != nullptr && data->strides[1] == 1;
+  }
+
+  /// These alone, rounded to bfloat16: those between them need not be.
+  Buffer PixelsThatAreRead() {
+    Shape shape = conv_.data;
+    for (size_t d = 0; d < conv_.rank; ++d) shape[d + 2] = conv_.result[d + 2];
+    const Buffer pixels = state_.AddWorkspace(shape, Layout::kChannelsLast, kBFloat16);
+    EmitElements(state_, pixels, [&](Indices at) {
+      for (size_t d = 0; d < conv_.rank; ++d) at[d + 2] = e_.Scaled(at[d + 2], conv_.stride[d]);
+      return state_.expressions.At(call_.args()[0], at);
+    });
+    return pixels;
   }
 
   /// Output o gets tap k of input i where i * stride = o + pad - k * dilation: with o + pad = q * stride + phase, the
