@@ -157,7 +157,7 @@ class Toolchain {
   /// how it compiles may depend on them. Null where nothing does.
   virtual std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const;
 
-  /// Layout combinations that the compiler accepts for `function`, best first; at least one. `eligible_inputs` and
+  /// Layout combinations that the compiler accepts for `function`, best first; maybe none. `eligible_inputs` and
   /// `eligible_outputs` say which flattened parameters and results may be channels-last at all: the others are plain.
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
