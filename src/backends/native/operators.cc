@@ -8,7 +8,10 @@
 #include <map>
 #include <string>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
+#include "collage/ir/visitor.h"
+#include "transform/passes.h"
 
 namespace collage::native {
 namespace {
@@ -255,6 +258,53 @@ std::string WhyNotType(const Type& type) {
   return "";
 }
 
+/// Whether it is of the quantised dialect, which is lowered as what it stands for.
+bool IsDialect(const CallNode& call) {
+  return call.op()->name.starts_with("qnn.") && Rows().find(call.op()->name) == Rows().end();
+}
+
+/// The first call in `function` for which `what` holds; null when there is none.
+const CallNode* FindCall(const Function& function, const std::function<bool(const CallNode& call)>& what) {
+  const CallNode* found = nullptr;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (found == nullptr && call != nullptr && call->op() != nullptr && what(*call)) found = call;
+  });
+  return found;
+}
+
+/// A call as a function of its arguments, constants excepted.
+Function FunctionOf(const CallNode& call) {
+  std::vector<Var> params;
+  const std::function<Expr(const Expr&)> stand_in = [&](const Expr& arg) -> Expr {
+    if (As<ConstantNode>(arg) != nullptr) return arg;
+    if (const TupleNode* tuple = As<TupleNode>(arg)) {
+      std::vector<Expr> fields;
+      for (const Expr& field : tuple->fields()) fields.push_back(stand_in(field));
+      return MakeTuple(fields);
+    }
+    params.push_back(MakeVar(fmt::format("x{}", params.size()), arg->checked_type()));
+    return params.back();
+  };
+  std::vector<Expr> args;
+  for (const Expr& arg : call.args()) args.push_back(stand_in(arg));
+  const Function function = MakeFunction(params, MakeCall(call.op()->name, args, call.attrs()));
+  InferType(function);
+  return function;
+}
+
+/// Whether what a call of the quantised dialect stands for can be lowered.
+Result<void> IsDialectLowered(const CallNode& call) {
+  const Function plain = WithoutDialect(FunctionOf(call));
+  Result<void> answer;
+  FindCall(plain, [&](const CallNode& inner) {
+    answer = IsDialect(inner) ? Reason{fmt::format("'{}' has no native lowering", inner.op()->name), "native"}
+                              : IsLowered(inner);
+    return !answer.ok();
+  });
+  return answer;
+}
+
 /// Whether attribute `name`, if there is one, is channels-first or says nothing.
 bool IsChannelsFirst(const CallNode& call, const char* name) {
   if (call.op()->FindAttr(name) == nullptr || call.attrs().Get(name).as_string() == nullptr) return true;
@@ -279,9 +329,17 @@ bool IsNarrowed(const CallNode& call) {
   return channels / call.attrs().Int("groups") > 1;
 }
 
+Function WithoutDialect(const Function& function) {
+  if (FindCall(function, IsDialect) == nullptr) return function;
+  Function plain = QnnCanonicalizeOps(function);
+  InferType(plain);
+  return plain;
+}
+
 Result<void> IsLowered(const CallNode& call) {
   const auto no = [](std::string text) { return Reason{std::move(text), "native"}; };
   const std::string& name = call.op()->name;
+  if (IsDialect(call)) return IsDialectLowered(call);
   const auto row = Rows().find(name);
   if (row == Rows().end()) return no(fmt::format("'{}' has no native lowering", name));
   std::string reason = WhyNotType(call.checked_type());

@@ -12,6 +12,9 @@ namespace collage::native {
 /// Whether the compiler has a lowering for this typed call; otherwise why not.
 Result<void> IsLowered(const CallNode& call);
 
+/// `function` with what its calls of the quantised dialect stand for in their place, typed; itself where it has none.
+Function WithoutDialect(const Function& function);
+
 /// Whether this typed call is a product of float32 values that may be computed in a lower precision.
 bool IsNarrowed(const CallNode& call);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/native_form.h"
 #include "backends/native/operators.h"
 #include "backends/native/options.h"
 #include "backends/native/proposals.h"
@@ -93,14 +94,16 @@ class Native : public Toolchain {
 
   Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
     Result<LoweredPartition> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(request, options_, result);
+    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(InNativeForm(request), options_,
+                                                                                        result);
     return result;
   }
 
   bool has_schedules() const override { return true; }
   Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
     Result<std::vector<std::string>> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<SchedulesFn*>(OpenCompilerModule(name(), "collage_native_schedules"))(request, options_, result);
+    reinterpret_cast<SchedulesFn*>(OpenCompilerModule(name(), "collage_native_schedules"))(InNativeForm(request),
+                                                                                           options_, result);
     return result;
   }
 
@@ -175,6 +178,10 @@ class Native : public Toolchain {
   }
 
  private:
+  static PartitionRequest InNativeForm(PartitionRequest request) {
+    request.function = NativeForm(request.function);
+    return request;
+  }
   /// 0, or up to three digits that are 2 or 4.
   static bool AreTiles(int64_t told) {
     if (told < 0 || told > 444) return false;

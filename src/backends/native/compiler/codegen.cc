@@ -281,9 +281,14 @@ mlir::MLIRContext& Context() {
 TargetInfo TargetOf(const NativeOptions& options) {
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(CpuOf(options));
   const int lanes = LanesOf(*machine);
-  const bool is_this_kind =
+  TargetInfo info{.vector_lanes = lanes};
+  info.has_bfloat16_products = lanes == 16 && Has(*machine, "+avx512bf16");
+  info.has_int16_products = Has(*machine, lanes == 16 ? "+avx512bw" : "+sse2");
+  // Vectors narrower than the widest have them, too: by AVX512-VL, which those of 16 lanes imply, or by AVX-VNNI.
+  info.has_byte_products = info.has_int16_products && Has(*machine, lanes == 16 ? "+avx512vnni" : "+avxvnni");
+  info.is_this_kind =
       machine->getTargetTriple().getArch() == llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArch();
-  return {lanes, lanes == 16 && machine->getMCSubtargetInfo()->checkFeatures("+avx512bf16"), is_this_kind};
+  return info;
 }
 
 namespace {

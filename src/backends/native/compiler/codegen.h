@@ -13,6 +13,8 @@ namespace collage::native {
 struct TargetInfo {
   int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
   bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
+  bool has_int16_products = false;     ///< VPMADDWD: pairs of int16
+  bool has_byte_products = false;      ///< VPDPBUSD and VPDPWSSD: four bytes, pairs of int16, added to a sum
   bool is_this_kind = true;            ///< whether this machine can run it
 };
 

@@ -43,7 +43,7 @@ class PartitionCompiler {
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
       : request_(request),
         body_(WriteOut(request.function->body())),
-        state_(TargetOf(options).vector_lanes, request.num_threads, WithSchedule(options, request)),
+        state_(TargetOf(options), request.num_threads, WithSchedule(options, request)),
         attention_finder_(body_) {}
 
   LoweredPartition Run() {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/winograd.h"
 #include "collage/support/error.h"
@@ -56,7 +57,7 @@ bool IsDense(const Buffer& data) {
 }  // namespace
 
 Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype) {
+                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill) {
   Emitter& e = state.emitter;
   const auto is_none = [](const std::vector<int64_t>& pad) {
     return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
@@ -101,9 +102,9 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
         indices.push_back({e.Plus(first, from), 1});
         return indices;
       };
-      const auto fill = [&](int64_t from, int64_t count) {
+      const auto fill_run = [&](int64_t from, int64_t count) {
         e.ForLanes(count, [&](const std::string& first) {
-          e.Store(target, at(first, from), state.math().Number(0, KindOf(dtype)));
+          e.Store(target, at(first, from), fill ? fill() : state.math().Number(0, KindOf(dtype)));
         });
       };
       std::string inside = e.Def("arith.constant true");
@@ -118,15 +119,15 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
       }
       const std::string outside = e.Def(fmt::format("arith.xori {}, {} : i1", inside, e.Def("arith.constant true")));
       e.If(inside, [&] {
-        fill(0, left);
+        fill_run(0, left);
         read.push_back({});
         e.ForLanes(width, [&](const std::string& first) {
           read.back() = {first, 1};
           e.Store(target, at(first, left), e.Load(source, read));
         });
-        fill(left + width, right);
+        fill_run(left + width, right);
       });
-      e.If(outside, [&] { fill(0, left + width + right); });
+      e.If(outside, [&] { fill_run(0, left + width + right); });
     });
   });
   e.Call(name, NumElements(units), state.IsParallel(static_cast<double>(NumElements(shape)) * 2));
@@ -152,10 +153,12 @@ class ConvolutionEmitter {
         output_(output),
         conv_(call, output.result),
         is_transposed_(call.op()->name.ends_with("_transpose")),
-        dtype_(SumType(TensorTypeOf(call.args()[0]).dtype())) {}
+        dtype_(SumType(TensorTypeOf(call.args()[0]).dtype())),
+        channels_(conv_.data[1]) {}
 
   void Run() {
     if (NumElements(conv_.result) == 0) return;
+    if (ReadBytes()) return is_transposed_ ? RunTransposed() : RunPlain();
     if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
     const Expr& data = call_.args()[0];
     if (IsInPairs(state_, data, call_.args()[1], conv_.data[1] / conv_.groups)) {
@@ -168,8 +171,31 @@ class ConvolutionEmitter {
   }
 
  private:
+  /// Whether it is a product of integers of 8 bits; if so, how it is computed is kept.
+  bool ReadBytes() {
+    const auto is_some = [](int64_t pad) { return pad != 0; };
+    const bool is_padded = is_transposed_ || std::ranges::any_of(conv_.pad_before, is_some) ||
+                           std::ranges::any_of(conv_.pad_after, is_some);
+    bytes_ = ReadByteProduct(state_, call_.args()[0], call_.args()[1], is_transposed_ ? 1 : 0, is_padded,
+                             /*may_be_late=*/false);
+    if (!bytes_) return false;
+    // Words hold channels of one group. Where groups have few, lanes run over several of them instead
+    // (EmitSmallGroups).
+    const int64_t group_in = conv_.data[1] / conv_.groups;
+    const bool fits = group_in % bytes_->per_word == 0 && conv_.result[1] / conv_.groups * 2 >= e_.lanes();
+    if (conv_.groups > 1 && !fits) {
+      bytes_.reset();
+      return false;
+    }
+    PadWeight(*bytes_, is_transposed_ ? 0 : 1);
+    per_element_ = bytes_->per_word;
+    channels_ = conv_.groups > 1 ? conv_.data[1] : bytes_->RoundUp(conv_.data[1]);
+    dtype_ = kInt32;
+    return true;
+  }
+
   void RunPlain() {
-    if (per_element_ == 2 && SkipsPixels()) {
+    if (!bytes_ && per_element_ == 2 && SkipsPixels()) {
       data_ = AsPairs(PixelsThatAreRead(), 1);
       std::ranges::fill(conv_.stride, 1);
     } else {
@@ -219,6 +245,7 @@ class ConvolutionEmitter {
 
   Buffer Data(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
     const Expr& data = call_.args()[0];
+    if (bytes_) return WordImage(state_, *bytes_, before, after);
     if (per_element_ == 1) return PaddedData(state_, data, before, after, dtype_);
     return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
   }
@@ -273,8 +300,9 @@ class ConvolutionEmitter {
     return phases;
   }
 
-  Buffer Pack(const std::vector<Walk>& walks) {
-    const int64_t group_in = conv_.data[1] / conv_.groups;
+  /// Where they are no bytes, the packed weights alone.
+  PackedWords Pack(const std::vector<Walk>& walks) {
+    const int64_t group_in = channels_ / conv_.groups;
     const int64_t group_out = conv_.result[1] / conv_.groups;
     PackedWeights packing;
     packing.groups = conv_.groups;
@@ -299,18 +327,22 @@ class ConvolutionEmitter {
         at = at * shape[d + 2] + walks[d].first_tap + inner[d] * walks[d].tap_distance;
       return at;
     };
-    if (per_element_ == 2) return PackPairs(state_, call_.args()[1], packing);
-    return PackWeights(state_, call_.args()[1], packing, dtype_);
+    if (bytes_) return PackWords(state_, *bytes_, packing);
+    if (per_element_ == 2) return {PackPairs(state_, call_.args()[1], packing), {}, {}};
+    return {PackWeights(state_, call_.args()[1], packing, dtype_), {}, {}};
   }
 
   void EmitWalks(const std::vector<Walk>& walks) {
     const size_t rank = walks.size();
-    const int64_t group_in = conv_.data[1] / per_element_ / conv_.groups;
+    const int64_t group_in = channels_ / per_element_ / conv_.groups;
     const int64_t group_out = conv_.result[1] / conv_.groups;
-    const Buffer b = Pack(walks);
+    const PackedWords packed = Pack(walks);
+    const Buffer& b = packed.words;
     ProductForm form;
     form.dtype = dtype_;
-    form.is_in_pairs = per_element_ == 2;
+    form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? Factors::kBFloat16 : Factors::kOne;
+    form.flips_signs = bytes_ && bytes_->flips_signs;
+    packed.ReadBy(form, state_);
     form.channels = group_out;
     form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
     form.b_row_stride = b.shape.back();
@@ -364,7 +396,7 @@ class ConvolutionEmitter {
 
   void EmitPixels(ProductForm& form, const Buffer& b,
                   const std::function<Index(const std::string&, const Index&)>& channel_of) {
-    const int64_t channels = conv_.data[1] / per_element_;
+    const int64_t channels = channels_ / per_element_;
     const int64_t group_in = channels / conv_.groups;
     form.outer = {conv_.groups};
     form.rows = NumElements(conv_.result) / conv_.result[1];
@@ -398,6 +430,8 @@ class ConvolutionEmitter {
   ConvolutionGeometry conv_;
   bool is_transposed_;
   DataType dtype_;
+  std::optional<ByteProduct> bytes_;
+  int64_t channels_;         ///< of the data, with those that fill the last word
   int64_t per_element_ = 1;  ///< channels in an element of the product: 2 in pairs
   Buffer data_;
 };

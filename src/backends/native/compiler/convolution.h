@@ -23,10 +23,10 @@ struct ConvolutionGeometry {
 /// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
 Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
 
-/// The data channels-last as elements of `dtype`, with `before` and `after` rows of zeros around each spatial
-/// dimension.
+/// The data channels-last as elements of `dtype`, with `before` and `after` rows around each spatial dimension: of what
+/// `fill` gives, of zeros without.
 Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype);
+                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill = {});
 
 /// Convolutions with few channels a group: lanes run over the channels of several groups. False when this one has other
 /// groups.

@@ -134,11 +134,31 @@ void Emitter::ForLanes(int64_t count, const std::function<void(const std::string
   if (whole < count) MaskedRest(count, body);
 }
 
+namespace {
+
+/// Writes a mask of the first lane alone that LLVM does not know to be one: with AVX-512, LLVM 22 stores narrow
+/// integers under a known one by a scalar store that is wider than they are.
+std::string FirstLaneOf(Emitter& e) {
+  const std::string type = e.TypeOf(ElementKind::kInt);
+  std::string numbers;
+  for (int i = 0; i < e.lanes(); ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
+  const std::string lanes = e.Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
+  const std::string one = e.Def(fmt::format(R"(llvm.inline_asm "", "=r,0" {} : (i64) -> i64)", e.Int(1)));
+  const std::string count = e.Def(fmt::format("vector.broadcast {} : i64 to {}", one, type));
+  return e.Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+}
+
+}  // namespace
+
 void Emitter::MaskedRest(int64_t count, const std::function<void(const std::string&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
   std::string bits;
   for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
-  mask_ = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_));
+  if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
+    mask_ = FirstLaneOf(*this);
+  } else {
+    mask_ = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_));
+  }
   body(Int(whole));
   mask_.clear();
 }

@@ -59,7 +59,7 @@ LibraryTiles::LibraryTiles(PartitionState& state, const ProductForm& form, const
 
 std::optional<LibraryTiles> LibraryTiles::For(PartitionState& state, const ProductForm& form, const StageOutput& output,
                                               int vectors) {
-  if (state.options.libraries.empty() || form.depth_stride == 0 || form.is_in_pairs) return std::nullopt;
+  if (state.options.libraries.empty() || form.depth_stride == 0 || form.factors != Factors::kOne) return std::nullopt;
   if (form.rows == 0 || NumElements(form.inner) == 0 || NumElements(form.outer) == 0) return std::nullopt;
   LibraryTiles tiles(state, form, output, vectors);
   // Rows of A must not overlap, or be one and the same.

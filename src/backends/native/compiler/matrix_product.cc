@@ -1,6 +1,7 @@
 // matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
 #include "backends/native/compiler/matrix_product.h"
 
+#include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
 
 namespace collage::native {
@@ -19,8 +20,12 @@ Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch) {
   return buffer;
 }
 
-void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose) {
+namespace {
+
+/// As SetRightMatrices says; of a product of `bytes` where these are not null.
+void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool transpose, const ByteProduct* bytes) {
   Emitter& e = state.emitter;
+  const bool is_in_pairs = form.factors == Factors::kBFloat16;
   const Shape shape = ShapeOf(right);
   const bool has_batch = shape.size() == 3;
   const int64_t batch = has_batch ? shape[0] : 1;
@@ -28,8 +33,8 @@ void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& righ
   // Its rows are read as they lie when they are contiguous; else it is packed.
   const Buffer* known_place = state.expressions.FindBuffer(right);
   const bool is_turned = known_place != nullptr && known_place->strides.back() != 1 && shape.back() > 1;
-  const bool is_packed = form.is_in_pairs || transpose || is_turned || state.schedule().pack == Schedule::kYes ||
-                         ConstantValue(right).has_value();
+  const bool is_packed = bytes != nullptr || is_in_pairs || transpose || is_turned ||
+                         state.schedule().pack == Schedule::kYes || ConstantValue(right).has_value();
   if (!is_packed) {
     const int64_t width = PanelWidth(state, form.dtype);
     const Buffer b = AsMatrices(ProductOperand(state, right, Layout::kPlain, form.dtype), false, outer);
@@ -43,6 +48,7 @@ void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& righ
   }
   PackedWeights packing;
   packing.inner = {transpose ? shape.back() : shape[shape.size() - 2]};
+  if (bytes != nullptr && !bytes->late_weight) packing.inner[0] = bytes->RoundUp(packing.inner[0]);
   packing.groups = batch;
   packing.channels = form.channels;
   packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
@@ -55,13 +61,26 @@ void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& righ
     const int64_t second = of.back();
     return group * first * second + (transpose ? channel * second + k[0] : k[0] * second + channel);
   };
-  Buffer b = form.is_in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, form.dtype);
+  Buffer b;
+  if (bytes != nullptr) {
+    const PackedWords packed = PackWords(state, *bytes, packing);
+    packed.ReadBy(form, state);
+    b = packed.words;
+  } else {
+    b = is_in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, form.dtype);
+  }
   if (batch == 1) b.strides[0] = 0;
   b.shape[0] = outer;
   form.b_row_stride = b.shape.back();
   form.b_address = [&e, b](const Names& at, const std::string& panel, const Names& k) {
     return e.Address(b, Bases({at[0], panel, k[0], e.Int(0)}));
   };
+}
+
+}  // namespace
+
+void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose) {
+  SetRight(state, form, right, transpose, nullptr);
 }
 
 void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
@@ -75,14 +94,23 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const Expr& right = call.args()[1];
   const int64_t right_batch = has_batch ? ShapeOf(right)[0] : 1;
   int64_t batch = has_batch ? out[0] : 1;
+  const size_t last = ShapeOf(right).size() - 1;
+  std::optional<ByteProduct> bytes = ReadByteProduct(state, call.args()[0], right, transpose_b ? last - 1 : last,
+                                                     /*is_padded=*/false, /*may_be_late=*/true);
+  if (bytes) PadWeight(*bytes, transpose_b ? last : last - 1);
   const int64_t depth = ShapeOf(call.args()[0]).back();
-  const bool in_pairs = !transpose_a && IsInPairs(state, call.args()[0], right, depth);
-  Buffer operand = ProductOperand(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
-  if (in_pairs) operand = AsPairs(operand, operand.shape.size() - 1);
-  Buffer a = AsMatrices(operand, transpose_a, batch);
+  const bool in_pairs = !bytes && !transpose_a && IsInPairs(state, call.args()[0], right, depth);
+  const auto left = [&] {
+    if (bytes) return AsMatrices(WordMatrix(state, *bytes, transpose_a), false, batch);
+    Buffer operand = ProductOperand(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
+    if (in_pairs) operand = AsPairs(operand, operand.shape.size() - 1);
+    return AsMatrices(operand, transpose_a, batch);
+  };
+  Buffer a = left();
   ProductForm form;
-  form.dtype = dtype;
-  form.is_in_pairs = in_pairs;
+  form.dtype = bytes ? kInt32 : dtype;
+  form.factors = bytes ? bytes->factors : in_pairs ? Factors::kBFloat16 : Factors::kOne;
+  form.flips_signs = bytes && bytes->flips_signs;
   form.rows = a.shape[1];
   form.channels = out.back();
   form.inner = {a.shape[2]};
@@ -96,14 +124,14 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
-  form.depth_stride = a.strides[2];
+  if (!bytes) form.depth_stride = a.strides[2];
   const std::vector<int64_t>& to = output.buffer.strides;
   const size_t row_axis = out.size() - 2;
   if (!is_tall || to[0] == rows_per_batch * to[row_axis]) form.result_row_stride = to[row_axis];
   form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
     return e.Address(a, Bases({outer[0], row, k[0]}));
   };
-  SetRightMatrices(state, form, right, transpose_b);
+  SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
   state.num_narrow += in_pairs ? 1 : 0;
   form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
     if (!has_batch) return Indices{{row, 0}, channel};

@@ -23,10 +23,14 @@ Tensor Interleaved(const Tensor& packed, int64_t rows, int64_t width, const Shap
   return pairs;
 }
 
-/// Writes a stage that does to `packed` what Interleaved does.
-Buffer EmitInterleaved(PartitionState& state, const Buffer& packed, const Shape& shape) {
+}  // namespace
+
+Buffer InterleaveRows(PartitionState& state, const Buffer& packed) {
   Emitter& e = state.emitter;
-  const Buffer pairs = state.AddWorkspace(shape, Layout::kPlain, kFloat32);
+  const bool is_float = packed.dtype.is_floating();
+  Shape shape = packed.shape;
+  shape[2] /= 2;
+  const Buffer pairs = state.AddWorkspace(shape, Layout::kPlain, is_float ? kFloat32 : kInt32);
   const int64_t width = shape.back();
   const int64_t rows = NumElements(shape) / width;
   const auto as_rows = [&](Buffer buffer, int64_t count) {
@@ -36,30 +40,33 @@ Buffer EmitInterleaved(PartitionState& state, const Buffer& packed, const Shape&
   };
   const Buffer source = as_rows(packed, rows * 2);
   const Buffer target = as_rows(pairs, rows);
-  const std::string wide = e.FloatVector();
-  const std::string narrow = fmt::format("vector<{}xbf16>", e.lanes());
-  const std::string both = fmt::format("vector<{}xbf16>", 2 * e.lanes());
+  const ElementKind kind = KindOf(packed.dtype);
+  const char* element = is_float ? "bf16" : "i16";
+  const std::string wide = e.TypeOf(kind);
+  const std::string narrow = fmt::format("vector<{}x{}>", e.lanes(), element);
+  const std::string both = fmt::format("vector<{}x{}>", 2 * e.lanes(), element);
+  const std::string words = fmt::format("vector<{}x{}>", e.lanes(), is_float ? "f32" : "i32");
   const std::string name = state.NextStageName();
   e.Function(name, [&](const std::string& begin, const std::string& end) {
     e.For(begin, end, 1, [&](const std::string& row) {
       e.For(e.Int(0), e.Int(width), e.lanes(), [&](const std::string& first) {
         const auto half = [&](int64_t which) {
           const Indices at{{e.Plus(e.MulInt(row, 2), which), 0}, {first, 1}};
-          return e.Def(fmt::format("arith.truncf {} : {} to {}", e.Load(source, at).name, wide, narrow));
+          return e.Def(fmt::format("arith.{} {} : {} to {}", is_float ? "truncf" : "trunci", e.Load(source, at).name,
+                                   wide, narrow));
         };
         const std::string even = half(0);
         const std::string odd = half(1);
         const std::string joined = e.Def(fmt::format("vector.interleave {}, {} : {} -> {}", even, odd, narrow, both));
-        const std::string bits = e.Def(fmt::format("vector.bitcast {} : {} to {}", joined, both, wide));
-        e.Store(target, {{row, 0}, {first, 1}}, {bits, ElementKind::kFloat});
+        std::string bits = e.Def(fmt::format("vector.bitcast {} : {} to {}", joined, both, words));
+        if (!is_float) bits = e.Def(fmt::format("arith.extsi {} : {} to {}", bits, words, wide));
+        e.Store(target, {{row, 0}, {first, 1}}, {bits, kind});
       });
     });
   });
   e.Call(name, rows, state.IsParallel(4.0 * static_cast<double>(NumElements(shape))));
   return pairs;
 }
-
-}  // namespace
 
 bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight, int64_t depth) {
   return state.options.in_bfloat16 && TensorTypeOf(data).dtype() == kFloat32 &&
@@ -84,7 +91,7 @@ Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights&
   if (const std::optional<Tensor> packed = PackedConstant(weight, packing, kFloat32, width)) {
     return state.AddConstant(Interleaved(*packed, packing.groups * panels * inner, width, shape));
   }
-  return EmitInterleaved(state, PackWeights(state, weight, packing, kFloat32), shape);
+  return InterleaveRows(state, PackWeights(state, weight, packing, kFloat32));
 }
 
 std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum) {

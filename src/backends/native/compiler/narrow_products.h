@@ -20,6 +20,10 @@ Buffer AsPairs(Buffer buffer, size_t axis);
 /// As PackWeights, rounded to bfloat16 and in pairs: [groups, panels, half the product of inner, width].
 Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights& packing);
 
+/// Writes a stage that puts rows 2 i and 2 i + 1 of `packed` [groups, panels, rows, width] side by side, element by
+/// element: pairs of bfloat16 of float32 values, pairs of int16 of integers, described as float32 or int32.
+Buffer InterleaveRows(PartitionState& state, const Buffer& packed);
+
 /// sum + the products of the pairs in `a` and `b`; all are vectors of the type of `sum`.
 std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/library_tiles.h"
 #include "backends/native/compiler/narrow_products.h"
 #include "collage/ir/visitor.h"
@@ -46,6 +47,7 @@ class TileSums {
   TileSums(PartitionState& state, const ProductForm& form)
       : e_(state.emitter),
         form_(form),
+        has_vnni_(state.target.has_byte_products),
         unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
         element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)) {}
 
@@ -63,7 +65,8 @@ class TileSums {
     const int64_t chains = ChainsOf(count, depth);
     turns_ = unroll_;
     while (depth % (chains * turns_) != 0) --turns_;
-    Names sums(static_cast<size_t>(count * chains), Zeros());
+    Names sums = Starts(outer, rows, panel, vectors);
+    sums.resize(static_cast<size_t>(count * chains), Zeros());
     sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
     for (int64_t i = count; i < count * chains; ++i) {
       std::string& sum = sums[static_cast<size_t>(i % count)];
@@ -79,8 +82,19 @@ class TileSums {
     return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
   }
 
+  /// What the sums of a tile begin with.
+  Names Starts(const Names& outer, int64_t rows, const std::string& panel, int vectors) {
+    if (!form_.start) return Names(static_cast<size_t>(rows * vectors), Zeros());
+    Names row;
+    for (int v = 0; v < vectors; ++v) row.push_back(form_.start(outer, panel, first_ + v * e_.lanes()));
+    Names all;
+    for (int64_t t = 0; t < rows; ++t) all.insert(all.end(), row.begin(), row.end());
+    return all;
+  }
+
   std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
-    if (form_.is_in_pairs) return AddPairProducts(e_, a, b, sum);
+    if (form_.factors == Factors::kBFloat16) return AddPairProducts(e_, a, b, sum);
+    if (form_.factors != Factors::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
     if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
     const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
     return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
@@ -145,7 +159,8 @@ class TileSums {
     for (int64_t t = 0; t < rows; ++t) {
       const std::string one = e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}",
                                                  Offset(a_base, t * form_.row_stride), bytes, element_));
-      const std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
+      std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
+      if (form_.flips_signs) a = FlipSigns(e_, a);
       for (int v = 0; v < vectors; ++v) {
         const size_t i = first + static_cast<size_t>(t * vectors + v);
         next.push_back(Combine(a, b[static_cast<size_t>(v)], sums[i]));
@@ -155,6 +170,7 @@ class TileSums {
 
   Emitter& e_;
   const ProductForm& form_;
+  bool has_vnni_;
   int64_t unroll_;     ///< positions of the innermost dimension that a turn of its loop should do, for each chain
   int64_t turns_ = 1;  ///< those that it does
   std::string element_;
@@ -264,8 +280,12 @@ class ProductEmitter {
     e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
   }
 
-  /// A sum as a value that epilogues compute with.
-  Value AsValue(const std::string& sum) {
+  /// A sum as a value that epilogues compute with; `scale` is empty where it is none.
+  Value AsValue(const std::string& sum, const std::string& scale) {
+    if (!scale.empty()) {
+      const std::string number = e_.Def(fmt::format("arith.sitofp {} : {} to {}", sum, sums_.type(), e_.FloatVector()));
+      return {e_.Def(fmt::format("arith.mulf {}, {} : {}", number, scale, e_.FloatVector())), ElementKind::kFloat};
+    }
     if (form_.dtype.is_floating()) return {sum, KindOf(form_.dtype)};
     if (form_.dtype.bits == 64) return {sum, ElementKind::kInt};
     return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, sums_.type(), e_.TypeOf(ElementKind::kInt))),
@@ -280,7 +300,7 @@ class ProductEmitter {
     constexpr int kWide = 16;
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
-    const bool is_halved = lanes == kWide && rest != 0 && rest <= lanes / 2 && !form_.is_in_pairs;
+    const bool is_halved = lanes == kWide && rest != 0 && rest <= lanes / 2 && form_.factors != Factors::kBFloat16;
     if (!is_halved) return EmitVectors(outer, row, rows, panel, 0, vectors, width);
     if (vectors > 1) EmitVectors(outer, row, rows, panel, 0, vectors - 1, width - rest);
     e_.SetLanes(lanes / 2);
@@ -294,10 +314,11 @@ class ProductEmitter {
     const int64_t full_width = static_cast<int64_t>(tile_.vectors) * e_.native_lanes();
     for (int v = 0; v < vectors; ++v) {
       const std::string channel = e_.Plus(e_.MulInt(panel, full_width), first + v * e_.lanes());
+      const std::string scale = form_.scale ? form_.scale(outer, panel, first + v * e_.lanes()) : "";
       const auto store_rows = [&] {
         for (int64_t t = 0; t < rows; ++t) {
           const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
-          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)]));
+          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)], scale));
         }
       };
       const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
@@ -398,8 +419,18 @@ std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& pa
   return packed;
 }
 
-Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {
+void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& packing, const Buffer& buffer) {
   Emitter& e = state.emitter;
+  EmitElements(state, buffer, [&](const Indices& at) {
+    Index channel = e.Sum(e.Scaled(at[1], buffer.shape.back()), at.back());
+    // What is packed behind the last channel is multiplied and thrown away.
+    if (packing.channels % buffer.shape.back() != 0) channel = e.IndexOp("minsi", channel, packing.channels - 1);
+    const Indices place(at.begin() + 2, at.end() - 1);
+    return state.math().Convert(state.expressions.At(weight, packing.at(at[0], channel, place)), buffer.dtype);
+  });
+}
+
+Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {
   const int64_t width = PanelWidth(state, dtype);
   if (const auto packed = PackedConstant(weight, packing, dtype, width)) return state.AddConstant(*packed);
   const int64_t panels = (packing.channels + width - 1) / width;
@@ -410,13 +441,7 @@ Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeight
   spread.shape.insert(spread.shape.end(), packing.inner.begin(), packing.inner.end());
   spread.shape.push_back(width);
   spread.strides = LayoutStrides(spread.shape, Layout::kPlain);
-  EmitElements(state, spread, [&](const Indices& at) {
-    Index channel = e.Sum(e.Scaled(at[1], width), at.back());
-    // What is packed behind the last channel is multiplied and thrown away.
-    if (packing.channels % width != 0) channel = e.IndexOp("minsi", channel, packing.channels - 1);
-    const Indices place(at.begin() + 2, at.end() - 1);
-    return state.math().Convert(state.expressions.At(weight, packing.at(at[0], channel, place)), dtype);
-  });
+  EmitPacked(state, weight, packing, spread);
   return buffer;
 }
 

@@ -11,10 +11,19 @@ namespace collage::native {
 
 using Names = std::vector<std::string>;
 
+/// What an element of a and one of b hold, and so by which instruction their product is added to a sum.
+enum class Factors : uint8_t {
+  kOne,       ///< one number of the sums' type
+  kBFloat16,  ///< a pair of bfloat16, described as float32 (narrow_products.h)
+  kInt16,     ///< a pair of int16, described as int32 (byte_products.h)
+  kBytes,     ///< four bytes, described as int32: a's without sign, b's with one
+};
+
 /// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
 struct ProductForm {
-  DataType dtype = kFloat32;   ///< of a, b and the sums: float32, float64, int32 or int64
-  bool is_in_pairs = false;    ///< elements of a and b, float32, are pairs of bfloat16 (narrow_products.h)
+  DataType dtype = kFloat32;  ///< of a, b and the sums: float32, float64, int32 or int64
+  Factors factors = Factors::kOne;
+  bool flips_signs = false;    ///< kBytes: a's have signs; 128 is added to each of them, which `start` makes up for
   std::vector<int64_t> outer;  ///< sizes of the outer dimensions
   int64_t rows = 1;
   int64_t channels = 1;
@@ -30,6 +39,10 @@ struct ProductForm {
   bool may_pack = false;          ///< whether b could be packed, and is not
   int64_t b_row_stride = 0;       ///< of b's rows of channels along the innermost of `inner`; set where depth_stride is
   int64_t result_row_stride = 0;  ///< of neighbouring rows in the memory of the result; 0: as depth_stride
+  /// For a vector from channel `first` of a panel on, what sums of integers begin with (int32); without, 0.
+  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> start;
+  /// The scales (float32) that make numbers of such sums; without, they stay integers.
+  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> scale;
   /// Indices of the result.
   std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
 };
@@ -73,6 +86,8 @@ struct PackedWeights {
 };
 /// Constant weights so packed, in panels of `width` channels; nothing for others.
 std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width);
+/// Writes the stage that packs into `buffer`: [groups, panels, inner…, width].
+void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& packing, const Buffer& buffer);
 /// The result has shape [groups, panels, product of inner, width].
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/native/compiler/codegen.h"
 #include "backends/native/compiler/emitter.h"
 #include "backends/native/compiler/expressions.h"
 #include "backends/native/compiler/schedule_space.h"
@@ -17,9 +18,10 @@ namespace collage::native {
 
 /// What stages share while a partition is compiled.
 struct PartitionState {
-  /// `lanes`: of the processor.
-  PartitionState(int lanes, int threads, const NativeOptions& told)
-      : emitter(told.schedule.lanes == 0 ? lanes : std::min(lanes, static_cast<int>(told.schedule.lanes))),
+  PartitionState(const TargetInfo& machine, int threads, const NativeOptions& told)
+      : target(machine),
+        emitter(told.schedule.lanes == 0 ? machine.vector_lanes
+                                         : std::min(machine.vector_lanes, static_cast<int>(told.schedule.lanes))),
         expressions(emitter),
         num_threads(threads),
         options(told) {
@@ -28,6 +30,7 @@ struct PartitionState {
     expressions.SetConstantPlacer([this](const Tensor& value) { return AddConstant(value); });
   }
 
+  TargetInfo target;
   Emitter emitter;
   Expressions expressions;
   int num_threads;

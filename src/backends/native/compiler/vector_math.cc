@@ -143,7 +143,9 @@ Value VectorMath::Convert(const Value& x, DataType to) {
     const double high = std::ldexp(1.0, std::min(bits, 63));
     const double low = is_signed ? -high : 0.0;
     const bool narrow = FitsInt32(to);
-    const Value safe = to.bits <= 16 ? Limit(x, low, high - 1) : x;
+    // Of narrow integers all is settled among floats; what follows only widens, which readers and stores undo.
+    Value safe = x;
+    if (to.bits <= 16) safe = Select(Compare("uno", "eq", x, x), Like(0, x), Limit(x, low, high - 1));
     const std::string int32 = fmt::format("vector<{}xi32>", e_.lanes());
     Value whole;
     if (narrow) {
@@ -152,11 +154,10 @@ Value VectorMath::Convert(const Value& x, DataType to) {
     } else {
       whole = {e_.Def(fmt::format("arith.fptosi {} : {} to {}", safe.name, from_type, e_.TypeOf(kind))), kind};
     }
-    if (to.bits > 16) {
-      const int64_t top = bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
-      whole = Select(Compare("oge", "sge", x, Like(high, x)), Integer(top), whole);
-      whole = Select(Compare("ole", "sle", x, Like(low, x)), Integer(is_signed ? -top - 1 : 0), whole);
-    }
+    if (to.bits <= 16) return whole;
+    const int64_t top = bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
+    whole = Select(Compare("oge", "sge", x, Like(high, x)), Integer(top), whole);
+    whole = Select(Compare("ole", "sle", x, Like(low, x)), Integer(is_signed ? -top - 1 : 0), whole);
     return Select(Compare("uno", "eq", x, x), Integer(0), whole);
   }
   if (kind == ElementKind::kInt) return x.kind == kind ? Wrap(x, to) : convert("arith.extui", kind);

@@ -1,0 +1,13 @@
+// native_form.h: what a partition means, in the calls that loops are made of.
+#pragma once
+
+#include "collage/ir/expr.h"
+
+namespace collage::native {
+
+/// `function`, typed, without what is computed faster otherwise: calls of the quantised dialect become what they stand
+/// for, and the largest of numbers that are quantised as before are the largest of integers. Itself where nothing of
+/// that is in it.
+Function NativeForm(const Function& function);
+
+}  // namespace collage::native
