@@ -24,6 +24,7 @@
 #include "collage/support/error.h"
 #include "cost/worker/measure.h"
 #include "cost/worker/timing.h"
+#include "random_tensor.h"
 #include "run_main.h"
 
 namespace collage {
@@ -97,14 +98,6 @@ const std::vector<Network>& Networks() {
        {{64, 64, {1024}, {3}, 1}, {128, 128, {1024}, {3}, 1}, {128, 128, {1024}, {5}, 1}, {256, 256, {1024}, {3}, 1}}},
   };
   return networks;
-}
-
-Tensor Random(const Shape& shape, double largest, uint32_t seed) {
-  Tensor tensor = Tensor::Empty(shape, kFloat32);
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(static_cast<float>(-largest), static_cast<float>(largest));
-  for (float& value : tensor.span<float>()) value = uniform(generator);
-  return tensor;
 }
 
 /// A layer with its weights; results are about as large as the data.

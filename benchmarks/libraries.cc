@@ -11,7 +11,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "collage/support/error.h"
 #include "cost/worker/measure.h"
 #include "cost/worker/timing.h"
+#include "random_tensor.h"
 #include "run_main.h"
 #include "target/toolchain_configuration.h"
 
@@ -67,14 +67,6 @@ const std::vector<Product>& Products() {
     return made;
   }();
   return products;
-}
-
-Tensor Random(const Shape& shape, double largest, uint32_t seed) {
-  Tensor tensor = Tensor::Empty(shape, kFloat32);
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(static_cast<float>(-largest), static_cast<float>(largest));
-  for (float& value : tensor.span<float>()) value = uniform(generator);
-  return tensor;
 }
 
 Expr Scalar(double value) { return MakeScalar(value, kFloat32); }
