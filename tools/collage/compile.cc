@@ -184,7 +184,7 @@ std::string BoundedText(const BoundedMix& bounded) {
   if (bounded.best_error <= bounded.allowed)
     return fmt::format("{}, {:g} is allowed ({})", best, bounded.allowed, cost);
   if (bounded.partitions == 0)
-    return fmt::format("{}, {:g} is allowed: no part fits ({})", best, bounded.allowed, cost);
+    return fmt::format("{}, {:g} is allowed: no part that fits was found ({})", best, bounded.allowed, cost);
   return fmt::format("collage-bounded has {}, off by {:.1e}, {:g} is allowed; {} ({})", lower(bounded.partitions),
                      bounded.error, bounded.allowed, best, cost);
 }
