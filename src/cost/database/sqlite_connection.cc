@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "collage/support/error.h"
 #include "cost/database/sql_connection.h"
@@ -23,7 +25,7 @@ class SqliteConnection : public SqlConnection {
                     "give another one with --database PATH, or make this one writable");
       }
       sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
-      if (First("PRAGMA journal_mode") != "wal") Query("PRAGMA journal_mode = WAL");
+      UseWriteAheadLog();
       Query("PRAGMA synchronous = NORMAL");
     } catch (const Error&) {
       sqlite3_close(handle_);
@@ -81,6 +83,19 @@ class SqliteConnection : public SqlConnection {
   }
 
  private:
+  /// Several processes that change the mode of a new file at once would wait for each other for ever. SQLite then fails
+  /// in one of them without asking the busy handler: it is tried again, unless another has changed it by then.
+  void UseWriteAheadLog() {
+    const auto started = std::chrono::steady_clock::now();
+    while (First("PRAGMA journal_mode") != "wal") {
+      const int code = sqlite3_exec(handle_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+      if (code == SQLITE_OK) return;
+      const auto waited = std::chrono::steady_clock::now() - started;
+      if (code != SQLITE_BUSY || waited > std::chrono::milliseconds(kBusyTimeoutMs)) Fail(code, "write");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
   /// A prepared statement, finalised with its scope.
   class Statement {
    public:
