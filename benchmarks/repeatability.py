@@ -5,7 +5,8 @@
 
 MODEL is a name below $COLLAGE_MODELS as for whole_models.py, or a path that ends in .onnx. Each compilation begins with an empty
 tuning database of its own. The executables are then timed interleaved in one process (with one thread pinned to the first
-processor); those with the same bytes are timed once. Printed for each model:
+processor), and so again in further processes that load them in another order: the median over processes counts, since where
+memory comes to lie differs from one to the next. Those with the same bytes are timed once. Printed for each model:
 
     a table of the compilations    winner, partitions, sum of estimates, p50 in its own play-off and interleaved, candidates
                                    measured, candidates in all formats, seconds
@@ -13,10 +14,11 @@ processor); those with the same bytes are timed once. Printed for each model:
                                    many are in another partition: one of other nodes or another toolchain's
     a row for benchmarks/README.md most of these over all pairs, spread of p50 (largest by smallest, minus 1): between
                                    covers, each of which counts with the median of its executables, and between all
-                                   executables. One cover's executables differ by where their memory lies.
+                                   executables
 
 --keep DIR keeps each report as MODEL.tTHREADS.N.json, with that of a second compilation with the first one's database as
-MODEL.tTHREADS.1.again.json, so that `cost_honesty.py --reports DIR` prints its table without compiling again.
+MODEL.tTHREADS.1.again.json, so that `cost_honesty.py --reports DIR` prints its table without compiling again, and each
+executable as MODEL.tTHREADS.N.clg, for a closer look.
 Nothing else should run meanwhile.
 """
 
@@ -24,6 +26,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -123,6 +126,7 @@ def compile_once(name: str, number: int, arguments: argparse.Namespace, folder: 
         raise RuntimeError("it is a program, not one graph: there is no cover of the whole")
     if arguments.keep:
         kept = Path(arguments.keep) / report_name(name, arguments.threads, number)
+        shutil.copy(executable, f"{kept}.clg")
         Path(f"{kept}.json").write_text(text)
         if number == 1:
             Path(f"{kept}.again.json").write_text(run([*command, "-o", str(folder / "again.clg")]))
@@ -132,11 +136,16 @@ def compile_once(name: str, number: int, arguments: argparse.Namespace, folder: 
 def time_all(compilations: list[Compilation], arguments: argparse.Namespace) -> None:
     distinct = {one.digest: one.executable for one in compilations}
     pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
-    command = [str(Path(arguments.build) / "bin/collage"), "benchmark", *map(str, distinct.values())]
-    timed = json.loads(run([*pinned, *command, "--json", "--seconds", arguments.seconds]))["executables"]
-    p50 = dict(zip(distinct, (entry["p50_seconds"] for entry in timed), strict=True))
+    command = [*pinned, str(Path(arguments.build) / "bin/collage"), "benchmark", "--json", "--seconds", arguments.seconds]
+    p50 = {digest: [] for digest in distinct}
+    for process in range(arguments.processes):
+        first = process * len(distinct) // arguments.processes
+        order = [*distinct][first:] + [*distinct][:first]
+        timed = json.loads(run([*command, *(str(distinct[digest]) for digest in order)]))["executables"]
+        for digest, entry in zip(order, timed, strict=True):
+            p50[digest].append(entry["p50_seconds"])
     for one in compilations:
-        one.p50 = p50[one.digest]
+        one.p50 = statistics.median(p50[one.digest])
 
 
 def milliseconds(seconds: float) -> str:
@@ -192,12 +201,13 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", default="0", help="for measuring candidates (default: no limit)")
     parser.add_argument("--toolchains", help="only these, separated by commas")
-    parser.add_argument("--seconds", default="15", help="for the interleaved timing, about")
-    parser.add_argument("--keep", metavar="DIR", help="keep the reports there")
+    parser.add_argument("--seconds", default="15", help="for the interleaved timing in a process, about")
+    parser.add_argument("--processes", type=int, default=3, help="that time the executables, one after the other")
+    parser.add_argument("--keep", metavar="DIR", help="keep reports and executables there")
     parser.add_argument("--build", default=str(Path(__file__).resolve().parent.parent / "build/dev"))
     arguments = parser.parse_args()
-    if arguments.times < 2:
-        parser.error("--times must be 2 at least")
+    if arguments.times < 2 or arguments.processes < 1:
+        parser.error("--times must be 2 at least, --processes 1")
     if arguments.keep:
         Path(arguments.keep).mkdir(parents=True, exist_ok=True)
     rows = []

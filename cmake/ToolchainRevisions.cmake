@@ -1,8 +1,21 @@
-# Writes OUTPUT, a header with a digest of each toolchain folder's sources: TOOLCHAINS are folders in BACKENDS. Run as a script.
+# Writes OUTPUT, a header with a digest of each toolchain folder's sources and of those folders beside it that they include:
+# TOOLCHAINS are folders in BACKENDS. Run as a script.
 set(header "// Generated from the sources of src/backends/: see ToolchainRevisions.cmake.\n#pragma once\n\n")
 string(APPEND header "namespace collage::revisions {\n")
 foreach(name ${TOOLCHAINS})
   file(GLOB_RECURSE files ${BACKENDS}/${name}/*.cc ${BACKENDS}/${name}/*.h)
+  set(included "")
+  foreach(file ${files})
+    file(STRINGS ${file} lines REGEX "^#include \"backends/[a-z_]+/")
+    list(TRANSFORM lines REPLACE "^#include \"backends/([a-z_]+)/.*" "\\1")
+    list(APPEND included ${lines})
+  endforeach()
+  list(REMOVE_DUPLICATES included)
+  list(REMOVE_ITEM included ${name})
+  foreach(folder ${included})
+    file(GLOB_RECURSE shared ${BACKENDS}/${folder}/*.cc ${BACKENDS}/${folder}/*.h)
+    list(APPEND files ${shared})
+  endforeach()
   list(SORT files)
   set(digests "")
   foreach(file ${files})

@@ -2,8 +2,6 @@
 #include "search/end_to_end_errors.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +11,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "lowering/lower.h"
 #include "search/partitioner.h"
+#include "search/stopwatch.h"
 #include "search/whole_model_check.h"
 #include "support/hash.h"
 
@@ -23,12 +22,6 @@ using Json = nlohmann::json;
 
 // Every error that is a number is found out, none is refused.
 constexpr double kAnyError = std::numeric_limits<double>::max();
-
-double SecondsOf(const std::function<void()>& run) {
-  const auto started = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-}
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 #include "lowering/lower.h"
 #include "search/heats.h"
 #include "search/rounds.h"
+#include "search/stopwatch.h"
 #include "search/whole_model_check.h"
 #include "support/hash.h"
 #include "target/toolchain_configuration.h"
@@ -37,29 +38,6 @@ constexpr int kMaxFinals = 3;
 constexpr double kLockedSeconds = 0.05;
 // Of the time of a stage, what may be spent on waiting for it.
 constexpr double kPatienceShare = 0.25;
-
-/// Adds the seconds that it lives to `total`.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total) {}
-  ~Stopwatch() { total_ += std::chrono::duration<double>(Clock::now() - started_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& total_;
-  Clock::time_point started_ = Clock::now();
-};
-
-double SecondsOf(const std::function<void()>& run) {
-  double seconds = 0;
-  {
-    const Stopwatch stopwatch(seconds);
-    run();
-  }
-  return seconds;
-}
 
 /// Holds the timing lock for some rounds and then lets others have their turn.
 class RoundLock {

@@ -152,11 +152,11 @@ std::string FirstLaneOf(Emitter& e) {
 
 void Emitter::MaskedRest(int64_t count, const std::function<void(const std::string&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
-  std::string bits;
-  for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
   if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
     mask_ = FirstLaneOf(*this);
   } else {
+    std::string bits;
+    for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
     mask_ = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_));
   }
   body(Int(whole));
