@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/library_tiles.h"
-#include "backends/native/compiler/narrow_products.h"
+#include "backends/native/compiler/tile_sums.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/evaluate.h"
+#include "support/machine.h"
 
 namespace collage::native {
 namespace {
@@ -40,144 +40,6 @@ int64_t RowsPerTile(int64_t length, int64_t most) {
   const int64_t tiles = (length + most - 1) / most;
   return (length + tiles - 1) / tiles;
 }
-
-/// Writes the sums of register tiles.
-class TileSums {
- public:
-  TileSums(PartitionState& state, const ProductForm& form)
-      : e_(state.emitter),
-        form_(form),
-        has_vnni_(state.target.has_byte_products),
-        unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
-        element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)) {}
-
-  /// Of a vector of as many lanes as the emitter has now.
-  std::string type() const { return fmt::format("vector<{}x{}>", e_.lanes(), element_); }
-
-  /// The sums of `vectors` vectors of the panel from its channel `first` on, of which `width` channels exist.
-  Names Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t first,
-             int vectors, int64_t width) {
-    first_ = first;
-    type_ = type();
-    const int64_t count = rows * vectors;
-    // Few rows: several positions of the innermost dimension are summed apart.
-    const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
-    const int64_t chains = ChainsOf(count, depth);
-    turns_ = unroll_;
-    while (depth % (chains * turns_) != 0) --turns_;
-    Names sums = Starts(outer, rows, panel, vectors);
-    sums.resize(static_cast<size_t>(count * chains), Zeros());
-    sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
-    for (int64_t i = count; i < count * chains; ++i) {
-      std::string& sum = sums[static_cast<size_t>(i % count)];
-      sum = e_.Def(fmt::format("arith.{} {}, {} : {}", form_.dtype.is_floating() ? "addf" : "addi", sum,
-                               sums[static_cast<size_t>(i)], type_));
-    }
-    sums.resize(static_cast<size_t>(count));
-    return sums;
-  }
-
- private:
-  std::string Zeros() {
-    return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
-  }
-
-  /// What the sums of a tile begin with.
-  Names Starts(const Names& outer, int64_t rows, const std::string& panel, int vectors) {
-    if (!form_.start) return Names(static_cast<size_t>(rows * vectors), Zeros());
-    Names row;
-    for (int v = 0; v < vectors; ++v) row.push_back(form_.start(outer, panel, first_ + v * e_.lanes()));
-    Names all;
-    for (int64_t t = 0; t < rows; ++t) all.insert(all.end(), row.begin(), row.end());
-    return all;
-  }
-
-  std::string Combine(const std::string& a, const std::string& b, const std::string& sum) {
-    if (form_.factors == Factors::kBFloat16) return AddPairProducts(e_, a, b, sum);
-    if (form_.factors != Factors::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
-    if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
-    const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
-    return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
-  }
-
-  /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
-  Names Accumulate(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-                   int64_t width, int64_t chains, const Names& inner, const Names& sums) {
-    if (inner.size() < form_.inner.size()) {
-      const bool is_last = inner.size() + 1 == form_.inner.size();
-      const int64_t size = form_.inner[inner.size()];
-      const auto go_deeper = [&](const std::string& k, const Names& carried) {
-        Names deeper = inner;
-        deeper.push_back(k);
-        return Accumulate(outer, row, rows, panel, vectors, width, chains, deeper, carried);
-      };
-      if (size == 1) return go_deeper(e_.Int(0), sums);
-      const int64_t step = chains * turns_;
-      return e_.ForCarrying(e_.Int(0), e_.Int(is_last ? size / step : size), sums, type_,
-                            [&](const std::string& k, const Names& carried) {
-                              return go_deeper(is_last ? e_.MulInt(k, step) : k, carried);
-                            });
-    }
-    Names carried = sums;
-    for (int64_t turn = 0; turn < turns_; ++turn) {
-      Names next;
-      for (int64_t chain = 0; chain < chains; ++chain) {
-        Names at = inner;
-        if (!at.empty()) at.back() = e_.Plus(at.back(), turn * chains + chain);
-        Step(outer, row, rows, panel, vectors, width, at, carried, static_cast<size_t>(chain * rows * vectors), next);
-      }
-      carried = std::move(next);
-    }
-    return carried;
-  }
-
-  std::string Offset(const std::string& base, int64_t elements) {
-    return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, {}", base, elements, element_));
-  }
-
-  /// One position of the inner dimensions.
-  void Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-            int64_t width, const Names& inner, const Names& sums, size_t first, Names& next) {
-    const std::string b_base = form_.b_address(outer, panel, inner);
-    const size_t bytes = form_.dtype.size_bytes();
-    Names b;
-    for (int v = 0; v < vectors; ++v) {
-      const std::string address = Offset(b_base, first_ + v * e_.lanes());
-      const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
-      if (form_.b_is_padded || left >= e_.lanes()) {
-        b.push_back(
-            e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, bytes, type_)));
-      } else {
-        e_.MaskedRest(left, [&](const std::string&) {
-          b.push_back(e_.Def(fmt::format(
-              "llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
-              address, e_.mask(), Zeros(), bytes, e_.lanes(), type_, type_)));
-        });
-      }
-    }
-    const std::string a_base = form_.a_address(outer, row, inner);
-    for (int64_t t = 0; t < rows; ++t) {
-      const std::string one = e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}",
-                                                 Offset(a_base, t * form_.row_stride), bytes, element_));
-      std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
-      if (form_.flips_signs) a = FlipSigns(e_, a);
-      for (int v = 0; v < vectors; ++v) {
-        const size_t i = first + static_cast<size_t>(t * vectors + v);
-        next.push_back(Combine(a, b[static_cast<size_t>(v)], sums[i]));
-      }
-    }
-  }
-
-  Emitter& e_;
-  const ProductForm& form_;
-  bool has_vnni_;
-  int64_t unroll_;     ///< positions of the innermost dimension that a turn of its loop should do, for each chain
-  int64_t turns_ = 1;  ///< those that it does
-  std::string element_;
-  // Of the tile that is written:
-  std::string type_;
-  int64_t first_ = 0;
-};
 
 /// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
 ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles,
@@ -217,7 +79,8 @@ class ProductEmitter {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
     const int64_t rows = Rows();
-    state_.space.Note(SpaceOf(state_, form_, rows, form_.rows / rows * NumElements(form_.outer), library_.has_value()));
+    state_.space.Note(
+        SpaceOf(state_, form_, rows, (form_.rows + rows - 1) / rows * NumElements(form_.outer), library_.has_value()));
     const int64_t panels = form_.channels / width;
     if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
     const int64_t rest = form_.channels - panels * width;
@@ -227,21 +90,62 @@ class ProductEmitter {
  private:
   int64_t Rows() const { return library_ ? library_->rows() : TileRows(state_, form_.dtype, form_.rows); }
 
-  /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors.
+  /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors. What rows are left behind
+  /// the whole tiles are a tile of the same panel: weights are read once for all rows.
   void EmitPanels(int64_t count, int64_t first, int vectors, int64_t width) {
     const int64_t rows = Rows();
-    const int64_t tiles = form_.rows / rows;
+    const int64_t whole = form_.rows / rows;
+    const int64_t left = form_.rows % rows;
     const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
                          static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
-    EmitStage(count, tiles, flops, [&](const Names& outer, const std::string& tile, const std::string& panel) {
-      EmitTile(outer, e_.MulInt(tile, rows), rows, e_.Plus(panel, first), vectors, width);
+    const int64_t tiles = left == 0 ? whole : whole + 1;
+    EmitStage(count, tiles, flops, [&](const Names& outer, const std::string& tile, const std::string& at) {
+      const std::string panel = e_.Plus(at, first);
+      if (FetchesAhead(count, tiles)) FetchNextPanel(outer, tile, tiles, panel);
+      const auto emit = [&](int64_t height) { EmitTile(outer, e_.MulInt(tile, rows), height, panel, vectors, width); };
+      if (left == 0) {
+        emit(rows);
+      } else {
+        e_.If(e_.IntCompare("slt", tile, e_.Int(whole)), [&] { emit(rows); });
+        e_.If(e_.IntCompare("eq", tile, e_.Int(whole)), [&] { emit(left); });
+      }
+      sums_.FetchAhead("", 0);
     });
-    if (form_.rows % rows == 0) return;
-    EmitStage(count, 1, flops / static_cast<double>(tiles + 1),
-              [&](const Names& outer, const std::string&, const std::string& panel) {
-                EmitTile(outer, e_.Int(tiles * rows), form_.rows % rows, e_.Plus(panel, first), vectors, width);
-              });
   }
+
+  /// Whether register tiles fetch the next panel while they use one: weights come from far away, and while the first
+  /// tile of a panel waits for them, nothing is computed.
+  bool FetchesAhead(int64_t panels, int64_t tiles) const {
+    constexpr int64_t kMostTiles = 64;  // the others hide what the first one waits for
+    static const int64_t near = CacheSize(2, int64_t{1} << 20);
+    const int64_t groups = form_.outer[0];
+    const int64_t all = NumElements(form_.outer) / groups * tiles;  // of a panel
+    const int64_t bytes = groups * form_.channels * NumElements(form_.inner) * ElementBytes();
+    return panels * groups > 1 && form_.rows > 1 && form_.b_is_padded && all > 1 && all <= kMostTiles &&
+           bytes > near / 4;
+  }
+
+  /// Each tile fetches its part of what comes after `panel`: that of the next group, or the next one of the first.
+  /// Nothing is read there, so there may be none.
+  void FetchNextPanel(const Names& outer, const std::string& tile, int64_t tiles, const std::string& panel) {
+    const int64_t groups = form_.outer[0];
+    const std::string after = e_.Plus(outer[0], 1);
+    Names next = outer;
+    next[0] = groups == 1 ? outer[0] : e_.IntOp("remui", after, e_.Int(groups));
+    const std::string next_panel = e_.AddInt(panel, e_.IntOp("divui", after, e_.Int(groups)));
+    std::string number = e_.Int(0);  // of the tile among those of the panel
+    for (size_t d = 1; d < outer.size(); ++d) number = e_.AddInt(e_.MulInt(number, form_.outer[d]), outer[d]);
+    number = e_.AddInt(e_.MulInt(number, tiles), tile);
+    const int64_t all = NumElements(form_.outer) / groups * tiles;
+    const int64_t position_bytes = static_cast<int64_t>(tile_.vectors) * e_.native_lanes() * ElementBytes();
+    const int64_t step = (position_bytes + all - 1) / all;
+    const std::string begin = form_.b_address(next, next_panel, Names(form_.inner.size(), e_.Int(0)));
+    sums_.FetchAhead(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8", begin,
+                                        e_.MulInt(number, step * NumElements(form_.inner)))),
+                     step);
+  }
+
+  int64_t ElementBytes() const { return static_cast<int64_t>(form_.dtype.size_bytes()); }
 
   using TileFn = std::function<void(const Names& outer, const std::string& tile, const std::string& panel)>;
 

@@ -31,6 +31,8 @@ struct ProductForm {
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
   std::function<std::string(const Names& outer, const std::string& row, const Names& inner)> a_address;
   int64_t row_stride = 1;
+  int64_t line = 0;         ///< where not 0, only so many rows follow each other so: lines begin `line_stride` elements
+  int64_t line_stride = 0;  ///< apart, and all rows are one register tile
   int64_t depth_stride = 0;  ///< of a's elements along the innermost of `inner`; 0: not known, or not always the same
   /// The address of b(outer, inner, first channel of panel); channels follow each other.
   std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
@@ -45,6 +47,11 @@ struct ProductForm {
   std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> scale;
   /// Indices of the result.
   std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
+
+  /// How many elements behind the first row of a register tile its row `t` begins in a.
+  int64_t RowOffset(int64_t t) const {
+    return line == 0 ? t * row_stride : t / line * line_stride + t % line * row_stride;
+  }
 };
 
 /// Channels per panel.
