@@ -184,25 +184,39 @@ TEST(NativeOperatorsTest, Convolutions) {
           {"nn.conv2d", {T({1, 4, 5, 5}), T({4, 4, 3, 3})}, {{"padding", V{3, 3}}}},
           {"nn.conv2d", {T({1, 8, 6, 6}, kInt32), T({5, 8, 3, 3}, kInt32)}, {{"padding", V{1, 1}}}, -9, 9},
           {"nn.conv2d", {T({1, 8, 6, 6}, kFloat16), T({5, 8, 3, 3}, kFloat16)}, {}},
+          // Several rows of an image in a register tile: as many as divide them, and with some left.
+          {"nn.conv2d", {T({2, 6, 4, 4}), T({35, 6, 3, 3})}, {{"padding", V{1, 1}}}},
+          {"nn.conv2d", {T({1, 6, 13, 1}), T({20, 6, 3, 1})}, {}},
+          {"nn.conv2d",
+           {T({2, 12, 15, 3}), T({18, 6, 3, 2})},
+           {{"groups", 2}, {"padding", V{1, 1}}, {"strides", V{2, 1}}}},
+          {"nn.conv3d", {T({1, 4, 3, 8, 2}), T({5, 4, 2, 2, 2})}, {{"dilation", V{1, 2, 1}}}},
           {"nn.conv3d", {T({1, 4, 5, 6, 7}), T({6, 2, 2, 3, 3})}, {{"groups", 2}, {"padding", V{0, 1, 1}}}},
           {"nn.conv3d", {T({1, 8, 4, 4, 4}), T({8, 1, 3, 3, 3})}, {{"groups", 8}, {"padding", V{1, 1, 1}}}}});
 }
 
 TEST(NativeOperatorsTest, TransposedConvolutions) {
-  TryAll({{"nn.conv1d_transpose", {T({2, 5, 9}), T({5, 7, 4})}, {{"strides", V{3}}, {"padding", V{1, 2}}}},
-          {"nn.conv1d_transpose", {T({1, 5, 9}), T({5, 7, 2})}, {{"strides", V{3}}, {"output_padding", V{2}}}},
-          {"nn.conv1d_transpose", {T({1, 5, 9}), T({5, 7, 3})}, {{"strides", V{2}}, {"dilation", V{2}}}},
-          {"nn.conv1d_transpose",
-           {T({1, 5, 9}), T({5, 7, 3})},
-           {{"strides", V{2}}, {"dilation", V{3}}, {"padding", V{2}}}},
-          {"nn.conv2d_transpose",
-           {T({1, 6, 5, 4}), T({6, 3, 3, 3})},
-           {{"groups", 2}, {"strides", V{2, 1}}, {"padding", V{1, 0}}}},
-          {"nn.conv2d_transpose", {T({1, 20, 5, 4}), T({20, 33, 4, 4})}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}}},
-          {"nn.conv2d_transpose", {T({1, 4, 3, 3}), T({4, 4, 3, 3})}, {{"padding", V{2, 2}}}},
-          {"nn.conv3d_transpose",
-           {T({1, 3, 3, 4, 3}), T({3, 5, 2, 3, 2})},
-           {{"strides", V{1, 2, 2}}, {"output_padding", V{0, 1, 0}}}}});
+  TryAll(
+      {{"nn.conv1d_transpose", {T({2, 5, 9}), T({5, 7, 4})}, {{"strides", V{3}}, {"padding", V{1, 2}}}},
+       {"nn.conv1d_transpose", {T({1, 5, 9}), T({5, 7, 2})}, {{"strides", V{3}}, {"output_padding", V{2}}}},
+       {"nn.conv1d_transpose", {T({1, 5, 9}), T({5, 7, 3})}, {{"strides", V{2}}, {"dilation", V{2}}}},
+       {"nn.conv1d_transpose",
+        {T({1, 5, 9}), T({5, 7, 3})},
+        {{"strides", V{2}}, {"dilation", V{3}}, {"padding", V{2}}}},
+       {"nn.conv2d_transpose",
+        {T({1, 6, 5, 4}), T({6, 3, 3, 3})},
+        {{"groups", 2}, {"strides", V{2, 1}}, {"padding", V{1, 0}}}},
+       {"nn.conv2d_transpose", {T({1, 20, 5, 4}), T({20, 33, 4, 4})}, {{"strides", V{2, 2}}, {"padding", V{1, 1}}}},
+       {"nn.conv2d_transpose", {T({1, 4, 3, 3}), T({4, 4, 3, 3})}, {{"padding", V{2, 2}}}},
+       // Images of one pixel.
+       {"nn.conv2d_transpose", {T({3, 6, 1, 1}), T({6, 35, 4, 3})}, {{"strides", V{2, 2}}, {"padding", V{1, 0}}}},
+       {"nn.conv2d_transpose", {T({1, 6, 1, 1}), T({6, 5, 2, 3})}, {{"groups", 2}, {"dilation", V{2, 1}}}},
+       {"nn.conv2d_transpose", {T({2, 6, 1, 1}), T({6, 5, 3, 3})}, {{"groups", 3}}},
+       {"nn.conv2d_transpose", {T({1, 6, 1, 1}), T({6, 5, 3, 3})}, {{"strides", V{2, 2}}, {"output_padding", V{1, 1}}}},
+       {"nn.conv1d_transpose", {T({2, 8, 1}, kFloat64), T({8, 3, 5}, kFloat64)}, {}},
+       {"nn.conv3d_transpose",
+        {T({1, 3, 3, 4, 3}), T({3, 5, 2, 3, 2})},
+        {{"strides", V{1, 2, 2}}, {"output_padding", V{0, 1, 0}}}}});
 }
 
 TEST(NativeOperatorsTest, MatrixProducts) {
@@ -226,6 +240,15 @@ TEST(NativeOperatorsTest, MatrixProducts) {
           {"nn.matmul", {T({5, 9}, kFloat64), T({9, 20}, kFloat64)}, {}},
           {"nn.matmul", {T({5, 9}, kBFloat16), T({9, 20}, kBFloat16)}, {}},
           {"nn.dense", {T({5, 9}, kFloat16), T({20, 9}, kFloat16)}, {}}});
+}
+
+// So many that panels are fetched ahead: rows in whole tiles and with some left, of one group and of several.
+TEST(NativeOperatorsTest, ManyWeights) {
+  const Attrs groups{{"groups", 2}, {"padding", V{1, 1}}};
+  TryAll({{"nn.dense", {T({30, 300}), T({330, 300})}, {}, -0.1, 0.1},
+          {"nn.dense", {T({37, 300}), T({330, 300})}, {}, -0.1, 0.1},
+          {"nn.conv2d", {T({1, 64, 13, 13}), T({128, 64, 3, 3})}, {{"padding", V{1, 1}}}, -0.1, 0.1},
+          {"nn.conv2d", {T({1, 128, 7, 7}), T({128, 64, 3, 3})}, groups, -0.1, 0.1}});
 }
 
 // Groups of fewer channels than a vector: rows of more and fewer pixels than a tile, windows that reach over the edges

@@ -39,101 +39,6 @@ double ConvolutionGeometry::flops() const {
   return 2.0 * static_cast<double>(NumElements(result)) * static_cast<double>(taps() * weight[1]);
 }
 
-Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype) {
-  const Buffer own = ProductOperand(state, data, Layout::kChannelsLast, dtype);
-  if (own.shape[1] == 1 || own.strides[1] == 1) return own;
-  const Buffer turned = state.AddWorkspace(own.shape, Layout::kChannelsLast, dtype);
-  EmitElements(state, turned, [&](const Indices& at) { return state.emitter.Load(own, at); });
-  return turned;
-}
-
-namespace {
-
-/// Whether pixels follow each other without gaps.
-bool IsDense(const Buffer& data) {
-  return data.strides == LayoutStrides(data.shape, Layout::kChannelsLast) || NumElements(data.shape) <= 1;
-}
-
-}  // namespace
-
-Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill) {
-  Emitter& e = state.emitter;
-  const auto is_none = [](const std::vector<int64_t>& pad) {
-    return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
-  };
-  const bool is_padded = !is_none(before) || !is_none(after);
-  // What is copied between zeros is converted on the way.
-  const DataType own = TensorTypeOf(expr).dtype();
-  const bool converts = is_padded && KindOf(own) == KindOf(dtype);
-  const Buffer data = ChannelsLastData(state, expr, converts ? own : dtype);
-  if (!is_padded && IsDense(data)) return data;
-  const size_t rank = before.size();
-  Shape shape = data.shape;
-  for (size_t d = 0; d < rank; ++d) shape[d + 2] += before[d] + after[d];
-  const Buffer padded = state.AddWorkspace(shape, Layout::kChannelsLast, dtype);
-  const int64_t channels = shape[1];
-  // Units are rows: an image, the leading spatial dimensions; a row of pixels is one run of memory.
-  Shape units{shape[0]};
-  for (size_t d = 0; d + 1 < rank; ++d) units.push_back(shape[d + 2]);
-  const auto as_rows = [&](const Buffer& buffer) {
-    Buffer rows = buffer;
-    rows.shape = {buffer.shape[0]};
-    rows.strides = {buffer.strides[0]};
-    for (size_t d = 0; d + 1 < rank; ++d) {
-      rows.shape.push_back(buffer.shape[d + 2]);
-      rows.strides.push_back(buffer.strides[d + 2]);
-    }
-    rows.shape.push_back(buffer.shape[rank + 1] * channels);
-    rows.strides.push_back(1);
-    return rows;
-  };
-  const Buffer target = as_rows(padded);
-  const Buffer source = as_rows(data);
-  const int64_t left = before[rank - 1] * channels;
-  const int64_t width = data.shape[rank + 1] * channels;
-  const int64_t right = after[rank - 1] * channels;
-  const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& unit) {
-      const Names parts = Delinearise(e, unit, units);
-      const auto at = [&](const std::string& first, int64_t from) {
-        Indices indices = Bases(parts);
-        indices.push_back({e.Plus(first, from), 1});
-        return indices;
-      };
-      const auto fill_run = [&](int64_t from, int64_t count) {
-        e.ForLanes(count, [&](const std::string& first) {
-          e.Store(target, at(first, from), fill ? fill() : state.math().Number(0, KindOf(dtype)));
-        });
-      };
-      std::string inside = e.Def("arith.constant true");
-      Indices read{{parts[0], 0}};
-      for (size_t d = 0; d + 1 < rank; ++d) {
-        const std::string row = e.Plus(parts[d + 1], -before[d]);
-        read.push_back({row, 0});
-        const std::string above = e.IntCompare("sge", row, e.Int(0));
-        const std::string below = e.IntCompare("slt", row, e.Int(data.shape[d + 2]));
-        inside = e.Def(
-            fmt::format("arith.andi {}, {} : i1", inside, e.Def(fmt::format("arith.andi {}, {} : i1", above, below))));
-      }
-      const std::string outside = e.Def(fmt::format("arith.xori {}, {} : i1", inside, e.Def("arith.constant true")));
-      e.If(inside, [&] {
-        fill_run(0, left);
-        read.push_back({});
-        e.ForLanes(width, [&](const std::string& first) {
-          read.back() = {first, 1};
-          e.Store(target, at(first, left), e.Load(source, read));
-        });
-        fill_run(left + width, right);
-      });
-      e.If(outside, [&] { fill_run(0, left + width + right); });
-    });
-  });
-  e.Call(name, NumElements(units), state.IsParallel(static_cast<double>(NumElements(shape)) * 2));
-  return padded;
-}
-
 namespace {
 
 /// One spatial dimension of a product: output `first + o * step` reads the padded data at o * stride + j * tap_step +
@@ -214,6 +119,7 @@ class ConvolutionEmitter {
   }
 
   void RunTransposed() {
+    if (!bytes_ && IsOnePixel()) return EmitOnePixel();
     std::vector<std::vector<Walk>> phases;
     std::vector<int64_t> before;
     std::vector<int64_t> after;
@@ -300,6 +206,72 @@ class ConvolutionEmitter {
     return phases;
   }
 
+  /// Whether a transposed convolution's images are single pixels, so that each of its outputs gets one tap of it.
+  bool IsOnePixel() const {
+    for (size_t d = 0; d < conv_.rank; ++d) {
+      const bool has_gaps = conv_.dilation[d] > 1 && conv_.weight[d + 2] > 1;
+      if (conv_.data[d + 2] != 1 || has_gaps) return false;
+      if (conv_.pad_before[d] + conv_.result[d + 2] > conv_.weight[d + 2]) return false;
+    }
+    return true;
+  }
+
+  /// Rows are images, and each output is a product with a tap of its own.
+  void EmitOnePixel() {
+    const std::vector<int64_t> none(conv_.rank, 0);
+    data_ = Data(none, none);
+    std::vector<Walk> walks(conv_.rank);
+    for (size_t d = 0; d < conv_.rank; ++d) {
+      walks[d].first_tap = conv_.pad_before[d];
+      walks[d].taps = conv_.result[d + 2];
+    }
+    const PackedWords packed = Pack(walks);
+    const int64_t group_in = channels_ / per_element_ / conv_.groups;
+    ProductForm form = FormOf(packed);
+    form.outer = {conv_.groups};
+    for (const Walk& walk : walks) form.outer.push_back(walk.taps);
+    form.rows = conv_.result[0];
+    form.inner = {group_in};
+    form.row_stride = data_.strides[0];
+    form.result_row_stride = output_.buffer.strides[0];
+    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+      Names at(conv_.rank + 2, e_.Int(0));
+      at[0] = row;
+      at[1] = e_.AddInt(e_.MulInt(outer[0], group_in), k[0]);
+      return e_.Address(data_, Bases(at));
+    };
+    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+      std::string flat = e_.Int(0);
+      for (size_t d = 0; d < walks.size(); ++d) flat = e_.AddInt(e_.MulInt(flat, walks[d].taps), outer[d + 1]);
+      flat = e_.AddInt(e_.MulInt(flat, group_in), k[0]);
+      return e_.Address(packed.words, Bases({outer[0], panel, flat, e_.Int(0)}));
+    };
+    form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+      Indices at{{row, 0}, ChannelOf(outer[0], channel)};
+      for (size_t d = 0; d < conv_.rank; ++d) at.push_back({outer[d + 1], 0});
+      return at;
+    };
+    EmitProduct(state_, form, output_);
+  }
+
+  /// What products of all kinds have in common.
+  ProductForm FormOf(const PackedWords& packed) {
+    ProductForm form;
+    form.dtype = dtype_;
+    form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? Factors::kBFloat16 : Factors::kOne;
+    form.flips_signs = bytes_ && bytes_->flips_signs;
+    packed.ReadBy(form, state_);
+    form.channels = conv_.result[1] / conv_.groups;
+    form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
+    form.b_row_stride = packed.words.shape.back();
+    return form;
+  }
+
+  /// The result's channel of a group's.
+  Index ChannelOf(const std::string& group, const Index& channel) {
+    return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, conv_.result[1] / conv_.groups), channel);
+  }
+
   /// Where they are no bytes, the packed weights alone.
   PackedWords Pack(const std::vector<Walk>& walks) {
     const int64_t group_in = channels_ / conv_.groups;
@@ -335,20 +307,9 @@ class ConvolutionEmitter {
   void EmitWalks(const std::vector<Walk>& walks) {
     const size_t rank = walks.size();
     const int64_t group_in = channels_ / per_element_ / conv_.groups;
-    const int64_t group_out = conv_.result[1] / conv_.groups;
     const PackedWords packed = Pack(walks);
     const Buffer& b = packed.words;
-    ProductForm form;
-    form.dtype = dtype_;
-    form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? Factors::kBFloat16 : Factors::kOne;
-    form.flips_signs = bytes_ && bytes_->flips_signs;
-    packed.ReadBy(form, state_);
-    form.channels = group_out;
-    form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
-    form.b_row_stride = b.shape.back();
-    const auto channel_of = [&, group_out](const std::string& group, const Index& channel) {
-      return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, group_out), channel);
-    };
+    ProductForm form = FormOf(packed);
     // [groups, panels, taps and channels flattened, width]
     form.b_address = [&, walks](const Names& outer, const std::string& panel, const Names& k) {
       std::string flat = k[0];
@@ -356,28 +317,63 @@ class ConvolutionEmitter {
         flat = e_.AddInt(e_.MulInt(flat, d < walks.size() ? walks[d].taps : group_in), k[d]);
       return e_.Address(b, Bases({outer[0], panel, flat, e_.Int(0)}));
     };
-    if (IsPointwise(walks)) return EmitPixels(form, b, channel_of);
+    if (IsPointwise(walks)) return EmitPixels(form, b);
+    const int64_t all = rank > 1 ? walks[rank - 2].outputs : 1;
+    const int64_t lines = rank > 1 ? LinesPerTile(walks.back().outputs, all) : 1;
+    EmitLines(form, walks, {0, all / lines, lines});
+    if (all % lines != 0) EmitLines(form, walks, {all - all % lines, 1, all % lines});
+  }
+
+  /// Rows of an image that share a register tile, `count` times, from row `first` on.
+  struct Lines {
+    int64_t first = 0, count = 1, per_tile = 1;
+  };
+
+  /// Of images so small that a register tile has room for several rows of `width` pixels: each vector of weights, which
+  /// are many where images are small, is read once for all of them.
+  int64_t LinesPerTile(int64_t width, int64_t all) const {
+    if (!state_.options.libraries.empty()) return 1;
+    const int64_t most = std::clamp<int64_t>(MostTileRows(state_, dtype_) / width, 1, all);
+    for (int64_t lines = most; lines * 2 > most; --lines) {
+      if (all % lines == 0) return lines;
+    }
+    return most;
+  }
+
+  void EmitLines(ProductForm form, const std::vector<Walk>& walks, const Lines& lines) {
+    const size_t rank = walks.size();
+    const int64_t group_in = channels_ / per_element_ / conv_.groups;
+    const int64_t width = walks.back().outputs;
     form.outer = {conv_.groups, conv_.result[0]};
-    for (size_t d = 0; d + 1 < rank; ++d) form.outer.push_back(walks[d].outputs);
-    form.rows = walks.back().outputs;
+    for (size_t d = 0; d + 1 < rank; ++d) form.outer.push_back(d + 2 < rank ? walks[d].outputs : lines.count);
+    form.rows = width * lines.per_tile;
     for (const Walk& walk : walks) form.inner.push_back(walk.taps);
     form.inner.push_back(group_in);
     form.row_stride = data_.strides[rank + 1] * walks.back().stride;
+    if (lines.per_tile > 1) {
+      form.line = width;
+      form.line_stride = data_.strides[rank] * walks[rank - 2].stride;
+    }
     form.result_row_stride = output_.buffer.strides[rank + 1] * walks.back().step;
-    form.a_address = [&, walks](const Names& outer, const std::string& row, const Names& k) {
+    // The output of dimension d at `row` of a tile, which is all that there are in one where lines share it.
+    const auto output_at = [&](size_t d, const Names& outer, const std::string& row) {
+      if (d + 2 < rank) return outer[d + 2];
+      if (d + 1 == rank) return lines.per_tile == 1 ? row : e_.IntOp("remui", row, e_.Int(width));
+      const std::string first = e_.Plus(e_.MulInt(outer[d + 2], lines.per_tile), lines.first);
+      return lines.per_tile == 1 ? first : e_.AddInt(first, e_.IntOp("divui", row, e_.Int(width)));
+    };
+    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
       Names at{outer[1], e_.AddInt(e_.MulInt(outer[0], group_in), k.back())};
-      for (size_t d = 0; d < walks.size(); ++d) {
-        const std::string& o = d + 1 < walks.size() ? outer[d + 2] : row;
-        at.push_back(
-            e_.Plus(e_.AddInt(e_.MulInt(o, walks[d].stride), e_.MulInt(k[d], walks[d].tap_step)), walks[d].base));
+      for (size_t d = 0; d < rank; ++d) {
+        const std::string first = e_.MulInt(output_at(d, outer, row), walks[d].stride);
+        at.push_back(e_.Plus(e_.AddInt(first, e_.MulInt(k[d], walks[d].tap_step)), walks[d].base));
       }
       return e_.Address(data_, Bases(at));
     };
-    form.result = [&, walks](const Names& outer, const std::string& row, const Index& channel) {
-      Indices at{{outer[1], 0}, channel_of(outer[0], channel)};
-      for (size_t d = 0; d < walks.size(); ++d) {
-        const std::string& o = d + 1 < walks.size() ? outer[d + 2] : row;
-        at.push_back({e_.Plus(e_.MulInt(o, walks[d].step), walks[d].first), 0});
+    form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+      Indices at{{outer[1], 0}, ChannelOf(outer[0], channel)};
+      for (size_t d = 0; d < rank; ++d) {
+        at.push_back({e_.Plus(e_.MulInt(output_at(d, outer, row), walks[d].step), walks[d].first), 0});
       }
       return at;
     };
@@ -394,8 +390,7 @@ class ConvolutionEmitter {
            IsDense(data_);
   }
 
-  void EmitPixels(ProductForm& form, const Buffer& b,
-                  const std::function<Index(const std::string&, const Index&)>& channel_of) {
+  void EmitPixels(ProductForm& form, const Buffer& b) {
     const int64_t channels = channels_ / per_element_;
     const int64_t group_in = channels / conv_.groups;
     form.outer = {conv_.groups};
@@ -416,7 +411,7 @@ class ConvolutionEmitter {
     pixels.insert(pixels.end(), conv_.result.begin() + 2, conv_.result.end());
     form.result = [&, pixels](const Names& outer, const std::string& row, const Index& channel) {
       const Names parts = Delinearise(e_, row, pixels);
-      Indices at{{parts[0], 0}, channel_of(outer[0], channel)};
+      Indices at{{parts[0], 0}, ChannelOf(outer[0], channel)};
       for (size_t d = 1; d < parts.size(); ++d) at.push_back({parts[d], 0});
       return at;
     };

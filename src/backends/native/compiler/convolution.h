@@ -20,6 +20,9 @@ struct ConvolutionGeometry {
   double flops() const;
 };
 
+/// Whether the pixels of channels-last data follow each other without gaps.
+bool IsDense(const Buffer& data);
+
 /// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
 Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
 
