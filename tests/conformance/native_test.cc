@@ -101,6 +101,36 @@ TEST(NativeTest, ProductsWhoseLastVectorIsHalfEmptyAgree) {
   }
 }
 
+TEST(NativeTest, ConvolutionsOfOneTapWithEpiloguesOfAllShapesAgree) {
+  for (const Shape& data : {Shape{1, 5, 6, 7}, Shape{3, 5, 4, 1}, Shape{2, 5, 1, 1}, Shape{1, 5, 1, 9}}) {
+    const Var x = Input("x", data);
+    Shape result = data;
+    result[1] = 20;
+    const Var sum = Input("sum", result), column = Input("column", {1, 1, data[2], 1}), scale = Input("s", {20, 1, 1});
+    const Expr convolution = MakeCall("nn.conv2d", {x, RandomConstant({20, 5, 1, 1}, 1)});
+    const Expr biased = MakeCall("nn.bias_add", {convolution, RandomConstant({20}, 2)}, {{"axis", 1}});
+    const Expr sloped = MakeCall("nn.prelu", {biased, RandomConstant({20}, 3)}, {{"axis", 1}});
+    const Expr whole = MakeCall("add", {MakeCall("multiply", {sloped, scale}), MakeCall("tanh", {sum})});
+    for (const Function& function :
+         {MakeFunction({x}, convolution), MakeFunction({x, scale, sum}, whole),
+          MakeFunction({x, column}, MakeCall("add", {biased, column})),
+          MakeFunction({x, sum},
+                       MakeCall("nn.bias_add", {MakeCall("add", {convolution, sum}), RandomConstant({data[3]}, 4)},
+                                {{"axis", 3}}))}) {
+      InferType(function);
+      const size_t count = function->params().size();
+      for (const Layout of_sum : {Layout::kPlain, Layout::kChannelsLast}) {
+        BoundaryLayouts layouts{std::vector<Layout>(count, Layout::kChannelsLast), {Layout::kChannelsLast}};
+        for (size_t i = 1; i < count; ++i) {
+          layouts.inputs[i] = function->params()[i] == sum ? of_sum : Layout::kPlain;
+        }
+        SCOPED_TRACE(ToString(data) + std::to_string(count) + std::string(ToString(of_sum)));
+        ExpectAgrees(Native(), function, {.layouts = layouts});
+      }
+    }
+  }
+}
+
 TEST(NativeTest, ThreadsShareTheWork) {
   const Var x = Input("x", {128, 256});
   const Expr dense = MakeCall("nn.dense", {x, RandomConstant({96, 256}, 1)});

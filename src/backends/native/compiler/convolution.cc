@@ -390,6 +390,17 @@ class ConvolutionEmitter {
            IsDense(data_);
   }
 
+  /// The dimension along which a pixel's number may stand for all its coordinates, since every value of the epilogue
+  /// has its pixels one after the other; nothing where some value has not.
+  std::optional<size_t> ColumnOfPixels() const {
+    std::vector<int> axes{0};
+    for (size_t d = 2; d < conv_.result.size(); ++d) axes.push_back(static_cast<int>(d));
+    if (!CanMerge(state_, output_, axes, conv_.result[1])) return {};
+    // Coordinates of dimensions of size 1 are not looked at.
+    while (axes.size() > 1 && conv_.result[static_cast<size_t>(axes.back())] == 1) axes.pop_back();
+    return static_cast<size_t>(axes.back());
+  }
+
   void EmitPixels(ProductForm& form, const Buffer& b) {
     const int64_t channels = channels_ / per_element_;
     const int64_t group_in = channels / conv_.groups;
@@ -409,7 +420,14 @@ class ConvolutionEmitter {
     };
     Shape pixels{conv_.result[0]};
     pixels.insert(pixels.end(), conv_.result.begin() + 2, conv_.result.end());
-    form.result = [&, pixels](const Names& outer, const std::string& row, const Index& channel) {
+    const std::optional<size_t> column = ColumnOfPixels();
+    form.result = [&, pixels, column](const Names& outer, const std::string& row, const Index& channel) {
+      if (column) {
+        Indices at(conv_.result.size(), e_.Zero());
+        at[1] = ChannelOf(outer[0], channel);
+        at[*column] = {row, 0};
+        return at;
+      }
       const Names parts = Delinearise(e_, row, pixels);
       Indices at{{parts[0], 0}, ChannelOf(outer[0], channel)};
       for (size_t d = 1; d < parts.size(); ++d) at.push_back({parts[d], 0});

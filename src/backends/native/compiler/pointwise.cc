@@ -307,23 +307,25 @@ class ElementLoop {
   bool reads_integers_ = false;
 };
 
-/// Whether the result's `axes` may be walked as one: each value that takes part has all of them as the result has, in
-/// memory order without gaps, or none.
-bool CanMerge(PartitionState& state, const Expr& expr, const Buffer& buffer, const std::vector<int>& axes) {
+}  // namespace
+
+// Each value that takes part has all of the axes as the result has, in memory order without gaps, or none.
+bool CanMerge(PartitionState& state, const StageOutput& output, const std::vector<int>& axes, int64_t stride) {
+  const Buffer& buffer = output.buffer;
   std::vector<int64_t> wanted(buffer.shape.size(), 0);
-  int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(axes[i]);
     if (buffer.shape[axis] != 1 && buffer.strides[axis] != stride) return false;
     wanted[axis] = stride;
     stride *= buffer.shape[axis];
   }
-  std::vector<Expr> work{expr};
+  std::vector<Expr> work{output.epilogue};
   while (!work.empty()) {
     const Expr current = work.back();
     work.pop_back();
     const Shape shape = ShapeOf(current);
-    if (NumElements(shape) == 1) continue;
+    const bool is_register = current == output.result;
+    if (is_register || NumElements(shape) == 1) continue;
     if (shape.size() > buffer.shape.size()) return false;
     const size_t missing = buffer.shape.size() - shape.size();
     bool has_all = true;
@@ -349,14 +351,18 @@ bool CanMerge(PartitionState& state, const Expr& expr, const Buffer& buffer, con
     const CallNode* call = As<CallNode>(current);
     if (call == nullptr || call->op() == nullptr || call->op()->pattern > OpPatternKind::kBroadcast) return false;
     const std::string& name = call->op()->name;
-    const bool by_axis = name == "nn.bias_add" || name == "nn.prelu" || name.starts_with("qnn.");
-    if (by_axis || call->op()->is_reshape || name == "tile" || name == "repeat") return false;
-    work.insert(work.end(), call->args().begin(), call->args().end());
+    if (name.starts_with("qnn.") || call->op()->is_reshape || name == "tile" || name == "repeat") return false;
+    if (name == "nn.bias_add" || name == "nn.prelu") {
+      // Their vectors are along an axis that its own position does not tell.
+      const auto axis = static_cast<int>(AxisAttr(*call, "axis", shape.size()) + missing);
+      if (std::find(axes.begin(), axes.end(), axis) != axes.end()) return false;
+      work.push_back(call->args()[0]);
+    } else {
+      work.insert(work.end(), call->args().begin(), call->args().end());
+    }
   }
   return true;
 }
-
-}  // namespace
 
 void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
   ElementLoop(state, buffer, value, 1).Run();
@@ -366,7 +372,8 @@ void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer
   const std::vector<int> order = MemoryOrder(buffer);
   size_t merged = 1;
   for (size_t count = order.size(); count > 1; --count) {
-    if (!CanMerge(state, expr, buffer, {order.end() - static_cast<int64_t>(count), order.end()})) continue;
+    if (!CanMerge(state, {nullptr, expr, buffer}, {order.end() - static_cast<int64_t>(count), order.end()}, 1))
+      continue;
     merged = count;
     break;
   }

@@ -94,6 +94,10 @@ void EmitElements(PartitionState& state, const Buffer& buffer, const std::functi
 /// Stores, at `indices` of the result, the epilogue of the anchor's `value`.
 void StoreResult(PartitionState& state, const StageOutput& output, const Indices& indices, const Value& value);
 
+/// Whether the `axes` of a result, innermost last, may be walked as one while its epilogue is computed from the
+/// anchor's value: `stride` elements from one place to the next in all that is read and written along them.
+bool CanMerge(PartitionState& state, const StageOutput& output, const std::vector<int>& axes, int64_t stride);
+
 void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
