@@ -5,6 +5,7 @@
 
 #include "backends/native/attention.h"
 #include "backends/native/operators.h"
+#include "backends/native/scaled_convolution.h"
 #include "collage/ir/visitor.h"
 #include "collage/partition_rule.h"
 
@@ -32,6 +33,20 @@ Result<void> IsAttention(const Function& function) {
   return attention.ok() ? Result<void>() : attention.reason();
 }
 
+/// Whether a convolution in `function` has weights that take over the scale of its data.
+Result<void> IsScaledConvolution(const Function& function) {
+  if (Result<void> lowered = AreLowered(function->body()); !lowered.ok()) return lowered;
+  if (AsTensorType(function->body()->checked_type()) == nullptr) return Reason{"its data are wanted, too", "native"};
+  Result<void> answer = Reason{"has no convolution", "native"};
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op() == nullptr || call->op()->name != "nn.conv2d") return;
+    const Result<ChannelScale> scale = ScaleOfWeights(*call);
+    answer = scale.ok() ? Result<void>() : scale.reason();
+  });
+  return answer;
+}
+
 std::vector<PatternTableEntry> MakeTable() {
   // Each score is made from the one in its place.
   const std::string in_place =
@@ -47,17 +62,20 @@ std::vector<PatternTableEntry> MakeTable() {
       "(reshape?(transpose(*)) | reshape?(divide(transpose(*), *)) | reshape?(multiply(transpose(*), *)))";
   return {{"native.attention", attention("*", "*", "*"), IsAttention},
           {"native.attention_heads", fmt::format("transpose(reshape?({}))", attention(split_queries, split, split)),
-           IsAttention}};
+           IsAttention},
+          {"native.scaled_conv2d", "add?(nn.conv2d(multiply(*, *), *), *)", IsScaledConvolution},
+          {"native.scaled_conv2d_sum", "add(add(nn.conv2d(multiply(*, *), *), *), *)", IsScaledConvolution}};
 }
 
 /// Whether `function` holds an operator without which no row matches.
 bool MayMatch(const Function& function) {
-  bool has_softmax = false;
+  bool may_match = false;
   PostOrder(function->body(), [&](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
-    has_softmax = has_softmax || (call != nullptr && call->op() != nullptr && call->op()->name == "nn.softmax");
+    if (call == nullptr || call->op() == nullptr) return;
+    may_match = may_match || call->op()->name == "nn.softmax" || ScaleOfWeights(*call).ok();
   });
-  return has_softmax;
+  return may_match;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// proposals.h: candidates of several anchors, beyond what operators combine to by their kinds.
+// proposals.h: candidates beyond what operators combine to by their kinds.
 #pragma once
 
 #include <vector>

@@ -10,6 +10,7 @@
 #include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/winograd.h"
+#include "backends/native/scaled_convolution.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -71,7 +72,13 @@ class ConvolutionEmitter {
       per_element_ = 2;
       return is_transposed_ ? RunTransposed() : RunPlain();
     }
-    if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) return;
+    // A product that somebody else wants, too, is in memory.
+    const Result<ChannelScale> scale = ScaleOfWeights(call_);
+    if (scale.ok() && state_.expressions.FindBuffer(call_.args()[0]) == nullptr) {
+      scale_ = *scale;
+    } else if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) {
+      return;
+    }
     is_transposed_ ? RunTransposed() : RunPlain();
   }
 
@@ -152,7 +159,7 @@ class ConvolutionEmitter {
   Buffer Data(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
     const Expr& data = call_.args()[0];
     if (bytes_) return WordImage(state_, *bytes_, before, after);
-    if (per_element_ == 1) return PaddedData(state_, data, before, after, dtype_);
+    if (per_element_ == 1) return PaddedData(state_, scale_ ? scale_->data : data, before, after, dtype_);
     return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
   }
 
@@ -301,7 +308,21 @@ class ConvolutionEmitter {
     };
     if (bytes_) return PackWords(state_, *bytes_, packing);
     if (per_element_ == 2) return {PackPairs(state_, call_.args()[1], packing), {}, {}};
-    return {PackWeights(state_, call_.args()[1], packing, dtype_), {}, {}};
+    const Buffer packed = PackWeights(state_, call_.args()[1], packing, dtype_);
+    return {scale_ ? Scaled(packed) : packed, {}, {}};
+  }
+
+  /// Packed weights, each times the scale of the channel that it is multiplied with.
+  Buffer Scaled(const Buffer& packed) {
+    const Buffer of_channels = Materialise(state_, scale_->scale, Layout::kPlain);
+    const size_t missing = conv_.rank + 2 - of_channels.shape.size();
+    const Buffer scaled = state_.AddWorkspace(packed.shape, Layout::kPlain, dtype_);
+    EmitElements(state_, scaled, [&](const Indices& at) {
+      Indices channel(of_channels.shape.size(), e_.Zero());
+      channel[1 - missing] = e_.Divided(at[2], channels_).second;
+      return state_.math().Multiply(e_.Load(packed, at), e_.Load(of_channels, channel));
+    });
+    return scaled;
   }
 
   void EmitWalks(const std::vector<Walk>& walks) {
@@ -447,6 +468,7 @@ class ConvolutionEmitter {
   int64_t channels_;         ///< of the data, with those that fill the last word
   int64_t per_element_ = 1;  ///< channels in an element of the product: 2 in pairs
   Buffer data_;
+  std::optional<ChannelScale> scale_;  ///< where the weights are multiplied by it, not the data
 };
 
 }  // namespace
