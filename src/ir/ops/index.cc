@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 
@@ -11,7 +12,9 @@ namespace {
 
 using V = std::vector<int64_t>;
 
+/// Clipped to [0, length). Throws kInput where nothing is there.
 int64_t WrapIndex(int64_t index, int64_t length) {
+  if (length == 0) throw Error(ErrorCategory::kInput, "an element of an empty dimension is taken");
   if (index < 0) index += length;
   return index < 0 ? 0 : index >= length ? length - 1 : index;
 }

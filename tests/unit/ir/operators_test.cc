@@ -215,6 +215,13 @@ TEST(OperatorsTest, TakeSharesBatchDimensions) {
               HasSubstr("cannot share 1 dimensions"));
 }
 
+TEST(OperatorsTest, NothingIsTakenFromAnEmptyDimension) {
+  const Tensor none = Tensor::Zeros({0, 3}, kFloat32);
+  EXPECT_THROW(Apply("take", {none, Ints({2}, {0, 0})}, {{"axis", 0}}), Error);
+  EXPECT_THROW(Apply("gather", {none, Ints({1, 3}, {0, 0, 0})}), Error);
+  EXPECT_THAT(Apply("take", {none, Tensor::Zeros({0}, kInt64)}, {{"axis", 0}})[0].shape(), ElementsAre(0, 3));
+}
+
 TEST(OperatorsTest, ResultsOfUnknownSizeFeedOtherOperators) {
   // argwhere → squeeze → take: evaluated with the sizes that there are.
   const Var x = MakeVar("x", F32({4}));
