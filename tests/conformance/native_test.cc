@@ -131,6 +131,20 @@ TEST(NativeTest, ConvolutionsOfOneTapWithEpiloguesOfAllShapesAgree) {
   }
 }
 
+TEST(NativeTest, PlanesOfFewChannelsAreReadWhereTheyLie) {
+  for (const int64_t pad : {0, 1}) {
+    const Var x = Input("x", {2, 3, 21, 33});
+    const Function function = MakeFunction({x}, MakeCall("nn.conv2d", {x, RandomConstant({20, 3, 3, 3}, 1)},
+                                                         {{"padding", V{pad, pad}}, {"strides", V{2, 2}}}));
+    const BoundaryLayouts layouts{{Layout::kPlain}, {Layout::kChannelsLast}};
+    ExpectAgrees(Native(), function, {.layouts = layouts});
+    const Result<CompiledPartition> compiled = Native().RelayToRuntime({function, layouts, 1});
+    ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+    const int64_t padded = pad == 0 ? 0 : 2 * 3 * 23 * 35 * static_cast<int64_t>(sizeof(float));
+    EXPECT_NEAR(static_cast<double>(compiled->workspace_bytes), static_cast<double>(padded), 64);
+  }
+}
+
 TEST(NativeTest, ThreadsShareTheWork) {
   const Var x = Input("x", {128, 256});
   const Expr dense = MakeCall("nn.dense", {x, RandomConstant({96, 256}, 1)});

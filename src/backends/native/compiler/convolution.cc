@@ -159,8 +159,17 @@ class ConvolutionEmitter {
   Buffer Data(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
     const Expr& data = call_.args()[0];
     if (bytes_) return WordImage(state_, *bytes_, before, after);
-    if (per_element_ == 1) return PaddedData(state_, scale_ ? scale_->data : data, before, after, dtype_);
+    const Layout layout = ReadsPlainData() ? Layout::kPlain : Layout::kChannelsLast;
+    if (per_element_ == 1) return PaddedData(state_, scale_ ? scale_->data : data, before, after, dtype_, {}, layout);
     return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
+  }
+
+  /// Whether the data, of a few channels, lie in memory as planes: their elements are read one by one, so that it costs
+  /// more to turn them than it helps.
+  bool ReadsPlainData() const {
+    constexpr int64_t kFew = 8;
+    const Buffer* data = state_.expressions.FindBuffer(call_.args()[0]);
+    return data != nullptr && data->dtype == dtype_ && conv_.data[1] <= kFew && data->is_contiguous();
   }
 
   /// Whether there is one tap, which steps over pixels of data that lie in memory channels-last.

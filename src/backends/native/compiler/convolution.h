@@ -26,10 +26,11 @@ bool IsDense(const Buffer& data);
 /// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
 Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
 
-/// The data channels-last as elements of `dtype`, with `before` and `after` rows around each spatial dimension: of what
-/// `fill` gives, of zeros without.
+/// The data as elements of `dtype`, with `before` and `after` rows around each spatial dimension: of what `fill` gives,
+/// of zeros without. Channels-last unless `layout` says otherwise, which may be plain for data that lie so.
 Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill = {});
+                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill = {},
+                  Layout layout = Layout::kChannelsLast);
 
 /// Convolutions with few channels a group: lanes run over the channels of several groups. False when this one has other
 /// groups.

@@ -18,7 +18,8 @@ bool IsDense(const Buffer& data) {
 }
 
 Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill) {
+                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill,
+                  Layout layout) {
   Emitter& e = state.emitter;
   const auto is_none = [](const std::vector<int64_t>& pad) {
     return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
@@ -27,23 +28,28 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
   // What is copied between zeros is converted on the way.
   const DataType own = TensorTypeOf(expr).dtype();
   const bool converts = is_padded && KindOf(own) == KindOf(dtype);
-  const Buffer data = ChannelsLastData(state, expr, converts ? own : dtype);
-  if (!is_padded && IsDense(data)) return data;
+  const bool is_plain = layout == Layout::kPlain;
+  const DataType read = converts ? own : dtype;
+  const Buffer data = is_plain ? ProductOperand(state, expr, layout, read) : ChannelsLastData(state, expr, read);
+  if (!is_padded && (is_plain || IsDense(data))) return data;
   const size_t rank = before.size();
   Shape shape = data.shape;
   for (size_t d = 0; d < rank; ++d) shape[d + 2] += before[d] + after[d];
-  const Buffer padded = state.AddWorkspace(shape, Layout::kChannelsLast, dtype);
-  const int64_t channels = shape[1];
-  // Units are rows: an image, the leading spatial dimensions; a row of pixels is one run of memory.
-  Shape units{shape[0]};
-  for (size_t d = 0; d + 1 < rank; ++d) units.push_back(shape[d + 2]);
+  const Buffer padded = state.AddWorkspace(shape, layout, dtype);
+  // Units are rows: an image, a channel where these do not lie innermost, the leading spatial dimensions; a row of
+  // pixels is one run of memory.
+  const int64_t channels = is_plain ? 1 : shape[1];
+  std::vector<size_t> axes{0};
+  if (is_plain) axes.push_back(1);
+  const size_t first_spatial = axes.size();
+  for (size_t d = 0; d + 1 < rank; ++d) axes.push_back(d + 2);
   const auto as_rows = [&](const Buffer& buffer) {
     Buffer rows = buffer;
-    rows.shape = {buffer.shape[0]};
-    rows.strides = {buffer.strides[0]};
-    for (size_t d = 0; d + 1 < rank; ++d) {
-      rows.shape.push_back(buffer.shape[d + 2]);
-      rows.strides.push_back(buffer.strides[d + 2]);
+    rows.shape.clear();
+    rows.strides.clear();
+    for (const size_t axis : axes) {
+      rows.shape.push_back(buffer.shape[axis]);
+      rows.strides.push_back(buffer.strides[axis]);
     }
     rows.shape.push_back(buffer.shape[rank + 1] * channels);
     rows.strides.push_back(1);
@@ -51,6 +57,7 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
   };
   const Buffer target = as_rows(padded);
   const Buffer source = as_rows(data);
+  const Shape units(target.shape.begin(), target.shape.end() - 1);
   const int64_t left = before[rank - 1] * channels;
   const int64_t width = data.shape[rank + 1] * channels;
   const int64_t right = after[rank - 1] * channels;
@@ -69,9 +76,10 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
         });
       };
       std::string inside = e.Def("arith.constant true");
-      Indices read{{parts[0], 0}};
+      Indices read;
+      for (size_t i = 0; i < first_spatial; ++i) read.push_back({parts[i], 0});
       for (size_t d = 0; d + 1 < rank; ++d) {
-        const std::string row = e.Plus(parts[d + 1], -before[d]);
+        const std::string row = e.Plus(parts[first_spatial + d], -before[d]);
         read.push_back({row, 0});
         const std::string above = e.IntCompare("sge", row, e.Int(0));
         const std::string below = e.IntCompare("slt", row, e.Int(data.shape[d + 2]));
