@@ -35,6 +35,7 @@ sys.path.insert(0, str(ROOT / "tools/models"))
 from net import Net, Value  # noqa: E402
 
 LONG = 5  # operators in the longer model
+LEVELS = ("first", "near", "shared", "memory")  # caches and what is behind them, as bench_machine calls them
 HEADER = (
     "| operator | roofline | Collage | ONNX Runtime | OpenVINO | Collage to the better of both |\n"
     "| --- | --- | --- | --- | --- | --- |"
@@ -198,7 +199,7 @@ def model_of(case: Case, length: int) -> tuple[bytes, np.ndarray]:
 def roofline_seconds(case: Case, machine: dict) -> float:
     moved = 4 * (case.weights + 2 * math.prod(case.shape))
     footprint = 4 * (LONG * case.weights + (LONG + 1 if case.element_wise else 2) * math.prod(case.shape))
-    level = "near" if footprint <= machine["near_bytes"] else "shared" if footprint <= machine["shared_bytes"] else "memory"
+    level = next((level for level in LEVELS[:-1] if footprint <= machine[f"{level}_bytes"]), LEVELS[-1])
     return max(case.multiply_adds / machine["multiply_adds_per_second"], moved / machine[f"{level}_bytes_per_second"])
 
 
@@ -325,8 +326,8 @@ def main() -> int:
     sys.path.insert(0, str(build / "python"))
     machine = json.loads(subprocess.check_output([build / "bin/bench_machine", str(arguments.threads)]))
     print(
-        f"{arguments.threads} thread(s): {machine['multiply_adds_per_second'] * 2e-9:.0f} GFLOP/s, read from near, shared, memory: "
-        + ", ".join(f"{machine[f'{level}_bytes_per_second'] * 1e-9:.0f}" for level in ("near", "shared", "memory"))
+        f"{arguments.threads} thread(s): {machine['multiply_adds_per_second'] * 2e-9:.0f} GFLOP/s, read from {', '.join(LEVELS)}: "
+        + ", ".join(f"{machine[f'{level}_bytes_per_second'] * 1e-9:.0f}" for level in LEVELS)
         + " GB/s\n"
     )
     print(HEADER, flush=True)

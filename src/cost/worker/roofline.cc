@@ -174,6 +174,11 @@ double MeasureMultiplyAddRate() {
   return static_cast<double>(kRounds * kSums * lanes * NumThreads()) / seconds;
 }
 
+double MeasureReadRate(int64_t bytes) {
+  constexpr int64_t kBytesInAll = 32 << 20;
+  return ReadRate(bytes, std::max<int64_t>(kBytesInAll / bytes, 1));
+}
+
 double MeasureReadRate(CacheLevel level) {
   constexpr int64_t kInnermost = 16 << 10;  // fits the first cache of every processor
   constexpr int64_t kMostBytes = 256 << 20;

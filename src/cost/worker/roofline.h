@@ -38,6 +38,8 @@ struct MachineRates {
 /// Measured with the pool's threads, in some tens of milliseconds each.
 double MeasureMultiplyAddRate();
 double MeasureReadRate(CacheLevel level);
+/// Of `bytes` that each thread reads, its own, again and again.
+double MeasureReadRate(int64_t bytes);
 
 /// Seconds that moving what `work` reads and writes takes at least, operands as below.
 double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);
