@@ -282,6 +282,8 @@ TargetInfo TargetOf(const NativeOptions& options) {
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(CpuOf(options));
   const int lanes = LanesOf(*machine);
   TargetInfo info{.vector_lanes = lanes};
+  // Zen 4 has units of 32 bytes; vectors of 64 pass them in two steps.
+  info.has_whole_units = lanes < 16 || machine->getTargetCPU() != "znver4";
   info.has_bfloat16_products = lanes == 16 && Has(*machine, "+avx512bf16");
   info.has_int16_products = Has(*machine, lanes == 16 ? "+avx512bw" : "+sse2");
   // Vectors narrower than the widest have them, too: by AVX512-VL, which those of 16 lanes imply, or by AVX-VNNI.

@@ -204,7 +204,8 @@ class ProductEmitter {
     constexpr int kWide = 16;
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
-    const bool is_halved = lanes == kWide && rest != 0 && rest <= lanes / 2 && form_.factors != Factors::kBFloat16;
+    const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
+                           form_.factors != Factors::kBFloat16;
     if (!is_halved) return EmitVectors(outer, row, rows, panel, 0, vectors, width);
     if (vectors > 1) EmitVectors(outer, row, rows, panel, 0, vectors - 1, width - rest);
     e_.SetLanes(lanes / 2);

@@ -554,8 +554,9 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const int threads = state.IsParallel(conv.flops()) ? state.num_threads : 1;
   const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
   if (!taps) return false;
+  const int units = state.target.has_whole_units || e.lanes() <= 8 ? 2 : 1;
   const ProductMachine machine =
-      ThisMachine(e.lanes(), MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
+      ThisMachine(e.lanes(), units, MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
   const PlainConvolution sizes = SizesOf(conv);
   NoteAlgorithms(state, sizes);
   const int64_t algorithm = state.schedule().algorithm;

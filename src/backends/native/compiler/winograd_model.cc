@@ -14,9 +14,6 @@ namespace {
 
 constexpr double kFloat = sizeof(float);
 
-/// Multiply-add instructions per cycle: two of 32 bytes, or one of 64.
-double VectorProductsPerCycle(int lanes) { return lanes > 8 ? 1 : 2; }
-
 // Cycles around the loop of a register tile: its sums are cleared and stored.
 constexpr double kTileOverhead = 20;
 // Of the products' peak: loads and loops between them.
@@ -45,7 +42,7 @@ double TileCycles(const ProductMachine& machine, double count, int64_t rows, int
   const double vectors = Ratio(machine.tile_width, machine.lanes);
   const auto height = static_cast<double>(rows);
   // Few rows are bound by loads: two a cycle.
-  const double step = std::max(height * vectors / VectorProductsPerCycle(machine.lanes), (height + vectors) / 2);
+  const double step = std::max(height * vectors / machine.units, (height + vectors) / 2);
   return count * (static_cast<double>(depth) * step / kProductEfficiency + kTileOverhead);
 }
 
@@ -131,10 +128,10 @@ int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile) {
   return tiles;
 }
 
-ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int threads) {
+ProductMachine ThisMachine(int lanes, int units, int64_t tile_rows, int64_t tile_width, int threads) {
   static const int64_t near = CacheSize(2, int64_t{1} << 20);
   static const int64_t shared = CacheSize(3, int64_t{16} << 20);
-  return {lanes, tile_rows, tile_width, threads, static_cast<double>(near), static_cast<double>(shared)};
+  return {lanes, units, tile_rows, tile_width, threads, static_cast<double>(near), static_cast<double>(shared)};
 }
 
 AxisTransforms TransformsOf(const PlainConvolution& conv, const PerAxis& tile) {

@@ -28,6 +28,7 @@ struct PlainConvolution {
 /// What the model knows of the processor and of the register tiles of products.
 struct ProductMachine {
   int lanes = 8;            ///< float32 in a vector
+  int units = 2;            ///< vectors that are multiplied and added in a cycle
   int64_t tile_rows = 6;    ///< of a register tile, at most
   int64_t tile_width = 16;  ///< channels of a panel
   int threads = 1;
@@ -36,7 +37,7 @@ struct ProductMachine {
 };
 
 /// The caches of this machine.
-ProductMachine ThisMachine(int lanes, int64_t tile_rows, int64_t tile_width, int threads);
+ProductMachine ThisMachine(int lanes, int units, int64_t tile_rows, int64_t tile_width, int threads);
 
 struct WinogradPlan {
   PerAxis tile{1, 4, 4};      ///< sides of a tile of the result; 1 on axes of one tap
