@@ -285,6 +285,21 @@ TEST(NativeTest, DepthwiseAndSmallGroupsAgreeAtEveryEdge) {
   }
 }
 
+TEST(NativeTest, DepthwiseInBlocksOfChannelsAgrees) {
+  for (const int64_t size : {3, 5}) {
+    for (const int64_t group : {1, 4}) {
+      const Var x = Input("x", {2, 200, 20, 30}), bias = Input("bias", {200});
+      const Expr conv = MakeCall("nn.conv2d", {x, RandomConstant({200, group, size, size}, 1)},
+                                 {{"padding", V(4, size / 2)}, {"groups", 200 / group}});
+      const Function function = MakeFunction({x, bias}, MakeCall("nn.bias_add", {conv, bias}));
+      InferType(function);
+      for (const int threads : {1, 2}) {
+        ExpectAgrees(Native(), function, {.layouts = OfferedLayouts(function).front(), .num_threads = threads});
+      }
+    }
+  }
+}
+
 TEST(NativeTest, IntegersTurnToChannelsLast) {
   const Shape shape{4, 17, 13};
   for (const DataType from : {kUInt8, kInt32, kInt64, kBool, kFloat32}) {

@@ -51,6 +51,7 @@ struct Buffer {
   DataType dtype;
   Shape shape;
   std::vector<int64_t> strides;
+  bool is_constant = false;  ///< nothing is ever written there: what is read once need not be read again
 
   bool is_contiguous() const;
 };

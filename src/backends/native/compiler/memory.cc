@@ -163,17 +163,19 @@ std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64
   const std::string scalar = MemoryType(buffer.dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const size_t align = buffer.dtype.size_bytes();
+  const char* invariant = buffer.is_constant ? " invariant" : "";
   // Under a condition, addresses of lanes that are not read may lie anywhere.
   if (is_guarded_ && (lanes_ == 1 || lane_stride == 0)) return Gather(buffer, indices, 0);
   if (lane_stride == 0 || lanes_ == 1) {
-    const std::string one = Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}",
-                                            Address(buffer, indices), align, scalar));
+    const std::string one = Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}",
+                                            Address(buffer, indices), invariant, align, scalar));
     return Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type));
   }
   if (lane_stride != 1) return Gather(buffer, indices, lane_stride);
   const std::string address = Address(buffer, indices);
   if (mask_.empty()) {
-    return Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, align, raw_type));
+    return Def(
+        fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, invariant, align, raw_type));
   }
   const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
   return Def(

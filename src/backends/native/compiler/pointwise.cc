@@ -11,8 +11,12 @@ namespace collage::native {
 
 Buffer PartitionState::AddConstant(const Tensor& value) {
   constants.push_back(value);
-  return {kFirstConstant + static_cast<int>(constants.size()) - 1, 0, value.dtype(), value.shape(),
-          LayoutStrides(value.shape(), Layout::kPlain)};
+  return {kFirstConstant + static_cast<int>(constants.size()) - 1,
+          0,
+          value.dtype(),
+          value.shape(),
+          LayoutStrides(value.shape(), Layout::kPlain),
+          /*is_constant=*/true};
 }
 
 Buffer PartitionState::AddWorkspace(const Shape& shape, Layout layout, DataType dtype) {

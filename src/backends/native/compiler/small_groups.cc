@@ -44,16 +44,45 @@ class SmallGroups {
       pad_before_ = conv_.pad_before;
     }
     PackTaps();
-    std::vector<int64_t> units{conv_.result[0]};
-    for (size_t d = 0; d + 1 < conv_.rank; ++d) units.push_back(conv_.result[d + 2]);
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) { EmitRow(Delinearise(e_, unit, units)); });
-    });
-    e_.Call(name, NumElements(units), state_.IsParallel(conv_.flops()));
+    const int64_t size = ChannelsOfBlock();
+    const int64_t whole = channels_ / size;
+    EmitBlocks(whole, size, 0);
+    if (channels_ % size != 0) EmitBlocks(1, channels_ % size, whole * size);
   }
 
  private:
+  /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
+  /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
+  int64_t ChannelsOfBlock() const {
+    constexpr int64_t kRoom = 24 << 10;  // of 32 KiB and more
+    constexpr int64_t kLine = 16;        // float32
+    const int64_t taps = conv_.taps();
+    const int64_t rows = NumElements(Shape(conv_.weight.begin() + 2, conv_.weight.end() - 1));
+    const int64_t window = rows * conv_.data.back() + taps * group_ + conv_.result.back();
+    const int64_t most = std::max<int64_t>(kRoom / (window * kLine * static_cast<int64_t>(sizeof(float))), 1);
+    const int64_t lines = (channels_ + kLine - 1) / kLine;
+    const int64_t blocks = (lines + most - 1) / most;
+    return (lines + blocks - 1) / blocks * kLine;
+  }
+
+  /// A stage over `count` blocks of `size` channels, from channel `first` on.
+  void EmitBlocks(int64_t count, int64_t size, int64_t first) {
+    if (count == 0) return;
+    std::vector<int64_t> units{conv_.result[0], count};
+    for (size_t d = 0; d + 1 < conv_.rank; ++d) units.push_back(conv_.result[d + 2]);
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        Names outer = Delinearise(e_, unit, units);
+        block_ = {size, e_.Plus(e_.MulInt(outer[1], size), first)};
+        outer.erase(outer.begin() + 1);
+        EmitRow(outer);
+      });
+    });
+    e_.Call(name, NumElements(units),
+            state_.IsParallel(conv_.flops() * static_cast<double>(size * count) / static_cast<double>(channels_)));
+  }
+
   void NoteSpace() {
     ProductSpace space;
     space.chosen = state_.schedule().With({.algorithm = Schedule::kDirect, .rows = columns_, .width = 1});
@@ -170,7 +199,8 @@ class SmallGroups {
 
   /// The tile's pixels, all channels.
   void EmitTile(const Names& outer, const std::vector<Taps>& taps, const Tile& tile) {
-    e_.ForLanes(channels_, [&](const std::string& channel) {
+    e_.ForLanes(block_.size, [&](const std::string& lane) {
+      const std::string channel = e_.AddInt(block_.first, lane);
       const Names zeros(static_cast<size_t>(tile.count), e_.Splat(0));
       const Names sums = SumTaps(outer, taps, tile, channel, {}, zeros);
       for (int64_t t = 0; t < tile.count; ++t) {
@@ -248,11 +278,18 @@ class SmallGroups {
     return e_.Def(fmt::format("vector.shuffle {0}, {0} [{1}] : {2}, {2}", value, lanes, e_.FloatVector()));
   }
 
+  /// Neighbouring channels of the stage that is being written.
+  struct Block {
+    int64_t size = 0;
+    std::string first;
+  };
+
   PartitionState& state_;
   Emitter& e_;
   const CallNode& call_;
   const ConvolutionGeometry& conv_;
   const StageOutput& output_;
+  Block block_;
   int64_t group_;
   int64_t channels_;
   std::vector<int64_t> pad_before_;  ///< zeros that data_ lacks
