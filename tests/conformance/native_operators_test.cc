@@ -276,8 +276,13 @@ TEST(NativeOperatorsTest, SmallGroups) {
   }
 }
 
-TEST(NativeOperatorsTest, RowsThatRegistersHold) {
-  for (const int64_t length : {1, 15, 16, 17, 96, 197, 255, 256, 257, 300}) {
+TEST(NativeOperatorsTest, RowsInRegistersAndInMemory) {
+  for (const int64_t length : {1, 15, 16, 17, 96, 128, 197, 255, 256, 257, 300, 768}) {
+    // Four at a time, and what is left.
+    for (const int64_t rows : {1, 2, 5}) {
+      Try({"nn.softmax", {T({rows, length})}, {}, -30, 30});
+      Try({"nn.layer_norm", {T({rows, length}), T({length}), T({length})}, {}, 3, 9});
+    }
     for (const char* op : {"nn.softmax", "nn.log_softmax"}) Try({op, {T({3, 5, length})}, {}, -30, 30});
     Try({"nn.layer_norm", {T({7, length}), T({length}), T({length})}, {{"axis", -1}}, 3, 9});
     Try({"nn.softmax", {T({4, length}, kFloat64)}, {}});

@@ -1,7 +1,7 @@
 // normalisation.cc: elements divided by statistics of the group that they are in: softmax and the norms.
 #include <cmath>
 
-#include "backends/native/compiler/reduction_loops.h"
+#include "backends/native/compiler/row_loops.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -42,11 +42,7 @@ class Normalisation {
     keeps_ = state_.expressions.FindBuffer(call_.args()[0]) == nullptr;
     const double flops = static_cast<double>(NumElements(shape_)) * 10;
     const bool is_softmax = name_ == "nn.softmax" || name_ == "nn.log_softmax";
-    if (FitsRegisters(e_, space_) && name_ != "nn.l2_normalize") {
-      return ForEachRows(state_, space_, flops, [&](std::vector<ReductionUnit>& rows) {
-        is_softmax ? ShortSoftmax(rows) : ShortStandardise(rows);
-      });
-    }
+    if (IsOfRows(e_, space_) && name_ != "nn.l2_normalize") return RunRows(is_softmax, flops);
     ForEachUnit(state_, space_, flops, [&](ReductionUnit& unit) {
       if (is_softmax) return Softmax(unit);
       if (name_ == "nn.l2_normalize") return Norm2(unit);
@@ -98,63 +94,121 @@ class Normalisation {
   }
   void Store(const Indices& at, const Value& value) { StoreResult(state_, output_, DataIndices(at), value); }
 
-  using Values = std::vector<Value>;
+  using Values = RowGroup::Values;
+  using Places = std::vector<Indices>;
 
-  // Rows that registers hold are read once and written once. Each step is made for all `rows` before the next one.
+  /// Each step is made for all rows of a group before the next one. Short rows stay in registers. Of long ones what is
+  /// computed is kept in memory; so are powers where registers hold few rows, unless vectors of them would straddle
+  /// cache lines.
+  void RunRows(bool is_softmax, double flops) {
+    const int64_t held = RowsInRegisters(e_, space_);
+    const bool is_aligned = space_.shape[space_.lane_axis] % e_.lanes() == 0;
+    const bool is_short = is_softmax && is_aligned ? held == kMostRows : held > 0;
+    ForEachRows(state_, space_, is_short ? held : kMostRows, flops, [&](RowGroup& rows) {
+      if (is_softmax) return is_short ? ShortSoftmax(rows) : LongSoftmax(rows);
+      is_short ? ShortStandardise(rows) : LongStandardise(rows);
+    });
+  }
 
-  std::vector<Values> ReadRows(std::vector<ReductionUnit>& rows) {
-    std::vector<Values> values;
-    for (ReductionUnit& row : rows) {
-      values.push_back(
-          row.Values([&](const Indices& at) { return state_.expressions.At(call_.args()[0], DataIndices(at)); }));
-    }
+  Values FirstOf(const Places& at) {
+    Values values;
+    for (const Indices& row : at) values.push_back(First(row));
     return values;
   }
-  static Values FoldRows(std::vector<ReductionUnit>& rows, const Combiner& combiner,
-                         const std::vector<Values>& values) {
-    Values folded;
-    for (size_t r = 0; r < rows.size(); ++r) folded.push_back(rows[r].FoldValues(combiner, values[r]));
-    return folded;
+  Values AgainOf(const Places& at) {
+    Values values;
+    for (const Indices& row : at) values.push_back(Again(row));
+    return values;
   }
 
-  void ShortSoftmax(std::vector<ReductionUnit>& rows) {
-    std::vector<Values> values = ReadRows(rows);
-    const Values largest = FoldRows(rows, MaxCombiner(), values);
-    std::vector<Values> powers(rows.size());
-    for (size_t r = 0; r < rows.size(); ++r) {
-      for (Value& value : values[r]) {
-        value = m_.Subtract(value, largest[r]);
-        powers[r].push_back(m_.Exp(value));
+  void ShortSoftmax(RowGroup& rows) {
+    std::vector<Values> values = rows.Read([&](const Places& at) { return DataOf(at); });
+    const Values largest = rows.Spread(rows.FoldVectors(MaxCombiner(), values));
+    std::vector<Values> powers;
+    for (Values& vector : values) {
+      powers.emplace_back();
+      for (size_t r = 0; r < vector.size(); ++r) {
+        vector[r] = m_.Subtract(vector[r], largest[r]);
+        powers.back().push_back(m_.Exp(vector[r]));
       }
     }
-    const Values sums = FoldRows(rows, SumCombiner(), powers);
+    const Value sums = rows.FoldVectors(SumCombiner(), powers);
     const bool is_log = name_ == "nn.log_softmax";
-    Values last;
-    for (const Value& sum : sums) last.push_back(is_log ? m_.Log(sum) : m_.Divide(m_.Like(1, sum), sum));
-    for (size_t r = 0; r < rows.size(); ++r) {
-      rows[r].EachVector([&](const Indices& at, size_t i) {
-        Store(at, is_log ? m_.Subtract(values[r][i], last[r]) : m_.Multiply(powers[r][i], last[r]));
-      });
-    }
+    const Values last = rows.Spread(is_log ? m_.Log(sums) : m_.Divide(m_.Like(1, sums), sums));
+    rows.EachVector([&](const Places& at, size_t i) {
+      for (size_t r = 0; r < at.size(); ++r) {
+        Store(at[r], is_log ? m_.Subtract(values[i][r], last[r]) : m_.Multiply(powers[i][r], last[r]));
+      }
+    });
   }
 
-  void ShortStandardise(std::vector<ReductionUnit>& rows) {
+  void LongSoftmax(RowGroup& rows) {
+    const bool is_log = name_ == "nn.log_softmax";
+    const Value largest = rows.Fold(MaxCombiner(), kind_, [&](const Places& at) { return FirstOf(at); });
+    const Values shifts = rows.Spread(largest);
+    const Value sums = rows.Fold(SumCombiner(), kind_, [&](const Places& at) {
+      Values powers = AgainOf(at);
+      for (size_t r = 0; r < at.size(); ++r) powers[r] = m_.Exp(m_.Subtract(powers[r], shifts[r]));
+      for (size_t r = 0; r < at.size() && !is_log; ++r) e_.Store(scratch_, DataIndices(at[r]), powers[r]);
+      return powers;
+    });
+    const Values last = rows.Spread(is_log ? m_.Add(largest, m_.Log(sums)) : m_.Divide(m_.Like(1, sums), sums));
+    rows.Each([&](const Places& at) {
+      Values values;
+      for (const Indices& row : at) values.push_back(is_log ? Again(row) : e_.Load(scratch_, DataIndices(row)));
+      for (size_t r = 0; r < at.size(); ++r) {
+        Store(at[r], is_log ? m_.Subtract(values[r], last[r]) : m_.Multiply(values[r], last[r]));
+      }
+    });
+  }
+
+  /// The data, which are not needed again.
+  Values DataOf(const Places& at) {
+    Values values;
+    for (const Indices& row : at) values.push_back(state_.expressions.At(call_.args()[0], DataIndices(row)));
+    return values;
+  }
+
+  void ShortStandardise(RowGroup& rows) {
     const double share = 1.0 / static_cast<double>(space_.elements());
-    std::vector<Values> values = ReadRows(rows);
-    const Values totals = FoldRows(rows, SumCombiner(), values);
-    std::vector<Values> squares(rows.size());
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const Value mean = m_.Multiply(totals[r], m_.Like(share, totals[r]));
-      for (Value& value : values[r]) {
-        value = m_.Subtract(value, mean);
-        squares[r].push_back(m_.Multiply(value, value));
+    std::vector<Values> values = rows.Read([&](const Places& at) { return DataOf(at); });
+    const Value total = rows.FoldVectors(SumCombiner(), values);
+    const Values means = rows.Spread(m_.Multiply(total, m_.Like(share, total)));
+    std::vector<Values> squares;
+    for (Values& vector : values) {
+      squares.emplace_back();
+      for (size_t r = 0; r < vector.size(); ++r) {
+        vector[r] = m_.Subtract(vector[r], means[r]);
+        squares.back().push_back(m_.Multiply(vector[r], vector[r]));
       }
     }
-    Values factors = FoldRows(rows, SumCombiner(), squares);
-    for (Value& factor : factors) factor = Factor(factor, share);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      rows[r].EachVector([&](const Indices& at, size_t i) { StoreScaled(at, m_.Multiply(values[r][i], factors[r])); });
-    }
+    const Values factors = rows.Spread(Factor(rows.FoldVectors(SumCombiner(), squares), share));
+    rows.EachVector([&](const Places& at, size_t i) {
+      for (size_t r = 0; r < at.size(); ++r) values[i][r] = m_.Multiply(values[i][r], factors[r]);
+      StoreScaled(at, values[i]);
+    });
+  }
+
+  void LongStandardise(RowGroup& rows) {
+    const double share = 1.0 / static_cast<double>(space_.elements());
+    const Value total = rows.Fold(SumCombiner(), kind_, [&](const Places& at) { return FirstOf(at); });
+    const Values means = rows.Spread(m_.Multiply(total, m_.Like(share, total)));
+    const auto centred = [&](const Places& at) {
+      Values values = AgainOf(at);
+      for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Subtract(values[r], means[r]);
+      return values;
+    };
+    const Value squares = rows.Fold(SumCombiner(), kind_, [&](const Places& at) {
+      Values values = centred(at);
+      for (Value& value : values) value = m_.Multiply(value, value);
+      return values;
+    });
+    const Values factors = rows.Spread(Factor(squares, share));
+    rows.Each([&](const Places& at) {
+      Values values = centred(at);
+      for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Multiply(values[r], factors[r]);
+      StoreScaled(at, values);
+    });
   }
 
   void Softmax(ReductionUnit& unit) {
@@ -184,7 +238,7 @@ class Normalisation {
       return m_.Multiply(centred, centred);
     });
     const Value factor = Factor(squares, share);
-    unit.Each([&](const Indices& at) { StoreScaled(at, m_.Multiply(m_.Subtract(Again(at), mean), factor)); });
+    unit.Each([&](const Indices& at) { StoreScaled({at}, {m_.Multiply(m_.Subtract(Again(at), mean), factor)}); });
   }
 
   /// 1 / standard deviation.
@@ -194,12 +248,25 @@ class Normalisation {
     return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
   }
 
-  void StoreScaled(const Indices& at, Value value) {
+  /// Of elements that have the channel in common unless they are one: scale and shift are read before anything is
+  /// written, which could be the same memory for all that LLVM knows.
+  void StoreScaled(const Places& at, Values values) {
     const size_t axis = name_ == "nn.instance_norm" ? 1 : AxisAttr(call_, "axis", shape_.size());
-    const Indices channel{DataIndices(at)[axis]};
-    if (call_.attrs().Bool("scale")) value = m_.Multiply(value, state_.expressions.At(call_.args()[1], channel));
-    if (call_.attrs().Bool("center")) value = m_.Add(value, state_.expressions.At(call_.args()[2], channel));
-    Store(at, value);
+    const bool is_common = space_.reduced[axis] && group_axis_ < 0;
+    const auto read = [&](size_t argument, const char* attribute) {
+      Values numbers;
+      for (size_t r = 0; r < at.size() && call_.attrs().Bool(attribute); ++r) {
+        const bool is_known = r > 0 && is_common;
+        numbers.push_back(is_known ? numbers[0]
+                                   : state_.expressions.At(call_.args()[argument], {DataIndices(at[r])[axis]}));
+      }
+      return numbers;
+    };
+    const Values scales = read(1, "scale");
+    const Values shifts = read(2, "center");
+    for (size_t r = 0; r < scales.size(); ++r) values[r] = m_.Multiply(values[r], scales[r]);
+    for (size_t r = 0; r < shifts.size(); ++r) values[r] = m_.Add(values[r], shifts[r]);
+    for (size_t r = 0; r < at.size(); ++r) Store(at[r], values[r]);
   }
 
   /// x / sqrt(max(sum of squares, epsilon)).

@@ -223,41 +223,6 @@ void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
   e_.For(e_.Int(0), e_.Int(inner), 1, at_inner);
 }
 
-void ReductionUnit::EachVector(const std::function<void(const Indices&, size_t)>& visit) {
-  const int64_t length = space_.shape[space_.lane_axis];
-  Indices at = At(e_.Int(0));
-  const auto run = [&](const std::string& first, int64_t number) {
-    at[space_.lane_axis] = {first, 1, "", e_.lanes()};
-    visit(at, static_cast<size_t>(number));
-  };
-  const int64_t whole = length / e_.lanes();
-  for (int64_t number = 0; number < whole; ++number) run(e_.Int(number * e_.lanes()), number);
-  if (length % e_.lanes() != 0) e_.MaskedRest(length, [&](const std::string& first) { run(first, whole); });
-}
-
-std::vector<Value> ReductionUnit::Values(const std::function<Value(const Indices&)>& value) {
-  std::vector<Value> values;
-  EachVector([&](const Indices& at, size_t) { values.push_back(value(at)); });
-  return values;
-}
-
-Value ReductionUnit::FoldValues(const Combiner& combiner, const std::vector<Value>& values) {
-  std::vector<Value> level = values;
-  const int64_t length = space_.shape[space_.lane_axis];
-  if (length % e_.lanes() != 0) {
-    e_.MaskedRest(length, [&](const std::string&) {
-      level.back() = m_.Select({e_.mask(), ElementKind::kBool}, level.back(), NeutralOf(m_, combiner, level[0].kind));
-    });
-  }
-  while (level.size() > 1) {
-    std::vector<Value> next;
-    for (size_t i = 0; i + 1 < level.size(); i += 2) next.push_back(combiner.combine(m_, level[i], level[i + 1]));
-    if (level.size() % 2 != 0) next.push_back(level.back());
-    level = std::move(next);
-  }
-  return CombineLanes(m_, combiner, level[0]);
-}
-
 void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flops,
                  const std::function<void(ReductionUnit& unit)>& body) {
   Emitter& e = state.emitter;
@@ -300,45 +265,6 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
   emit(1, [&](const auto& run) {
     e.MaskedRest(length, [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
   });
-}
-
-namespace {
-
-/// How many vectors of values registers hold while as many others are in use.
-int64_t MostVectors(const Emitter& e) { return e.native_lanes() >= 16 ? 16 : 8; }
-
-}  // namespace
-
-bool FitsRegisters(const Emitter& e, const ReductionSpace& space) {
-  const int64_t length = space.shape[space.lane_axis];
-  if (!space.lane_reduced() || e.lanes() == 1 || length == 0) return false;
-  return space.elements() == length && length <= MostVectors(e) * e.lanes();
-}
-
-void ForEachRows(PartitionState& state, const ReductionSpace& space, double flops,
-                 const std::function<void(std::vector<ReductionUnit>& rows)>& body) {
-  Emitter& e = state.emitter;
-  Shape sizes = space.shape;
-  sizes[space.lane_axis] = 1;
-  const int64_t rows = NumElements(sizes);
-  if (rows == 0) return;
-  const int64_t vectors = (space.shape[space.lane_axis] + e.lanes() - 1) / e.lanes();
-  int64_t together = 1;
-  while (together < 4 && 2 * together * vectors <= MostVectors(e) && rows % (2 * together) == 0) together *= 2;
-  const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& number) {
-      std::vector<ReductionUnit> units;
-      for (int64_t i = 0; i < together; ++i) {
-        const std::vector<std::string> parts = Delinearise(e, e.Plus(e.MulInt(number, together), i), sizes);
-        Indices at;
-        for (const std::string& part : parts) at.push_back({part, 0});
-        units.emplace_back(state, space, at);
-      }
-      body(units);
-    });
-  });
-  e.Call(name, rows / together, state.IsParallel(flops));
 }
 
 }  // namespace collage::native

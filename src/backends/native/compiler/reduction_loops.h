@@ -60,15 +60,6 @@ class ReductionUnit {
   /// Visits all elements.
   void Each(const std::function<void(const Indices&)>& visit);
 
-  // ---- rows that registers hold ----
-
-  /// `value(indices)` of all elements, vector by vector.
-  std::vector<Value> Values(const std::function<Value(const Indices&)>& value);
-  /// Combines such vectors; every lane holds the result.
-  Value FoldValues(const Combiner& combiner, const std::vector<Value>& values);
-  /// Visits the place of each vector.
-  void EachVector(const std::function<void(const Indices&, size_t)>& visit);
-
  private:
   Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const std::string& first)>& value);
   std::vector<Value> FoldInner(size_t d, const Indices& at, std::vector<Value> sums,
@@ -86,13 +77,5 @@ class ReductionUnit {
 /// Emits a stage that runs `body` for each unit. `flops`: of the whole.
 void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flops,
                  const std::function<void(ReductionUnit& unit)>& body);
-
-/// Whether all elements of a unit are one row along the lanes that registers hold.
-bool FitsRegisters(const Emitter& e, const ReductionSpace& space);
-
-/// As ForEachUnit for rows that registers hold: `body` gets as many at a time as they hold, so that the steps of one
-/// can fill the gaps of the other.
-void ForEachRows(PartitionState& state, const ReductionSpace& space, double flops,
-                 const std::function<void(std::vector<ReductionUnit>& rows)>& body);
 
 }  // namespace collage::native
