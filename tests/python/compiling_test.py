@@ -53,17 +53,22 @@ def available(name):
     return any(row["name"] == name and row["available"] for row in collage.toolchains())
 
 
+def compile_as_printed(mod):
+    """RFC 0.81's lines, for the processor."""
+    if not available("dnnl"):
+        raise unittest.SkipTest("dnnl is not here")
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": 1, "relay.collage.enable_collage": True}):
+        host_target = tvm.target.Target("llvm")
+        generic_target = tvm.target.Target("llvm", host_target)
+        dnnl_target = tvm.target.Target("llvm -compiler=dnnl", host_target)
+        targets = [generic_target, dnnl_target]
+        return tvm.relay.vm.compile(mod, target=targets)
+
+
 class RfcFragment(unittest.TestCase):
     def test_as_printed_on_the_processor(self):
-        if not available("dnnl"):
-            self.skipTest("dnnl is not here")
         mod = mnist()
-        with tvm.transform.PassContext(config={"relay.fallback_device_type": 1, "relay.collage.enable_collage": True}):
-            host_target = tvm.target.Target("llvm")
-            generic_target = tvm.target.Target("llvm", host_target)
-            dnnl_target = tvm.target.Target("llvm -compiler=dnnl", host_target)
-            targets = [generic_target, dnnl_target]
-            exe = tvm.relay.vm.compile(mod, target=targets)
+        exe = compile_as_printed(mod)
         x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype("float32")
         result = tvm.relay.vm.VirtualMachine(exe).run(x)
         reference = tvm.relay.vm.compile(mod)
@@ -76,6 +81,19 @@ class RfcFragment(unittest.TestCase):
         exe.save(path)
         again = tvm.relay.vm.VirtualMachine(tvm.relay.vm.Executable.load(path)).run(x)
         np.testing.assert_allclose(again, result, rtol=1e-6)
+
+    def test_standard_models(self):
+        for name in ["mnist", "resnet50"]:
+            path = os.path.join(MODELS, "small", name)
+            if not os.path.exists(path + ".npz"):
+                self.skipTest(f"{path}.onnx is not there; run tools/models/prepare-tests")
+            arrays = np.load(path + ".npz")
+            exe = compile_as_printed(collage.frontend.from_onnx(path + ".onnx"))
+            inputs = {port.name: arrays["in." + port.name] for port in exe.plan.inputs}
+            results = exe.plan.run(inputs)
+            self.assertGreater(len(results), 0)
+            for output, value in results.items():
+                np.testing.assert_allclose(value, arrays["out." + output], rtol=1e-3, atol=1e-4, err_msg=name)
 
     def test_as_printed_for_cuda(self):
         with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
