@@ -106,6 +106,26 @@ class CallMaker {
   bool keeps_sizes_ = false;
 };
 
+/// Whether its results are made of sums or products of many elements.
+bool Accumulates(const OpDef& op) {
+  return op.pattern == OpPatternKind::kCommReduce || op.pattern == OpPatternKind::kOutEWiseFusable;
+}
+
+/// Whether results are as large as their integers go, which is what the reference makes of larger ones.
+bool HasOverflown(const Reference& reference) {
+  for (const Tensor& result : reference.results()) {
+    const DataType dtype = result.dtype();
+    if (dtype.is_floating() || dtype.is_bool()) continue;
+    const bool is_signed = dtype.code == DataType::Code::kInt;
+    const double most = std::ldexp(1.0, dtype.bits - (is_signed ? 1 : 0)) - 1;
+    for (int64_t i = 0; i < result.num_elements(); ++i) {
+      const double value = result.At(i);
+      if (value >= most || (is_signed && value <= -most - 1)) return true;
+    }
+  }
+  return false;
+}
+
 bool IsStatic(const Function& function) {
   const std::vector<Type> results = FlattenTensorTypes(function->body()->checked_type());
   return std::all_of(results.begin(), results.end(), [](const Type& type) { return AsTensorType(type)->is_static(); });
@@ -129,7 +149,7 @@ std::optional<RandomCall> MakeRandomCall(const OpDef& op, const OpExample& examp
       RandomCall call = maker.Make(op, first_constant, /*keeps_sizes=*/i == kTries);
       if (!IsStatic(call.function)) return std::nullopt;
       call.expected = Reference(call.function, call.inputs);
-      return call;
+      if (!Accumulates(op) || !HasOverflown(call.expected)) return call;
     } catch (const Error&) {  // the operator does not take these: which ones it does, types or values, only it knows
     }
   }

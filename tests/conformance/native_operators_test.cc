@@ -93,6 +93,13 @@ TEST(NativeOperatorsTest, IntegerArithmetic) {
           {"isinf", {T({30}, kInt32)}, {}}});
 }
 
+TEST(NativeOperatorsTest, RemaindersOfEqualFloats) {
+  // Of so few different numbers that some pairs are equal.
+  for (const char* op : {"floor_mod", "floor_divide"}) {
+    for (DataType dtype : {kFloat16, kBFloat16}) Try({op, {T({40, 50}, dtype), T({50}, dtype)}, {}, 0.5, 2});
+  }
+}
+
 TEST(NativeOperatorsTest, EmptyAndSingleElements) {
   TryAll({{"add", {T({0, 5}), T({5})}, {}},
           {"add", {T({}), T({})}, {}},
@@ -424,6 +431,16 @@ TEST(NativeOperatorsTest, Resizing) {
     Try({"image.resize1d", {T({1, 2, 150})}, {{"size", V{220}}, {"method", method}}});
     Try({"image.resize3d", {T({1, 2, 3, 4, 5})}, {{"size", V{5, 4, 9}}, {"method", method}}});
   }
+  Try({"image.resize2d", {T({1, 3, 6, 20}, kUInt8)}, {{"size", V{13, 21}}, {"method", "nearest_neighbor"}}, 0, 9});
+}
+
+TEST(NativeOperatorsTest, ResizesNoIntegersBetweenPixels) {
+  const Var x = conformance::Input("x", {1, 3, 6, 20}, kUInt8);
+  const Function function = MakeFunction({x}, MakeCall("image.resize2d", {x}, {{"size", V{13, 21}}}));
+  InferType(function);
+  const Result<void> answer = conformance::BuiltinToolchain("native").SupportsCall(*As<CallNode>(function->body()));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.reason().text, "'image.resize2d' of uint8 between pixels");
 }
 
 TEST(NativeOperatorsTest, Quantisation) {

@@ -33,6 +33,12 @@ std::string FloatsOnly(const CallNode& call) {
   return "";
 }
 
+/// Integers are what a sum is cut to, and one that is whole may be a little less by rounding.
+std::string InterpolatedFloats(const CallNode& call) {
+  if (Argument(call, 0).dtype().is_floating() || call.attrs().String("method") == "nearest_neighbor") return "";
+  return fmt::format("'{}' of {} between pixels", call.op()->name, Argument(call, 0).dtype().ToString());
+}
+
 /// Normalisations, in the data's own dtype.
 std::string NormalisedFloats(const CallNode& call) {
   if (Argument(call, 0).rank() == 0) return "normalising a scalar";
@@ -188,10 +194,7 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                   "where",
                   "zeros",
                   "all",
-                  "any",
-                  "image.resize1d",
-                  "image.resize2d",
-                  "image.resize3d"});
+                  "any"});
     add(NoTruthValues, {"left_shift",
                         "right_shift",
                         "nn.relu",
@@ -229,6 +232,7 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "nn.global_avg_pool3d"});
     add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample", "linalg.det",
                      "vision.all_class_non_max_suppression"});
+    add(InterpolatedFloats, {"image.resize1d", "image.resize2d", "image.resize3d"});
     add(NormalisedFloats,
         {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
     add(WrittenTuple, {"concatenate", "stack"});

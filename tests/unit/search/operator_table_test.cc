@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -161,6 +162,24 @@ TEST(RandomCallsTest, EveryOperatorWithExamplesIsTriedOnSomeType) {
     is_dynamic = def.name == "argwhere" || def.name == "unique" || def.name == "arange";
     EXPECT_TRUE(is_tried || is_dynamic) << def.name;
   }
+}
+
+TEST(RandomCallsTest, SumsAndProductsDoNotOverflow) {
+  std::mt19937 random(8);
+  const auto largest = [&](const char* name, DataType dtype) {
+    const OpDef& op = GetOp(name)->def();
+    double most = 0;
+    for (int i = 0; i < 40; ++i) {
+      const OpExample& example = op.examples[static_cast<size_t>(i) % op.examples.size()];
+      const std::optional<RandomCall> call = MakeRandomCall(op, example, dtype, SIZE_MAX, random);
+      if (!call) continue;
+      const Tensor& result = call->expected.results()[0];
+      for (int64_t at = 0; at < result.num_elements(); ++at) most = std::max(most, result.At(at));
+    }
+    return most;
+  };
+  EXPECT_LT(largest("prod", DataType::Int(16)), 32767);
+  EXPECT_LT(largest("nn.conv3d", kUInt8), 255);
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ Binary Comparison(const char* on_floats, const char* on_integers) {
   return [=](VectorMath& m, const Value& a, const Value& b) { return m.Compare(on_floats, on_integers, a, b); };
 }
 
+/// Of floats, the floor of the rounded quotient: a product with a reciprocal may be less than 1 where a is b.
 Value FloorDivide(VectorMath& m, const Value& a, const Value& b) {
-  if (IsFloat(a)) return m.Unary("math.floor", m.Divide(a, b));
+  if (IsFloat(a)) return m.Unary("math.floor", m.DivideExactly(a, b));
   const Value zero = m.Integer(0);
   const Value remainder = m.Remainder(a, b);
   const Value signs_differ = m.Compare("olt", "slt", m.Xor(a, b), zero);
@@ -209,7 +210,10 @@ void AddBinaryRows(InPlaceTable& rows) {
   add("floor_divide", FloorDivide);
   add("floor_mod", [](VectorMath& m, V a, V b) {
     const Value remainder = m.Subtract(a, m.Multiply(FloorDivide(m, a, b), b));
-    return IsFloat(a) ? remainder : m.Select(m.Compare("oeq", "eq", b, m.Integer(0)), m.Integer(0), remainder);
+    if (!IsFloat(a)) return m.Select(m.Compare("oeq", "eq", b, m.Integer(0)), m.Integer(0), remainder);
+    // A quotient just below a whole number may have been rounded up to it.
+    const Value is_beyond = m.Compare("olt", "slt", m.Multiply(remainder, b), m.Like(0, a));
+    return m.Select(is_beyond, m.Add(remainder, b), remainder);
   });
   add("maximum", [](VectorMath& m, V a, V b) { return m.Maximum(a, b); });
   add("minimum", [](VectorMath& m, V a, V b) { return m.Minimum(a, b); });
