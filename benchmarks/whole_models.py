@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""whole_models.py: compiles models, checks them, and times them beside each toolchain alone and OpenVINO's own C++ API.
+"""whole_models.py: compiles models, checks them, and times them beside each toolchain alone and engines' own APIs.
 
     benchmarks/whole_models.py [--threads 1] [--budget 4m] [--lower-precision] [--build build/dev] [--out FILE] MODEL…
 
@@ -11,6 +11,9 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
     collage run --compare against the outputs that onnxruntime computed (rtol 1e-3, atol 1e-4)
     collage benchmark     the executable and every toolchain alone, interleaved in one process
     bench_openvino_peer   the executable and OpenVINO's own API on the ONNX file, interleaved in one process
+    bench_onnxruntime_peer  the same with ONNX Runtime's own API
+
+and prints the geometric mean over all models of the ratio to the faster one of the two engines.
 
 With --lower-precision, what OpenVINO computes in where nobody tells it (bfloat16 where the processor has it) is the peer: its error
 on the inputs of the play-off is what `collage compile --precision any --max-error` may have, too, and nothing is compared with
@@ -19,6 +22,7 @@ onnxruntime. Prints a row of a Markdown table; ratios below 1 mean that the exec
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -35,9 +39,12 @@ SHAPES = {
     "ocr/classifier": ["x=1x3x48x192"],
 }
 HEADER = (
-    "| model | threads | partitions | p50 | best alone | to best alone | to OpenVINO's API | largest error | cold | warm |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| model | threads | partitions | p50 | best alone | to best alone | to OpenVINO's API | to ONNX Runtime's "
+    "| largest error | cold | warm |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
+# The columns of the ratios to engines, with the empty one before the first bar.
+ENGINE_COLUMNS = (7, 8)
 LOWER_PRECISION_HEADER = (
     "| model | threads | partitions | p50 | OpenVINO by default | ratio | error | OpenVINO's error | to compile |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
@@ -103,6 +110,27 @@ def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) 
     )
 
 
+def ratio_to(peer: str, pinned: list[str], build: Path, model: Path, executable: Path, arguments: argparse.Namespace) -> str:
+    """The executable's median by an engine's, as text; "none" where the engine has no kernels for the model."""
+    try:
+        printed = run(pinned + [str(build / "bin" / peer), f"{model}.onnx", str(executable), arguments.seconds])
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return "none"
+    return re.search(r"ratio of p50 ([0-9.]+)", printed).group(1)
+
+
+def engines_mean(lines: list[str]) -> str:
+    """The geometric mean over rows of the ratio to the faster engine, and the largest."""
+    ratios = {}
+    for line in lines:
+        columns = [text.strip() for text in line.split("|")]
+        ratios[columns[1]] = max(float(columns[at]) for at in ENGINE_COLUMNS if columns[at] != "none")
+    largest = max(ratios, key=ratios.get)
+    mean = math.prod(ratios.values()) ** (1 / len(ratios))
+    return f"\nTo the faster engine: geometric mean {mean:.3f} over {len(ratios)} models, at most {ratios[largest]:.3f} ({largest})"
+
+
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     build, collage, model, shapes, pinned = setting_of(name, arguments)
     executable = folder / "model.clg"
@@ -115,14 +143,15 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     timed = json.loads(run(pinned + [str(collage), "benchmark", str(executable), *alone, "--json", "--seconds", arguments.seconds]))
     own, *others = timed["executables"]
     best = min(others, key=lambda entry: entry["p50_seconds"])
-    peer = run(pinned + [str(build / "bin/bench_openvino_peer"), f"{model}.onnx", str(executable), arguments.seconds])
-    peer_ratio = float(re.search(r"ratio of p50 ([0-9.]+)", peer).group(1))
+    openvino, onnxruntime = (
+        ratio_to(peer, pinned, build, model, executable, arguments) for peer in ("bench_openvino_peer", "bench_onnxruntime_peer")
+    )
     partitions = partitions_of(winner_of(again))
     built = again["seconds"]["build"] + again["seconds"]["write"]
     return (
         f"| {name} | {arguments.threads} | {partitions} | {own['p50_seconds'] * 1e3:.3f} ms "
         f"| {best['name'].removesuffix(' alone')} {best['p50_seconds'] * 1e3:.3f} ms "
-        f"| {own['p50_seconds'] / best['p50_seconds']:.3f} | {peer_ratio:.3f} | {max(errors):.1e} "
+        f"| {own['p50_seconds'] / best['p50_seconds']:.3f} | {openvino} | {onnxruntime} | {max(errors):.1e} "
         f"| {cold:.0f} s, {report['search']['measured']} measured "
         f"| {warm:.1f} s, of which build and write {built:.1f}, {again['search']['measured']} measured |"
     )
@@ -172,12 +201,19 @@ class KeptRows:
 
 
 def print_rows(
-    program: str, header: str, make_row: Callable[..., str], arguments: argparse.Namespace, variants: list[str] | None = None
+    program: str,
+    header: str,
+    make_row: Callable[..., str],
+    arguments: argparse.Namespace,
+    variants: list[str] | None = None,
+    summarise: Callable[[list[str]], str] | None = None,
 ) -> int:
-    """A row for each of the models, or for each of them in each of `variants`, as soon as it is there; the exit status.
+    """A row for each of the models, or for each of them in each of `variants`, as soon as it is there, and at the end what
+    `summarise` says of all rows; the exit status.
     make_row(name, [variant,] arguments, folder) makes it, "" for none. Failures are told at once and once more at the end."""
     print(header, flush=True)
-    troubles = []
+    troubles: list[str] = []
+    lines: list[str] = []
     failed = 0
     for name in find_models(arguments.models):
         for variant in [[]] if variants is None else [[one] for one in variants]:
@@ -193,9 +229,12 @@ def print_rows(
             if not line:
                 continue
             print(line, flush=True)
+            lines.append(line)
             if arguments.out:
                 with open(arguments.out, "a", encoding="utf-8") as file:
                     file.write(line + "\n")
+    if summarise and lines:
+        print(summarise(lines))
     if len(troubles) > 1:
         print("\n".join(["", f"{len(troubles)} without a row:", *troubles]), file=sys.stderr)
     return int(failed)
@@ -214,7 +253,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.lower_precision:
         return print_rows("whole_models", LOWER_PRECISION_HEADER, lower_precision_row, arguments)
-    return print_rows("whole_models", HEADER, row, arguments)
+    return print_rows("whole_models", HEADER, row, arguments, summarise=engines_mean)
 
 
 if __name__ == "__main__":

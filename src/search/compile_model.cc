@@ -150,9 +150,15 @@ class Compilation {
     const auto started = Clock::now();
     Prepare();
     const std::vector<Entrant> entrants = FindEntrants(/*must_cover=*/true);
-    const auto play_off_started = Clock::now();
-    PlayOff(entrants);
-    report_.play_off_seconds = SecondsSince(play_off_started);
+    try {
+      PlayOff(entrants);
+    } catch (const Error& error) {
+      // A toolchain may decline, when it is to build, what nothing was left of the budget to try.
+      if (error.category() != ErrorCategory::kUnsupported || !report_.budget_spent) throw;
+      Warn("nothing could be built of what the budget left unmeasured: it is left out, but for native kernels");
+      leaves_out_unknown_ = true;
+      PlayOff(FindEntrants(/*must_cover=*/true));
+    }
     report_.total_seconds = SecondsSince(started);
     return std::move(report_);
   }
@@ -252,6 +258,7 @@ class Compilation {
     const std::unique_ptr<CostEstimator> owned_estimator = MakeEstimatorFor(partitioner, estimating);
     CostEstimator& estimator = *owned_estimator;
     partitioner.SetEstimator(&estimator);
+    if (leaves_out_unknown_) partitioner.LeaveOutUnknown(participants_->native());
 
     Phase("search");
     const auto judge = [&](const Cover& cover) {
@@ -402,9 +409,11 @@ class Compilation {
 
   void PlayOff(const std::vector<Entrant>& entrants) {
     Phase("play-off");
+    const auto started = Clock::now();
     const PlayOffOptions play_off = PlayOffSettings();
     PlayOffResult result =
         RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, options_.progress);
+    report_.play_off_seconds = SecondsSince(started);
     report_.contestants = std::move(result.contestants);
     report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
     report_.output_bytes = result.output_bytes;
@@ -446,6 +455,7 @@ class Compilation {
   const IRModule& given_;
   CompileReport report_;
   std::optional<Participants> participants_;
+  bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
   IRModule module_;
   std::unique_ptr<TuningDatabase> database_;
 };

@@ -70,6 +70,11 @@ void Partitioner::SetEstimator(CostEstimator* estimator) {
   std::iota(class_of_.begin(), class_of_.end(), 0);
 }
 
+void Partitioner::LeaveOutUnknown(const Toolchain* certain) {
+  leaves_out_unknown_ = true;
+  certain_ = certain;
+}
+
 CostQuery Partitioner::QueryFor(const VariantClass& of) const {
   const CandidatePartition& candidate = CandidateOf(of.first);
   return {of.workload, variants_[static_cast<size_t>(of.first)].layouts, of.work, *candidate.toolchain,
@@ -106,15 +111,17 @@ void Partitioner::Prepare(std::span<const int> variants) {
   for (size_t i = 0; i < records.size(); ++i) Learn(*wanted[i], records[i]);
 }
 
-/// What was skipped stays unknown: it may be measured when there is more time.
+/// What was skipped stays unknown, unless that is left out: it may be measured when there is more time.
 void Partitioner::Learn(VariantClass& of, const TuningRecord& record) {
+  const CandidatePartition& candidate = CandidateOf(of.first);
+  const bool is_left_out = record.is_skipped && leaves_out_unknown_ && candidate.toolchain != certain_;
   if (!record.is_skipped) of.exact = record.ok ? estimator_->CostOf(record) : kInfinity;
+  if (is_left_out) of.exact = kInfinity;
   if (record.ok) {
     of.schedule = record.schedule;
     of.error = record.max_error;
   }
   if (record.ok) return;
-  const CandidatePartition& candidate = CandidateOf(of.first);
   refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(graph_)), record.reason);
 }
 

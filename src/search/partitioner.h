@@ -60,6 +60,9 @@ class Partitioner : public CoverCosts {
   /// layouts by other toolchains.
   void Settle(const Cover& cover);
 
+  /// From now on what there is no time to measure costs infinity, but for `certain`'s: it might not even be built.
+  void LeaveOutUnknown(const Toolchain* certain);
+
   /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. What turns
   /// out to be faster is what they cost and how they are compiled from then on.
   TuningReport TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits);
@@ -138,6 +141,8 @@ class Partitioner : public CoverCosts {
   std::vector<CandidateVariant> variants_;
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
+  bool leaves_out_unknown_ = false;
+  const Toolchain* certain_ = nullptr;  ///< whose unknown costs leave nothing out
   std::vector<const Toolchain*> places_;  ///< toolchains that have candidates
   /// Variants by the operators that they compute and in which layouts.
   std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_place_;

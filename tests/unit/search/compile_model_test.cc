@@ -236,6 +236,21 @@ TEST_F(CompileModelTest, OneToolchainAloneNeedsNoSearch) {
   EXPECT_THROW(CompileModel(Mnist(), options), Error);
 }
 
+TEST_F(CompileModelTest, WhatNoBudgetWasLeftToTryAndCannotBeBuiltIsLeftOut) {
+  AddMisbehaving("throws");
+  const IRModule module = ParseModule("def @main(%x: Tensor[(1, 64), float32]) { nn.relu(exp(%x)) }", "relu");
+  CompileOptions options = Options();
+  options.toolchains = {"native", "throws"};
+  options.partition_for = "throws";
+  options.should_stop = [] { return true; };
+  const CompileReport report = CompileModule(module, "relu", options);
+  ASSERT_EQ(report.contestants.size(), 1u);
+  EXPECT_EQ(report.contestants[0].failure, "");
+  EXPECT_EQ(report.contestants[0].partitions.size(), 1u);
+  EXPECT_TRUE(report.contestants[0].partitions.contains("native"));
+  EXPECT_NO_THROW(Executable::Load(options.output));
+}
+
 TEST_F(CompileModelTest, APercentileThatIsNoneIsRefused) {
   CompileOptions options = Options();
   for (const int percentile : {0, 100}) {
