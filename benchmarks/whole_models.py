@@ -125,7 +125,11 @@ def engines_mean(lines: list[str]) -> str:
     ratios = {}
     for line in lines:
         columns = [text.strip() for text in line.split("|")]
-        ratios[columns[1]] = max(float(columns[at]) for at in ENGINE_COLUMNS if columns[at] != "none")
+        known = [float(columns[at]) for at in ENGINE_COLUMNS if columns[at] != "none"]
+        if known:
+            ratios[columns[1]] = max(known)
+    if not ratios:
+        return "\nNo engine took any of the models"
     largest = max(ratios, key=ratios.get)
     mean = math.prod(ratios.values()) ** (1 / len(ratios))
     return f"\nTo the faster engine: geometric mean {mean:.3f} over {len(ratios)} models, at most {ratios[largest]:.3f} ({largest})"

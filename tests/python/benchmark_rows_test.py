@@ -58,6 +58,15 @@ class BenchmarkRowsTest(unittest.TestCase):
         self.assertEqual((status, lines), (1, ["header"]))
         self.assertIn("2 without a row:\nprogram: full/resnet50 a: no a\nprogram: full/resnet50 b: no b\n", errors)
 
+    def test_the_mean_is_to_the_faster_engine(self) -> None:
+        def line(name, openvino, onnxruntime):
+            return f"| {name} | 1 | native 1 | 1.000 ms | native 1.000 ms | 1.000 | {openvino} | {onnxruntime} | 0.0e+00 | 9 s | 1 s |"
+
+        lines = [line("a", "0.500", "0.400"), line("b", "none", "0.320"), line("c", "none", "none")]
+        mean = whole_models.engines_mean(lines)
+        self.assertEqual(mean, "\nTo the faster engine: geometric mean 0.400 over 2 models, at most 0.500 (a)")
+        self.assertIn("No engine", whole_models.engines_mean(lines[2:]))
+
     def test_finished_rows_are_kept_under_their_settings(self) -> None:
         made = []
 
