@@ -7,7 +7,7 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
 'small/*_int8', or a folder; `./setup models` writes them. For each one it runs, with a single thread pinned to the first processor:
 
     collage compile       all toolchains, costs from and into the tuning database
-    collage compile       again, with a second for measuring: how long it takes when the costs are known
+    collage compile       again, without time for measuring: how long it takes when the costs are known
     collage run --compare against the outputs that onnxruntime computed (rtol 1e-3, atol 1e-4)
     collage benchmark     the executable and every toolchain alone, interleaved in one process
     bench_openvino_peer   the executable and OpenVINO's own API on the ONNX file, interleaved in one process
@@ -140,7 +140,7 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     executable = folder / "model.clg"
     report, cold = compile_model(collage, model, executable, arguments, arguments.budget, shapes)
     print(json.dumps(report["play_off"], indent=1), file=sys.stderr)
-    again, warm = compile_model(collage, model, executable, arguments, "1s", shapes)
+    again, warm = compile_model(collage, model, executable, arguments, "0.001s", shapes)
     compared = run(pinned + [str(collage), "run", str(executable), "--inputs", f"{model}.npz", "--compare", f"{model}.npz"])
     errors = [float(text) for text in re.findall(r"max absolute error ([0-9.e+-]+)", compared)]
     alone = ["--model", f"{model}.onnx", *shapes]

@@ -142,7 +142,7 @@ class Partitioner : public CoverCosts {
   std::vector<bool> is_primary_;
   CostEstimator* estimator_ = nullptr;
   bool leaves_out_unknown_ = false;
-  const Toolchain* certain_ = nullptr;  ///< whose unknown costs leave nothing out
+  const Toolchain* certain_ = nullptr;    ///< whose unknown costs leave nothing out
   std::vector<const Toolchain*> places_;  ///< toolchains that have candidates
   /// Variants by the operators that they compute and in which layouts.
   std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_place_;
