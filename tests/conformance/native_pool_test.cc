@@ -1,7 +1,10 @@
-// native_pool_test.cc: native pools, channels-last: windows that overlap, reach over the edges, are larger than the
-// data.
+// native_pool_test.cc: native pools, channels-last and of planes: windows that overlap, reach over the edges, are
+// larger than the data.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <limits>
+#include <utility>
 
 #include "collage/ir/infer_type.h"
 #include "conformance/conformance.h"
@@ -16,15 +19,21 @@ void Try(const std::string& op, const Shape& shape, const Attrs& attrs, DataType
   const Var x = conformance::Input("x", shape, dtype);
   const Function function = MakeFunction({x}, MakeCall(op, {x}, attrs));
   InferType(function);
-  SCOPED_TRACE(fmt::format("{} of {}", op, ToString(x->checked_type())));
   const Layout last = Layout::kChannelsLast;
+  const Layout plain = Layout::kPlain;
   const bool is_float = dtype.is_floating();
-  conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), function,
-                            {.layouts = {{last}, {last}},
-                             .num_threads = num_threads,
-                             .tolerance = dtype == kFloat16 ? 1e-2 : 1e-6,
-                             .low = is_float ? -1.0 : -100,
-                             .high = is_float ? 1.0 : 100});
+  std::vector<std::pair<Layout, Layout>> layouts{{last, last}, {plain, plain}};
+  if (num_threads > 1) layouts.insert(layouts.end(), {{plain, last}, {last, plain}});
+  for (const auto& [from, to] : layouts) {
+    SCOPED_TRACE(fmt::format("{} of {}, layouts {} and {}", op, ToString(x->checked_type()), static_cast<int>(from),
+                             static_cast<int>(to)));
+    conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), function,
+                              {.layouts = {{from}, {to}},
+                               .num_threads = num_threads,
+                               .tolerance = dtype == kFloat16 ? 1e-2 : 1e-6,
+                               .low = is_float ? -1.0 : -100,
+                               .high = is_float ? 1.0 : 100});
+  }
 }
 
 Attrs Window(V size, V strides, V padding) {
@@ -81,6 +90,51 @@ TEST(NativePoolTest, LinesAndVolumes) {
   }
 }
 
+TEST(NativePoolTest, RowsOfSeveralVectors) {
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const Attrs& window :
+         {Window({3, 3}, {1, 1}, {1, 1}), Window({3, 3}, {2, 2}, {1, 1}), Window({2, 2}, {2, 2}, {0, 0}),
+          Window({3, 5}, {2, 2}, {1, 2}), Window({3, 3}, {3, 3}, {1, 1}), Window({2, 4}, {1, 1}, {0, 1, 2, 0})}) {
+      for (const int64_t width : {8, 31, 130}) Try(op, {1, 3, 9, width}, window);
+    }
+  }
+  // Windows that lie side by side with one element of each dimension to spare, and without their padding.
+  for (const bool counts : {false, true}) {
+    Attrs wide = Window({3, 3}, {1, 1}, {1, 1});
+    wide.Set("count_include_pad", counts);
+    Try("nn.avg_pool2d", {2, 5, 6, 150}, wide, kFloat32, 2);
+    Try("nn.avg_pool2d", {1, 130, 6, 7}, wide, kFloat64);
+  }
+}
+
+TEST(NativePoolTest, WindowsWithGapsBetweenTheirTaps) {
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      Attrs window = Window({3, 3}, {stride, stride}, {2, 2});
+      window.Set("dilation", V{3, 2});
+      Try(op, {1, 18, 20, 37}, window);
+      window.Set("dilation", V{2, 3});
+      Try(op, {1, 18, 20, 37}, window);
+    }
+  }
+}
+
+TEST(NativePoolTest, InfiniteElementsAtTheEdgesStay) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const double value : {infinity, -infinity}) {
+      Tensor number = Tensor::Zeros({}, kFloat32);
+      number.data<float>()[0] = static_cast<float>(value);
+      const Var x = conformance::Input("x", {1, 17, 6, 21});
+      const Expr pool = MakeCall(op, {MakeCall("multiply", {x, MakeConstant(number)})}, Window({3, 3}, {1, 1}, {1, 1}));
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+        conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), MakeFunction({x}, pool),
+                                  {.layouts = {{layout}, {layout}}, .low = 0.5});
+      }
+    }
+  }
+}
+
 TEST(NativePoolTest, RepeatedElementsAreReadWhereTheyAre) {
   for (const char* method : {"nearest_neighbor", "linear"}) {
     const Var x = conformance::Input("x", {1, 19, 7, 5});
@@ -91,6 +145,51 @@ TEST(NativePoolTest, RepeatedElementsAreReadWhereTheyAre) {
                                 {.layouts = {{layout}, {layout}}, .tolerance = 1e-6});
     }
   }
+}
+
+TEST(NativePoolTest, WindowsOfRepeatedElements) {
+  const auto resized = [](const Expr& x, V size) {
+    return MakeCall("image.resize2d", {x},
+                    {{"size", std::move(size)},
+                     {"method", "nearest_neighbor"},
+                     {"coordinate_transformation_mode", "asymmetric"},
+                     {"rounding_method", "floor"}});
+  };
+  const std::vector<std::pair<V, Attrs>> cases{
+      {{12, 42}, Window({2, 2}, {2, 2}, {0, 0})}, {{12, 42}, Window({4, 4}, {2, 2}, {2, 2})},
+      {{12, 42}, Window({4, 6}, {4, 2}, {0, 2})}, {{12, 42}, Window({3, 3}, {1, 1}, {1, 1})},
+      {{18, 63}, Window({3, 6}, {3, 3}, {0, 3})}, {{3, 7}, Window({3, 3}, {1, 1}, {1, 1})},
+      {{6, 42}, Window({3, 2}, {1, 2}, {1, 0})},  {{9, 30}, Window({2, 2}, {2, 2}, {0, 0})},
+  };
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const auto& [size, window] : cases) {
+      const Var x = conformance::Input("x", {1, 19, 6, 21});
+      const Function function = MakeFunction({x}, MakeCall(op, {resized(x, size)}, window));
+      InferType(function);
+      SCOPED_TRACE(fmt::format("{}, size {}", op, fmt::join(size, "x")));
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+        conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), function,
+                                  {.layouts = {{layout}, {layout}}, .tolerance = 1e-6});
+      }
+    }
+  }
+}
+
+std::vector<size_t> SizesOfProposals(const char* method) {
+  const Var x = conformance::Input("x", {1, 8, 7, 5});
+  const Expr larger = MakeCall("image.resize2d", {x}, {{"size", V{14, 10}}, {"method", method}});
+  const Function function =
+      MakeFunction({x}, MakeCall("nn.relu", {MakeCall("nn.max_pool2d", {larger}, Window({2, 2}, {2, 2}, {0, 0}))}));
+  InferType(function);
+  std::vector<size_t> sizes;
+  for (const auto& proposal : conformance::BuiltinToolchain("native").Proposals(function))
+    sizes.push_back(proposal.size());
+  return sizes;
+}
+
+TEST(NativePoolTest, PoolsOfRepeatedElementsAreCandidates) {
+  EXPECT_EQ(SizesOfProposals("nearest_neighbor"), std::vector<size_t>{2});
+  EXPECT_EQ(SizesOfProposals("linear"), std::vector<size_t>{});
 }
 
 }  // namespace

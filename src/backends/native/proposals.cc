@@ -47,6 +47,18 @@ Result<void> IsScaledConvolution(const Function& function) {
   return answer;
 }
 
+bool IsNearestResize(const CallNode& call) {
+  return call.op()->name.starts_with("image.resize") && call.attrs().String("method") == "nearest_neighbor";
+}
+
+/// Whether a pool takes elements that repeat others: it reads those.
+Result<void> IsPoolOfRepeated(const Function& function) {
+  if (Result<void> lowered = AreLowered(function->body()); !lowered.ok()) return lowered;
+  const CallNode* resize = As<CallNode>(As<CallNode>(function->body())->args()[0]);
+  if (!IsNearestResize(*resize)) return Reason{"its elements are between those of the image", "native"};
+  return {};
+}
+
 std::vector<PatternTableEntry> MakeTable() {
   // Each score is made from the one in its place.
   const std::string in_place =
@@ -64,7 +76,10 @@ std::vector<PatternTableEntry> MakeTable() {
           {"native.attention_heads", fmt::format("transpose(reshape?({}))", attention(split_queries, split, split)),
            IsAttention},
           {"native.scaled_conv2d", "add?(nn.conv2d(multiply(*, *), *), *)", IsScaledConvolution},
-          {"native.scaled_conv2d_sum", "add(add(nn.conv2d(multiply(*, *), *), *), *)", IsScaledConvolution}};
+          {"native.scaled_conv2d_sum", "add(add(nn.conv2d(multiply(*, *), *), *), *)", IsScaledConvolution},
+          {"native.repeated_pool1d", "(nn.max_pool1d | nn.avg_pool1d)(image.resize1d(*))", IsPoolOfRepeated},
+          {"native.repeated_pool2d", "(nn.max_pool2d | nn.avg_pool2d)(image.resize2d(*))", IsPoolOfRepeated},
+          {"native.repeated_pool3d", "(nn.max_pool3d | nn.avg_pool3d)(image.resize3d(*))", IsPoolOfRepeated}};
 }
 
 /// Whether `function` holds an operator without which no row matches.
@@ -73,7 +88,7 @@ bool MayMatch(const Function& function) {
   PostOrder(function->body(), [&](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return;
-    may_match = may_match || call->op()->name == "nn.softmax" || ScaleOfWeights(*call).ok();
+    may_match = may_match || call->op()->name == "nn.softmax" || IsNearestResize(*call) || ScaleOfWeights(*call).ok();
   });
   return may_match;
 }
