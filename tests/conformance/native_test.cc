@@ -162,6 +162,29 @@ TEST(NativeTest, AttentionSoftmaxWithScaleAndMaskAgrees) {
   ExpectAgrees(Native(), MakeFunction({x, mask}, MakeCall("nn.softmax", {MakeCall("add", {scaled, mask})})));
 }
 
+TEST(NativeTest, SoftmaxOfNumbersFarApart) {
+  for (const Shape& shape : {Shape{5, 33}, {3, 7, 197}, {6, 64}, {3, 1100}, {2, 30, 17}}) {
+    const Var x = Input("x", shape);
+    for (const char* op : {"nn.softmax", "nn.log_softmax"}) {
+      for (const int64_t axis : {-1, -2}) {
+        const Function function = MakeFunction({x}, MakeCall(op, {x}, {{"axis", axis}}));
+        for (const double most : {5.0, 150.0, 1e9}) {
+          ExpectAgrees(Native(), function, {.tolerance = 2e-6, .low = -most, .high = most});
+        }
+      }
+    }
+  }
+  // Elements that are nothing, among them all but one.
+  Tensor mask = Tensor::Zeros({4, 40}, kFloat32);
+  for (int64_t i = 0; i < 40; ++i) {
+    for (const int64_t row : {1, 2}) {
+      if (i % 3 == row || (row == 2 && i != 7)) mask.data<float>()[row * 40 + i] = -INFINITY;
+    }
+  }
+  const Var x = Input("x", {4, 40});
+  ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.softmax", {MakeCall("add", {x, MakeConstant(mask)})})));
+}
+
 TEST(NativeTest, GeluWrittenOutAgrees) {
   const Var x = Input("x", {9, 70});
   const Expr erf = MakeCall("erf", {MakeCall("divide", {x, MakeScalar(1.41421356, kFloat32)})});

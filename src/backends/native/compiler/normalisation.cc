@@ -123,17 +123,17 @@ class Normalisation {
 
   void ShortSoftmax(RowGroup& rows) {
     std::vector<Values> values = rows.Read([&](const Places& at) { return DataOf(at); });
+    const bool is_log = name_ == "nn.log_softmax";
     const Values largest = rows.Spread(rows.FoldVectors(MaxCombiner(), values));
     std::vector<Values> powers;
     for (Values& vector : values) {
       powers.emplace_back();
       for (size_t r = 0; r < vector.size(); ++r) {
-        vector[r] = m_.Subtract(vector[r], largest[r]);
-        powers.back().push_back(m_.Exp(vector[r]));
+        powers.back().push_back(m_.ExpBelow(vector[r], largest[r]));
+        if (is_log) vector[r] = m_.Subtract(vector[r], largest[r]);
       }
     }
     const Value sums = rows.FoldVectors(SumCombiner(), powers);
-    const bool is_log = name_ == "nn.log_softmax";
     const Values last = rows.Spread(is_log ? m_.Log(sums) : m_.Divide(m_.Like(1, sums), sums));
     rows.EachVector([&](const Places& at, size_t i) {
       for (size_t r = 0; r < at.size(); ++r) {
@@ -148,7 +148,7 @@ class Normalisation {
     const Values shifts = rows.Spread(largest);
     const Value sums = rows.Fold(SumCombiner(), kind_, [&](const Places& at) {
       Values powers = AgainOf(at);
-      for (size_t r = 0; r < at.size(); ++r) powers[r] = m_.Exp(m_.Subtract(powers[r], shifts[r]));
+      for (size_t r = 0; r < at.size(); ++r) powers[r] = m_.ExpBelow(powers[r], shifts[r]);
       for (size_t r = 0; r < at.size() && !is_log; ++r) e_.Store(scratch_, DataIndices(at[r]), powers[r]);
       return powers;
     });
@@ -215,7 +215,7 @@ class Normalisation {
     const bool is_log = name_ == "nn.log_softmax";
     const Value largest = unit.Fold(MaxCombiner(), kind_, [&](const Indices& at) { return First(at); });
     const Value sum = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {
-      const Value value = m_.Exp(m_.Subtract(Again(at), largest));
+      const Value value = m_.ExpBelow(Again(at), largest);
       if (!is_log) e_.Store(scratch_, DataIndices(at), value);
       return value;
     });

@@ -183,6 +183,38 @@ Value VectorMath::Polynomial(const Value& x, std::span<const double> coefficient
   return p;
 }
 
+namespace {
+
+/// e^r for |r| <= ln 2 / 2.
+constexpr std::array<double, 6> kExpCoefficients{8.290314115583897e-3, 4.189793393015862e-2, 0.1666763573884964,
+                                                 0.4999915063381195,   0.9999997019767761,   1.0};
+
+}  // namespace
+
+Value VectorMath::TimesPowerOfTwo(const Value& x, const Value& n) {
+  const std::string mask = e_.Def("arith.constant -1 : i16");
+  const std::string rounding = e_.Def("arith.constant 4 : i32");  // as the thread's mode says
+  return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({0}, {1}, {0}, {2}, {3}) : )"
+                             "({4}, {4}, {4}, i16, i32) -> {4}",
+                             x.name, n.name, mask, rounding, e_.FloatVector())),
+          ElementKind::kFloat};
+}
+
+// The difference in units of ln 2 = n + r, which costs a rounding of it; it needs a bound below alone.
+Value VectorMath::ExpBelow(const Value& x, const Value& bound) {
+  const Value difference = Subtract(x, bound);
+  if (e_.lanes() != 16 || x.kind == ElementKind::kDouble) return Exp(difference);
+  const Value scaled = Multiply(difference, Like(1.4426950408889634, x));
+  const Value lowest = Like(-150, x);
+  const Value t = Select(Compare("olt", "slt", scaled, lowest), lowest, scaled);
+  const Value n = Unary("math.roundeven", t);
+  std::array<double, kExpCoefficients.size()> of_two{};
+  for (size_t i = 0; i < of_two.size(); ++i) {
+    of_two[i] = kExpCoefficients[i] * std::pow(0.6931471805599453, static_cast<double>(of_two.size() - 1 - i));
+  }
+  return TimesPowerOfTwo(Polynomial(Subtract(t, n), of_two), n);
+}
+
 // x = n ln 2 + r, a polynomial for e^r (least largest relative error, 1 at 0), n into the exponent. Relative error
 // below 2e-7; results up to the largest float and infinity come out. Vectors of 16 have an instruction that multiplies
 // by 2^n, whatever n; else two factors do it (2 and 2^(n-1)), and below e^-86.6 the result stays at 2e-38.
@@ -193,17 +225,8 @@ Value VectorMath::Exp(const Value& x) {
   const Value n = Unary("math.roundeven", Multiply(limited, Like(1.4426950408889634, x)));
   Value r = FusedMultiplyAdd(n, Like(-0.693359375, x), limited);
   r = FusedMultiplyAdd(n, Like(2.12194440e-4, x), r);
-  constexpr std::array<double, 6> kCoefficients{8.290314115583897e-3, 4.189793393015862e-2, 0.1666763573884964,
-                                                0.4999915063381195,   0.9999997019767761,   1.0};
-  Value p = Polynomial(r, kCoefficients);
-  if (has_scaling) {
-    const std::string mask = e_.Def("arith.constant -1 : i16");
-    const std::string rounding = e_.Def("arith.constant 4 : i32");  // as the thread's mode says
-    return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({0}, {1}, {0}, {2}, {3}) : )"
-                               "({4}, {4}, {4}, i16, i32) -> {4}",
-                               p.name, n.name, mask, rounding, e_.FloatVector())),
-            ElementKind::kFloat};
-  }
+  Value p = Polynomial(r, kExpCoefficients);
+  if (has_scaling) return TimesPowerOfTwo(p, n);
   p = Add(p, p);
   const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
   const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, e_.FloatVector(), ints));

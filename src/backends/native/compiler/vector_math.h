@@ -61,6 +61,8 @@ class VectorMath {
 
   // ---- functions of floats ----
   Value Exp(const Value& x);
+  /// e^(x - bound) where x is at most `bound`: relative error below (2 + |x - bound|) 1.2e-7.
+  Value ExpBelow(const Value& x, const Value& bound);
   Value Log(const Value& x);
   Value Sin(const Value& x) { return Circular(x, /*is_cosine=*/false); }
   Value Cos(const Value& x) { return Circular(x, /*is_cosine=*/true); }
@@ -80,6 +82,8 @@ class VectorMath {
   /// c[0] x^n + … + c[n] by Horner's rule.
   Value Polynomial(const Value& x, std::span<const double> coefficients);
   Value Circular(const Value& x, bool is_cosine);
+  /// x times 2^n for whole numbers n, in vectors of 16.
+  Value TimesPowerOfTwo(const Value& x, const Value& n);
   /// An odd function that is 1 behind `pieces` pieces of `width`, by a polynomial for each; 16 or 32 of them, in
   /// vectors of 16.
   Value OddByPieces(const Value& x, double (*f)(double), double width, int pieces);
