@@ -1,9 +1,10 @@
 // convolutions.cc: native convolutions with stride 1, direct and by Winograd's algorithm with tiles of 2, of 4, and for
 // three axes of 2x4x4 results: the layers of some networks, channels-last, with a bias. Times are medians of runs
-// interleaved within one process; errors are those of results drawn at random against sums in double, relative to the
-// layer's largest result.
+// interleaved within one process; errors are those of results drawn at random against sums in double: the largest,
+// relative to the layer's largest result, and their root mean square, relative to that of results. In bf16, factors are
+// rounded to bfloat16, and fewer tiles may be chosen.
 //
-//   bench_convolutions [--threads N] [--seconds S] [--network PART_OF_ITS_NAME]
+//   bench_convolutions [--threads N] [--seconds S] [--network PART_OF_ITS_NAME] [--precision f32|bf16]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,6 +36,7 @@ struct Setting {
   int threads = 1;
   double seconds = 0.5;  ///< for each layer
   std::string network;   ///< part of its name
+  std::string precision = "f32";
 };
 
 struct Layer {
@@ -151,13 +154,19 @@ struct Problem {
   }
 };
 
-/// The largest of some errors, relative to the largest result.
-double ErrorOf(const Problem& problem, const Tensor& data, const Tensor& result) {
+/// Of some results.
+struct Errors {
+  double largest = 0;           ///< relative to the largest result
+  double root_mean_square = 0;  ///< relative to that of the results
+};
+
+Errors ErrorsOf(const Problem& problem, const Tensor& data, const Tensor& result) {
   constexpr int kSamples = 4000;
   std::mt19937 random(3);
   const Shape& shape = result.shape();
   const auto draw = [&](size_t axis) { return std::uniform_int_distribution<int64_t>(0, shape[axis] - 1)(random); };
-  double error = 0;
+  Errors errors;
+  double squares = 0;
   for (int i = 0; i < kSamples; ++i) {
     const int64_t channel = draw(1);
     Shape at;
@@ -166,35 +175,38 @@ double ErrorOf(const Problem& problem, const Tensor& data, const Tensor& result)
       at.push_back(draw(d));
       offset = offset * shape[d] + at.back();
     }
-    const double got = result.data<float>()[offset];
-    error = std::max(error, std::abs(got - problem.At(data, channel, at)));
+    const double wanted = problem.At(data, channel, at);
+    const double error = std::abs(result.data<float>()[offset] - wanted);
+    errors.largest = std::max(errors.largest, error);
+    errors.root_mean_square += error * error;
+    squares += wanted * wanted;
   }
   double largest = 0;
   for (const float value : result.span<float>()) largest = std::max(largest, static_cast<double>(std::abs(value)));
-  return error / largest;
+  return {errors.largest / largest, std::sqrt(errors.root_mean_square / squares)};
 }
 
 /// How a layer may be computed: by which target option; "as chosen" is timed where it is none of the others.
 struct Way {
   const char* name;
-  const char* accuracy;
+  const char* schedule;
   int tile;
 };
 enum : size_t { kDirect, kMixed = 3, kChosen, kNumWays };
-constexpr std::array<Way, kNumWays> kWays{{{"direct", "exact", 0},
-                                           {"2", "standard", 2},
-                                           {"4", "standard", 4},
-                                           {"2x4x4", "standard", 244},
-                                           {"another", "standard", 0}}};
+constexpr std::array<Way, kNumWays> kWays{
+    {{"direct", "algorithm=direct", 0}, {"2", "", 2}, {"4", "", 4}, {"2x4x4", "", 244}, {"another", "", 0}}};
 
 struct Outcome {
   std::array<double, kNumWays> seconds{};  ///< 0 where it was not tried
-  std::array<double, kNumWays> errors{};
+  std::array<Errors, kNumWays> errors{};
   size_t chosen = kChosen;
 };
 
-std::unique_ptr<const Toolchain> Configured(const Toolchain& native, const Way& way) {
-  return native.WithOptions({{"accuracy", way.accuracy}, {"winograd_tile", way.tile}});
+std::unique_ptr<const Toolchain> Configured(const Toolchain& native, const Way& way, const Setting& setting) {
+  return native.WithOptions({{"accuracy", "standard"},
+                             {"winograd_tile", way.tile},
+                             {"schedule", way.schedule},
+                             {"inference_precision", setting.precision}});
 }
 
 template <typename T>
@@ -203,10 +215,12 @@ T Checked(Result<T> result) {
   return std::move(*result);
 }
 
-Outcome Try(const Toolchain& native, const Layer& layer, const Setting& setting) {
+/// Nothing where the native toolchain does not compute the layer in that precision.
+std::optional<Outcome> Try(const Toolchain& native, const Layer& layer, const Setting& setting) {
   const Problem problem(layer, setting.threads);
   PartitionBuffers buffers(problem.request);
-  const std::string by_itself = Checked(native.RelayToTIR(problem.request)).mlir;
+  if (!Configured(native, kWays[kDirect], setting)->RelayToTIR(problem.request).ok()) return std::nullopt;
+  const std::string by_itself = Checked(Configured(native, kWays[kChosen], setting)->RelayToTIR(problem.request)).mlir;
   Outcome outcome;
   std::vector<size_t> tried;
   std::vector<std::unique_ptr<LoadedPartition>> kernels;
@@ -214,13 +228,13 @@ Outcome Try(const Toolchain& native, const Layer& layer, const Setting& setting)
   for (size_t way = 0; way < kNumWays; ++way) {
     if (way == kMixed && layer.taps.size() < 3) continue;
     if (way == kChosen && outcome.chosen != kChosen) continue;
-    CompiledPartition compiled = Checked(Configured(native, kWays[way])->RelayToRuntime(problem.request));
+    CompiledPartition compiled = Checked(Configured(native, kWays[way], setting)->RelayToRuntime(problem.request));
     if (compiled.source == by_itself) outcome.chosen = way;
     kernels.push_back(std::make_unique<LoadedPartition>(std::move(compiled), setting.threads));
     kernels.back()->Bind(buffers);
     Kernel& kernel = kernels.back()->kernel();
     kernel.Run();
-    outcome.errors[way] = ErrorOf(problem, buffers.plain_inputs()[0], buffers.PlainOutputs()[0]);
+    outcome.errors[way] = ErrorsOf(problem, buffers.plain_inputs()[0], buffers.PlainOutputs()[0]);
     tried.push_back(way);
     runs.emplace_back([&kernel] { kernel.Run(); });
   }
@@ -238,7 +252,8 @@ void PrintRow(const std::string& name, const Outcome& outcome, const std::string
   std::string row = fmt::format("| {} |", name);
   for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.seconds[way] * 1e3, "{:.3f} ms") + " |";
   row += fmt::format(" {} | {:.2f} |", chosen, outcome.seconds[kDirect] / chosen_seconds);
-  for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.errors[way], "{:.1e}") + " |";
+  for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.errors[way].largest, "{:.1e}") + " |";
+  for (size_t way = 0; way < kChosen; ++way) row += " " + Cell(outcome.errors[way].root_mean_square, "{:.1e}") + " |";
   fmt::print("{}\n", row);
   std::fflush(stdout);
 }
@@ -248,11 +263,18 @@ void PrintNetwork(const Toolchain& native, const Network& network, const Setting
   Outcome sum;
   double chosen = 0;
   for (const Layer& layer : network.layers) {
-    const Outcome outcome = Try(native, layer, setting);
+    const std::optional<Outcome> tried = Try(native, layer, setting);
+    if (!tried) {
+      fmt::print("| {} | not in {} |\n", layer.Name(), setting.precision);
+      continue;
+    }
+    const Outcome& outcome = *tried;
     const double best = outcome.seconds[outcome.chosen];
     for (size_t way = 0; way < kNumWays; ++way) {
       sum.seconds[way] += layer.times * outcome.seconds[way];
-      sum.errors[way] = std::max(sum.errors[way], outcome.errors[way]);
+      Errors& worst = sum.errors[way];
+      worst.largest = std::max(worst.largest, outcome.errors[way].largest);
+      worst.root_mean_square = std::max(worst.root_mean_square, outcome.errors[way].root_mean_square);
     }
     chosen += layer.times * best;
     std::string name = kWays[outcome.chosen].name;
@@ -268,6 +290,7 @@ Setting Parse(int argc, char** argv) {
     if (std::strcmp(argv[i], "--threads") == 0) setting.threads = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--seconds") == 0) setting.seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--network") == 0) setting.network = argv[i + 1];
+    if (std::strcmp(argv[i], "--precision") == 0) setting.precision = argv[i + 1];
   }
   return setting;
 }
@@ -281,8 +304,9 @@ int Main(int argc, char** argv) {
     throw Error(ErrorCategory::kUnavailable, "there is no native toolchain");
   }
   fmt::print(
-      "| layer | direct | tiles of 2 | of 4 | of 2x4x4 | chosen | direct to chosen | error, direct | 2 | 4 | 2x4x4 |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+      "| layer | direct | tiles of 2 | of 4 | of 2x4x4 | chosen | direct to chosen | largest error, direct | 2 | 4 | "
+      "2x4x4 | root mean square, direct | 2 | 4 | 2x4x4 |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Network& network : Networks()) {
     if (std::string(network.name).find(setting.network) != std::string::npos) PrintNetwork(*native, network, setting);
   }

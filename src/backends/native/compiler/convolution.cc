@@ -67,17 +67,16 @@ class ConvolutionEmitter {
     if (ReadBytes()) return is_transposed_ ? RunTransposed() : RunPlain();
     if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
     const Expr& data = call_.args()[0];
-    if (IsInPairs(state_, data, call_.args()[1], conv_.data[1] / conv_.groups)) {
-      ++state_.num_narrow;
-      per_element_ = 2;
-      return is_transposed_ ? RunTransposed() : RunPlain();
-    }
+    const bool in_pairs = IsInPairs(state_, data, call_.args()[1], conv_.data[1] / conv_.groups);
     // A product that somebody else wants, too, is in memory.
     const Result<ChannelScale> scale = ScaleOfWeights(call_);
-    if (scale.ok() && state_.expressions.FindBuffer(call_.args()[0]) == nullptr) {
+    if (!in_pairs && scale.ok() && state_.expressions.FindBuffer(data) == nullptr) {
       scale_ = *scale;
     } else if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) {
       return;
+    } else if (in_pairs) {
+      ++state_.num_narrow;
+      per_element_ = 2;
     }
     is_transposed_ ? RunTransposed() : RunPlain();
   }

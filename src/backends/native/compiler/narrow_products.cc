@@ -6,24 +6,22 @@
 #include "collage/support/error.h"
 
 namespace collage::native {
-namespace {
-
-/// Rows 2 i and 2 i + 1 of `rows` rows of `width`, element by element, as the pairs of row i.
-Tensor Interleaved(const Tensor& packed, int64_t rows, int64_t width, const Shape& shape) {
+Tensor InPairs(const Tensor& packed) {
+  Shape shape = packed.shape();
+  const int64_t width = shape.back();
+  shape[shape.size() - 2] /= 2;
   const Tensor narrow = packed.Cast(kBFloat16);
   const auto* from = reinterpret_cast<const uint16_t*>(narrow.raw());
   Tensor pairs = Tensor::Empty(shape, kFloat32);
   auto* to = reinterpret_cast<uint16_t*>(pairs.raw());
-  for (int64_t row = 0; row < rows; row += 2) {
+  for (int64_t row = 0; row < NumElements(shape) / width; ++row, from += 2 * width) {
     for (int64_t i = 0; i < width; ++i) {
-      *to++ = from[row * width + i];
-      *to++ = from[(row + 1) * width + i];
+      *to++ = from[i];
+      *to++ = from[width + i];
     }
   }
   return pairs;
 }
-
-}  // namespace
 
 Buffer InterleaveRows(PartitionState& state, const Buffer& packed) {
   Emitter& e = state.emitter;
@@ -85,11 +83,8 @@ Buffer AsPairs(Buffer buffer, size_t axis) {
 
 Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights& packing) {
   const int64_t width = PanelWidth(state, kFloat32);
-  const int64_t panels = (packing.channels + width - 1) / width;
-  const int64_t inner = NumElements(packing.inner);
-  const Shape shape{packing.groups, panels, inner / 2, width};
   if (const std::optional<Tensor> packed = PackedConstant(weight, packing, kFloat32, width)) {
-    return state.AddConstant(Interleaved(*packed, packing.groups * panels * inner, width, shape));
+    return state.AddConstant(InPairs(*packed));
   }
   return InterleaveRows(state, PackWeights(state, weight, packing, kFloat32));
 }

@@ -17,6 +17,9 @@ bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight
 /// A tensor of bfloat16, whose elements lie next to each other along `axis`, as pairs.
 Buffer AsPairs(Buffer buffer, size_t axis);
 
+/// Constants [..., rows, width] of float32, of an even number of rows, rounded: pairs [..., rows / 2, width].
+Tensor InPairs(const Tensor& packed);
+
 /// As PackWeights, rounded to bfloat16 and in pairs: [groups, panels, half the product of inner, width].
 Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights& packing);
 

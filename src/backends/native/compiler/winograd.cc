@@ -11,12 +11,17 @@
 //
 // Of tiles at the border the address of each pixel is looked up, which is that of zeros where there is none; of tiles
 // that reach beyond the result only what is in it is stored.
+//
+// In bfloat16 the factors of the products are rounded, the spectrum as it is stored and the transformed taps when they
+// are packed, and multiplied in pairs of neighbouring channels (narrow_products.h); all else is float32. Behind an odd
+// number of channels are zeros.
 #include "backends/native/compiler/winograd.h"
 
 #include <algorithm>
 #include <array>
 
 #include "backends/native/compiler/matrix_writer.h"
+#include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/winograd_model.h"
 #include "collage/support/error.h"
 
@@ -65,6 +70,8 @@ class WinogradEmitter {
         lanes_(e_.lanes()),
         width_(PanelWidth(state, kFloat32)),
         panels_((conv.result[1] + width_ - 1) / width_),
+        in_pairs_(sizes.in_bfloat16),
+        depth_(in_pairs_ ? (conv.data[1] + 1) / 2 : conv.data[1]),
         slots_(slots) {
     tiles_ = conv.result[0];
     std::vector<size_t> transformed;
@@ -87,7 +94,7 @@ class WinogradEmitter {
     data_ = ChannelsLastData(state_, call_.args()[0], kFloat32);
     taps_ = PackTaps(taps);
     const int64_t channels = RoundUp(conv_.data[1], lanes_);
-    spectrum_ = AddBlock(SpreadRow(channels));
+    AddSpectrum(channels);
     products_ = AddBlock(SpreadRow(panels_ * width_));
     zeros_ = state_.AddConstant(Tensor::Zeros({channels}, kFloat32));
     pixels_ = state_.AddWorkspace({slots_, side_[0], side_[1], side_[2]}, Layout::kPlain, kInt64);
@@ -130,7 +137,7 @@ class WinogradEmitter {
     space.flops = conv_.flops();
     space.rows = tiles_;
     space.channels = conv_.result[1];
-    space.depth = conv_.data[1];
+    space.depth = depth_;
     space.chains =
         ChainsOf(plan_.rows * std::min(width_ / lanes_, (space.channels + lanes_ - 1) / lanes_), space.depth);
     space.tiles = (tiles_ + plan_.rows - 1) / plan_.rows;
@@ -161,11 +168,22 @@ class WinogradEmitter {
     return buffer;
   }
 
-  /// Transformed, as [position][panel][C][width].
+  /// Of so many channels. As pairs, it is described twice: as what is written, and as what products read.
+  void AddSpectrum(int64_t channels) {
+    spectrum_ = AddBlock(SpreadRow(in_pairs_ ? channels / 2 : channels));
+    if (!in_pairs_) return;
+    numbers_ = spectrum_;
+    numbers_.dtype = kBFloat16;
+    numbers_.shape.back() *= 2;
+    for (size_t d = 0; d + 1 < numbers_.strides.size(); ++d) numbers_.strides[d] *= 2;
+  }
+
+  /// Transformed, as [position][panel][C][width], or as pairs of C.
   Buffer PackTaps(const Tensor& taps) {
     const int64_t inputs = conv_.data[1];
     const int64_t num_taps = sizes_.num_taps();
-    const Tensor packed = Tensor::Zeros({positions_, panels_, inputs, width_}, kFloat32);
+    const int64_t rows = in_pairs_ ? 2 * depth_ : depth_;
+    const Tensor packed = Tensor::Zeros({positions_, panels_, rows, width_}, kFloat32);
     std::vector<double> filters(static_cast<size_t>(num_taps * width_));  // [tap][channel of the panel]
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t count = std::min(width_, conv_.result[1] - panel * width_);
@@ -178,12 +196,12 @@ class WinogradEmitter {
         const std::vector<double> transformed = TransformTaps(transforms_, filters, width_);
         for (int64_t p = 0; p < positions_; ++p) {
           std::transform(transformed.begin() + p * width_, transformed.begin() + (p + 1) * width_,
-                         packed.data<float>() + ((p * panels_ + panel) * inputs + c) * width_,
+                         packed.data<float>() + ((p * panels_ + panel) * rows + c) * width_,
                          [](double value) { return static_cast<float>(value); });
         }
       }
     }
-    return state_.AddConstant(packed);
+    return state_.AddConstant(in_pairs_ ? InPairs(packed) : packed);
   }
 
   // ---- vectors of what is between the steps: whole ones, rows have room for them ----
@@ -194,6 +212,14 @@ class WinogradEmitter {
   void Write(const Buffer& buffer, const Names& at, const Value& value) {
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 4 : i64}} : {}, !llvm.ptr", value.name,
                         e_.Address(buffer, Bases(at)), e_.FloatVector()));
+  }
+
+  void WriteSpectrum(const Names& at, const Value& value) {
+    if (!in_pairs_) return Write(spectrum_, at, value);
+    const std::string type = fmt::format("vector<{}xbf16>", lanes_);
+    const std::string rounded = e_.Def(fmt::format("arith.truncf {} : {} to {}", value.name, e_.FloatVector(), type));
+    e_.Line(fmt::format("llvm.store {}, {} {{alignment = 2 : i64}} : {}, !llvm.ptr", rounded,
+                        e_.Address(numbers_, Bases(at)), type));
   }
 
   /// A position within a tile: steps along the axis that goes through memory, down and across.
@@ -298,7 +324,7 @@ class WinogradEmitter {
     e_.ForLanes(conv_.data[1], [&](const std::string& channel) {
       ForEach(depth, [&](const std::string& through) {
         TransformPlane(through, channel, load, [&](const std::string& down, const std::string& across, const Value& v) {
-          if (depth == 1) return Write(spectrum_, {slot_, Position(through, down, across), tile, channel}, v);
+          if (depth == 1) return WriteSpectrum({slot_, Position(through, down, across), tile, channel}, v);
           Write(planes_, {slot_, through, down, across, e_.Int(0)}, v);
         });
       });
@@ -309,7 +335,7 @@ class WinogradEmitter {
         for (int64_t k = 0; k < depth; ++k) line.push_back(Read(planes_, {slot_, e_.Int(k), at[0], at[1], e_.Int(0)}));
         const std::vector<Value> whole = matrices_.Rows(transforms_[through_]->data, line);
         for (int64_t k = 0; k < depth; ++k) {
-          Write(spectrum_, {slot_, Position(e_.Int(k), at[0], at[1]), tile, channel}, whole[static_cast<size_t>(k)]);
+          WriteSpectrum({slot_, Position(e_.Int(k), at[0], at[1]), tile, channel}, whole[static_cast<size_t>(k)]);
         }
       });
     });
@@ -351,7 +377,8 @@ class WinogradEmitter {
     form.outer = {positions_};
     form.rows = block_;
     form.channels = conv_.result[1];
-    form.inner = {conv_.data[1]};
+    form.factors = in_pairs_ ? Factors::kBFloat16 : Factors::kOne;
+    form.inner = {depth_};
     form.row_stride = spectrum_.strides[2];
     form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
       return e_.Address(spectrum_, Bases({slot_, outer[0], row, k[0]}));
@@ -490,6 +517,8 @@ class WinogradEmitter {
   int64_t lanes_;
   int64_t width_;  ///< of a panel
   int64_t panels_;
+  bool in_pairs_;  ///< products are those of bfloat16
+  int64_t depth_;  ///< what products are summed over: channels, or pairs of them
   int64_t slots_;  ///< threads that have room of their own
   size_t through_ = 0, down_ = 1,
          across_ = 2;  ///< axes: the last that is transformed is across, the one before it down
@@ -502,6 +531,7 @@ class WinogradEmitter {
   Buffer data_;
   Buffer taps_;
   Buffer spectrum_;
+  Buffer numbers_;  ///< of the spectrum, where it is in pairs
   Buffer products_;
   Buffer zeros_;      ///< of a pixel that does not exist
   Buffer pixels_;     ///< addresses of those of a tile at the border
@@ -510,8 +540,8 @@ class WinogradEmitter {
   std::string slot_;  ///< the thread, in the function being written
 };
 
-PlainConvolution SizesOf(const ConvolutionGeometry& conv) {
-  PlainConvolution sizes{conv.result[0], conv.data[1], conv.result[1], {1, 1, 1}, {1, 1, 1}};
+PlainConvolution SizesOf(const ConvolutionGeometry& conv, bool in_bfloat16) {
+  PlainConvolution sizes{conv.result[0], conv.data[1], conv.result[1], {1, 1, 1}, {1, 1, 1}, in_bfloat16};
   for (size_t d = 0; d < conv.rank; ++d) {
     sizes.result[kAxes - conv.rank + d] = conv.result[d + 2];
     sizes.taps[kAxes - conv.rank + d] = conv.weight[d + 2];
@@ -521,7 +551,8 @@ PlainConvolution SizesOf(const ConvolutionGeometry& conv) {
 
 bool IsCandidate(const CallNode& call, const ConvolutionGeometry& conv) {
   const auto is_one = [](int64_t value) { return value == 1; };
-  return conv.rank <= kAxes && conv.groups == 1 && conv.data[1] > 0 && HasWinograd(SizesOf(conv)) &&
+  return conv.rank <= kAxes && conv.groups == 1 && conv.data[1] > 0 &&
+         HasWinograd(SizesOf(conv, /*in_bfloat16=*/false)) &&
          std::all_of(conv.stride.begin(), conv.stride.end(), is_one) &&
          std::all_of(conv.dilation.begin(), conv.dilation.end(), is_one) &&
          TensorTypeOf(call.args()[0]).dtype() == kFloat32 && TensorTypeOf(call.args()[1]).dtype() == kFloat32;
@@ -539,7 +570,7 @@ void Apply(const Schedule& schedule, int64_t tiles, int64_t panels, WinogradPlan
 void NoteAlgorithms(PartitionState& state, const PlainConvolution& sizes) {
   state.space.algorithms = {Schedule::kDirect};
   for (const int64_t algorithm : {Schedule::kWinograd2, Schedule::kWinograd4}) {
-    if (IsWithinBounds(sizes, TilesTold(sizes, SideOf(algorithm)))) state.space.algorithms.push_back(algorithm);
+    if (MayBeChosen(sizes, TilesTold(sizes, SideOf(algorithm)))) state.space.algorithms.push_back(algorithm);
   }
 }
 
@@ -557,7 +588,7 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const int units = state.target.has_whole_units || e.lanes() <= 8 ? 2 : 1;
   const ProductMachine machine =
       ThisMachine(e.lanes(), units, MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
-  const PlainConvolution sizes = SizesOf(conv);
+  const PlainConvolution sizes = SizesOf(conv, state.options.in_bfloat16);
   NoteAlgorithms(state, sizes);
   const int64_t algorithm = state.schedule().algorithm;
   if (algorithm == Schedule::kDirect) return false;
@@ -571,6 +602,7 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   if (!plan) return false;
   Apply(state.schedule(), NumTiles(sizes, plan->tile), (conv.result[1] + machine.tile_width - 1) / machine.tile_width,
         *plan);
+  state.num_narrow += sizes.in_bfloat16 ? 1 : 0;
   WinogradEmitter(state, call, conv, sizes, output, *plan, threads).Run(*taps);
   return true;
 }

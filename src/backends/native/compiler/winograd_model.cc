@@ -13,6 +13,7 @@ namespace collage::native {
 namespace {
 
 constexpr double kFloat = sizeof(float);
+constexpr double kBFloat = kFloat / 2;
 
 // Cycles around the loop of a register tile: its sums are cleared and stored.
 constexpr double kTileOverhead = 20;
@@ -29,13 +30,24 @@ constexpr double kMemoryBetweenRate = 2.3;
 constexpr double kReadCycles = 0.5;
 constexpr double kWriteCycles = 1;
 constexpr double kStepCycles = 0.5;
+// To round one to bfloat16 and write that.
+constexpr double kRoundCycles = 1.1;
 // Results differ more from exact ones than a direct convolution's: a gain that is hardly one is not worth it, and none
 // is when errors may be larger than of tiles of 4x4x4 and 3x3x3 taps (496).
 constexpr double kLeastGain = 1.1;
 constexpr double kMostAmplification = 512;
+// In bfloat16, what a model may be off is shared by its partitions as the squares of their errors add up. Tiles of 2x2
+// take 3 times a direct convolution's share, of 2x2x2 5 times, of 4x4 23 times, which would leave others in float32
+// that gain more by it: the 3x3 layers of ResNet-18 are 1.7 times as fast by tiles of 2 and 2.0 times by tiles of 4
+// (Zen 4).
+constexpr double kMostTypicalAmplification = 2.5;
 
 double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 int64_t Parts(int64_t length, int64_t size) { return (length + size - 1) / size; }
+
+/// What products are made of: bytes of a factor, and what they are summed over, for `depth` of them.
+double FactorBytes(const PlainConvolution& conv) { return conv.in_bfloat16 ? kBFloat : kFloat; }
+int64_t Steps(const PlainConvolution& conv, int64_t depth) { return conv.in_bfloat16 ? Parts(depth, 2) : depth; }
 
 /// Cycles of `count` register tiles of `rows` rows, one panel each, summed over `depth`.
 double TileCycles(const ProductMachine& machine, double count, int64_t rows, int64_t depth) {
@@ -73,7 +85,7 @@ double BetweenCycles(double bytes, double block, double others, const ProductMac
 
 /// Cycles to transform a tile of one vector of channels along all axes: data to positions, or the products at positions
 /// to results.
-double TransformCycles(const AxisTransforms& axes, bool is_data) {
+double TransformCycles(const PlainConvolution& conv, const AxisTransforms& axes, bool is_data) {
   double steps = 0;
   auto vectors = static_cast<double>(NumPositions(axes));
   double moved = vectors;  // read and written
@@ -88,7 +100,8 @@ double TransformCycles(const AxisTransforms& axes, bool is_data) {
     vectors = lines * axes[a]->tile;
     moved += vectors;
   }
-  return steps * kStepCycles + moved * (kReadCycles + kWriteCycles);
+  const double write = is_data && conv.in_bfloat16 ? kRoundCycles : kWriteCycles;
+  return steps * kStepCycles + moved * (kReadCycles + write);
 }
 
 /// One way to go: `plan` without its cycles.
@@ -101,17 +114,20 @@ double WinogradCycles(const PlainConvolution& conv, const ProductMachine& machin
   const auto all = static_cast<double>(tiles);
   // Register tiles are whole in all blocks but the last.
   const double register_tiles = static_cast<double>(Parts(tiles, plan.rows));
-  const double products =
-      positions * TileCycles(machine, register_tiles * static_cast<double>(panels), plan.rows, conv.channels_in);
+  const double products = positions * TileCycles(machine, register_tiles * static_cast<double>(panels), plan.rows,
+                                                 Steps(conv, conv.channels_in));
   const double data = all * static_cast<double>(Parts(conv.channels_in, machine.lanes)) *
-                      TransformCycles(transforms, /*is_data=*/true) * static_cast<double>(plan.channel_parts);
+                      TransformCycles(conv, transforms, /*is_data=*/true) * static_cast<double>(plan.channel_parts);
   const double result = all * static_cast<double>(Parts(conv.channels_out, machine.lanes)) *
-                        TransformCycles(transforms, /*is_data=*/false);
+                        TransformCycles(conv, transforms, /*is_data=*/false);
   // What is between the steps is written and read once.
-  const double floats = positions * static_cast<double>(conv.channels_in + conv.channels_out);
-  const double block_bytes = floats * static_cast<double>(std::min(plan.block, tiles)) * kFloat;
-  const double weight_bytes = positions * static_cast<double>(conv.channels_in * panels * machine.tile_width) * kFloat;
-  const double between = BetweenCycles(floats * all * kFloat, block_bytes, blocks > 1 ? weight_bytes : 0, machine);
+  const double factor_bytes = FactorBytes(conv);
+  const double tile_bytes = positions * (static_cast<double>(conv.channels_in) * factor_bytes +
+                                         static_cast<double>(conv.channels_out) * kFloat);
+  const double block_bytes = tile_bytes * static_cast<double>(std::min(plan.block, tiles));
+  const double weight_bytes =
+      positions * static_cast<double>(conv.channels_in * panels * machine.tile_width) * factor_bytes;
+  const double between = BetweenCycles(tile_bytes * all, block_bytes, blocks > 1 ? weight_bytes : 0, machine);
   const double weights =
       WeightCycles(weight_bytes, static_cast<double>(blocks), block_bytes * machine.threads, machine);
   // Threads get whole units: a block of tiles with a part of the channels.
@@ -151,6 +167,11 @@ bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile) {
   return Amplification(TransformsOf(conv, tile)) <= kMostAmplification;
 }
 
+bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile) {
+  const bool is_typical = TypicalAmplification(TransformsOf(conv, tile)) <= kMostTypicalAmplification;
+  return IsWithinBounds(conv, tile) && (!conv.in_bfloat16 || is_typical);
+}
+
 PerAxis TilesTold(const PlainConvolution& conv, int64_t told) {
   PerAxis tile{1, 1, 1};
   for (size_t a = kAxes; a-- > 0;) {
@@ -161,15 +182,20 @@ PerAxis TilesTold(const PlainConvolution& conv, int64_t told) {
 }
 
 double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine) {
+  if (conv.in_bfloat16 && conv.channels_in % 2 != 0) {  // there is none in pairs
+    PlainConvolution wide = conv;
+    wide.in_bfloat16 = false;
+    return DirectCycles(wide, machine);
+  }
   const int64_t panels = Parts(conv.channels_out, machine.tile_width);
   const int64_t width = conv.result.back();
   const int64_t rows = Parts(width, Parts(width, machine.tile_rows));
   const int64_t register_tiles = conv.pixels() / width * Parts(width, rows) * panels;
   const int64_t depth = conv.num_taps() * conv.channels_in;
-  const double products = TileCycles(machine, static_cast<double>(register_tiles), rows, depth);
-  const double weights = static_cast<double>(depth * panels * machine.tile_width) * kFloat / kMemoryRate;
+  const double products = TileCycles(machine, static_cast<double>(register_tiles), rows, Steps(conv, depth));
+  const double weights = static_cast<double>(depth * panels * machine.tile_width) * FactorBytes(conv) / kMemoryRate;
   // All data pass for each panel.
-  const double bytes = static_cast<double>(conv.pixels() * conv.channels_in) * kFloat;
+  const double bytes = static_cast<double>(conv.pixels() * conv.channels_in) * FactorBytes(conv);
   const double data = static_cast<double>(panels) * bytes / RateOf(bytes, machine);
   return (products + weights + data) / machine.threads;
 }
@@ -203,7 +229,7 @@ std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const P
       }
       return;
     }
-    if (!IsWithinBounds(conv, tile)) return;
+    if (!MayBeChosen(conv, tile)) return;
     const WinogradPlan plan = PlanWinograd(conv, machine, tile);
     if (!best || plan.cycles < best->cycles) best = plan;
   };

@@ -20,6 +20,7 @@ struct PlainConvolution {
   int64_t channels_out = 1;
   PerAxis result{1, 1, 1};
   PerAxis taps{1, 3, 3};
+  bool in_bfloat16 = false;  ///< what products are of, which are added up in pairs; all else is float32
 
   int64_t num_taps() const { return taps[0] * taps[1] * taps[2]; }
   int64_t pixels() const { return images * result[0] * result[1] * result[2]; }
@@ -56,6 +57,9 @@ bool HasWinograd(const PlainConvolution& conv);
 /// Whether errors of rounding may grow no more than is allowed with those tiles.
 bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
 
+/// Whether those tiles may be chosen where nobody asks for them: of bfloat16, fewer are worth their errors.
+bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
+
 /// `told`, as a target option says it, by axis: its digits belong to the last axes, the first of them to those before,
 /// too.
 PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
@@ -69,7 +73,7 @@ double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine)
 /// The fastest plan with tiles of those sides.
 WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
 
-/// The fastest plan of all whose errors are within bounds; nothing when the direct convolution is about as fast.
+/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast.
 std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
 
 }  // namespace collage::native

@@ -62,6 +62,12 @@ WinogradTransforms Make(int tile, int num_taps) {
   return made;
 }
 
+double SumOfSquares(const std::vector<double>& row) {
+  double sum = 0;
+  for (const double value : row) sum += value * value;
+  return sum;
+}
+
 double SumOfMagnitudes(const std::vector<double>& row) {
   double sum = 0;
   for (const double value : row) sum += std::abs(value);
@@ -79,6 +85,14 @@ double WinogradTransforms::Amplification() const {
     largest = std::max(largest, sum);
   }
   return largest / num_taps;
+}
+
+double WinogradTransforms::TypicalAmplification() const {
+  double sum = 0;
+  for (const std::vector<double>& row : result) {
+    for (size_t p = 0; p < row.size(); ++p) sum += row[p] * row[p] * SumOfSquares(taps[p]) * SumOfSquares(data[p]);
+  }
+  return std::sqrt(sum / (tile * num_taps));
 }
 
 bool HasWinogradTransforms(int64_t num_taps) { return num_taps == 3 || num_taps == 5 || num_taps == 7; }
@@ -105,6 +119,12 @@ int64_t NumPositions(const AxisTransforms& axes) {
 double Amplification(const AxisTransforms& axes) {
   double product = 1;
   for (const WinogradTransforms* axis : axes) product *= axis->Amplification();
+  return product;
+}
+
+double TypicalAmplification(const AxisTransforms& axes) {
+  double product = 1;
+  for (const WinogradTransforms* axis : axes) product *= axis->TypicalAmplification();
   return product;
 }
 

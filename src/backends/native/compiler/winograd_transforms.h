@@ -30,6 +30,10 @@ struct WinogradTransforms {
   /// 1 at most, the magnitudes that a result is summed up from, over the r of a direct one. Over several axes, the
   /// product of theirs.
   double Amplification() const;
+
+  /// The same where nothing but the factors of the products is rounded, and of numbers drawn at random, whose errors
+  /// are as likely above as below: how much larger the root mean square of errors is.
+  double TypicalAmplification() const;
 };
 
 /// For an axis of one tap and a tile of one, on which nothing is transformed; or 3, 5 or 7 taps and a tile of 2 or 4.
@@ -41,6 +45,7 @@ inline constexpr size_t kAxes = 3;
 using AxisTransforms = std::array<const WinogradTransforms*, kAxes>;
 int64_t NumPositions(const AxisTransforms& axes);
 double Amplification(const AxisTransforms& axes);
+double TypicalAmplification(const AxisTransforms& axes);
 
 /// Transforms `count` filters at once, along all axes: `taps` has for each tap the number of each filter, and so has
 /// the result for each position of a tile.
