@@ -42,15 +42,6 @@ std::string OperatorLabel(const Function& function) {
   return label;
 }
 
-/// One letter each, inputs and outputs apart.
-std::string LayoutKey(const BoundaryLayouts& layouts) {
-  std::string key = "/";
-  for (Layout layout : layouts.inputs) key += layout == Layout::kPlain ? 'p' : 'c';
-  key += ':';
-  for (Layout layout : layouts.outputs) key += layout == Layout::kPlain ? 'p' : 'c';
-  return key;
-}
-
 /// `partition` without the attributes that differ between equal partitions, so that these are compiled once.
 Function WithoutAnnotations(const Function& partition) {
   Function bare = MakeFunction(partition->params(), partition->body(), partition->result_type());
@@ -304,7 +295,8 @@ class Lowering {
       int& range = range_of[static_cast<size_t>(root)];
       if (range < 0) {
         range = static_cast<int>(ranges.size());
-        const auto bytes = NumElements(owner.shape) * static_cast<int64_t>(owner.dtype.size_bytes());
+        const DataType stored = StoredType(owner.layout, owner.dtype);
+        const auto bytes = NumElements(owner.shape) * static_cast<int64_t>(stored.size_bytes());
         ranges.push_back({AlignedBytes(bytes), step, step});
       }
       ranges[static_cast<size_t>(range)].last_use = step;
@@ -351,7 +343,7 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   if (compiler == nullptr) {
     throw Error(ErrorCategory::kUnavailable, fmt::format("unknown toolchain '{}'", toolchain));
   }
-  const std::string rest = LayoutKey(request.layouts) + "/" + compiler->name() + "/" + request.schedule;
+  const std::string rest = "/" + LayoutsText(request.layouts) + "/" + compiler->name() + "/" + request.schedule;
   auto& entry = compiled_[StructuralHash(request.function) + rest];
   if (entry) return entry;
   std::shared_ptr<const CompiledPartition>* like = nullptr;

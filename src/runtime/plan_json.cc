@@ -27,7 +27,10 @@ std::vector<ExecutionPlan::Port> PortsFromJson(const Json& json) {
   return ports;
 }
 
-int64_t Bytes(const Value& value) { return NumElements(value.shape) * static_cast<int64_t>(value.dtype.size_bytes()); }
+/// Of its memory.
+int64_t Bytes(const Value& value) {
+  return NumElements(value.shape) * static_cast<int64_t>(StoredType(value.layout, value.dtype).size_bytes());
+}
 
 class PlanChecker {
  public:
@@ -100,9 +103,9 @@ class PlanChecker {
     }
     const size_t rank = value.shape.size();
     const bool may_be_channels_last = rank >= 3 && rank <= 5;
-    if (value.layout > Layout::kChannelsLast || (value.layout != Layout::kPlain && !may_be_channels_last)) {
-      return Problem("a value's layout does not fit");
-    }
+    const bool fits = value.layout <= kLastLayout && (may_be_channels_last || !IsChannelsLast(value.layout)) &&
+                      (value.dtype == kFloat32 || !IsBFloat16(value.layout));
+    if (!fits) return Problem("a value's layout does not fit");
     if (value.alias_of >= 0) {
       if (value.alias_of >= index) return Problem("an alias stands before what it is an alias of");
       if (Bytes(plan_.values[static_cast<size_t>(value.alias_of)]) < Bytes(value)) Problem("an alias is too large");

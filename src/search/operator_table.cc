@@ -32,10 +32,10 @@ struct Check {
   Reference expected;
 };
 
-std::string LayoutsText(const BoundaryLayouts& layouts) {
+std::string RowText(const BoundaryLayouts& layouts) {
+  // What some of the values lie in that may: others are plain.
   const auto text = [](const std::vector<Layout>& all) {
-    const bool has_last = std::find(all.begin(), all.end(), Layout::kChannelsLast) != all.end();
-    return std::string(ToString(has_last ? Layout::kChannelsLast : Layout::kPlain));
+    return std::string(ToString(all.empty() ? Layout::kPlain : *std::ranges::max_element(all)));
   };
   const std::string in = text(layouts.inputs), out = text(layouts.outputs);
   return in == out ? in : in + " → " + out;
@@ -79,7 +79,7 @@ std::vector<Check> ChecksOf(const Toolchain& toolchain, const PartitionRule& rul
     const auto [in, out] = Eligible(extracted.function, MayMakeChannelsLast(graph, result));
     for (const BoundaryLayouts& layouts : toolchain.Layouts(extracted.function, in, out)) {
       checks.push_back(
-          {{op, dtype, LayoutsText(layouts)}, {extracted.function, layouts, num_threads}, inputs, call.expected});
+          {{op, dtype, RowText(layouts)}, {extracted.function, layouts, num_threads}, inputs, call.expected});
     }
   }
   return checks;

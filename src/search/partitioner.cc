@@ -268,6 +268,8 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
   for (size_t v = 0; v < variants_.size(); ++v) {
     const CandidatePartition& candidate = CandidateOf(static_cast<int>(v));
     if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
+    // What is gained by keeping values as bfloat16 depends on the neighbours, of which nothing is known here.
+    if (KeepsBFloat16(variants_[v].layouts)) continue;
     turn[v] = candidate.toolchain != &toolchain ? 1 : HoldsComposite(candidate.sub_graph, left_out) ? 2 : 0;
     order.push_back(static_cast<int>(v));
   }
@@ -408,11 +410,12 @@ void Partitioner::AddVariants(CandidatePartition candidate) {
     places_.push_back(candidate.toolchain);
   }
   const std::string workload = StructuralHash(extracted.function, {.constants_by_shape = true});
-  const Work work = WorkOf(extracted.function);
   for (const BoundaryLayouts& layouts : choices) {
     const auto [number, is_new] =
         class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
-    if (is_new) classes_.push_back({workload, work, static_cast<int>(variants_.size()), {}});
+    if (is_new) {
+      classes_.push_back({workload, WorkOf(extracted.function, layouts), static_cast<int>(variants_.size()), {}});
+    }
     class_of_.push_back(number->second);
     by_place_[{OperatorsOf(candidate), layouts}].push_back(static_cast<int>(variants_.size()));
     variants_.push_back({static_cast<int>(candidates_.size()), layouts});

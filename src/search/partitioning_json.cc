@@ -214,7 +214,14 @@ class Reader {
       const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(extracted.function, inputs, outputs);
       return choices.empty() ? PlainLayouts(inputs.size(), outputs.size()) : choices.front();
     }
-    return {LayoutList(json, "inputs", inputs), LayoutList(json, "outputs", outputs)};
+    const BoundaryLayouts layouts{LayoutList(json, "inputs", inputs), LayoutList(json, "outputs", outputs)};
+    if (!KeepsBFloat16(layouts)) return layouts;
+    // Toolchains may read any order, but no type that they do not say they take.
+    const std::vector<BoundaryLayouts> taken = candidate.toolchain->Layouts(extracted.function, inputs, outputs);
+    if (std::ranges::find(taken, layouts) == taken.end()) {
+      FailHere(fmt::format("'{}' does not take these layouts", candidate.toolchain->name()));
+    }
+    return layouts;
   }
 
   std::vector<Layout> LayoutList(const Json& json, const char* side, const std::vector<bool>& may) const {
@@ -224,12 +231,15 @@ class Reader {
     }
     std::vector<Layout> layouts;
     for (size_t i = 0; i < names.size(); ++i) {
-      const bool is_channels_last = names[i] == ToString(Layout::kChannelsLast);
-      if (!is_channels_last && names[i] != ToString(Layout::kPlain)) {
-        FailHere(fmt::format("unknown layout '{}' in \"{}\"", names[i], side), "there are: plain, channels_last");
+      const std::optional<Layout> layout = LayoutNamed(names[i]);
+      if (!layout) {
+        FailHere(fmt::format("unknown layout '{}' in \"{}\"", names[i], side),
+                 "there are: plain, channels_last, plain_bf16, channels_last_bf16");
       }
-      if (is_channels_last && !may[i]) FailHere(fmt::format("number {} of \"{}\" can only be plain", i, side));
-      layouts.push_back(is_channels_last ? Layout::kChannelsLast : Layout::kPlain);
+      if (*layout != Layout::kPlain && !may[i]) {
+        FailHere(fmt::format("number {} of \"{}\" can only be plain", i, side));
+      }
+      layouts.push_back(*layout);
     }
     return layouts;
   }

@@ -16,7 +16,9 @@ std::vector<Layout> LayoutsFromAttr(const Attrs& attrs, const char* name, size_t
   for (size_t i = 0; i < count; ++i) {
     const std::string* text = (*list)[i].as_string();
     COLLAGE_CHECK(text != nullptr) << "attribute '" << name << "' must be a list of strings";
-    if (*text == ToString(Layout::kChannelsLast)) layouts[i] = Layout::kChannelsLast;
+    const std::optional<Layout> layout = LayoutNamed(*text);
+    COLLAGE_CHECK(layout.has_value()) << "attribute '" << name << "' has no layouts like '" << *text << "'";
+    layouts[i] = *layout;
   }
   return layouts;
 }
@@ -44,6 +46,15 @@ BoundaryLayouts LayoutsOf(const Function& partition) {
   return {LayoutsFromAttr(partition->attrs(), kAttrInputLayouts, CountTensors(partition->params())),
           LayoutsFromAttr(partition->attrs(), kAttrOutputLayouts,
                           FlattenTensorTypes(partition->body()->checked_type()).size())};
+}
+
+std::string LayoutsText(const BoundaryLayouts& layouts) {
+  constexpr std::string_view kLetters = "pcPC";  // by number
+  std::string text;
+  for (Layout layout : layouts.inputs) text += kLetters[static_cast<size_t>(layout)];
+  text += ':';
+  for (Layout layout : layouts.outputs) text += kLetters[static_cast<size_t>(layout)];
+  return text;
 }
 
 Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts) {

@@ -112,6 +112,27 @@ BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
   return layouts;
 }
 
+BoundaryLayouts InBFloat16(BoundaryLayouts layouts, const Function& function, const std::vector<bool>& eligible_inputs,
+                           const std::vector<bool>& eligible_outputs) {
+  const auto keep = [](std::vector<Layout>& kept, const std::vector<Type>& types, const std::vector<bool>& eligible) {
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (eligible[i] && AsTensorType(types[i])->dtype() == kFloat32) kept[i] = InBFloat16(kept[i]);
+    }
+  };
+  std::vector<Type> inputs;
+  for (const Var& param : function->params()) {
+    for (const Type& type : FlattenTensorTypes(param->checked_type())) inputs.push_back(type);
+  }
+  keep(layouts.inputs, inputs, eligible_inputs);
+  keep(layouts.outputs, FlattenTensorTypes(function->body()->checked_type()), eligible_outputs);
+  return layouts;
+}
+
+bool KeepsBFloat16(const BoundaryLayouts& layouts) {
+  const auto is = [](Layout layout) { return IsBFloat16(layout); };
+  return std::ranges::any_of(layouts.inputs, is) || std::ranges::any_of(layouts.outputs, is);
+}
+
 void* OpenCompilerModule(std::string_view name, const std::string& symbol) {
   return FindModuleSymbol("libcollage_" + std::string(name) + "_compiler.so", symbol);
 }

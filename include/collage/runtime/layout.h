@@ -1,6 +1,7 @@
 // layout.h: how the elements of a logical tensor lie in memory when it crosses a partition boundary.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,14 +10,30 @@
 
 namespace collage {
 
-/// Memory order of a value [N, C, spatial…] at a boundary. Relay's types always speak of the logical, plain shape.
+/// How a value [N, C, spatial…] lies at a boundary: its memory order, and what its elements are kept as. Relay's types
+/// always speak of the logical, plain shape, and of float32 where that is kept as bfloat16.
 enum class Layout : uint8_t {
-  kPlain,         ///< row-major in the logical order: NCW, NCHW, NCDHW and every value that has no channels
-  kChannelsLast,  ///< axis 1 innermost: NWC, NHWC, NDHWC; only for ranks 3 to 5
+  kPlain,                 ///< row-major in the logical order: NCW, NCHW, NCDHW and every value that has no channels
+  kChannelsLast,          ///< axis 1 innermost: NWC, NHWC, NDHWC; only for ranks 3 to 5
+  kPlainBFloat16,         ///< as kPlain, float32 rounded to bfloat16
+  kChannelsLastBFloat16,  ///< as kChannelsLast, float32 rounded to bfloat16
 };
+inline constexpr Layout kLastLayout = Layout::kChannelsLastBFloat16;
 
-/// "plain" or "channels_last".
+/// "plain", "channels_last", "plain_bf16" or "channels_last_bf16".
 std::string_view ToString(Layout layout);
+/// The layout of that name; nothing where there is none.
+std::optional<Layout> LayoutNamed(std::string_view name);
+
+/// Whether axis 1 lies innermost.
+bool IsChannelsLast(Layout layout);
+/// Whether float32 elements are kept as bfloat16.
+bool IsBFloat16(Layout layout);
+/// The same memory order, float32 elements kept as bfloat16.
+Layout InBFloat16(Layout layout);
+
+/// What elements of `dtype` are kept as.
+DataType StoredType(Layout layout, DataType dtype);
 
 /// Logical axis held by each physical axis: {0, 1, 2, 3} or {0, 2, 3, 1}.
 std::vector<int> PhysicalAxes(Layout layout, int rank);
@@ -24,8 +41,10 @@ std::vector<int> PhysicalAxes(Layout layout, int rank);
 /// The dimensions in memory order: (1, 64, 56, 56) channels-last is (1, 56, 56, 64).
 Shape PhysicalShape(std::span<const int64_t> shape, Layout layout);
 
-/// Copies `source` to `target`, both of logical `shape`, changing the memory order. The buffers must not overlap.
-/// Runs on the process's thread pool when the tensor is large.
+/// Copies `source` to `target`, both of logical `shape`, changing the memory order and what elements are kept as:
+/// float32 is rounded to the nearest bfloat16, ties to even. `element_bytes` are those of the logical type, four where
+/// one of the layouts keeps bfloat16. The buffers must not overlap. Runs on the process's thread pool when the tensor
+/// is large.
 void ConvertLayout(const void* source, Layout from, void* target, Layout to, std::span<const int64_t> shape,
                    size_t element_bytes);
 

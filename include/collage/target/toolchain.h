@@ -47,7 +47,7 @@ struct PatternTableEntry {
   bool is_greedy = true;
 };
 
-/// A choice of memory layouts at the boundary of a partition: one for each flattened parameter and result.
+/// A choice of layouts at the boundary of a partition: one for each flattened parameter and result.
 struct BoundaryLayouts {
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
@@ -158,7 +158,8 @@ class Toolchain {
   virtual std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const;
 
   /// Layout combinations that the compiler accepts for `function`, best first; maybe none. `eligible_inputs` and
-  /// `eligible_outputs` say which flattened parameters and results may be channels-last at all: the others are plain.
+  /// `eligible_outputs` say which flattened parameters and results may be anything but plain at all. To keep some of
+  /// them as bfloat16 rounds: only who is told a lower `inference_precision` offers that.
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
 
@@ -224,6 +225,12 @@ BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs);
 /// Eligible ones channels-last, the others plain.
 BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
                                     const std::vector<bool>& eligible_outputs);
+
+/// `layouts`, of `function`, with the eligible values of float32 kept as bfloat16.
+BoundaryLayouts InBFloat16(BoundaryLayouts layouts, const Function& function, const std::vector<bool>& eligible_inputs,
+                           const std::vector<bool>& eligible_outputs);
+/// Whether some value is kept as bfloat16.
+bool KeepsBFloat16(const BoundaryLayouts& layouts);
 
 /// Opens `libcollage_NAME_compiler.so` (beside this library, or in $COLLAGE_MODULE_PATH) and returns its C symbol
 /// `collage_compile_partition`; throws kUnavailable with the loader's reason.

@@ -11,14 +11,6 @@ std::string FailureKind(const std::string& toolchain, const std::string& reason)
 
 }  // namespace
 
-std::string LayoutsText(const BoundaryLayouts& layouts) {
-  std::string text;
-  for (Layout layout : layouts.inputs) text += layout == Layout::kPlain ? 'p' : 'c';
-  text += ':';
-  for (Layout layout : layouts.outputs) text += layout == Layout::kPlain ? 'p' : 'c';
-  return text;
-}
-
 double SlowConversionSeconds(const Shape& shape, DataType dtype) {
   // Read and write once at 5 GB/s, slower than any machine this runs on.
   constexpr double kSlowBytesPerSecond = 5e9;

@@ -11,6 +11,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/worker/roofline.h"
+#include "target/annotations.h"
 
 namespace collage {
 
@@ -103,8 +104,5 @@ class CostEstimator {
 
 /// To change the layout of a value, where nothing was measured: dearer than on any machine.
 double SlowConversionSeconds(const Shape& shape, DataType dtype);
-
-/// "pc:c": the layouts of inputs and of outputs, one letter each.
-std::string LayoutsText(const BoundaryLayouts& layouts);
 
 }  // namespace collage

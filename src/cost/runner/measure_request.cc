@@ -57,9 +57,7 @@ Json LayoutsToJson(const std::vector<Layout>& layouts) {
 }
 
 Layout LayoutFromText(const std::string& text) {
-  for (Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
-    if (text == ToString(layout)) return layout;
-  }
+  if (const std::optional<Layout> layout = LayoutNamed(text)) return *layout;
   throw Error(ErrorCategory::kInput, fmt::format("'{}' is no layout", text));
 }
 

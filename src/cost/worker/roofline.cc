@@ -128,6 +128,20 @@ double SparedShare(const CallNode& call) {
   return 1 - left;
 }
 
+std::vector<Type> ParameterTypes(const Function& function) {
+  std::vector<Type> types;
+  for (const Var& param : function->params()) {
+    for (const Type& type : FlattenTensorTypes(param->checked_type())) types.push_back(type);
+  }
+  return types;
+}
+
+double BytesOf(const Type& type, Layout layout) {
+  const TensorTypeNode* tensor = AsTensorType(type);
+  return static_cast<double>(NumElements(tensor->static_shape())) *
+         static_cast<double>(StoredType(layout, tensor->dtype()).size_bytes());
+}
+
 }  // namespace
 
 Work WorkOf(const Function& function) {
@@ -153,15 +167,21 @@ Work WorkOf(const Function& function) {
     work.multiply_adds /= kNarrowFactor;
     work.spared /= kNarrowFactor;
   }
-  const auto add = [&](const Type& type) {
-    for (const Type& field : FlattenTensorTypes(type)) {
-      const TensorTypeNode* tensor = AsTensorType(field);
-      work.boundary_bytes +=
-          static_cast<double>(NumElements(tensor->static_shape())) * static_cast<double>(tensor->dtype().size_bytes());
-    }
+  for (const Type& type : ParameterTypes(function)) work.boundary_bytes += BytesOf(type, Layout::kPlain);
+  for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) {
+    work.boundary_bytes += BytesOf(type, Layout::kPlain);
+  }
+  return work;
+}
+
+Work WorkOf(const Function& function, const BoundaryLayouts& layouts) {
+  Work work = WorkOf(function);
+  work.boundary_bytes = 0;
+  const auto add = [&](const std::vector<Type>& types, const std::vector<Layout>& kept) {
+    for (size_t i = 0; i < types.size(); ++i) work.boundary_bytes += BytesOf(types[i], kept.at(i));
   };
-  for (const Var& param : function->params()) add(param->checked_type());
-  add(function->body()->checked_type());
+  add(ParameterTypes(function), layouts.inputs);
+  add(FlattenTensorTypes(function->body()->checked_type()), layouts.outputs);
   return work;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collage/ir/expr.h"
+#include "collage/target/toolchain.h"
 #include "cost/worker/timing.h"
 
 namespace collage {
@@ -19,8 +20,10 @@ struct Work {
   double spared = 0;          ///< of multiply_adds, those that an algorithm with accuracy "standard" may spare
 };
 
-/// Of a closed, typed function of static shapes.
+/// Of a closed, typed function of static shapes, values at its boundary kept as their types say.
 Work WorkOf(const Function& function);
+/// The same with values at its boundary kept as `layouts` says.
+Work WorkOf(const Function& function, const BoundaryLayouts& layouts);
 
 /// The same with float32 values computed, and weights kept, in a type of 16 bits.
 Work InLowerPrecision(Work work);

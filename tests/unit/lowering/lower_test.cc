@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
+#include "target/annotations.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
@@ -112,6 +114,34 @@ class Feuding : public testing_graphs::AnyToolchain {
   }
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override { return CompiledPartition{}; }
 };
+
+TEST(LowerTest, ValuesBetweenPartitionsAreKeptAsTheirLayoutsSay) {
+  ToolchainRegistry& registry = ToolchainRegistry::Global();
+  if (registry.Find("miser") == nullptr) registry.Add(std::make_unique<Feuding>("miser"));
+  const Shape shape{1, 8, 16, 16};
+  const auto apply = [&](const Expr& to, Layout from, Layout made) {
+    const Var inner = testing_graphs::Param("y", shape);
+    const Function bare = MakeFunction({inner}, MakeCall("exp", {inner}));
+    InferType(bare);
+    const Function partition = WithAttr(WithAttr(bare, "Primitive", 1), "Compiler", "miser");
+    return Expr(MakeCall(WithLayouts(partition, {{from}, {made}}), {to}));
+  };
+  const Var x = testing_graphs::Param("x", shape);
+  const Expr first = apply(x, Layout::kPlain, Layout::kChannelsLastBFloat16);
+  const Expr second = apply(first, Layout::kChannelsLastBFloat16, Layout::kPlain);
+  const Expr third = apply(first, Layout::kChannelsLast, Layout::kPlain);
+  PartitionCache cache(registry);
+  const ExecutionPlan plan =
+      Lower(InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeTuple({second, third})))), 1, cache);
+  ASSERT_EQ(plan.steps.size(), 4u);
+  const auto input_of = [&](size_t step) { return plan.values[static_cast<size_t>(plan.steps[step].inputs[0])]; };
+  EXPECT_EQ(plan.steps[1].inputs, plan.steps[0].outputs) << "it is read as it was made";
+  EXPECT_EQ(input_of(1).layout, Layout::kChannelsLastBFloat16);
+  EXPECT_EQ(input_of(1).dtype, kFloat32) << "its type is the graph's";
+  EXPECT_EQ(plan.steps[2].kind, ExecutionPlan::Step::kConvertLayout);
+  EXPECT_EQ(input_of(3).layout, Layout::kChannelsLast);
+  EXPECT_EQ(static_cast<int64_t>(plan.arena_bytes), NumElements(shape) * (2 + 4)) << "two bytes each, and four";
+}
 
 TEST(LowerTest, IncompatibleToolchainsGetIntoNoExecutable) {
   ToolchainRegistry& registry = ToolchainRegistry::Global();

@@ -43,6 +43,7 @@ class ExecutableTest : public testing::Test {
     writer.Add(flat, writer.AddOutput("y", {12}), 2.5f);
     const int constant = writer.AddConstant(Tensor::Zeros({3}, kFloat32));
     writer.Move(ExecutionPlan::Step::kCopy, constant, writer.AddOutput("z", {3}));
+    writer.Move(ExecutionPlan::Step::kConvertLayout, x, writer.AddArenaValue(shape, Layout::kPlainBFloat16));
     writer.plan.num_threads = 2;
     writer.plan.metadata_json = R"({"model": "mödel"})";
     return writer.plan;
@@ -267,6 +268,7 @@ TEST_F(ExecutableTest, PlansThatReachOutsideAreCorrupt) {
   refused([](Json& p) { p["values"][1][0] = Shape{1, -3, 2, 2}; }, "a value's shape is out of range");
   refused([](Json& p) { p["values"][1][2] = 7; }, "a value's layout does not fit");
   refused([](Json& p) { p["values"][3][2] = 1; }, "a value's layout does not fit");
+  refused([](Json& p) { p["values"][7][1] = "int32"; }, "a value's layout does not fit");
   refused([](Json& p) { p["values"][1][3] = 9; }, "a value's storage is unknown");
   refused([](Json& p) { p["values"][3][5] = 3; }, "an alias stands before");
   refused([](Json& p) { p["values"][3][0] = Shape{13}; }, "an alias is too large");

@@ -111,6 +111,21 @@ TEST_F(InstanceTest, LayoutStepsConvert) {
   ExpectShifted(instance.Output(0), Range(shape), 2);
 }
 
+TEST_F(InstanceTest, ValuesBetweenStepsMayBeRounded) {
+  PlanWriter writer;
+  const Shape shape{1, 3, 4, 5};
+  const int x = writer.AddInput("x", shape);
+  const int rounded = writer.AddArenaValue(shape, Layout::kChannelsLastBFloat16);
+  writer.Move(Step::kConvertLayout, x, rounded);
+  writer.Move(Step::kConvertLayout, rounded, writer.AddOutput("y", shape));
+  ExecutionInstance instance(Executable::FromPlan(writer.plan));
+  const Tensor input = Range(shape, 1000);
+  instance.SetInput(0, input);
+  instance.Run();
+  EXPECT_TRUE(BitEqual(instance.Output(0), input.Cast(kBFloat16).Cast(kFloat32)));
+  EXPECT_FALSE(BitEqual(instance.Output(0), input));
+}
+
 TEST_F(InstanceTest, AliasesShareMemory) {
   PlanWriter writer;
   const int x = writer.AddInput("x", {2, 6});

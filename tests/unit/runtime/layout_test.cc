@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "collage/runtime/thread_pool.h"
+#include "support/numbers.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -90,9 +92,69 @@ TEST(Layout, EqualLayoutsAreACopy) {
   EXPECT_EQ(target, bytes);
 }
 
+/// float32 values that lie in `layout`, as bytes.
+std::vector<char> Kept(const std::vector<float>& plain, const Shape& shape, Layout layout) {
+  std::vector<char> bytes(plain.size() * sizeof(float));
+  std::memcpy(bytes.data(), plain.data(), bytes.size());
+  if (IsBFloat16(layout)) {
+    std::vector<uint16_t> halves;
+    for (float value : plain) halves.push_back(FloatToBFloat16(value));
+    bytes.resize(halves.size() * sizeof(uint16_t));
+    std::memcpy(bytes.data(), halves.data(), bytes.size());
+  }
+  if (!IsChannelsLast(layout)) return bytes;
+  return ToChannelsLast(bytes, shape, StoredType(layout, kFloat32).size_bytes());
+}
+
+TEST(Layout, ValuesAreKeptAsBFloat16) {
+  constexpr Layout kAll[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kPlainBFloat16,
+                             Layout::kChannelsLastBFloat16};
+  for (int threads : {1, 3}) {
+    SetNumThreads(threads);
+    for (const Shape& shape :
+         {Shape{2, 3, 5, 7}, {1, 33, 17}, {1, 1, 6, 9}, {3, 70, 1, 1}, {1, 64, 81, 83}, {2, 0, 3}}) {
+      std::mt19937 random(5);
+      std::vector<float> values(static_cast<size_t>(NumElements(shape)));
+      for (float& value : values) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
+      std::vector<float> rounded;
+      for (float value : values) rounded.push_back(BFloat16ToFloat(FloatToBFloat16(value)));
+      for (const Layout from : kAll) {
+        for (const Layout to : kAll) {
+          SCOPED_TRACE(ToString(shape) + " from " + std::string(ToString(from)) + " to " + std::string(ToString(to)));
+          const std::vector<float>& wanted = IsBFloat16(from) ? rounded : values;
+          const std::vector<char> source = Kept(values, shape, from);
+          const std::vector<char> expected = Kept(wanted, shape, to);
+          constexpr size_t kGuard = 64;
+          std::vector<char> target(expected.size() + kGuard, '#');
+          ConvertLayout(source.data(), from, target.data(), to, shape, sizeof(float));
+          ASSERT_EQ(std::vector<char>(target.begin(), target.end() - kGuard), expected);
+          ASSERT_EQ(std::vector<char>(target.end() - kGuard, target.end()), std::vector<char>(kGuard, '#'));
+        }
+      }
+    }
+  }
+  SetNumThreads(1);
+}
+
+TEST(Layout, OnlyFloat32IsKeptAsBFloat16) {
+  EXPECT_EQ(StoredType(Layout::kChannelsLast, kFloat32), kFloat32);
+  EXPECT_EQ(StoredType(Layout::kChannelsLast, kInt8), kInt8);
+  EXPECT_EQ(StoredType(Layout::kChannelsLastBFloat16, kFloat32), kBFloat16);
+  ExpectError([] { StoredType(Layout::kPlainBFloat16, kFloat64); }, ErrorCategory::kInternal, "values of float64");
+  char bytes[8] = {};
+  ExpectError([&] { ConvertLayout(bytes, Layout::kPlain, bytes + 4, Layout::kPlainBFloat16, Shape{2}, 2); },
+              ErrorCategory::kInternal, "only float32");
+}
+
 TEST(Layout, NamesAxesAndShapes) {
   EXPECT_EQ(ToString(Layout::kPlain), "plain");
   EXPECT_EQ(ToString(Layout::kChannelsLast), "channels_last");
+  EXPECT_EQ(ToString(Layout::kPlainBFloat16), "plain_bf16");
+  EXPECT_EQ(LayoutNamed("channels_last_bf16"), Layout::kChannelsLastBFloat16);
+  EXPECT_EQ(LayoutNamed("channels_last"), Layout::kChannelsLast);
+  EXPECT_EQ(LayoutNamed("diagonal"), std::nullopt);
+  EXPECT_EQ(InBFloat16(Layout::kChannelsLast), Layout::kChannelsLastBFloat16);
+  EXPECT_EQ(PhysicalShape(Shape{1, 64, 56, 55}, Layout::kChannelsLastBFloat16), (Shape{1, 56, 55, 64}));
   EXPECT_EQ(PhysicalAxes(Layout::kChannelsLast, 4), (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(PhysicalShape(Shape{1, 64, 56, 55}, Layout::kChannelsLast), (Shape{1, 56, 55, 64}));
   EXPECT_EQ(PhysicalShape(Shape{4, 5}, Layout::kPlain), (Shape{4, 5}));

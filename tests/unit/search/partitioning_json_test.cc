@@ -107,6 +107,18 @@ TEST_F(PartitioningJsonTest, PartitionsMayBeMerged) {
   EXPECT_TRUE(RewritePartitions(graph, restored.chosen).has_value());
 }
 
+TEST_F(PartitioningJsonTest, NoToolchainGetsATypeThatItDoesNotTake) {
+  Json json = Json::parse(PartitioningToJson(graph, chosen));
+  json["partitions"][1]["outputs"] = {"plain_bf16"};
+  const std::vector<bool> all(graph.size(), true);
+  try {
+    PartitioningFromJson(json.dump(), "p.json", graph, all, {&native, &acme});
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "partition 1: 'native' does not take these layouts");
+  }
+}
+
 TEST_F(PartitioningJsonTest, MistakesAreNamed) {
   EXPECT_EQ(ErrorAfter([](Json&) {}), "");
   EXPECT_EQ(ErrorAfter([](Json& json) { json["format"] = "x"; }), "\"format\" is not \"collage-partitioning\"");
@@ -124,6 +136,8 @@ TEST_F(PartitioningJsonTest, MistakesAreNamed) {
   EXPECT_EQ(ErrorAfter([](Json& json) { json["partitions"][1]["inputs"] = Json::array(); }),
             "partition 1: 0 \"inputs\", the partition has 1");
   EXPECT_EQ(ErrorAfter([](Json& json) { json["partitions"][1]["outputs"] = {"channels_last"}; }),
+            "partition 1: number 0 of \"outputs\" can only be plain");
+  EXPECT_EQ(ErrorAfter([](Json& json) { json["partitions"][1]["outputs"] = {"plain_bf16"}; }),
             "partition 1: number 0 of \"outputs\" can only be plain");
   EXPECT_EQ(ErrorAfter([](Json& json) { json["partitions"][1]["outputs"] = {"diagonal"}; }),
             "partition 1: unknown layout 'diagonal' in \"outputs\"");

@@ -93,7 +93,7 @@ TEST(MeasureRequestTest, PartitionsOfPatternsAreReadBack) {
       MakeFunction({data}, MakeTuple({MakeCall(called, {data}), MakeCall("nn.relu", {data})}), nullptr, whole);
   InferType(function);
   const PartitionRequest request{
-      function, {{Layout::kChannelsLast}, {Layout::kChannelsLast, Layout::kPlain}}, /*num_threads=*/1};
+      function, {{Layout::kChannelsLast}, {Layout::kChannelsLastBFloat16, Layout::kPlain}}, /*num_threads=*/1};
   ExpectSame(ThroughText(request), request);
 }
 

@@ -30,6 +30,15 @@ TEST(WorkTest, CountsProductsAndBytes) {
   EXPECT_EQ(work.boundary_bytes, 4 * 64 * 4 + 4 * 10 * 4);
 }
 
+TEST(WorkTest, ValuesKeptInFewerBitsAreFewerBytes) {
+  const Var x = Data({1, 8, 4, 4});
+  const Function relu = Typed({x}, MakeCall("nn.relu", {x}));
+  const double all = WorkOf(relu).boundary_bytes;
+  EXPECT_EQ(WorkOf(relu, {{Layout::kChannelsLast}, {Layout::kPlain}}).boundary_bytes, all);
+  EXPECT_EQ(WorkOf(relu, {{Layout::kChannelsLast}, {Layout::kChannelsLastBFloat16}}).boundary_bytes, all * 3 / 4);
+  EXPECT_EQ(WorkOf(relu, {{Layout::kPlainBFloat16}, {Layout::kPlainBFloat16}}).boundary_bytes, all / 2);
+}
+
 TEST(WorkTest, IsLessInLowerPrecision) {
   const Work work = InLowerPrecision({.multiply_adds = 160, .constant_bytes = 8, .boundary_bytes = 4, .spared = 16});
   EXPECT_EQ(work.multiply_adds, 10);
