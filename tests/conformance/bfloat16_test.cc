@@ -9,6 +9,7 @@
 #include "collage/support/error.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
+#include "cost/worker/measure.h"
 #include "support/machine.h"
 #include "target/toolchain_configuration.h"
 
@@ -138,6 +139,39 @@ TEST_P(InBFloat16, ProductsOfManyShapes) {
   }
 }
 
+TEST_P(InBFloat16, ValuesBetweenPartitionsMayBeKeptSo) {
+  constexpr Layout kNarrow = Layout::kChannelsLastBFloat16;
+  const Anchor first = Anchor::Conv(2);
+  const Function offered = MakeFunction({first.x}, first.result);
+  InferType(offered);
+  const std::vector<BoundaryLayouts> layouts = toolchain_->Layouts(offered, {true}, {true});
+  const BoundaryLayouts narrow{{kNarrow}, {kNarrow}};
+  if (std::ranges::find(layouts, narrow) == layouts.end()) return;  // it takes float32 only
+  for (const int rank : {1, 2, 3}) {
+    const Anchor a = Anchor::Conv(rank);
+    for (const int threads : {1, 2}) {
+      for (const Layout input : {kNarrow, Layout::kChannelsLast}) {
+        for (const Layout output : {kNarrow, Layout::kChannelsLast}) {
+          const Options options{.layouts = {{input}, {output}}, .num_threads = threads};
+          ExpectTaken(a.name + "_bias", MakeFunction({a.x}, a.Biased()), options);
+        }
+      }
+    }
+    const Var r = Input("r", a.shape());
+    ExpectTaken(a.name + "_bias_sum_relu", MakeFunction({a.x, r}, MakeCall("nn.relu", {Plus(a.Biased(), r)})),
+                {.layouts = {{kNarrow, kNarrow}, {kNarrow}}});
+  }
+  const Var a = Input("a", {3, 17, 24});
+  const Var b = Input("b", {3, 24, 32});
+  const Function product =
+      MakeFunction({a, b}, MakeCall("nn.batch_matmul", {a, b}, {{"transpose_a", false}, {"transpose_b", false}}));
+  for (const Layout left : {Layout::kPlain, Layout::kPlainBFloat16}) {
+    for (const Layout right : {Layout::kPlain, Layout::kPlainBFloat16}) {
+      ExpectTaken("batch_matmul", product, {.layouts = {{left, right}, {Layout::kPlainBFloat16}}});
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Toolchains, InBFloat16, testing::Values("native", "dnnl", "openvino"),
                          [](const auto& info) { return std::string(info.param); });
 
@@ -183,6 +217,141 @@ TEST(NativeInBFloat16, TakesWhatThatChanges) {
   const ToolchainConfiguration plain(BuiltinToolchain("native"));
   EXPECT_THROW(plain.With("inference_precision", "f16").Make(), Error);
   EXPECT_THROW(plain.With("inference_precision", "bf16").With("accuracy", "exact").Make(), Error);
+}
+
+/// Everything that may be is kept as bfloat16.
+Options KeptAsBFloat16(const Function& function, int num_threads = 1) {
+  InferType(function);
+  const auto eligible = [](const Type& type) {
+    const int rank = AsTensorType(type)->rank();
+    return rank >= 3 && rank <= 5;
+  };
+  std::vector<bool> inputs, outputs;
+  for (const Var& param : function->params()) inputs.push_back(eligible(param->checked_type()));
+  for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) outputs.push_back(eligible(type));
+  const BoundaryLayouts last = ChannelsLastLayouts(inputs, outputs);
+  return {.layouts = collage::InBFloat16(last, function, inputs, outputs),
+          .num_threads = num_threads,
+          .tolerance = kTolerance};
+}
+
+/// `x` through one operator of each kind that has loops of its own, and some that are computed in place.
+std::vector<Expr> OneOfEachKind(const Var& x) {
+  const Expr same = RandomConstant({1, 24, 1, 1}, 4);
+  const auto depthwise = [&](const V& strides, const V& padding, int64_t taps) {
+    return MakeCall("nn.conv2d", {x, RandomConstant({24, 1, taps, taps}, 3)},
+                    {{"groups", 24}, {"strides", strides}, {"padding", padding}});
+  };
+  const V spatial{2, 3};
+  return {
+      MakeCall("nn.conv2d", {x, RandomConstant({40, 24, 1, 1}, 3, -0.1, 0.1)}),
+      MakeCall("nn.conv2d", {x, RandomConstant({40, 24, 1, 1}, 3, -0.1, 0.1)}, {{"strides", V{2, 2}}}),
+      MakeCall(
+          "nn.relu",
+          {Plus(MakeCall("nn.conv2d", {x, RandomConstant({24, 24, 3, 3}, 3, -0.1, 0.1)}, {{"padding", V{1, 1}}}), x)}),
+      MakeCall("nn.conv2d", {x, RandomConstant({48, 8, 3, 3}, 3, -0.1, 0.1)}, {{"groups", 3}, {"padding", V{1, 1}}}),
+      MakeCall("nn.conv2d_transpose", {x, RandomConstant({24, 10, 4, 4}, 3, -0.1, 0.1)},
+               {{"strides", V{2, 2}}, {"padding", V{1, 1}}}),
+      depthwise({1, 1}, {1, 1}, 3),
+      depthwise({2, 2}, {0, 0, 1, 1}, 3),
+      depthwise({1, 1}, {7, 7}, 15),
+      MakeCall("nn.conv2d", {x, RandomConstant({24, 2, 3, 3}, 3)}, {{"groups", 12}, {"padding", V{1, 1}}}),
+      MakeCall("nn.max_pool2d", {x}, {{"pool_size", V{3, 3}}, {"strides", V{2, 2}}, {"padding", V{1, 1}}}),
+      MakeCall("nn.avg_pool2d", {x}, {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}}),
+      MakeCall("nn.global_avg_pool2d", {x}),
+      MakeCall("mean", {x}, {{"axis", spatial}, {"keepdims", true}}),
+      MakeCall("multiply", {MakeCall("sigmoid", {MakeCall("add", {x, same})}), x}),
+      MakeCall("nn.softmax", {x}, {{"axis", 1}}),
+      MakeCall("nn.instance_norm", {x, RandomConstant({24}, 5), RandomConstant({24}, 6)}),
+      MakeCall("concatenate", {MakeTuple({x, MakeCall("tanh", {x}), RandomConstant({2, 8, 15, 14}, 7)})},
+               {{"axis", 1}}),
+      MakeCall("image.resize2d", {x}, {{"size", V{30, 28}}, {"method", std::string("linear")}}),
+      MakeCall("nn.pad", {x, RandomConstant({}, 8)},
+               {{"pad_width", AttrValue::List{V{0, 0}, V{0, 0}, V{1, 2}, V{0, 1}}}}),
+      MakeCall("strided_slice", {x}, {{"begin", V{0, 1, 2, 3}}, {"end", V{2, 20, 15, 14}}}),
+      MakeCall("transpose", {x}, {{"axes", V{0, 2, 3, 1}}}),
+      MakeCall("cumsum", {x}, {{"axis", 2}}),
+  };
+}
+
+TEST(NativeInBFloat16, TakesAndGivesValuesKeptSo) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
+  const Var x = Input("x", {2, 24, 15, 14});
+  for (const Expr& result : OneOfEachKind(x)) {
+    const Function function = MakeFunction({x}, result);
+    SCOPED_TRACE(As<CallNode>(result)->op()->name);
+    for (const int threads : {1, 2}) ExpectAgrees(*native, function, KeptAsBFloat16(function, threads));
+  }
+  // One of several values, of several results.
+  const Var y = Input("y", {2, 24, 15, 14});
+  const Expr sum = MakeCall("add", {x, y});
+  const Function several = MakeFunction({x, y}, MakeTuple({sum, MakeCall("nn.relu", {sum})}));
+  for (const Layout input : {Layout::kPlain, Layout::kChannelsLastBFloat16, Layout::kPlainBFloat16}) {
+    for (const Layout output : {Layout::kPlain, Layout::kChannelsLastBFloat16, Layout::kPlainBFloat16}) {
+      if (!IsBFloat16(input) && !IsBFloat16(output)) continue;  // left to the standard
+      ExpectAgrees(
+          *native, several,
+          {.layouts = {{input, Layout::kChannelsLast}, {output, Layout::kChannelsLast}}, .tolerance = kTolerance});
+    }
+  }
+}
+
+TEST(NativeInBFloat16, OffersToKeepWhatMayBeKept) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const Toolchain& standard = BuiltinToolchain("native");
+  const auto native = ToolchainConfiguration(standard).With("inference_precision", "bf16").Make();
+  const Var x = Input("x", {1, 16, 6, 6});
+  const Var n = MakeVar("n", TensorType(Shape{1, 16, 6, 6}, kInt32));
+  const Function conv = MakeFunction({x}, MakeCall("nn.conv2d", {x, RandomConstant({8, 16, 1, 1}, 1)}));
+  const Function relu = MakeFunction({x}, MakeCall("nn.relu", {x}));
+  const Function integers = MakeFunction({n}, MakeCall("nn.relu", {n}));
+  for (const Function& function : {conv, relu, integers}) InferType(function);
+  constexpr Layout kNarrow = Layout::kChannelsLastBFloat16;
+  const BoundaryLayouts narrow{{kNarrow}, {kNarrow}};
+  const std::vector<BoundaryLayouts> any{
+      narrow, {{kNarrow}, {Layout::kChannelsLast}}, {{Layout::kChannelsLast}, {kNarrow}}};
+  const std::vector<BoundaryLayouts> of_conv = native->Layouts(conv, {true}, {true});
+  EXPECT_FALSE(KeepsBFloat16(of_conv.front())) << "neighbours may want float32";
+  EXPECT_TRUE(std::equal(any.begin(), any.end(), of_conv.end() - 3, of_conv.end()));
+  EXPECT_EQ(native->Layouts(conv, {false}, {true}).back(), (BoundaryLayouts{{Layout::kPlain}, {kNarrow}}));
+  EXPECT_EQ(native->Layouts(relu, {true}, {true}), any) << "nothing else differs from the standard";
+  EXPECT_EQ(native->Layouts(integers, {true}, {true}).size(), 0u);
+  for (const BoundaryLayouts& layouts : standard.Layouts(conv, {true}, {true})) EXPECT_FALSE(KeepsBFloat16(layouts));
+}
+
+TEST(NativeInBFloat16, WhatInputsAreRoundedByIsNotTheKernels) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const Toolchain& standard = BuiltinToolchain("native");
+  const auto native = ToolchainConfiguration(standard).With("inference_precision", "bf16").Make();
+  const Var x = Input("x", {1, 16, 6, 6});
+  const Function relu = MakeFunction({x}, MakeCall("nn.relu", {x}));
+  InferType(relu);
+  constexpr Layout kNarrow = Layout::kChannelsLastBFloat16;
+  const auto error = [&](const Toolchain& toolchain, const BoundaryLayouts& layouts) {
+    const TuningRecord record = MeasurePartition(toolchain, {relu, layouts, 1}, {});
+    EXPECT_TRUE(record.ok) << record.reason;
+    return record.max_error;
+  };
+  EXPECT_EQ(error(*native, {{kNarrow}, {kNarrow}}), 0) << "what is rounded already";
+  EXPECT_EQ(error(standard, {{Layout::kChannelsLast}, {Layout::kChannelsLast}}), 0);
+  EXPECT_GT(error(*native, {{Layout::kChannelsLast}, {kNarrow}}), 1e-4);
+}
+
+TEST(NativeInBFloat16, ReadsDataKeptSoInPlace) {
+  if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
+  const Var x = Input("x", {1, 64, 9, 9});
+  const Expr pointwise = MakeCall("nn.conv2d", {x, RandomConstant({32, 64, 1, 1}, 1)});
+  const Expr depthwise =
+      MakeCall("nn.conv2d", {x, RandomConstant({64, 1, 3, 3}, 1)}, {{"groups", 64}, {"padding", V{1, 1}}});
+  for (const Expr& result : {pointwise, depthwise, MakeCall("nn.global_avg_pool2d", {x})}) {
+    const Function function = MakeFunction({x}, result);
+    const Options options = KeptAsBFloat16(function);
+    const Result<LoweredPartition> lowered = native->RelayToTIR({function, options.layouts, 1});
+    ASSERT_TRUE(lowered.ok()) << lowered.reason().text;
+    EXPECT_EQ(lowered->workspace_bytes, 0u) << As<CallNode>(result)->op()->name;
+  }
 }
 
 TEST(NativeInBFloat16, RoundsNoPixelThatIsNotRead) {

@@ -1,6 +1,7 @@
 // native_functions_test.cc: native kernels of random functions against the reference evaluation. Of each function some
 // of the candidates that a search would find are compiled, in one of the layouts that it would try, for one thread and
-// for two. COLLAGE_PROPERTY_MODULES says how many functions, the others of for_random_modules.h as there.
+// for two; of some, values at the boundary are kept as bfloat16. COLLAGE_PROPERTY_MODULES says how many functions, the
+// others of for_random_modules.h as there.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@
 #include "property/for_random_modules.h"
 #include "property/function_generator.h"
 #include "property/widened_function.h"
+#include "runtime/compare.h"
 
 namespace collage {
 namespace {
@@ -50,8 +52,9 @@ class FunctionCheck {
   std::string Run() {
     std::string wrong;
     for (const CandidatePartition& candidate : Candidates()) {
-      const Case test = MakeCase(candidate);
+      Case test = MakeCase(candidate);
       BoundaryLayouts layouts = RandomLayouts(test.extracted.function);
+      if (random_.OneIn(3)) KeepAsBFloat16(test, layouts);
       // A kernel for two threads with one to run it is right, too.
       for (const auto& [compiled_for, threads] : {std::pair{1, 1}, {2, 2}, {2, 1}}) {
         const std::string text = RunOnce(test, layouts, compiled_for, threads);
@@ -117,6 +120,19 @@ class FunctionCheck {
     return random_.Pick(all);
   }
 
+  /// Some of the inputs, and a result that is alone: of several, one may be computed from another as that is kept.
+  void KeepAsBFloat16(Case& test, BoundaryLayouts& layouts) {
+    for (size_t i = 0; i < test.inputs.size(); ++i) {
+      if (test.inputs[i].dtype() != kFloat32 || random_.OneIn(3)) continue;
+      layouts.inputs[i] = collage::InBFloat16(layouts.inputs[i]);
+      test.inputs[i] = test.inputs[i].Cast(kBFloat16).Cast(kFloat32);
+    }
+    test.expected = std::make_unique<ExpectedResults>(test.extracted.function, test.inputs);
+    const std::vector<Tensor>& results = test.expected->results();
+    if (results.size() != 1 || results[0].dtype() != kFloat32 || random_.OneIn(3)) return;
+    layouts.outputs[0] = collage::InBFloat16(layouts.outputs[0]);
+  }
+
   static std::string LayoutsText(const BoundaryLayouts& layouts) {
     std::string text = "inputs";
     for (const Layout layout : layouts.inputs) text += fmt::format(" {}", ToString(layout));
@@ -148,10 +164,20 @@ class FunctionCheck {
     kernel->Bind(from, to, compiled->workspace_bytes == 0 ? nullptr : workspace.raw());
     kernel->Run();
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const std::string wrong = test.expected->Compare(i, InLayout(outputs[i], layouts.outputs[i], Layout::kPlain));
+      const Tensor actual = InLayout(outputs[i], layouts.outputs[i], Layout::kPlain);
+      const std::string wrong = IsBFloat16(layouts.outputs[i])
+                                    ? FindOtherThanRounded(actual, test.expected->results()[i])
+                                    : test.expected->Compare(i, actual);
       if (!wrong.empty()) return fmt::format("wrong result {}: {}", i, wrong);
     }
     return "";
+  }
+
+  /// Where a result that was rounded in the end is something else than that.
+  static std::string FindOtherThanRounded(const Tensor& actual, const Tensor& exact) {
+    constexpr double kRounding = 1.0 / 256;
+    constexpr double kOfLargest = 1e-3;  // what a kernel in float32 may lose
+    return Compare(actual, exact, {kRounding, ShareOfLargest(exact, kOfLargest).absolute + 1e-30}).difference;
   }
 
   RandomSource random_;

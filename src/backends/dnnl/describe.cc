@@ -349,14 +349,40 @@ Result<Description> Describe(const Function& function, const BoundaryLayouts& la
   }
 }
 
+namespace {
+
+/// The same orders, nothing kept as bfloat16.
+BoundaryLayouts OrdersOf(BoundaryLayouts layouts) {
+  for (std::vector<Layout>* kept : {&layouts.inputs, &layouts.outputs}) {
+    for (Layout& layout : *kept) layout = IsChannelsLast(layout) ? Layout::kChannelsLast : Layout::kPlain;
+  }
+  return layouts;
+}
+
+/// Operands of the types that `layouts` keeps them in: oneDNN widens and rounds by itself.
+void KeepAs(const BoundaryLayouts& layouts, Primitive& primitive) {
+  const auto keep = [&](Operand& operand) {
+    if (operand.input < 0) return;
+    operand.dtype = StoredType(layouts.inputs.at(static_cast<size_t>(operand.input)), operand.dtype);
+  };
+  for (Operand* operand : {&primitive.src, &primitive.weights, &primitive.bias}) keep(*operand);
+  for (Operand& operand : primitive.more) keep(operand);
+  for (PostOp& op : primitive.post_ops) keep(op.operand);
+  primitive.dst.dtype = StoredType(layouts.outputs.at(0), primitive.dst.dtype);
+}
+
+}  // namespace
+
 Result<Description> DescribeIn(DataType precision, const Function& function, const BoundaryLayouts& layouts) {
-  Result<Description> description = Describe(function, layouts);
-  if (!description || precision == kFloat32) return description;
+  if (precision == kFloat32) return Describe(function, layouts);
+  Result<Description> description = Describe(function, OrdersOf(layouts));
+  if (!description) return description;
   Primitive& primitive = description->primitive;
   if (!primitive.is_contraction() || primitive.src.dtype != kFloat32) {
     return Reason{"computes products of float32 values in " + precision.ToString() + ", nothing else", "dnnl"};
   }
   primitive.multiplied_as = precision;
+  KeepAs(layouts, primitive);
   return description;
 }
 

@@ -90,6 +90,8 @@ class DnnlToolchain : public Toolchain {
       if (image != channels_last) choices.push_back(image);
     }
     choices.push_back(plain);
+    const BoundaryLayouts narrow = InBFloat16(channels_last, function, eligible_inputs, eligible_outputs);
+    if (precision_ == kBFloat16 && narrow != channels_last) choices.push_back(narrow);
     return choices;
   }
 
@@ -127,7 +129,8 @@ class DnnlToolchain : public Toolchain {
 
   std::vector<AttrField> Options() const override {
     return {{kPrecision, AttrKind::kString, "f32",
-             "f32; bf16: what products of float32 values are computed in, sums stay float32"}};
+             "f32; bf16: what products of float32 values are computed in, sums stay float32, and what values between "
+             "partitions may be kept as"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& precision = options.String(kPrecision);

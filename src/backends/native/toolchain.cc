@@ -77,17 +77,25 @@ class Native : public Toolchain {
       has_convolution = has_convolution || IsConvolution(call->op()->name);
       has_narrowed = has_narrowed || IsNarrowed(*call);
     });
-    // What a lower precision does not change is left to the toolchain as it is.
-    if (options_.in_bfloat16 && !has_narrowed) return {};
-    if (plain == last) return {plain};
+    std::vector<BoundaryLayouts> choices{last};
     if (has_convolution) {
       // Data is read one element at a time: it may lie in any order.
-      BoundaryLayouts mixed = last;
-      std::fill(mixed.inputs.begin(), mixed.inputs.end(), Layout::kPlain);
-      if (mixed == last) return {last};
-      return {last, mixed};
+      choices.push_back(last);
+      std::fill(choices.back().inputs.begin(), choices.back().inputs.end(), Layout::kPlain);
+    } else {
+      choices.push_back(plain);
     }
-    return {last, plain};
+    if (choices.front() == choices.back()) choices.pop_back();
+    if (!options_.in_bfloat16) return choices;
+    // What a lower precision does not change is left to the toolchain as it is, unless it reads or writes less.
+    if (!has_narrowed) choices.clear();
+    const BoundaryLayouts narrow = InBFloat16(last, function, eligible_inputs, eligible_outputs);
+    // Products like their data narrow, what computes in float32 reads it faster as that and may still write less.
+    for (const BoundaryLayouts& choice :
+         {narrow, BoundaryLayouts{narrow.inputs, last.outputs}, BoundaryLayouts{last.inputs, narrow.outputs}}) {
+      if (choice != last && std::ranges::find(choices, choice) == choices.end()) choices.push_back(choice);
+    }
+    return choices;
   }
 
   std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR, Hook::kTIRToRuntime, Hook::kUpdateConstants}; }
@@ -135,7 +143,8 @@ class Native : public Toolchain {
         {"schedule", AttrKind::kString, "",
          "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"},
         {"inference_precision", AttrKind::kString, "f32",
-         "f32; bf16: what products of float32 values are computed in, sums stay float32"},
+         "f32; bf16: what products of float32 values are computed in, sums stay float32, and what values between "
+         "partitions may be kept as"},
         {"mcpu", AttrKind::kString, "", "the processor that code is for, as LLVM calls it; empty: this one"},
         {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
         {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"},

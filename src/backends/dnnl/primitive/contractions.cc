@@ -122,9 +122,9 @@ void BuildMatMul(const Primitive& p, Built& built) {
   const Desc b = MatrixDesc(p.weights, p.transpose_b);
   built.dst = DescOf(p.dst);
   const Desc wanted_a = WithType(a, DataTypeOf(p));
-  const Desc wanted_b = p.weights.constant >= 0   ? Desc(b.get_dims(), WeightsType(p), memory::format_tag::any)
-                        : p.src.dtype == kFloat32 ? WithType(b, DataTypeOf(p))
-                                                  : b;
+  const Desc wanted_b = p.weights.constant >= 0 ? Desc(b.get_dims(), WeightsType(p), memory::format_tag::any)
+                        : IsByte(p.src)         ? b
+                                                : WithType(b, WeightsType(p));
   const Desc bias = BiasDesc(p.bias, DType::f32, p.bias.shape);
   const dnnl::matmul::primitive_desc desc(Engine(), wanted_a, wanted_b, bias, built.dst, attributes);
   built.primitive = dnnl::matmul(desc);

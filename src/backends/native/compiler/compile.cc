@@ -50,7 +50,7 @@ class PartitionCompiler {
     AddInputs();
     AddOutputs(body_);
     for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
-    if (state_.options.in_bfloat16 && state_.num_narrow == 0) {
+    if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !KeepsBFloat16(request_.layouts)) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
     }
     return {NumberBuffers(state_.emitter.Module()), state_.constants, static_cast<size_t>(state_.workspace_bytes)};
@@ -76,7 +76,8 @@ class PartitionCompiler {
       if (type == nullptr) throw Error(ErrorCategory::kUnsupported, "a parameter that is no tensor");
       const Shape shape = type->static_shape();
       const Layout layout = request_.layouts.inputs.at(static_cast<size_t>(state_.num_inputs));
-      state_.expressions.SetBuffer(param, {state_.num_inputs++, 0, type->dtype(), shape, LayoutStrides(shape, layout)});
+      const DataType stored = StoredType(layout, type->dtype());
+      state_.expressions.SetBuffer(param, {state_.num_inputs++, 0, stored, shape, LayoutStrides(shape, layout)});
     }
   }
 
@@ -95,9 +96,9 @@ class PartitionCompiler {
     const TensorTypeNode* tensor = AsTensorType(expr->checked_type());
     const Shape shape = tensor->static_shape();
     const auto number = static_cast<int>(outputs_.size());
-    outputs_.push_back({expr,
-                        {kFirstOutput + number, 0, tensor->dtype(), shape,
-                         LayoutStrides(shape, request_.layouts.outputs.at(outputs_.size()))}});
+    const Layout layout = request_.layouts.outputs.at(outputs_.size());
+    outputs_.push_back(
+        {expr, {kFirstOutput + number, 0, StoredType(layout, tensor->dtype()), shape, LayoutStrides(shape, layout)}});
   }
 
   /// Calls in post-order whose value is not in memory yet, from `root` down.
@@ -215,7 +216,7 @@ class PartitionCompiler {
       }
       const StageRow& row = *StageOf(anchor);
       const bool is_last = i + 1 == anchors.size();
-      const bool layout_fits = LayoutFits(row, buffer);
+      const bool layout_fits = LayoutFits(row, buffer) && TypeFits(row, anchor, buffer);
       const bool is_fused = is_last && layout_fits && IsEpilogue(body, anchor) &&
                             (row.fuses_epilogue || anchor == body) && !IsNeededElsewhere(index, anchor);
       if (is_fused || (is_last && layout_fits && anchor == body)) {
@@ -239,6 +240,11 @@ class PartitionCompiler {
     if (row.lanes == ResultLanes::kAny || buffer.shape.empty()) return true;
     const size_t axis = row.lanes == ResultLanes::kChannels ? 1 : buffer.shape.size() - 1;
     return axis >= buffer.shape.size() || buffer.shape[axis] == 1 || buffer.strides[axis] == 1;
+  }
+
+  /// Results that are read again while they are made are not kept in another type than theirs.
+  static bool TypeFits(const StageRow& row, const Expr& anchor, const Buffer& buffer) {
+    return row.fuses_epilogue || buffer.dtype == TensorTypeOf(anchor).dtype();
   }
 
   /// Joined tensors inside an expression are read in place when they are small; all other stages have loops that no
@@ -273,7 +279,8 @@ class PartitionCompiler {
       for (const Output& output : outputs_) {
         const TupleGetItemNode* item = As<TupleGetItemNode>(output.expr);
         const bool is_field = item != nullptr && item->tuple() == expr && item->index() == static_cast<int>(i);
-        if (is_field && output.buffer.is_contiguous()) buffer = output.buffer;
+        const bool fits = output.buffer.is_contiguous() && output.buffer.dtype == type->dtype();
+        if (is_field && fits) buffer = output.buffer;
       }
       if (buffer.number < 0) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, type->dtype());
       state_.expressions.SetFieldBuffer(expr, static_cast<int>(i), buffer);

@@ -26,7 +26,7 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
   };
   const bool is_padded = !is_none(before) || !is_none(after);
   // What is copied between zeros is converted on the way.
-  const DataType own = TensorTypeOf(expr).dtype();
+  const DataType own = KeptType(state, expr);
   const bool converts = is_padded && KindOf(own) == KindOf(dtype);
   const bool is_plain = layout == Layout::kPlain;
   const DataType read = converts ? own : dtype;

@@ -398,10 +398,16 @@ Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout) {
   return buffer;
 }
 
+DataType KeptType(const PartitionState& state, const Expr& expr) {
+  const Buffer* buffer = state.expressions.FindBuffer(expr);
+  return buffer == nullptr ? TensorTypeOf(expr).dtype() : buffer->dtype;
+}
+
 Buffer MaterialisePlain(PartitionState& state, const Expr& expr) {
+  const DataType dtype = TensorTypeOf(expr).dtype();
   const Buffer own = Materialise(state, expr, Layout::kPlain);
-  if (own.is_contiguous()) return own;
-  const Buffer plain = state.AddWorkspace(own.shape, Layout::kPlain, own.dtype);
+  if (own.is_contiguous() && own.dtype == dtype) return own;
+  const Buffer plain = state.AddWorkspace(own.shape, Layout::kPlain, dtype);
   EmitElements(state, plain, [&](const Indices& at) { return state.emitter.Load(own, at); });
   return plain;
 }

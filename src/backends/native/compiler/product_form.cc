@@ -277,7 +277,7 @@ DataType SumType(DataType dtype) {
 }
 
 Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype) {
-  if (TensorTypeOf(expr).dtype() == dtype) return Materialise(state, expr, layout);
+  if (KeptType(state, expr) == dtype) return Materialise(state, expr, layout);
   const Buffer buffer = state.AddWorkspace(ShapeOf(expr), layout, dtype);
   EmitElements(state, buffer,
                [&](const Indices& at) { return state.math().Convert(state.expressions.At(expr, at), dtype); });

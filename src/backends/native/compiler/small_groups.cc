@@ -33,14 +33,17 @@ class SmallGroups {
     NoteSpace();
     first_inner_ = std::min((from + columns_ - 1) / columns_ * columns_, width);
     end_inner_ = std::max(first_inner_, to / columns_ * columns_);
+    // What is kept in fewer bits is widened each time that it is read.
+    const bool is_narrow = KeptType(state_, call_.args()[0]) == kBFloat16;
+    const DataType dtype = is_narrow ? kBFloat16 : kFloat32;
     const bool has_many_edges = width - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_;
     if (has_many_edges) {
-      data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, kFloat32);
+      data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, dtype);
       pad_before_.assign(conv_.rank, 0);
       first_inner_ = 0;
       end_inner_ = width / columns_ * columns_;
     } else {
-      data_ = ChannelsLastData(state_, call_.args()[0], kFloat32);
+      data_ = ChannelsLastData(state_, call_.args()[0], dtype);
       pad_before_ = conv_.pad_before;
     }
     PackTaps();

@@ -114,10 +114,13 @@ void EmitSort(PartitionState& state, const CallNode& call, const StageOutput& ou
 void EmitRecurrent(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
 void EmitTopK(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
 
-/// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one.
+/// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one. Its own may
+/// keep the elements in another type, as a layout of the boundary says.
 Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout);
+/// What its elements are kept as: those of its own buffer where it has one, else what its type says.
+DataType KeptType(const PartitionState& state, const Expr& expr);
 
-/// As Materialise, row-major without gaps: a copy when the value lies otherwise.
+/// As Materialise, row-major without gaps and of the type of `expr`: a copy when the value lies otherwise.
 Buffer MaterialisePlain(PartitionState& state, const Expr& expr);
 
 /// Splits flat position `flat` over `sizes` (outermost first) into one i64 value each.
