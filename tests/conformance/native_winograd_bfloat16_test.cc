@@ -268,6 +268,38 @@ TEST_F(NativeWinogradInBFloat16, EpiloguesAreComputedInFloat32) {
   }
 }
 
+TEST_F(NativeWinogradInBFloat16, DataAndResultsMayBeKeptSo) {
+  const std::vector<Layer> layers{{{1, 24, 9, 11}, 20}, {{2, 27, 6, 7}, 33, {0, 1, 2, 1}}, {{1, 40, 13}, 16, {1}, {3}}};
+  for (const Layer& layer : layers) {
+    SCOPED_TRACE(layer.Name());
+    const Var x = Input("x", layer.data);
+    const Function function = MakeFunction({x}, layer.Convolve(x, RandomConstant(layer.weight(), 3)));
+    for (const Layout in : {Layout::kPlainBFloat16, Layout::kChannelsLastBFloat16}) {
+      for (const Layout out : {Layout::kChannelsLast, Layout::kChannelsLastBFloat16}) {
+        for (const int threads : {1, 2}) {
+          ExpectAgrees(
+              *Tiles(2), function,
+              {.layouts = {{in}, {out}}, .num_threads = threads, .tolerance = ToleranceOf({2, 2}, layer.taps)});
+        }
+      }
+    }
+  }
+}
+
+TEST(NativeWinogradChoiceInBFloat16, DataThatAreKeptSoAreReadWhereTheyLie) {
+  const Layer layer{{1, 64, 28, 28}, 64};
+  const Var x = Input("x", layer.data);
+  const Function function = MakeFunction({x}, layer.Convolve(x, RandomConstant(layer.weight(), 3)));
+  InferType(function);
+  const auto workspace_bytes = [&](Layout in) {
+    const Result<LoweredPartition> lowered =
+        Tiles(2, kProcessor)->RelayToTIR({function, {{in}, {Layout::kChannelsLast}}, 1});
+    return lowered.ok() ? lowered->workspace_bytes : 0;
+  };
+  EXPECT_GT(workspace_bytes(Layout::kChannelsLast), 0u);
+  EXPECT_EQ(workspace_bytes(Layout::kChannelsLastBFloat16), workspace_bytes(Layout::kChannelsLast));
+}
+
 TEST(NativeWinogradChoiceInBFloat16, IsMadeByTheModelOrWhoIsAsked) {
   const auto with = [](const char* option, const AttrValue& value) {
     return ToolchainConfiguration(BuiltinToolchain("native"))

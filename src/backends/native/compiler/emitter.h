@@ -164,6 +164,8 @@ class Emitter {
   /// The address of the element at the bases of `indices`.
   std::string Address(const Buffer& buffer, const Indices& indices);
   std::string VectorAt(const std::string& address, bool masked);
+  /// Elements of `dtype` that follow each other from `address` on; zeros where the mask has no lanes.
+  Value LoadAt(const std::string& address, DataType dtype);
   /// One element of an int64 buffer, as a scalar.
   std::string LoadInt(const Buffer& buffer, const std::vector<std::string>& bases);
 
@@ -203,6 +205,8 @@ class Emitter {
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
   std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
+  std::string RawAt(const std::string& address, DataType dtype, bool is_constant);
+  Value Widened(const std::string& raw, DataType dtype);
   std::string Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
 
   int native_lanes_;

@@ -172,10 +172,16 @@ std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64
     return Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type));
   }
   if (lane_stride != 1) return Gather(buffer, indices, lane_stride);
-  const std::string address = Address(buffer, indices);
+  return RawAt(Address(buffer, indices), buffer.dtype, buffer.is_constant);
+}
+
+std::string Emitter::RawAt(const std::string& address, DataType dtype, bool is_constant) {
+  const std::string scalar = MemoryType(dtype);
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
+  const size_t align = dtype.size_bytes();
   if (mask_.empty()) {
-    return Def(
-        fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, invariant, align, raw_type));
+    return Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address,
+                           is_constant ? " invariant" : "", align, raw_type));
   }
   const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
   return Def(
@@ -195,9 +201,16 @@ Value Emitter::Load(const Buffer& buffer, const Indices& indices) {
 }
 
 Value Emitter::LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
-  const DataType dtype = buffer.dtype;
+  return Widened(RawLoad(buffer, indices, lane_stride), buffer.dtype);
+}
+
+Value Emitter::LoadAt(const std::string& address, DataType dtype) {
+  return Widened(RawAt(address, dtype, /*is_constant=*/false), dtype);
+}
+
+Value Emitter::Widened(const std::string& elements, DataType dtype) {
   const ElementKind kind = KindOf(dtype);
-  std::string raw = RawLoad(buffer, indices, lane_stride);
+  std::string raw = elements;
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, ScalarType(dtype));
   if (dtype == kBFloat16) raw = Def(fmt::format("arith.bitcast {} : vector<{}xi16> to {}", raw, lanes_, raw_type));
   if (kind == ElementKind::kBool) {

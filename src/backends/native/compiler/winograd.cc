@@ -91,7 +91,9 @@ class WinogradEmitter {
   }
 
   void Run(const Tensor& taps) {
-    data_ = ChannelsLastData(state_, call_.args()[0], kFloat32);
+    // What is kept as bfloat16 is widened as it is read.
+    const bool is_narrow = KeptType(state_, call_.args()[0]) == kBFloat16;
+    data_ = ChannelsLastData(state_, call_.args()[0], is_narrow ? kBFloat16 : kFloat32);
     taps_ = PackTaps(taps);
     const int64_t channels = RoundUp(conv_.data[1], lanes_);
     AddSpectrum(channels);
@@ -285,9 +287,10 @@ class WinogradEmitter {
         TransformTile(tile, [&](const Point& at, const std::string& channel) {
           const std::string pixel = e_.Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr",
                                                        e_.Address(pixels_, Bases({slot_, at[0], at[1], at[2]}))));
-          const std::string vector =
-              e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, f32", pixel, channel));
-          return Value{e_.VectorAt(vector, /*masked=*/true)};
+          const char* element = data_.dtype == kBFloat16 ? "bf16" : "f32";
+          return e_.LoadAt(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", pixel,
+                                              channel, element)),
+                           data_.dtype);
         });
       });
     });
