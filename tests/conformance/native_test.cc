@@ -185,6 +185,37 @@ TEST(NativeTest, SoftmaxOfNumbersFarApart) {
   ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.softmax", {MakeCall("add", {x, MakeConstant(mask)})})));
 }
 
+/// x / sqrt(mean(x x) + 1e-5) times a scale.
+Function RowNorm(const Shape& shape, DataType dtype) {
+  const Var x = Input("x", shape, dtype);
+  const Var scale = Input("scale", {shape.back()}, dtype);
+  const Attrs last{{"axis", V{-1}}, {"keepdims", true}};
+  const Expr squares = MakeCall("mean", {MakeCall("multiply", {x, x})}, last);
+  const Expr root = MakeCall("sqrt", {MakeCall("add", {squares, MakeScalar(1e-5, dtype)})});
+  return MakeFunction({x, scale}, MakeCall("multiply", {MakeCall("divide", {x, root}), scale}));
+}
+
+TEST(NativeTest, RowsAreDividedByWhatIsMadeOfThem) {
+  for (const Shape& shape : {Shape{5, 1024}, {3, 7, 50}, {9, 3}, {1, 2, 3, 200}, {6, 1}}) {
+    for (const DataType dtype : {kFloat32, kFloat64, kFloat16}) {
+      const Function function = RowNorm(shape, dtype);
+      ExpectAgrees(Native(), function, {.num_threads = 2, .tolerance = dtype == kFloat16 ? 1e-2 : 2e-6});
+    }
+    const Var x = Input("x", shape);
+    for (const char* op : {"max", "min", "sum"}) {
+      const Expr extreme = MakeCall(op, {MakeCall("abs", {x})}, {{"axis", V{-1}}, {"keepdims", true}});
+      const Expr shifted = MakeCall("add", {extreme, MakeScalar(1, kFloat32)});
+      ExpectAgrees(Native(), MakeFunction({x}, MakeCall("subtract", {MakeCall("divide", {x, shifted}), extreme})));
+      ExpectAgrees(Native(), MakeFunction({x}, MakeTuple({MakeCall("divide", {x, shifted}), extreme})));
+    }
+  }
+  const Function function = RowNorm({64, 1000}, kFloat32);
+  InferType(function);
+  const Result<CompiledPartition> compiled = Native().RelayToRuntime({function, PlainLayouts(2, 1), 1});
+  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+  EXPECT_EQ(compiled->workspace_bytes, 0U);  // nothing is kept between two walks over the data
+}
+
 TEST(NativeTest, GeluWrittenOutAgrees) {
   const Var x = Input("x", {9, 70});
   const Expr erf = MakeCall("erf", {MakeCall("divide", {x, MakeScalar(1.41421356, kFloat32)})});

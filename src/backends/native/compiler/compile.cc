@@ -142,6 +142,32 @@ class PartitionCompiler {
     return true;
   }
 
+  /// Whether `root` is made, element by element, of the elements of rows and what the reduction `anchor` makes of each
+  /// row.
+  static bool IsOverRows(const Expr& root, const Expr& anchor) {
+    const CallNode& reduction = *As<CallNode>(anchor);
+    const std::string& name = reduction.op()->name;
+    if (name != "mean" && name != "sum" && name != "max" && name != "min") return false;
+    const Shape shape = ShapeOf(root);
+    Shape rows = shape;
+    if (rows.size() < 2 || ShapeOf(reduction.args()[0]) != shape) return false;
+    rows.back() = 1;
+    std::unordered_set<const ExprNode*> above{anchor.get()};
+    bool answer = ShapeOf(anchor) == rows;
+    PostOrder(root, [&](const Expr& expr) {
+      const std::vector<Expr> children = Children(expr);
+      const auto is_above = [&](const Expr& child) { return above.contains(child.get()); };
+      if (expr == anchor || std::ranges::none_of(children, is_above)) return;
+      above.insert(expr.get());
+      const CallNode* call = AsOp(expr);
+      const bool keeps_place = call != nullptr && call->op()->pattern <= OpPatternKind::kBroadcast &&
+                               !call->op()->is_reshape && call->op()->name != "tile" && call->op()->name != "repeat";
+      answer = answer && keeps_place && AsTensorType(expr->checked_type()) != nullptr;
+      if (answer) answer = ShapeOf(expr) == shape || ShapeOf(expr) == rows;
+    });
+    return answer && above.contains(root.get()) && root != anchor;
+  }
+
   /// Whether an output other than `index` needs `expr` itself.
   bool IsNeededElsewhere(size_t index, const Expr& expr) const {
     const Expr& own = outputs_[index].expr;
@@ -221,6 +247,9 @@ class PartitionCompiler {
                             (row.fuses_epilogue || anchor == body) && !IsNeededElsewhere(index, anchor);
       if (is_fused || (is_last && layout_fits && anchor == body)) {
         Emit(row, {anchor, body, buffer});
+        is_done = true;
+      } else if (is_last && !IsNeededElsewhere(index, anchor) && IsOverRows(body, anchor) &&
+                 EmitOverRows(state_, *As<CallNode>(anchor), {anchor, body, buffer})) {
         is_done = true;
       } else {
         const Buffer own = state_.AddWorkspace(ShapeOf(anchor), NaturalLayout(anchor), TensorTypeOf(anchor).dtype());

@@ -1,7 +1,7 @@
 // reduction.cc: operators that combine the elements along axes into one.
 #include <cmath>
 
-#include "backends/native/compiler/reduction_loops.h"
+#include "backends/native/compiler/row_loops.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -110,6 +110,38 @@ void EmitReduction(PartitionState& state, const CallNode& call, const StageOutpu
     StoreUnit(state, call, output, space, unit, m.Wrap(result, dtype));
   });
   state.emitter.SetLanes(state.emitter.native_lanes());
+}
+
+bool EmitOverRows(PartitionState& state, const CallNode& reduction, const StageOutput& output) {
+  Emitter& e = state.emitter;
+  VectorMath& m = state.math();
+  const Expr& data = reduction.args()[0];
+  const ReductionSpace space = SpaceOf(state, reduction);
+  const DataType dtype = TensorTypeOf(data).dtype();
+  if (!dtype.is_floating() || !IsOfRows(e, space) || output.buffer.strides[space.lane_axis] != 1) return false;
+  if (space.lane_axis + 1 != space.shape.size()) return false;
+  using Values = RowGroup::Values;
+  const double flops = static_cast<double>(NumElements(space.shape)) * 6;
+  ForEachRows(state, space, kMostRows, flops, [&](RowGroup& rows) {
+    const std::string& name = reduction.op()->name;
+    Value packed = rows.Fold(CombinerOf(name), KindOf(dtype), [&](const std::vector<Indices>& at) {
+      Values values;
+      for (const Indices& row : at) values.push_back(state.expressions.At(data, row));
+      return values;
+    });
+    if (IsMean(name)) packed = Mean(m, packed, space.elements());
+    const Values results = rows.Spread(m.Convert(packed, dtype));
+    rows.Each([&](const std::vector<Indices>& at) {
+      Values values;
+      for (size_t row = 0; row < at.size(); ++row) {
+        state.expressions.SetRegister(output.result, results[row]);
+        values.push_back(state.expressions.At(output.epilogue, at[row]));
+        state.expressions.ClearRegisters();
+      }
+      for (size_t row = 0; row < at.size(); ++row) e.Store(output.buffer, at[row], values[row]);
+    });
+  });
+  return true;
 }
 
 // Each lane keeps the best value and where it was; then the lanes are compared.

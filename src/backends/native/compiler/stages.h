@@ -100,6 +100,9 @@ bool CanMerge(PartitionState& state, const StageOutput& output, const std::vecto
 
 void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
+/// Reduces rows of floats and fills `output` with its epilogue, of the rows' shape, while they are in the nearest
+/// cache. False, with nothing emitted, where vectors do not run along rows.
+bool EmitOverRows(PartitionState& state, const CallNode& reduction, const StageOutput& output);
 void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitCumulativeSum(PartitionState& state, const CallNode& call, const StageOutput& output);
 void EmitNormalisation(PartitionState& state, const CallNode& call, const StageOutput& output);
