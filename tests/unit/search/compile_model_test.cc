@@ -321,9 +321,8 @@ TEST_F(CompileModelTest, AsMuchOfAModelStaysInLowerPrecisionAsFits) {
     return it == part.contestants.end() ? Contestant{.failure = "did not take part"} : *it;
   };
   // The best mix, which may be of one toolchain and go by its name.
-  EXPECT_TRUE(std::ranges::any_of(part.contestants, [](const Contestant& one) {
-    return one.failure.find("is allowed") != std::string::npos;
-  }));
+  EXPECT_TRUE(std::ranges::any_of(
+      part.contestants, [](const Contestant& one) { return one.failure.find("is allowed") != std::string::npos; }));
   EXPECT_EQ(contestant("collage-standard").failure, "");
   const Contestant bounded = contestant("collage-bounded");
   EXPECT_EQ(bounded.failure, "");
