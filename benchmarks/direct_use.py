@@ -32,7 +32,7 @@ from pathlib import Path
 from statistics import median
 
 from repeatability import model_file, report_name, shape_arguments
-from whole_models import SHAPES, KeptRows, NotComparable, print_rows, run
+from whole_models import SHAPES, KeptRows, NotComparable, pinned_to_one, print_rows, run
 
 HEADER = (
     "| model | threads | partitions | through Collage | directly | ratio | smallest, largest | of minima | difference |\n"
@@ -114,7 +114,7 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     report = json.loads(notes.read_text())
     winner = next(entry for entry in report["play_off"] if entry["name"] == report["winner"])
     partitions = " · ".join(f"{toolchain} {count}" for toolchain, count in winner["partitions"].items())
-    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    pinned = pinned_to_one(arguments)
     program = build / f"bin/bench_{arguments.toolchain}_peer"
     peer = pinned + [str(program), str(model_file(name)), str(executable), arguments.seconds]
     runs = []

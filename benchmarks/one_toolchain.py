@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 
 from repeatability import Partition, differences, milliseconds, model_file, read_cover, report_name, shape_arguments
-from whole_models import KeptRows, print_rows, run
+from whole_models import KeptRows, pinned_to_one, print_rows, run
 
 HEADER = (
     "| model | threads | toolchain | winner | by search | partition_for | operators | to another toolchain "
@@ -55,7 +55,7 @@ def partitions_of(cover: list[Partition]) -> str:
 
 
 def time_both(executables: list[Path], arguments: argparse.Namespace) -> list[tuple[float, float]]:
-    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    pinned = pinned_to_one(arguments)
     command = [str(Path(arguments.build) / "bin/collage"), "benchmark", "--json", "--seconds", arguments.seconds]
     pairs = []
     for repetition in range(arguments.times):

@@ -33,7 +33,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from whole_models import SHAPES, models_folder, run
+from whole_models import SHAPES, models_folder, pinned_to_one, run
 
 COMPILATIONS = (
     "| {model}, compilation | winner | partitions | sum | p50 in the play-off | p50 interleaved | measured "
@@ -135,7 +135,7 @@ def compile_once(name: str, number: int, arguments: argparse.Namespace, folder: 
 
 def time_all(compilations: list[Compilation], arguments: argparse.Namespace) -> None:
     distinct = {one.digest: one.executable for one in compilations}
-    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
+    pinned = pinned_to_one(arguments)
     command = [*pinned, str(Path(arguments.build) / "bin/collage"), "benchmark", "--json", "--seconds", arguments.seconds]
     p50 = {digest: [] for digest in distinct}
     for process in range(arguments.processes):

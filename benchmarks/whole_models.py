@@ -4,7 +4,8 @@
     benchmarks/whole_models.py [--threads 1] [--budget 4m] [--lower-precision] [--build build/dev] [--out FILE] MODEL…
 
 MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50 or ocr/detector, a pattern such as
-'small/*_int8', or a folder; `./setup models` writes them. For each one it runs, with a single thread pinned to the first processor:
+'small/*_int8', or a folder; `./setup models` writes them. For each one it runs, with a single thread pinned to the first
+processor that the program itself may use (`taskset -c 1 benchmarks/whole_models.py …` leaves the first one to others):
 
     collage compile       all toolchains, costs from and into the tuning database
     collage compile       again, without time for measuring: how long it takes when the costs are known
@@ -62,6 +63,11 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
+def pinned_to_one(arguments: argparse.Namespace) -> list[str]:
+    """What keeps a command of one thread on the first processor that this program may use; nothing for more threads."""
+    return ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if arguments.threads == 1 else []
+
+
 def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, budget: str, more: list[str]):
     """The report, and seconds that it took."""
     started = time.monotonic()
@@ -85,8 +91,7 @@ def setting_of(name: str, arguments: argparse.Namespace) -> tuple[Path, Path, Pa
     """The build, its command, the model's files without their suffix, options for its shapes, and what pins a command."""
     build = Path(arguments.build)
     shapes = [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
-    pinned = ["taskset", "-c", "0"] if arguments.threads == 1 else []
-    return build, build / "bin/collage", models_folder() / name, shapes, pinned
+    return build, build / "bin/collage", models_folder() / name, shapes, pinned_to_one(arguments)
 
 
 def lower_precision_row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
