@@ -101,6 +101,15 @@ TEST(NativeTest, ProductsWhoseLastVectorIsHalfEmptyAgree) {
   }
 }
 
+TEST(NativeTest, NormsOfNothingAgree) {
+  for (const DataType dtype : {kFloat32, kBFloat16}) {
+    const Var x = Input("x", {64, 70, 70, 0}, dtype);
+    const Expr ones = MakeConstant(conformance::RandomTensor({0}, dtype, 1, 1, 1));
+    ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.layer_norm", {x, ones, ones}, {{"axis", 3}})));
+    ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.softmax", {x}, {{"axis", 3}})));
+  }
+}
+
 TEST(NativeTest, ConvolutionsOfOneTapWithEpiloguesOfAllShapesAgree) {
   for (const Shape& data : {Shape{1, 5, 6, 7}, Shape{3, 5, 4, 1}, Shape{2, 5, 1, 1}, Shape{1, 5, 1, 9}}) {
     const Var x = Input("x", data);
