@@ -213,6 +213,7 @@ class PartitionCompiler {
   }
 
   void Emit(const StageRow& row, const StageOutput& output) {
+    if (NumElements(output.buffer.shape) == 0) return;
     const auto attention = attentions_.find(output.result.get());
     if (attention != attentions_.end()) return EmitAttention(state_, attention->second, output);
     row.emit(state_, *As<CallNode>(output.result), output);

@@ -35,7 +35,6 @@ class Normalisation {
   void Run() {
     const DataType dtype = TensorTypeOf(call_.args()[0]).dtype();
     if (!dtype.is_floating()) throw Error(ErrorCategory::kUnsupported, "normalises floats only");
-    if (NumElements(shape_) == 0) return;
     kind_ = KindOf(dtype);
     // What is computed once and read again lies in the result's place where that has the data's type.
     const bool in_place = output_.buffer.dtype == (kind_ == ElementKind::kDouble ? kFloat64 : kFloat32);

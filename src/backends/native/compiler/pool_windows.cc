@@ -33,6 +33,11 @@ std::vector<int64_t> PerDimension(const CallNode& call, const char* name, size_t
   return values;
 }
 
+/// How many of `taps` lie before `bound`: tap t at `start` + t * `dilation`.
+int64_t TapsBefore(int64_t bound, int64_t start, int64_t dilation, int64_t taps) {
+  return std::clamp<int64_t>((bound - start + dilation - 1) / dilation, 0, taps);
+}
+
 /// `window`: of an output position, where its tap 0 lies, which taps lie inside, and how many count.
 Windows MakeWindows(int64_t out, const std::function<std::array<int64_t, 4>(int64_t)>& window) {
   Windows w;
@@ -66,10 +71,7 @@ std::vector<Windows> FixedWindows(const CallNode& call, const Shape& in, const S
   for (size_t d = 0; d < rank; ++d) {
     all.push_back(MakeWindows(out[d + 2], [&](int64_t o) -> std::array<int64_t, 4> {
       const int64_t start = o * stride[d] - pad[d];
-      // Taps t with start + t * dilation in [from, to).
-      const auto before = [&](int64_t bound) {
-        return std::clamp<int64_t>((bound - start + dilation[d] - 1) / dilation[d], 0, size[d]);
-      };
+      const auto before = [&](int64_t bound) { return TapsBefore(bound, start, dilation[d], size[d]); };
       const int64_t low = start >= 0 ? 0 : before(0);
       const int64_t high = before(in[d + 2]);
       return {start, low, high, counts_padding ? before(in[d + 2] + pad[d + rank]) : high - low};
@@ -132,7 +134,7 @@ std::optional<Windows> OverRepeated(const Windows& windows, const Tensor& positi
   result.pad = whole[0] * result.stride - first_of(whole[0]);
   const auto start = [&](int64_t o) { return o * result.stride - result.pad; };
   const auto before = [&](int64_t o, int64_t bound) {
-    return std::clamp<int64_t>((bound - start(o) + result.dilation - 1) / result.dilation, 0, result.most_taps);
+    return TapsBefore(bound, start(o), result.dilation, result.most_taps);
   };
   Windows tables = MakeWindows(windows.size(), [&](int64_t o) -> std::array<int64_t, 4> {
     const int64_t low = start(o) >= 0 ? 0 : before(o, 0);

@@ -203,7 +203,6 @@ void EmitCumulativeSum(PartitionState& state, const CallNode& call, const StageO
   if (axis + 1 == shape.size()) e.SetLanes(1);
   ReductionSpace space{shape, std::vector<bool>(shape.size()), shape.size() - 1};
   space.reduced[axis] = true;
-  if (NumElements(shape) == 0) return e.SetLanes(e.native_lanes());
   ForEachUnit(state, space, static_cast<double>(NumElements(shape)) * 2, [&](ReductionUnit& unit) {
     const Value start = m.Number(is_product ? 1 : 0, KindOf(computed));
     unit.Carry({start}, [&](const Indices& at, const std::vector<Value>& carried) {
