@@ -107,6 +107,8 @@ TEST(NativeTest, NormsOfNothingAgree) {
     const Expr ones = MakeConstant(conformance::RandomTensor({0}, dtype, 1, 1, 1));
     ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.layer_norm", {x, ones, ones}, {{"axis", 3}})));
     ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.softmax", {x}, {{"axis", 3}})));
+    const Expr sums = MakeCall("sum", {x}, {{"axis", V{3}}, {"keepdims", true}});
+    ExpectAgrees(Native(), MakeFunction({x}, MakeCall("subtract", {x, sums})));
   }
 }
 

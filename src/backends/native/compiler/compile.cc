@@ -233,7 +233,7 @@ class PartitionCompiler {
     }
     const std::vector<Expr> anchors = AnchorsOf(body);
     MoveInPlace(anchors, body, buffer);
-    bool is_done = false;
+    bool is_done = NumElements(buffer.shape) == 0;
     for (size_t i = 0; i < anchors.size() && !is_done; ++i) {
       const Expr& anchor = anchors[i];
       if (state_.expressions.FindBuffer(anchor) != nullptr) continue;

@@ -33,7 +33,6 @@ class Pool {
     form_.windows =
         form_.is_adaptive ? AdaptiveWindows(form_.in, form_.out) : FixedWindows(form_.call, form_.in, form_.out);
     FindData();
-    if (NumElements(form_.out) == 0) return;
     for (const Windows& w : form_.windows) {
       form_.tables.push_back({state_.AddConstant(w.start), state_.AddConstant(w.low), state_.AddConstant(w.high),
                               state_.AddConstant(w.share)});
@@ -69,7 +68,7 @@ class Pool {
     }
     const Buffer own = form_.data;
     const size_t axis = form_.lane_axis;
-    if (own.strides[axis] == 1 || own.shape[axis] < e_.lanes() / 2 || NumElements(form_.out) == 0) return;
+    if (own.strides[axis] == 1 || own.shape[axis] < e_.lanes() / 2) return;
     form_.data = state_.AddWorkspace(own.shape, layout, own.dtype);
     EmitElements(state_, form_.data, [&](const Indices& at) { return e_.Load(own, at); });
   }
