@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 
 from repeatability import model_file, report_name, shape_arguments
-from whole_models import run
+from whole_models import keep_kernels_beside, run
 
 HEADER = (
     "| model | threads | candidates | with formats | measured | share, at most | additive error | apparent loss | cold "
@@ -82,7 +82,9 @@ def compile_rows(name: str, threads: int, arguments: argparse.Namespace, folder:
     command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), *shape_arguments(name)]
     command += ["--threads", str(threads), "--budget", arguments.budget, "--quiet", "--json"]
     command += ["--toolchains", arguments.toolchains] if arguments.toolchains else []
-    command += ["--database", arguments.database or str(folder / "tuning.db"), "-o", str(folder / "model.clg")]
+    database = arguments.database or str(folder / "tuning.db")
+    command += ["--database", database, "-o", str(folder / "model.clg")]
+    keep_kernels_beside(database)
     texts = {"": run(command), ".again": run(command)}
     if arguments.keep:
         for suffix, text in texts.items():

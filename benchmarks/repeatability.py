@@ -33,7 +33,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from whole_models import SHAPES, models_folder, pinned_to_one, run
+from whole_models import SHAPES, keep_kernels_beside, models_folder, pinned_to_one, run
 
 COMPILATIONS = (
     "| {model}, compilation | winner | partitions | sum | p50 in the play-off | p50 interleaved | measured "
@@ -120,6 +120,7 @@ def compile_once(name: str, number: int, arguments: argparse.Namespace, folder: 
     command += ["--threads", str(arguments.threads), "--budget", arguments.budget, "--quiet", "--json"]
     command += ["--toolchains", arguments.toolchains] if arguments.toolchains else []
     command += ["--database", str(folder / f"{number}.db")]
+    keep_kernels_beside(folder / f"{number}.db")
     text = run([*command, "-o", str(executable), "--write-partitioning", str(partitioning)])
     report = json.loads(text)
     if not report.get("play_off"):

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from whole_models import SHAPES, models_folder
+from whole_models import SHAPES, keep_kernels_beside, models_folder
 
 HEADER = (
     "| model | threads | trials | a minute | partitions faster | of their time saved | before | tuned | gain |\n"
@@ -32,6 +32,7 @@ def compile_model(name: str, output: Path, arguments: argparse.Namespace, databa
 
 def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     database = folder / f"{Path(name).name}.db"
+    keep_kernels_beside(database)
     before, tuned = folder / "before.clg", folder / "tuned.clg"
     compile_model(name, before, arguments, database, [])
     tuning = compile_model(name, tuned, arguments, database, ["--tuning-budget", arguments.budget])["tuning"]

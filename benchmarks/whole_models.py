@@ -68,6 +68,11 @@ def pinned_to_one(arguments: argparse.Namespace) -> list[str]:
     return ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if arguments.threads == 1 else []
 
 
+def keep_kernels_beside(database: str | Path) -> None:
+    """From now on compilations find machine code of those that used this database only: with an empty one, none."""
+    os.environ["COLLAGE_KERNEL_CACHE"] = f"{Path(database).resolve()}.kernels"
+
+
 def compile_model(collage: Path, model: Path, executable: Path, arguments: argparse.Namespace, budget: str, more: list[str]):
     """The report, and seconds that it took."""
     started = time.monotonic()
@@ -260,6 +265,8 @@ def main() -> int:
     parser.add_argument("--out", help="also append the rows to this file")
     parser.add_argument("--lower-precision", action="store_true", help="within the error of OpenVINO's default precision")
     arguments = parser.parse_args()
+    if arguments.database:
+        keep_kernels_beside(arguments.database)
     if arguments.lower_precision:
         return print_rows("whole_models", LOWER_PRECISION_HEADER, lower_precision_row, arguments)
     return print_rows("whole_models", HEADER, row, arguments, summarise=engines_mean)

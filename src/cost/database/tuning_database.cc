@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "collage/support/error.h"
+#include "support/file_cache.h"
 
 namespace collage {
 namespace {
@@ -194,14 +195,7 @@ void TuningDatabase::Migrate() {
 
 std::string TuningDatabase::DefaultPlace() {
   if (const char* place = std::getenv("COLLAGE_DATABASE"); place != nullptr && *place != '\0') return place;
-  std::filesystem::path cache;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
-    cache = xdg;
-  } else {
-    const char* home = std::getenv("HOME");
-    cache = std::filesystem::path(home == nullptr ? "." : home) / ".cache";
-  }
-  return (cache / "collage" / "tuning.db").string();
+  return (UserCacheFolder() / "tuning.db").string();
 }
 
 std::optional<TuningRecord> TuningDatabase::Find(const TuningKey& key) {

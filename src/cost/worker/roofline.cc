@@ -145,6 +145,11 @@ double BytesOf(const Type& type, Layout layout) {
 }  // namespace
 
 Work WorkOf(const Function& function) {
+  return WorkOf(function, PlainLayouts(ParameterTypes(function).size(),
+                                       FlattenTensorTypes(function->body()->checked_type()).size()));
+}
+
+Work WorkOf(const Function& function, const BoundaryLayouts& layouts) {
   Work work;
   bool is_quantised = false;
   PostOrder(function->body(), [&](const Expr& expr) {
@@ -167,16 +172,6 @@ Work WorkOf(const Function& function) {
     work.multiply_adds /= kNarrowFactor;
     work.spared /= kNarrowFactor;
   }
-  for (const Type& type : ParameterTypes(function)) work.boundary_bytes += BytesOf(type, Layout::kPlain);
-  for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) {
-    work.boundary_bytes += BytesOf(type, Layout::kPlain);
-  }
-  return work;
-}
-
-Work WorkOf(const Function& function, const BoundaryLayouts& layouts) {
-  Work work = WorkOf(function);
-  work.boundary_bytes = 0;
   const auto add = [&](const std::vector<Type>& types, const std::vector<Layout>& kept) {
     for (size_t i = 0; i < types.size(); ++i) work.boundary_bytes += BytesOf(types[i], kept.at(i));
   };

@@ -11,9 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <unordered_map>
 
+#include "backends/native/compiler/object_cache.h"
 #include "collage/support/error.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -51,7 +52,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "runtime/native_loader.h"
 #include "support/file.h"
-#include "support/hash.h"
 #include "support/machine.h"
 
 extern char** environ;
@@ -326,17 +326,10 @@ std::vector<std::byte> CompileNew(const std::string& text, const Cpu& cpu) {
 
 std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options) {
   // Layers that repeat have the same text; only their constants differ.
-  static std::mutex mutex;
-  static auto* const objects = new std::unordered_map<std::string, std::vector<std::byte>>;
   const Cpu cpu = CpuOf(options);
-  const std::string key = HexDigest(cpu.triple.str() + " " + cpu.name + " " + cpu.features + "\n" + text);
-  {
-    const std::lock_guard lock(mutex);
-    if (auto known = objects->find(key); known != objects->end()) return known->second;
-  }
-  std::vector<std::byte> object = CompileNew(text, cpu);
-  const std::lock_guard lock(mutex);
-  return objects->emplace(key, std::move(object)).first->second;
+  const std::string made_from = fmt::format("LLVM {} {}\n{} {} {}\n{}", LLVM_VERSION_STRING, LinkerFor(cpu),
+                                            cpu.triple.str(), cpu.name, cpu.features, text);
+  return FindOrMakeObject(made_from, [&] { return CompileNew(text, cpu); });
 }
 
 }  // namespace collage::native
