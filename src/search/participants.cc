@@ -112,7 +112,11 @@ void Participants::Gather(const std::vector<ToolchainReport>& probed) {
     const bool is_named = Named(options_.require, report.name) || Named(options_.toolchains, report.name) || is_alone;
     if (!report.available && (is_named || !own.empty())) FailUnavailable(report.name, report.reason, report.hint);
     if (!report.available || (!alone.empty() && !is_alone && !registered.is_native())) continue;
-    if (own.empty() && JoinsUnasked(report)) own.push_back({ToolchainConfiguration(registered), "", ""});
+    // Alone, native kernels under options take no more than another toolchain does: the rest is plain ones'.
+    const bool leaves_rest = is_alone && IsConfigured(alone) && registered.is_native();
+    if ((own.empty() && JoinsUnasked(report)) || leaves_rest) {
+      own.insert(own.begin(), {ToolchainConfiguration(registered), "", ""});
+    }
     gathered_.insert(gathered_.end(), own.begin(), own.end());
   }
 }

@@ -114,6 +114,8 @@ TEST_F(ParticipantsTest, OneAloneMayHaveOptions) {
   EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable -level=3"}));
   options.partition_for = "native";
   EXPECT_EQ(NamesOf(options), (Names{"native"}));
+  options.partition_for = NativeWith("exact");
+  EXPECT_EQ(NamesOf(options), (Names{"native", NativeWith("exact")})) << "the rest is plain kernels'";
 }
 
 TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {
