@@ -139,7 +139,13 @@ FunctionGenerator::Made FunctionGenerator::Logical() {
 FunctionGenerator::Made FunctionGenerator::Where() {
   const Value x = Any();
   const Value y = Partner(x, x.low, x.high);
-  Value condition = Partner({x.expr, x.shape, kBool, 0, 1, true}, 0, 1);
+  Shape both = x.shape;  // that x and y are broadcast to
+  if (both.size() < y.shape.size()) both.insert(both.begin(), y.shape.size() - both.size(), 1);
+  for (size_t i = 1; i <= y.shape.size(); ++i) {
+    int64_t& size = both[both.size() - i];
+    if (size == 1) size = y.shape[y.shape.size() - i];
+  }
+  const Value condition = Partner({x.expr, both, kBool, 0, 1, true}, 0, 1);
   return Call("where", {condition.expr, x.expr, y.expr}, {}, std::min(x.low, y.low), std::max(x.high, y.high),
               x.is_exact && y.is_exact && condition.is_exact);
 }
