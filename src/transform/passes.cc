@@ -79,7 +79,7 @@ Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) co
 
 const Sequential& PreparationPasses() {
   static const Sequential passes({"qnn.CanonicalizeOps", "SimplifyInference", "FoldConstant", "SimplifyExpr",
-                                  "FoldScaleAxis", "FoldConstant", "SimplifyExpr", "EliminateCommonSubexpr",
+                                  "FoldScaleAxis", "SinkReshapes", "FoldConstant", "SimplifyExpr", "EliminateCommonSubexpr",
                                   "DuplicateDequantize"});
   return passes;
 }

@@ -21,6 +21,7 @@ Function FoldScaleAxis(const Function& function);
 Function QnnCanonicalizeOps(const Function& function);
 Function SimplifyExpr(const Function& function);
 Function SimplifyInference(const Function& function);
+Function SinkReshapes(const Function& function);
 Function ToANormalForm(const Function& function);
 Function ToGraphNormalForm(const Function& function);
 
