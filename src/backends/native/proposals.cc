@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/native/attention.h"
+#include "backends/native/depthwise_chain.h"
 #include "backends/native/operators.h"
 #include "backends/native/scaled_convolution.h"
 #include "collage/ir/visitor.h"
@@ -47,6 +50,25 @@ Result<void> IsScaledConvolution(const Function& function) {
   return answer;
 }
 
+/// Whether `function` gives what is made, element by element, of a chain that is worth one kernel, and has no more in
+/// it.
+Result<void> IsDepthwiseChain(const Function& function) {
+  if (Result<void> lowered = AreLowered(function->body()); !lowered.ok()) return lowered;
+  if (AsTensorType(function->body()->checked_type()) == nullptr) return Reason{"others read it, too", "native"};
+  const Expr last = ConvolutionUnder(function->body());
+  if (last == nullptr) return Reason{"does not end in a convolution", "native"};
+  const Result<DepthwiseChain> chain = DepthwiseChainFinder(function->body()).Find(last);
+  if (!chain.ok()) return chain.reason();
+  int num_convolutions = 0;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call != nullptr && call->op() != nullptr && IsConvolution(call->op()->name)) ++num_convolutions;
+  });
+  const int in_chain = 1 + (chain->expansion != nullptr ? 1 : 0) + (chain->projection != nullptr ? 1 : 0);
+  if (num_convolutions != in_chain) return Reason{"has other convolutions, too", "native"};
+  return IsWorthOneKernel(*chain);
+}
+
 bool IsNearestResize(const CallNode& call) {
   return call.op()->name.starts_with("image.resize") && call.attrs().String("method") == "nearest_neighbor";
 }
@@ -72,7 +94,21 @@ std::vector<PatternTableEntry> MakeTable() {
   const char* split = "reshape?(transpose(*))";
   const char* split_queries =
       "(reshape?(transpose(*)) | reshape?(divide(transpose(*), *)) | reshape?(multiply(transpose(*), *)))";
-  return {{"native.attention", attention("*", "*", "*"), IsAttention},
+  const auto and_then = [](const std::string& parent, const std::string& child) {
+    return fmt::format(
+        "dominates({}, (add | subtract | multiply | divide | maximum | minimum | clip | nn.relu | sigmoid"
+        " | tanh | erf)(...), {})",
+        parent, child);
+  };
+  const std::string convolution = "nn.conv2d(*, *)";
+  const std::string pair = and_then(convolution, convolution);
+  const std::string three = and_then(pair, convolution);
+  const char* last = "(add | multiply | maximum | clip | nn.relu)(...)";
+  return {{"native.depthwise_pair", pair, IsDepthwiseChain},
+          {"native.depthwise_pair_then", and_then(pair, last), IsDepthwiseChain},
+          {"native.depthwise_block", three, IsDepthwiseChain},
+          {"native.depthwise_block_then", and_then(three, last), IsDepthwiseChain},
+          {"native.attention", attention("*", "*", "*"), IsAttention},
           {"native.attention_heads", fmt::format("transpose(reshape?({}))", attention(split_queries, split, split)),
            IsAttention},
           {"native.scaled_conv2d", "add?(nn.conv2d(multiply(*, *), *), *)", IsScaledConvolution},
@@ -88,9 +124,29 @@ bool MayMatch(const Function& function) {
   PostOrder(function->body(), [&](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return;
-    may_match = may_match || call->op()->name == "nn.softmax" || IsNearestResize(*call) || ScaleOfWeights(*call).ok();
+    may_match = may_match || call->op()->name == "nn.softmax" || IsNearestResize(*call) || ScaleOfWeights(*call).ok() ||
+                IsDepthwise(*call);
   });
   return may_match;
+}
+
+int NumConvolutions(const std::vector<Expr>& inside) {
+  return static_cast<int>(std::ranges::count_if(inside, [](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    return call != nullptr && call->op() != nullptr && IsConvolution(call->op()->name);
+  }));
+}
+
+/// Leaves chains of the same convolutions out that end before others do.
+void KeepLongest(std::vector<std::vector<Expr>>& chains) {
+  const auto is_part = [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return a.size() < b.size() && NumConvolutions(a) == NumConvolutions(b) &&
+           std::ranges::all_of(a, [&](const Expr& expr) { return std::ranges::find(b, expr) != b.end(); });
+  };
+  const std::vector<std::vector<Expr>> all = chains;
+  std::erase_if(chains, [&](const std::vector<Expr>& one) {
+    return std::ranges::any_of(all, [&](const std::vector<Expr>& other) { return is_part(one, other); });
+  });
 }
 
 }  // namespace
@@ -103,15 +159,18 @@ const std::vector<PatternTableEntry>& ProposedPatterns() {
 std::vector<std::vector<Expr>> ProposalsIn(const Function& function, const Toolchain& toolchain) {
   std::vector<std::vector<Expr>> proposals;
   if (!MayMatch(function)) return proposals;
+  std::vector<std::vector<Expr>> chains;
   const DataflowGraph graph(function);
   RuleLog log;
   for (const PatternTableEntry& row : ProposedPatterns()) {
     const PartitionRulePtr rule = DFPatternRule(row.name, ParsePattern(row.pattern), row.predicate);
     for (const CandidatePartition& match : rule->AllCandidates(graph, toolchain, log)) {
-      std::vector<Expr>& inside = proposals.emplace_back();
+      std::vector<Expr>& inside = (row.name.starts_with("native.depthwise") ? chains : proposals).emplace_back();
       for (const int index : match.sub_graph.members()) inside.push_back(graph.node(index).expr);
     }
   }
+  KeepLongest(chains);
+  proposals.insert(proposals.end(), chains.begin(), chains.end());
   return proposals;
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/native/compiler/attention_loops.h"
 #include "backends/native/compiler/codegen.h"
+#include "backends/native/compiler/depthwise_chain_loops.h"
 #include "backends/native/compiler/stages.h"
 #include "backends/native/compiler/suppression.h"
 #include "backends/native/compiler/views.h"
@@ -44,7 +45,8 @@ class PartitionCompiler {
       : request_(request),
         body_(WriteOut(request.function->body())),
         state_(TargetOf(options), request.num_threads, WithSchedule(options, request)),
-        attention_finder_(body_) {}
+        attention_finder_(body_),
+        chain_finder_(body_) {}
 
   LoweredPartition Run() {
     AddInputs();
@@ -195,12 +197,25 @@ class PartitionCompiler {
       anchors.push_back(expr);
       // In bfloat16, weights would have to be paired first.
       if (state_.options.in_bfloat16) continue;
+      AddChain(expr, anchors);
       const Result<Attention> attention = attention_finder_.Find(expr);
       if (!attention.ok()) continue;
       std::erase_if(anchors, [&](const Expr& one) { return one == attention->scores || one == attention->softmax; });
       attentions_.emplace(expr.get(), *attention);
     }
     return anchors;
+  }
+
+  /// Where `expr` is the last convolution of a chain, the others are computed with it.
+  void AddChain(const Expr& expr, std::vector<Expr>& anchors) {
+    Result<DepthwiseChain> chain = chain_finder_.Find(expr);
+    // Libraries compute products as a whole.
+    if (!chain.ok() || !state_.options.libraries.empty()) return;
+    if (!ReadsRing(state_, *chain)) chain->expansion = chain->expanded = nullptr;
+    if (chain->expansion == nullptr && chain->projection == nullptr) return;
+    std::erase_if(anchors,
+                  [&](const Expr& one) { return one != expr && (one == chain->expansion || one == chain->depthwise); });
+    chains_.emplace(expr.get(), *chain);
   }
 
   /// Where `body` only moves the result of attention, that is written where it is moved to.
@@ -216,6 +231,8 @@ class PartitionCompiler {
     if (NumElements(output.buffer.shape) == 0) return;
     const auto attention = attentions_.find(output.result.get());
     if (attention != attentions_.end()) return EmitAttention(state_, attention->second, output);
+    const auto chain = chains_.find(output.result.get());
+    if (chain != chains_.end()) return EmitDepthwiseChain(state_, chain->second, output);
     row.emit(state_, *As<CallNode>(output.result), output);
   }
 
@@ -349,6 +366,8 @@ class PartitionCompiler {
   PartitionState state_;
   AttentionFinder attention_finder_;
   std::unordered_map<const ExprNode*, Attention> attentions_;  ///< by their results
+  DepthwiseChainFinder chain_finder_;
+  std::unordered_map<const ExprNode*, DepthwiseChain> chains_;  ///< by their last convolutions
   std::vector<Output> outputs_;
 };
 

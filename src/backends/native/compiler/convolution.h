@@ -1,6 +1,9 @@
 // convolution.h: the geometry of convolutions over any number of spatial dimensions, and data with zeros around it.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/native/compiler/product_form.h"
@@ -36,5 +39,34 @@ Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int
 /// groups.
 bool EmitSmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                      const StageOutput& output);
+
+/// The rows of such a convolution, for stages that write them one by one.
+class GroupRows {
+ public:
+  /// Neighbouring channels: how many, the first one, and where in the data that is.
+  struct Block {
+    int64_t size = 0;
+    std::string first;
+    std::string of_data;
+  };
+  /// Gets each sum with its place in the result.
+  using StoreFn = std::function<void(const Indices& at, const Value& sum)>;
+
+  virtual ~GroupRows() = default;
+  /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
+  /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
+  virtual int64_t ChannelsOfBlock() const = 0;
+  /// Writes the row at `outer` of the result: its image and the coordinates of all other dimensions but the last. It
+  /// is made of `image` of the data.
+  virtual void EmitRow(const Names& outer, const Block& block, const std::string& image, const StoreFn& store) = 0;
+};
+/// Of data in memory, which are laid out by a stage where they must be.
+std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
+/// Of two-dimensional data that are never in memory together: row y is row y modulo the height of `ring`, which lies
+/// channels-last as well. Not where zeros must be stored around the data.
+std::unique_ptr<GroupRows> RowsOfRing(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+                                      const Buffer& ring);
+/// Whether they must, since most of the results read beyond the data.
+bool NeedsStoredZeros(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
 
 }  // namespace collage::native

@@ -12,51 +12,61 @@ namespace {
 // Tiles at the edges are written out, each by itself. Where there are more of them, zeros are stored around the data.
 constexpr int64_t kMostEdgeTiles = 8;
 
-class SmallGroups {
+class SmallGroups : public GroupRows {
  public:
-  SmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv, const StageOutput& output)
+  SmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv)
       : state_(state),
         e_(state.emitter),
         call_(call),
         conv_(conv),
-        output_(output),
         group_(conv.weight[1]),
-        channels_(conv.data[1]) {}
-
-  void Run() {
+        channels_(conv.data[1]),
+        pad_before_(conv.pad_before) {
     const auto [from, to] = InnerColumns();
     const int64_t width = conv_.result.back();
     const int64_t most = e_.lanes() == 16 ? 8 : 6;  // pixels of a row that are summed at a time
     const int64_t tiles = (width + most - 1) / most;
     const int64_t told = std::min(state_.schedule().rows, width);
     columns_ = told > 0 ? told : (width + tiles - 1) / tiles;
-    NoteSpace();
     first_inner_ = std::min((from + columns_ - 1) / columns_ * columns_, width);
     end_inner_ = std::max(first_inner_, to / columns_ * columns_);
+  }
+
+  bool has_many_edges() const { return conv_.result.back() - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_; }
+
+  void ReadMemory() {
     // What is kept in fewer bits is widened each time that it is read.
     const bool is_narrow = KeptType(state_, call_.args()[0]) == kBFloat16;
     const DataType dtype = is_narrow ? kBFloat16 : kFloat32;
-    const bool has_many_edges = width - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_;
-    if (has_many_edges) {
+    if (has_many_edges()) {
       data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, dtype);
       pad_before_.assign(conv_.rank, 0);
       first_inner_ = 0;
-      end_inner_ = width / columns_ * columns_;
+      end_inner_ = conv_.result.back() / columns_ * columns_;
     } else {
       data_ = ChannelsLastData(state_, call_.args()[0], dtype);
-      pad_before_ = conv_.pad_before;
     }
+    extent_.assign(data_.shape.begin() + 2, data_.shape.end());
     PackTaps();
-    const int64_t size = ChannelsOfBlock();
-    const int64_t whole = channels_ / size;
-    EmitBlocks(whole, size, 0);
-    if (channels_ % size != 0) EmitBlocks(1, channels_ % size, whole * size);
   }
 
- private:
-  /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
-  /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
-  int64_t ChannelsOfBlock() const {
+  void ReadRing(const Buffer& ring) {
+    data_ = ring;
+    ring_rows_ = ring.shape[2];
+    extent_.assign(conv_.data.begin() + 2, conv_.data.end());
+    PackTaps();
+  }
+
+  void Run(const StageOutput& output) {
+    NoteSpace();
+    ReadMemory();
+    const int64_t size = ChannelsOfBlock();
+    const int64_t whole = channels_ / size;
+    EmitBlocks(output, whole, size, 0);
+    if (channels_ % size != 0) EmitBlocks(output, 1, channels_ % size, whole * size);
+  }
+
+  int64_t ChannelsOfBlock() const override {
     constexpr int64_t kRoom = 24 << 10;  // of 32 KiB and more
     constexpr int64_t kLine = 16;        // float32
     const int64_t taps = conv_.taps();
@@ -68,8 +78,16 @@ class SmallGroups {
     return (lines + blocks - 1) / blocks * kLine;
   }
 
+  void EmitRow(const Names& outer, const Block& block, const std::string& image, const StoreFn& store) override {
+    block_ = block;
+    image_ = image;
+    store_ = &store;
+    EmitTapsWithin(outer);
+  }
+
+ private:
   /// A stage over `count` blocks of `size` channels, from channel `first` on.
-  void EmitBlocks(int64_t count, int64_t size, int64_t first) {
+  void EmitBlocks(const StageOutput& output, int64_t count, int64_t size, int64_t first) {
     if (count == 0) return;
     std::vector<int64_t> units{conv_.result[0], count};
     for (size_t d = 0; d + 1 < conv_.rank; ++d) units.push_back(conv_.result[d + 2]);
@@ -77,9 +95,10 @@ class SmallGroups {
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
       e_.For(begin, end, 1, [&](const std::string& unit) {
         Names outer = Delinearise(e_, unit, units);
-        block_ = {size, e_.Plus(e_.MulInt(outer[1], size), first)};
+        const std::string channel = e_.Plus(e_.MulInt(outer[1], size), first);
         outer.erase(outer.begin() + 1);
-        EmitRow(outer);
+        EmitRow(outer, {size, channel, channel}, outer[0],
+                [&](const Indices& at, const Value& sum) { StoreResult(state_, output, at, sum); });
       });
     });
     e_.Call(name, NumElements(units),
@@ -148,7 +167,7 @@ class SmallGroups {
   }
 
   /// One row of the result. Taps above and below the data are left out.
-  void EmitRow(const Names& outer) {
+  void EmitTapsWithin(const Names& outer) {
     std::vector<Taps> all;
     std::vector<Taps> within;
     std::string is_inner;  // whether the same
@@ -157,7 +176,7 @@ class SmallGroups {
       all.push_back({e_.Int(0), e_.Int(kernel)});
       within.push_back(all.back());
       const int64_t reach = (kernel - 1) * conv_.dilation[d] + (conv_.result[d + 2] - 1) * conv_.stride[d];
-      if (pad_before_[d] == 0 && reach < data_.shape[d + 2]) continue;
+      if (pad_before_[d] == 0 && reach < extent_[d]) continue;
       within.back() = TapsWithin(d, outer[d + 1], all.back());
       for (const auto& [bound, whole] :
            {std::pair(within.back().from, all.back().from), std::pair(within.back().to, all.back().to)}) {
@@ -182,7 +201,7 @@ class SmallGroups {
           dilation == 1 ? positive : e_.IntOp("divsi", e_.Plus(positive, dilation - 1), e_.Int(dilation));
       return e_.IntOp("minsi", count, all.to);
     };
-    const std::string beyond = e_.IntOp("subi", e_.Int(data_.shape[d + 2]), first);
+    const std::string beyond = e_.IntOp("subi", e_.Int(extent_[d]), first);
     return {taps_before(e_.IntOp("subi", e_.Int(0), first)), taps_before(beyond)};
   }
 
@@ -204,13 +223,14 @@ class SmallGroups {
   void EmitTile(const Names& outer, const std::vector<Taps>& taps, const Tile& tile) {
     e_.ForLanes(block_.size, [&](const std::string& lane) {
       const std::string channel = e_.AddInt(block_.first, lane);
+      of_data_ = block_.of_data == block_.first ? channel : e_.AddInt(block_.of_data, lane);
       const Names zeros(static_cast<size_t>(tile.count), e_.Splat(0));
       const Names sums = SumTaps(outer, taps, tile, channel, {}, zeros);
       for (int64_t t = 0; t < tile.count; ++t) {
         Indices at{{outer[0], 0}, {channel, 1, "", e_.lanes()}};
         for (size_t d = 1; d < outer.size(); ++d) at.push_back({outer[d], 0});
         at.push_back({e_.Plus(tile.column, t), 0});
-        StoreResult(state_, output_, at, {sums[static_cast<size_t>(t)]});
+        (*store_)(at, {sums[static_cast<size_t>(t)]});
       }
     });
   }
@@ -227,10 +247,11 @@ class SmallGroups {
                               return SumTaps(outer, taps, tile, channel, deeper, carried);
                             });
     }
-    Indices pixel{{outer[0], 0}, {channel, 1}};
+    Indices pixel{{image_, 0}, {of_data_, 1}};
     for (size_t i = 0; i < d; ++i) {
       const std::string first = e_.Plus(e_.MulInt(outer[i + 1], conv_.stride[i]), -pad_before_[i]);
-      pixel.push_back({e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i])), 0});
+      const std::string at = e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i]));
+      pixel.push_back({ring_rows_ == 0 ? at : e_.IntOp("remui", at, e_.Int(ring_rows_)), 0});
     }
     pixel.push_back({});
     std::vector<Names> weights;  // by tap, by channel within the group
@@ -250,7 +271,7 @@ class SmallGroups {
     for (int64_t offset = 0; offset < extent; ++offset) {
       if (tile.number) {
         const int64_t column = *tile.number * stride + offset - pad_before_.back();
-        if (column < 0 || column >= data_.shape.back()) continue;
+        if (column < 0 || column >= extent_.back()) continue;
       }
       std::vector<std::pair<int64_t, int64_t>> uses;  // tap, result
       for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
@@ -281,26 +302,25 @@ class SmallGroups {
     return e_.Def(fmt::format("vector.shuffle {0}, {0} [{1}] : {2}, {2}", value, lanes, e_.FloatVector()));
   }
 
-  /// Neighbouring channels of the stage that is being written.
-  struct Block {
-    int64_t size = 0;
-    std::string first;
-  };
-
   PartitionState& state_;
   Emitter& e_;
   const CallNode& call_;
   const ConvolutionGeometry& conv_;
-  const StageOutput& output_;
-  Block block_;
   int64_t group_;
   int64_t channels_;
   std::vector<int64_t> pad_before_;  ///< zeros that data_ lacks
+  std::vector<int64_t> extent_;      ///< of the data without those
   int64_t columns_ = 1;              ///< of a tile
   int64_t first_inner_ = 0;          ///< tiles in [first_inner_, end_inner_) need no zeros
   int64_t end_inner_ = 0;
   Buffer data_;
+  int64_t ring_rows_ = 0;  ///< of data_, where it is a ring
   Buffer taps_;
+  // Of the row that is written:
+  Block block_;
+  std::string image_;
+  std::string of_data_;  ///< first channel of the vector, in data_
+  const StoreFn* store_ = nullptr;
 };
 
 }  // namespace
@@ -312,8 +332,25 @@ bool EmitSmallGroups(PartitionState& state, const CallNode& call, const Convolut
   const bool is_square = conv.data[1] == conv.result[1] && conv.groups > 1;
   const bool fits = group == 1 || (group < lanes && lanes % group == 0);
   if (!is_square || !fits || SumType(TensorTypeOf(call.args()[0]).dtype()) != kFloat32) return false;
-  SmallGroups(state, call, conv, output).Run();
+  SmallGroups(state, call, conv).Run(output);
   return true;
+}
+
+std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv) {
+  auto rows = std::make_unique<SmallGroups>(state, call, conv);
+  rows->ReadMemory();
+  return rows;
+}
+
+std::unique_ptr<GroupRows> RowsOfRing(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+                                      const Buffer& ring) {
+  auto rows = std::make_unique<SmallGroups>(state, call, conv);
+  rows->ReadRing(ring);
+  return rows;
+}
+
+bool NeedsStoredZeros(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv) {
+  return SmallGroups(state, call, conv).has_many_edges();
 }
 
 }  // namespace collage::native

@@ -1,0 +1,57 @@
+// depthwise_chain.h: depthwise convolutions and the 1x1 convolutions before and behind them, as the blocks of MobileNet
+// and EfficientNet are made.
+#pragma once
+
+#include <unordered_map>
+
+#include "collage/ir/expr.h"
+#include "collage/ir/op.h"
+#include "collage/support/result.h"
+
+namespace collage::native {
+
+/// A depthwise convolution of images, with at least one of the other two:
+///
+///     expansion [N, C, H, W] = nn.conv2d 1x1 of fewer channels     null where there is none
+///       → bias, activation: each element made from the one in its place
+///     expanded
+///       → depthwise [N, C, H', W'] = nn.conv2d of one channel a group
+///       → likewise
+///     filtered
+///       → projection [N, K, H', W'] = nn.conv2d 1x1                null where there is none
+struct DepthwiseChain {
+  Expr expansion, expanded;
+  Expr depthwise, filtered;
+  Expr projection;
+
+  /// What the last of them gives.
+  const Expr& result() const { return projection == nullptr ? depthwise : projection; }
+};
+
+/// Finds chains in an expression, whose nodes it counts the uses of: what lies between the convolutions may have one
+/// only, since it is never in memory as a whole.
+class DepthwiseChainFinder {
+ public:
+  explicit DepthwiseChainFinder(const Expr& root);
+
+  /// The chain whose last convolution is `result`, or why there is none.
+  Result<DepthwiseChain> Find(const Expr& result) const;
+
+ private:
+  Expr ConvolutionUnder(const Expr& root) const;
+
+  std::unordered_map<const ExprNode*, int> uses_;
+};
+
+/// Whether this typed call is a convolution of images that makes one channel of each.
+bool IsDepthwise(const CallNode& call);
+
+/// The convolution whose elements `root` is made from, each from the one in its place; null where there is none or
+/// several.
+Expr ConvolutionUnder(const Expr& root);
+
+/// Whether what a chain does not write to memory, and reads again, is more than a core's second cache keeps, so that
+/// one kernel is expected to be faster than several; otherwise why not.
+Result<void> IsWorthOneKernel(const DepthwiseChain& chain);
+
+}  // namespace collage::native
