@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/winograd.h"
@@ -78,6 +79,7 @@ class ConvolutionEmitter {
       ++state_.num_narrow;
       per_element_ = 2;
     }
+    BeginWithBias();
     is_transposed_ ? RunTransposed() : RunPlain();
   }
 
@@ -103,6 +105,13 @@ class ConvolutionEmitter {
     channels_ = conv_.groups > 1 ? conv_.data[1] : bytes_->RoundUp(conv_.data[1]);
     dtype_ = kInt32;
     return true;
+  }
+
+  /// Sums begin with the constants that are added to them. What libraries compute begins with zeros.
+  void BeginWithBias() {
+    if (conv_.groups > 1 || dtype_ != kFloat32 || !state_.options.libraries.empty()) return;
+    bias_ = BiasOf(state_, output_, /*axis=*/1, PanelWidth(state_, dtype_));
+    if (bias_) output_ = bias_->output;
   }
 
   void RunPlain() {
@@ -279,6 +288,11 @@ class ConvolutionEmitter {
     form.channels = conv_.result[1] / conv_.groups;
     form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
     form.b_row_stride = packed.words.shape.back();
+    if (bias_) {
+      form.start = [&](const Names&, const std::string& panel, int64_t first) {
+        return bias_->At(e_, e_.Plus(e_.MulInt(panel, PanelWidth(state_, dtype_)), first));
+      };
+    }
     return form;
   }
 
@@ -468,7 +482,7 @@ class ConvolutionEmitter {
   PartitionState& state_;
   Emitter& e_;
   const CallNode& call_;
-  const StageOutput& output_;
+  StageOutput output_;
   ConvolutionGeometry conv_;
   bool is_transposed_;
   DataType dtype_;
@@ -476,6 +490,7 @@ class ConvolutionEmitter {
   int64_t channels_;         ///< of the data, with those that fill the last word
   int64_t per_element_ = 1;  ///< channels in an element of the product: 2 in pairs
   Buffer data_;
+  std::optional<Bias> bias_;           ///< what sums begin with
   std::optional<ChannelScale> scale_;  ///< where the weights are multiplied by it, not the data
 };
 

@@ -53,6 +53,8 @@ class GroupRows {
   using StoreFn = std::function<void(const Indices& at, const Value& sum)>;
 
   virtual ~GroupRows() = default;
+  /// Begins sums with the constants that are added to them, where such are: gives what is left to do behind them.
+  virtual StageOutput BeginWithBias(const StageOutput& output) = 0;
   /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
   /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
   virtual int64_t ChannelsOfBlock() const = 0;

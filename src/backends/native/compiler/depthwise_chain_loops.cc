@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/convolution.h"
 #include "backends/native/compiler/tile_sums.h"
 
@@ -42,7 +43,12 @@ class DepthwiseChainEmitter {
     } else {
       taps_ = RowsOfMemory(state_, CallOf(chain_.depthwise), conv_);
     }
-    if (chain_.projection != nullptr) PrepareProjection();
+    if (chain_.projection == nullptr) {
+      output_ = taps_->BeginWithBias(output_);
+    } else {
+      filtered_ = taps_->BeginWithBias({chain_.depthwise, chain_.filtered, {}});
+      PrepareProjection();
+    }
     const std::string name = state_.NextStageName();
     e_.Function(name, [&](const std::string& begin, const std::string& end) {
       e_.For(begin, end, 1, [&](const std::string& slot) {
@@ -90,9 +96,16 @@ class DepthwiseChainEmitter {
   /// Rows of the data that a block reads.
   int64_t RowsRead() const { return (rows_ - 1) * conv_.stride[0] + (conv_.weight[2] - 1) * conv_.dilation[0] + 1; }
 
-  /// A product with weights of 1x1, [1, panels, inputs, width].
-  ProductForm FormOf(const Expr& convolution, Buffer& weights) {
-    const Expr& weight = CallOf(convolution).args()[1];
+  /// A 1x1 convolution: what its sums are, and what is made of them.
+  struct Product {
+    ProductForm form;
+    Buffer weights;  ///< [1, panels, inputs, width]
+    std::optional<Bias> bias;
+    StageOutput output;
+  };
+
+  void Prepare(Product& product, const StageOutput& output) {
+    const Expr& weight = CallOf(output.result).args()[1];
     const Shape shape = ShapeOf(weight);
     PackedWeights packing;
     packing.channels = shape[0];
@@ -103,24 +116,29 @@ class DepthwiseChainEmitter {
     packing.offset = [](const Shape& of, int64_t, int64_t channel, const std::vector<int64_t>& inner) {
       return channel * of[1] + inner[0];
     };
-    weights = PackWeights(state_, weight, packing, kFloat32);
-    ProductForm form;
+    product.weights = PackWeights(state_, weight, packing, kFloat32);
+    product.bias = BiasOf(state_, output, /*axis=*/1, width_);
+    product.output = product.bias ? product.bias->output : output;
+    ProductForm& form = product.form;
     form.outer = {1};
     form.channels = shape[0];
     form.inner = {shape[1]};
     form.b_address = [&](const Names&, const std::string& panel, const Names& k) {
-      return e_.Address(weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
+      return e_.Address(product.weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
     };
-    return form;
+    if (!product.bias) return;
+    form.start = [&](const Names&, const std::string& panel, int64_t first) {
+      return product.bias->At(e_, e_.Plus(e_.MulInt(panel, width_), first));
+    };
   }
 
   void PrepareExpansion() {
     // [slot, panel][row][column][channel of the panel]
     ring_ = state_.AddWorkspace({slots_ * panels_, width_, RowsRead(), conv_.data[3]}, Layout::kChannelsLast);
     data_ = ChannelsLastData(state_, CallOf(chain_.expansion).args()[0], kFloat32);
-    to_ring_ = FormOf(chain_.expansion, expansion_weights_);
-    to_ring_.row_stride = data_.strides[3];
-    to_ring_.a_address = [&](const Names&, const std::string& column, const Names& k) {
+    Prepare(to_ring_, {chain_.expansion, chain_.expanded, {}});
+    to_ring_.form.row_stride = data_.strides[3];
+    to_ring_.form.a_address = [&](const Names&, const std::string& column, const Names& k) {
       return e_.Address(data_, Bases({image_, k[0], new_row_, column}));
     };
   }
@@ -131,9 +149,10 @@ class DepthwiseChainEmitter {
 
   void PrepareProjection() {
     block_ = state_.AddWorkspace({slots_, rows_ * conv_.result[3], PixelStride()}, Layout::kPlain);
-    to_result_ = FormOf(chain_.projection, projection_weights_);
-    to_result_.row_stride = PixelStride();
-    to_result_.a_address = [&](const Names&, const std::string& pixel, const Names& k) {
+    Prepare(to_result_, output_);
+    output_ = to_result_.output;
+    to_result_.form.row_stride = PixelStride();
+    to_result_.form.a_address = [&](const Names&, const std::string& pixel, const Names& k) {
       return e_.Address(block_, Bases({slot_, pixel, k[0]}));
     };
     std::vector<int> axes{0, 2, 3};
@@ -143,10 +162,10 @@ class DepthwiseChainEmitter {
     pixel_axis_ = static_cast<size_t>(axes.back());
   }
 
-  /// `to` at a place where `from` is `value`.
-  Value Through(const Expr& from, const Expr& to, const Indices& at, const Value& value) {
-    state_.expressions.SetRegister(from, value);
-    const Value result = state_.expressions.At(to, at);
+  /// What is made of `value`, the result of a stage at a place.
+  Value Through(const StageOutput& stage, const Indices& at, const Value& value) {
+    state_.expressions.SetRegister(stage.result, value);
+    const Value result = state_.expressions.At(stage.epilogue, at);
     state_.expressions.ClearRegisters();
     return result;
   }
@@ -230,7 +249,7 @@ class DepthwiseChainEmitter {
         const std::string pixel = e_.MulInt(r, conv_.result[3]);
         taps_->EmitRow({image_, e_.AddInt(row_, r)}, block, image, [&](const Indices& at, const Value& sum) {
           if (chain_.projection == nullptr) return StoreResult(state_, output_, at, sum);
-          const Value value = Through(chain_.depthwise, chain_.filtered, at, sum);
+          const Value value = Through(filtered_, at, sum);
           e_.Store(block_, {{slot_, 0}, {e_.AddInt(pixel, at[3].base), 0}, at[1]}, value);
         });
       });
@@ -243,12 +262,12 @@ class DepthwiseChainEmitter {
       const std::string image = e_.AddInt(e_.MulInt(slot_, panels_), panel);
       const std::string of_ring = e_.IntOp("remui", row, e_.Int(RowsRead()));
       ForTiles(conv_.data[3], [&](const std::string& first, int64_t rows) {
-        ForSums(to_ring_, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
+        ForSums(to_ring_.form, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
           const Index within{e_.IntOp("subi", channel.base, e_.MulInt(panel, width_)), 1, "", e_.lanes()};
           for (int64_t t = 0; t < rows; ++t) {
             const Indices at{{image_, 0}, channel, {row, 0}, {e_.Plus(first, t), 0}};
             e_.Store(ring_, {{image, 0}, within, {of_ring, 0}, at[3]},
-                     Through(chain_.expansion, chain_.expanded, at, {sums[static_cast<size_t>(t)]}));
+                     Through(to_ring_.output, at, {sums[static_cast<size_t>(t)]}));
           }
         });
       });
@@ -257,9 +276,9 @@ class DepthwiseChainEmitter {
 
   void Project() {
     const std::string first_pixel = e_.MulInt(e_.AddInt(e_.MulInt(image_, conv_.result[2]), row_), conv_.result[3]);
-    ForPanels(to_result_.channels, width_, [&](const std::string& panel, int64_t width) {
+    ForPanels(to_result_.form.channels, width_, [&](const std::string& panel, int64_t width) {
       ForTiles(rows_ * conv_.result[3], [&](const std::string& first, int64_t rows) {
-        ForSums(to_result_, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
+        ForSums(to_result_.form, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
           for (int64_t t = 0; t < rows; ++t) {
             const std::string pixel = e_.Plus(first, t);
             Indices at{{image_, 0}, channel, {row_, 0}, {pixel, 0}};
@@ -281,7 +300,8 @@ class DepthwiseChainEmitter {
   PartitionState& state_;
   Emitter& e_;
   const DepthwiseChain& chain_;
-  const StageOutput& output_;
+  StageOutput output_;
+  StageOutput filtered_;      ///< what is made of the depthwise convolution's results, in registers
   ConvolutionGeometry conv_;  ///< the depthwise one
   int64_t channels_;          ///< of it
   int64_t width_;             ///< of a panel of weights
@@ -289,11 +309,10 @@ class DepthwiseChainEmitter {
   int64_t rows_;              ///< of the result that are a block
   int64_t slots_ = 1;         ///< one for each thread
   std::unique_ptr<GroupRows> taps_;
-  Buffer data_;  ///< of the expansion
-  Buffer expansion_weights_, projection_weights_;
+  Buffer data_;   ///< of the expansion
   Buffer ring_;   ///< what the depthwise convolution reads, where it is expanded
   Buffer block_;  ///< [slot, pixel, channel]: what it gives, where it is projected
-  ProductForm to_ring_, to_result_;
+  Product to_ring_, to_result_;
   std::optional<size_t> pixel_axis_;  ///< along which a pixel's number may stand for all its coordinates
   // Of the block that is written:
   std::string slot_, image_, row_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/convolution.h"
 
 namespace collage::native {
@@ -57,13 +58,19 @@ class SmallGroups : public GroupRows {
     PackTaps();
   }
 
-  void Run(const StageOutput& output) {
+  void Run(const StageOutput& with_bias) {
     NoteSpace();
     ReadMemory();
+    const StageOutput output = BeginWithBias(with_bias);
     const int64_t size = ChannelsOfBlock();
     const int64_t whole = channels_ / size;
     EmitBlocks(output, whole, size, 0);
     if (channels_ % size != 0) EmitBlocks(output, 1, channels_ % size, whole * size);
+  }
+
+  StageOutput BeginWithBias(const StageOutput& output) override {
+    bias_ = BiasOf(state_, output, /*axis=*/1, e_.native_lanes());
+    return bias_ ? bias_->output : output;
   }
 
   int64_t ChannelsOfBlock() const override {
@@ -224,8 +231,8 @@ class SmallGroups : public GroupRows {
     e_.ForLanes(block_.size, [&](const std::string& lane) {
       const std::string channel = e_.AddInt(block_.first, lane);
       of_data_ = block_.of_data == block_.first ? channel : e_.AddInt(block_.of_data, lane);
-      const Names zeros(static_cast<size_t>(tile.count), e_.Splat(0));
-      const Names sums = SumTaps(outer, taps, tile, channel, {}, zeros);
+      const std::string start = bias_ ? bias_->At(e_, channel) : e_.Splat(0);
+      const Names sums = SumTaps(outer, taps, tile, channel, {}, Names(static_cast<size_t>(tile.count), start));
       for (int64_t t = 0; t < tile.count; ++t) {
         Indices at{{outer[0], 0}, {channel, 1, "", e_.lanes()}};
         for (size_t d = 1; d < outer.size(); ++d) at.push_back({outer[d], 0});
@@ -316,6 +323,7 @@ class SmallGroups : public GroupRows {
   Buffer data_;
   int64_t ring_rows_ = 0;  ///< of data_, where it is a ring
   Buffer taps_;
+  std::optional<Bias> bias_;
   // Of the row that is written:
   Block block_;
   std::string image_;
