@@ -144,7 +144,9 @@ PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
 /// once. Those that cannot be run whole are refused.
 PartitionRulePtr ProposedRule(PartitionRulePtr sub_rule);
 /// Sub-candidates without the reshapes, tuples and projections at which they begin or end, each set of nodes once: the
-/// host does these for nothing.
+/// host does these for nothing. Nor do they end by making numbers of 8-bit integers (qnn.dequantize) that they make,
+/// where a candidate holds that with its reader: between the two there is a quarter of the bytes, and readers that
+/// multiply integers need them.
 PartitionRulePtr TrimFreeEndsRule(PartitionRulePtr sub_rule);
 
 /// Phase 1: the rule by which a toolchain's candidates are found, from its pattern table, predicate, and fusion style.

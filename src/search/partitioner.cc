@@ -40,6 +40,35 @@ bool HoldsComposite(const SubGraph& sub_graph, const std::set<std::string>& name
   });
 }
 
+/// Pairs of a value and its reader that is to be computed in the registers of what makes it: element-wise behind an
+/// anchor, or what makes narrower integers.
+using ReadersOfRegisters = std::set<std::pair<int, int>>;
+
+/// Adds those of which `sub_graph` has the reader, and what makes the value if `both_inside`; else not, nor anything
+/// else that the reader reads.
+void AddReaders(const DataflowGraph& graph, const SubGraph& sub_graph, bool both_inside, ReadersOfRegisters& pairs) {
+  const auto is_made_inside = [&](int input) {
+    return graph.OpAt(input) != nullptr && sub_graph.inside().Contains(input);
+  };
+  for (const int reader : sub_graph.members()) {
+    if (graph.OpAt(reader) == nullptr || graph.KindAt(reader) > OpPatternKind::kBroadcast) continue;
+    const std::vector<int>& inputs = graph.node(reader).inputs;
+    if (std::ranges::any_of(inputs, is_made_inside) != both_inside) continue;
+    for (const int input : inputs) {
+      if (graph.OpAt(input) == nullptr || is_made_inside(input) != both_inside) continue;
+      const bool is_anchor = graph.KindAt(input) == OpPatternKind::kOutEWiseFusable;
+      if (is_anchor || graph.OpAt(reader)->name == "qnn.quantize") pairs.emplace(input, reader);
+    }
+  }
+}
+
+/// Whether `sub_graph` begins with a reader of `pairs`.
+bool TakesFromRegisters(const DataflowGraph& graph, const SubGraph& sub_graph, const ReadersOfRegisters& pairs) {
+  ReadersOfRegisters taken;
+  AddReaders(graph, sub_graph, /*both_inside=*/false, taken);
+  return std::ranges::any_of(taken, [&](const std::pair<int, int>& pair) { return pairs.contains(pair); });
+}
+
 }  // namespace
 
 Partitioner::Partitioner(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
@@ -265,18 +294,28 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
   const std::set<std::string> left_out = NamesOfRowsLeftOut(toolchain);
   std::vector<int> order;
   std::vector<int> turn(variants_.size());  // variant → 0: its own, 1: the fall-back's, 2: its own, left out
+  // What takes from another partition what can be computed in its registers has more operators, and the wider value
+  // that it reads has to be stored.
+  std::vector<bool> takes(variants_.size());
+  ReadersOfRegisters together;
+  for (const CandidatePartition& candidate : candidates_) {
+    if (candidate.toolchain != &toolchain) continue;
+    AddReaders(graph_, candidate.sub_graph, /*both_inside=*/true, together);
+  }
   for (size_t v = 0; v < variants_.size(); ++v) {
     const CandidatePartition& candidate = CandidateOf(static_cast<int>(v));
     if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
     // What is gained by keeping values as bfloat16 depends on the neighbours, of which nothing is known here.
     if (KeepsBFloat16(variants_[v].layouts)) continue;
     turn[v] = candidate.toolchain != &toolchain ? 1 : HoldsComposite(candidate.sub_graph, left_out) ? 2 : 0;
+    takes[v] = turn[v] == 0 && TakesFromRegisters(graph_, candidate.sub_graph, together);
     order.push_back(static_cast<int>(v));
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const int x_turn = turn[static_cast<size_t>(a)];
     const int y_turn = turn[static_cast<size_t>(b)];
     if (x_turn != y_turn) return x_turn < y_turn;
+    if (takes[static_cast<size_t>(a)] != takes[static_cast<size_t>(b)]) return !takes[static_cast<size_t>(a)];
     return CandidateOf(a).sub_graph.members().size() > CandidateOf(b).sub_graph.members().size();
   });
   for (;;) {

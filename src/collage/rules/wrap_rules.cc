@@ -128,9 +128,10 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     std::set<std::vector<int>> seen;
     for (const CandidatePartition& candidate : candidates) seen.insert(candidate.sub_graph.members());
+    const IndexSet left_to_readers = LeftToReaders(graph, candidates);
     Candidates result;
     for (CandidatePartition& candidate : candidates) {
-      std::vector<int> trimmed = Trim(graph, candidate.sub_graph);
+      std::vector<int> trimmed = Trim(graph, candidate.sub_graph, left_to_readers);
       if (trimmed.size() == candidate.sub_graph.members().size()) {
         result.push_back(std::move(candidate));
       } else if (!trimmed.empty() && seen.insert(trimmed).second) {
@@ -155,8 +156,24 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
     return kind == ExprKind::kTuple || kind == ExprKind::kTupleGetItem || (op != nullptr && op->is_reshape);
   }
 
-  /// The members without free ones at the ends; those in nested sub-graphs stay.
-  static std::vector<int> Trim(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  /// What makes numbers of 8-bit integers and is inside of a candidate with what reads them: a boundary before it is
+  /// one of bytes, and the reader may compute with these.
+  static IndexSet LeftToReaders(const DataflowGraph& graph, const Candidates& candidates) {
+    IndexSet left(graph.size());
+    for (const CandidatePartition& candidate : candidates) {
+      for (const int index : candidate.sub_graph.members()) {
+        const OpDef* op = graph.OpAt(index);
+        if (op == nullptr || op->name != "qnn.dequantize") continue;
+        const auto is_inside = [&](int reader) { return candidate.sub_graph.inside().Contains(reader); };
+        if (std::ranges::any_of(graph.node(index).outputs, is_inside)) left.Add(index);
+      }
+    }
+    return left;
+  }
+
+  /// The members without free ones at the ends, and without those at which it ends of `left_to_readers`, unless there
+  /// is nothing else; those in nested sub-graphs stay.
+  static std::vector<int> Trim(const DataflowGraph& graph, const SubGraph& sub_graph, const IndexSet& left_to_readers) {
     IndexSet inside = sub_graph.inside();
     IndexSet fixed(graph.size());
     for (const NestedSubGraph& nested : sub_graph.nested) fixed = fixed | IndexSet(graph.size(), nested.inside);
@@ -167,7 +184,14 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
     };
     const std::vector<int>& members = sub_graph.members();
     for (int index : members) drop(index, graph.node(index).inputs);
-    for (auto it = members.rbegin(); it != members.rend(); ++it) drop(*it, graph.node(*it).outputs);
+    for (auto it = members.rbegin(); it != members.rend(); ++it) {
+      const std::vector<int>& readers = graph.node(*it).outputs;
+      drop(*it, readers);
+      const auto is_made_inside = [&](int input) { return graph.OpAt(input) != nullptr && is_inside(input); };
+      const bool is_end =
+          std::ranges::none_of(readers, is_inside) && std::ranges::any_of(graph.node(*it).inputs, is_made_inside);
+      if (is_end && left_to_readers.Contains(*it) && !fixed.Contains(*it)) inside.Remove(*it);
+    }
     return inside.Members();
   }
 

@@ -401,6 +401,39 @@ TEST(TrimFreeEndsRuleTest, ReshapesAtTheEndsAreLeftToTheHost) {
   EXPECT_EQ(Find(graph, *TrimFreeEndsRule(MaximalRule(OpPredicateRule()))), Sorted({{r}, {e}, {r, m, e}}));
 }
 
+TEST(TrimFreeEndsRuleTest, NumbersOfBytesAreLeftToTheirReaders) {
+  const auto find = [](bool is_read) {
+    const Var x = Param("x", {4, 6});
+    const Expr scale = MakeScalar(0.5, kFloat32), zero = MakeScalar(3, kUInt8);
+    const Expr relu = MakeCall("nn.relu", {x});
+    const Expr bytes = MakeCall("qnn.quantize", {relu, scale, zero}, {{"out_dtype", kUInt8}});
+    const Expr numbers = MakeCall("qnn.dequantize", {bytes, scale, zero}, {{"out_dtype", kFloat32}});
+    const Expr exp = MakeCall("exp", {numbers});
+    const DataflowGraph graph(Typed({x}, is_read ? exp : numbers));
+    CombineOptions options{.limits = {.max_exits = 1}};
+    options.join_anything = true;
+    std::set<std::string> found;
+    for (const std::vector<int>& members : Find(graph, *TrimFreeEndsRule(CombineRule(options, OpPredicateRule())))) {
+      std::string names;
+      for (const int index : members) {
+        if (graph.OpAt(index) != nullptr) names += graph.OpAt(index)->name.substr(0, 5) + " ";
+      }
+      found.insert(names);
+    }
+    return found;
+  };
+  const auto with_dequantize = [&](bool is_read) {
+    std::set<std::string> names = find(is_read);
+    std::erase_if(names, [](const std::string& each) { return each.find("qnn.d") == std::string::npos; });
+    return names;
+  };
+  EXPECT_EQ(with_dequantize(true),
+            (std::set<std::string>{"qnn.d ", "qnn.d exp ", "qnn.q qnn.d exp ", "nn.re qnn.q qnn.d exp "}));
+  EXPECT_TRUE(find(true).contains("nn.re qnn.q "));
+  // A result has no reader.
+  EXPECT_EQ(with_dequantize(false), (std::set<std::string>{"qnn.d ", "qnn.q qnn.d ", "nn.re qnn.q qnn.d "}));
+}
+
 TEST(AnchorRuleTest, OneBehindTheOtherAndSideBySide) {
   const Var x = Param("x", {4, 8});
   const Expr a = MakeCall("nn.dense", {x, Weights({8, 8})}), b = MakeCall("nn.dense", {x, Weights({8, 8})});

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collage/compile.h"
+#include "collage/ir/visitor.h"
 #include "cost/estimator/estimators.h"
 #include "support/file.h"
 #include "unit/collage/graphs.h"
@@ -110,6 +111,45 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   const SearchResult found = alone.Search([](int) { return true; }, {});
   ASSERT_FALSE(found.covers.empty());
   EXPECT_EQ(found.covers[0].variants.size(), 2U);
+}
+
+TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) {
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const Var x = testing_graphs::Param("x", {4, 4});
+  const Expr scale = MakeScalar(0.5, kFloat32), zero = MakeScalar(0, kUInt8);
+  const auto product = [&] { return MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})}); };
+  const auto biased = [&] { return MakeCall("add", {product(), testing_graphs::Weights({4, 4})}); };
+  const auto rounded = [&] {
+    const Expr bytes = MakeCall("qnn.quantize", {biased(), scale, zero}, {{"out_dtype", kUInt8}});
+    return MakeCall("qnn.dequantize", {bytes, scale, zero}, {{"out_dtype", kFloat32}});
+  };
+  // Of each partition of the sum of two branches how many products, additions, and operators between numbers and bytes
+  // it has.
+  using Counts = std::multiset<std::vector<int>>;
+  const auto counts_of = [&](const Expr& a, const Expr& b) {
+    const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("add", {a, b})}));
+    RandomEstimator estimator(1, /*may_fail=*/false);
+    Partitioner partitioner(IRModule::FromFunction(function), {&native}, 1);
+    partitioner.SetEstimator(&estimator);
+    const std::optional<Cover> greedy = partitioner.GreedyCover(native, nullptr, nullptr);
+    EXPECT_TRUE(greedy.has_value());
+    Counts counts;
+    for (int variant : greedy->variants) {
+      std::vector<int> count(3);
+      PostOrder(partitioner.Find(variant).first.function->body(), [&](const Expr& expr) {
+        const CallNode* call = As<CallNode>(expr);
+        if (call == nullptr || call->op() == nullptr) return;
+        count[0] += call->op()->name == "nn.dense" ? 1 : 0;
+        count[1] += call->op()->name == "add" ? 1 : 0;
+        count[2] += call->op()->name.starts_with("qnn.") ? 1 : 0;
+      });
+      counts.insert(count);
+    }
+    return counts;
+  };
+  EXPECT_EQ(counts_of(product(), product()), (Counts{{1, 0, 0}, {1, 1, 0}}));
+  EXPECT_EQ(counts_of(biased(), biased()), (Counts{{1, 1, 0}, {1, 2, 0}}));
+  EXPECT_EQ(counts_of(rounded(), rounded()), (Counts{{1, 1, 1}, {1, 2, 3}}));
 }
 
 TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
