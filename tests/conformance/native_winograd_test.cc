@@ -271,6 +271,29 @@ TEST(NativeWinogradTest, SizesAndPaddings) {
   }
 }
 
+TEST(NativeWinogradTest, DataAndTapsOfSixteenBits) {
+  // Results are rounded to their type, by far more than sums are.
+  for (const DataType dtype : {kFloat16, kBFloat16}) {
+    for (const int tile : kTiles) {
+      for (const bool has_more : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}, tiles of {}, with more {}", dtype.ToString(), tile, has_more));
+        const Var x = Input("x", {1, 24, 9, 11}, dtype);
+        const Expr data = has_more ? MakeCall("nn.relu", {x}) : Expr(x);
+        const Constant weights = MakeConstant(RandomTensor({40, 24, 3, 3}, dtype, -1, 1, 3));
+        Expr result = MakeCall("nn.conv2d", {data, weights}, {{"padding", V{1, 1}}});
+        if (has_more) result = MakeCall("nn.relu", {MakeCall("add", {result, result})});
+        const Function function = MakeFunction({x}, result);
+        const auto toolchain = Tiles(tile);
+        EXPECT_EQ(Positions(*toolchain, function), (tile + 2) * (tile + 2));
+        for (const Layout layout : kAny) {
+          ExpectAgrees(*toolchain, function,
+                       {.layouts = BoundaryLayouts{{layout}, {layout}}, .tolerance = dtype == kFloat16 ? 2e-3 : 2e-2});
+        }
+      }
+    }
+  }
+}
+
 TEST(NativeWinogradTest, ThreeAxes) {
   for (const V& tiles : Mixtures(3)) ExpectAgreesWith(tiles, {{2, 5, 3, 9, 7}, 20, {0, 1, 2}, {3, 3, 3}});
   const std::vector<Layer> layers{

@@ -91,9 +91,9 @@ class WinogradEmitter {
   }
 
   void Run(const Tensor& taps) {
-    // What is kept as bfloat16 is widened as it is read.
-    const bool is_narrow = KeptType(state_, call_.args()[0]) == kBFloat16;
-    data_ = ChannelsLastData(state_, call_.args()[0], is_narrow ? kBFloat16 : kFloat32);
+    // What lies in memory in 16 bits is widened as it is read.
+    const Buffer* own = state_.expressions.FindBuffer(call_.args()[0]);
+    data_ = ChannelsLastData(state_, call_.args()[0], own == nullptr ? kFloat32 : own->dtype);
     taps_ = PackTaps(taps);
     const int64_t channels = RoundUp(conv_.data[1], lanes_);
     AddSpectrum(channels);
@@ -287,7 +287,7 @@ class WinogradEmitter {
         TransformTile(tile, [&](const Point& at, const std::string& channel) {
           const std::string pixel = e_.Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr",
                                                        e_.Address(pixels_, Bases({slot_, at[0], at[1], at[2]}))));
-          const char* element = data_.dtype == kBFloat16 ? "bf16" : "f32";
+          const char* element = data_.dtype == kFloat32 ? "f32" : "i16";
           return e_.LoadAt(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", pixel,
                                               channel, element)),
                            data_.dtype);
@@ -552,13 +552,18 @@ PlainConvolution SizesOf(const ConvolutionGeometry& conv, bool in_bfloat16) {
   return sizes;
 }
 
+bool IsSummedInFloat32(const Expr& expr) {
+  const DataType dtype = TensorTypeOf(expr).dtype();
+  return dtype.is_floating() && SumType(dtype) == kFloat32;
+}
+
 bool IsCandidate(const CallNode& call, const ConvolutionGeometry& conv) {
   const auto is_one = [](int64_t value) { return value == 1; };
   return conv.rank <= kAxes && conv.groups == 1 && conv.data[1] > 0 &&
          HasWinograd(SizesOf(conv, /*in_bfloat16=*/false)) &&
          std::all_of(conv.stride.begin(), conv.stride.end(), is_one) &&
-         std::all_of(conv.dilation.begin(), conv.dilation.end(), is_one) &&
-         TensorTypeOf(call.args()[0]).dtype() == kFloat32 && TensorTypeOf(call.args()[1]).dtype() == kFloat32;
+         std::all_of(conv.dilation.begin(), conv.dilation.end(), is_one) && IsSummedInFloat32(call.args()[0]) &&
+         IsSummedInFloat32(call.args()[1]);
 }
 
 /// What the schedule says instead of the model, of which there are so many tiles and panels.
@@ -581,9 +586,7 @@ void NoteAlgorithms(PartitionState& state, const PlainConvolution& sizes) {
 
 bool EmitWinograd(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                   const StageOutput& output) {
-  if (state.options.is_exact || !IsCandidate(call, conv) || TensorTypeOf(output.result).dtype() != kFloat32) {
-    return false;
-  }
+  if (state.options.is_exact || !IsCandidate(call, conv) || !IsSummedInFloat32(output.result)) return false;
   Emitter& e = state.emitter;
   const int threads = state.IsParallel(conv.flops()) ? state.num_threads : 1;
   const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
@@ -591,7 +594,9 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const int units = state.target.has_whole_units || e.lanes() <= 8 ? 2 : 1;
   const ProductMachine machine =
       ThisMachine(e.lanes(), units, MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
-  const PlainConvolution sizes = SizesOf(conv, state.options.in_bfloat16);
+  // Only what is float32 may be rounded to bfloat16.
+  const bool is_float32 = TensorTypeOf(call.args()[0]).dtype() == kFloat32;
+  const PlainConvolution sizes = SizesOf(conv, state.options.in_bfloat16 && is_float32);
   NoteAlgorithms(state, sizes);
   const int64_t algorithm = state.schedule().algorithm;
   if (algorithm == Schedule::kDirect) return false;
@@ -606,7 +611,7 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   Apply(state.schedule(), NumTiles(sizes, plan->tile), (conv.result[1] + machine.tile_width - 1) / machine.tile_width,
         *plan);
   state.num_narrow += sizes.in_bfloat16 ? 1 : 0;
-  WinogradEmitter(state, call, conv, sizes, output, *plan, threads).Run(*taps);
+  WinogradEmitter(state, call, conv, sizes, output, *plan, threads).Run(taps->Cast(kFloat32));
   return true;
 }
 
