@@ -1,7 +1,9 @@
 // native_quantised_test.cc: native kernels of 8-bit integers against the reference, for processors with and without
 // instructions for them: sums of integers, and results whose scales are powers of two, to the bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -295,6 +297,78 @@ TEST(NativeQuantised, SizesOfNothingAndOne) {
       const Constant weights = MakeConstant(RandomTensor({out, in, 3, 3}, kInt32, -128, 127, 5));
       const Function function = MakeFunction({x}, MakeCall("nn.conv2d", {wide, weights}, {{"padding", V{1, 1}}}));
       ExpectEqual(*native, function, PlainLayouts(1, 1), 1);
+    }
+  }
+}
+
+/// What `toolchain` makes of `input`, a series, by `function`.
+Tensor ComputedBy(const Toolchain& toolchain, const Function& function, const Tensor& input) {
+  InferType(function);
+  const Result<CompiledPartition> compiled = toolchain.RelayToRuntime({function, PlainLayouts(1, 1), 1});
+  EXPECT_TRUE(compiled.ok()) << compiled.reason().text;
+  const std::unique_ptr<Kernel> kernel =
+      GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, 1});
+  const TensorTypeNode& type = *AsTensorType(function->body()->checked_type());
+  const Tensor result = Tensor::Empty(type.static_shape(), type.dtype());
+  const std::vector<void*> from{input.raw()}, to{result.raw()};
+  const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8);
+  kernel->Bind(from, to, compiled->workspace_bytes == 0 ? nullptr : workspace.raw());
+  kernel->Run();
+  return result;
+}
+
+TEST(NativeQuantised, QuotientsAreThoseOfDivisions) {
+  // Numbers half way between two integers, and their neighbours; the ends; what is none.
+  for (const auto& native : Levels()) {
+    std::mt19937 random(5);
+    for (const DataType dtype : {kUInt8, kInt8, DataType::Int(16), DataType::UInt(16)}) {
+      const bool is_signed = dtype.code == DataType::Code::kInt;
+      const double least = is_signed ? -std::ldexp(1.0, dtype.bits - 1) : 0;
+      for (int trial = 0; trial < 6; ++trial) {
+        const auto scale = std::ldexp(std::uniform_real_distribution<float>(1, 2)(random), 3 * trial - 9);
+        const double zero = least + static_cast<double>(random() % (1U << dtype.bits));
+        SCOPED_TRACE(
+            fmt::format("{} {}, scale {}, zero point {}", native->Probe().version, dtype.ToString(), scale, zero));
+        std::vector<float> values{0.0F, -0.0F, INFINITY, -INFINITY, NAN, 3e38F, -3e38F, 1e-40F};
+        for (int i = -600; i <= 600; ++i) {
+          const float half = (static_cast<float>(i) + 0.5F) * scale;
+          for (const float value :
+               {half, std::nextafter(half, 1e9F), std::nextafter(half, -1e9F), static_cast<float>(i) * scale}) {
+            values.push_back(value);
+          }
+        }
+        for (int i = 0; i < 500; ++i) {
+          const auto integer = static_cast<float>(static_cast<int>(random() % 140000) - 70000);
+          values.push_back((integer + 0.5F) * scale);
+        }
+        const Tensor input = Tensor::Empty({static_cast<int64_t>(values.size())}, kFloat32);
+        std::copy(values.begin(), values.end(), input.data<float>());
+        const Var x = Input("x", input.shape());
+        const Function function = MakeFunction({x}, Quantize(x, scale, static_cast<int64_t>(zero), dtype));
+        const Tensor got = ComputedBy(*native, function, input);
+        const Tensor want = Evaluate(function, {&input, 1}).at(0);
+        for (int64_t i = 0; i < want.num_elements(); ++i) {
+          ASSERT_EQ(got.At(i), want.At(i)) << fmt::format("of {}", input.At(i));
+        }
+      }
+    }
+  }
+}
+
+TEST(NativeQuantised, SumsOfBytesAreRoundedAsNumbers) {
+  // Half of them lie half way between two integers. Scales are powers of two: no other step rounds.
+  for (const auto& native : Levels()) {
+    for (const double scale : {0.25, 0x1p-9, 2.0}) {
+      for (const int64_t zero : {0, 121}) {
+        SCOPED_TRACE(fmt::format("{}, scale {}, zero point {}", native->Probe().version, scale, zero));
+        const Var x = Input("x", {65536}, kUInt8);
+        const Var y = Input("y", {65536}, kUInt8);
+        const Expr sum = MakeCall("add", {Dequantize(x, scale, zero), Dequantize(y, scale, 5)});
+        const Expr bytes = Quantize(sum, 2 * scale, 128 - zero);
+        ExpectEqual(*native, MakeFunction({x, y}, bytes), PlainLayouts(2, 1), 1);
+        const Expr again = MakeCall("add", {Dequantize(bytes, 2 * scale, 128 - zero), Dequantize(x, scale, zero)});
+        ExpectEqual(*native, MakeFunction({x, y}, Quantize(again, 4 * scale, 3, kInt8)), PlainLayouts(2, 1), 1);
+      }
     }
   }
 }

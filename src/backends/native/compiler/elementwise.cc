@@ -94,35 +94,6 @@ Value Power(Expressions& x, const CallNode& call, const Indices& indices) {
   return m.Wrap(m.Power(base, x.Operand(call, 1, indices)), ResultType(call));
 }
 
-/// The element of a parameter that has one value per index of attribute axis.
-Value PerChannel(Expressions& x, const CallNode& call, size_t argument, const Indices& indices) {
-  const Expr& parameter = call.args()[argument];
-  if (NumElements(ShapeOf(parameter)) == 1) {
-    return x.At(parameter, Indices(ShapeOf(parameter).size(), x.emitter().Zero()));
-  }
-  return x.At(parameter, {indices[AxisAttr(call, "axis", indices.size())]});
-}
-
-Value Quantize(Expressions& x, const CallNode& call, const Indices& indices) {
-  VectorMath& m = x.math();
-  const DataType dtype = ResultType(call);
-  const Value data = x.At(call.args()[0], indices);
-  const Value scale =
-      m.Convert(PerChannel(x, call, 1, indices), data.kind == ElementKind::kDouble ? kFloat64 : kFloat32);
-  const Value quotient = m.Unary("math.roundeven", m.DivideExactly(data, scale));
-  const Value zero =
-      m.Convert(PerChannel(x, call, 2, indices), data.kind == ElementKind::kDouble ? kFloat64 : kFloat32);
-  return m.Convert(m.Add(quotient, zero), dtype);
-}
-
-Value Dequantize(Expressions& x, const CallNode& call, const Indices& indices) {
-  VectorMath& m = x.math();
-  const DataType dtype = ResultType(call) == kFloat64 ? kFloat64 : kFloat32;
-  const Value data = m.Convert(x.At(call.args()[0], indices), dtype);
-  const Value shifted = m.Subtract(data, m.Convert(PerChannel(x, call, 2, indices), dtype));
-  return m.Multiply(shifted, m.Convert(PerChannel(x, call, 1, indices), dtype));
-}
-
 void AddFloatFunctions(InPlaceTable& rows) {
   using C = const CallNode&;
   const auto add = [&](const char* name, Unary fn) { rows[name] = FloatRow(std::move(fn)); };
@@ -240,8 +211,6 @@ void AddElementwiseRows(InPlaceTable& rows) {
   AddFloatFunctions(rows);
   AddUnaryRows(rows);
   AddBinaryRows(rows);
-  rows["qnn.quantize"] = Quantize;
-  rows["qnn.dequantize"] = Dequantize;
   rows["where"] = [](Expressions& x, const CallNode& call, const Indices& indices) {
     const Value condition = x.math().Convert(x.Operand(call, 0, indices), kBool);
     const Value a = x.Operand(call, 1, indices);

@@ -13,6 +13,7 @@ const InPlaceFn* FindInPlace(std::string_view name) {
   static const InPlaceTable rows = [] {
     InPlaceTable made;
     AddElementwiseRows(made);
+    AddQuantisedRows(made);
     AddIndexingRows(made);
     AddSamplingRows(made);
     AddLocalResponseRows(made);

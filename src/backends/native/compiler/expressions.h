@@ -21,6 +21,7 @@ using InPlaceTable = std::map<std::string, InPlaceFn, std::less<>>;
 
 /// Rows for operators that compute an element from the same element of each (broadcast) argument.
 void AddElementwiseRows(InPlaceTable& rows);
+void AddQuantisedRows(InPlaceTable& rows);
 /// Rows for operators that read one element, or a few, at computed positions.
 void AddIndexingRows(InPlaceTable& rows);
 /// image.grid_sample.

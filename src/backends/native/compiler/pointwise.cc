@@ -355,6 +355,11 @@ bool CanMerge(PartitionState& state, const StageOutput& output, const std::vecto
     const CallNode* call = As<CallNode>(current);
     if (call == nullptr || call->op() == nullptr || call->op()->pattern > OpPatternKind::kBroadcast) return false;
     const std::string& name = call->op()->name;
+    const bool is_scaled = name == "qnn.quantize" || name == "qnn.dequantize";
+    if (is_scaled && NumElements(ShapeOf(call->args()[1])) == 1 && NumElements(ShapeOf(call->args()[2])) == 1) {
+      work.push_back(call->args()[0]);
+      continue;
+    }
     if (name.starts_with("qnn.") || call->op()->is_reshape || name == "tile" || name == "repeat") return false;
     if (name == "nn.bias_add" || name == "nn.prelu") {
       // Their vectors are along an axis that its own position does not tell.
