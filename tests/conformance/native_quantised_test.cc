@@ -355,6 +355,23 @@ TEST(NativeQuantised, QuotientsAreThoseOfDivisions) {
   }
 }
 
+TEST(NativeQuantised, ImagesOfFewChannelsLieInPlanes) {
+  const auto preferred = [](const Function& function) {
+    InferType(function);
+    return Native().Layouts(function, std::vector<bool>(function->params().size(), true), {true}).front();
+  };
+  const auto convolved = [](const Var& x, int64_t channels) {
+    return MakeFunction({x}, MakeCall("nn.conv2d", {x, RandomConstant({24, channels, 3, 3}, 2)}));
+  };
+  using L = BoundaryLayouts;
+  const Var few = Input("x", {1, 3, 9, 9}), many = Input("x", {1, 5, 9, 9});
+  EXPECT_EQ(preferred(MakeFunction({few}, Quantize(few, 0.1, 3))), (L{{Layout::kPlain}, {Layout::kPlain}}));
+  EXPECT_EQ(preferred(MakeFunction({many}, Quantize(many, 0.1, 3))),
+            (L{{Layout::kChannelsLast}, {Layout::kChannelsLast}}));
+  EXPECT_EQ(preferred(convolved(few, 3)), (L{{Layout::kPlain}, {Layout::kChannelsLast}}));
+  EXPECT_EQ(preferred(convolved(many, 5)), (L{{Layout::kChannelsLast}, {Layout::kChannelsLast}}));
+}
+
 TEST(NativeQuantised, SumsOfBytesAreRoundedAsNumbers) {
   // Half of them lie half way between two integers. Scales are powers of two: no other step rounds.
   for (const auto& native : Levels()) {

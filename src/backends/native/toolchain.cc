@@ -86,6 +86,8 @@ class Native : public Toolchain {
       choices.push_back(plain);
     }
     if (choices.front() == choices.back()) choices.pop_back();
+    // A vector of channels would be mostly empty.
+    if (choices.size() > 1 && HasFewChannels(*function)) std::swap(choices.front(), choices.back());
     if (!options_.in_bfloat16) return choices;
     // What a lower precision does not change is left to the toolchain as it is, unless it reads or writes less.
     if (!has_narrowed) choices.clear();
@@ -187,6 +189,20 @@ class Native : public Toolchain {
   }
 
  private:
+  /// Whether the pixels of all images that `function` takes have few channels: they lie better in planes.
+  static bool HasFewChannels(const FunctionNode& function) {
+    constexpr int64_t kFew = 4;
+    bool has_images = false;
+    for (const Var& param : function.params()) {
+      const TensorTypeNode* type = AsTensorType(param->checked_type());
+      if (type == nullptr || !type->is_static()) return false;
+      if (type->rank() < 3) continue;
+      has_images = true;
+      if (type->static_shape()[1] > kFew) return false;
+    }
+    return has_images;
+  }
+
   static PartitionRequest InNativeForm(PartitionRequest request) {
     request.function = NativeForm(request.function);
     return request;
