@@ -180,7 +180,7 @@ class AttentionEmitter {
       const Value largest =
           unit.Fold(MaxCombiner(), ElementKind::kFloat, [&](const Indices& at) { return e_.Load(scores_, at); });
       const Value sum = unit.Fold(SumCombiner(), ElementKind::kFloat, [&](const Indices& at) {
-        const Value power = m_.Exp(m_.Subtract(e_.Load(scores_, at), largest));
+        const Value power = m_.ExpBelow(e_.Load(scores_, at), largest);
         e_.Store(scores_, at, power);
         return power;
       });

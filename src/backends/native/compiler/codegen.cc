@@ -245,7 +245,7 @@ bool Has(const llvm::TargetMachine& machine, const char* feature) {
 }
 
 int LanesOf(const llvm::TargetMachine& machine) {
-  if (Has(machine, "+avx512f") && Has(machine, "+avx512vl")) return 16;
+  if (Has(machine, "+avx512f") && Has(machine, "+avx512vl") && Has(machine, "+avx512dq")) return 16;
   return Has(machine, "+avx2") ? 8 : 4;
 }
 

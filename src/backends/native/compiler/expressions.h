@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "backends/native/compiler/emitter.h"
+#include "backends/native/compiler/gates.h"
 #include "backends/native/compiler/resize_taps.h"
 #include "backends/native/compiler/vector_math.h"
 
@@ -61,6 +62,8 @@ class Expressions {
 
  private:
   Value Compute(const Expr& expr, const Indices& indices);
+  /// The value where `expr` is a gate and vectors look up tables.
+  std::optional<Value> Gated(const Expr& expr, const Indices& indices);
   Value Field(const TupleGetItemNode& item, const Indices& indices);
   Value Constant(const Tensor& value);
 
@@ -82,6 +85,7 @@ class Expressions {
   std::unordered_map<const ExprNode*, Value> registers_;
   std::map<std::pair<const CallNode*, int>, Buffer> tables_;
   std::map<const CallNode*, std::vector<ResizeTaps>> resize_taps_;
+  Gates gates_;
   /// Values within one outermost At, by expression and indices: what is used twice is computed once.
   std::map<std::pair<const ExprNode*, std::string>, Value> known_;
   int depth_ = 0;

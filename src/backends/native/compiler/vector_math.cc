@@ -1,6 +1,7 @@
-// vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, erf and tanh piece
-// by piece where one instruction looks up 16 coefficients, else erf after Abramowitz and Stegun 7.1.26 and tanh by exp,
-// sine and cosine by reduction to |r| <= pi / 4, log by its exponent.
+// vector_math.cc: the text of vector arithmetic. Polynomials: exp by reduction to |r| <= ln 2 / 2, or of 2^r where one
+// instruction takes fractions, erf and tanh piece by piece where one instruction looks up 16 coefficients, else erf
+// after Abramowitz and Stegun 7.1.26 and tanh by exp, sine and cosine by reduction to |r| <= pi / 4, log by its
+// exponent.
 #include "backends/native/compiler/vector_math.h"
 
 #include <array>
@@ -188,31 +189,44 @@ namespace {
 /// e^r for |r| <= ln 2 / 2.
 constexpr std::array<double, 6> kExpCoefficients{8.290314115583897e-3, 4.189793393015862e-2, 0.1666763573884964,
                                                  0.4999915063381195,   0.9999997019767761,   1.0};
+/// 2^r for 0 <= r <= 1: relative error below 8.3e-8, 1 at 0.
+constexpr std::array<double, 6> kPowerOfTwoCoefficients{
+    1.8671303338357345e-3, 9.017029763761375e-3, 5.5799913502764024e-2, 0.2401644500459026, 0.6931513118135344, 1.0};
+constexpr double kLog2E = 1.4426950408889634;
 
 }  // namespace
 
-Value VectorMath::TimesPowerOfTwo(const Value& x, const Value& n) {
+Value VectorMath::Instruction(const char* name, const std::vector<std::pair<std::string, std::string>>& operands) {
+  std::string names;
+  std::string types;
+  for (const auto& [operand, type] : operands) {
+    names += operand + ", ";
+    types += type + ", ";
+  }
   const std::string mask = e_.Def("arith.constant -1 : i16");
   const std::string rounding = e_.Def("arith.constant 4 : i32");  // as the thread's mode says
-  return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({0}, {1}, {0}, {2}, {3}) : )"
-                             "({4}, {4}, {4}, i16, i32) -> {4}",
-                             x.name, n.name, mask, rounding, e_.FloatVector())),
+  return {e_.Def(fmt::format(R"(llvm.call_intrinsic "llvm.x86.avx512.mask.{}.ps.512"({}{}, {}) : ({}i16, i32) -> {})",
+                             name, names, mask, rounding, types, e_.FloatVector())),
           ElementKind::kFloat};
 }
 
-// The difference in units of ln 2 = n + r, which costs a rounding of it; it needs a bound below alone.
+Value VectorMath::TimesPowerOfTwo(const Value& x, const Value& n) {
+  const std::string type = e_.FloatVector();
+  return Instruction("scalef", {{x.name, type}, {n.name, type}, {x.name, type}});
+}
+
+// x - floor(x) of infinities is 0 by that instruction, so they need no limits.
+Value VectorMath::PowerOfTwo(const Value& x) {
+  const std::string type = e_.FloatVector();
+  const std::string down = e_.Def("arith.constant 1 : i32");  // fractions of what is next below
+  const Value r = Instruction("reduce", {{x.name, type}, {down, "i32"}, {x.name, type}});
+  return TimesPowerOfTwo(Polynomial(r, kPowerOfTwoCoefficients), x);
+}
+
 Value VectorMath::ExpBelow(const Value& x, const Value& bound) {
   const Value difference = Subtract(x, bound);
-  if (e_.lanes() != 16 || x.kind == ElementKind::kDouble) return Exp(difference);
-  const Value scaled = Multiply(difference, Like(1.4426950408889634, x));
-  const Value lowest = Like(-150, x);
-  const Value t = Select(Compare("olt", "slt", scaled, lowest), lowest, scaled);
-  const Value n = Unary("math.roundeven", t);
-  std::array<double, kExpCoefficients.size()> of_two{};
-  for (size_t i = 0; i < of_two.size(); ++i) {
-    of_two[i] = kExpCoefficients[i] * std::pow(0.6931471805599453, static_cast<double>(of_two.size() - 1 - i));
-  }
-  return TimesPowerOfTwo(Polynomial(Subtract(t, n), of_two), n);
+  if (!IsAvx512() || x.kind == ElementKind::kDouble) return Exp(difference);
+  return PowerOfTwo(Multiply(difference, Like(kLog2E, x)));
 }
 
 // x = n ln 2 + r, a polynomial for e^r (least largest relative error, 1 at 0), n into the exponent. Relative error
@@ -220,13 +234,12 @@ Value VectorMath::ExpBelow(const Value& x, const Value& bound) {
 // by 2^n, whatever n; else two factors do it (2 and 2^(n-1)), and below e^-86.6 the result stays at 2e-38.
 Value VectorMath::Exp(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.exp", x);
-  const bool has_scaling = e_.lanes() == 16;
-  const Value limited = Limit(x, has_scaling ? -104.0 : -86.6, 89.0);
-  const Value n = Unary("math.roundeven", Multiply(limited, Like(1.4426950408889634, x)));
+  const Value limited = Limit(x, IsAvx512() ? -104.0 : -86.6, 89.0);
+  const Value n = Unary("math.roundeven", Multiply(limited, Like(kLog2E, x)));
   Value r = FusedMultiplyAdd(n, Like(-0.693359375, x), limited);
   r = FusedMultiplyAdd(n, Like(2.12194440e-4, x), r);
   Value p = Polynomial(r, kExpCoefficients);
-  if (has_scaling) return TimesPowerOfTwo(p, n);
+  if (IsAvx512()) return TimesPowerOfTwo(p, n);
   p = Add(p, p);
   const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
   const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, e_.FloatVector(), ints));
@@ -291,57 +304,57 @@ Value VectorMath::Circular(const Value& x, bool is_cosine) {
   return FromBits(e_.Def(fmt::format("arith.xori {}, {} : {}", Bits(value), sign, ints)));
 }
 
-namespace {
-
-constexpr size_t kDegree = 5;  // of the polynomial of each piece
-
-/// The polynomial that equals `f` at the zeros of Chebyshev's polynomial around `centre`; c[i] belongs to r^i.
-std::array<double, kDegree + 1> Interpolate(double (*f)(double), double centre, double width) {
-  constexpr size_t kNodes = kDegree + 1;
-  std::array<double, kNodes> nodes{};
-  std::array<double, kNodes> differences{};  // divided, of Newton's form
-  for (size_t i = 0; i < kNodes; ++i) {
-    nodes[i] = std::cos((2.0 * static_cast<double>(i) + 1) * 3.141592653589793 / (2 * kNodes)) * width / 2;
-    differences[i] = f(centre + nodes[i]);
-  }
-  for (size_t order = 1; order < kNodes; ++order) {
-    for (size_t i = kNodes - 1; i >= order; --i) {
-      differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - order]);
-    }
-  }
-  std::array<double, kNodes> c{};
-  for (size_t i = kNodes; i-- > 0;) {  // c = c * (r - nodes[i]) + differences[i]
-    for (size_t k = kNodes; k-- > 0;) c[k] = (k > 0 ? c[k - 1] : 0) - c[k] * nodes[i];
-    c[0] += differences[i];
-  }
-  return c;
+Value VectorMath::Exactly(const char* op, std::initializer_list<Value> operands) {
+  std::string names;
+  for (const Value& operand : operands) names += (names.empty() ? "" : ", ") + operand.name;
+  return {e_.Def(fmt::format("{} {} fastmath<nsz> : {}", op, names, e_.FloatVector())), ElementKind::kFloat};
 }
 
-}  // namespace
-
-// Piece i is that around i * width; adding a large number rounds |x| / width to i, in the low bits of the sum.
-Value VectorMath::OddByPieces(const Value& x, double (*f)(double), double width, int pieces) {
+// Adding a large number rounds magnitude / width to the piece's number, in the low bits of the sum; where the width is
+// a power of two, a larger one does it without the quotient.
+Value VectorMath::AtPieces(const Pieces& pieces, const Value& magnitude) {
   constexpr double kRounds = 12582912;  // 1.5 * 2^23
-  const auto exactly = [&](const char* op, const std::string& operands) -> Value {
-    return {e_.Def(fmt::format("{} {} fastmath<nsz> : {}", op, operands, e_.FloatVector())), ElementKind::kFloat};
-  };
-  const Value magnitude = Abs(x);
-  const Value last = Like((pieces - 0.51) * width, x);
-  const Value limited = Select(Compare("ogt", "sgt", magnitude, last), last, magnitude);
-  const Value rounds = Like(kRounds, x);
-  const Value sum = exactly("math.fma", fmt::format("{}, {}, {}", limited.name, Like(1 / width, x).name, rounds.name));
-  const Value number = exactly("arith.subf", fmt::format("{}, {}", sum.name, rounds.name));
-  const Value r = FusedMultiplyAdd(number, Like(-width, x), limited);
-  std::vector<std::array<double, kDegree + 1>> coefficients;
-  for (int i = 0; i < pieces; ++i) coefficients.push_back(Interpolate(f, i * width, width));
+  int exponent = 0;
+  const bool is_power_of_two = std::frexp(pieces.width, &exponent) == 0.5;
+  const Value rounds = Like(is_power_of_two ? kRounds * pieces.width : kRounds, magnitude);
+  const Value sum = is_power_of_two ? Exactly("arith.addf", {magnitude, rounds})
+                                    : Exactly("math.fma", {magnitude, Like(1 / pieces.width, magnitude), rounds});
+  const Value number = Exactly("arith.subf", {sum, rounds});
+  const Value r = is_power_of_two ? Exactly("arith.subf", {magnitude, number})
+                                  : FusedMultiplyAdd(number, Like(-pieces.width, magnitude), magnitude);
+  const std::string positions = Bits(sum);
   Value p;
-  for (size_t power = kDegree + 1; power-- > 0;) {
-    std::vector<double> table;
-    for (const auto& piece : coefficients) table.push_back(piece[power]);
-    const Value c = LookUp(table, Bits(sum));
-    p = power == kDegree ? c : FusedMultiplyAdd(p, r, c);
+  for (size_t power = pieces.by_power.size(); power-- > 0;) {
+    const Value c = LookUp(pieces.by_power[power], positions);
+    p = power + 1 == pieces.by_power.size() ? c : FusedMultiplyAdd(p, r, c);
   }
-  return Binary("math.copysign", p, x);
+  return p;
+}
+
+Value VectorMath::OddByPieces(const Value& x, const Pieces& pieces) {
+  const Value magnitude = Abs(x);
+  const Value last = Like(pieces.last(), x);
+  const Value limited = Select(Compare("ogt", "sgt", magnitude, last), last, magnitude);
+  return Binary("math.copysign", AtPieces(pieces, limited), x);
+}
+
+// One instruction takes the smaller magnitude, and the bound where x is not a number; another one gives what relu does
+// with each kind of number.
+Value VectorMath::ReluAnd(const Pieces& pieces, const Value& x) {
+  const std::string type = e_.FloatVector();
+  const std::string smaller_magnitude = e_.Def("arith.constant 10 : i32");  // without its sign
+  const Value limited = Instruction(
+      "range", {{x.name, type}, {Like(pieces.last(), x).name, type}, {smaller_magnitude, "i32"}, {x.name, type}});
+  enum Response : uint32_t { kItself = 1, kQuiet = 2, kNan = 3, kZero = 8 };
+  // Not-a-number of both kinds, 0, 1, both infinities, what is below 0, what is above.
+  constexpr std::array<Response, 8> kRelu{kItself, kQuiet, kItself, kItself, kNan, kItself, kZero, kItself};
+  uint32_t responses = 0;
+  for (size_t i = 0; i < kRelu.size(); ++i) responses |= static_cast<uint32_t>(kRelu[i]) << (4 * i);
+  const std::string table = e_.Def(fmt::format("arith.constant dense<0x{:08X}> : vector<16xi32>", responses));
+  const std::string silent = e_.Def("arith.constant 0 : i32");  // raises no flags
+  const Value relu =
+      Instruction("fixupimm", {{x.name, type}, {x.name, type}, {table, "vector<16xi32>"}, {silent, "i32"}});
+  return FusedMultiplyAdd(limited, AtPieces(pieces, limited), relu);
 }
 
 Value VectorMath::LookUp(const std::vector<double>& table, const std::string& positions) {
@@ -364,12 +377,19 @@ Value VectorMath::LookUp(const std::vector<double>& table, const std::string& po
           ElementKind::kFloat};
 }
 
+namespace {
+
+constexpr int kOddDegree = 5;  // of the polynomials of erf and tanh
+
+}  // namespace
+
 // Absolute error below 1.5e-7.
 Value VectorMath::Erf(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.erf", x);
-  if (e_.lanes() == 16)
-    return OddByPieces(
-        x, [](double value) { return std::erf(value); }, 0.25, 16);
+  if (IsAvx512()) {
+    static const Pieces pieces = MakePieces([](double value) { return std::erf(value); }, 0.25, 16, kOddDegree);
+    return OddByPieces(x, pieces);
+  }
   const Value magnitude = Abs(x);
   const Value one = Like(1, x);
   const Value t = Divide(one, FusedMultiplyAdd(magnitude, Like(0.3275911, x), one));
@@ -382,10 +402,11 @@ Value VectorMath::Erf(const Value& x) {
 // Absolute error below 1.5e-7. Without pieces: (1 - e) / (1 + e) with e = exp(-2 |x|), the sign put back.
 Value VectorMath::Tanh(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.tanh", x);
-  constexpr double kWidth = 37.0 / 128;  // 31.5 of them reach to where floats next to tanh are 1
-  if (e_.lanes() == 16)
-    return OddByPieces(
-        x, [](double value) { return std::tanh(value); }, kWidth, 32);
+  if (IsAvx512()) {
+    constexpr double kWidth = 37.0 / 128;  // 31.5 of them reach to where floats next to tanh are 1
+    static const Pieces pieces = MakePieces([](double value) { return std::tanh(value); }, kWidth, 32, kOddDegree);
+    return OddByPieces(x, pieces);
+  }
   const Value e = Exp(Multiply(Abs(x), Like(-2, x)));
   const Value one = Like(1, x);
   return Binary("math.copysign", Divide(Subtract(one, e), Add(one, e)), x);
@@ -393,7 +414,9 @@ Value VectorMath::Tanh(const Value& x) {
 
 Value VectorMath::Sigmoid(const Value& x) {
   const Value one = Like(1, x);
-  return Divide(one, Add(one, Exp(Negate(x))));
+  const bool is_float = x.kind == ElementKind::kFloat;
+  const Value power = IsAvx512() && is_float ? PowerOfTwo(Multiply(x, Like(-kLog2E, x))) : Exp(Negate(x));
+  return Divide(one, Add(one, power));
 }
 
 Value VectorMath::Power(const Value& a, const Value& b) {

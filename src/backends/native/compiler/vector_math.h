@@ -1,11 +1,14 @@
 // vector_math.h: arithmetic and elementary functions on vectors, as MLIR text.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/native/compiler/emitter.h"
+#include "backends/native/compiler/pieces.h"
 
 namespace collage::native {
 
@@ -14,6 +17,10 @@ namespace collage::native {
 class VectorMath {
  public:
   explicit VectorMath(Emitter& emitter) : e_(emitter) {}
+
+  /// Whether vectors are those of AVX-512, which look up tables in registers, take fractions and scale by powers of two
+  /// by one instruction each.
+  bool IsAvx512() const { return e_.lanes() == 16; }
 
   // ---- constants ----
   Value Number(double value, ElementKind kind);
@@ -61,7 +68,7 @@ class VectorMath {
 
   // ---- functions of floats ----
   Value Exp(const Value& x);
-  /// e^(x - bound) where x is at most `bound`: relative error below (2 + |x - bound|) 1.2e-7.
+  /// e^(x - bound) where x is at most `bound`: relative error below (2 + |x - bound|) 1.4e-7.
   Value ExpBelow(const Value& x, const Value& bound);
   Value Log(const Value& x);
   Value Sin(const Value& x) { return Circular(x, /*is_cosine=*/false); }
@@ -70,7 +77,11 @@ class VectorMath {
   Value Abs(const Value& x);
   Value Erf(const Value& x);
   Value Tanh(const Value& x);
+  /// Relative error below (3 + |x|) 1.2e-7, of results that are not denormal.
   Value Sigmoid(const Value& x);
+  /// relu(x) + |x| times what `pieces`, 16 or 32 of which the last one is 0, are at |x|: of float32 in vectors of 16.
+  /// Not a number where x is none or -infinity, as x * 0 is not.
+  Value ReluAnd(const Pieces& pieces, const Value& x);
   /// Sign of x: -1, 0, 1, or not-a-number.
   Value Sign(const Value& x);
   Value Power(const Value& a, const Value& b);
@@ -82,13 +93,21 @@ class VectorMath {
   /// c[0] x^n + … + c[n] by Horner's rule.
   Value Polynomial(const Value& x, std::span<const double> coefficients);
   Value Circular(const Value& x, bool is_cosine);
-  /// x times 2^n for whole numbers n, in vectors of 16.
+  // In vectors of 16:
+  /// x times 2^floor(n).
   Value TimesPowerOfTwo(const Value& x, const Value& n);
-  /// An odd function that is 1 behind `pieces` pieces of `width`, by a polynomial for each; 16 or 32 of them, in
-  /// vectors of 16.
-  Value OddByPieces(const Value& x, double (*f)(double), double width, int pieces);
+  /// 2^x: relative error below 1.5e-7, infinities included.
+  Value PowerOfTwo(const Value& x);
+  /// An odd function that is 1 behind its pieces, of which there are 16 or 32.
+  Value OddByPieces(const Value& x, const Pieces& pieces);
+  /// The polynomials of `pieces`, 16 or 32, at `magnitude`, which is not negative and at most their `last`.
+  Value AtPieces(const Pieces& pieces, const Value& magnitude);
   /// For each lane the number that the low bits of `positions`, a vector of int32, say.
   Value LookUp(const std::vector<double>& table, const std::string& positions);
+  /// Floating-point operations that stay as they stand.
+  Value Exactly(const char* op, std::initializer_list<Value> operands);
+  /// An instruction on all lanes that rounds as the thread's mode says; `operands`: each with its type.
+  Value Instruction(const char* name, const std::vector<std::pair<std::string, std::string>>& operands);
   /// Operations on vectors of int32, which hold the bits of floats.
   std::string Bits(const Value& x);
   Value FromBits(const std::string& bits);
