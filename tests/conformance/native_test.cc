@@ -196,6 +196,28 @@ TEST(NativeTest, SoftmaxOfNumbersFarApart) {
   ExpectAgrees(Native(), MakeFunction({x}, MakeCall("nn.softmax", {MakeCall("add", {x, MakeConstant(mask)})})));
 }
 
+TEST(NativeTest, RowsThatRegistersDoNotHoldOverlap) {
+  // Groups of four rows: one, several, some left over; rows with and without a rest, up to where they no longer
+  // overlap.
+  for (const int64_t rows : {4, 8, 23}) {
+    for (const int64_t length : {70, 96, 130, 512, 513}) {
+      const Var x = Input("x", {rows, length});
+      const Var y = Input("y", {rows, length});
+      const Var scale = Input("scale", {length});
+      const Var shift = Input("shift", {length});
+      // Of what lies in memory, of what has to be computed, with more behind.
+      for (const Expr& data : {Expr(x), MakeCall("add", {x, MakeCall("nn.relu", {y})})}) {
+        const Expr softmax = MakeCall("nn.softmax", {data});
+        const Expr norm = MakeCall("nn.layer_norm", {data, scale, shift});
+        for (const Expr& whole : {softmax, norm, MakeCall("multiply", {softmax, y}), MakeCall("add", {norm, x})}) {
+          const Function function = MakeFunction({x, y, scale, shift}, whole);
+          ExpectAgrees(Native(), function, {.num_threads = 3, .tolerance = 4e-6, .low = -9, .high = 9});
+        }
+      }
+    }
+  }
+}
+
 /// x / sqrt(mean(x x) + 1e-5) times a scale.
 Function RowNorm(const Shape& shape, DataType dtype) {
   const Var x = Input("x", shape, dtype);

@@ -102,6 +102,14 @@ class Normalisation {
   /// cache lines.
   void RunRows(bool is_softmax, double flops) {
     const int64_t held = RowsInRegisters(e_, space_);
+    // Three groups in work are to stay in the first cache, and what is carried of them in registers.
+    constexpr int64_t kMostInCache = 512;
+    const bool is_between = held < kMostRows && space_.shape[space_.lane_axis] <= kMostInCache;
+    if (is_between && e_.native_lanes() >= 16 && name_ != "nn.log_softmax") {
+      return ForEachRowsOverlapping(state_, space_, kMostRows, flops,
+                                    is_softmax ? SoftmaxPasses() : StandardisePasses(),
+                                    [&](RowGroup& rows) { is_softmax ? LongSoftmax(rows) : LongStandardise(rows); });
+    }
     const bool is_aligned = space_.shape[space_.lane_axis] % e_.lanes() == 0;
     const bool is_short = is_softmax && is_aligned ? held == kMostRows : held > 0;
     ForEachRows(state_, space_, is_short ? held : kMostRows, flops, [&](RowGroup& rows) {
@@ -162,6 +170,59 @@ class Normalisation {
     });
   }
 
+  /// The largest elements are found of one group of rows while the exponentials of another one are taken, and those of
+  /// a third one are divided by their sums.
+  RowPasses SoftmaxPasses() {
+    RowPasses passes;
+    passes.start = [this](RowGroup& first) -> Values {
+      const Value largest = first.Fold(MaxCombiner(), kind_, [&](const Places& at) { return FirstOf(at); });
+      return {largest, largest};
+    };
+    passes.step = [this](RowGroup* before, RowGroup& now, RowGroup& next, const Values& carried) -> Values {
+      const size_t count = now.count();
+      const Values shifts = now.Spread(carried[0]);
+      const Values factors = now.Spread(carried[1]);
+      Values start(count, NeutralOf(m_, MaxCombiner(), kind_));
+      start.resize(2 * count, NeutralOf(m_, SumCombiner(), kind_));
+      Values folded = now.Carry(start, [&](const std::string& first, const Values& values) {
+        Values powers = AgainOf(now.At(first));
+        if (before != nullptr) DivideBySums(before->At(first), factors);
+        const Values data = FirstOf(next.At(first));
+        const Places at = now.At(first);
+        Values results = values;
+        for (size_t r = 0; r < count; ++r) {
+          powers[r] = m_.ExpBelow(powers[r], shifts[r]);
+          e_.Store(scratch_, DataIndices(at[r]), powers[r]);
+          results[r] = MaxCombiner().combine(m_, values[r], Existing(data[r], MaxCombiner()));
+          results[count + r] = m_.Add(values[count + r], Existing(powers[r], SumCombiner()));
+        }
+        return results;
+      });
+      const Values sums(folded.begin() + static_cast<int64_t>(count), folded.end());
+      folded.resize(count);
+      const Value sum = now.Pack(SumCombiner(), sums);
+      return {next.Pack(MaxCombiner(), folded), m_.Divide(m_.Like(1, sum), sum)};
+    };
+    passes.finish = [this](RowGroup& last, const Values& carried) {
+      const Values factors = last.Spread(carried[1]);
+      last.Each([&](const Places& at) { DivideBySums(at, factors); });
+    };
+    return passes;
+  }
+
+  /// `value` but in lanes that do not exist.
+  Value Existing(const Value& value, const Combiner& combiner) {
+    if (e_.mask().empty()) return value;
+    return m_.Select({e_.mask(), ElementKind::kBool}, value, NeutralOf(m_, combiner, value.kind));
+  }
+
+  /// `factors`: 1 / the sum of each row's exponentials, which have been kept.
+  void DivideBySums(const Places& at, const Values& factors) {
+    Values powers;
+    for (const Indices& row : at) powers.push_back(e_.Load(scratch_, DataIndices(row)));
+    for (size_t r = 0; r < at.size(); ++r) Store(at[r], m_.Multiply(powers[r], factors[r]));
+  }
+
   /// The data, which are not needed again.
   Values DataOf(const Places& at) {
     Values values;
@@ -209,6 +270,55 @@ class Normalisation {
       for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Multiply(values[r], factors[r]);
       StoreScaled(at, values);
     });
+  }
+
+  /// Sums are taken of one group of rows while squares of distances to the mean are summed of another one, and a third
+  /// one is scaled. Carried are the mean of what comes, the mean and the factor of what has been.
+  RowPasses StandardisePasses() {
+    const double share = 1.0 / static_cast<double>(space_.elements());
+    RowPasses passes;
+    passes.start = [this, share](RowGroup& first) -> Values {
+      const Value total = first.Fold(SumCombiner(), kind_, [&](const Places& at) { return FirstOf(at); });
+      const Value mean = m_.Multiply(total, m_.Like(share, total));
+      return {mean, mean, mean};
+    };
+    passes.step = [this, share](RowGroup* before, RowGroup& now, RowGroup& next, const Values& carried) -> Values {
+      const size_t count = now.count();
+      const Values means = now.Spread(carried[0]);
+      const Values old_means = now.Spread(carried[1]);
+      const Values factors = now.Spread(carried[2]);
+      const Value zero = NeutralOf(m_, SumCombiner(), kind_);
+      const Values sums = now.Carry(Values(2 * count, zero), [&](const std::string& first, const Values& values) {
+        if (before != nullptr) Scale(before->At(first), old_means, factors);
+        const Values data = AgainOf(now.At(first));
+        const Values coming = FirstOf(next.At(first));
+        Values results;
+        for (size_t r = 0; r < count; ++r) {
+          results.push_back(m_.Add(values[r], Existing(coming[r], SumCombiner())));
+        }
+        for (size_t r = 0; r < count; ++r) {
+          const Value distance = Existing(m_.Subtract(data[r], means[r]), SumCombiner());
+          results.push_back(m_.FusedMultiplyAdd(distance, distance, values[count + r]));
+        }
+        return results;
+      });
+      const auto middle = sums.begin() + static_cast<int64_t>(count);
+      const Value total = next.Pack(SumCombiner(), {sums.begin(), middle});
+      const Value squares = now.Pack(SumCombiner(), {middle, sums.end()});
+      return {m_.Multiply(total, m_.Like(share, total)), carried[0], Factor(squares, share)};
+    };
+    passes.finish = [this](RowGroup& last, const Values& carried) {
+      const Values means = last.Spread(carried[1]);
+      const Values factors = last.Spread(carried[2]);
+      last.Each([&](const Places& at) { Scale(at, means, factors); });
+    };
+    return passes;
+  }
+
+  void Scale(const Places& at, const Values& means, const Values& factors) {
+    Values values = AgainOf(at);
+    for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Multiply(m_.Subtract(values[r], means[r]), factors[r]);
+    StoreScaled(at, values);
   }
 
   void Softmax(ReductionUnit& unit) {

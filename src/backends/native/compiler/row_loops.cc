@@ -95,6 +95,20 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
   return Pack(combiner, sums);
 }
 
+RowGroup::Values RowGroup::Carry(const Values& start,
+                                 const std::function<Values(const std::string& first, const Values&)>& step) {
+  const int64_t length = space_.shape[space_.lane_axis];
+  Values carried = start;
+  if (length >= e_.lanes()) {
+    carried = e_.ForValues(
+        e_.Int(0), e_.Int(length / e_.lanes()), carried,
+        [&](const std::string& block, const Values& values) { return step(e_.MulInt(block, e_.lanes()), values); });
+  }
+  if (length % e_.lanes() == 0) return carried;
+  e_.MaskedRest(length, [&](const std::string& first) { carried = step(first, carried); });
+  return carried;
+}
+
 void RowGroup::Each(const std::function<void(const std::vector<Indices>&)>& visit) {
   e_.ForLanes(space_.shape[space_.lane_axis], [&](const std::string& first) { visit(At(first)); });
 }
@@ -148,31 +162,82 @@ int64_t RowsInRegisters(const Emitter& e, const ReductionSpace& space) {
   return IsOfRows(e, space) ? std::min(most / vectors, kMostRows) : 0;
 }
 
-void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
-                 const std::function<void(RowGroup& rows)>& body) {
+namespace {
+
+/// Calls `emit(groups, rows of a group, first row)` for whole groups, and for what is left of them.
+void ForGroups(const ReductionSpace& space, int64_t together,
+               const std::function<void(int64_t, int64_t, int64_t)>& emit) {
+  int64_t rows = 1;
+  for (size_t i = 0; i < space.shape.size(); ++i) rows *= i == space.lane_axis ? 1 : space.shape[i];
+  if (rows >= together) emit(rows / together, together, 0);
+  if (rows % together != 0) emit(1, rows % together, rows / together * together);
+}
+
+/// Group `number` of `count` rows each, the first one from row `first` on.
+RowGroup GroupAt(PartitionState& state, const ReductionSpace& space, const std::string& number, int64_t count,
+                 int64_t first) {
   Emitter& e = state.emitter;
   Shape sizes = space.shape;
   sizes[space.lane_axis] = 1;
-  const int64_t rows = NumElements(sizes);
-  const auto emit = [&](int64_t groups, int64_t count, int64_t first) {
-    if (groups * count == 0) return;
+  std::vector<Indices> places;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string row = e.Plus(e.MulInt(number, count), first + i);
+    places.push_back({});
+    for (const std::string& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
+  }
+  return {state, space, std::move(places)};
+}
+
+void EmitGroups(PartitionState& state, const ReductionSpace& space, int64_t groups, int64_t count, int64_t first,
+                double flops, const std::function<void(RowGroup& rows)>& body) {
+  Emitter& e = state.emitter;
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& number) {
+      RowGroup group = GroupAt(state, space, number, count, first);
+      body(group);
+    });
+  });
+  e.Call(name, groups, state.IsParallel(flops));
+}
+
+}  // namespace
+
+void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
+                 const std::function<void(RowGroup& rows)>& body) {
+  ForGroups(space, together, [&](int64_t groups, int64_t count, int64_t first) {
+    EmitGroups(state, space, groups, count, first, flops, body);
+  });
+}
+
+void ForEachRowsOverlapping(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
+                            const RowPasses& passes, const std::function<void(RowGroup& rows)>& rest) {
+  Emitter& e = state.emitter;
+  ForGroups(space, together, [&](int64_t groups, int64_t count, int64_t first) {
+    if (count < together || groups == 1) return EmitGroups(state, space, groups, count, first, flops, rest);
     const std::string name = state.NextStageName();
     e.Function(name, [&](const std::string& begin, const std::string& end) {
-      e.For(begin, end, 1, [&](const std::string& number) {
-        std::vector<Indices> places;
-        for (int64_t i = 0; i < count; ++i) {
-          const std::string row = e.Plus(e.MulInt(number, count), first + i);
-          places.push_back({});
-          for (const std::string& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
-        }
-        RowGroup group(state, space, std::move(places));
-        body(group);
+      e.If(e.IntCompare("slt", begin, end), [&] {
+        const auto at = [&](const std::string& number) { return GroupAt(state, space, number, count, first); };
+        const std::string last = e.Plus(end, -1);
+        const auto step = [&](RowGroup* before, const std::string& number, const RowPasses::Values& carried) {
+          RowGroup now = at(number);
+          RowGroup next = at(e.IntOp("minsi", e.Plus(number, 1), last));
+          return passes.step(before, now, next, carried);
+        };
+        RowGroup start = at(begin);
+        RowPasses::Values carried = step(nullptr, begin, passes.start(start));
+        carried = e.ForValues(e.Plus(begin, 1), end, carried,
+                              [&](const std::string& number, const RowPasses::Values& values) {
+                                RowGroup before = at(e.Plus(number, -1));
+                                return step(&before, number, values);
+                              });
+        RowGroup finish = at(last);
+        passes.finish(finish, carried);
       });
     });
     e.Call(name, groups, state.IsParallel(flops));
-  };
-  emit(rows / together, together, 0);
-  emit(1, rows % together, rows / together * together);
+  });
 }
 
 }  // namespace collage::native

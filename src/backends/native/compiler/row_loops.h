@@ -24,10 +24,16 @@ class RowGroup {
   using ValuesFn = std::function<Values(const std::vector<Indices>& at)>;
 
   size_t count() const { return places_.size(); }
+  /// Of each row the vector whose first lane is at `first`.
+  std::vector<Indices> At(const std::string& first) const;
   /// Of a packed number those of each row, in all lanes.
   Values Spread(const Value& packed);
   /// Combines values over each row, packed.
   Value Fold(const Combiner& combiner, ElementKind kind, const ValuesFn& values);
+  /// Carries values over all vectors in order.
+  Values Carry(const Values& start, const std::function<Values(const std::string& first, const Values&)>& step);
+  /// What is carried of each row, packed; `rows` has one value for each.
+  Value Pack(const Combiner& combiner, const Values& rows);
   /// Visits all vectors.
   void Each(const std::function<void(const std::vector<Indices>& at)>& visit);
 
@@ -41,9 +47,6 @@ class RowGroup {
   Value FoldVectors(const Combiner& combiner, const std::vector<Values>& vectors);
 
  private:
-  std::vector<Indices> At(const std::string& first) const;
-  Value Pack(const Combiner& combiner, const Values& rows);
-
   Emitter& e_;
   VectorMath& m_;
   const ReductionSpace& space_;
@@ -59,5 +62,22 @@ int64_t RowsInRegisters(const Emitter& e, const ReductionSpace& space);
 /// them. `flops`: of the whole.
 void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
                  const std::function<void(RowGroup& rows)>& body);
+
+/// What is done to rows in three passes, where the first two end with what the next one needs of the whole row.
+struct RowPasses {
+  using Values = RowGroup::Values;
+  /// The first pass alone: gives what is carried to `step`.
+  std::function<Values(RowGroup& first)> start;
+  /// The last pass over `before`, which is null for the first group, the second one over `now`, and the first one over
+  /// `next`, in one walk. For the last group `next` is `now`, and what is carried of it is not used.
+  std::function<Values(RowGroup* before, RowGroup& now, RowGroup& next, const Values& carried)> step;
+  /// The last pass alone.
+  std::function<void(RowGroup& last, const Values& carried)> finish;
+};
+
+/// As ForEachRows, but groups overlap: while one waits for its lanes to be combined there is work of two others. What
+/// is left over rows has `rest`.
+void ForEachRowsOverlapping(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
+                            const RowPasses& passes, const std::function<void(RowGroup& rows)>& rest);
 
 }  // namespace collage::native
