@@ -355,6 +355,19 @@ TEST(NativeQuantised, QuotientsAreThoseOfDivisions) {
   }
 }
 
+TEST(NativeQuantised, MeansOfBytesAreReadAsTheyLie) {
+  // Vectors run along the channels of channels-last bytes, which no number of a row of pixels is next to.
+  const Var x = Input("x", {1, 48, 7, 7}, kUInt8);
+  const Expr mean = MakeCall("nn.global_avg_pool2d", {Dequantize(x, 0x1p-5, 3)});
+  const Function function = MakeFunction({x}, Quantize(mean, 0x1p-4, 2));
+  const BoundaryLayouts layouts{{Layout::kChannelsLast}, {Layout::kPlain}};
+  InferType(function);
+  const Result<LoweredPartition> lowered = Native().RelayToTIR({function, layouts, 1});
+  ASSERT_TRUE(lowered.ok()) << lowered.reason().text;
+  EXPECT_EQ(lowered->mlir.find("masked.gather"), std::string::npos) << lowered->mlir;
+  ExpectAgrees(Native(), function, {.layouts = layouts, .all_bytes = true, .share_one_off = 0.02});
+}
+
 TEST(NativeQuantised, ImagesOfFewChannelsLieInPlanes) {
   const auto preferred = [](const Function& function) {
     InferType(function);

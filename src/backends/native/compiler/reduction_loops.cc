@@ -63,7 +63,16 @@ int64_t ReductionSpace::elements() const {
 size_t LaneAxisOf(PartitionState& state, const Expr& expr) {
   const Shape shape = ShapeOf(expr);
   size_t axis = shape.empty() ? 0 : shape.size() - 1;
-  const Buffer* buffer = state.expressions.FindBuffer(expr);
+  // What is computed in place, element by element, lies as what it is made of.
+  Expr source = expr;
+  const Buffer* buffer = state.expressions.FindBuffer(source);
+  while (buffer == nullptr) {
+    const CallNode* call = As<CallNode>(source);
+    if (call == nullptr || call->op() == nullptr || call->op()->pattern != OpPatternKind::kElemWise) break;
+    source = call->args()[0];
+    if (AsTensorType(source->checked_type()) == nullptr || ShapeOf(source) != shape) break;
+    buffer = state.expressions.FindBuffer(source);
+  }
   for (size_t i = 0; buffer != nullptr && i < shape.size(); ++i) {
     if (buffer->strides[i] == 1 && shape[i] > 1) axis = i;
   }
