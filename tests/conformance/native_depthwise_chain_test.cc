@@ -2,11 +2,14 @@
 // what is taken for them, that they compute the same, and that nothing between is in memory as a whole.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <random>
 
 #include "backends/native/proposals.h"
 #include "collage/partition_rule.h"
 #include "conformance/fused_calls.h"
+#include "support/machine.h"
+#include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
@@ -197,6 +200,38 @@ TEST(NativeDepthwiseChainTest, AgreesByOtherSchedules) {
   for (const char* schedule : {"rows=5", "lanes=8,width=3", "lanes=4,rows=1", "unroll=4"}) {
     SCOPED_TRACE(schedule);
     ExpectAgrees(Native(), function, {.layouts = ChannelsLast(function), .num_threads = 2, .schedule = schedule});
+  }
+}
+
+// Factors are rounded twice, one behind the other; what the depthwise convolution reads is not.
+TEST(NativeDepthwiseChainTest, AgreesInBFloat16) {
+  const std::vector<std::string>& features = ThisMachine().features;
+  if (std::ranges::find(features, "avx512_bf16") == features.end()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  const auto native = ToolchainConfiguration(Native()).With("inference_precision", "bf16").Make();
+  for (const int64_t in : {8, 9}) {
+    for (const int64_t channels : {46, 47}) {
+      if (in % 2 == 1 && channels % 2 == 1) continue;
+      for (const bool has_projection : {true, false}) {
+        const Form form{.spatial = {13, 24},
+                        .in = in,
+                        .channels = channels,
+                        .out = 37,
+                        .has_expansion = true,
+                        .has_projection = has_projection,
+                        .has_sum = has_projection,
+                        .constant_weights = in == 8};
+        if (!has_projection && in % 2 == 1) continue;
+        SCOPED_TRACE(form.Text());
+        const Function function = Chain(form);
+        std::vector<bool> have_channels;
+        for (const Var& param : function->params()) {
+          have_channels.push_back(AsTensorType(param->checked_type())->rank() == 4);
+        }
+        for (const BoundaryLayouts& layouts : native->Layouts(function, have_channels, {true})) {
+          ExpectAgrees(*native, function, {.layouts = layouts, .num_threads = 2, .tolerance = 2e-2});
+        }
+      }
+    }
   }
 }
 

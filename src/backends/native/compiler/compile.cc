@@ -195,9 +195,9 @@ class PartitionCompiler {
     for (const Expr& expr : Pending(body)) {
       if (FieldsOf(expr) == nullptr && (StageOf(expr) == nullptr || !NeedsStage(expr, body))) continue;
       anchors.push_back(expr);
+      AddChain(expr, anchors);
       // In bfloat16, weights would have to be paired first.
       if (state_.options.in_bfloat16) continue;
-      AddChain(expr, anchors);
       const Result<Attention> attention = attention_finder_.Find(expr);
       if (!attention.ok()) continue;
       std::erase_if(anchors, [&](const Expr& one) { return one == attention->scores || one == attention->softmax; });

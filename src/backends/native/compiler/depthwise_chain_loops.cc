@@ -14,6 +14,7 @@
 
 #include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/convolution.h"
+#include "backends/native/compiler/narrow_products.h"
 #include "backends/native/compiler/tile_sums.h"
 
 namespace collage::native {
@@ -98,6 +99,7 @@ class DepthwiseChainEmitter {
 
   /// A 1x1 convolution: what its sums are, and what is made of them.
   struct Product {
+    bool in_pairs = false;  ///< of bfloat16
     ProductForm form;
     Buffer weights;  ///< [1, panels, inputs, width]
     std::optional<Bias> bias;
@@ -116,13 +118,17 @@ class DepthwiseChainEmitter {
     packing.offset = [](const Shape& of, int64_t, int64_t channel, const std::vector<int64_t>& inner) {
       return channel * of[1] + inner[0];
     };
-    product.weights = PackWeights(state_, weight, packing, kFloat32);
+    product.in_pairs = IsInPairs(state_, CallOf(output.result).args()[0], weight, shape[1]);
+    state_.num_narrow += product.in_pairs ? 1 : 0;
+    product.weights =
+        product.in_pairs ? PackPairs(state_, weight, packing) : PackWeights(state_, weight, packing, kFloat32);
     product.bias = BiasOf(state_, output, /*axis=*/1, width_);
     product.output = product.bias ? product.bias->output : output;
     ProductForm& form = product.form;
     form.outer = {1};
     form.channels = shape[0];
-    form.inner = {shape[1]};
+    form.inner = {product.in_pairs ? shape[1] / 2 : shape[1]};
+    form.factors = product.in_pairs ? Factors::kBFloat16 : Factors::kOne;
     form.b_address = [&](const Names&, const std::string& panel, const Names& k) {
       return e_.Address(product.weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
     };
@@ -135,8 +141,10 @@ class DepthwiseChainEmitter {
   void PrepareExpansion() {
     // [slot, panel][row][column][channel of the panel]
     ring_ = state_.AddWorkspace({slots_ * panels_, width_, RowsRead(), conv_.data[3]}, Layout::kChannelsLast);
-    data_ = ChannelsLastData(state_, CallOf(chain_.expansion).args()[0], kFloat32);
     Prepare(to_ring_, {chain_.expansion, chain_.expanded, {}});
+    const Expr& data = CallOf(chain_.expansion).args()[0];
+    data_ = to_ring_.in_pairs ? AsPairs(PaddedData(state_, data, {0, 0}, {0, 0}, kBFloat16), 1)
+                              : ChannelsLastData(state_, data, kFloat32);
     to_ring_.form.row_stride = data_.strides[3];
     to_ring_.form.a_address = [&](const Names&, const std::string& column, const Names& k) {
       return e_.Address(data_, Bases({image_, k[0], new_row_, column}));
@@ -148,12 +156,14 @@ class DepthwiseChainEmitter {
   int64_t PixelStride() const { return ((channels_ + e_.lanes() - 1) / e_.lanes() | 1) * e_.lanes(); }
 
   void PrepareProjection() {
-    block_ = state_.AddWorkspace({slots_, rows_ * conv_.result[3], PixelStride()}, Layout::kPlain);
     Prepare(to_result_, output_);
     output_ = to_result_.output;
-    to_result_.form.row_stride = PixelStride();
-    to_result_.form.a_address = [&](const Names&, const std::string& pixel, const Names& k) {
-      return e_.Address(block_, Bases({slot_, pixel, k[0]}));
+    block_ = state_.AddWorkspace({slots_, rows_ * conv_.result[3], PixelStride()}, Layout::kPlain,
+                                 to_result_.in_pairs ? kBFloat16 : kFloat32);
+    const Buffer read = to_result_.in_pairs ? AsPairs(block_, 2) : block_;
+    to_result_.form.row_stride = read.strides[1];
+    to_result_.form.a_address = [this, read](const Names&, const std::string& pixel, const Names& k) {
+      return e_.Address(read, Bases({slot_, pixel, k[0]}));
     };
     std::vector<int> axes{0, 2, 3};
     if (!CanMerge(state_, output_, axes, ShapeOf(chain_.projection)[1])) return;
@@ -196,7 +206,8 @@ class DepthwiseChainEmitter {
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
     constexpr int kWide = 16;
-    const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2;
+    const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
+                           form.factors != Factors::kBFloat16;
     if (!is_halved) return ForVectors(form, row, rows, panel, 0, width, store);
     if (width > rest) ForVectors(form, row, rows, panel, 0, width - rest, store);
     e_.SetLanes(lanes / 2);
