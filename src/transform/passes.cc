@@ -79,8 +79,8 @@ Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) co
 
 const Sequential& PreparationPasses() {
   static const Sequential passes({"qnn.CanonicalizeOps", "SimplifyInference", "FoldConstant", "SimplifyExpr",
-                                  "FoldScaleAxis", "SinkReshapes", "FoldConstant", "SimplifyExpr", "EliminateCommonSubexpr",
-                                  "DuplicateDequantize"});
+                                  "FoldScaleAxis", "SinkReshapes", "FoldConstant", "SimplifyExpr",
+                                  "EliminateCommonSubexpr", "DuplicateDequantize"});
   return passes;
 }
 
