@@ -13,9 +13,10 @@ For each of them and each toolchain T:
 
 and prints a row of a Markdown table: how many partitions of which toolchain each has, how many of the operators another
 toolchain or another partition has in the other cover, medians over the processes of both latencies and of their ratio
-(below 1: the search is faster) with its smallest and largest. Equal covers are not timed: their executables are the same.
+(below 1: the search is faster) with its smallest and largest. Covers of the same partitions in the same layouts are not timed: their
+kernels are the same.
 Costs come from the tuning database and go there; what T's own partitioning is made of competes in the search's play-off, so
-that ratios above 1 are noise.
+that ratios above 1 are noise. Covers of the same partitions in the same layouts are the same kernels, and are not timed.
 
 --keep DIR keeps executables and finished rows: started again with the same arguments, it goes on where it was stopped. It does
 not know when Collage or a toolchain changed: take another folder then. Nothing else should run meanwhile.
@@ -54,6 +55,16 @@ def partitions_of(cover: list[Partition]) -> str:
     return " · ".join(f"{name} {sum(partition.toolchain == name for partition in cover)}" for name in names)
 
 
+def same_kernels(searched: Path, greedy: Path) -> bool:
+    """Whether executables are the same but for what their partitions are said to cost, of which a search knows more or less."""
+
+    def without_costs(executable: Path) -> list[dict]:
+        partitions = json.loads(executable.with_suffix(".partitioning.json").read_text())["partitions"]
+        return [{key: value for key, value in one.items() if key != "seconds"} for one in partitions]
+
+    return without_costs(searched) == without_costs(greedy)
+
+
 def time_both(executables: list[Path], arguments: argparse.Namespace) -> list[tuple[float, float]]:
     pinned = pinned_to_one(arguments)
     command = [str(Path(arguments.build) / "bin/collage"), "benchmark", "--json", "--seconds", arguments.seconds]
@@ -80,8 +91,8 @@ def row(name: str, toolchain: str, arguments: argparse.Namespace, folder: Path) 
         f"| {name} | {arguments.threads} | {toolchain} | {report['winner']} | {partitions_of(cover)} | {partitions_of(own)} "
         f"| {sum(partition.operators for partition in own)} | {handed} | {moved} |"
     )
-    if searched.read_bytes() == greedy.read_bytes():
-        return rows.keep(stem, f"{cells} | | 1, the same executable | |")
+    if same_kernels(searched, greedy):
+        return rows.keep(stem, f"{cells} | | 1, the same kernels | |")
     pairs = time_both([searched, greedy], arguments)
     ratios = [ours / theirs for ours, theirs in pairs]
     return rows.keep(
