@@ -49,6 +49,21 @@ TEST(NativeSamplingTest, GridsOfVolumesAndOfSinglePixels) {
   }
 }
 
+// The first lanes are of channels that there are not.
+TEST(NativeSamplingTest, GridsBehindPaddedChannels) {
+  const Var data = Input("data", {1, 3, 4, 5});
+  const Var grid = Input("grid", {1, 2, 3, 4});
+  const Expr sampled = MakeCall("image.grid_sample", {data, grid});
+  using V = AttrValue::List;
+  const V widths{V{0, 0}, V{2, 2}, V{0, 0}, V{0, 1}};
+  const Expr padded = MakeCall("nn.pad", {sampled, MakeScalar(0, kFloat32)}, {{"pad_width", widths}});
+  for (const Layout layout : kLayouts) {
+    SCOPED_TRACE(ToString(layout));
+    ExpectAgrees(Native(), MakeFunction({data, grid}, padded),
+                 {.layouts = {{layout, layout}, {layout}}, .low = -1.2, .high = 1.2});
+  }
+}
+
 TEST(NativeSamplingTest, LocalResponseNormalisation) {
   for (const Layout layout : kLayouts) {
     for (const int size : {1, 2, 5, 9}) {

@@ -41,7 +41,8 @@ class GridSampler {
   Value Pixel(size_t d) {
     Indices at = indices_;
     at[1] = {e_.Int(static_cast<int64_t>(data_.size() - 3 - d)), 0};
-    is_scalar_ = std::ranges::all_of(at, [](const Index& index) { return index.is_scalar(); });
+    // The first lane says nothing about the others where it may not be read.
+    is_scalar_ = !e_.is_guarded() && std::ranges::all_of(at, [](const Index& index) { return index.is_scalar(); });
     const auto n = static_cast<double>(size(d));
     const Value from_zero = m_.Add(m_.Convert(x_.At(call_.args()[1], at), kFloat64), Double(1));
     const Value pixel = aligned_ ? m_.Multiply(m_.Multiply(from_zero, Double(0.5)), Double(n - 1))
