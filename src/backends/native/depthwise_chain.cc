@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 #include "support/machine.h"
 
@@ -43,11 +44,6 @@ bool IsOfPixels(const Expr& convolution) {
   const Shape weight = ShapeOfFloats(call.args()[1]);
   return call.attrs().Int("groups") == 1 && weight[2] == 1 && weight[3] == 1 && all_are("strides", 1) &&
          all_are("padding", 0);
-}
-
-/// Whether each element of the result is made from the elements in its place.
-bool KeepsPlaces(const OpDef& op) {
-  return op.pattern <= OpPatternKind::kBroadcast && !op.is_reshape && op.name != "tile" && op.name != "repeat";
 }
 
 /// Below `root`, what is made from `anchor`, and that itself.

@@ -21,6 +21,11 @@ bool IsNarrowed(const CallNode& call);
 /// Whether an operator gives its argument's elements and nothing else, in another order or shape.
 inline bool IsMovement(const OpDef& op) { return op.is_reshape || op.name == "transpose"; }
 
+/// Whether each element of the result is made from the elements in its place.
+inline bool KeepsPlaces(const OpDef& op) {
+  return op.pattern <= OpPatternKind::kBroadcast && !op.is_reshape && op.name != "tile" && op.name != "repeat";
+}
+
 /// Whether `name` is a convolution, transposed or not.
 bool IsConvolution(std::string_view name);
 

@@ -93,24 +93,15 @@ class AttentionEmitter {
 
   /// A stage over `tiles` tiles of `rows` rows, from row `first` on, of each matrix: shared out evenly to the slots.
   void EmitTiles(int64_t rows, int64_t tiles, int64_t first) {
-    const int64_t units = matrices_[0] * tiles;
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& slot) {
-        slot_ = slot;
-        const auto share = [&](const std::string& of) {
-          return e_.IntOp("divui", e_.MulInt(of, units), e_.Int(slots_));
-        };
-        e_.For(share(slot), share(e_.Plus(slot, 1)), 1, [&](const std::string& unit) {
-          const Names parts = Delinearise(e_, unit, {matrices_[0], tiles});
-          const std::string row = e_.Plus(e_.MulInt(parts[1], rows), first);
-          ComputeScores(parts[0], row, rows);
-          TakeSoftmax(parts[0], row, rows);
-          ComputeResult(parts[0], row, rows);
-        });
-      });
-    });
-    e_.Call(name, slots_, slots_ > 1);
+    EmitShares(state_, slots_, matrices_[0] * tiles,
+               [&](const std::string& slot, const std::string& unit, const std::string&) {
+                 slot_ = slot;
+                 const Names parts = Delinearise(e_, unit, {matrices_[0], tiles});
+                 const std::string row = e_.Plus(e_.MulInt(parts[1], rows), first);
+                 ComputeScores(parts[0], row, rows);
+                 TakeSoftmax(parts[0], row, rows);
+                 ComputeResult(parts[0], row, rows);
+               });
   }
 
   /// `body` for all panels of `channels`: the first `vectors` vectors of `panel`, of whose channels `width` exist.

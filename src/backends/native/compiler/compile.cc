@@ -9,6 +9,7 @@
 #include "backends/native/compiler/suppression.h"
 #include "backends/native/compiler/views.h"
 #include "backends/native/compiler/written_out.h"
+#include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -135,9 +136,7 @@ class PartitionCompiler {
       if (node == anchor.get()) continue;
       if (node->kind() != ExprKind::kCall) return false;
       const auto& call = static_cast<const CallNode&>(*node);
-      if (call.op() == nullptr || call.op()->pattern > OpPatternKind::kBroadcast || call.op()->is_reshape) return false;
-      const std::string& name = call.op()->name;
-      if (name == "tile" || name == "repeat") return false;
+      if (call.op() == nullptr || !KeepsPlaces(*call.op())) return false;
       if (AsTensorType(call.checked_type()) == nullptr || AsTensorType(call.checked_type())->static_shape() != shape)
         return false;
     }
@@ -162,8 +161,7 @@ class PartitionCompiler {
       if (expr == anchor || std::ranges::none_of(children, is_above)) return;
       above.insert(expr.get());
       const CallNode* call = AsOp(expr);
-      const bool keeps_place = call != nullptr && call->op()->pattern <= OpPatternKind::kBroadcast &&
-                               !call->op()->is_reshape && call->op()->name != "tile" && call->op()->name != "repeat";
+      const bool keeps_place = call != nullptr && KeepsPlaces(*call->op());
       answer = answer && keeps_place && AsTensorType(expr->checked_type()) != nullptr;
       if (answer) answer = ShapeOf(expr) == shape || ShapeOf(expr) == rows;
     });

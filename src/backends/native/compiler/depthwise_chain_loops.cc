@@ -50,25 +50,15 @@ class DepthwiseChainEmitter {
       filtered_ = taps_->BeginWithBias({chain_.depthwise, chain_.filtered, {}});
       PrepareProjection();
     }
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& slot) {
-        slot_ = slot;
-        const auto share = [&](const std::string& of) {
-          return e_.IntOp("divui", e_.MulInt(of, units), e_.Int(slots_));
-        };
-        const std::string first = share(slot);
-        e_.For(first, share(e_.Plus(slot, 1)), 1, [&](const std::string& unit) {
-          const Names parts = Delinearise(e_, unit, {conv_.result[0], conv_.result[2] / rows_});
-          image_ = parts[0];
-          row_ = e_.MulInt(parts[1], rows_);
-          if (chain_.expansion != nullptr) FindNewRows(e_.IntCompare("eq", unit, first), parts[1]);
-          Filter();
-          if (chain_.projection != nullptr) Project();
-        });
-      });
+    EmitShares(state_, slots_, units, [&](const std::string& slot, const std::string& unit, const std::string& first) {
+      slot_ = slot;
+      const Names parts = Delinearise(e_, unit, {conv_.result[0], conv_.result[2] / rows_});
+      image_ = parts[0];
+      row_ = e_.MulInt(parts[1], rows_);
+      if (chain_.expansion != nullptr) FindNewRows(e_.IntCompare("eq", unit, first), parts[1]);
+      Filter();
+      if (chain_.projection != nullptr) Project();
     });
-    e_.Call(name, slots_, slots_ > 1);
   }
 
  private:

@@ -86,9 +86,6 @@ Value QuantizeBy(Expressions& x, const Steps& steps, const Value& data, DataType
   Emitter& e = x.emitter();
   VectorMath& m = x.math();
   constexpr float kRounds = 12582912;  // 1.5 * 2^23
-  const auto exactly = [&](const char* op, const std::string& operands) -> Value {
-    return {e.Def(fmt::format("{} {} fastmath<nsz> : {}", op, operands, e.FloatVector())), ElementKind::kFloat};
-  };
   const bool is_signed = dtype.code == DataType::Code::kInt;
   const double high = std::ldexp(1.0, dtype.bits - (is_signed ? 1 : 0)) - 1;
   const double low = is_signed ? -high - 1 : 0;
@@ -98,13 +95,13 @@ Value QuantizeBy(Expressions& x, const Steps& steps, const Value& data, DataType
     // Processors with vectors so short may have no instruction for a product and a sum.
     if (e.native_lanes() < 8) return m.DivideExactly(limited, m.Like(steps.scale, data));
     const Value reciprocal = m.Like(1 / steps.scale, data);
-    const Value near = exactly("arith.mulf", fmt::format("{}, {}", limited.name, reciprocal.name));
+    const Value near = m.Exactly("arith.mulf", {limited, reciprocal});
     const Value less = m.Like(-steps.scale, data);
-    const Value rest = exactly("math.fma", fmt::format("{}, {}, {}", near.name, less.name, limited.name));
-    return exactly("math.fma", fmt::format("{}, {}, {}", rest.name, reciprocal.name, near.name));
+    const Value rest = m.Exactly("math.fma", {near, less, limited});
+    return m.Exactly("math.fma", {rest, reciprocal, near});
   };
   const Value quotient = divided();
-  const Value sum = exactly("arith.addf", fmt::format("{}, {}", quotient.name, m.Like(kRounds, data).name));
+  const Value sum = m.Exactly("arith.addf", {quotient, m.Like(kRounds, data)});
   const std::string bits = e.Def(fmt::format("arith.bitcast {} : {} to {}", sum.name, e.FloatVector(), Int32Vector(e)));
   const int64_t less = std::bit_cast<int32_t>(kRounds) - steps.zero;
   std::string whole = e.Def(fmt::format("arith.subi {}, {} : {}", bits, Int32(e, less), Int32Vector(e)));

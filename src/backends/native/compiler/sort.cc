@@ -36,22 +36,14 @@ class SortEmitter {
       side.positions = state_.AddWorkspace({slots, length_}, Layout::kPlain, kInt64);
     }
     e_.SetLanes(1);
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& slot) {
-        slot_ = slot;
-        const auto share = [&](const std::string& of) {
-          return e_.IntOp("divui", e_.MulInt(of, NumElements(rows)), e_.Int(slots));
-        };
-        e_.For(share(slot), share(e_.Plus(slot, 1)), 1, [&](const std::string& row) {
-          Indices at;
-          for (const std::string& part : Delinearise(e_, row, rows)) at.push_back({part, 0});
-          at.insert(at.begin() + static_cast<int64_t>(axis_), Index{});
-          SortRow(at, passes, store);
-        });
-      });
-    });
-    e_.Call(name, slots, slots > 1);
+    EmitShares(state_, slots, NumElements(rows),
+               [&](const std::string& slot, const std::string& row, const std::string&) {
+                 slot_ = slot;
+                 Indices at;
+                 for (const std::string& part : Delinearise(e_, row, rows)) at.push_back({part, 0});
+                 at.insert(at.begin() + static_cast<int64_t>(axis_), Index{});
+                 SortRow(at, passes, store);
+               });
     e_.SetLanes(e_.native_lanes());
   }
 

@@ -37,4 +37,19 @@ const StageRow* FindStage(std::string_view name) {
   return it == rows.end() ? nullptr : &it->second;
 }
 
+void EmitShares(
+    PartitionState& state, int64_t slots, int64_t units,
+    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body) {
+  Emitter& e = state.emitter;
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& slot) {
+      const auto share = [&](const std::string& of) { return e.IntOp("divui", e.MulInt(of, units), e.Int(slots)); };
+      const std::string first = share(slot);
+      e.For(first, share(e.Plus(slot, 1)), 1, [&](const std::string& unit) { body(slot, unit, first); });
+    });
+  });
+  e.Call(name, slots, slots > 1);
+}
+
 }  // namespace collage::native

@@ -126,6 +126,12 @@ DataType KeptType(const PartitionState& state, const Expr& expr);
 /// As Materialise, row-major without gaps and of the type of `expr`: a copy when the value lies otherwise.
 Buffer MaterialisePlain(PartitionState& state, const Expr& expr);
 
+/// A stage in which `slots` workers, each with memory of its own, share `units` pieces of work evenly: `body` computes
+/// `unit`, `first` being the first one of that slot's.
+void EmitShares(
+    PartitionState& state, int64_t slots, int64_t units,
+    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body);
+
 /// Splits flat position `flat` over `sizes` (outermost first) into one i64 value each.
 std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes);
 

@@ -37,6 +37,8 @@ class VectorMath {
   Value Divide(const Value& a, const Value& b);
   /// Division that the compiler may not turn into a product with the reciprocal.
   Value DivideExactly(const Value& a, const Value& b);
+  /// Any operation on floats that stays as it stands.
+  Value Exactly(const char* op, std::initializer_list<Value> operands);
   Value Remainder(const Value& a, const Value& b);
   Value FusedMultiplyAdd(const Value& a, const Value& b, const Value& c);
   Value Negate(const Value& x);
@@ -104,8 +106,6 @@ class VectorMath {
   Value AtPieces(const Pieces& pieces, const Value& magnitude);
   /// For each lane the number that the low bits of `positions`, a vector of int32, say.
   Value LookUp(const std::vector<double>& table, const std::string& positions);
-  /// Floating-point operations that stay as they stand.
-  Value Exactly(const char* op, std::initializer_list<Value> operands);
   /// An instruction on all lanes that rounds as the thread's mode says; `operands`: each with its type.
   Value Instruction(const char* name, const std::vector<std::pair<std::string, std::string>>& operands);
   /// Operations on vectors of int32, which hold the bits of floats.

@@ -106,25 +106,17 @@ class WinogradEmitter {
     const int64_t blocks = (tiles_ + block_ - 1) / block_;
     const std::vector<int64_t> units{blocks, plan_.channel_parts};
     NoteSpace();
-    const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& slot) {
-        slot_ = slot;
-        const auto share = [&](const std::string& of) {
-          return e_.IntOp("divui", e_.MulInt(of, NumElements(units)), e_.Int(slots_));
-        };
-        e_.For(share(slot), share(e_.Plus(slot, 1)), 1, [&](const std::string& unit) {
-          const Names parts = Delinearise(e_, unit, units);
-          const std::string first = e_.MulInt(parts[0], block_);
-          const std::string left = e_.IntOp("subi", e_.Int(tiles_), first);
-          const std::string count = e_.IntOp("minsi", e_.Int(block_), left);
-          TransformData(first, count);
-          Multiply(count, parts[1]);
-          TransformProducts(first, count, parts[1]);
-        });
-      });
-    });
-    e_.Call(name, slots_, slots_ > 1);
+    EmitShares(state_, slots_, NumElements(units),
+               [&](const std::string& slot, const std::string& unit, const std::string&) {
+                 slot_ = slot;
+                 const Names parts = Delinearise(e_, unit, units);
+                 const std::string first = e_.MulInt(parts[0], block_);
+                 const std::string left = e_.IntOp("subi", e_.Int(tiles_), first);
+                 const std::string count = e_.IntOp("minsi", e_.Int(block_), left);
+                 TransformData(first, count);
+                 Multiply(count, parts[1]);
+                 TransformProducts(first, count, parts[1]);
+               });
   }
 
  private:
