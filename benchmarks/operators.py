@@ -9,9 +9,11 @@ element have all five results as outputs, lest a chain of them become one pass o
 the given toolchains alone and chooses formats as it does for every model. All six run interleaved in this process, float32,
 same threads.
 
-The roofline of a row is the larger of its multiply-adds by the machine's rate and of its bytes (weights, input and output, once
-each) by the rate of the cache level that holds the five (both rates from bench_machine). Where an operator needs exp, erf or
-tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else should run meanwhile.
+The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: input and output,
+once each, by the rate at which the cache level that holds the five copies, and weights by the rate at which it is read (all
+rates from bench_machine). A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
+which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf or tanh, arithmetic that is not counted there makes 2 to 3 the honest
+limit. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -52,6 +54,7 @@ class Case:
     multiply_adds: float = 0
     weights: int = 0  # elements
     element_wise: bool = False
+    steps: int = 0  # of a recurrence: half of the weights and products are for the last step's result
 
 
 def conv(channels: int, size: int | tuple[int, ...], kernel: tuple[int, ...], groups: int = 1) -> dict:
@@ -124,6 +127,7 @@ def recurrent(op: str, gates: int, size: int, steps: int) -> dict:
         "step": lambda net, x: net.recurrent(op, x, size, bidirectional=False),
         "multiply_adds": steps * gates * 2 * size * size,
         "weights": gates * 2 * size * size,
+        "steps": steps,
     }
 
 
@@ -196,11 +200,20 @@ def model_of(case: Case, length: int) -> tuple[bytes, np.ndarray]:
     return net.model().SerializeToString(), net.feeds["input"]
 
 
+def level_of(footprint: int, machine: dict) -> str:
+    return next((level for level in LEVELS[:-1] if footprint <= machine[f"{level}_bytes"]), LEVELS[-1])
+
+
 def roofline_seconds(case: Case, machine: dict) -> float:
-    moved = 4 * (case.weights + 2 * math.prod(case.shape))
-    footprint = 4 * (LONG * case.weights + (LONG + 1 if case.element_wise else 2) * math.prod(case.shape))
-    level = next((level for level in LEVELS[:-1] if footprint <= machine[f"{level}_bytes"]), LEVELS[-1])
-    return max(case.multiply_adds / machine["multiply_adds_per_second"], moved / machine[f"{level}_bytes_per_second"])
+    ends = 4 * 2 * math.prod(case.shape)
+    level = level_of(4 * (LONG * case.weights + (LONG + 1 if case.element_wise else 2) * math.prod(case.shape)), machine)
+    multiplying = case.multiply_adds / machine["multiply_adds_per_second"]
+    reading = 4 * case.weights / machine[f"{level}_bytes_per_second"]
+    if case.steps:
+        again = 4 * case.weights / 2
+        rereading = case.steps * again / machine[f"{level_of(again + ends, machine)}_bytes_per_second"]
+        return max(multiplying / 2, reading / 2) + max(multiplying / 2, rereading)
+    return max(multiplying, ends / machine[f"{level}_copied_per_second"] + reading)
 
 
 def collage_run(model: bytes, image: np.ndarray, arguments: argparse.Namespace) -> tuple[Callable[[], object], np.ndarray]:
@@ -326,8 +339,10 @@ def main() -> int:
     sys.path.insert(0, str(build / "python"))
     machine = json.loads(subprocess.check_output([build / "bin/bench_machine", str(arguments.threads)]))
     print(
-        f"{arguments.threads} thread(s): {machine['multiply_adds_per_second'] * 2e-9:.0f} GFLOP/s, read from {', '.join(LEVELS)}: "
+        f"{arguments.threads} thread(s): {machine['multiply_adds_per_second'] * 2e-9:.0f} GFLOP/s; {', '.join(LEVELS)} read: "
         + ", ".join(f"{machine[f'{level}_bytes_per_second'] * 1e-9:.0f}" for level in LEVELS)
+        + " GB/s, copied: "
+        + ", ".join(f"{machine[f'{level}_copied_per_second'] * 1e-9:.0f}" for level in LEVELS)
         + " GB/s\n"
     )
     print(HEADER, flush=True)

@@ -21,6 +21,8 @@ constexpr double kNarrowFactor = 16;
 // 1980; Lavin and Gray 2016).
 constexpr double kFilteredTile = 4;
 constexpr int kRepeats = 25;
+// What a repeat moves at least where the caller says of how many bytes.
+constexpr int64_t kBytesInAll = 32 << 20;
 
 /// Twelve independent products are added up `rounds` times: enough sums to hide the latency of an addition, few enough
 /// for sixteen registers.
@@ -73,6 +75,31 @@ COLLAGE_CLONES float SumAll4(const float* from, int64_t count, int64_t times) {
   return SumAllOf<4>(from, count, times);
 }
 
+template <int lanes>
+__attribute__((always_inline)) inline void CopyAllOf(float* first, float* second, int64_t count, int64_t times) {
+  using Floats = typename Lanes<float, lanes>::Of;
+  constexpr int kParallel = 4;
+  for (int64_t time = 0; time < times; ++time) {
+    for (int64_t i = 0; i + kParallel * lanes <= count; i += kParallel * lanes) {
+#pragma GCC unroll 4
+      for (int64_t j = i; j < i + kParallel * lanes; j += lanes) {
+        *reinterpret_cast<Floats*>(second + j) = *reinterpret_cast<const Floats*>(first + j);
+      }
+      asm volatile("" ::: "memory");  // lest the loop become a call of memcpy
+    }
+    std::swap(first, second);
+  }
+}
+COLLAGE_CLONES void CopyAll16(float* first, float* second, int64_t count, int64_t times) {
+  CopyAllOf<16>(first, second, count, times);
+}
+COLLAGE_CLONES void CopyAll8(float* first, float* second, int64_t count, int64_t times) {
+  CopyAllOf<8>(first, second, count, times);
+}
+COLLAGE_CLONES void CopyAll4(float* first, float* second, int64_t count, int64_t times) {
+  CopyAllOf<4>(first, second, count, times);
+}
+
 /// The shortest of some runs of `run` on all threads, each told its number.
 template <typename Run>
 double ShortestSeconds(Run run) {
@@ -92,19 +119,31 @@ double ShortestSeconds(Run run) {
 
 volatile float g_sink;  // so that nothing measured is left out
 
+/// A buffer for each of `number` of the pool's threads, each of which begins a cache line.
+class Buffers {
+ public:
+  Buffers(int number, int64_t count) : all_(static_cast<size_t>(number), std::vector<float>(count + kAlign, 1.0F)) {}
+
+  float* operator[](int64_t thread) {
+    float* begin = all_[static_cast<size_t>(thread)].data();
+    while (reinterpret_cast<uintptr_t>(begin) % 64 != 0) ++begin;
+    return begin;
+  }
+
+ private:
+  static constexpr int64_t kAlign = 64 / sizeof(float);
+  std::vector<std::vector<float>> all_;
+};
+
+int RegisterLanes() { return RegisterBytes() / static_cast<int>(sizeof(float)); }
+
 /// Each thread reads `bytes` of its own, `times` times.
 double ReadRate(int64_t bytes, int64_t times) {
   const auto count = bytes / static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kAlign = 64 / sizeof(float);
-  std::vector<std::vector<float>> buffers(static_cast<size_t>(NumThreads()),
-                                          std::vector<float>(static_cast<size_t>(count + kAlign), 1.0F));
-  const int lanes = RegisterBytes() / static_cast<int>(sizeof(float));
+  Buffers buffers(NumThreads(), count);
+  const int lanes = RegisterLanes();
   const auto sum_all = lanes == 16 ? SumAll16 : lanes == 8 ? SumAll8 : SumAll4;
-  const double seconds = ShortestSeconds([&](int64_t thread) {
-    const float* from = buffers[static_cast<size_t>(thread)].data();
-    while (reinterpret_cast<uintptr_t>(from) % 64 != 0) ++from;
-    g_sink = sum_all(from, count, times);
-  });
+  const double seconds = ShortestSeconds([&](int64_t thread) { g_sink = sum_all(buffers[thread], count, times); });
   return static_cast<double>(bytes * times * NumThreads()) / seconds;
 }
 
@@ -183,15 +222,24 @@ Work WorkOf(const Function& function, const BoundaryLayouts& layouts) {
 double MeasureMultiplyAddRate() {
   constexpr int64_t kRounds = 200'000;
   constexpr int64_t kSums = 12;
-  const int lanes = RegisterBytes() / static_cast<int>(sizeof(float));
+  const int lanes = RegisterLanes();
   const auto sum_products = lanes == 16 ? SumProducts16 : lanes == 8 ? SumProducts8 : SumProducts4;
   const double seconds = ShortestSeconds([&](int64_t) { g_sink = sum_products(kRounds, 0.5F); });
   return static_cast<double>(kRounds * kSums * lanes * NumThreads()) / seconds;
 }
 
-double MeasureReadRate(int64_t bytes) {
-  constexpr int64_t kBytesInAll = 32 << 20;
-  return ReadRate(bytes, std::max<int64_t>(kBytesInAll / bytes, 1));
+double MeasureReadRate(int64_t bytes) { return ReadRate(bytes, std::max<int64_t>(kBytesInAll / bytes, 1)); }
+
+double MeasureCopyRate(int64_t bytes) {
+  const auto count = bytes / 2 / static_cast<int64_t>(sizeof(float));
+  const int64_t times = std::max<int64_t>(kBytesInAll / bytes, 1);
+  Buffers first(NumThreads(), count);
+  Buffers second(NumThreads(), count);
+  const int lanes = RegisterLanes();
+  const auto copy_all = lanes == 16 ? CopyAll16 : lanes == 8 ? CopyAll8 : CopyAll4;
+  const double seconds =
+      ShortestSeconds([&](int64_t thread) { copy_all(first[thread], second[thread], count, times); });
+  return static_cast<double>(bytes * times * NumThreads()) / seconds;
 }
 
 double MeasureReadRate(CacheLevel level) {

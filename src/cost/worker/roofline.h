@@ -43,6 +43,9 @@ double MeasureMultiplyAddRate();
 double MeasureReadRate(CacheLevel level);
 /// Of `bytes` that each thread reads, its own, again and again.
 double MeasureReadRate(int64_t bytes);
+/// Bytes read and bytes written, both counted, where each thread copies half of `bytes` into the other half, and back,
+/// again and again. A line that is written is fetched before: copies move fewer bytes per second than reads.
+double MeasureCopyRate(int64_t bytes);
 
 /// Seconds that moving what `work` reads and writes takes at least, operands as below.
 double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);

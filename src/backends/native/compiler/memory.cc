@@ -118,6 +118,13 @@ std::string Emitter::VectorAt(const std::string& address, bool masked) {
                   address, mask_, zero, lanes_, FloatVector(), FloatVector()));
 }
 
+void Emitter::Prefetch(const std::string& address, int nearest) {
+  Line(
+      fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = {} : i32, rw = 0 : i32}}> : "
+                  "(!llvm.ptr) -> ()",
+                  address, 4 - nearest));
+}
+
 /// Distance of neighbouring lanes in elements; kUneven when they are not evenly spaced.
 int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const {
   int64_t stride = 0;

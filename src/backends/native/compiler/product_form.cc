@@ -101,7 +101,7 @@ class ProductEmitter {
     const int64_t tiles = left == 0 ? whole : whole + 1;
     EmitStage(count, tiles, flops, [&](const Names& outer, const std::string& tile, const std::string& at) {
       const std::string panel = e_.Plus(at, first);
-      if (FetchesAhead(count, tiles)) FetchNextPanel(outer, tile, tiles, panel);
+      FetchAhead(count, outer, tile, tiles, panel);
       const auto emit = [&](int64_t height) { EmitTile(outer, e_.MulInt(tile, rows), height, panel, vectors, width); };
       if (left == 0) {
         emit(rows);
@@ -109,25 +109,37 @@ class ProductEmitter {
         e_.If(e_.IntCompare("slt", tile, e_.Int(whole)), [&] { emit(rows); });
         e_.If(e_.IntCompare("eq", tile, e_.Int(whole)), [&] { emit(left); });
       }
-      sums_.FetchAhead("", 0);
+      sums_.FetchAhead("", 0, 0);
     });
   }
 
-  /// Whether register tiles fetch the next panel while they use one: weights come from far away, and while the first
-  /// tile of a panel waits for them, nothing is computed.
-  bool FetchesAhead(int64_t panels, int64_t tiles) const {
+  /// Weights that come from far away are fetched before they are needed: those of the next panel where this one has
+  /// several tiles, the first of which would wait for them, or what is further on in this one where a single tile uses
+  /// each weight once.
+  void FetchAhead(int64_t panels, const Names& outer, const std::string& tile, int64_t tiles,
+                  const std::string& panel) {
     constexpr int64_t kMostTiles = 64;  // the others hide what the first one waits for
     static const int64_t near = CacheSize(2, int64_t{1} << 20);
     const int64_t groups = form_.outer[0];
     const int64_t all = NumElements(form_.outer) / groups * tiles;  // of a panel
     const int64_t bytes = groups * form_.channels * NumElements(form_.inner) * ElementBytes();
-    return panels * groups > 1 && form_.rows > 1 && form_.b_is_padded && all > 1 && all <= kMostTiles &&
-           bytes > near / 4;
+    if (panels * groups <= 1 || !form_.b_is_padded || all > kMostTiles || bytes <= near / 4) return;
+    if (all == 1) FetchFurther(outer, panel);
+    if (all > 1 && form_.rows > 1) FetchNextPanel(outer, tile, tiles, all, panel);
   }
 
-  /// Each tile fetches its part of what comes after `panel`: that of the next group, or the next one of the first.
-  /// Nothing is read there, so there may be none.
-  void FetchNextPanel(const Names& outer, const std::string& tile, int64_t tiles, const std::string& panel) {
+  void FetchFurther(const Names& outer, const std::string& panel) {
+    constexpr int64_t kBytesAhead = 4096;  // memory answers meanwhile, and the first cache keeps them
+    const std::string begin = form_.b_address(outer, panel, Names(form_.inner.size(), e_.Int(0)));
+    sums_.FetchAhead(
+        e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", begin, kBytesAhead)),
+        PositionBytes(), /*nearest=*/1);
+  }
+
+  /// Each of all tiles of a panel fetches its part of what comes after it: that of the next group, or the next one of
+  /// the first. Nothing is read there, so there may be none.
+  void FetchNextPanel(const Names& outer, const std::string& tile, int64_t tiles, int64_t all,
+                      const std::string& panel) {
     const int64_t groups = form_.outer[0];
     const std::string after = e_.Plus(outer[0], 1);
     Names next = outer;
@@ -136,15 +148,15 @@ class ProductEmitter {
     std::string number = e_.Int(0);  // of the tile among those of the panel
     for (size_t d = 1; d < outer.size(); ++d) number = e_.AddInt(e_.MulInt(number, form_.outer[d]), outer[d]);
     number = e_.AddInt(e_.MulInt(number, tiles), tile);
-    const int64_t all = NumElements(form_.outer) / groups * tiles;
-    const int64_t position_bytes = static_cast<int64_t>(tile_.vectors) * e_.native_lanes() * ElementBytes();
-    const int64_t step = (position_bytes + all - 1) / all;
+    const int64_t step = (PositionBytes() + all - 1) / all;
     const std::string begin = form_.b_address(next, next_panel, Names(form_.inner.size(), e_.Int(0)));
     sums_.FetchAhead(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8", begin,
                                         e_.MulInt(number, step * NumElements(form_.inner)))),
-                     step);
+                     step, /*nearest=*/2);
   }
 
+  /// Of a panel at one position of the inner dimensions.
+  int64_t PositionBytes() const { return static_cast<int64_t>(tile_.vectors) * e_.native_lanes() * ElementBytes(); }
   int64_t ElementBytes() const { return static_cast<int64_t>(form_.dtype.size_bytes()); }
 
   using TileFn = std::function<void(const Names& outer, const std::string& tile, const std::string& panel)>;

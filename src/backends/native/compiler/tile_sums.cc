@@ -84,15 +84,18 @@ std::string TileSums::Offset(const std::string& base, int64_t elements) {
 }
 
 void TileSums::Fetch(const Names& inner) {
+  constexpr int64_t kLineBytes = 64;
   if (ahead_.empty()) return;
   std::string flat = e_.Int(0);
   for (size_t d = 0; d < inner.size(); ++d) flat = e_.AddInt(e_.MulInt(flat, form_.inner[d]), inner[d]);
   const std::string address = e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8",
                                                  ahead_, e_.MulInt(flat, ahead_step_)));
-  e_.Line(
-      fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}}> : "
-                  "(!llvm.ptr) -> ()",
-                  address));
+  for (int64_t byte = 0; byte < ahead_step_; byte += kLineBytes) {
+    e_.Prefetch(byte == 0
+                    ? address
+                    : e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", address, byte)),
+                ahead_nearest_);
+  }
 }
 
 void TileSums::Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,

@@ -22,11 +22,12 @@ class TileSums {
   /// Of a vector of as many lanes as the emitter has now.
   std::string type() const { return fmt::format("vector<{}x{}>", e_.lanes(), element_); }
 
-  /// Each position of the sums that are written next also fetches into the second cache what lies at `base`, `step`
-  /// bytes further each. Without a base nothing is fetched.
-  void FetchAhead(const std::string& base, int64_t step) {
+  /// Each position of the sums that are written next also fetches into the caches, from number `nearest` on, what lies
+  /// at `base`, `step` bytes further each. Without a base nothing is fetched.
+  void FetchAhead(const std::string& base, int64_t step, int nearest) {
     ahead_ = base;
     ahead_step_ = step;
+    ahead_nearest_ = nearest;
   }
 
   /// The sums of `vectors` vectors of the panel from its channel `first` on, of which `width` channels exist: vector v
@@ -55,6 +56,7 @@ class TileSums {
   std::string element_;
   std::string ahead_;  ///< what is fetched meanwhile
   int64_t ahead_step_ = 0;
+  int ahead_nearest_ = 0;
   // Of the tile that is written:
   int64_t turns_ = 1;  ///< positions that a turn of the loop does
   std::string type_;

@@ -147,6 +147,7 @@ TEST(RooflineTest, TheMachineHasRates) {
   EXPECT_LT(multiply_adds, 1e13);
   EXPECT_GT(MeasureReadRate(CacheLevel::kNear), 1e8);
   EXPECT_GT(MeasureReadRate(CacheLevel::kMemory), 1e7);
+  EXPECT_GT(MeasureCopyRate(16 << 10), 1e8);
 }
 
 }  // namespace
