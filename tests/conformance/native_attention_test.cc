@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "backends/native/proposals.h"
 #include "collage/partition_rule.h"
@@ -162,6 +163,26 @@ TEST(NativeAttentionTest, AgreesUnderSchedulesAndOnOtherProcessors) {
         ToolchainConfiguration::Parse("native " + std::string(options), ToolchainRegistry::Global()).Make();
     ExpectAgrees(*native, AttentionOf(form), {.num_threads = 2});
   }
+}
+
+TEST(NativeAttentionTest, SchedulesThatAreListedAgree) {
+  const Form form{.queries = 29, .keys = 48, .depth = 32, .values = 40, .mask = Mask::kCausal};
+  const Function function = AttentionOf(form);
+  std::set<std::string> names;
+  std::string from;
+  for (int step = 0; step < 2; ++step) {
+    const Result<std::vector<std::string>> listed = Native().Schedules({function, PlainLayouts(3, 1), 2, from});
+    ASSERT_TRUE(listed.ok()) << listed.reason().text;
+    for (const std::string& schedule : *listed) {
+      SCOPED_TRACE(schedule);
+      ExpectAgrees(Native(), function, {.num_threads = 2, .schedule = schedule});
+      for (const char* name : {"rows", "width", "unroll", "parallel"}) {
+        if (schedule.find(std::string(name) + "=") != std::string::npos) names.insert(name);
+      }
+    }
+    from = listed->at(0);
+  }
+  EXPECT_THAT(names, ElementsAre("parallel", "rows", "unroll", "width"));
 }
 
 TEST(NativeAttentionTest, NoMatrixOfScoresIsInMemory) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "backends/native/proposals.h"
 #include "collage/partition_rule.h"
@@ -197,9 +198,45 @@ TEST(NativeDepthwiseChainTest, WhatIsWantedOtherwiseTooAgrees) {
 TEST(NativeDepthwiseChainTest, AgreesByOtherSchedules) {
   const Form form{.spatial = {24, 24}, .in = 8, .channels = 48, .out = 24, .has_expansion = true};
   const Function function = Chain(form);
-  for (const char* schedule : {"rows=5", "lanes=8,width=3", "lanes=4,rows=1", "unroll=4"}) {
+  for (const char* schedule : {"rows=5", "lanes=8,width=3", "lanes=4,rows=1", "unroll=4", "block=1", "block=24,width=1",
+                               "block=7,parallel=no"}) {
     SCOPED_TRACE(schedule);
     ExpectAgrees(Native(), function, {.layouts = ChannelsLast(function), .num_threads = 2, .schedule = schedule});
+  }
+}
+
+// Rows of the result at a time, its register tiles, the channels that are expanded at a time: each one step and more.
+TEST(NativeDepthwiseChainTest, SchedulesThatAreListedAgree) {
+  for (const auto& [has_expansion, has_projection] : {std::pair{true, true}, {true, false}, {false, true}}) {
+    const Form form{.spatial = {24, 9},
+                    .in = 12,
+                    .channels = 80,
+                    .out = 48,
+                    .has_expansion = has_expansion,
+                    .has_projection = has_projection};
+    SCOPED_TRACE(form.Text());
+    const Function function = Chain(form);
+    const auto loops = [&](const std::string& schedule) {
+      const Result<LoweredPartition> lowered = Native().RelayToTIR({function, ChannelsLast(function), 2, schedule});
+      EXPECT_TRUE(lowered.ok()) << lowered.reason().text;
+      return lowered.ok() ? lowered->mlir : "";
+    };
+    std::set<std::string> names;
+    std::string from;
+    for (int step = 0; step < 3; ++step) {
+      const Result<std::vector<std::string>> listed = Native().Schedules({function, ChannelsLast(function), 2, from});
+      ASSERT_TRUE(listed.ok()) << listed.reason().text;
+      for (const std::string& schedule : *listed) {
+        SCOPED_TRACE(schedule);
+        EXPECT_NE(loops(schedule), loops(from)) << "measured in vain";
+        ExpectAgrees(Native(), function, {.layouts = ChannelsLast(function), .num_threads = 2, .schedule = schedule});
+        for (const char* name : {"block", "rows", "width", "unroll", "parallel"}) {
+          if (schedule.find(std::string(name) + "=") != std::string::npos) names.insert(name);
+        }
+      }
+      from = listed->at(static_cast<size_t>(step) % listed->size());
+    }
+    EXPECT_THAT(names, ElementsAre("block", "parallel", "rows", "unroll", "width"));
   }
 }
 

@@ -23,7 +23,8 @@ struct Schedule {
   int64_t width = 0;      ///< of a register tile: vectors of channels; panels of packed weights are as wide
   int64_t unroll = 0;     ///< positions of the innermost sum that are written out
   int64_t block = 0;      ///< register tiles that meet all panels before the next ones do: the order of loops, and
-                          ///< what threads share: 1 = rows outermost; at least all there are = panels outermost
+                          ///< what threads share: 1 = rows outermost; at least all there are = panels outermost.
+                          ///< Of a depthwise convolution with 1x1 ones around it: rows of the result at a time
   int64_t parts = 0;      ///< of Winograd's output channels that are different units of work
   int64_t parallel = 0;   ///< whether threads share the work: a `Choice`
   int64_t pack = 0;       ///< whether a right matrix that is no constant is packed, too: a `Choice`

@@ -33,6 +33,7 @@ class AttentionEmitter {
 
   void Run() {
     PrepareProducts();
+    NoteSpace();
     const int64_t tiles = matrices_[1] / rows_;
     slots_ = state_.IsParallel(Flops()) ? std::min<int64_t>(state_.num_threads, matrices_[0] * tiles) : 1;
     scores_ = state_.AddWorkspace({slots_, rows_, RowStride()}, Layout::kPlain);
@@ -89,6 +90,16 @@ class AttentionEmitter {
       return e_.Address(scores_, Bases({slot_, row, k[0]}));
     };
     SetRightMatrices(state_, to_result_, result.args()[1], result.attrs().Bool("transpose_b"));
+  }
+
+  /// Both products have the same tiles.
+  void NoteSpace() {
+    for (ProductForm* form : {&to_scores_, &to_result_}) {
+      form->rows = matrices_[1];
+      ProductSpace space = SpaceOf(state_, *form, rows_, /*tiles=*/1);
+      space.has_block = false;
+      state_.space.Note(space);
+    }
   }
 
   /// A stage over `tiles` tiles of `rows` rows, from row `first` on, of each matrix: shared out evenly to the slots.

@@ -50,6 +50,7 @@ class DepthwiseChainEmitter {
       filtered_ = taps_->BeginWithBias({chain_.depthwise, chain_.filtered, {}});
       PrepareProjection();
     }
+    NoteSpace();
     EmitShares(state_, slots_, units, [&](const std::string& slot, const std::string& unit, const std::string& first) {
       slot_ = slot;
       const Names parts = Delinearise(e_, unit, {conv_.result[0], conv_.result[2] / rows_});
@@ -62,9 +63,13 @@ class DepthwiseChainEmitter {
   }
 
  private:
-  /// Rows of the result, evenly cut: the fewest that are pixels enough for register tiles, or, where those would be
-  /// many, the most that are not.
+  /// Rows of the result, evenly cut: as a schedule says, the most that are no more; else the fewest that are pixels
+  /// enough for register tiles, or, where those would be many, the most that are not.
   int64_t RowsOfBlock() const {
+    if (const int64_t told = state_.schedule().block; told > 0) {
+      const std::vector<int64_t> possible = PossibleRows();
+      return *(std::upper_bound(possible.begin(), possible.end(), told) - 1);
+    }
     constexpr int64_t kEnough = 48;
     constexpr int64_t kMany = 192;
     const int64_t height = conv_.result[2];
@@ -74,6 +79,27 @@ class DepthwiseChainEmitter {
       if (height % rows == 0) best = rows;
     }
     return best;
+  }
+
+  /// What blocks of rows cut the result evenly.
+  std::vector<int64_t> PossibleRows() const {
+    std::vector<int64_t> possible;
+    for (int64_t rows = 1; rows <= conv_.result[2]; ++rows) {
+      if (conv_.result[2] % rows == 0) possible.push_back(rows);
+    }
+    return possible;
+  }
+
+  void NoteSpace() {
+    const auto note = [&](ProductForm& form, int64_t rows) {
+      form.rows = rows;
+      ProductSpace space = SpaceOf(state_, form, TileRows(state_, kFloat32, rows), /*tiles=*/1);
+      space.chosen.block = rows_;
+      space.blocks = PossibleRows();
+      state_.space.Note(space);
+    };
+    if (chain_.expansion != nullptr) note(to_ring_.form, conv_.data[3]);
+    if (chain_.projection != nullptr) note(to_result_.form, rows_ * conv_.result[3]);
   }
 
   double Flops() const {

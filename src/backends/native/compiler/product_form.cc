@@ -41,29 +41,6 @@ int64_t RowsPerTile(int64_t length, int64_t most) {
   return (length + tiles - 1) / tiles;
 }
 
-/// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
-ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles,
-                     bool is_library) {
-  const int64_t width = TileFor(state, form.dtype).vectors;
-  const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
-  ProductSpace space;
-  space.chosen = state.schedule().With({.algorithm = Schedule::kDirect, .rows = rows, .width = width, .block = block});
-  space.flops = 2.0 * static_cast<double>(form.rows * form.channels) * static_cast<double>(NumElements(form.inner)) *
-                static_cast<double>(NumElements(form.outer));
-  space.rows = form.rows;
-  space.channels = form.channels;
-  space.depth = form.inner.empty() ? 1 : form.inner.back();
-  space.chains = ChainsOf(rows * std::min(width, (form.channels + state.emitter.lanes() - 1) / state.emitter.lanes()),
-                          space.depth);
-  space.tiles = tiles;
-  space.row_bytes = rows * NumElements(form.inner) * static_cast<int64_t>(form.dtype.size_bytes());
-  space.lanes = state.emitter.native_lanes();
-  space.registers = form.dtype.bits == 64 ? 2 : 1;
-  space.may_pack = form.may_pack;
-  space.is_library = is_library;
-  return space;
-}
-
 class ProductEmitter {
  public:
   ProductEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output)
@@ -79,8 +56,9 @@ class ProductEmitter {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
     const int64_t rows = Rows();
-    state_.space.Note(
-        SpaceOf(state_, form_, rows, (form_.rows + rows - 1) / rows * NumElements(form_.outer), library_.has_value()));
+    ProductSpace space = SpaceOf(state_, form_, rows, (form_.rows + rows - 1) / rows * NumElements(form_.outer));
+    space.is_library = library_.has_value();
+    state_.space.Note(space);
     const int64_t panels = form_.channels / width;
     if (panels > 0) EmitPanels(panels, 0, tile_.vectors, width);
     const int64_t rest = form_.channels - panels * width;
@@ -272,6 +250,26 @@ int64_t ChainsOf(int64_t count, int64_t depth) {
   int64_t chains = 1;
   while (chains * count < kChains && depth % (chains * 2) == 0) chains *= 2;
   return chains;
+}
+
+ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles) {
+  const int64_t width = TileFor(state, form.dtype).vectors;
+  const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
+  ProductSpace space;
+  space.chosen = state.schedule().With({.algorithm = Schedule::kDirect, .rows = rows, .width = width, .block = block});
+  space.flops = 2.0 * static_cast<double>(form.rows * form.channels) * static_cast<double>(NumElements(form.inner)) *
+                static_cast<double>(NumElements(form.outer));
+  space.rows = form.rows;
+  space.channels = form.channels;
+  space.depth = form.inner.empty() ? 1 : form.inner.back();
+  space.chains = ChainsOf(rows * std::min(width, (form.channels + state.emitter.lanes() - 1) / state.emitter.lanes()),
+                          space.depth);
+  space.tiles = tiles;
+  space.row_bytes = rows * NumElements(form.inner) * static_cast<int64_t>(form.dtype.size_bytes());
+  space.lanes = state.emitter.native_lanes();
+  space.registers = form.dtype.bits == 64 ? 2 : 1;
+  space.may_pack = form.may_pack;
+  return space;
 }
 
 Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,

@@ -70,6 +70,9 @@ int64_t ChainsOf(int64_t count, int64_t depth);
 Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
                    int64_t rows, const std::string& panel, int vectors, int64_t width);
 
+/// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
+ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles);
+
 /// Emits the stages of a product.
 void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output);
 

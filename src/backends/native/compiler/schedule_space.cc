@@ -63,6 +63,7 @@ class Collector {
 
   void AddBlocks() {
     if (!product().has_block) return;
+    if (!product().blocks.empty()) return AddNextBlocks();
     const int64_t tiles = product().tiles;
     const auto add = [&](int64_t block) {
       block = std::clamp<int64_t>(block, 1, tiles);
@@ -87,6 +88,15 @@ class Collector {
       add(base_.block * 4);
       add(base_.block / 4);
     }
+  }
+
+  /// The next larger one and the next smaller one.
+  void AddNextBlocks() {
+    const std::vector<int64_t>& blocks = product().blocks;
+    const auto larger = std::upper_bound(blocks.begin(), blocks.end(), chosen().block);
+    const auto smaller = std::lower_bound(blocks.begin(), blocks.end(), chosen().block);
+    if (larger != blocks.end()) Add({.block = *larger});
+    if (smaller != blocks.begin()) Add({.block = *(smaller - 1)});
   }
 
   void AddTiles() {

@@ -12,16 +12,17 @@ namespace collage::native {
 
 /// A product as it was compiled, noted while its loops are written.
 struct ProductSpace {
-  Schedule chosen;        ///< rows, width, block, and parts of Winograd's: what the models or the schedule said
-  double flops = 0;       ///< the largest product of a partition is what it is tuned for
-  int64_t rows = 1;       ///< that follow each other
-  int64_t channels = 1;   ///< vectors are along these
-  int64_t chains = 1;     ///< sums of a register tile that are apart in any case
-  int64_t depth = 1;      ///< of the innermost sum
-  int64_t tiles = 1;      ///< register tiles of a panel
-  int64_t row_bytes = 0;  ///< of the data of a register tile
-  int lanes = 8;          ///< elements of a vector
-  int registers = 1;      ///< that a vector takes
+  Schedule chosen;              ///< rows, width, block, and parts of Winograd's: what the models or the schedule said
+  double flops = 0;             ///< the largest product of a partition is what it is tuned for
+  int64_t rows = 1;             ///< that follow each other
+  int64_t channels = 1;         ///< vectors are along these
+  int64_t chains = 1;           ///< sums of a register tile that are apart in any case
+  int64_t depth = 1;            ///< of the innermost sum
+  int64_t tiles = 1;            ///< register tiles of a panel
+  std::vector<int64_t> blocks;  ///< what `block` may be, in order; empty: whatever is no more than `tiles`
+  int64_t row_bytes = 0;        ///< of the data of a register tile
+  int lanes = 8;                ///< elements of a vector
+  int registers = 1;            ///< that a vector takes
   bool is_winograd = false;
   bool has_width = true;    ///< whether `width` means anything: not where vectors are along groups
   bool has_block = true;    ///< the same for `block`
