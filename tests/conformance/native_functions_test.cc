@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
@@ -142,6 +143,31 @@ TEST(NativeFunctionsTest, SigmoidKeepsItsErrorBound) {
   const Expr spread = Spread(y, {0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 1e38});
   for (const Expr& value : {MakeCall("sigmoid", {spread}), Times(spread, MakeCall("sigmoid", {spread}))}) {
     ExpectAgrees(Native(), MakeFunction({y}, value), {.low = 0.5, .high = 1});
+  }
+}
+
+/// How many vectors are read, and written (negative), in turns, as `text` has it: 4, -4 are four reads and four writes.
+V ReadsAndWrites(const std::string& text) {
+  V runs;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto has = [&](const char* part) { return line.find(part) != std::string::npos; };
+    const bool is_read = has("llvm.load") || has("masked.load");
+    if (!has("vector<") || !(is_read || has("llvm.store") || has("masked.store"))) continue;
+    if (runs.empty() || (runs.back() > 0) != is_read) runs.push_back(0);
+    runs.back() += is_read ? 1 : -1;
+  }
+  return runs;
+}
+
+// Or the processor waits with what it reads until it knows where the last result goes.
+TEST(NativeFunctionsTest, SeveralVectorsAreReadBeforeTheirResultsAreWritten) {
+  if (!HasInstructionSet("avx512vl")) GTEST_SKIP() << "vectors of 16 only";
+  const Var x = Input("x", {1, 4 * 64 + 2 * 16 + 5});
+  EXPECT_EQ(ReadsAndWrites(LoopsOf(MakeFunction({x}, Gelu(x)))), (V{4, -4, 1, -1, 1, -1}));
+  for (const int64_t length : {1, 16, 63, 64, 80, 64 + 5, 4 * 64 + 2 * 16 + 5, 4096 + 3 * 16 + 7}) {
+    const Var y = Input("y", {3, length});
+    ExpectAgrees(Native(), MakeFunction({y}, Gelu(y)), {.tolerance = 2e-7, .low = -3, .high = 3});
   }
 }
 

@@ -105,16 +105,46 @@ class ElementLoop {
       e_.For(begin, end, 1, [&](const std::string& unit) {
         const std::vector<std::string> parts = Delinearise(e_, unit, units);
         const std::string start = e_.Plus(e_.MulInt(parts.back(), size), first);
-        e_.ForLanes(size, [&](const std::string& lane) {
-          const int64_t multiple = std::gcd(std::gcd(size, first), static_cast<int64_t>(e_.lanes()));
-          const bool is_whole = chunks == 1 && first == 0;
-          const Index index{is_whole ? lane : e_.AddInt(start, lane), 1, "", is_whole ? e_.lanes() : multiple};
-          const Indices at = Place(parts, index);
-          e_.Store(buffer_, at, value_(at));
+        const int64_t multiple = std::gcd(std::gcd(size, first), static_cast<int64_t>(e_.lanes()));
+        const bool is_whole = chunks == 1 && first == 0;
+        const auto at = [&](const std::string& lane) {
+          return Place(parts, {is_whole ? lane : e_.AddInt(start, lane), 1, "", is_whole ? e_.lanes() : multiple});
+        };
+        EachTogether(size, [&](const std::vector<std::string>& lanes) {
+          std::vector<Value> values;
+          for (const std::string& lane : lanes) values.push_back(value_(at(lane)));
+          for (size_t i = 0; i < lanes.size(); ++i) e_.Store(buffer_, at(lanes[i]), values[i]);
         });
       });
     });
     e_.Call(name, rows * chunks, state_.IsParallel(static_cast<double>(rows * chunks * size) * 4));
+  }
+
+  /// Visits all vectors of [0, size), as many at a time as are computed before any of them is stored: neither LLVM nor
+  /// the processor knows early that what is read next lies elsewhere. What gathers is slow for its own reasons.
+  void EachTogether(int64_t size, const std::function<void(const std::vector<std::string>& lanes)>& visit) {
+    constexpr int64_t kTogether = 4;
+    const int64_t lanes = e_.lanes();
+    const int64_t grouped = lanes > 1 && ReadsFewVectors() ? size / (kTogether * lanes) * (kTogether * lanes) : 0;
+    if (grouped > 0) {
+      e_.For(e_.Int(0), e_.Int(grouped), kTogether * lanes, [&](const std::string& lane) {
+        std::vector<std::string> group;
+        for (int64_t i = 0; i < kTogether; ++i) group.push_back(e_.Plus(lane, i * lanes));
+        visit(group);
+      });
+    }
+    const int64_t whole = size / lanes * lanes;
+    if (grouped < whole) {
+      e_.For(e_.Int(grouped), e_.Int(whole), lanes, [&](const std::string& lane) { visit({lane}); });
+    }
+    if (whole < size) e_.MaskedRest(size, [&](const std::string& lane) { visit({lane}); });
+  }
+
+  bool ReadsFewVectors() {
+    constexpr size_t kMostReads = 4;
+    const std::vector<int64_t> strides = LaneStrides(order_.back());
+    return strides.size() <= kMostReads &&
+           std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 0 || stride == 1; });
   }
 
   Indices Place(const std::vector<std::string>& outer, const Index& lane) {
