@@ -1,6 +1,7 @@
 // native_operators_test.cc: native lowerings at the edges of their operators: dtypes, sizes 0 and 1, odd sizes,
 // attributes.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "collage/ir/infer_type.h"
@@ -156,6 +157,35 @@ TEST(NativeOperatorsTest, Reductions) {
       Try({"cumprod", {T({3, 4, 5}, kInt32)}, {{"axis", axis}, {"exclusive", exclusive}}, -5, 5});
     }
   }
+}
+
+TEST(NativeOperatorsTest, PlanesAreReducedAsOneRow) {
+  const Attrs planes{{"axis", V{2, 3}}, {"keepdims", true}};
+  const Toolchain& native = conformance::BuiltinToolchain("native");
+  const Var x = conformance::Input("x", {2, 5, 28, 28});
+  const auto rows = [&](const Expr& data) {
+    const Function function = MakeFunction({x}, MakeCall("mean", {data}, planes));
+    conformance::ExpectAgrees(native, function, {});
+    return native.RelayToTIR({function, PlainLayouts(1, 1), 1})->mlir;
+  };
+  // 28 elements leave lanes of vectors of 8 and 16 empty, 784 do not.
+  EXPECT_THAT(rows(x), testing::Not(testing::HasSubstr("masked.load")));
+  const auto numbers = [](const Shape& shape) {
+    Tensor tensor = Tensor::Zeros(shape, kFloat32);
+    for (int64_t i = 0; i < NumElements(shape); ++i) tensor.data<float>()[i] = static_cast<float>(i % 7) - 2;
+    return MakeConstant(tensor);
+  };
+  // Read along with a number for each channel, a plane, and numbers for columns or rows alone.
+  for (const Shape& shape : {Shape{5, 1, 1}, Shape{28, 28}, Shape{28}, Shape{28, 1}}) {
+    rows(MakeCall("multiply", {x, numbers(shape)}));
+  }
+  rows(MakeCall("transpose", {x}, {{"axes", V{0, 1, 3, 2}}}));
+  TryAll({{"sum", {T({2, 3, 5, 7}, kInt32)}, {{"axis", V{1, 2, 3}}}, -9, 9},
+          {"max", {T({3, 4, 9})}, {}},
+          {"variance", {T({3, 4, 9})}, {{"axis", V{1, 2}}}},
+          {"nn.global_avg_pool2d", {T({2, 3, 7, 7})}, {}},
+          {"nn.global_max_pool2d", {T({2, 3, 7, 5}, kInt8)}, {}, -9, 9},
+          {"nn.global_avg_pool3d", {T({2, 3, 3, 7, 5}, kFloat16)}, {}}});
 }
 
 TEST(NativeOperatorsTest, RunningSumsOfOtherTypesThanTheData) {

@@ -43,6 +43,22 @@ ReductionSpace SpaceOf(PartitionState& state, const CallNode& call) {
   return space;
 }
 
+/// Dimensions in which lanes and rows of them are reduced, and that lie in memory one after the other without gaps, as
+/// one: rows of an image rarely fill their last vector.
+void MergeLanes(PartitionState& state, const CallNode& call, ReductionSpace& space) {
+  const Expr& data = call.args()[0];
+  const Shape shape = ShapeOf(data);
+  const Buffer plain{-1, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
+  if (shape.empty() || space.lane_axis + 1 != shape.size() || !space.lane_reduced()) return;
+  std::vector<int> axes{static_cast<int>(space.lane_axis)};
+  while (axes[0] > 0 && space.reduced[static_cast<size_t>(axes[0]) - 1]) axes.insert(axes.begin(), axes[0] - 1);
+  while (axes.size() > 1 && !CanMerge(state, {nullptr, data, plain}, axes, 1)) axes.erase(axes.begin());
+  for (size_t i = static_cast<size_t>(axes[0]); i < space.lane_axis; ++i) {
+    space.shape[space.lane_axis] *= space.shape[i];
+    space.shape[i] = 1;
+  }
+}
+
 /// Lanes run along a dimension of the result: it must lie innermost there, else elements are made one by one.
 void ChooseLanes(PartitionState& state, const CallNode& call, const StageOutput& output, const ReductionSpace& space) {
   if (space.lane_reduced()) return;
@@ -91,7 +107,8 @@ bool IsMean(const std::string& name) {
 void EmitReduction(PartitionState& state, const CallNode& call, const StageOutput& output) {
   VectorMath& m = state.math();
   const std::string& name = call.op()->name;
-  const ReductionSpace space = SpaceOf(state, call);
+  ReductionSpace space = SpaceOf(state, call);
+  MergeLanes(state, call, space);
   const DataType dtype = TensorTypeOf(call.args()[0]).dtype();
   const ElementKind kind = KindOf(dtype);
   const auto read = [&](const Indices& at) { return state.expressions.At(call.args()[0], ArgumentIndices(call, at)); };
