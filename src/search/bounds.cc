@@ -63,30 +63,31 @@ void RemainingBound::Refine(SearchSpace& space, const CostBook& book, CoverCosts
   for (const auto& [covers, v] : cheapest) starting_at[static_cast<size_t>(covers.front())].push_back(v);
 
   // All sets that can be covered, in the order of dataflow; then what is left costs, from behind.
-  std::vector<std::vector<SearchState>> at(static_cast<size_t>(problem.num_positions) + 1);
-  at[0].push_back({0, 0, 0});
-  refined_.clear();
-  refined_[at[0][0]] = kInfinity;
-  for (size_t position = 0; position + 1 < at.size(); ++position) {
-    for (size_t i = 0; i < at[position].size(); ++i) {
-      for (int v : starting_at[position]) {
-        const std::optional<SearchState> to = space.Cover(at[position][i], v);
-        if (!to || !refined_.emplace(*to, kInfinity).second) continue;
-        at[static_cast<size_t>(to->next)].push_back(*to);
+  const int end = problem.num_positions;
+  refined_.assign(static_cast<size_t>(end) + 1, {});
+  const auto at = [&](int next) -> CoveredSets& { return refined_[static_cast<size_t>(next)]; };
+  at(0).Add(0);
+  size_t num_sets = 1;
+  for (int position = 0; position < end; ++position) {
+    for (size_t i = 0; i < at(position).beyond.size(); ++i) {
+      for (int v : starting_at[static_cast<size_t>(position)]) {
+        const std::optional<SearchState> to = space.Cover({position, at(position).beyond[i], 0}, v);
+        if (to && at(to->next).Add(to->beyond)) ++num_sets;
       }
     }
-    if (refined_.size() > max_states) return refined_.clear();
+    if (num_sets > max_states) return refined_.clear();
   }
-  for (size_t position = at.size(); position > 0; --position) {
-    for (const SearchState& state : at[position - 1]) {
-      double& least = refined_.at(state);
-      if (position == at.size()) {
-        least = 0;
-        continue;
-      }
-      for (int v : starting_at[position - 1]) {
-        const std::optional<SearchState> to = space.Cover(state, v);
-        if (to) least = std::min(least, seconds[static_cast<size_t>(v)] + refined_.at(*to));
+  for (double& least : at(end).seconds) least = 0;
+  for (int position = end; position-- > 0;) {
+    CoveredSets& sets = at(position);
+    for (size_t i = 0; i < sets.beyond.size(); ++i) {
+      double& least = sets.seconds[i];
+      for (int v : starting_at[static_cast<size_t>(position)]) {
+        const std::optional<SearchState> to = space.Cover({position, sets.beyond[i], 0}, v);
+        if (!to) continue;
+        const CoveredSets& after = at(to->next);
+        least = std::min(
+            least, seconds[static_cast<size_t>(v)] + after.seconds[static_cast<size_t>(after.NumberOf(to->beyond))]);
       }
     }
   }
@@ -106,8 +107,22 @@ double RemainingBound::SharesOf(const SearchState& state, const SearchSpace& spa
 
 double RemainingBound::Seconds(const SearchState& state, const SearchSpace& space) {
   if (!is_refined_) return SharesOf(state, space);
-  const auto it = refined_.find({state.next, state.beyond, 0});
-  return it == refined_.end() ? kInfinity : it->second * kSafety;
+  const CoveredSets& sets = refined_[static_cast<size_t>(state.next)];
+  const int number = sets.NumberOf(state.beyond);
+  return number < 0 ? kInfinity : sets.seconds[static_cast<size_t>(number)] * kSafety;
+}
+
+int RemainingBound::CoveredSets::NumberOf(int list) const {
+  return numbers.Find(static_cast<uint64_t>(list), [&](int i) { return beyond[static_cast<size_t>(i)] == list; });
+}
+
+bool RemainingBound::CoveredSets::Add(int list) {
+  const auto is_equal = [&](int i) { return beyond[static_cast<size_t>(i)] == list; };
+  const bool is_new = numbers.Emplace(static_cast<uint64_t>(list), static_cast<int>(beyond.size()), is_equal).second;
+  if (!is_new) return false;
+  beyond.push_back(list);
+  seconds.push_back(std::numeric_limits<double>::infinity());
+  return true;
 }
 
 std::vector<int> CutPositions(const CoverProblem& problem, const CostBook& book) {

@@ -1,10 +1,10 @@
 // bounds.h: what covering the rest must cost at least.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "search/cost_book.h"
+#include "search/number_table.h"
 #include "search/search_space.h"
 
 namespace collage {
@@ -36,11 +36,22 @@ class RemainingBound {
   double SharesOf(const SearchState& state, const SearchSpace& space);
 
  private:
+  /// All that can be covered with one next uncovered position, and what the rest costs.
+  struct CoveredSets {
+    std::vector<int> beyond;
+    std::vector<double> seconds;
+    NumberTable numbers;
+
+    int NumberOf(int list) const;
+    /// Whether it was not there yet.
+    bool Add(int list);
+  };
+
   std::vector<double> shares_;   ///< by position
   std::vector<double> sums_;     ///< of the shares from a position on
   std::vector<double> of_list_;  ///< by number of a list of positions
   bool is_refined_ = false;
-  std::unordered_map<SearchState, double, SearchStateHash> refined_;  ///< by what is covered
+  std::vector<CoveredSets> refined_;  ///< by first position that is not covered
 };
 
 /// Positions that every path passes in one state: no variant that can be run reaches across, no value that may have

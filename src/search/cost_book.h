@@ -43,10 +43,19 @@ class CostBook {
   /// The same as if nothing could be run whose cost is not known.
   CostBook OnlyKnown() const {
     CostBook result = *this;
-    for (Entry& entry : result.entries_) {
+    result.LeaveOutUnknown();
+    return result;
+  }
+
+  bool IsAllKnown() const {
+    return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.is_known; });
+  }
+
+  /// From now on what is not known cannot be run.
+  void LeaveOutUnknown() {
+    for (Entry& entry : entries_) {
       if (!entry.is_known) entry = {std::numeric_limits<double>::infinity(), true};
     }
-    return result;
   }
 
   /// The exact cost when it is known, else the bound.

@@ -35,6 +35,8 @@ class CoverCosts {
   virtual double Exact(int variant) = 0;
   /// Whether `Exact` has its answer at hand.
   virtual bool IsAtHand(int /*variant*/) { return false; }
+  /// Whether `Exact` finds out what is not at hand. When it does not, all of that is Invalid for now.
+  virtual bool FindsOut() const { return true; }
   /// How many exact costs are found out in about the time of one.
   virtual int NumAtOnce() const { return 1; }
   /// Tells that the exact costs of all these will be asked for next: they may be found out together.

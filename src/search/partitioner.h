@@ -101,6 +101,7 @@ class Partitioner : public CoverCosts {
     return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])].error;
   }
   bool IsAtHand(int variant) override;
+  bool FindsOut() const override { return estimator_->FindsOut(); }
   int NumAtOnce() const override { return estimator_->NumAtOnce(); }
   void Prepare(std::span<const int> variants) override;
   double Convert(int value, Format from, Format to) override;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
+
+#include "search/number_table.h"
 
 namespace collage {
 
@@ -59,13 +60,14 @@ class PositionLists {
 
   int Cons(int first, int rest) {
     const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(rest);
-    const auto [it, is_new] = numbers_.emplace(key, static_cast<int>(cells_.size()));
+    const auto is_equal = [&](int list) { return First(list) == first && Rest(list) == rest; };
+    const auto [list, is_new] = numbers_.Emplace(key, static_cast<int>(cells_.size()), is_equal);
     if (is_new) cells_.push_back({first, rest});
-    return it->second;
+    return list;
   }
 
   std::vector<Cell> cells_{{-1, 0}};
-  std::unordered_map<uint64_t, int> numbers_;
+  NumberTable numbers_;
   std::vector<int> taken_;
 };
 

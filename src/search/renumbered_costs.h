@@ -14,6 +14,7 @@ class RenumberedCosts : public CoverCosts {
   double LowerBound(int variant) override { return all_.LowerBound(Original(variant)); }
   double Exact(int variant) override { return all_.Exact(Original(variant)); }
   bool IsAtHand(int variant) override { return all_.IsAtHand(Original(variant)); }
+  bool FindsOut() const override { return all_.FindsOut(); }
   int NumAtOnce() const override { return all_.NumAtOnce(); }
   void Prepare(std::span<const int> variants) override {
     std::vector<int> numbers;

@@ -2,6 +2,7 @@
 #include "search/search_space.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace collage {
@@ -20,9 +21,7 @@ bool Has(const std::vector<T>& ascending, const T& element) {
   return std::binary_search(ascending.begin(), ascending.end(), element);
 }
 
-}  // namespace
-
-size_t SearchSpace::MemoryHash::operator()(const SearchMemory& memory) const {
+uint64_t HashOf(const SearchMemory& memory) {
   uint64_t hash = 0x9e3779b97f4a7c15u;
   const auto mix = [&](int value) {
     hash = ((hash << 7 | hash >> 57) ^ static_cast<uint64_t>(value)) * 0xff51afd7ed558ccdu;
@@ -39,15 +38,31 @@ size_t SearchSpace::MemoryHash::operator()(const SearchMemory& memory) const {
   return hash ^ hash >> 32;
 }
 
+}  // namespace
+
 SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
     : problem_(problem), costs_(costs), order_(problem), starting_at_(problem.StartingAt()) {
+  for (const auto& [number, value] : problem.values) {
+    const auto n = static_cast<size_t>(number);
+    if (values_.size() <= n) values_.resize(n + 1);
+    values_[n] = &value;
+  }
+  formats_.resize(values_.size());
+  const auto add_want = [&](const FormatUse& want) {
+    formats_[static_cast<size_t>(want.value)].push_back(want.format);
+    num_formats_ = std::max(num_formats_, static_cast<size_t>(want.format) + 1);
+  };
   rest_of_.reserve(problem.variants.size());
   for (const CoverVariant& variant : problem.variants) {
     rest_of_.push_back(lists_.Of(variant.covers, 1));
-    for (const FormatUse& want : variant.wants) formats_[want.value].push_back(want.format);
+    std::for_each(variant.wants.begin(), variant.wants.end(), add_want);
+    for (const FormatUse& made : variant.makes) {
+      num_formats_ = std::max(num_formats_, static_cast<size_t>(made.format) + 1);
+    }
   }
-  for (const FormatUse& want : problem.returned) formats_[want.value].push_back(want.format);
-  for (auto& [_, formats] : formats_) SortUnique(formats);
+  std::for_each(problem.returned.begin(), problem.returned.end(), add_want);
+  for (std::vector<Format>& formats : formats_) SortUnique(formats);
+  converts_.assign(values_.size() * num_formats_ * num_formats_, std::numeric_limits<double>::quiet_NaN());
   FindHandovers();
   NumberOf({});
 }
@@ -74,16 +89,17 @@ double SearchSpace::Handover(int from, int to) const {
   return handovers_[static_cast<size_t>(from)][static_cast<size_t>(to)];
 }
 
-int SearchSpace::NumberOf(SearchMemory memory) {
-  const auto [it, is_new] = numbers_.emplace(std::move(memory), static_cast<int>(memories_.size()));
-  if (is_new) memories_.push_back(it->first);
-  return it->second;
+int SearchSpace::NumberOf(const SearchMemory& memory) {
+  const auto is_equal = [&](int number) { return memories_[static_cast<size_t>(number)] == memory; };
+  const auto [number, is_new] = numbers_.Emplace(HashOf(memory), static_cast<int>(memories_.size()), is_equal);
+  if (is_new) memories_.push_back(memory);
+  return number;
 }
 
 SearchState SearchSpace::Start() {
   SearchMemory memory;
   memory.wanted = problem_.returned;
-  return {0, 0, NumberOf(std::move(memory))};
+  return {0, 0, NumberOf(memory)};
 }
 
 Format SearchSpace::MadeIn(const SearchMemory& memory, int value) const {
@@ -91,27 +107,27 @@ Format SearchSpace::MadeIn(const SearchMemory& memory, int value) const {
   return it != memory.made.end() && it->value == value ? it->format : 0;
 }
 
-std::vector<FormatUse> SearchSpace::Conversions(const SearchState& state, const CoverVariant& variant,
-                                                double& seconds) {
-  std::vector<FormatUse> conversions;
-  if (variant.wants.empty() && variant.makes.empty()) return conversions;
+const std::vector<FormatUse>& SearchSpace::Conversions(const SearchState& state, const CoverVariant& variant,
+                                                       double& seconds) {
+  conversions_.clear();
+  if (variant.wants.empty() && variant.makes.empty()) return conversions_;
   const SearchMemory& memory = MemoryOf(state);
   for (const FormatUse& want : variant.wants) {
-    if (!IsCovered(state, problem_.values.at(want.value).maker)) continue;  // charged to its maker
+    if (!IsCovered(state, ValueAt(want.value).maker)) continue;  // charged to its maker
     const Format made = MadeIn(memory, want.value);
     if (made == want.format || Has(memory.converted, want)) continue;
     seconds += Convert(want.value, made, want.format);
-    conversions.push_back(want);
+    conversions_.push_back(want);
   }
   for (const FormatUse& made : variant.makes) {
     auto want = std::lower_bound(memory.wanted.begin(), memory.wanted.end(), FormatUse{made.value, 0});
     for (; want != memory.wanted.end() && want->value == made.value; ++want) {
       if (want->format == made.format) continue;
       seconds += Convert(made.value, made.format, want->format);
-      conversions.push_back(*want);
+      conversions_.push_back(*want);
     }
   }
-  return conversions;
+  return conversions_;
 }
 
 std::optional<SearchState> SearchSpace::Cover(const SearchState& state, int v) {
@@ -130,7 +146,7 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
   const std::optional<SearchState> to = Cover(state, v);
   if (!to) return std::nullopt;
   Step step{*to, costs_.Transition(v) + Handover(MemoryOf(state).place, places_[static_cast<size_t>(v)])};
-  const std::vector<FormatUse> conversions =
+  const std::vector<FormatUse>& conversions =
       Conversions(state, problem_.variants[static_cast<size_t>(v)], step.penalty);
   step.to.memory = MemoryAfter(state, step.to, v, conversions);
   return step;
@@ -143,7 +159,8 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
   const int place = handovers_.empty() || is_last ? SearchMemory::kNoPlace : places_[static_cast<size_t>(v)];
   const bool changes_formats = !variant.wants.empty() || !variant.makes.empty();
   if (before.memory == 0 && place == SearchMemory::kNoPlace && !changes_formats && !order_.IsRisky(v)) return 0;
-  SearchMemory memory = MemoryOf(before);
+  SearchMemory& memory = after_;
+  memory = MemoryOf(before);
   memory.place = place;
   for (const FormatUse& made : variant.makes) {
     if (made.format != 0) memory.made.push_back(made);
@@ -151,7 +168,7 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
   memory.converted.insert(memory.converted.end(), conversions.begin(), conversions.end());
   memory.wanted.insert(memory.wanted.end(), variant.wants.begin(), variant.wants.end());
   const auto is_dead = [&](const FormatUse& use) {
-    const std::vector<int>& readers = problem_.values.at(use.value).readers;
+    const std::vector<int>& readers = ValueAt(use.value).readers;
     return std::all_of(std::lower_bound(readers.begin(), readers.end(), after.next), readers.end(),
                        [&](int reader) { return lists_.Contains(after.beyond, reader); });
   };
@@ -160,32 +177,28 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
     SortUnique(*uses);
   }
   SortUnique(memory.wanted);
-  std::erase_if(memory.wanted,
-                [&](const FormatUse& want) { return IsCovered(after, problem_.values.at(want.value).maker); });
+  std::erase_if(memory.wanted, [&](const FormatUse& want) { return IsCovered(after, ValueAt(want.value).maker); });
   if (order_.IsRisky(v)) memory.risky.push_back(v);
   std::erase_if(memory.risky, [&](int chosen) { return order_.LastPartner(chosen) < after.next; });
   std::sort(memory.risky.begin(), memory.risky.end());
-  return NumberOf(std::move(memory));
+  return NumberOf(memory);
 }
 
 double SearchSpace::Convert(int value, Format from, Format to) {
-  constexpr uint64_t kMaxFormats = 1 << 16;
-  const uint64_t key = (static_cast<uint64_t>(value) * kMaxFormats + static_cast<uint64_t>(from)) * kMaxFormats +
-                       static_cast<uint64_t>(to);
-  const auto [it, is_new] = converts_.emplace(key, 0);
-  if (is_new) it->second = costs_.Convert(value, from, to);
-  return it->second;
+  double& seconds = converts_[(static_cast<size_t>(value) * num_formats_ + static_cast<size_t>(from)) * num_formats_ +
+                              static_cast<size_t>(to)];
+  if (std::isnan(seconds)) seconds = costs_.Convert(value, from, to);
+  return seconds;
 }
 
-const std::vector<Format>& SearchSpace::FormatsOf(int value) { return formats_[value]; }
-
-double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState& worse) {
+double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState& worse, double most) {
   const SearchMemory& a = MemoryOf(better);
   const SearchMemory& b = MemoryOf(worse);
   // Whoever wants less pays less; what is risky must be the same, or be on fewer circles.
   if (!std::includes(b.wanted.begin(), b.wanted.end(), a.wanted.begin(), a.wanted.end())) return kInfinity;
   if (!std::includes(b.risky.begin(), b.risky.end(), a.risky.begin(), a.risky.end())) return kInfinity;
-  std::vector<int> values;
+  std::vector<int>& values = matched_values_;
+  values.clear();
   for (const std::vector<FormatUse>* uses : {&a.made, &a.converted, &b.made, &b.converted}) {
     for (const FormatUse& use : *uses) values.push_back(use.value);
   }
@@ -195,6 +208,7 @@ double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState&
     seconds = std::max(seconds, Handover(a.place, to) - Handover(b.place, to));
   }
   for (int value : values) {
+    if (seconds > most) return seconds;
     const Format made_a = MadeIn(a, value);
     const Format made_b = MadeIn(b, value);
     for (Format format : FormatsOf(value)) {

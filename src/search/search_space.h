@@ -2,12 +2,13 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "search/cost_book.h"
 #include "search/cover_problem.h"
+#include "search/number_table.h"
 #include "search/partition_order.h"
 #include "search/position_lists.h"
 
@@ -93,26 +94,25 @@ class SearchSpace {
 
   /// What it costs in `better` to have at least the formats that `worse` has; infinity when that may not make it as
   /// good. The states must cover the same, then nothing that continues `worse` costs less than in `better` plus this.
-  double SecondsToMatch(const SearchState& better, const SearchState& worse);
+  /// More than `most` may be any number above it.
+  double SecondsToMatch(const SearchState& better, const SearchState& worse,
+                        double most = std::numeric_limits<double>::infinity());
 
  private:
-  struct MemoryHash {
-    size_t operator()(const SearchMemory& memory) const;
-  };
-
-  int NumberOf(SearchMemory memory);
+  int NumberOf(const SearchMemory& memory);
   bool IsCovered(const SearchState& state, int position) const {
     return position < state.next || lists_.Contains(state.beyond, position);
   }
   /// Conversions that choosing a variant makes necessary: of what it reads, and of what it makes for those who wanted
-  /// it otherwise. By the format that they lead to; adds what they cost to `seconds`.
-  std::vector<FormatUse> Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
+  /// it otherwise. By the format that they lead to, valid until the next call; adds what they cost to `seconds`.
+  const std::vector<FormatUse>& Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
   void FindHandovers();
   double Handover(int from, int to) const;
   int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
-  const std::vector<Format>& FormatsOf(int value);
+  const FormattedValue& ValueAt(int value) const { return *values_[static_cast<size_t>(value)]; }
+  const std::vector<Format>& FormatsOf(int value) const { return formats_[static_cast<size_t>(value)]; }
   double Convert(int value, Format from, Format to);
 
   const CoverProblem& problem_;
@@ -124,9 +124,15 @@ class SearchSpace {
   std::vector<int> places_;                     ///< by variant; empty when nothing is handed over at a cost
   std::vector<std::vector<double>> handovers_;  ///< from place, to place
   std::deque<SearchMemory> memories_;
-  std::unordered_map<SearchMemory, int, MemoryHash> numbers_;
-  std::unordered_map<int, std::vector<Format>> formats_;  ///< that anyone wants a value in
-  std::unordered_map<uint64_t, double> converts_;         ///< what was asked for, by value and formats
+  NumberTable numbers_;                        ///< of memories
+  std::vector<const FormattedValue*> values_;  ///< by value
+  std::vector<std::vector<Format>> formats_;   ///< by value: those that anyone wants it in
+  size_t num_formats_ = 1;
+  std::vector<double> converts_;  ///< by value, from format, to format; NaN when it was not asked for
+  // Kept from one call to the next for their memory.
+  SearchMemory after_;
+  std::vector<FormatUse> conversions_;
+  std::vector<int> matched_values_;
 };
 
 }  // namespace collage

@@ -9,6 +9,14 @@ namespace {
 // Sums of the same costs in different orders differ by less than this share.
 constexpr double kRounding = 1e-9;
 
+/// A state by what it covers, then by cost.
+struct Ranked {
+  int beyond;
+  double seconds;
+  int state;
+  auto operator<=>(const Ranked&) const = default;
+};
+
 }  // namespace
 
 Sweep::Sweep(SearchSpace& space, const CostBook& book, RemainingBound* bound, const SweepOptions& options)
@@ -23,25 +31,27 @@ std::vector<Cover> Sweep::Run() {
   const int start = StateAt(space_.Start());
   states_[static_cast<size_t>(start)].best = {BestPaths::kStart};
   for (size_t position = 0; position + 1 < at_.size(); ++position) {
-    std::vector<int> states = std::move(at_[position]);
-    Prune(states);
-    for (int state : states) Expand(state);
-    for (int state : states) by_key_.erase(states_[static_cast<size_t>(state)].key);
+    Layer layer = std::move(at_[position]);
+    Prune(layer.states);
+    for (int state : layer.states) Expand(state);
   }
   std::vector<Cover> covers;
-  for (int state : at_.back()) {  // one, if any: nothing is left to tell states apart
+  for (int state : at_.back().states) {  // one, if any: nothing is left to tell states apart
     for (int path : states_[static_cast<size_t>(state)].best) covers.push_back(paths_.CoverOf(path, book_));
   }
   return covers;
 }
 
 int Sweep::StateAt(const SearchState& key) {
-  const auto [it, is_new] = by_key_.emplace(key, static_cast<int>(states_.size()));
+  Layer& layer = at_[static_cast<size_t>(key.next)];
+  const auto is_equal = [&](int state) { return states_[static_cast<size_t>(state)].key == key; };
+  const auto [number, is_new] =
+      layer.numbers.Emplace(SearchStateHash{}(key), static_cast<int>(states_.size()), is_equal);
   if (is_new) {
     states_.push_back({key, {}});
-    at_[static_cast<size_t>(key.next)].push_back(it->second);
+    layer.states.push_back(number);
   }
-  return it->second;
+  return number;
 }
 
 double Sweep::Estimate(int state) {
@@ -67,37 +77,38 @@ void Sweep::Prune(std::vector<int>& states) {
 /// formats that they have.
 void Sweep::PruneDominated(std::vector<int>& states) {
   if (states.size() < 2) return;
-  std::unordered_map<int, std::vector<int>> by_beyond;
-  for (int state : states) by_beyond[states_[static_cast<size_t>(state)].key.beyond].push_back(state);
-  if (by_beyond.size() == states.size()) return;
+  std::vector<Ranked> ranked;
+  ranked.reserve(states.size());
+  for (int state : states) ranked.push_back({states_[static_cast<size_t>(state)].key.beyond, SecondsOf(state), state});
+  std::sort(ranked.begin(), ranked.end());
   states.clear();
-  for (auto& [_, group] : by_beyond) {
-    std::sort(group.begin(), group.end(),
-              [&](int a, int b) { return std::pair(SecondsOf(a), a) < std::pair(SecondsOf(b), b); });
-    std::vector<int> kept;
-    for (int state : group) {
-      int num_better = 0;
-      for (size_t i = 0; i < kept.size() && num_better < options_.num_covers; ++i) {
-        const State& better = states_[static_cast<size_t>(kept[i])];
-        const double match = space_.SecondsToMatch(better.key, states_[static_cast<size_t>(state)].key);
-        for (int path : better.best) {
-          num_better += (paths_.SecondsOf(path) + match) * (1 + kRounding) < SecondsOf(state) ? 1 : 0;
-        }
+  std::vector<int> kept;  // of those that cover the same so far
+  for (size_t r = 0; r < ranked.size(); ++r) {
+    if (r > 0 && ranked[r].beyond != ranked[r - 1].beyond) kept.clear();
+    const int state = ranked[r].state;
+    int num_better = 0;
+    for (size_t i = 0; i < kept.size() && num_better < options_.num_covers; ++i) {
+      const State& better = states_[static_cast<size_t>(kept[i])];
+      const double most = SecondsOf(state) - SecondsOf(kept[i]);
+      const double match = space_.SecondsToMatch(better.key, states_[static_cast<size_t>(state)].key, most);
+      for (int path : better.best) {
+        num_better += (paths_.SecondsOf(path) + match) * (1 + kRounding) < SecondsOf(state) ? 1 : 0;
       }
-      if (num_better < options_.num_covers) kept.push_back(state);
     }
-    states.insert(states.end(), kept.begin(), kept.end());
+    if (num_better >= options_.num_covers) continue;
+    kept.push_back(state);
+    states.push_back(state);
   }
   std::sort(states.begin(), states.end());
 }
 
 void Sweep::Expand(int from) {
   const SearchState key = states_[static_cast<size_t>(from)].key;
+  before_ = states_[static_cast<size_t>(from)].best;
   const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
     const int target = StateAt(step.to);
     const double seconds = book_.Seconds(variant) + step.penalty;
-    const std::vector<int> before = states_[static_cast<size_t>(from)].best;
-    for (int path : before) {
+    for (int path : before_) {
       paths_.Insert(states_[static_cast<size_t>(target)].best, path, variant, paths_.SecondsOf(path) + seconds,
                     step.to.next);
     }

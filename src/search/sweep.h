@@ -1,11 +1,11 @@
 // sweep.h: the best covers under given costs, by walking through all states in the order of dataflow.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "search/best_paths.h"
 #include "search/bounds.h"
+#include "search/number_table.h"
 #include "search/search_space.h"
 
 namespace collage {
@@ -38,6 +38,12 @@ class Sweep {
     std::vector<int> best;  ///< paths, best first
   };
 
+  /// Those with one next uncovered position.
+  struct Layer {
+    std::vector<int> states;
+    NumberTable numbers;
+  };
+
   int StateAt(const SearchState& key);
   double SecondsOf(int state) const { return paths_.SecondsOf(states_[static_cast<size_t>(state)].best[0]); }
   double Estimate(int state);
@@ -52,8 +58,8 @@ class Sweep {
   SweepOptions options_;
   BestPaths paths_;
   std::vector<State> states_;
-  std::unordered_map<SearchState, int, SearchStateHash> by_key_;
-  std::vector<std::vector<int>> at_;  ///< states by next uncovered position
+  std::vector<Layer> at_;    ///< by next uncovered position
+  std::vector<int> before_;  ///< of Expand, kept for its memory
   std::vector<int> dead_ends_;
   int64_t num_dropped_ = 0;
 };

@@ -1,6 +1,7 @@
 // sweep_search.cc: sweeps repeated as costs come to be known, and the paper's dynamic programming.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "search/cover_search.h"
 #include "search/sweep.h"
@@ -66,29 +67,9 @@ class SweepSearch : public CoverSearch {
       if (is_refined) made.Refine(space, book, costs, kMostRefined);
       return made;
     };
-    AddFromAtHand(problem, costs, space, options, book, known, result);
-    RemainingBound guide = bound(false);
-    const bool is_guided = !Scout(space, book, guide, options, result);
-    if (is_guided) guide = bound(true);
-    bool is_narrow = false;  // enough to see everything
-    for (;;) {
-      is_narrow = Scout(space, book, guide, options, result);
-      // Whether what may only be as good is better by rank, a narrow sweep that dropped something cannot tell.
-      const double limit = is_narrow ? known.Limit() : std::nextafter(known.Limit(), 0);
-      if (IsSettled(known, result) || !AskFor(result.covers, book, limit, known)) break;
-      guide = bound(is_guided);
+    if (!SweepAtHand(problem, costs, space, options, book, known, result)) {
+      SweepAsCostsBecomeKnown(bound, space, book, costs, options, known, result);
     }
-    if (!is_narrow) {
-      for (;;) {
-        SweepWithin(space, book, guide, options, known.Limit(), result);
-        if (IsSettled(known, result) || !AskFor(result.covers, book, known.Limit(), known)) break;
-        guide = bound(true);
-      }
-    }
-    // With a beam, the last sweep may have lost what was known before.
-    const bool is_lost =
-        !known.covers().empty() && (result.covers.empty() || Total(known.covers()[0]) < Total(result.covers[0]));
-    if (result.num_dropped > 0 && is_lost) result.covers = known.covers();
     if (result.covers.empty()) {
       result.stuck_at = StuckPositions(problem, book, result.stuck_at);
     } else {
@@ -101,6 +82,36 @@ class SweepSearch : public CoverSearch {
   }
 
  private:
+  static void SweepAsCostsBecomeKnown(const std::function<RemainingBound(bool is_refined)>& bound, SearchSpace& space,
+                                      CostBook& book, CoverCosts& costs, const SearchOptions& options,
+                                      KnownCovers& known, SearchResult& result) {
+    result.num_dropped = 0;
+    RemainingBound guide = bound(false);
+    const bool is_guided = !Scout(space, book, guide, options, result);
+    if (is_guided) guide = bound(true);
+    bool is_narrow = false;  // enough to see everything
+    for (;;) {
+      is_narrow = Scout(space, book, guide, options, result);
+      // Whether what may only be as good is better by rank, a narrow sweep that dropped something cannot tell.
+      const double limit = is_narrow ? known.Limit() : std::nextafter(known.Limit(), 0);
+      if (IsSettled(known, result) || !AskFor(result.covers, book, limit, known)) break;
+      if (!costs.FindsOut()) book.LeaveOutUnknown();
+      guide = bound(is_guided);
+    }
+    if (!is_narrow) {
+      for (;;) {
+        SweepWithin(space, book, guide, options, known.Limit(), result);
+        if (IsSettled(known, result) || !AskFor(result.covers, book, known.Limit(), known)) break;
+        if (!costs.FindsOut()) book.LeaveOutUnknown();
+        guide = bound(true);
+      }
+    }
+    // With a beam, the last sweep may have lost what was known before.
+    const bool is_lost =
+        !known.covers().empty() && (result.covers.empty() || Total(known.covers()[0]) < Total(result.covers[0]));
+    if (result.num_dropped > 0 && is_lost) result.covers = known.covers();
+  }
+
   static void RunSweep(Sweep& sweep, SearchResult& result) {
     result.covers = sweep.Run();
     result.num_states = std::max(result.num_states, sweep.num_states());
@@ -124,16 +135,20 @@ class SweepSearch : public CoverSearch {
   }
 
   /// Begins with the best covers among those whose costs are at hand: from there it shows what is worth asking for.
-  static void AddFromAtHand(const CoverProblem& problem, CoverCosts& costs, SearchSpace& space,
-                            const SearchOptions& options, CostBook& book, KnownCovers& known, SearchResult& result) {
-    if (!book.AskAtHand()) return;
+  /// Whether they are the best of all, since all costs are.
+  static bool SweepAtHand(const CoverProblem& problem, CoverCosts& costs, SearchSpace& space,
+                          const SearchOptions& options, CostBook& book, KnownCovers& known, SearchResult& result) {
+    if (!book.AskAtHand()) return false;
     const CostBook at_hand = book.OnlyKnown();
     RemainingBound guide(problem, at_hand, costs);
     guide.Refine(space, at_hand, costs, kMostRefined);
-    Sweep sweep(space, at_hand, &guide,
-                {.num_covers = options.num_covers, .limit = options.limit, .beam = options.beam});
-    RunSweep(sweep, result);
+    if (!Scout(space, at_hand, guide, options, result)) {
+      KnownCovers good(options);
+      AskFor(result.covers, book, kInfinity, good);
+      SweepWithin(space, at_hand, guide, options, good.Limit(), result);
+    }
     AskFor(result.covers, book, kInfinity, known);
+    return book.IsAllKnown() && result.num_dropped == 0;
   }
 
   /// Whether a sweep has shown that the known covers will do: they are the result then.

@@ -288,6 +288,63 @@ TEST(CoverSearchTest, WhatIsAtHandIsWhereASweepBegins) {
   EXPECT_GT(num_saved, 100);
 }
 
+TEST(CoverSearchTest, WithAllCostsAtHandASweepFindsTheBestFew) {
+  int num_several = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 11), seed + 5'000'000);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected)) continue;
+    Sort(random->problem, expected);
+    testing_covers::TableCosts& costs = random->costs;
+    for (int v = 0; v < static_cast<int>(costs.exact.size()); ++v) costs.asked.insert(v);
+    Remember(costs);
+    constexpr size_t kWanted = 3;
+    const SearchResult found = SearchCovers(
+        random->problem, costs,
+        {.strategy = "sweep", .num_covers = kWanted, .slack = 100, .tolerance = seed % 2 * 0.2, .beam = 0});
+    EXPECT_TRUE(found.is_exact);
+    if (!expected.empty() && expected[0].num_unknown > 0) expected.resize(1);
+    const double limit = expected.empty() ? 0 : expected[0].seconds * 101;
+    std::erase_if(expected, [&](const Cover& cover) {
+      return cover.num_unknown > expected[0].num_unknown || cover.seconds > limit;
+    });
+    if (expected.size() > kWanted) expected.resize(kWanted);
+    ASSERT_GE(found.covers.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) ExpectSame(found.covers[i], expected[i], true);
+    num_several += expected.size() > 1 ? 1 : 0;
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_several, 100);
+}
+
+TEST(CoverSearchTest, WithNoTimeLeftTheBestOfWhatIsKnownIsFoundAtOnce) {
+  int num_stopped = 0, num_saved = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(4 + static_cast<int>(seed % 9), seed + 6'000'000);
+    std::vector<Cover> expected;
+    if (!AllCovers(*random, kMostCovers, expected) || expected.empty()) continue;
+    testing_covers::TableCosts& costs = random->costs;
+    costs.most_asked = seed % 7;
+    const SearchResult found = SearchCovers(random->problem, costs, {.strategy = "sweep", .num_covers = 1, .beam = 0});
+    std::erase_if(expected, [&](const Cover& cover) {
+      return std::any_of(cover.variants.begin(), cover.variants.end(),
+                         [&](int variant) { return !costs.asked.contains(variant); });
+    });
+    ASSERT_EQ(found.covers.empty(), expected.empty());
+    Sort(random->problem, expected);
+    if (!expected.empty()) ExpectSame(found.covers[0], expected[0], true);
+    // No more is asked for in vain than one cover holds.
+    EXPECT_LE(costs.num_skipped, random->problem.num_positions);
+    num_stopped += costs.num_skipped > 0 ? 1 : 0;
+    num_saved += costs.num_skipped > 0 && !expected.empty() ? 1 : 0;
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_stopped, 100);
+  EXPECT_GT(num_saved, 10);
+}
+
 TEST(CoverSearchTest, ToleranceAndLimitSaveAskingAndKeepTheirPromise) {
   int64_t num_exactly = 0, num_tolerantly = 0;
   int num_beyond = 0;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -20,6 +22,10 @@ class TableCosts : public CoverCosts {
  public:
   double LowerBound(int variant) override { return bounds[static_cast<size_t>(variant)]; }
   double Exact(int variant) override {
+    if (!FindsOut() && !asked.contains(variant)) {
+      ++num_skipped;
+      return std::numeric_limits<double>::infinity();
+    }
     asked.insert(variant);
     return exact[static_cast<size_t>(variant)];
   }
@@ -28,6 +34,7 @@ class TableCosts : public CoverCosts {
   bool has_handovers() const {
     return std::any_of(handovers.begin(), handovers.end(), [](const auto& entry) { return entry.second > 0; });
   }
+  bool FindsOut() const override { return asked.size() < most_asked; }
   bool IsAtHand(int variant) override { return at_hand.contains(variant); }
   int NumAtOnce() const override { return num_at_once; }
   void Prepare(std::span<const int> variants) override {
@@ -44,6 +51,8 @@ class TableCosts : public CoverCosts {
   std::set<int> at_hand;  ///< their bounds should be their costs
   int num_at_once = 1;
   std::vector<int> prepared;
+  size_t most_asked = std::numeric_limits<size_t>::max();  ///< there is no time to find out more
+  int num_skipped = 0;                                     ///< asked for when there was no time left
 };
 
 struct RandomProblem {

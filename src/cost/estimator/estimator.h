@@ -45,6 +45,8 @@ class CostEstimator {
   virtual TuningRecord Estimate(const CostQuery& query) = 0;
   /// Whether `Estimate` answers at once, as the tuning database does.
   virtual bool IsAtHand(const CostQuery&) { return false; }
+  /// Whether there is time to find out what is not at hand; else `Estimate` skips it.
+  virtual bool FindsOut() const { return true; }
   /// How many partitions are estimated in about the time of one.
   virtual int NumAtOnce() const { return 1; }
   /// The same for several partitions that are wanted at once, in their order.

@@ -45,6 +45,7 @@ class MeasuringEstimator : public CostEstimator {
   /// What the database knows, else the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
+  bool FindsOut() const override { return MayMeasure(); }
   /// The percentile that is timed for.
   double CostOf(const TuningRecord& record) const override {
     return record.Quantile(options_.context.timing.percentile);
