@@ -1,4 +1,4 @@
-// native_boxes_test.cc: native non-maximum suppression, and samples of regions.
+// native_boxes_test.cc: native non-maximum suppression, samples and largest pixels of regions.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,28 +47,52 @@ TEST(NativeBoxesTest, NothingOverTheThresholdAndNoBoxes) {
   }
 }
 
-TEST(NativeBoxesTest, RegionsAreSampled) {
-  const Var x = Input("x", {3, 5, 14, 17}), corners = Input("corners", {7, 4});
-  // Of batches 0 to 2; from outside of the data to outside of it, some of no size.
+/// Regions of `x` with corners that are parameters, by a call of `op`, in both layouts and with an epilogue; from
+/// outside of the data to outside of it, some of no size.
+void ExpectRegionsAgree(const char* op, const Attrs& attrs, DataType dtype = kFloat32) {
+  const Var x = Input("x", {3, 5, 14, 17}, dtype), corners = Input("corners", {7, 4});
   const Tensor batches = conformance::RandomTensor({7, 1}, kInt32, 0, 2, 5);
   const Expr regions =
       MakeCall("concatenate", {MakeTuple({MakeConstant(batches.Cast(kFloat32)), corners})}, {{"axis", 1}});
+  const Function function = MakeFunction({x, corners}, MakeCall(op, {x, regions}, attrs));
+  const Layout last = Layout::kChannelsLast;
+  const double tolerance = dtype == kFloat16 ? 1e-2 : 1e-4;
+  conformance::ExpectAgrees(Native(), function, {.tolerance = tolerance, .low = -3, .high = 25});
+  conformance::ExpectAgrees(
+      Native(), function,
+      {.layouts = {{last, Layout::kPlain}, {last}}, .num_threads = 2, .tolerance = tolerance, .low = -3, .high = 25});
+  // Computed on the way in and out, and turned.
+  const Expr bias = MakeConstant(conformance::RandomTensor({5}, dtype, -3, 3, 6));
+  const Expr inside = MakeCall(op, {MakeCall("abs", {MakeCall("nn.bias_add", {x, bias})}), regions}, attrs);
+  const Expr both =
+      MakeCall("add", {inside, MakeCall("reshape", {bias}, {{"newshape", std::vector<int64_t>{5, 1, 1}}})});
+  const Expr turned = MakeCall("transpose", {both}, {{"axes", std::vector<int64_t>{0, 2, 3, 1}}});
+  conformance::ExpectAgrees(Native(), MakeFunction({x, corners}, turned),
+                            {.tolerance = tolerance, .low = -3, .high = 25});
+}
+
+TEST(NativeBoxesTest, RegionsAreSampled) {
   for (const char* mode : {"avg", "max"}) {
     for (const bool aligned : {false, true}) {
-      for (const int samples : {1, 2, 3}) {
+      // As many as a part has pixels: -1 and 0.
+      for (const int samples : {1, 2, 3, 7, 0, -1}) {
         SCOPED_TRACE(fmt::format("{} of {} samples{}", mode, samples, aligned ? ", aligned" : ""));
-        const Expr sampled = MakeCall("vision.roi_align", {x, regions},
-                                      {{"pooled_size", std::vector<int64_t>{4, 3}},
-                                       {"spatial_scale", 0.7},
-                                       {"sample_ratio", samples},
-                                       {"mode", mode},
-                                       {"aligned", aligned}});
-        const Function function = MakeFunction({x, corners}, sampled);
-        conformance::ExpectAgrees(Native(), function, {.low = -3, .high = 25});
-        const Layout last = Layout::kChannelsLast;
-        conformance::ExpectAgrees(
-            Native(), function, {.layouts = {{last, Layout::kPlain}, {last}}, .num_threads = 2, .low = -3, .high = 25});
+        ExpectRegionsAgree("vision.roi_align", {{"pooled_size", std::vector<int64_t>{4, 3}},
+                                                {"spatial_scale", 0.7},
+                                                {"sample_ratio", samples},
+                                                {"mode", mode},
+                                                {"aligned", aligned}});
       }
+    }
+  }
+}
+
+TEST(NativeBoxesTest, LargestPixelsOfRegions) {
+  for (const DataType dtype : {kFloat32, kFloat64, kFloat16, kInt8, kInt64}) {
+    for (const double scale : {0.7, 0.2}) {
+      SCOPED_TRACE(fmt::format("{} by {}", dtype.ToString(), scale));
+      ExpectRegionsAgree("vision.roi_pool", {{"pooled_size", std::vector<int64_t>{4, 3}}, {"spatial_scale", scale}},
+                         dtype);
     }
   }
 }

@@ -1,4 +1,5 @@
-// native_sampling_test.cc: native image.grid_sample and nn.lrn in both layouts and all of their modes.
+// native_sampling_test.cc: native image.grid_sample, deformable convolutions and nn.lrn in both layouts and all of
+// their modes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -62,6 +63,67 @@ TEST(NativeSamplingTest, GridsBehindPaddedChannels) {
     ExpectAgrees(Native(), MakeFunction({data, grid}, padded),
                  {.layouts = {{layout, layout}, {layout}}, .low = -1.2, .high = 1.2});
   }
+}
+
+struct Deformable {
+  int64_t images = 1, channels = 6, out = 4, groups = 1, deformable = 1;
+  Shape size{7, 9}, kernel{3, 3};
+  std::vector<int64_t> strides{1, 1}, padding{1, 1, 1, 1}, dilation{1, 1};
+  bool has_mask = true;
+  DataType dtype = kFloat32;
+};
+
+void ExpectDeformedAgrees(const Deformable& form) {
+  const auto result = [&](size_t d) {
+    const int64_t reach = (form.kernel[d] - 1) * form.dilation[d];
+    return (form.size[d] + form.padding[d] + form.padding[d + 2] - reach - 1) / form.strides[d] + 1;
+  };
+  const int64_t moved = form.deformable * form.kernel[0] * form.kernel[1];
+  const Var x = Input("x", {form.images, form.channels, form.size[0], form.size[1]}, form.dtype);
+  std::vector<Var> params{x, Input("offset", {form.images, 2 * moved, result(0), result(1)}, form.dtype)};
+  std::vector<Expr> args{
+      params[0], params[1],
+      MakeConstant(conformance::RandomTensor({form.out, form.channels / form.groups, form.kernel[0], form.kernel[1]},
+                                             form.dtype, -1, 1, 3))};
+  if (form.has_mask) {
+    params.push_back(Input("mask", {form.images, moved, result(0), result(1)}, form.dtype));
+    args.push_back(params.back());
+  }
+  const Expr deformed = MakeCall("nn.deformable_conv2d", args,
+                                 {{"strides", form.strides},
+                                  {"padding", form.padding},
+                                  {"dilation", form.dilation},
+                                  {"groups", form.groups},
+                                  {"deformable_groups", form.deformable}});
+  const Function function = MakeFunction(params, MakeCall("nn.relu", {deformed}));
+  const double tolerance = form.dtype == kFloat16 ? 1e-2 : 1e-4;
+  for (const Layout layout : kLayouts) {
+    SCOPED_TRACE(ToString(layout));
+    const std::vector<Layout> inputs(params.size(), layout);
+    ExpectAgrees(Native(), function,
+                 {.layouts = {inputs, {layout}}, .num_threads = 2, .tolerance = tolerance, .low = -2.5, .high = 2.5});
+  }
+}
+
+TEST(NativeSamplingTest, ConvolutionsOfMovedTaps) {
+  ExpectDeformedAgrees({});
+  ExpectDeformedAgrees({.images = 2, .channels = 32, .out = 20, .has_mask = false});
+  ExpectDeformedAgrees({.channels = 12, .groups = 2, .deformable = 3});
+  ExpectDeformedAgrees({.channels = 32, .out = 32, .groups = 2, .deformable = 2, .dilation = {2, 1}});
+  ExpectDeformedAgrees({.channels = 8, .out = 8, .groups = 8, .strides = {2, 3}, .padding = {2, 0, 1, 3}});
+  ExpectDeformedAgrees({.channels = 5, .kernel = {1, 2}, .padding = {0, 0, 0, 0}, .dtype = kFloat64});
+  ExpectDeformedAgrees({.size = {1, 1}, .dtype = kFloat16});
+}
+
+// What is moved by nothing is a convolution.
+TEST(NativeSamplingTest, ConvolutionsWhoseTapsStay) {
+  const Var x = Input("x", {1, 16, 12, 10});
+  const Expr weight = MakeConstant(conformance::RandomTensor({8, 16, 3, 3}, kFloat32, -1, 1, 3));
+  const Expr stay = MakeConstant(Tensor::Zeros({1, 18, 12, 10}, kFloat32));
+  const Attrs same{{"padding", std::vector<int64_t>{1, 1, 1, 1}}};
+  const Expr deformed = MakeCall("nn.deformable_conv2d", {x, stay, weight}, same);
+  const Expr convolved = MakeCall("nn.conv2d", {x, weight}, same);
+  ExpectAgrees(Native(), MakeFunction({x}, MakeCall("subtract", {deformed, convolved})), {.tolerance = 1e-5});
 }
 
 TEST(NativeSamplingTest, LocalResponseNormalisation) {

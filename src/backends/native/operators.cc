@@ -65,13 +65,6 @@ std::string SmallWindows(const CallNode& call) {
   return NoTruthValues(call);
 }
 
-std::string KnownSamples(const CallNode& call) {
-  constexpr int64_t kMostSamples = 6;
-  const int64_t samples = call.attrs().Int("sample_ratio");
-  if (samples < 1) return "as many samples as a region has pixels";
-  return samples > kMostSamples ? fmt::format("{} samples in each dimension", samples) : FloatsOnly(call);
-}
-
 std::string KnownPadMode(const CallNode& call) {
   const std::string& mode = call.attrs().String("pad_mode");
   if (mode == "constant" || mode == "edge" || mode == "reflect" || mode == "wrap") return "";
@@ -229,16 +222,16 @@ const std::map<std::string, Check, std::less<>>& Rows() {
                         "nn.adaptive_avg_pool3d",
                         "nn.global_avg_pool1d",
                         "nn.global_avg_pool2d",
-                        "nn.global_avg_pool3d"});
-    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample", "linalg.det",
-                     "vision.all_class_non_max_suppression"});
+                        "nn.global_avg_pool3d",
+                        "vision.roi_pool"});
+    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample", "linalg.det", "nn.deformable_conv2d",
+                     "vision.all_class_non_max_suppression", "vision.roi_align"});
     add(InterpolatedFloats, {"image.resize1d", "image.resize2d", "image.resize3d"});
     add(NormalisedFloats,
         {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
     add(WrittenTuple, {"concatenate", "stack"});
     add(SumsOfProducts, {"einsum"});
     add(SmallWindows, {"nn.max_pool1d_indices", "nn.max_pool2d_indices", "nn.max_pool3d_indices"});
-    add(KnownSamples, {"vision.roi_align"});
     add(KnownPadMode, {"nn.pad"});
     add(WideBits, {"reinterpret"});
     add(Products, {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",

@@ -85,8 +85,12 @@ void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::
     const double bin_height = roi_height / static_cast<double>(rows);
     const double bin_width = roi_width / static_cast<double>(columns);
     const int64_t asked = attrs.Int("sample_ratio");
-    const int64_t samples_y = asked > 0 ? asked : static_cast<int64_t>(std::ceil(bin_height));
-    const int64_t samples_x = asked > 0 ? asked : static_cast<int64_t>(std::ceil(bin_width));
+    // A region that ends before it begins has no pixels.
+    const auto samples_of = [&](double bin) {
+      return asked > 0 ? asked : std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
+    };
+    const int64_t samples_y = samples_of(bin_height);
+    const int64_t samples_x = samples_of(bin_width);
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t bin = 0; bin < rows * columns; ++bin) {
         double result = 0;

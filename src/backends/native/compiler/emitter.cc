@@ -120,6 +120,12 @@ void Emitter::WithMask(const std::string& condition, const std::function<void()>
   mask_ = before;
 }
 
+void Emitter::Unobserved(const std::function<void()>& body) {
+  const bool was_unobserved = std::exchange(is_unobserved_, true);
+  body();
+  is_unobserved_ = was_unobserved;
+}
+
 void Emitter::DryRun(const std::function<void()>& write) {
   const std::string body = body_;
   const auto pointers = pointers_;

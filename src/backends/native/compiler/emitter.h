@@ -184,6 +184,8 @@ class Emitter {
     capture_ = std::move(capture);
     num_loads_ = 0;
   }
+  /// What `body` loads is neither numbered for hooks and captures nor shown to them: it is the inside of a loop.
+  void Unobserved(const std::function<void()>& body);
   /// Discards what `write` writes.
   void DryRun(const std::function<void()>& write);
 
@@ -222,6 +224,7 @@ class Emitter {
   LoadHook load_hook_;
   LoadCapture capture_;
   int num_loads_ = 0;
+  bool is_unobserved_ = false;  ///< within Unobserved
   std::string functions_;
   std::string calls_;
   std::vector<std::string> library_functions_;  ///< lines of kObjectCalls

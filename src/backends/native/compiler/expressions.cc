@@ -58,6 +58,12 @@ Value Expressions::At(const Expr& expr, const Indices& indices) {
   return value;
 }
 
+void Expressions::Inside(const std::function<void()>& body) {
+  const auto known = known_;
+  e_.Unobserved(body);
+  known_ = known;
+}
+
 Value Expressions::Compute(const Expr& expr, const Indices& indices) {
   const ConstantNode* constant = As<ConstantNode>(expr);
   if (constant != nullptr && constant->value().num_elements() == 1) return Constant(constant->value());

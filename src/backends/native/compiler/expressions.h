@@ -57,6 +57,9 @@ class Expressions {
   const Buffer& Table(const CallNode& call, int slot, const std::function<Tensor()>& make);
   const std::vector<ResizeTaps>& TapsOf(const CallNode& resize);
 
+  /// Runs `body`, which writes the inside of a loop: what is computed there is not known behind it.
+  void Inside(const std::function<void()>& body);
+
   Emitter& emitter() { return e_; }
   VectorMath& math() { return math_; }
 

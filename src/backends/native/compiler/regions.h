@@ -1,11 +1,11 @@
-// regions.h: samples of regions of images.
+// regions.h: samples and largest pixels of regions of images.
 #pragma once
 
 #include "backends/native/compiler/expressions.h"
 
 namespace collage::native {
 
-/// vision.roi_align.
+/// vision.roi_align and vision.roi_pool.
 void AddRegionRows(InPlaceTable& rows);
 
 }  // namespace collage::native

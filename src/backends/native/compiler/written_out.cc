@@ -1,6 +1,9 @@
-// written_out.cc: einsum, term by term: what nobody else needs is summed up, then the next term is multiplied with what
-// there is, as matrices where labels are summed on the way. So each product is one that there are fast loops for, and
-// transpositions and reshapes around it are read in place.
+// written_out.cc: operators whose loops are those of others.
+//
+// A deformable convolution: every tap's pixels are a grid's samples, which are multiplied with the weights as a
+// convolution of one tap. Einsum, term by term: what nobody else needs is summed up, then the next term is multiplied
+// with what there is, as matrices where labels are summed on the way. So each product is one that there are fast loops
+// for, and transpositions and reshapes around it are read in place.
 #include "backends/native/compiler/written_out.h"
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/ops/einsum.h"
+#include "ir/ops/relations.h"
 
 namespace collage::native {
 namespace {
@@ -189,12 +193,95 @@ class EinsumWriter {
   std::string output_;
 };
 
+class DeformableWriter {
+ public:
+  explicit DeformableWriter(const CallNode& call) : call_(call) {
+    for (const Expr& arg : call.args()) InferType(arg);
+    dtype_ = TypeOf(0).dtype();
+    data_ = TypeOf(0).static_shape();
+    offsets_ = TypeOf(1).static_shape();
+    weight_ = TypeOf(2).static_shape();
+    taps_ = weight_[2] * weight_[3];
+    shared_ = call.attrs().Int("deformable_groups");
+    points_ = offsets_[2] * offsets_[3];
+  }
+
+  Expr Run() const {
+    const int64_t groups = call_.attrs().Int("groups");
+    const int64_t images = data_[0] * shared_;
+    // [image and group of offsets, its channels, tap, point]
+    const Expr image = Reshaped(Wide(0), {images, data_[1] / shared_, data_[2], data_[3]});
+    Expr samples = MakeCall("image.grid_sample", {image, Grid()}, {{"method", "bilinear"}, {"align_corners", false}});
+    if (call_.args().size() > 3) {
+      samples = MakeCall("multiply", {samples, Reshaped(Wide(3), {images, 1, taps_, points_})});
+    }
+    // Channels of a tap follow each other, so that vectors of them are of one place.
+    const int64_t channels = weight_[1];
+    const Expr split = Reshaped(samples, {data_[0], groups, channels, taps_, points_});
+    const Expr pixels =
+        Reshaped(Transposed(split, {0, 1, 3, 2, 4}), {data_[0], groups * taps_ * channels, offsets_[2], offsets_[3]});
+    const Expr taps = Transposed(Reshaped(Wide(2), {weight_[0], channels, taps_}), {0, 2, 1});
+    const Expr result =
+        MakeCall("nn.conv2d", {pixels, Reshaped(taps, {weight_[0], taps_ * channels, 1, 1})}, {{"groups", groups}});
+    return is_half() ? MakeCall("cast", {result}, {{"dtype", dtype_}}) : result;
+  }
+
+ private:
+  const TensorTypeNode& TypeOf(size_t i) const { return *AsTensorType(call_.args()[i]->checked_type()); }
+  bool is_half() const { return dtype_.is_floating() && dtype_.bits == 16; }
+
+  /// Argument `i`; of 16-bit floats as float32, so that the result is rounded once.
+  Expr Wide(size_t i) const {
+    const Expr& arg = call_.args()[i];
+    return is_half() ? MakeCall("cast", {arg}, {{"dtype", kFloat32}}) : arg;
+  }
+  static Expr Reshaped(const Expr& value, const V& shape) {
+    return MakeCall("reshape", {value}, {{"newshape", shape}, {"allowzero", true}});
+  }
+  static Expr Transposed(const Expr& value, const V& axes) { return MakeCall("transpose", {value}, {{"axes", axes}}); }
+
+  /// Where each tap reads for each point, x first, in float64: [image and group of offsets, 2, tap, point]. Pixel p of
+  /// n is at (2 p + 1) / n - 1 of a grid.
+  Expr Grid() const {
+    const V strides = PerDimension(call_.attrs().Ints("strides"), 2);
+    const V dilation = PerDimension(call_.attrs().Ints("dilation"), 2);
+    const Padding padding = SpatialPadding(call_.attrs(), 2);
+    const Tensor regular = Tensor::Empty({1, taps_, 2, points_}, kFloat64);
+    const Tensor scale = Tensor::Empty({1, 1, 2, 1}, kFloat64);
+    for (size_t d = 0; d < 2; ++d) {
+      const auto size = static_cast<double>(data_[d + 2]);
+      scale.Set(static_cast<int64_t>(d), 2 / size);
+      for (int64_t tap = 0; tap < taps_; ++tap) {
+        const int64_t of_tap = (d == 0 ? tap / weight_[3] : tap % weight_[3]) * dilation[d] - padding.before[d];
+        for (int64_t point = 0; point < points_; ++point) {
+          const int64_t place = (d == 0 ? point / offsets_[3] : point % offsets_[3]) * strides[d] + of_tap;
+          regular.Set((tap * 2 + static_cast<int64_t>(d)) * points_ + point,
+                      static_cast<double>(2 * place + 1) / size - 1);
+        }
+      }
+    }
+    const Expr moved = Reshaped(call_.args()[1], {data_[0] * shared_, taps_, 2, points_});
+    const Expr steps = MakeCall("multiply", {MakeCall("cast", {moved}, {{"dtype", kFloat64}}), MakeConstant(scale)});
+    const Expr places = MakeCall("add", {steps, MakeConstant(regular)});
+    return Transposed(MakeCall("reverse", {places}, {{"axis", 2}}), {0, 2, 1, 3});
+  }
+
+  const CallNode& call_;
+  DataType dtype_;
+  Shape data_, offsets_, weight_;
+  int64_t taps_;
+  int64_t shared_;  ///< groups of channels that share offsets
+  int64_t points_;  ///< of the result
+};
+
 }  // namespace
 
 Expr WriteOut(const Expr& body) {
   const Expr written = Rewrite(body, [](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
-    if (call == nullptr || call->op() == nullptr || call->op()->name != "einsum") return expr;
+    if (call == nullptr || call->op() == nullptr) return expr;
+    if (call->op()->name == "nn.deformable_conv2d") return DeformableWriter(*call).Run();
+    if (call->op()->name != "einsum") return expr;
     for (const Expr& field : As<TupleNode>(call->args()[0])->fields()) InferType(field);
     return EinsumWriter(*call).Run();
   });

@@ -5,7 +5,8 @@
 
 namespace collage::native {
 
-/// `body`, typed, with einsum as transpositions, products of matrices and sums; typed.
+/// `body`, typed, with einsum as transpositions, products of matrices and sums, and deformable convolutions as samples
+/// of a grid and convolutions of one tap; typed.
 Expr WriteOut(const Expr& body);
 
 }  // namespace collage::native
