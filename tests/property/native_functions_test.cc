@@ -1,7 +1,7 @@
 // native_functions_test.cc: native kernels of random functions against the reference evaluation. Of each function some
 // of the candidates that a search would find are compiled, in one of the layouts that it would try, for one thread and
-// for two; of some, values at the boundary are kept as bfloat16. COLLAGE_PROPERTY_MODULES says how many functions, the
-// others of for_random_modules.h as there.
+// for two; of some, values at the boundary are kept as bfloat16, and some by a schedule, one that is listed or any.
+// COLLAGE_PROPERTY_MODULES says how many functions, the others of for_random_modules.h as there.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "backends/builtin_toolchains.h"
+#include "backends/native/schedule.h"
 #include "collage/extract.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
@@ -55,11 +56,12 @@ class FunctionCheck {
       Case test = MakeCase(candidate);
       BoundaryLayouts layouts = RandomLayouts(test.extracted.function);
       if (random_.OneIn(3)) KeepAsBFloat16(test, layouts);
+      const std::string schedule = RandomSchedule({test.extracted.function, layouts, 2});
       // A kernel for two threads with one to run it is right, too.
       for (const auto& [compiled_for, threads] : {std::pair{1, 1}, {2, 2}, {2, 1}}) {
-        const std::string text = RunOnce(test, layouts, compiled_for, threads);
+        const std::string text = RunOnce(test, {test.extracted.function, layouts, compiled_for, schedule}, threads);
         if (text.empty()) continue;
-        wrong += fmt::format("{}\n{}, {} threads:\n{}\n", text, LayoutsText(layouts), threads,
+        wrong += fmt::format("{}\n{}, {} threads, schedule '{}':\n{}\n", text, LayoutsText(layouts), threads, schedule,
                              PrintExpr(test.extracted.function));
         break;
       }
@@ -133,6 +135,29 @@ class FunctionCheck {
     layouts.outputs[0] = collage::InBFloat16(layouts.outputs[0]);
   }
 
+  /// The models' own, one that a search would try, or any at all.
+  std::string RandomSchedule(const PartitionRequest& request) {
+    if (random_.OneIn(2)) return "";
+    if (random_.OneIn(2)) {
+      const Result<std::vector<std::string>> listed = Native().Schedules(request);
+      return listed.ok() && !listed->empty() ? random_.Pick(*listed) : "";
+    }
+    native::Schedule any;
+    const auto draw = [&](int64_t& number, int most) {
+      if (random_.OneIn(2)) number = 1 + random_.Below(most);
+    };
+    draw(any.algorithm, 3);
+    draw(any.rows, 9);
+    draw(any.width, 4);
+    draw(any.unroll, 5);
+    draw(any.block, 30);
+    draw(any.parts, 3);
+    draw(any.parallel, 2);
+    draw(any.pack, 2);
+    if (random_.OneIn(2)) any.lanes = random_.Pick(std::vector<int64_t>{4, 8, 16});
+    return any.ToString();
+  }
+
   static std::string LayoutsText(const BoundaryLayouts& layouts) {
     std::string text = "inputs";
     for (const Layout layout : layouts.inputs) text += fmt::format(" {}", ToString(layout));
@@ -141,10 +166,10 @@ class FunctionCheck {
     return text;
   }
 
-  static std::string RunOnce(const Case& test, const BoundaryLayouts& layouts, int compiled_for, int threads) {
+  static std::string RunOnce(const Case& test, const PartitionRequest& request, int threads) {
     SetNumThreads(threads);
-    const Result<CompiledPartition> compiled =
-        Native().RelayToRuntime({test.extracted.function, layouts, compiled_for});
+    const BoundaryLayouts& layouts = request.layouts;
+    const Result<CompiledPartition> compiled = Native().RelayToRuntime(request);
     if (!compiled.ok()) return "not compiled: " + compiled.reason().text;
     const std::unique_ptr<Kernel> kernel =
         GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, threads});
