@@ -17,14 +17,13 @@ struct Part {
 };
 
 Part PartOf(const CoverProblem& whole, const std::vector<int>& toolchains) {
-  Part part{whole, {}};
-  part.problem.variants.clear();
+  Part part;
   for (size_t v = 0; v < whole.variants.size(); ++v) {
     const int toolchain = whole.variants[v].toolchain;
     if (std::find(toolchains.begin(), toolchains.end(), toolchain) == toolchains.end()) continue;
-    part.problem.variants.push_back(whole.variants[v]);
     part.original.push_back(static_cast<int>(v));
   }
+  part.problem = whole.Of(part.original);
   return part;
 }
 

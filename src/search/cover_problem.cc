@@ -142,6 +142,13 @@ std::vector<std::vector<int>> CoverProblem::StartingAt() const {
   return starting;
 }
 
+CoverProblem CoverProblem::Of(const std::vector<int>& selected) const {
+  CoverProblem part{num_positions, {}, values, returned, node_inputs, nodes};
+  part.variants.reserve(selected.size());
+  for (int v : selected) part.variants.push_back(variants[static_cast<size_t>(v)]);
+  return part;
+}
+
 CoverProblem CoverProblem::Reversed() const {
   CoverProblem reversed = *this;
   const auto mirror = [&](std::vector<int>& positions) {

@@ -47,6 +47,8 @@ struct CoverProblem {
 
   /// Variants by their first position.
   std::vector<std::vector<int>> StartingAt() const;
+  /// The same problem with these of its variants only, in this order.
+  CoverProblem Of(const std::vector<int>& selected) const;
   /// The same problem from the other end: position p becomes num_positions - 1 - p.
   CoverProblem Reversed() const;
 };

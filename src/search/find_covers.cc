@@ -33,7 +33,12 @@ std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const std::vec
 SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                         const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
                         CoverCosts& costs, const SearchOptions& options) {
-  const CoverProblem problem = MakeCoverProblem(graph, candidates, variants, eligible);
+  return FindCovers(MakeCoverProblem(graph, candidates, variants, eligible), candidates, variants, costs, options);
+}
+
+SearchResult FindCovers(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
+                        const std::vector<CandidateVariant>& variants, CoverCosts& costs,
+                        const SearchOptions& options) {
   SearchResult result = SearchCompatibleCovers(problem, costs, options, SetsOf(problem, candidates, variants));
   for (int& position : result.stuck_at) position = problem.nodes[static_cast<size_t>(position)];
   return result;

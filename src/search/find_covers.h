@@ -53,6 +53,8 @@ class CoverCosts {
   virtual int ClassOf(int variant) { return variant; }
 };
 
+struct CoverProblem;
+
 struct Cover {
   std::vector<int> variants;  ///< in the order of their first nodes
   double seconds = 0;         ///< sum of costs, transitions and conversions, without those that are Unknown
@@ -119,5 +121,9 @@ struct SearchResult {
 SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                         const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
                         CoverCosts& costs, const SearchOptions& options);
+
+/// The same where `problem` was made of `variants` (cover_problem.h).
+SearchResult FindCovers(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
+                        const std::vector<CandidateVariant>& variants, CoverCosts& costs, const SearchOptions& options);
 
 }  // namespace collage

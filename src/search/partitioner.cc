@@ -243,6 +243,12 @@ double Partitioner::Handover(int from, int to) {
   return estimator_->HandoverSeconds(*places_[static_cast<size_t>(from)], *places_[static_cast<size_t>(to)]);
 }
 
+/// Of all variants. Made once: it needs each candidate's boundary, which means building its function.
+const CoverProblem& Partitioner::Problem() {
+  if (!problem_) problem_ = MakeCoverProblem(graph_, candidates_, variants_, eligible_);
+  return *problem_;
+}
+
 SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
   std::vector<int> original;
   std::vector<CandidateVariant> variants;
@@ -256,13 +262,13 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
   named.toolchain_name = [&](int variant) {
     return candidates_[static_cast<size_t>(variants[static_cast<size_t>(variant)].candidate)].toolchain->name();
   };
-  SearchResult result = FindCovers(graph_, candidates_, variants, eligible_, costs, named);
+  SearchResult result = FindCovers(Problem().Of(original), candidates_, variants, costs, named);
   for (Cover& cover : result.covers) Renumber(cover, original);
   return result;
 }
 
 std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
-  const CoverProblem problem = MakeCoverProblem(graph_, candidates_, variants_, eligible_);
+  const CoverProblem& problem = Problem();
   std::vector<Cover> covers;
   const auto can_run = [&](int variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
   const auto add = [&](const std::vector<int>& variants) {

@@ -16,7 +16,7 @@
 #include "collage/rewrite.h"
 #include "collage/target/toolchain.h"
 #include "cost/estimator/estimator.h"
-#include "search/find_covers.h"
+#include "search/cover_problem.h"
 #include "search/schedule_tuning.h"
 
 namespace collage {
@@ -130,6 +130,7 @@ class Partitioner : public CoverCosts {
   void AddCandidates(const Toolchain& toolchain, const PartitionRule& rule);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
+  const CoverProblem& Problem();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
   std::vector<int> OperatorsOf(const CandidatePartition& candidate) const;
   std::vector<int> RivalsOf(int variant) const;
@@ -143,6 +144,7 @@ class Partitioner : public CoverCosts {
   std::vector<CandidatePartition> candidates_;
   std::vector<CandidateVariant> variants_;
   std::vector<bool> is_primary_;
+  std::optional<CoverProblem> problem_;
   CostEstimator* estimator_ = nullptr;
   bool leaves_out_unknown_ = false;
   const Toolchain* certain_ = nullptr;    ///< whose unknown costs leave nothing out
