@@ -32,7 +32,7 @@ TEST(NativeScheduleTest, TextIsReadBack) {
   std::mt19937 random(5);
   const auto draw = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); };
   for (int i = 0; i < 200; ++i) {
-    const Schedule any{draw(3), 4 * (draw(1) << draw(2)), draw(64), draw(8), draw(16), draw(1000), draw(1024), draw(2),
+    const Schedule any{draw(4), 4 * (draw(1) << draw(2)), draw(64), draw(8), draw(16), draw(1000), draw(1024), draw(2),
                        draw(2)};
     EXPECT_EQ(Schedule::Parse(any.ToString()), any) << any.ToString();
   }
@@ -57,7 +57,7 @@ TEST(NativeScheduleTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(message("width=9"), "'width' of a schedule is from 1 to 8, got '9'");
   EXPECT_EQ(message("rows=6,rows=6"), "'rows' of a schedule is given twice");
   EXPECT_EQ(message("lanes=6"), "'lanes' of a schedule is one of 4, 8, 16, got '6'");
-  EXPECT_EQ(message("algorithm=fft"), "'algorithm' of a schedule is one of direct, winograd2, winograd4, got 'fft'");
+  EXPECT_EQ(message("algorithm=fft"), "'algorithm' of a schedule is one of direct, winograd2, winograd4, strassen, got 'fft'");
 }
 
 TEST(NativeScheduleTest, WhatIsSaidGoesFirst) {
@@ -176,7 +176,7 @@ TEST(NativeScheduleTest, AnyScheduleIsRight) {
   const auto draw = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); };
   for (const Case& one : Cases(3)) {
     for (int i = 0; i < 4; ++i) {
-      const Schedule any{draw(3), 4 * (draw(1) << draw(2)), draw(9), draw(4), draw(5), draw(30), draw(3), draw(2),
+      const Schedule any{draw(4), 4 * (draw(1) << draw(2)), draw(9), draw(4), draw(5), draw(30), draw(3), draw(2),
                          draw(2)};
       SCOPED_TRACE(one.name + ": " + any.ToString());
       Options options = one.options;

@@ -23,7 +23,7 @@ struct Row {
 const std::vector<Row>& Rows() {
   constexpr int64_t kMostBlock = int64_t{1} << 30;
   static const std::vector<Row> rows{
-      {"algorithm", &Schedule::algorithm, 3, {"direct", "winograd2", "winograd4"}},
+      {"algorithm", &Schedule::algorithm, 4, {"direct", "winograd2", "winograd4", "strassen"}},
       {"lanes", &Schedule::lanes, 16, {}},
       {"rows", &Schedule::rows, 64, {}},
       {"width", &Schedule::width, 8, {}},

@@ -14,10 +14,10 @@ namespace collage::native {
 ///                                        r0..5 |  tile of registers: `rows` x `width` vectors
 ///                                        r6..  |  ... `block` such tiles meet one panel after the other
 struct Schedule {
-  enum Algorithm : int64_t { kDirect = 1, kWinograd2, kWinograd4 };
+  enum Algorithm : int64_t { kDirect = 1, kWinograd2, kWinograd4, kStrassen };
   enum Choice : int64_t { kNo = 1, kYes };
 
-  int64_t algorithm = 0;  ///< of a convolution that has several: an `Algorithm`
+  int64_t algorithm = 0;  ///< of a convolution or product that has several: an `Algorithm`
   int64_t lanes = 0;      ///< float32 in a vector, at most what the processor has
   int64_t rows = 0;       ///< of a register tile: pixels of an image row, rows of a matrix, tiles of Winograd's
   int64_t width = 0;      ///< of a register tile: vectors of channels; panels of packed weights are as wide

@@ -137,7 +137,8 @@ class Native : public Toolchain {
   std::vector<AttrField> Options() const override {
     return {
         {"accuracy", AttrKind::kString, "standard",
-         "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's"},
+         "standard; exact: no algorithm that rounds more than sums in another order do, such as Winograd's or "
+         "Strassen's"},
         {"winograd_tile", AttrKind::kInt, 0,
          "sides of the tiles of Winograd's convolutions, wherever they apply: 2 or 4, or a digit for each of the "
          "last axes, as "

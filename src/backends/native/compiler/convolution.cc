@@ -10,6 +10,7 @@
 #include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
+#include "backends/native/compiler/strassen.h"
 #include "backends/native/compiler/winograd.h"
 #include "backends/native/scaled_convolution.h"
 #include "collage/support/error.h"
@@ -280,20 +281,29 @@ class ConvolutionEmitter {
 
   /// What products of all kinds have in common.
   ProductForm FormOf(const PackedWords& packed) {
+    ProductForm form = FormWithoutWeights();
+    packed.ReadBy(form, state_);
+    form.b_row_stride = packed.words.shape.back();
+    StartWithBias(form);
+    return form;
+  }
+
+  ProductForm FormWithoutWeights() {
     ProductForm form;
     form.dtype = dtype_;
     form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? Factors::kBFloat16 : Factors::kOne;
     form.flips_signs = bytes_ && bytes_->flips_signs;
-    packed.ReadBy(form, state_);
     form.channels = conv_.result[1] / conv_.groups;
     form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
-    form.b_row_stride = packed.words.shape.back();
+    return form;
+  }
+
+  void StartWithBias(ProductForm& form) {
     if (bias_) {
       form.start = [&](const Names&, const std::string& panel, int64_t first) {
         return bias_->At(e_, e_.Plus(e_.MulInt(panel, PanelWidth(state_, dtype_)), first));
       };
     }
-    return form;
   }
 
   /// The result's channel of a group's.
@@ -301,8 +311,7 @@ class ConvolutionEmitter {
     return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, conv_.result[1] / conv_.groups), channel);
   }
 
-  /// Where they are no bytes, the packed weights alone.
-  PackedWords Pack(const std::vector<Walk>& walks) {
+  PackedWeights PackingOf(const std::vector<Walk>& walks) {
     const int64_t group_in = channels_ / conv_.groups;
     const int64_t group_out = conv_.result[1] / conv_.groups;
     PackedWeights packing;
@@ -310,7 +319,7 @@ class ConvolutionEmitter {
     packing.channels = group_out;
     for (const Walk& walk : walks) packing.inner.push_back(walk.taps);
     packing.inner.push_back(group_in);
-    packing.at = [&, walks](const Index& group, const Index& channel, const Indices& inner) {
+    packing.at = [this, walks, group_in, group_out](const Index& group, const Index& channel, const Indices& inner) {
       Indices at;
       if (is_transposed_) {
         at = {e_.Sum(e_.Scaled(group, group_in), inner.back()), channel};
@@ -321,13 +330,20 @@ class ConvolutionEmitter {
         at.push_back(e_.Shifted(e_.Scaled(inner[d], walks[d].tap_distance), walks[d].first_tap));
       return at;
     };
-    packing.offset = [&, walks](const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner) {
+    packing.offset = [this, walks, group_in, group_out](const Shape& shape, int64_t group, int64_t channel,
+                                                        const std::vector<int64_t>& inner) {
       int64_t at = is_transposed_ ? (group * group_in + inner.back()) * shape[1] + channel
                                   : (group * group_out + channel) * shape[1] + inner.back();
       for (size_t d = 0; d < walks.size(); ++d)
         at = at * shape[d + 2] + walks[d].first_tap + inner[d] * walks[d].tap_distance;
       return at;
     };
+    return packing;
+  }
+
+  /// Where they are no bytes, the packed weights alone.
+  PackedWords Pack(const std::vector<Walk>& walks) {
+    const PackedWeights packing = PackingOf(walks);
     if (bytes_) return PackWords(state_, *bytes_, packing);
     if (per_element_ == 2) return {PackPairs(state_, call_.args()[1], packing), {}, {}};
     const Buffer packed = PackWeights(state_, call_.args()[1], packing, dtype_);
@@ -350,6 +366,8 @@ class ConvolutionEmitter {
   void EmitWalks(const std::vector<Walk>& walks) {
     const size_t rank = walks.size();
     const int64_t group_in = channels_ / per_element_ / conv_.groups;
+    const bool is_pointwise = IsPointwise(walks);
+    if (is_pointwise && EmitInHalves(walks)) return;
     const PackedWords packed = Pack(walks);
     const Buffer& b = packed.words;
     ProductForm form = FormOf(packed);
@@ -360,7 +378,10 @@ class ConvolutionEmitter {
         flat = e_.AddInt(e_.MulInt(flat, d < walks.size() ? walks[d].taps : group_in), k[d]);
       return e_.Address(b, Bases({outer[0], panel, flat, e_.Int(0)}));
     };
-    if (IsPointwise(walks)) return EmitPixels(form, b);
+    if (is_pointwise) {
+      TakePixels(form);
+      return EmitProduct(state_, form, output_);
+    }
     const int64_t all = rank > 1 ? walks[rank - 2].outputs : 1;
     const int64_t lines = rank > 1 ? LinesPerTile(walks.back().outputs, all) : 1;
     EmitLines(form, walks, {0, all / lines, lines});
@@ -444,7 +465,17 @@ class ConvolutionEmitter {
     return static_cast<size_t>(axes.back());
   }
 
-  void EmitPixels(ProductForm& form, const Buffer& b) {
+  /// By Strassen's algorithm, where that is possible and faster.
+  bool EmitInHalves(const std::vector<Walk>& walks) {
+    if (scale_) return false;
+    ProductForm form = FormWithoutWeights();
+    StartWithBias(form);
+    TakePixels(form);
+    return EmitStrassen(state_, form, call_.args()[1], PackingOf(walks), output_);
+  }
+
+  /// All pixels of all images are rows of one matrix.
+  void TakePixels(ProductForm& form) {
     const int64_t channels = channels_ / per_element_;
     const int64_t group_in = channels / conv_.groups;
     form.outer = {conv_.groups};
@@ -455,16 +486,13 @@ class ConvolutionEmitter {
     Buffer flat = data_;
     flat.shape = {form.rows, channels};
     flat.strides = {channels, 1};
-    form.a_address = [&, flat](const Names& outer, const std::string& row, const Names& k) {
+    form.a_address = [this, flat, group_in](const Names& outer, const std::string& row, const Names& k) {
       return e_.Address(flat, Bases({row, e_.AddInt(e_.MulInt(outer[0], group_in), k[0])}));
-    };
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
-      return e_.Address(b, Bases({outer[0], panel, k[0], e_.Int(0)}));
     };
     Shape pixels{conv_.result[0]};
     pixels.insert(pixels.end(), conv_.result.begin() + 2, conv_.result.end());
     const std::optional<size_t> column = ColumnOfPixels();
-    form.result = [&, pixels, column](const Names& outer, const std::string& row, const Index& channel) {
+    form.result = [this, pixels, column](const Names& outer, const std::string& row, const Index& channel) {
       if (column) {
         Indices at(conv_.result.size(), e_.Zero());
         at[1] = ChannelOf(outer[0], channel);
@@ -476,7 +504,6 @@ class ConvolutionEmitter {
       for (size_t d = 1; d < parts.size(); ++d) at.push_back({parts[d], 0});
       return at;
     };
-    EmitProduct(state_, form, output_);
   }
 
   PartitionState& state_;

@@ -3,6 +3,7 @@
 
 #include "backends/native/compiler/byte_products.h"
 #include "backends/native/compiler/narrow_products.h"
+#include "backends/native/compiler/strassen.h"
 
 namespace collage::native {
 
@@ -22,13 +23,33 @@ Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch) {
 
 namespace {
 
+/// How a right matrix is packed, a batch of them where it has three dimensions.
+PackedWeights PackingOf(Emitter& e, const Shape& shape, bool transpose, int64_t channels) {
+  const bool has_batch = shape.size() == 3;
+  PackedWeights packing;
+  packing.inner = {transpose ? shape.back() : shape[shape.size() - 2]};
+  packing.groups = has_batch ? shape[0] : 1;
+  packing.channels = channels;
+  packing.at = [&e, transpose, has_batch, is_one = packing.groups == 1](const Index& group, const Index& channel,
+                                                                        const Indices& k) {
+    Indices at = transpose ? Indices{channel, k[0]} : Indices{k[0], channel};
+    if (has_batch) at.insert(at.begin(), is_one ? e.Zero() : group);
+    return at;
+  };
+  packing.offset = [transpose](const Shape& of, int64_t group, int64_t channel, const std::vector<int64_t>& k) {
+    const int64_t first = of[of.size() - 2];
+    const int64_t second = of.back();
+    return group * first * second + (transpose ? channel * second + k[0] : k[0] * second + channel);
+  };
+  return packing;
+}
+
 /// As SetRightMatrices says; of a product of `bytes` where these are not null.
 void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool transpose, const ByteProduct* bytes) {
   Emitter& e = state.emitter;
   const bool is_in_pairs = form.factors == Factors::kBFloat16;
   const Shape shape = ShapeOf(right);
-  const bool has_batch = shape.size() == 3;
-  const int64_t batch = has_batch ? shape[0] : 1;
+  const int64_t batch = shape.size() == 3 ? shape[0] : 1;
   const int64_t outer = form.outer[0];
   // Its rows are read as they lie when they are contiguous; else it is packed.
   const Buffer* known_place = state.expressions.FindBuffer(right);
@@ -46,21 +67,8 @@ void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool 
     };
     return;
   }
-  PackedWeights packing;
-  packing.inner = {transpose ? shape.back() : shape[shape.size() - 2]};
+  PackedWeights packing = PackingOf(e, shape, transpose, form.channels);
   if (bytes != nullptr && !bytes->late_weight) packing.inner[0] = bytes->RoundUp(packing.inner[0]);
-  packing.groups = batch;
-  packing.channels = form.channels;
-  packing.at = [&](const Index& group, const Index& channel, const Indices& k) {
-    Indices at = transpose ? Indices{channel, k[0]} : Indices{k[0], channel};
-    if (has_batch) at.insert(at.begin(), batch == 1 ? e.Zero() : group);
-    return at;
-  };
-  packing.offset = [&](const Shape& of, int64_t group, int64_t channel, const std::vector<int64_t>& k) {
-    const int64_t first = of[of.size() - 2];
-    const int64_t second = of.back();
-    return group * first * second + (transpose ? channel * second + k[0] : k[0] * second + channel);
-  };
   Buffer b;
   if (bytes != nullptr) {
     const PackedWords packed = PackWords(state, *bytes, packing);
@@ -131,14 +139,15 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
     return e.Address(a, Bases({outer[0], row, k[0]}));
   };
-  SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
-  state.num_narrow += in_pairs ? 1 : 0;
   form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
     if (!has_batch) return Indices{{row, 0}, channel};
     if (!is_tall) return Indices{{outer[0], 0}, {row, 0}, channel};
     const std::string size = e.Int(rows_per_batch);
     return Indices{{e.IntOp("divui", row, size), 0}, {e.IntOp("remui", row, size), 0}, channel};
   };
+  if (EmitStrassen(state, form, right, PackingOf(e, ShapeOf(right), transpose_b, form.channels), output)) return;
+  SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
+  state.num_narrow += in_pairs ? 1 : 0;
   EmitProduct(state, form, output);
 }
 

@@ -591,7 +591,7 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const PlainConvolution sizes = SizesOf(conv, state.options.in_bfloat16 && is_float32);
   NoteAlgorithms(state, sizes);
   const int64_t algorithm = state.schedule().algorithm;
-  if (algorithm == Schedule::kDirect) return false;
+  if (algorithm == Schedule::kDirect || algorithm == Schedule::kStrassen) return false;
   const int64_t told = algorithm == 0 ? state.options.winograd_tile : SideOf(algorithm);
   std::optional<WinogradPlan> plan;
   if (told == 0) {

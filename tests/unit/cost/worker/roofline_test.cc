@@ -76,7 +76,7 @@ TEST(WorkTest, NarrowProductsCountLess) {
   EXPECT_EQ(WorkOf(Typed({half}, MakeCall("nn.dense", {half, weight}))).multiply_adds, 4 * 64 * 10 / 16.0);
 }
 
-TEST(WorkTest, FastAlgorithmsSpareProductsOfSeveralTaps) {
+TEST(WorkTest, FastAlgorithmsSpareProducts) {
   const Var x = Data({1, 8, 12, 12});
   const auto spared = [&](const Shape& weight, const Attrs& attrs) {
     const Work work = WorkOf(Typed({x}, MakeCall("nn.conv2d", {x, Weight(weight)}, attrs)));
@@ -88,7 +88,8 @@ TEST(WorkTest, FastAlgorithmsSpareProductsOfSeveralTaps) {
   EXPECT_EQ(spared({16, 4, 3, 3}, {{"groups", 2}}), 0);
   EXPECT_EQ(spared({16, 8, 3, 1}, {}), 0.5);
   EXPECT_DOUBLE_EQ(spared({16, 8, 1, 5}, {}), 0.6);
-  EXPECT_EQ(spared({16, 8, 1, 1}, {}), 0);
+  EXPECT_EQ(spared({16, 8, 1, 1}, {}), 0.125);
+  EXPECT_EQ(spared({16, 8, 1, 1}, {{"strides", Ints{2, 2}}}), 0);
   const MachineRates rates{1e9, {1e12, 1e11, 1e10}};
   const double direct = RooflineSeconds({4e6, 0, 1000}, rates, 1, CacheLevel::kNear);
   EXPECT_DOUBLE_EQ(
