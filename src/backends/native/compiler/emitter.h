@@ -156,6 +156,13 @@ class Emitter {
   /// Quotient and remainder by a positive constant of a coordinate that is not negative.
   std::pair<Index, Index> Divided(const Index& index, int64_t divisor);
 
+  // ---- bfloat16 ----
+  /// Its bits as float32. These are moved: of conversions, LLVM makes comparisons of bfloat16, not all of which it has
+  /// instructions for.
+  Value WidenBFloat16(const std::string& bits);
+  /// The bits of a float32 value, rounded; those that it was widened from, if it was.
+  std::string RoundBFloat16(const Value& value);
+
   // ---- memory ----
   Value Load(const Buffer& buffer, const Indices& indices);
   void Store(const Buffer& buffer, const Indices& indices, const Value& value);
@@ -216,6 +223,7 @@ class Emitter {
   int native_lanes_;
   int lanes_;
   int next_ = 0;
+  std::unordered_map<std::string, std::string> bits_of_;  ///< values that were widened → what from
   int indent_ = 2;
   std::string body_;
   std::string mask_;

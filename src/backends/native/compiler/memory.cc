@@ -216,11 +216,30 @@ Value Emitter::LoadAt(const std::string& address, DataType dtype) {
   return Widened(RawAt(address, dtype, /*is_constant=*/false), dtype);
 }
 
+Value Emitter::WidenBFloat16(const std::string& bits) {
+  const std::string narrow = fmt::format("vector<{}xi16>", lanes_);
+  const std::string wide = fmt::format("vector<{}xi32>", lanes_);
+  const std::string extended = Def(fmt::format("arith.extui {} : {} to {}", bits, narrow, wide));
+  const std::string sixteen = Def(fmt::format("arith.constant dense<16> : {}", wide));
+  const std::string shifted = Def(fmt::format("arith.shli {}, {} : {}", extended, sixteen, wide));
+  const std::string value = Def(fmt::format("arith.bitcast {} : {} to {}", shifted, wide, FloatVector()));
+  bits_of_.emplace(value, bits);
+  return {value, ElementKind::kFloat};
+}
+
+std::string Emitter::RoundBFloat16(const Value& value) {
+  const auto known = bits_of_.find(value.name);
+  if (known != bits_of_.end()) return known->second;
+  const std::string narrow = fmt::format("vector<{}xbf16>", lanes_);
+  const std::string rounded = Def(fmt::format("arith.truncf {} : {} to {}", value.name, FloatVector(), narrow));
+  return Def(fmt::format("arith.bitcast {} : {} to vector<{}xi16>", rounded, narrow, lanes_));
+}
+
 Value Emitter::Widened(const std::string& elements, DataType dtype) {
   const ElementKind kind = KindOf(dtype);
-  std::string raw = elements;
+  if (dtype == kBFloat16) return WidenBFloat16(elements);
+  const std::string& raw = elements;
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, ScalarType(dtype));
-  if (dtype == kBFloat16) raw = Def(fmt::format("arith.bitcast {} : vector<{}xi16> to {}", raw, lanes_, raw_type));
   if (kind == ElementKind::kBool) {
     const std::string zero = Def(fmt::format("arith.constant dense<0> : {}", raw_type));
     return {Def(fmt::format("arith.cmpi ne, {}, {} : {}", raw, zero, raw_type)), kind};
@@ -241,9 +260,7 @@ void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& v
   if (value.kind == ElementKind::kBool) {
     raw = Def(fmt::format("arith.extui {} : vector<{}xi1> to {}", raw, lanes_, raw_type));
   } else if (dtype == kBFloat16) {
-    const std::string narrow = fmt::format("vector<{}xbf16>", lanes_);
-    raw = Def(fmt::format("arith.truncf {} : {} to {}", raw, TypeOf(value.kind), narrow));
-    raw = Def(fmt::format("arith.bitcast {} : {} to {}", raw, narrow, raw_type));
+    raw = RoundBFloat16(value);
   } else if (TypeOf(value.kind) != raw_type) {
     raw = Def(fmt::format("arith.{} {} : {} to {}", value.kind == ElementKind::kInt ? "trunci" : "truncf", raw,
                           TypeOf(value.kind), raw_type));

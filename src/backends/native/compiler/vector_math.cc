@@ -167,9 +167,9 @@ Value VectorMath::Convert(const Value& x, DataType to) {
   if (x.kind == ElementKind::kBool) result = convert("arith.uitofp", kind);
   if (x.kind == ElementKind::kFloat && kind == ElementKind::kDouble) result = convert("arith.extf", kind);
   if (x.kind == ElementKind::kDouble && kind == ElementKind::kFloat) result = convert("arith.truncf", kind);
+  if (to == kBFloat16) return e_.WidenBFloat16(e_.RoundBFloat16(result));
   if (to.bits == 16) {
-    const std::string narrow =
-        fmt::format("vector<{}x{}>", e_.lanes(), to.code == DataType::Code::kBFloat ? "bf16" : "f16");
+    const std::string narrow = fmt::format("vector<{}xf16>", e_.lanes());
     const std::string cut = e_.Def(fmt::format("arith.truncf {} : {} to {}", result.name, e_.FloatVector(), narrow));
     result = {e_.Def(fmt::format("arith.extf {} : {} to {}", cut, narrow, e_.FloatVector())), kind};
   }
