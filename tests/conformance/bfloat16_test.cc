@@ -27,6 +27,7 @@ using conformance::Input;
 using conformance::Options;
 using conformance::Plus;
 using conformance::RandomConstant;
+using conformance::RandomTensor;
 using V = std::vector<int64_t>;
 
 // Of the largest result: factors are rounded to 8 bits, 2^-9 of themselves at most, and sums of them less.
@@ -217,6 +218,89 @@ TEST(NativeInBFloat16, TakesWhatThatChanges) {
   const ToolchainConfiguration plain(BuiltinToolchain("native"));
   EXPECT_THROW(plain.With("inference_precision", "f16").Make(), Error);
   EXPECT_THROW(plain.With("inference_precision", "bf16").With("accuracy", "exact").Make(), Error);
+}
+
+TEST(NativeInBFloat16, OffersWhatItComputesSoAndNothingElse) {
+  // Whatever processor this is: candidates do not depend on it.
+  const auto native = [](const char* schedule, int64_t tile) {
+    return ToolchainConfiguration(BuiltinToolchain("native"))
+        .With("inference_precision", "bf16")
+        .With("mcpu", "znver4")
+        .With("schedule", schedule)
+        .With("winograd_tile", tile)
+        .Make();
+  };
+  const auto conv = [](const Shape& data, const Shape& weight, const Attrs& attrs = {}) {
+    const Var x = Input("x", data);
+    const std::string op = "nn.conv" + std::to_string(data.size() - 2) + "d";
+    return MakeFunction({x}, MakeCall(op, {x, RandomConstant(weight, 3)}, attrs));
+  };
+  const auto matmul = [](bool transposes_left, int64_t depth) {
+    const Var x = Input("x", transposes_left ? Shape{depth, 6} : Shape{6, depth});
+    return MakeFunction({x},
+                        MakeCall("nn.matmul", {x, RandomConstant({depth, 8}, 3)}, {{"transpose_a", transposes_left}}));
+  };
+  const Attrs same{{"padding", V{1, 1}}};
+  const auto groups = [](int64_t count) { return Attrs{{"padding", V{1, 1}}, {"groups", count}}; };
+  const Var scaled = Input("x", {1, 33, 12, 12});
+  const Expr times =
+      MakeCall("multiply", {scaled, MakeCall("mean", {scaled}, {{"axis", V{2, 3}}, {"keepdims", true}})});
+  const Var unknown = Input("w", {32, 33, 3, 3});
+  const Var image = Input("x", {1, 33, 12, 12});
+  const Var bytes = Input("x", {1, 16, 12, 12}, kInt8);
+  const auto dequantise = [](const Expr& of) {
+    return MakeCall("qnn.dequantize", {of, MakeScalar(0.5, kFloat32), MakeScalar(0, kInt32)});
+  };
+  const Expr taps = MakeConstant(RandomTensor({32, 16, 3, 3}, kInt8, -100, 100, 3));
+  struct Case {
+    const char* what;
+    Function function;
+    bool is_offered;
+    const char* schedule = "";
+    int64_t tile = 0;
+  };
+  const std::vector<Case> cases{
+      {"pairs of channels", conv({1, 16, 12, 12}, {32, 16, 3, 3}, same), true},
+      {"an image's three", conv({1, 3, 24, 24}, {32, 3, 7, 7}, {{"strides", V{2, 2}}}), false},
+      {"few channels", conv({1, 3, 24, 24}, {64, 3, 3, 3}, same), false},
+      {"few channels, transformed", conv({1, 3, 24, 24}, {64, 3, 3, 3}, same), true, "", 2},
+      {"one channel, transformed", conv({1, 1, 24, 24}, {64, 1, 3, 3}, same), true, "algorithm=winograd2"},
+      {"odd channels", conv({1, 33, 12, 12}, {32, 33, 3, 3}, same), true},
+      {"odd channels, few pixels", conv({1, 33, 2, 2}, {8, 33, 3, 3}, same), true},
+      {"odd channels, directly", conv({1, 33, 12, 12}, {32, 33, 3, 3}, same), false, "algorithm=direct"},
+      {"odd channels with a stride", conv({1, 33, 12, 12}, {32, 33, 3, 3}, {{"strides", V{2, 2}}}), false},
+      {"odd channels, one tap", conv({1, 33, 12, 12}, {32, 33, 1, 1}), false},
+      {"odd channels, errors of 5x5 taps", conv({1, 33, 12, 12}, {32, 33, 5, 5}), false},
+      {"odd channels of a series", conv({1, 33, 40}, {32, 33, 5}), true},
+      {"odd channels of unknown taps", MakeFunction({image, unknown}, MakeCall("nn.conv2d", {image, unknown})), false},
+      {"odd channels that are scaled",
+       MakeFunction({scaled}, MakeCall("nn.conv2d", {times, RandomConstant({32, 33, 3, 3}, 3)})), true},
+      {"depthwise", conv({1, 32, 12, 12}, {32, 1, 3, 3}, groups(32)), false},
+      {"groups of 4", conv({1, 32, 12, 12}, {32, 4, 3, 3}, groups(8)), false},
+      {"groups of 6", conv({1, 24, 12, 12}, {24, 6, 3, 3}, groups(4)), true},
+      {"groups of 16", conv({1, 32, 12, 12}, {32, 16, 3, 3}, groups(2)), true},
+      {"groups of 4 to 8", conv({1, 32, 12, 12}, {64, 4, 3, 3}, groups(8)), true},
+      {"groups of 9", conv({1, 36, 12, 12}, {36, 9, 3, 3}, groups(4)), false},
+      {"rows", matmul(false, 8), true},
+      {"odd rows", matmul(false, 7), false},
+      {"columns", matmul(true, 8), false},
+      {"bytes", MakeFunction({bytes}, MakeCall("nn.conv2d", {dequantise(bytes), dequantise(taps)})), false},
+  };
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.what);
+    InferType(test.function);
+    const size_t num_inputs = test.function->params().size();
+    const auto toolchain = native(test.schedule, test.tile);
+    const bool is_offered = !toolchain->Layouts(test.function, std::vector<bool>(num_inputs, false), {false}).empty();
+    EXPECT_EQ(is_offered, test.is_offered);
+    for (const int threads : {1, 8}) {
+      const Result<LoweredPartition> lowered =
+          toolchain->RelayToTIR({test.function, PlainLayouts(num_inputs, 1), threads});
+      EXPECT_EQ(lowered.ok(), is_offered);
+      if (!lowered.ok()) continue;
+      EXPECT_NE(lowered->mlir.find("dpbf16ps"), std::string::npos);
+    }
+  }
 }
 
 /// Everything that may be is kept as bfloat16.

@@ -209,7 +209,9 @@ TEST(NativeOperatorsTest, PlanesAreReducedAsOneRow) {
           {"variance", {T({3, 4, 9})}, {{"axis", V{1, 2}}}},
           {"nn.global_avg_pool2d", {T({2, 3, 7, 7})}, {}},
           {"nn.global_max_pool2d", {T({2, 3, 7, 5}, kInt8)}, {}, -9, 9},
-          {"nn.global_avg_pool3d", {T({2, 3, 3, 7, 5}, kFloat16)}, {}}});
+          {"nn.global_avg_pool3d", {T({2, 3, 3, 7, 5}, kFloat16)}, {}},
+          {"nn.global_max_pool3d", {T({1, 2, 2, 13, 1})}, {}},
+          {"sum", {T({3, 9, 1})}, {{"axis", V{1, 2}}}}});
 }
 
 TEST(NativeOperatorsTest, RunningSumsOfOtherTypesThanTheData) {

@@ -313,19 +313,6 @@ bool IsChannelsFirst(const CallNode& call, const char* name) {
 
 bool IsConvolution(std::string_view name) { return name.starts_with("nn.conv"); }
 
-bool IsNarrowed(const CallNode& call) {
-  const std::string& name = call.op()->name;
-  const bool is_convolution = IsConvolution(name);
-  if (!is_convolution && name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul") return false;
-  for (const Expr& arg : call.args()) {
-    const TensorTypeNode* type = AsTensorType(arg->checked_type());
-    if (type == nullptr || type->dtype() != kFloat32) return false;
-  }
-  if (!is_convolution) return true;
-  const int64_t channels = AsTensorType(call.args()[0]->checked_type())->static_shape()[1];
-  return channels / call.attrs().Int("groups") > 1;
-}
-
 Function WithoutDialect(const Function& function) {
   if (FindCall(function, IsDialect) == nullptr) return function;
   Function plain = QnnCanonicalizeOps(function);

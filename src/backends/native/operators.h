@@ -15,9 +15,6 @@ Result<void> IsLowered(const CallNode& call);
 /// `function` with what its calls of the quantised dialect stand for in their place, typed; itself where it has none.
 Function WithoutDialect(const Function& function);
 
-/// Whether this typed call is a product of float32 values that may be computed in a lower precision.
-bool IsNarrowed(const CallNode& call);
-
 /// Whether an operator gives its argument's elements and nothing else, in another order or shape.
 inline bool IsMovement(const OpDef& op) { return op.is_reshape || op.name == "transpose"; }
 

@@ -35,6 +35,8 @@ struct Schedule {
   std::string ToString() const;
   /// Reads what ToString writes, in any order. Throws kInput, naming what is wrong with it, and what there is.
   static Schedule Parse(std::string_view text);
+  /// Whether convolutions may be computed by Winograd's algorithm: it, or no other, is told.
+  bool MayBeWinograd() const { return algorithm != kDirect && algorithm != kStrassen; }
   /// This one, with what `over` says instead where it says something.
   Schedule With(const Schedule& over) const;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/narrowed.h"
 #include "backends/native/native_form.h"
 #include "backends/native/operators.h"
 #include "backends/native/options.h"
@@ -75,7 +76,7 @@ class Native : public Toolchain {
       const CallNode* call = As<CallNode>(expr);
       if (call == nullptr || call->op() == nullptr) return;
       has_convolution = has_convolution || IsConvolution(call->op()->name);
-      has_narrowed = has_narrowed || IsNarrowed(*call);
+      has_narrowed = has_narrowed || (options_.in_bfloat16 && NarrowingOf(*call, options_) != Narrowing::kNone);
     });
     std::vector<BoundaryLayouts> choices{last};
     if (has_convolution) {

@@ -69,10 +69,10 @@ class ConvolutionEmitter {
     if (ReadBytes()) return is_transposed_ ? RunTransposed() : RunPlain();
     if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
     const Expr& data = call_.args()[0];
-    const bool in_pairs = IsInPairs(state_, data, call_.args()[1], conv_.data[1] / conv_.groups);
+    const bool in_pairs = IsInPairs(state_, call_);
     // A product that somebody else wants, too, is in memory.
     const Result<ChannelScale> scale = ScaleOfWeights(call_);
-    if (!in_pairs && scale.ok() && state_.expressions.FindBuffer(data) == nullptr) {
+    if (!IsNarrowed(state_, call_) && scale.ok() && state_.expressions.FindBuffer(data) == nullptr) {
       scale_ = *scale;
     } else if (!is_transposed_ && EmitWinograd(state_, call_, conv_, output_)) {
       return;

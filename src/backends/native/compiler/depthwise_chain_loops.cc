@@ -134,7 +134,7 @@ class DepthwiseChainEmitter {
     packing.offset = [](const Shape& of, int64_t, int64_t channel, const std::vector<int64_t>& inner) {
       return channel * of[1] + inner[0];
     };
-    product.in_pairs = IsInPairs(state_, CallOf(output.result).args()[0], weight, shape[1]);
+    product.in_pairs = IsInPairs(state_, CallOf(output.result));
     state_.num_narrow += product.in_pairs ? 1 : 0;
     product.weights =
         product.in_pairs ? PackPairs(state_, weight, packing) : PackWeights(state_, weight, packing, kFloat32);

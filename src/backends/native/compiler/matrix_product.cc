@@ -106,8 +106,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   std::optional<ByteProduct> bytes = ReadByteProduct(state, call.args()[0], right, transpose_b ? last - 1 : last,
                                                      /*is_padded=*/false, /*may_be_late=*/true);
   if (bytes) PadWeight(*bytes, transpose_b ? last : last - 1);
-  const int64_t depth = ShapeOf(call.args()[0]).back();
-  const bool in_pairs = !bytes && !transpose_a && IsInPairs(state, call.args()[0], right, depth);
+  const bool in_pairs = !bytes && IsInPairs(state, call);
   const auto left = [&] {
     if (bytes) return AsMatrices(WordMatrix(state, *bytes, transpose_a), false, batch);
     Buffer operand = ProductOperand(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backends/native/narrowed.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -66,9 +67,12 @@ Buffer InterleaveRows(PartitionState& state, const Buffer& packed) {
   return pairs;
 }
 
-bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight, int64_t depth) {
-  return state.options.in_bfloat16 && TensorTypeOf(data).dtype() == kFloat32 &&
-         TensorTypeOf(weight).dtype() == kFloat32 && depth % 2 == 0;
+bool IsNarrowed(const PartitionState& state, const CallNode& call) {
+  return state.options.in_bfloat16 && NarrowingOf(call, state.options) != Narrowing::kNone;
+}
+
+bool IsInPairs(const PartitionState& state, const CallNode& call) {
+  return state.options.in_bfloat16 && NarrowingOf(call, state.options) == Narrowing::kPairs;
 }
 
 Buffer AsPairs(Buffer buffer, size_t axis) {

@@ -10,9 +10,11 @@
 
 namespace collage::native {
 
-/// Whether a product of data and weights, of whose innermost summed dimension `depth` elements follow each other in
-/// memory, is computed in pairs: where that is asked for, of float32 values, and when no pair is broken.
-bool IsInPairs(const PartitionState& state, const Expr& data, const Expr& weight, int64_t depth);
+/// Whether a product is computed in pairs by some algorithm, where that is asked for (narrowed.h).
+bool IsNarrowed(const PartitionState& state, const CallNode& call);
+
+/// Whether it is computed so by every algorithm: no pair is broken.
+bool IsInPairs(const PartitionState& state, const CallNode& call);
 
 /// A tensor of bfloat16, whose elements lie next to each other along `axis`, as pairs.
 Buffer AsPairs(Buffer buffer, size_t axis);

@@ -50,6 +50,7 @@ void MergeLanes(PartitionState& state, const CallNode& call, ReductionSpace& spa
   const Shape shape = ShapeOf(data);
   const Buffer plain{-1, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
   if (shape.empty() || space.lane_axis + 1 != shape.size() || !space.lane_reduced()) return;
+  if (shape[space.lane_axis] == 1) return;  // where there is one element, nobody looks at its coordinate
   std::vector<int> axes{static_cast<int>(space.lane_axis)};
   while (axes[0] > 0 && space.reduced[static_cast<size_t>(axes[0]) - 1]) axes.insert(axes.begin(), axes[0] - 1);
   while (axes.size() > 1 && !CanMerge(state, {nullptr, data, plain}, axes, 1)) axes.erase(axes.begin());

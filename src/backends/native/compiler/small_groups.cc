@@ -6,6 +6,7 @@
 
 #include "backends/native/compiler/bias.h"
 #include "backends/native/compiler/convolution.h"
+#include "backends/native/narrowed.h"
 
 namespace collage::native {
 namespace {
@@ -335,11 +336,8 @@ class SmallGroups : public GroupRows {
 
 bool EmitSmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                      const StageOutput& output) {
-  const int64_t group = conv.weight[1];
-  const int64_t lanes = state.emitter.lanes();
-  const bool is_square = conv.data[1] == conv.result[1] && conv.groups > 1;
-  const bool fits = group == 1 || (group < lanes && lanes % group == 0);
-  if (!is_square || !fits || SumType(TensorTypeOf(call.args()[0]).dtype()) != kFloat32) return false;
+  const bool fits = HasSmallGroups(conv.groups, conv.data[1], conv.result[1], state.emitter.lanes());
+  if (!fits || SumType(TensorTypeOf(call.args()[0]).dtype()) != kFloat32) return false;
   SmallGroups(state, call, conv).Run(output);
   return true;
 }

@@ -42,9 +42,6 @@ int64_t SpreadRow(int64_t floats) {
   return floats % kFew == 0 ? floats + kLineFloats : floats;
 }
 
-/// Of the tiles that an algorithm has along each axis.
-int64_t SideOf(int64_t algorithm) { return algorithm == Schedule::kWinograd2 ? 2 : 4; }
-
 /// The algorithm that has such tiles; 0 where they are not the same along all axes.
 int64_t AlgorithmOf(const PlainConvolution& sizes, const PerAxis& tile) {
   for (const int64_t algorithm : {Schedule::kWinograd2, Schedule::kWinograd4}) {
@@ -586,13 +583,10 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const int units = state.target.has_whole_units || e.lanes() <= 8 ? 2 : 1;
   const ProductMachine machine =
       ThisMachine(e.lanes(), units, MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
-  // Only what is float32 may be rounded to bfloat16.
-  const bool is_float32 = TensorTypeOf(call.args()[0]).dtype() == kFloat32;
-  const PlainConvolution sizes = SizesOf(conv, state.options.in_bfloat16 && is_float32);
+  const PlainConvolution sizes = SizesOf(conv, IsNarrowed(state, call));
   NoteAlgorithms(state, sizes);
-  const int64_t algorithm = state.schedule().algorithm;
-  if (algorithm == Schedule::kDirect || algorithm == Schedule::kStrassen) return false;
-  const int64_t told = algorithm == 0 ? state.options.winograd_tile : SideOf(algorithm);
+  if (!state.schedule().MayBeWinograd()) return false;
+  const int64_t told = ToldSides(state.options);
   std::optional<WinogradPlan> plan;
   if (told == 0) {
     plan = ChooseWinograd(sizes, machine);

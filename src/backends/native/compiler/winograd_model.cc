@@ -218,23 +218,38 @@ WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& ma
   return best;
 }
 
-std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine) {
-  std::optional<WinogradPlan> best;
+std::vector<PerAxis> PossibleTiles(const PlainConvolution& conv) {
+  std::vector<PerAxis> possible;
   PerAxis tile{1, 1, 1};
   const std::function<void(size_t)> choose = [&](size_t axis) {
-    if (axis < kAxes) {
-      for (const int64_t side : conv.taps[axis] == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 4}) {
-        tile[axis] = side;
-        choose(axis + 1);
-      }
+    if (axis == kAxes) {
+      if (MayBeChosen(conv, tile)) possible.push_back(tile);
       return;
     }
-    if (!MayBeChosen(conv, tile)) return;
-    const WinogradPlan plan = PlanWinograd(conv, machine, tile);
-    if (!best || plan.cycles < best->cycles) best = plan;
+    for (const int64_t side : conv.taps[axis] == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 4}) {
+      tile[axis] = side;
+      choose(axis + 1);
+    }
   };
   choose(0);
-  if (best && best->cycles * kLeastGain > DirectCycles(conv, machine)) return std::nullopt;
+  return possible;
+}
+
+int64_t SideOf(int64_t algorithm) { return algorithm == Schedule::kWinograd2 ? 2 : 4; }
+
+int64_t ToldSides(const NativeOptions& options) {
+  const int64_t algorithm = options.schedule.algorithm;
+  return algorithm == 0 ? options.winograd_tile : SideOf(algorithm);
+}
+
+std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine) {
+  std::optional<WinogradPlan> best;
+  for (const PerAxis& tile : PossibleTiles(conv)) {
+    const WinogradPlan plan = PlanWinograd(conv, machine, tile);
+    if (!best || plan.cycles < best->cycles) best = plan;
+  }
+  const bool has_direct = !conv.in_bfloat16 || conv.channels_in % 2 == 0;
+  if (best && has_direct && best->cycles * kLeastGain > DirectCycles(conv, machine)) return std::nullopt;
   return best;
 }
 

@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "backends/native/compiler/winograd_transforms.h"
+#include "backends/native/options.h"
 
 namespace collage::native {
 
@@ -60,6 +62,15 @@ bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
 /// Whether those tiles may be chosen where nobody asks for them: of bfloat16, fewer are worth their errors.
 bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
 
+/// All tiles that may be chosen, where nobody asks for others.
+std::vector<PerAxis> PossibleTiles(const PlainConvolution& conv);
+
+/// Of the tiles that an algorithm of schedules has along each axis.
+int64_t SideOf(int64_t algorithm);
+
+/// The sides of tiles that are asked for, as TilesTold takes them; 0 where none are.
+int64_t ToldSides(const NativeOptions& options);
+
 /// `told`, as a target option says it, by axis: its digits belong to the last axes, the first of them to those before,
 /// too.
 PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
@@ -73,7 +84,8 @@ double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine)
 /// The fastest plan with tiles of those sides.
 WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
 
-/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast.
+/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast. Of an odd number
+/// of channels in bfloat16 there is no direct one.
 std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
 
 }  // namespace collage::native
