@@ -12,8 +12,8 @@ same threads.
 The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: input and output,
 once each, by the rate at which the cache level that holds the five copies, and weights by the rate at which it is read (all
 rates from bench_machine). A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
-which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf or tanh, arithmetic that is not counted there makes 2 to 3 the honest
-limit. Nothing else should run meanwhile.
+which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf
+or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else should run meanwhile.
 """
 
 import argparse

@@ -57,7 +57,8 @@ TEST(NativeScheduleTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(message("width=9"), "'width' of a schedule is from 1 to 8, got '9'");
   EXPECT_EQ(message("rows=6,rows=6"), "'rows' of a schedule is given twice");
   EXPECT_EQ(message("lanes=6"), "'lanes' of a schedule is one of 4, 8, 16, got '6'");
-  EXPECT_EQ(message("algorithm=fft"), "'algorithm' of a schedule is one of direct, winograd2, winograd4, strassen, got 'fft'");
+  EXPECT_EQ(message("algorithm=fft"),
+            "'algorithm' of a schedule is one of direct, winograd2, winograd4, strassen, got 'fft'");
 }
 
 TEST(NativeScheduleTest, WhatIsSaidGoesFirst) {
