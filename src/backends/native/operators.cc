@@ -311,8 +311,6 @@ bool IsChannelsFirst(const CallNode& call, const char* name) {
 
 }  // namespace
 
-bool IsConvolution(std::string_view name) { return name.starts_with("nn.conv"); }
-
 Function WithoutDialect(const Function& function) {
   if (FindCall(function, IsDialect) == nullptr) return function;
   Function plain = QnnCanonicalizeOps(function);
