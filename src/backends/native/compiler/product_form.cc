@@ -235,6 +235,16 @@ class ProductEmitter {
 
 }  // namespace
 
+int MultipliersOf(const PartitionState& state) {
+  return state.target.has_whole_units || state.emitter.lanes() <= 8 ? 2 : 1;
+}
+
+int64_t SpreadRow(int64_t floats) {
+  constexpr int64_t kFew = 512;
+  constexpr int64_t kLine = 16;
+  return floats % kFew == 0 ? floats + kLine : floats;
+}
+
 int64_t PanelWidth(const PartitionState& state, DataType dtype) {
   return static_cast<int64_t>(TileFor(state, dtype).vectors) * state.emitter.native_lanes();
 }

@@ -57,6 +57,12 @@ struct ProductForm {
 /// Channels per panel.
 int64_t PanelWidth(const PartitionState& state, DataType dtype);
 
+/// Vectors that are multiplied and added in a cycle.
+int MultipliersOf(const PartitionState& state);
+
+/// A row of `floats` floats: where its multiples would fall on two sets of a cache or one, a line more.
+int64_t SpreadRow(int64_t floats);
+
 /// Rows of a register tile, at most.
 int64_t MostTileRows(const PartitionState& state, DataType dtype);
 /// Rows of the register tiles that `rows` rows are cut into: a divisor where there is a good one, else even parts.

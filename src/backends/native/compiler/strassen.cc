@@ -13,7 +13,6 @@
 #include <array>
 
 #include "backends/native/compiler/tile_sums.h"
-#include "support/machine.h"
 
 namespace collage::native {
 namespace {
@@ -22,13 +21,6 @@ constexpr int64_t kProducts = 7;
 
 /// Where sums, products and weights of Winograd's arrangement lie, in the order of his products P1 … P7.
 enum Product : int64_t { kP1, kP2, kP3, kP4, kP5, kP6, kP7 };
-
-/// A row of `floats` floats: where its multiples would fall on two sets of a cache or one, a line more.
-int64_t SpreadRow(int64_t floats) {
-  constexpr int64_t kFew = 512;
-  constexpr int64_t kLine = 16;
-  return floats % kFew == 0 ? floats + kLine : floats;
-}
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -295,8 +287,7 @@ bool EmitStrassen(PartitionState& state, const ProductForm& form, const Expr& ri
   const Plan plan = PlanOf(form, slots);
   // The last block has its upper half.
   if ((2 * plan.blocks - 1) * plan.half > form.rows) return false;
-  const int units = state.target.has_whole_units || state.emitter.lanes() <= 8 ? 2 : 1;
-  const bool is_faster = IsFaster(form, state.emitter.lanes(), units);
+  const bool is_faster = IsFaster(form, state.emitter.lanes(), MultipliersOf(state));
   if (is_faster && state.space.algorithms.empty()) state.space.algorithms = {Schedule::kDirect, Schedule::kStrassen};
   if (algorithm != Schedule::kStrassen && (algorithm != 0 || !is_faster)) return false;
   const std::optional<Tensor> packed = PackedConstant(right, packing, kFloat32, width);

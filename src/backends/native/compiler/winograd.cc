@@ -36,12 +36,6 @@ int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 /// sets of a cache.
 int64_t OddLines(int64_t floats) { return (((floats + kLineFloats - 1) / kLineFloats) | 1) * kLineFloats; }
 
-/// A row of `floats` floats: where its multiples would fall on two sets or one, a line more.
-int64_t SpreadRow(int64_t floats) {
-  constexpr int64_t kFew = 512;
-  return floats % kFew == 0 ? floats + kLineFloats : floats;
-}
-
 /// The algorithm that has such tiles; 0 where they are not the same along all axes.
 int64_t AlgorithmOf(const PlainConvolution& sizes, const PerAxis& tile) {
   for (const int64_t algorithm : {Schedule::kWinograd2, Schedule::kWinograd4}) {
@@ -580,9 +574,8 @@ bool EmitWinograd(PartitionState& state, const CallNode& call, const Convolution
   const int threads = state.IsParallel(conv.flops()) ? state.num_threads : 1;
   const std::optional<Tensor> taps = ConstantValue(call.args()[1]);
   if (!taps) return false;
-  const int units = state.target.has_whole_units || e.lanes() <= 8 ? 2 : 1;
   const ProductMachine machine =
-      ThisMachine(e.lanes(), units, MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
+      ThisMachine(e.lanes(), MultipliersOf(state), MostTileRows(state, kFloat32), PanelWidth(state, kFloat32), threads);
   const PlainConvolution sizes = SizesOf(conv, IsNarrowed(state, call));
   NoteAlgorithms(state, sizes);
   if (!state.schedule().MayBeWinograd()) return false;
