@@ -13,6 +13,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
+#include "conformance/guarded_result.h"
 #include "ir/reference.h"
 
 namespace collage::conformance {
@@ -78,18 +79,15 @@ void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function&
     placed.push_back(InLayout(inputs[i], Layout::kPlain, options.layouts.inputs[i]));
     input_addresses.push_back(placed.back().raw());
   }
-  std::vector<Tensor> outputs;
+  std::vector<GuardedResult> outputs(reference.results().begin(), reference.results().end());
   std::vector<void*> output_addresses;
-  for (const Tensor& want : reference.results()) {
-    outputs.push_back(Tensor::Zeros(want.shape(), want.dtype()));
-    std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), uint8_t{0x5a});
-    output_addresses.push_back(outputs.back().raw());
-  }
+  for (GuardedResult& output : outputs) output_addresses.push_back(output.raw());
   const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(partition.workspace_bytes)}, kUInt8);
   kernel.Bind(input_addresses, output_addresses, partition.workspace_bytes == 0 ? nullptr : workspace.raw());
   kernel.Run();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Compare(InLayout(outputs[i], options.layouts.outputs[i], Layout::kPlain), reference, options, i);
+    EXPECT_TRUE(outputs[i].IsGuardIntact()) << "what lies behind result " << i << " was written";
+    Compare(InLayout(outputs[i].Written(), options.layouts.outputs[i], Layout::kPlain), reference, options, i);
   }
 }
 

@@ -46,6 +46,19 @@ void TryAll(const std::vector<Case>& cases) {
   for (const Case& test : cases) Try(test);
 }
 
+// Its last vector holds one element, of which more bytes are computed than stored.
+TEST(NativeOperatorsTest, OneElementBehindWholeVectorsLeavesWhatLiesBehind) {
+  for (DataType dtype : {kInt8, DataType::Int(16), kInt32}) {
+    const Function function = conformance::ExampleFunction(
+        GetOp("divide")->def(), {{T({1, 13, 1, 17}, dtype), T({1, 1, 1, 1}, dtype)}, {}, 5, 9}, /*constant_from=*/1);
+    for (const char* schedule : {"", "lanes=8"}) {
+      conformance::Options options{.schedule = schedule, .low = -90, .high = 90};
+      options.layouts = {{Layout::kChannelsLast}, {Layout::kPlain}};
+      conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), function, options);
+    }
+  }
+}
+
 TEST(NativeOperatorsTest, ElementsOfAllTypes) {
   const std::vector<DataType> dtypes{
       kFloat16,           kBFloat16, kFloat64,           kInt8, kUInt8, DataType::Int(16),

@@ -16,6 +16,7 @@
 #include "collage/partition_rule.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
+#include "conformance/guarded_result.h"
 #include "cost/worker/worker.h"
 #include "ir/evaluate.h"
 #include "property/for_random_modules.h"
@@ -173,23 +174,20 @@ class FunctionCheck {
     if (!compiled.ok()) return "not compiled: " + compiled.reason().text;
     const std::unique_ptr<Kernel> kernel =
         GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, threads});
-    std::vector<Tensor> inputs, outputs;
+    std::vector<Tensor> inputs;
     std::vector<void*> from, to;
     for (size_t i = 0; i < test.inputs.size(); ++i) {
       inputs.push_back(InLayout(test.inputs[i], Layout::kPlain, layouts.inputs[i]));
       from.push_back(inputs.back().raw());
     }
-    for (const Tensor& want : test.expected->results()) {
-      constexpr uint8_t kPoison = 0x5a;
-      outputs.push_back(Tensor::Empty(want.shape(), want.dtype()));
-      std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), kPoison);
-      to.push_back(outputs.back().raw());
-    }
+    std::vector<conformance::GuardedResult> outputs(test.expected->results().begin(), test.expected->results().end());
+    for (conformance::GuardedResult& output : outputs) to.push_back(output.raw());
     const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8);
     kernel->Bind(from, to, compiled->workspace_bytes == 0 ? nullptr : workspace.raw());
     kernel->Run();
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const Tensor actual = InLayout(outputs[i], layouts.outputs[i], Layout::kPlain);
+      if (!outputs[i].IsGuardIntact()) return fmt::format("what lies behind result {} was written", i);
+      const Tensor actual = InLayout(outputs[i].Written(), layouts.outputs[i], Layout::kPlain);
       const std::string wrong = IsBFloat16(layouts.outputs[i])
                                     ? FindOtherThanRounded(actual, test.expected->results()[i])
                                     : test.expected->Compare(i, actual);

@@ -17,6 +17,9 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
@@ -184,6 +187,41 @@ void RelaxMath(llvm::Module& module, const Cpu& cpu, int lanes) {
   }
 }
 
+/// Masked stores of one lane become plain ones. Of an integer that was truncated before, LLVM 22 would write all the
+/// bytes that it had, over what lies behind.
+void StoreSingleLanesPlainly(llvm::Module& module) {
+  std::vector<llvm::IntrinsicInst*> stores;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+      if (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::masked_store) stores.push_back(call);
+    }
+  }
+  for (llvm::IntrinsicInst* store : stores) {
+    llvm::Value* const vector = store->getArgOperand(0);
+    const auto* const mask = llvm::dyn_cast<llvm::Constant>(store->getArgOperand(2));
+    if (mask == nullptr) continue;
+    int num_stored = 0;
+    unsigned last = 0;
+    const unsigned lanes = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      const llvm::Constant* is_stored = mask->getAggregateElement(lane);
+      if (is_stored == nullptr || !is_stored->isZeroValue()) {
+        ++num_stored;
+        last = lane;
+      }
+    }
+    if (num_stored != 1) continue;
+    llvm::IRBuilder<> builder(store);
+    llvm::Value* const element = builder.CreateExtractElement(vector, last);
+    llvm::Value* const address = builder.CreateConstGEP1_64(element->getType(), store->getArgOperand(1), last);
+    const llvm::Align alignment = llvm::commonAlignment(
+        store->getParamAlign(1).valueOrOne(), last * module.getDataLayout().getTypeStoreSize(element->getType()));
+    builder.CreateAlignedStore(element, address, alignment);
+    store->eraseFromParent();
+  }
+}
+
 llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -196,6 +234,7 @@ llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& ma
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  StoreSingleLanesPlainly(module);
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager emitter;
