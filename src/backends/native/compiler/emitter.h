@@ -171,8 +171,12 @@ class Emitter {
   /// The address of the element at the bases of `indices`.
   std::string Address(const Buffer& buffer, const Indices& indices);
   std::string VectorAt(const std::string& address, bool masked);
-  /// Brings the line at `address` into the caches from the first (1) or the second (2) on. It may lie anywhere.
-  void Prefetch(const std::string& address, int nearest);
+  struct Fetch {
+    int nearest = 1;  ///< into the caches from the first (1) or the second (2) on
+    bool to_write = false;
+  };
+  /// Brings the line at `address`, which may lie anywhere, nearer.
+  void Prefetch(const std::string& address, const Fetch& fetch);
   /// Elements of `dtype` that follow each other from `address` on; zeros where the mask has no lanes.
   Value LoadAt(const std::string& address, DataType dtype);
   /// One element of an int64 buffer, as a scalar.

@@ -118,11 +118,11 @@ std::string Emitter::VectorAt(const std::string& address, bool masked) {
                   address, mask_, zero, lanes_, FloatVector(), FloatVector()));
 }
 
-void Emitter::Prefetch(const std::string& address, int nearest) {
+void Emitter::Prefetch(const std::string& address, const Fetch& fetch) {
   Line(
-      fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = {} : i32, rw = 0 : i32}}> : "
+      fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = {} : i32, rw = {} : i32}}> : "
                   "(!llvm.ptr) -> ()",
-                  address, 4 - nearest));
+                  address, 4 - fetch.nearest, fetch.to_write ? 1 : 0));
 }
 
 /// Distance of neighbouring lanes in elements; kUneven when they are not evenly spaced.

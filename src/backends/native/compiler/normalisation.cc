@@ -188,6 +188,7 @@ class Normalisation {
         Values powers = AgainOf(now.At(first));
         if (before != nullptr) DivideBySums(before->At(first), factors);
         const Values data = FirstOf(next.At(first));
+        FetchBehind(next.At(first), scratch_);
         const Places at = now.At(first);
         Values results = values;
         for (size_t r = 0; r < count; ++r) {
@@ -208,6 +209,23 @@ class Normalisation {
       last.Each([&](const Places& at) { DivideBySums(at, factors); });
     };
     return passes;
+  }
+
+  /// Brings nearer what the rows behind `next` read, and where `next` or, if data are kept, the rows behind it are
+  /// written first: vectors of several rows are too many streams for the processor to foresee.
+  void FetchBehind(const Places& next, const Buffer& written) {
+    const Buffer* data = state_.expressions.FindBuffer(call_.args()[0]);
+    const int64_t elements = space_.shape[space_.lane_axis] * static_cast<int64_t>(next.size());
+    const auto behind = [&](const Buffer& buffer, const Indices& row) {
+      return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", e_.Address(buffer, row),
+                                elements * static_cast<int64_t>(buffer.dtype.size_bytes())));
+    };
+    for (const Indices& row : next) {
+      const Indices own = DataIndices(row);
+      if (data != nullptr && data->is_contiguous()) e_.Prefetch(behind(*data, own), {.nearest = 1});
+      if (keeps_ && !written.is_contiguous()) continue;
+      e_.Prefetch(keeps_ ? behind(written, own) : e_.Address(written, own), {.nearest = 1, .to_write = true});
+    }
   }
 
   /// `value` but in lanes that do not exist.
@@ -292,6 +310,7 @@ class Normalisation {
         if (before != nullptr) Scale(before->At(first), old_means, factors);
         const Values data = AgainOf(now.At(first));
         const Values coming = FirstOf(next.At(first));
+        FetchBehind(next.At(first), keeps_ ? scratch_ : output_.buffer);
         Values results;
         for (size_t r = 0; r < count; ++r) {
           results.push_back(m_.Add(values[r], Existing(coming[r], SumCombiner())));

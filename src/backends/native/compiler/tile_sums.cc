@@ -94,7 +94,7 @@ void TileSums::Fetch(const Names& inner) {
     e_.Prefetch(byte == 0
                     ? address
                     : e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", address, byte)),
-                ahead_nearest_);
+                {.nearest = ahead_nearest_});
   }
 }
 
