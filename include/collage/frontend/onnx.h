@@ -16,13 +16,16 @@ struct ImportOptions {
   /// Values of inputs that are the same in every run; they become constants and are no parameters any more. An input
   /// that says how something is shaped (where to slice, how far to pad) must be given so.
   std::map<std::string, Tensor> constants;
+  /// Whether dimensions that the model leaves open and `shapes` does not give become `?`; else they are refused.
+  bool keeps_open = false;
 };
 
-/// Reads an ONNX model (ai.onnx, opset 7 and newer, local functions and external data included) into a typed module with one `@main`.
+/// Reads an ONNX model (ai.onnx, opset 7 and newer, local functions and external data included) into a typed module
+/// with one `@main`.
 ///
 /// Whatever follows from constants and shapes is computed while importing, so that shape arithmetic vanishes. Every
-/// expression's span is the name of its ONNX node; `@main` has the attribute `output_names`. Throws kInput for files that
-/// cannot be read and inputs that do not fit, kUnsupported for unknown operators, all of them at once.
+/// expression's span is the name of its ONNX node; `@main` has the attribute `output_names`. Throws kInput for files
+/// that cannot be read and inputs that do not fit, kUnsupported for unknown operators, all of them at once.
 IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options = {});
 
 /// The names of the model's inputs, in its order; initializers that are listed as inputs are none. Throws as ImportOnnx

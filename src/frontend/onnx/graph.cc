@@ -84,6 +84,29 @@ std::vector<std::string> OnnxGraph::InputNames() {
   return names;
 }
 
+std::vector<OpenInput> OnnxGraph::OpenInputs() {
+  Parse();
+  std::set<std::string> initializers;
+  for (const auto& initializer : model_.graph().initializer()) initializers.insert(initializer.name());
+  std::map<std::string, int64_t> numbers;
+  std::vector<OpenInput> open;
+  for (const auto& input : model_.graph().input()) {
+    const std::string& name = input.name();
+    const bool is_given =
+        initializers.contains(name) || options_.shapes.contains(name) || options_.constants.contains(name);
+    if (is_given || !input.type().tensor_type().has_shape()) continue;
+    OpenInput one{name, {}};
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      const bool is_known = dim.has_dim_value() && dim.dim_value() > 0;
+      const std::string key = dim.dim_param().empty() ? fmt::format("{} {}", name, one.shape.size()) : dim.dim_param();
+      one.shape.push_back(is_known ? dim.dim_value()
+                                   : -1 - numbers.emplace(key, static_cast<int64_t>(numbers.size())).first->second);
+    }
+    if (std::ranges::any_of(one.shape, [](int64_t size) { return size < 0; })) open.push_back(std::move(one));
+  }
+  return open;
+}
+
 // ---- operators ----
 
 const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node) const {

@@ -9,6 +9,7 @@
 
 #include "collage/frontend/onnx.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_import.h"
 #include "frontend/onnx/tensor_reader.h"
 #include "onnx/onnx-ml.pb.h"
 
@@ -23,6 +24,8 @@ class OnnxGraph {
   IRModule Import();
   /// Names of inputs that are no initializers.
   std::vector<std::string> InputNames();
+  /// Inputs of known rank with dimensions that neither the model nor the options give.
+  std::vector<OpenInput> OpenInputs();
 
   const TensorReader& reader() const { return reader_; }
   /// The attribute `name` of `node`; within a local function, references are followed to the call's attributes.

@@ -3,6 +3,7 @@
 
 #include "collage/frontend/onnx.h"
 #include "frontend/onnx/graph.h"
+#include "frontend/onnx/open_import.h"
 
 namespace collage {
 
@@ -53,7 +54,12 @@ const char* OnnxRefusal(const std::string& op_type) {
 }
 
 IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options) {
-  return OnnxGraph(path, options).Import();
+  const std::vector<OpenInput> open =
+      options.keeps_open ? OnnxGraph(path, options).OpenInputs() : std::vector<OpenInput>{};
+  if (open.empty()) return OnnxGraph(path, options).Import();
+  ImportOptions own = options;
+  own.keeps_open = false;
+  return ImportOpen(path, own, open);
 }
 
 std::vector<std::string> OnnxInputNames(const std::filesystem::path& path) { return OnnxGraph(path, {}).InputNames(); }

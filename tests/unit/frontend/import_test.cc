@@ -169,6 +169,39 @@ TEST(ImportTest, ShapesMayBeGivenAsConstants) {
   EXPECT_EQ(ImportError(model, {.constants = {{"sahpe", Ints({1}, {6})}}}), "the model has no input 'sahpe'");
 }
 
+TEST(ImportTest, OpenDimensionsStayOpenWhereThatIsWanted) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {-1, 2, 3}).Output("y");
+  model.Initializer("w", Floats({2, 3}, {1, -2, 3, -4, 5, -6})).Initializer("shape", Ints({3}, {0, 3, -1}));
+  model.Node("Relu", {"x"}, {"r"});
+  model.Node("Reshape", {"r", "shape"}, {"s"});
+  model.Node("MatMul", {"s", "w"}, {"y"});
+  EXPECT_NE(ImportError(model).find("has dynamic dimensions"), std::string::npos);
+  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  EXPECT_EQ(ToString(module.main()->params()[0]->checked_type()), "Tensor[(?, 2, 3), float32]");
+  for (const int64_t rows : {1, 4}) {
+    const Tensor x = Tensor::Empty({rows, 2, 3}, kFloat32);
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 7) - 3);
+    const IRModule known = ImportOnnx(model.Write(), {.shapes = {{"x", x.shape()}}});
+    const Tensor expected = Evaluate(known.main(), std::vector<Tensor>{x})[0];
+    const Tensor actual = Evaluate(module.main(), std::vector<Tensor>{x})[0];
+    EXPECT_EQ(actual.shape(), expected.shape());
+    EXPECT_EQ(Elements(actual), Elements(expected));
+  }
+}
+
+TEST(ImportTest, WhatASizeDecidesCannotStayOpen) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {-1, 2}).Output("y");
+  model.Node("Shape", {"x"}, {"shape"});
+  onnx::NodeProto& cast = model.Node("Cast", {"shape"}, {"sizes"});
+  SetInt(cast, "to", TensorProto::FLOAT);
+  model.Node("Add", {"x", "sizes"}, {"y"}, "sum");
+  const std::string error = ImportError(model, {.keeps_open = true});
+  EXPECT_NE(error.find("input 'x' has dynamic dimensions that cannot stay open: a constant"), std::string::npos)
+      << error;
+}
+
 TEST(ImportTest, QuantisedWeightsStayIntegers) {
   ModelFile model(17);
   model.Input("x", TensorProto::FLOAT, {1, 2}).Output("y");
