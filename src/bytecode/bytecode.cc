@@ -26,7 +26,7 @@ constexpr std::array<OpcodeInfo, kNumOpcodes> kOpcodes{{
     {"call", true, false, 1, -1},        {"tail_call", false, false, 1, -1}, {"return", false, false, 1, 1},
     {"jump", false, true, 0, 0},         {"jump_unless", false, true, 1, 1}, {"jump_unless_is", false, true, 1, 1},
     {"jump_if_done", false, true, 1, 1}, {"new_ref", true, false, 1, 1},     {"read_ref", true, false, 1, 1},
-    {"write_ref", true, false, 2, 2},    {"no_clause", false, false, 1, 1},
+    {"write_ref", true, false, 2, 2},    {"no_clause", false, false, 1, 1},  {"shaped_kernel", true, false, 0, -1},
 }};
 
 const OpcodeInfo& InfoOf(Opcode opcode) { return kOpcodes[static_cast<size_t>(opcode)]; }
@@ -58,6 +58,7 @@ std::string Operand(const Program& program, const Instruction& instruction) {
     case Opcode::kClosure: return program.functions[index].name;
     case Opcode::kOperator: return program.op_calls[index].op->name;
     case Opcode::kKernel: return program.kernels[index].name;
+    case Opcode::kShapedKernel: return program.shaped_kernels[index].name;
     default: return "";
   }
 }
@@ -85,6 +86,7 @@ size_t TableSize(const Program& program, Opcode opcode) {
     case Opcode::kClosure: return program.functions.size();
     case Opcode::kOperator: return program.op_calls.size();
     case Opcode::kKernel: return program.kernels.size();
+    case Opcode::kShapedKernel: return program.shaped_kernels.size();
     default: return 1u << 30;
   }
 }
@@ -123,6 +125,39 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   }
 }
 
+/// What is found out about shapes refers to what was found before.
+void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
+  const auto fail = [&] { Corrupt(source, "the shapes of kernel '" + kernel.name + "' are not those of operators"); };
+  using Step = UnknownSizes::Step;
+  size_t constants = 0;
+  for (size_t i = 0; i < kernel.sizes.steps.size(); ++i) {
+    const Step& step = kernel.sizes.steps[i];
+    for (const int arg : step.args) {
+      if (arg < 0 || static_cast<size_t>(arg) >= i) fail();
+    }
+    if (step.kind == Step::kField && (step.args.size() != 1 || step.field < 0)) fail();
+    if (step.kind == Step::kCall && step.op == nullptr) fail();
+    constants += step.kind == Step::kConstant ? 1 : 0;
+  }
+  const auto is_value = [&](int value) { return value >= 0 && static_cast<size_t>(value) < kernel.sizes.steps.size(); };
+  if (!is_value(kernel.sizes.result)) fail();
+  for (const UnknownSizes::Variable& variable : kernel.sizes.variables) {
+    for (const UnknownSizes::Place& place : variable.places) {
+      if (!is_value(place.value) || place.field < 0 || place.dim < 0) fail();
+    }
+  }
+  for (const ShapedKernel::Code& code : kernel.codes) {
+    for (const int constant : code.constants) {
+      if (constant < 0 || static_cast<size_t>(constant) >= kernel.constants.size()) fail();
+    }
+    constexpr int64_t kMostBytes = int64_t{1} << 40;
+    if (code.rows < 0 || code.workspace_bytes < 0 || code.workspace_bytes > kMostBytes) fail();
+  }
+  // Whatever is left, the last one can do.
+  if (kernel.codes.empty() || kernel.codes.back().rows > 1) fail();
+  if (!kernel.step_constants.empty() && kernel.step_constants.size() != constants) fail();
+}
+
 }  // namespace
 
 std::string Disassemble(const Program& program) {
@@ -154,6 +189,7 @@ std::string Disassemble(const Program& program) {
 }
 
 void Verify(const Program& program, const std::string& source) {
+  for (const ShapedKernel& kernel : program.shaped_kernels) VerifySizes(kernel, source);
   if (program.globals.size() > program.functions.size()) Corrupt(source, "more names of functions than functions");
   for (const VmFunction& function : program.functions) {
     // Each instruction writes one register, so more than these could not have a purpose.

@@ -10,6 +10,7 @@
 #include "collage/ir/op.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
+#include "ir/unknown_sizes.h"
 
 namespace collage::vm {
 
@@ -34,8 +35,9 @@ enum class Opcode : uint8_t {
   kReadRef,       ///< dst = what cell regs[0] holds
   kWriteRef,      ///< dst = (); cell regs[0] holds regs[1] now
   kNoClause,      ///< no clause of a match fits regs[0]
+  kShapedKernel,  ///< dst = shaped_kernels[index](regs…), whose shapes are those at hand
 };
-inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kNoClause) + 1;
+inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kShapedKernel) + 1;
 
 struct Instruction {
   Opcode opcode;
@@ -76,12 +78,33 @@ struct KernelFunction {
   Type result;
 };
 
+/// A Primitive function of tensors whose shapes a run knows: one kernel that takes them (Toolchain's
+/// SupportsUnknownSizes), or some for certain numbers of rows, which are called until all rows are done.
+struct ShapedKernel {
+  struct Code {
+    int64_t rows = 0;  ///< 0: as many as there are, it takes the shapes
+    std::string loader;
+    std::vector<std::byte> blob;
+    std::vector<int> constants;  ///< numbers of the kernel's
+    int64_t workspace_bytes = 0;
+  };
+  std::string name;
+  UnknownSizes sizes;
+  std::vector<Code> codes;  ///< of many rows first, the last one of one row or as many as there are
+  std::vector<Tensor> constants;
+  int num_threads = 1;
+  /// Those of `sizes.steps`, in order, where a run may find that `sizes` do not hold; else empty. Operators are then
+  /// evaluated one by one.
+  std::vector<Tensor> step_constants;
+};
+
 struct Program {
   std::vector<VmFunction> functions;
   std::vector<std::string> globals;  ///< names of the first functions, "main"
   std::vector<Tensor> constants;
   std::vector<OpCallEntry> op_calls;
   std::vector<KernelFunction> kernels;
+  std::vector<ShapedKernel> shaped_kernels;
   IRModule types;  ///< data types alone
   std::vector<Constructor> constructors;
 };

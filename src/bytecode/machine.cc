@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "bytecode/bytecode.h"
+#include "bytecode/shaped_instance.h"
+#include "bytecode/tensor_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/interpreter.h"
@@ -23,7 +25,8 @@ struct Frame {
 }  // namespace
 
 struct Machine::State {
-  explicit State(Executable program) : executable(std::move(program)), instances(Code().kernels.size()) {}
+  explicit State(Executable program)
+      : executable(std::move(program)), instances(Code().kernels.size()), shaped(Code().shaped_kernels.size()) {}
 
   const Program& Code() const { return executable.program(); }
 
@@ -34,6 +37,7 @@ struct Machine::State {
   void Step();
   Value Compute(const Instruction& instruction);
   Value RunKernel(const Instruction& instruction);
+  Value RunShapedKernel(const Instruction& instruction);
   void Call(const Instruction& instruction, bool is_tail);
 
   Value& Register(int index) { return stack.back().registers[static_cast<size_t>(index)]; }
@@ -46,6 +50,8 @@ struct Machine::State {
 
   Executable executable;
   std::vector<std::unique_ptr<ExecutionInstance>> instances;  // of kernels, made when first needed
+  std::vector<std::unique_ptr<ShapedInstance>> shaped;
+  TensorPool pool;  // of kernels' results
   std::vector<Frame> stack;
   RunOptions options;
   ReferencePool references;
@@ -191,6 +197,7 @@ Value Machine::State::Compute(const Instruction& instruction) {
       }
     }
     case Opcode::kKernel: return RunKernel(instruction);
+    case Opcode::kShapedKernel: return RunShapedKernel(instruction);
     case Opcode::kNewRef: return references.Create(Register(instruction.regs[0]));
     case Opcode::kReadRef:
     case Opcode::kWriteRef: {
@@ -218,12 +225,24 @@ Value Machine::State::RunKernel(const Instruction& instruction) {
   // The kernel's own outputs would be overwritten by its next call.
   std::vector<Tensor> outputs;
   for (const PortInfo& port : kernel.executable.outputs()) {
-    outputs.push_back(Tensor::Empty(port.shape, port.dtype));
+    outputs.push_back(pool.Take(port.shape, port.dtype));
     instance->SetOutput(outputs.size() - 1, outputs.back());
   }
   instance->Run();
   size_t next = 0;
   return UnflattenTensors(kernel.result, [&] { return outputs[next++]; });
+}
+
+Value Machine::State::RunShapedKernel(const Instruction& instruction) {
+  const auto index = static_cast<size_t>(instruction.index);
+  std::unique_ptr<ShapedInstance>& instance = shaped[index];
+  if (!instance) instance = std::make_unique<ShapedInstance>(Code().shaped_kernels[index]);
+  try {
+    return instance->Run(Registers(instruction.regs), pool);
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw;
+    throw Error(error.category(), error.message(), instruction.where, error.hint());
+  }
 }
 
 Machine::Machine(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {}

@@ -19,6 +19,8 @@ namespace collage::vm {
 namespace {
 
 constexpr std::string_view kHeader{"CLGVM\0\0\1", 8};  // the last byte is the version
+/// With kernels of unknown shapes behind those of known ones.
+constexpr std::string_view kShapedHeader{"CLGVM\0\0\2", 8};
 constexpr const char* kResultNames = "output_names";
 
 // ---- writing ----
@@ -69,6 +71,60 @@ void Write(Writer& out, const Tensor& tensor) {
   out.Int(tensor.rank());
   for (int64_t size : tensor.shape()) out.Int(size);
   out.Text({tensor.data<char>(), tensor.size_bytes()});
+}
+
+void Write(Writer& out, const OpDef& op, const Attrs& attrs) {
+  out.Text(op.name);
+  out.Int(static_cast<int64_t>(attrs.size()));
+  for (const auto& [name, value] : attrs) {
+    out.Text(name);
+    Write(out, value);
+  }
+}
+
+void Write(Writer& out, const UnknownSizes& sizes) {
+  using Step = UnknownSizes::Step;
+  out.Int(static_cast<int64_t>(sizes.steps.size()));
+  for (const Step& step : sizes.steps) {
+    out.Int(step.kind);
+    out.Ints(step.args);
+    out.Int(step.field);
+    if (step.kind == Step::kCall) Write(out, *step.op, step.attrs);
+    if (step.kind != Step::kConstant) continue;
+    const TensorTypeNode& tensor = *AsTensorType(step.type);
+    out.Text(tensor.dtype().ToString());
+    out.Int(tensor.rank());
+    for (const int64_t size : tensor.static_shape()) out.Int(size);
+  }
+  out.Int(static_cast<int64_t>(sizes.variables.size()));
+  for (const UnknownSizes::Variable& variable : sizes.variables) {
+    out.Int(variable.known);
+    out.Int(variable.is_assumed ? 1 : 0);
+    out.Int(static_cast<int64_t>(variable.places.size()));
+    for (const UnknownSizes::Place& place : variable.places) out.Ints({place.value, place.field, place.dim});
+  }
+  out.Int(sizes.result);
+}
+
+void Write(Writer& out, const std::vector<Tensor>& tensors) {
+  out.Int(static_cast<int64_t>(tensors.size()));
+  for (const Tensor& tensor : tensors) Write(out, tensor);
+}
+
+void Write(Writer& out, const ShapedKernel& kernel) {
+  out.Text(kernel.name);
+  Write(out, kernel.sizes);
+  out.Int(static_cast<int64_t>(kernel.codes.size()));
+  for (const ShapedKernel::Code& code : kernel.codes) {
+    out.Int(code.rows);
+    out.Text(code.loader);
+    out.Text({reinterpret_cast<const char*>(code.blob.data()), code.blob.size()});
+    out.Ints(code.constants);
+    out.Int(code.workspace_bytes);
+  }
+  Write(out, kernel.constants);
+  out.Int(kernel.num_threads);
+  Write(out, kernel.step_constants);
 }
 
 void Write(Writer& out, const VmFunction& function) {
@@ -269,6 +325,72 @@ KernelFunction ReadKernel(Reader& in, Type result) {
   return {std::move(name), collage::Executable::Load(temporary.path()), std::move(result)};
 }
 
+UnknownSizes ReadSizes(Reader& in) {
+  using Step = UnknownSizes::Step;
+  UnknownSizes sizes;
+  for (size_t count = in.Count(); count > 0; --count) {
+    const int64_t kind = in.Int();
+    if (kind < 0 || kind > Step::kField) in.Fail("a step of unknown kind");
+    Step step{static_cast<Step::Kind>(kind)};
+    step.args = in.Ints();
+    step.field = in.SmallInt();
+    if (step.kind == Step::kCall) {
+      OpCallEntry call = ReadOpCall(in);
+      step.op = call.op;
+      step.attrs = std::move(call.attrs);
+    } else if (step.kind == Step::kConstant) {
+      const std::string dtype(in.Text());
+      if (!DataType::IsName(dtype)) in.Fail("a constant of unknown dtype '" + dtype + "'");
+      Shape shape(in.Count());
+      for (int64_t& size : shape) {
+        size = in.Int();
+        if (size < 0) in.Fail("a constant of negative size");
+      }
+      step.type = TensorType(shape, DataType::FromString(dtype));
+    }
+    sizes.steps.push_back(std::move(step));
+  }
+  for (size_t count = in.Count(); count > 0; --count) {
+    UnknownSizes::Variable variable;
+    variable.known = in.Int();
+    variable.is_assumed = in.Int() != 0;
+    for (size_t places = in.Count(); places > 0; --places) {
+      const std::vector<int> numbers = in.Ints();
+      if (numbers.size() != 3) in.Fail("a size of no place");
+      variable.places.push_back({numbers[0], numbers[1], numbers[2]});
+    }
+    sizes.variables.push_back(std::move(variable));
+  }
+  sizes.result = in.SmallInt();
+  return sizes;
+}
+
+std::vector<Tensor> ReadTensors(Reader& in) {
+  std::vector<Tensor> tensors;
+  for (size_t count = in.Count(); count > 0; --count) tensors.push_back(ReadTensor(in));
+  return tensors;
+}
+
+ShapedKernel ReadShapedKernel(Reader& in) {
+  ShapedKernel kernel;
+  kernel.name = in.Text();
+  kernel.sizes = ReadSizes(in);
+  for (size_t count = in.Count(); count > 0; --count) {
+    ShapedKernel::Code& code = kernel.codes.emplace_back();
+    code.rows = in.Int();
+    code.loader = in.Text();
+    const std::string_view blob = in.Text();
+    const auto* bytes = reinterpret_cast<const std::byte*>(blob.data());
+    code.blob.assign(bytes, bytes + blob.size());
+    code.constants = in.Ints();
+    code.workspace_bytes = in.Int();
+  }
+  kernel.constants = ReadTensors(in);
+  kernel.num_threads = in.SmallInt();
+  kernel.step_constants = ReadTensors(in);
+  return kernel;
+}
+
 std::vector<std::string> NamesIn(const Attrs& attrs) {
   std::vector<std::string> names;
   const AttrValue* list = attrs.Find(kResultNames);
@@ -328,7 +450,7 @@ Program ReadProgram(Reader& in) {
 std::string Executable::Serialize() const {
   const Program& program = *program_;
   Writer out;
-  out.bytes() = kHeader;
+  out.bytes() = program.shaped_kernels.empty() ? kHeader : kShapedHeader;
   out.Text(Signatures(program));
   out.Int(static_cast<int64_t>(program.globals.size()));
   for (const std::string& name : program.globals) out.Text(name);
@@ -337,14 +459,7 @@ std::string Executable::Serialize() const {
   out.Int(static_cast<int64_t>(program.constants.size()));
   for (const Tensor& constant : program.constants) Write(out, constant);
   out.Int(static_cast<int64_t>(program.op_calls.size()));
-  for (const OpCallEntry& call : program.op_calls) {
-    out.Text(call.op->name);
-    out.Int(static_cast<int64_t>(call.attrs.size()));
-    for (const auto& [name, value] : call.attrs) {
-      out.Text(name);
-      Write(out, value);
-    }
-  }
+  for (const OpCallEntry& call : program.op_calls) Write(out, *call.op, call.attrs);
   out.Int(static_cast<int64_t>(program.constructors.size()));
   for (const Constructor& constructor : program.constructors) out.Text(constructor->name());
   out.Int(static_cast<int64_t>(program.kernels.size()));
@@ -354,6 +469,10 @@ std::string Executable::Serialize() const {
     out.Text(kernel.name);
     out.Text(ReadFile(temporary.path()));
   }
+  if (!program.shaped_kernels.empty()) {
+    out.Int(static_cast<int64_t>(program.shaped_kernels.size()));
+    for (const ShapedKernel& kernel : program.shaped_kernels) Write(out, kernel);
+  }
   out.Int(Crc32(out.bytes().data(), out.bytes().size()));
   return std::move(out.bytes());
 }
@@ -361,13 +480,19 @@ std::string Executable::Serialize() const {
 Executable Executable::Deserialize(std::string_view bytes, const std::string& name) {
   const auto fail = [&](const std::string& message) { throw Error(ErrorCategory::kCorrupt, message, name); };
   if (!bytes.starts_with(kHeader.substr(0, 5))) fail("this is no bytecode");
-  if (!bytes.starts_with(kHeader) || bytes.size() < kHeader.size() + 8) fail("bytecode of another version");
+  const bool has_shaped = bytes.starts_with(kShapedHeader);
+  if ((!bytes.starts_with(kHeader) && !has_shaped) || bytes.size() < kHeader.size() + 8) {
+    fail("bytecode of another version");
+  }
   int64_t checksum = 0;
   std::memcpy(&checksum, bytes.data() + bytes.size() - sizeof checksum, sizeof checksum);
   bytes.remove_suffix(sizeof checksum);
   if (checksum != Crc32(bytes.data(), bytes.size())) fail("the checksum does not fit");
   Reader in(bytes.substr(kHeader.size()), name);
   Program program = ReadProgram(in);
+  for (size_t count = has_shaped ? in.Count() : 0; count > 0; --count) {
+    program.shaped_kernels.push_back(ReadShapedKernel(in));
+  }
   Verify(program, name);
   for (VmFunction& function : program.functions) FindDeadRegisters(&function);
   return Executable(std::make_shared<const Program>(std::move(program)));

@@ -378,6 +378,9 @@ Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& arg
   }
   const Result<Type> type = op.relation({types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
+  // The same elements under another shape.
+  const TensorTypeNode* tensor = op.is_reshape ? AsTensorType(*type) : nullptr;
+  if (tensor != nullptr && tensor->is_static()) return Value(inputs[0].Reshaped(tensor->static_shape()));
   const std::vector<Tensor> outputs = EvaluateOp(op, attrs, types, inputs, options);
   size_t next = 0;
   return UnflattenTensors(*type, [&] { return outputs[next++]; });

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -199,3 +200,22 @@ class ObjectLoader : public KernelLoader {
 std::unique_ptr<KernelLoader> MakeObjectLoader() { return std::make_unique<ObjectLoader>(); }
 
 }  // namespace collage
+
+/// For generated machine code. Grows by more than is asked for: lengths that grow step by step ask again and again.
+extern "C" void* collage_scratch(int64_t bytes) {
+  constexpr size_t kAlignment = 64;
+  struct Scratch {
+    void* memory = nullptr;
+    size_t bytes = 0;
+    ~Scratch() { std::free(memory); }
+  };
+  thread_local Scratch scratch;
+  const auto wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  if (wanted > scratch.bytes) {
+    std::free(scratch.memory);
+    scratch.bytes = (wanted + wanted / 2 + kAlignment - 1) / kAlignment * kAlignment;
+    scratch.memory = std::aligned_alloc(kAlignment, scratch.bytes);
+    COLLAGE_CHECK(scratch.memory != nullptr) << "no memory for a kernel's workspace";
+  }
+  return scratch.memory;
+}

@@ -1,7 +1,9 @@
 // native_loader.h: kernels that are machine code: an ELF shared object, opened from memory.
 //
 // The object exports `void collage_kernel(void* const* buffers)`, with the addresses of inputs, constants, outputs and,
-// if asked for, workspace in `buffers`, in this order. It may call `collage_parallel_for` of this library. It may also
+// if asked for, workspace in `buffers`, in this order. It may call `collage_parallel_for` of this library, and, where a
+// run knows how much workspace it needs, `void* collage_scratch(int64_t bytes)`: memory of the calling thread, which
+// stays as it is until the thread calls again, aligned to 64 bytes. It may also
 // export `const char collage_kernel_needs[]`, the instruction sets that it may use (support/machine.h) with blanks in
 // between: on a processor that lacks one it is refused before any of its code runs, as it is on another kind of
 // machine.

@@ -467,7 +467,7 @@ void RefuseShapes(const CompileOptions& options, const std::string& where) {
 
 /// An ONNX model, or Relay text.
 IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
-  if (model.extension() != ".relay") return ImportOnnx(model, {options.shapes});
+  if (model.extension() != ".relay") return ImportOnnx(model, {options.shapes, {}, /*keeps_open=*/true});
   RefuseShapes(options, model.string());
   return ParseModule(ReadFile(model), model.string());
 }
@@ -498,22 +498,30 @@ CompileOptions ForOneProcess(const CompileOptions& options) {
 
 /// As its kind asks for: a graph, or a program around several.
 CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
-                         bool only_tunes) {
+                         bool only_tunes, bool is_onnx) {
   const auto on_graph = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
     Compilation compilation(called, own, graph);
     return only_tunes ? compilation.Tune() : compilation.Run();
   };
   const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
   if (!IsProgram(graph)) return on_graph(graph, name, options);
-  const auto on_program = only_tunes ? TuneProgram : CompileProgram;
-  return on_program(PrepareForPartitioning(graph), name.filename().string(), ForOneProcess(options), on_graph);
+  const IRModule program = PrepareForPartitioning(graph);
+  const CompileOptions own = ForOneProcess(options);
+  if (only_tunes) return TuneProgram(program, name.filename().string(), own, on_graph);
+  const Participants participants(own, ProbeToolchains());
+  // Of an ONNX model whose inputs are open, the shapes could have been given.
+  const bool could_be_known = is_onnx && std::ranges::any_of(graph.main()->params(), [](const Var& param) {
+                                const TensorTypeNode* type = AsTensorType(param->checked_type());
+                                return type != nullptr && !type->is_static();
+                              });
+  return CompileProgram(program, name.filename().string(), own, {participants.native(), could_be_known}, on_graph);
 }
 
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {
   const auto started = Clock::now();
   const IRModule module = ReadModel(model, options);
   const double seconds = SecondsSince(started);
-  CompileReport report = CompileAny(module, model, options, only_tunes);
+  CompileReport report = CompileAny(module, model, options, only_tunes, model.extension() != ".relay");
   report.import_seconds += seconds;
   report.total_seconds += seconds;
   return report;
@@ -527,7 +535,7 @@ CompileReport CompileModel(const std::filesystem::path& model, const CompileOpti
 
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
   RefuseShapes(options, name);
-  return CompileAny(module, name, options, /*only_tunes=*/false);
+  return CompileAny(module, name, options, /*only_tunes=*/false, /*is_onnx=*/false);
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {

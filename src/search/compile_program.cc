@@ -10,12 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
+#include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "cost/worker/roofline.h"
 #include "search/regions.h"
 #include "support/file.h"
 #include "support/json_reader.h"
+#include "target/annotations.h"
 
 namespace collage {
 namespace {
@@ -97,6 +100,48 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
   return all;
 }
 
+/// The first product or convolution of unknown shapes that no kernel computes; null where there is none.
+const CallNode* FindEvaluatedProduct(const IRModule& module) {
+  const CallNode* found = nullptr;
+  for (const auto& [_, function] : module.functions()) {
+    const std::function<void(const Expr&)> visit = [&](const Expr& root) {
+      PostOrderInScope(root, [&](const Expr& expr) {
+        const FunctionNode* inner = As<FunctionNode>(expr);
+        if (inner != nullptr && inner->attrs().IntOr(kAttrPrimitive, 0) == 0) visit(inner->body());
+        const CallNode* call = As<CallNode>(expr);
+        if (found == nullptr && call != nullptr && call->op() != nullptr && call->op()->multiply_adds) found = call;
+      });
+    };
+    if (function->attrs().IntOr(kAttrPrimitive, 0) == 0) visit(function->body());
+  }
+  return found;
+}
+
+/// Says so where a product is evaluated as the reference does: for a model that could have been given its shapes that
+/// is an error.
+void TellOfEvaluated(const IRModule& module, const std::string& name, const CompileOptions& options, bool refuses) {
+  const CallNode* call = FindEvaluatedProduct(module);
+  if (call == nullptr) return;
+  const std::string where = call->span().source;
+  if (refuses) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel", call->op()->name,
+                            where.empty() ? "" : fmt::format(" at node '{}'", where)),
+                name, "give the shapes of its inputs, as in --shape x=1x3x224x224");
+  }
+  if (options.progress == nullptr) return;
+  options.progress->Warn(fmt::format(
+      "'{}' of unknown shapes has no kernel: it is evaluated as the reference does, slowly", call->op()->name));
+}
+
+ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_shapes) {
+  if (for_unknown_shapes == nullptr) return FindRegions(module);
+  constexpr int64_t kFewElements = 16;
+  return FindRegions(module, kFewElements,
+                     {[&](const CallNode& call) { return for_unknown_shapes->SupportsUnknownSizes(call).ok(); },
+                      [&](const CallNode& call) { return for_unknown_shapes->SupportsCall(call).ok(); }});
+}
+
 /// The choices of all regions in one file:
 ///
 ///     {"format": "collage-partitioning", "version": 1, "regions": [region 0's, …]}
@@ -150,9 +195,10 @@ class RegionPartitionings {
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                             const CompileRegion& compile_region) {
+                             const UnknownShapesOptions& unknown, const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
-  const ProgramRegions program = FindRegions(module);
+  const ProgramRegions program = RegionsFor(module, unknown.toolchain);
+  TellOfEvaluated(program.module, name, options, unknown.refuses_evaluation);
   const std::vector<DistinctRegion> regions = Distinct(program.regions);
   const TemporaryFolder folder;
   RegionPartitionings partitionings(options, folder.path());
@@ -168,7 +214,10 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   });
   partitionings.Write(kernels.size());
   vm::CompileOptions compiling;
-  compiling.num_threads = report.num_threads;
+  compiling.num_threads = report.num_threads > 0    ? report.num_threads
+                          : options.num_threads > 0 ? options.num_threads
+                                                    : AvailableProcessors();
+  compiling.for_unknown_shapes = unknown.toolchain;
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
     const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
     if (it == kernels.end()) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "collage/compile.h"
 #include "collage/ir/module.h"
+#include "collage/target/toolchain.h"
 
 namespace collage {
 
@@ -13,11 +14,17 @@ namespace collage {
 using CompileRegion =
     std::function<CompileReport(const IRModule& region, const std::string& name, const CompileOptions& options)>;
 
+/// What becomes of operators on shapes that only a run knows.
+struct UnknownShapesOptions {
+  const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
+  bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
+};
+
 /// Compiles a typed module that a plan cannot hold (IsProgram): equal regions of dataflow are compiled once, each for
 /// itself, and become kernels of a bytecode program. The budget is shared out among the regions by the products that
 /// they add up. A file of partitionings holds those of all distinct regions, in order.
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                             const CompileRegion& compile_region);
+                             const UnknownShapesOptions& unknown, const CompileRegion& compile_region);
 
 /// Measures what compiling the regions will need; writes nothing.
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,

@@ -13,11 +13,15 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "dataflow/needs.h"
+#include "search/row_by_row.h"
+#include "search/shaped_groups.h"
+#include "target/annotations.h"
 
 namespace collage {
 namespace {
 
 constexpr const char* kRegionName = "collage_region";
+constexpr const char* kShapedName = "collage_shaped";
 
 bool IsStaticTensors(const Type& type) {
   if (!type) return false;
@@ -39,15 +43,23 @@ class RegionFinder {
   RegionFinder(const DataflowGraph& graph, int64_t few_elements) : graph_(graph), few_elements_(few_elements) {}
 
   std::vector<std::vector<int>> Run() {
+    std::vector<bool> is_inside;
     for (int index = 0; index < Size(); ++index) {
-      is_inside_.push_back(!graph_.node(index).is_in_primitive && (IsOperator(index) || IsGlue(index)));
+      is_inside.push_back(!graph_.node(index).is_in_primitive && (IsOperator(index) || IsGlue(index)));
     }
+    return Run(std::move(is_inside), [&](const std::vector<int>& members) { return IsWorthwhile(members); });
+  }
+
+  /// Of the nodes that `is_inside` says those of regions that `is_worthwhile`.
+  std::vector<std::vector<int>> Run(std::vector<bool> is_inside,
+                                    const std::function<bool(const std::vector<int>& members)>& is_worthwhile) {
+    is_inside_ = std::move(is_inside);
     std::vector<std::vector<int>> regions;
     do {
       FindLevels();
       regions = Group();
     } while (TrimAll(regions));
-    std::erase_if(regions, [&](const std::vector<int>& members) { return !IsWorthwhile(members); });
+    std::erase_if(regions, [&](const std::vector<int>& members) { return !is_worthwhile(members); });
     return regions;
   }
 
@@ -145,6 +157,21 @@ class RegionFinder {
 
 }  // namespace
 
+namespace {
+
+/// Regions of what computes each row of a batch by itself, where some of it is nothing that `unknown` takes as it is.
+std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const UnknownShapes& unknown) {
+  if (!unknown.takes_one_row) return {};
+  return RegionFinder(graph, 0).Run(FindRowByRow(graph, unknown.takes_one_row), [&](const std::vector<int>& members) {
+    return std::ranges::any_of(members, [&](int index) {
+      const OpDef* op = graph.OpAt(index);
+      return op != nullptr && !op->is_reshape && !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
+    });
+  });
+}
+
+}  // namespace
+
 bool IsProgram(const IRModule& module) {
   int num_functions = 0;
   for (const auto& [_, function] : module.functions()) num_functions += IsPartition(function) ? 0 : 1;
@@ -171,10 +198,11 @@ bool IsProgram(const IRModule& module) {
   return is_program;
 }
 
-ProgramRegions FindRegions(IRModule module, int64_t few_elements) {
+ProgramRegions FindRegions(IRModule module, int64_t few_elements, const UnknownShapes& unknown) {
   module = RunPasses({"ToGraphNormalForm"}, std::move(module));
   ProgramRegions result{module, {}};
   int number = 0;
+  int shaped = 0;
   for (const auto& [name, function] : module.functions()) {
     if (IsPartition(function)) continue;
     const DataflowGraph graph(function);
@@ -182,6 +210,26 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements) {
     for (std::vector<int>& members : RegionFinder(graph, few_elements).Run()) {
       Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kRegionName, number++)}};
       found.push_back({"region", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
+    }
+    const auto add_shaped = [&](std::vector<int> members, bool is_by_rows) {
+      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kShapedName, shaped++)}};
+      if (is_by_rows) attrs.Set(kAttrRows, 1);
+      found.push_back({"shaped", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
+    };
+    std::vector<bool> is_by_rows(graph.size());
+    for (std::vector<int>& members : unknown.takes ? RowRegions(graph, unknown) : std::vector<std::vector<int>>{}) {
+      // Each kind of region is in order by itself; together they may wait for each other.
+      const SubGraph region(graph, members);
+      std::vector<const SubGraph*> all{&region};
+      for (const CandidatePartition& one : found) all.push_back(&one.sub_graph);
+      if (!CanBeOrdered(graph, all)) continue;
+      for (const int index : members) is_by_rows[static_cast<size_t>(index)] = true;
+      add_shaped(std::move(members), true);
+    }
+    if (unknown.takes) {
+      for (std::vector<int>& members : FindShapedGroups(graph, unknown.takes, is_by_rows)) {
+        add_shaped(std::move(members), false);
+      }
     }
     if (found.empty()) continue;
     const std::optional<Function> rewritten = RewriteNested(graph, found);

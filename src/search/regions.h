@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "collage/ir/module.h"
@@ -15,6 +16,12 @@ struct ProgramRegions {
   std::vector<Function> regions;  ///< as they are in `module`, typed
 };
 
+/// What the toolchain takes that compiles operators on tensors of unknown shapes; empty functions: nothing.
+struct UnknownShapes {
+  std::function<bool(const CallNode& call)> takes;          ///< calls with such
+  std::function<bool(const CallNode& call)> takes_one_row;  ///< calls with one row where they had a batch
+};
+
 /// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
 /// tensors whose shapes are not known.
 bool IsProgram(const IRModule& module);
@@ -24,6 +31,10 @@ bool IsProgram(const IRModule& module);
 /// between two of them leaves the region. Regions that only move around a few numbers, such as a loop's counter, are
 /// left alone: those without a result of more than `few_elements`, about as many as a kernel's fixed cost is worth.
 /// Needs a typed module; works on what ToGraphNormalForm makes of it.
-ProgramRegions FindRegions(IRModule module, int64_t few_elements = 16);
+///
+/// Calls that `unknown` takes become calls of Primitive functions, too, which are not among the regions: groups of them
+/// for one kernel each (search/shaped_groups.h), and as a whole what computes the rows of a batch one by one
+/// (search/row_by_row.h), with attribute `rows`, where some of it only takes a batch of known size.
+ProgramRegions FindRegions(IRModule module, int64_t few_elements = 16, const UnknownShapes& unknown = {});
 
 }  // namespace collage

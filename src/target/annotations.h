@@ -15,6 +15,7 @@ inline constexpr const char* kAttrCompiler = "Compiler";           ///< absent: 
 inline constexpr const char* kAttrInputLayouts = "input_layouts";  ///< list of strings; absent: all plain
 inline constexpr const char* kAttrOutputLayouts = "output_layouts";
 inline constexpr const char* kAttrEstimate = "estimated_seconds";
+inline constexpr const char* kAttrRows = "rows";          ///< 1: each row of a batch is computed of that row alone
 inline constexpr const char* kAttrSchedule = "schedule";  ///< PartitionRequest::schedule; absent: empty
 
 /// The attribute Compiler of what `toolchain` is to compile; empty for the native one under its default options, whose

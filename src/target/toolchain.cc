@@ -49,6 +49,10 @@ Result<void> Toolchain::SupportsCall(const CallNode&) const {
   return Reason{"takes patterns, not single operators", name()};
 }
 
+Result<void> Toolchain::SupportsUnknownSizes(const CallNode&) const {
+  return Reason{"needs to know all shapes", name()};
+}
+
 std::unique_ptr<const Toolchain> Toolchain::WithOptions(const Attrs&) const { return nullptr; }
 
 std::vector<BoundaryLayouts> Toolchain::Layouts(const Function&, const std::vector<bool>& eligible_inputs,

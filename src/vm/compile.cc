@@ -119,7 +119,8 @@ class FunctionCompiler {
         const auto& call = static_cast<const CallNode&>(*expr);
         std::vector<Expr> operands = call.args();
         const bool is_direct = call.op() != nullptr || call.callee()->kind() == ExprKind::kConstructor ||
-                               builder_.KernelIndex(AsShared<FunctionNode>(call.callee()));
+                               builder_.KernelIndex(AsShared<FunctionNode>(call.callee())) ||
+                               builder_.ShapedKernelIndex(AsShared<FunctionNode>(call.callee()));
         if (!is_direct) operands.insert(operands.begin(), call.callee());
         return operands;
       }
@@ -234,6 +235,8 @@ class FunctionCompiler {
       Emit(Opcode::kData, dst, std::move(regs), call).index = builder_.ConstructorIndex(constructor);
     } else if (const auto kernel = builder_.KernelIndex(AsShared<FunctionNode>(call.callee()))) {
       Emit(Opcode::kKernel, dst, std::move(regs), call).index = *kernel;
+    } else if (const auto shaped = builder_.ShapedKernelIndex(AsShared<FunctionNode>(call.callee()))) {
+      Emit(Opcode::kShapedKernel, dst, std::move(regs), call).index = *shaped;
     } else {
       regs.insert(regs.begin(), RegisterOf(call.callee()));
       Emit(Opcode::kCall, dst, std::move(regs), call);
@@ -248,7 +251,8 @@ class FunctionCompiler {
     const CallNode* call = dst < 0 && !scopes_->IsShared(*expr) ? As<CallNode>(expr) : nullptr;
     const bool is_function_call = call != nullptr && call->op() == nullptr &&
                                   call->callee()->kind() != ExprKind::kConstructor &&
-                                  !builder_.KernelIndex(AsShared<FunctionNode>(call->callee()));
+                                  !builder_.KernelIndex(AsShared<FunctionNode>(call->callee())) &&
+                                  !builder_.ShapedKernelIndex(AsShared<FunctionNode>(call->callee()));
     if (is_function_call) {
       std::vector<int> regs;
       for (const Expr& operand : Operands(expr)) regs.push_back(Compile(operand));

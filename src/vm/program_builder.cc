@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "collage/ir/infer_type.h"
+#include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "target/annotations.h"
@@ -22,6 +23,15 @@ bool IsStatic(const Type& type) {
   }
   const TensorTypeNode* tensor = AsTensorType(type);
   return tensor != nullptr && tensor->is_static();
+}
+
+/// Of a batch, where there are so many: fewer calls, and weights are read once for all of them.
+constexpr int64_t kRowsTogether = 8;
+
+bool HasTensorsOnly(const Type& type) {
+  const TupleTypeNode* tuple = AsTupleType(type);
+  if (tuple == nullptr) return AsTensorType(type) != nullptr;
+  return std::ranges::all_of(tuple->fields(), HasTensorsOnly);
 }
 
 /// By flattened tensor: whether it has channels to be last.
@@ -126,6 +136,60 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
   const Function main = MakeFunction(params, MakeCall(Expr(partition), {params.begin(), params.end()}));
   const IRModule module = InferTypes(IRModule::FromFunction(main));
   return add(collage::Executable::FromPlan(Lower(module, options_.num_threads, *partitions_)));
+}
+
+void ProgramBuilder::AddCode(ShapedKernel& kernel, const Function& function, int64_t rows) const {
+  const FuncTypeNode* type = AsFuncType(InferType(function, module_));
+  Result<CompiledPartition> compiled = options_.for_unknown_shapes->RelayToRuntime(
+      {function, PlainLayouts(type->args().size(), FlattenTensorTypes(type->result()).size()), options_.num_threads});
+  if (!compiled.ok()) throw Error(ErrorCategory::kUnsupported, compiled.reason().text);
+  ShapedKernel::Code code{rows, compiled->loader, std::move(compiled->blob), {}, 0};
+  code.workspace_bytes = static_cast<int64_t>(compiled->workspace_bytes);
+  for (Tensor& constant : compiled->constants) {
+    // Weights are mostly the same for any number of rows.
+    const auto known =
+        std::ranges::find_if(kernel.constants, [&](const Tensor& one) { return BitEqual(one, constant); });
+    code.constants.push_back(static_cast<int>(known - kernel.constants.begin()));
+    if (known == kernel.constants.end()) kernel.constants.push_back(std::move(constant));
+  }
+  kernel.codes.push_back(std::move(code));
+}
+
+std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
+  if (options_.for_unknown_shapes == nullptr || !function || function->attrs().IntOr("Primitive", 0) == 0)
+    return std::nullopt;
+  const auto [known, is_new] = shaped_kernels_.emplace(function.get(), std::nullopt);
+  if (!is_new) return known->second;
+  const FuncTypeNode* type = AsFuncType(InferType(function, module_));
+  bool is_of_tensors = HasTensorsOnly(type->result()) && FreeVars(function).empty();
+  for (const Type& arg : type->args()) is_of_tensors = is_of_tensors && AsTensorType(arg) != nullptr;
+  if (!is_of_tensors) return std::nullopt;
+  const Function plain = MakeFunction(function->params(), function->body());
+  InferType(plain, module_);
+  const bool is_by_rows = function->attrs().IntOr(kAttrRows, 0) != 0;
+  const auto [equal, is_first] = shaped_by_digest_.emplace(StructuralHash(Expr(plain)) + (is_by_rows ? " rows" : ""),
+                                                           static_cast<int>(program_.shaped_kernels.size()));
+  if (!is_first) return known->second = equal->second;
+  ShapedKernel kernel;
+  std::vector<Expr> exprs;
+  try {
+    kernel.sizes = FindUnknownSizes(plain, &exprs);
+    for (const int64_t rows : is_by_rows ? std::vector<int64_t>{kRowsTogether, 1} : std::vector<int64_t>{0}) {
+      AddCode(kernel, rows == 0 ? plain : WithRows(plain, rows), rows);
+    }
+  } catch (const Error& error) {
+    if (error.category() != ErrorCategory::kUnsupported) throw;
+    shaped_by_digest_.erase(equal);
+    return std::nullopt;
+  }
+  kernel.name = function->attrs().StringOr("global_symbol", fmt::format("shaped{}", equal->second));
+  kernel.num_threads = options_.num_threads;
+  for (const Expr& expr : exprs) {
+    const ConstantNode* constant = kernel.sizes.is_assumed() ? As<ConstantNode>(expr) : nullptr;
+    if (constant != nullptr) kernel.step_constants.push_back(constant->value());
+  }
+  program_.shaped_kernels.push_back(std::move(kernel));
+  return known->second = equal->second;
 }
 
 }  // namespace collage::vm

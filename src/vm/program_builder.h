@@ -40,10 +40,15 @@ class ProgramBuilder {
   /// The kernel of a Primitive function; nothing when kernels are not wanted or it cannot be one: null, not of static
   /// tensors, not closed.
   std::optional<int> KernelIndex(const Function& function);
+  /// The same of one of tensors whose types have `?`.
+  std::optional<int> ShapedKernelIndex(const Function& function);
   /// Makes `function`, within the one called `outer`, wait for its turn.
   int AddFunction(const std::string& outer, const Function& function, std::shared_ptr<const ScopeAnalysis> scopes);
 
  private:
+  /// Throws kUnsupported where the toolchain declines.
+  void AddCode(ShapedKernel& kernel, const Function& function, int64_t rows) const;
+
   const IRModule& module_;
   CompileOptions options_;
   Program program_;
@@ -53,6 +58,8 @@ class ProgramBuilder {
   std::unordered_map<const ExprNode*, int> constants_;
   std::map<std::string, int, std::less<>> constructors_;
   std::unordered_map<const ExprNode*, int> kernels_;
+  std::unordered_map<const ExprNode*, std::optional<int>> shaped_kernels_;
+  std::map<std::string, int> shaped_by_digest_;  ///< of equal functions there is one
   int num_inner_ = 0;
 };
 

@@ -133,6 +133,11 @@ class Toolchain {
   virtual std::vector<PatternTableEntry> PatternTable() const { return {}; }
   /// Predicate of operator-based toolchains (RFC 0.81's "target.NAME"): may this typed operator call be offloaded?
   virtual Result<void> SupportsCall(const CallNode& call) const;
+  /// Whether it compiles this typed call although shapes in it are not known (`?`). Partitions of such calls are
+  /// PartitionRequests of functions whose types leave sizes open; their kernels have one more input, behind the others,
+  /// which tells what these are: int64, in the order of FindUnknownSizes (src/ir/unknown_sizes.h). All layouts are
+  /// plain.
+  virtual Result<void> SupportsUnknownSizes(const CallNode& call) const;
   /// Names of the passes that bring a module into the form that its patterns and predicates are written for, in order:
   /// what RFC 0.81 calls optimize_for_NAME.
   virtual std::vector<std::string> Preamble() const { return {}; }

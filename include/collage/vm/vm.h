@@ -57,6 +57,9 @@ struct CompileOptions {
   /// Kernels that were made elsewhere: asked for each Primitive function of static types before `toolchains`. Inputs
   /// and outputs are those of the function, flattened. Empty, or an answer of nothing: there is none.
   std::function<std::optional<collage::Executable>(const Function&)> find_kernel;
+  /// Compiles Primitive functions of tensors whose types have `?`, into kernels that are told the shapes (Toolchain's
+  /// SupportsUnknownSizes). Null, or where it declines: they run as any other function.
+  const Toolchain* for_unknown_shapes = nullptr;
 };
 
 /// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/interpreter.h): strict, from left

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -11,6 +12,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/unknown_sizes.h"
 #include "transform/passes.h"
 
 namespace collage::native {
@@ -242,10 +244,10 @@ const std::map<std::string, Check, std::less<>>& Rows() {
   return rows;
 }
 
-std::string WhyNotType(const Type& type) {
+std::string WhyNotType(const Type& type, bool may_be_unknown) {
   for (const Type& leaf : FlattenTensorTypes(type)) {
     const TensorTypeNode* tensor = AsTensorType(leaf);
-    if (tensor == nullptr || !tensor->is_static()) return "dynamic shapes";
+    if (tensor == nullptr || (!may_be_unknown && !tensor->is_static())) return "dynamic shapes";
     const DataType dtype = tensor->dtype();
     const bool is_whole =
         dtype.is_bool() || dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
@@ -253,6 +255,63 @@ std::string WhyNotType(const Type& type) {
     if (!is_whole || is_uint64 || (dtype.is_floating() && dtype.bits == 8)) return dtype.ToString() + " tensors";
   }
   return "";
+}
+
+/// What a call lacks where its shapes are not known; beyond what it lacks anyway.
+std::string WhyNotUnknown(const CallNode& call) {
+  const std::string& name = call.op()->name;
+  const auto is_known = [&](size_t argument, int64_t axis) {
+    const TensorTypeNode& tensor = Argument(call, argument);
+    const int64_t at = axis < 0 ? axis + tensor.rank() : axis;
+    return at < tensor.rank() && !tensor.shape()[static_cast<size_t>(at)].is_any();
+  };
+  if (name == "strided_slice") {
+    const std::vector<int64_t> begin = call.attrs().Ints("begin");
+    for (size_t i = 0; i < begin.size(); ++i) {
+      const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
+      const bool counts_up = call.attrs().IsNone("strides") || i >= call.attrs().Ints("strides").size() ||
+                             call.attrs().Ints("strides")[i] > 0;
+      if (!is_known(0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of an unknown size";
+    }
+    return "";
+  }
+  if (name == "take") {
+    if (call.attrs().IsNone("axis")) return "'take' of elements of all axes";
+    return is_known(0, call.attrs().Int("axis")) ? "" : "'take' along an axis of unknown size";
+  }
+  if (name == "split") return is_known(0, call.attrs().Int("axis")) ? "" : "'split' along an axis of unknown size";
+  if (name == "nn.group_norm") return is_known(0, call.attrs().Int("axis")) ? "" : "groups of unknown channels";
+  const bool is_norm = call.op()->pattern == OpPatternKind::kOutEWiseFusable;
+  if (is_norm && Argument(call, 0).dtype().bits < 32) return "narrow elements of unknown shapes";
+  const bool is_product = name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul";
+  if (is_product) {
+    const bool is_whole = Argument(call, 0).dtype() == kFloat32 || Argument(call, 0).dtype() == kFloat64;
+    const bool is_one = Argument(call, 1).dtype() == Argument(call, 0).dtype() &&
+                        AsTensorType(call.checked_type())->dtype() == Argument(call, 0).dtype();
+    return is_whole && is_one ? "" : "products of unknown shapes but of floats";
+  }
+  static const std::vector<std::string_view> names{"where",
+                                                   "nn.bias_add",
+                                                   "nn.prelu",
+                                                   "transpose",
+                                                   "concatenate",
+                                                   "nn.softmax",
+                                                   "nn.log_softmax",
+                                                   "nn.layer_norm",
+                                                   "nn.instance_norm",
+                                                   "nn.l2_normalize",
+                                                   "sum",
+                                                   "mean",
+                                                   "max",
+                                                   "min",
+                                                   "prod",
+                                                   "all",
+                                                   "any",
+                                                   "variance",
+                                                   "argmax",
+                                                   "argmin"};
+  if (IsPlaceByPlace(*call.op()) || std::ranges::find(names, name) != names.end()) return "";
+  return fmt::format("'{}' of unknown shapes", name);
 }
 
 /// Whether it is of the quantised dialect, which is lowered as what it stands for.
@@ -318,15 +377,16 @@ Function WithoutDialect(const Function& function) {
   return plain;
 }
 
-Result<void> IsLowered(const CallNode& call) {
+namespace {
+
+Result<void> IsRowLowered(const CallNode& call, bool may_be_unknown) {
   const auto no = [](std::string text) { return Reason{std::move(text), "native"}; };
   const std::string& name = call.op()->name;
-  if (IsDialect(call)) return IsDialectLowered(call);
   const auto row = Rows().find(name);
   if (row == Rows().end()) return no(fmt::format("'{}' has no native lowering", name));
-  std::string reason = WhyNotType(call.checked_type());
+  std::string reason = WhyNotType(call.checked_type(), may_be_unknown);
   for (const Expr& arg : call.args()) {
-    if (reason.empty()) reason = WhyNotType(arg->checked_type());
+    if (reason.empty()) reason = WhyNotType(arg->checked_type(), may_be_unknown);
   }
   if (!reason.empty()) return no(reason);
   for (const char* attr : {"layout", "data_layout", "out_layout"}) {
@@ -335,6 +395,31 @@ Result<void> IsLowered(const CallNode& call) {
   reason = row->second(call);
   if (!reason.empty()) return no(reason);
   return {};
+}
+
+}  // namespace
+
+Result<void> IsLowered(const CallNode& call) {
+  return IsDialect(call) ? IsDialectLowered(call) : IsRowLowered(call, /*may_be_unknown=*/false);
+}
+
+Result<void> IsLoweredUnknown(const CallNode& call) {
+  if (Result<void> lowered = IsRowLowered(call, /*may_be_unknown=*/true); !lowered.ok()) return lowered;
+  const std::string reason = WhyNotUnknown(call);
+  if (!reason.empty()) return Reason{reason, "native"};
+  return {};
+}
+
+bool HasUnknownSizes(const Function& function) {
+  const auto is_open = [](const Type& type) {
+    for (const Type& leaf : FlattenTensorTypes(type)) {
+      if (!AsTensorType(leaf)->is_static()) return true;
+    }
+    return false;
+  };
+  bool has_unknown = is_open(function->body()->checked_type());
+  for (const Var& param : function->params()) has_unknown = has_unknown || is_open(param->checked_type());
+  return has_unknown;
 }
 
 }  // namespace collage::native

@@ -61,6 +61,11 @@ class Native : public Toolchain {
   }
 
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
+  Result<void> SupportsUnknownSizes(const CallNode& call) const override {
+    // Tiles of libraries and products of pairs are made for sizes that are known.
+    if (options_.in_bfloat16 || !options_.libraries.empty()) return Toolchain::SupportsUnknownSizes(call);
+    return IsLoweredUnknown(call);
+  }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return ProposalsIn(function, *this);
@@ -206,6 +211,8 @@ class Native : public Toolchain {
   }
 
   static PartitionRequest InNativeForm(PartitionRequest request) {
+    // Whose sizes a run passes on keep their order, and there is nothing to be rewritten among what is taken.
+    if (HasUnknownSizes(request.function)) return request;
     request.function = NativeForm(request.function);
     return request;
   }

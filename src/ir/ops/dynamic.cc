@@ -77,6 +77,10 @@ OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
     for (const Tensor& input : data) types.push_back(TensorType(input.shape(), input.dtype()));
     const Result<Type> type = static_op.relation({types, all});
     if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
+    if (static_op.is_reshape) {
+      outputs[0] = data[0].Reshaped(AsTensorType(*type)->static_shape());
+      return;
+    }
     size_t next = 0;
     for (const Type& leaf : FlattenTensorTypes(*type)) {
       const TensorTypeNode* tensor = AsTensorType(leaf);

@@ -113,6 +113,9 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
   std::vector<Dim> result;
   size_t source = 0;
   int inferred = -1;
+  // What is copied is on both sides: of what is inferred, it says nothing, though it may be unknown, or 0.
+  std::vector<bool> is_copied_from(shape.size());
+  std::vector<bool> is_copied_to;
   const auto next = [&]() -> Dim {
     if (source >= shape.size()) throw RelationFailure{"reshape asks for more dimensions than there are"};
     return shape[source++];
@@ -125,6 +128,9 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       ++source;
     } else if (wanted == 0) {
       result.push_back(next());
+      is_copied_from[source - 1] = true;
+      is_copied_to.resize(result.size());
+      is_copied_to.back() = true;
     } else if (wanted == -1) {
       if (inferred >= 0) throw RelationFailure{"reshape infers two dimensions"};
       inferred = static_cast<int>(result.size());
@@ -151,8 +157,13 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
   }
   Dim before(1);
   Dim after(1);
-  for (Dim dim : shape) before = times(before, dim);
-  for (Dim dim : result) after = times(after, dim);
+  is_copied_to.resize(result.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (inferred < 0 || !is_copied_from[i]) before = times(before, shape[i]);
+  }
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (inferred < 0 || !is_copied_to[i]) after = times(after, result[i]);
+  }
   if (inferred >= 0) {
     if (before.is_any() || after.is_any() || after.size() == 0) {
       result[static_cast<size_t>(inferred)] = Dim::Any();

@@ -7,6 +7,7 @@
 #include "backends/native/compiler/depthwise_chain_loops.h"
 #include "backends/native/compiler/stages.h"
 #include "backends/native/compiler/suppression.h"
+#include "backends/native/compiler/unknown_sizes.h"
 #include "backends/native/compiler/views.h"
 #include "backends/native/compiler/written_out.h"
 #include "backends/native/operators.h"
@@ -56,7 +57,8 @@ class PartitionCompiler {
     if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !KeepsBFloat16(request_.layouts)) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
     }
-    return {NumberBuffers(state_.emitter.Module()), state_.constants, static_cast<size_t>(state_.workspace_bytes)};
+    return {NumberBuffers(state_, static_cast<int>(request_.layouts.outputs.size())), state_.constants,
+            static_cast<size_t>(state_.workspace_bytes)};
   }
 
   /// After Run: schedules one step from the request's.
@@ -116,31 +118,6 @@ class PartitionCompiler {
     };
     visit(root);
     return order;
-  }
-
-  /// Whether the value at `root` is made from that of `anchor` by operators that take each element from the same
-  /// element, and what else it reads does not need the anchor.
-  static bool IsEpilogue(const Expr& root, const Expr& anchor) {
-    const Shape shape = ShapeOf(root);
-    if (ShapeOf(anchor) != shape) return false;
-    std::unordered_set<const ExprNode*> above;  // of the anchor
-    PostOrder(root, [&](const Expr& expr) {
-      const std::vector<Expr> children = Children(expr);
-      const bool is_above = expr == anchor || std::any_of(children.begin(), children.end(), [&](const Expr& child) {
-                              return above.contains(child.get());
-                            });
-      if (is_above) above.insert(expr.get());
-    });
-    // Below the anchor nothing contains it; on the way to it, only what keeps every element in its place.
-    for (const ExprNode* node : above) {
-      if (node == anchor.get()) continue;
-      if (node->kind() != ExprKind::kCall) return false;
-      const auto& call = static_cast<const CallNode&>(*node);
-      if (call.op() == nullptr || !KeepsPlaces(*call.op())) return false;
-      if (AsTensorType(call.checked_type()) == nullptr || AsTensorType(call.checked_type())->static_shape() != shape)
-        return false;
-    }
-    return true;
   }
 
   /// Whether `root` is made, element by element, of the elements of rows and what the reduction `anchor` makes of each
@@ -335,30 +312,6 @@ class PartitionCompiler {
     state_.expressions.SetBuffer(expr, buffers[0]);  // marks it as done
   }
 
-  /// Gives buffers their final numbers: inputs, constants, outputs, workspace.
-  std::string NumberBuffers(const std::string& text) const {
-    const int constants = static_cast<int>(state_.constants.size());
-    const int outputs = static_cast<int>(request_.layouts.outputs.size());
-    std::string result;
-    constexpr std::string_view kSlot = "getelementptr %ctx[";
-    size_t from = 0;
-    for (size_t at = text.find(kSlot); at != std::string::npos; at = text.find(kSlot, from)) {
-      const size_t begin = at + kSlot.size();
-      const size_t end = text.find(']', begin);
-      int number = std::stoi(text.substr(begin, end - begin));
-      if (number >= kWorkspace) {
-        number = state_.num_inputs + constants + outputs;
-      } else if (number >= kFirstOutput) {
-        number = number - kFirstOutput + state_.num_inputs + constants;
-      } else if (number >= kFirstConstant) {
-        number = number - kFirstConstant + state_.num_inputs;
-      }
-      result += text.substr(from, begin - from) + std::to_string(number);
-      from = end;
-    }
-    return result + text.substr(from);
-  }
-
   const PartitionRequest& request_;
   Expr body_;  ///< the function's, written out
   PartitionState state_;
@@ -389,7 +342,9 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
     collage::native::CheckTarget(options);
-    result = collage::native::PartitionCompiler(request, options).Run();
+    result = collage::native::HasUnknownSizes(request.function)
+                 ? collage::native::LowerUnknownSizes(request, options)
+                 : collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }

@@ -32,6 +32,97 @@ std::string Emitter::MulInt(const std::string& a, int64_t factor) {
 
 std::string Emitter::Plus(const std::string& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
 
+int64_t Emitter::Size(UnknownSize size) {
+  const int64_t number = std::find(unknown_.begin(), unknown_.end(), size) - unknown_.begin();
+  if (number == static_cast<int64_t>(unknown_.size())) unknown_.push_back(std::move(size));
+  return kFirstUnknown + number;
+}
+
+// Factors that are no products themselves, in order, and one number.
+int64_t Emitter::Times(int64_t a, int64_t b) {
+  if (!IsUnknown(a) && !IsUnknown(b)) return a * b;
+  if (a == 0 || b == 0) return 0;
+  UnknownSize product{UnknownSize::kProduct, 1, {}};
+  for (const int64_t size : {a, b}) {
+    if (!IsUnknown(size)) {
+      product.number *= size;
+    } else if (const UnknownSize& of = DefinitionOf(size); of.kind == UnknownSize::kProduct) {
+      product.number *= of.number;
+      product.parts.insert(product.parts.end(), of.parts.begin(), of.parts.end());
+    } else {
+      product.parts.push_back(size);
+    }
+  }
+  if (product.number == 1 && product.parts.size() == 1) return product.parts[0];
+  std::sort(product.parts.begin(), product.parts.end());
+  return Size(std::move(product));
+}
+
+int64_t Emitter::Added(int64_t a, int64_t b) {
+  if (!IsUnknown(a) && !IsUnknown(b)) return a + b;
+  if (a == 0 || b == 0) return a + b;
+  return Size({UnknownSize::kSum, 1, {std::min(a, b), std::max(a, b)}});
+}
+
+int64_t Emitter::CeilDivided(int64_t a, int64_t known) {
+  if (!IsUnknown(a)) return (a + known - 1) / known;
+  return known == 1 ? a : Size({UnknownSize::kQuotient, known, {a}});
+}
+
+int64_t Emitter::Product(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product = Times(product, size);
+  return product;
+}
+
+std::vector<int64_t> Emitter::Strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride = Times(stride, shape[i]);
+  }
+  return strides;
+}
+
+std::string Emitter::UnknownSizes() const {
+  if (unknown_.empty()) return "";
+  std::string lines = fmt::format(
+      "  %n_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %n_base = llvm.load %n_slot : !llvm.ptr -> !llvm.ptr\n",
+      sizes_);
+  int constants = 0;
+  const auto operand = [&](int64_t size) {
+    if (IsUnknown(size)) return NameOf(size);
+    lines += fmt::format("  %n_c{} = arith.constant {} : i64\n", constants, size);
+    return fmt::format("%n_c{}", constants++);
+  };
+  for (size_t i = 0; i < unknown_.size(); ++i) {
+    const UnknownSize& size = unknown_[i];
+    if (size.kind == UnknownSize::kPlace) {
+      lines += fmt::format(
+          "  %n{0}_at = llvm.getelementptr %n_base[{1}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
+          "  %n{0} = llvm.load %n{0}_at {{alignment = 8 : i64}} : !llvm.ptr -> i64\n",
+          i, size.number);
+    } else if (size.kind == UnknownSize::kSum) {
+      const std::string a = operand(size.parts[0]), b = operand(size.parts[1]);
+      lines += fmt::format("  %n{} = arith.addi {}, {} : i64\n", i, a, b);
+    } else if (size.kind == UnknownSize::kQuotient) {
+      const std::string more = operand(size.number - 1), by = operand(size.number);
+      lines += fmt::format("  %n{0}_up = arith.addi {1}, {2} : i64\n  %n{0} = arith.divui %n{0}_up, {3} : i64\n", i,
+                           NameOf(size.parts[0]), more, by);
+    } else {
+      std::string product = operand(size.number);
+      for (size_t k = 0; k < size.parts.size(); ++k) {
+        const std::string name = k + 1 == size.parts.size() ? fmt::format("%n{}", i) : fmt::format("%n{}_{}", i, k);
+        lines += fmt::format("  {} = arith.muli {}, {} : i64\n", name, product, NameOf(size.parts[k]));
+        product = name;
+      }
+    }
+  }
+  return lines;
+}
+
 std::string Emitter::TypeOf(ElementKind kind) const {
   const char* element = kind == ElementKind::kFloat    ? "f32"
                         : kind == ElementKind::kDouble ? "f64"
@@ -135,6 +226,7 @@ void Emitter::DryRun(const std::function<void()>& write) {
 }
 
 void Emitter::ForLanes(int64_t count, const std::function<void(const std::string&)>& body) {
+  if (IsUnknown(count)) return ForLanesBetween(Int(0), Int(count), body);
   const int64_t whole = count / lanes_ * lanes_;
   if (whole > 0) For(Int(0), Int(whole), lanes_, body);
   if (whole < count) MaskedRest(count, body);
@@ -156,6 +248,27 @@ std::string FirstLaneOf(Emitter& e) {
 
 }  // namespace
 
+void Emitter::MaskedBefore(const std::string& first, const std::string& end, const std::function<void()>& body) {
+  const std::string before = mask_;
+  const std::string type = TypeOf(ElementKind::kInt);
+  std::string numbers;
+  for (int i = 0; i < lanes_; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
+  const std::string lanes = Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
+  const std::string count = Def(fmt::format("vector.broadcast {} : i64 to {}", IntOp("subi", end, first), type));
+  mask_ = Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+  body();
+  mask_ = before;
+}
+
+void Emitter::ForLanesBetween(const std::string& begin, const std::string& end,
+                              const std::function<void(const std::string& first)>& body) {
+  if (lanes_ == 1) return For(begin, end, 1, body);
+  const std::string left = IntOp("remui", IntOp("subi", end, begin), Int(lanes_));
+  const std::string whole = IntOp("subi", end, left);
+  For(begin, whole, lanes_, body);
+  If(IntCompare("slt", whole, end), [&] { MaskedBefore(whole, end, [&] { body(whole); }); });
+}
+
 void Emitter::MaskedRest(int64_t count, const std::function<void(const std::string&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
   if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
@@ -175,6 +288,7 @@ void Emitter::Function(const std::string& name,
   pointers_.clear();
   write("%begin", "%end");
   functions_ += fmt::format("func.func private @{}(%ctx: !llvm.ptr, %begin: i64, %end: i64) {{\n", name);
+  functions_ += UnknownSizes();
   for (const auto& [key, pointer] : pointers_) {
     functions_ += fmt::format(
         "  {0}_slot = llvm.getelementptr %ctx[{1}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
@@ -213,7 +327,10 @@ std::string Emitter::LibraryFunctions() const {
 
 void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
   const int n = num_calls_++;
-  calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n  %count{0} = arith.constant {1} : i64\n", n, count);
+  calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n", n);
+  // The same number where it stands for one: plus 0.
+  calls_ += IsUnknown(count) ? fmt::format("  %count{0} = arith.addi {1}, %zero{0} : i64\n", n, NameOf(count))
+                             : fmt::format("  %count{0} = arith.constant {1} : i64\n", n, count);
   if (!parallel) {
     calls_ += fmt::format("  func.call @{1}(%ctx, %zero{0}, %count{0}) : (!llvm.ptr, i64, i64) -> ()\n", n, name);
     return;
@@ -239,9 +356,19 @@ void Emitter::CallRepeatedly(int64_t count, const Buffer& counter, const std::fu
   calls_ += "  }\n";
 }
 
+void Emitter::CallScratch(int64_t bytes, int number) {
+  calls_ += fmt::format(
+      "  %scratch = func.call @collage_scratch({}) : (i64) -> !llvm.ptr\n"
+      "  %scratch_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n",
+      IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes", number);
+  if (!IsUnknown(bytes)) calls_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes) + calls_;
+  functions_ += "func.func private @collage_scratch(i64) -> !llvm.ptr\n";
+}
+
 std::string Emitter::Module() const {
   return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + LibraryFunctions() + functions_ +
-         "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + calls_ + "  return\n}\n";
+         "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + UnknownSizes() + calls_ + "  return\n}\n";
 }
 
 }  // namespace collage::native

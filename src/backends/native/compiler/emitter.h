@@ -56,6 +56,17 @@ struct Buffer {
   bool is_contiguous() const;
 };
 
+/// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Unknown); what is computed of
+/// them goes through the emitter.
+inline constexpr int64_t kFirstUnknown = int64_t{1} << 60;
+inline bool IsUnknown(int64_t size) { return size >= kFirstUnknown; }
+inline bool HasUnknown(const Shape& shape) {
+  for (const int64_t size : shape) {
+    if (IsUnknown(size)) return true;
+  }
+  return false;
+}
+
 /// As a distance between lanes: they are not evenly spaced.
 inline constexpr int64_t kUneven = INT64_MIN;
 
@@ -90,7 +101,9 @@ class Emitter {
     Line(text);
   }
 
-  std::string Int(int64_t value) { return Def(fmt::format("arith.constant {} : i64", value)); }
+  std::string Int(int64_t value) {
+    return IsUnknown(value) ? NameOf(value) : Def(fmt::format("arith.constant {} : i64", value));
+  }
   std::string Float(double value);
   std::string AddInt(const std::string& a, const std::string& b) {
     return Def(fmt::format("arith.addi {}, {} : i64", a, b));
@@ -130,6 +143,11 @@ class Emitter {
 
   /// Runs `body` for whole vectors of [0, count) and once, masked, for the rest. `body` gets the first position.
   void ForLanes(int64_t count, const std::function<void(const std::string& first)>& body);
+  /// As ForLanes from `begin` to `end`, which may be any numbers.
+  void ForLanesBetween(const std::string& begin, const std::string& end,
+                       const std::function<void(const std::string& first)>& body);
+  /// Runs `body` with a mask of the lanes from `first` on that come before `end`.
+  void MaskedBefore(const std::string& first, const std::string& end, const std::function<void()>& body);
   /// The masked turn of ForLanes alone: what is left of `count` behind the whole vectors.
   void MaskedRest(int64_t count, const std::function<void(const std::string& first)>& body);
   /// The mask of the lanes that exist; empty when all do.
@@ -138,6 +156,19 @@ class Emitter {
   void WithMask(const std::string& condition, const std::function<void()>& body);
   /// Whether that is so now: any lane may be one that is not read.
   bool is_guarded() const { return is_guarded_; }
+
+  // ---- sizes that a run knows ----
+  /// They are read from `number`, a buffer of int64.
+  void SetSizes(int number) { sizes_ = number; }
+  /// The size in place `place` of that buffer.
+  int64_t Unknown(int64_t place) { return Size({UnknownSize::kPlace, place, {}}); }
+  /// Product, sum, and quotient rounded up, of sizes that may be unknown; equal ones are the same number.
+  int64_t Times(int64_t a, int64_t b);
+  int64_t Added(int64_t a, int64_t b);
+  int64_t CeilDivided(int64_t a, int64_t known);
+  int64_t Product(const std::vector<int64_t>& sizes);
+  /// Row-major strides.
+  std::vector<int64_t> Strides(const Shape& shape);
 
   // ---- coordinates ----
   Index Zero() { return {Int(0), 0, "", 0}; }
@@ -212,11 +243,24 @@ class Emitter {
   /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
   /// calls that `body` adds.
   void CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body);
+  /// Adds to the entry point: the workspace is `bytes` of memory, a size that may be unknown, that is the thread's own.
+  void CallScratch(int64_t bytes, int number);
   std::string Module() const;
 
  private:
   std::string Pointer(const Buffer& buffer);
   std::string LibraryFunctions() const;
+  struct UnknownSize {
+    enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient } kind;
+    int64_t number = 1;          ///< place, factor of a product, divisor
+    std::vector<int64_t> parts;  ///< sizes that it is made of
+    bool operator==(const UnknownSize&) const = default;
+  };
+  int64_t Size(UnknownSize size);
+  const UnknownSize& DefinitionOf(int64_t size) const { return unknown_[static_cast<size_t>(size - kFirstUnknown)]; }
+  static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstUnknown); }
+  /// Where functions begin: reads all sizes there are.
+  std::string UnknownSizes() const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
   std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
@@ -240,6 +284,8 @@ class Emitter {
   std::string functions_;
   std::string calls_;
   std::vector<std::string> library_functions_;  ///< lines of kObjectCalls
+  int sizes_ = -1;
+  std::vector<UnknownSize> unknown_;
   int num_calls_ = 0;
 };
 

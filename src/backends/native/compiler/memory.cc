@@ -32,12 +32,13 @@ bool Buffer::is_contiguous() const { return strides == LayoutStrides(shape, Layo
 Index Emitter::Shifted(const Index& index, int64_t addend) {
   if (addend == 0) return index;
   if (!index.vector.empty()) return IndexOp("addi", index, addend);
-  return {Plus(index.base, addend), index.step, "", std::gcd(index.multiple, addend)};
+  return {Plus(index.base, addend), index.step, "", IsUnknown(addend) ? 1 : std::gcd(index.multiple, addend)};
 }
 
 Index Emitter::Scaled(const Index& index, int64_t factor) {
   if (factor == 1) return index;
-  if (!index.vector.empty()) return IndexOp("muli", index, factor);
+  if (IsUnknown(factor) && index.is_scalar()) return {MulInt(index.base, factor)};
+  if (!index.vector.empty() || IsUnknown(factor)) return IndexOp("muli", index, factor);
   return {MulInt(index.base, factor), index.step * factor, "", std::abs(index.multiple * factor)};
 }
 
@@ -76,6 +77,7 @@ std::string Emitter::IndexCompare(const char* predicate, const Index& index, int
 
 std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
   if (divisor == 1) return {index, Zero()};
+  if (IsUnknown(divisor)) return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
   // Lanes that cannot cross a multiple of the divisor share the quotient.
   const bool shared =
       index.vector.empty() &&
@@ -131,6 +133,8 @@ int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const 
   for (size_t i = 0; i < indices.size(); ++i) {
     if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
     if (!indices[i].vector.empty()) return kUneven;
+    if (indices[i].step == 0) continue;
+    if (IsUnknown(buffer.strides[i])) return kUneven;
     stride += indices[i].step * buffer.strides[i];
   }
   return stride;

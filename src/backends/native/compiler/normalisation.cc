@@ -40,9 +40,9 @@ class Normalisation {
     const bool in_place = output_.buffer.dtype == (kind_ == ElementKind::kDouble ? kFloat64 : kFloat32);
     scratch_ = in_place ? output_.buffer : Scratch();
     keeps_ = state_.expressions.FindBuffer(call_.args()[0]) == nullptr;
-    const double flops = static_cast<double>(NumElements(shape_)) * 10;
+    const double flops = NumberOf(shape_) * 10;
     const bool is_softmax = name_ == "nn.softmax" || name_ == "nn.log_softmax";
-    if (IsOfRows(e_, space_) && name_ != "nn.l2_normalize") return RunRows(is_softmax, flops);
+    if (!HasUnknown(shape_) && IsOfRows(e_, space_) && name_ != "nn.l2_normalize") return RunRows(is_softmax, flops);
     ForEachUnit(state_, space_, flops, [&](ReductionUnit& unit) {
       if (is_softmax) return Softmax(unit);
       if (name_ == "nn.l2_normalize") return Norm2(unit);
@@ -359,23 +359,23 @@ class Normalisation {
 
   /// Mean 0 and variance 1, then scale and shift.
   void Standardise(ReductionUnit& unit) {
-    const double share = 1.0 / static_cast<double>(space_.elements());
     const Value total = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) { return First(at); });
-    const Value mean = m_.Multiply(total, m_.Like(share, total));
+    const Value mean = space_.Mean(m_, total);
     const Value squares = unit.Fold(SumCombiner(), kind_, [&](const Indices& at) {
       const Value centred = m_.Subtract(Again(at), mean);
       return m_.Multiply(centred, centred);
     });
-    const Value factor = Factor(squares, share);
+    const Value factor = space_.is_unknown() ? Inverse(m_.Add(space_.Mean(m_, squares), Epsilon(squares)))
+                                             : Factor(squares, 1.0 / static_cast<double>(space_.elements()));
     unit.Each([&](const Indices& at) { StoreScaled({at}, {m_.Multiply(m_.Subtract(Again(at), mean), factor)}); });
   }
 
   /// 1 / standard deviation.
   Value Factor(const Value& squares, double share) {
-    const Value variance =
-        m_.FusedMultiplyAdd(squares, m_.Like(share, squares), m_.Like(call_.attrs().Double("epsilon"), squares));
-    return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
+    return Inverse(m_.FusedMultiplyAdd(squares, m_.Like(share, squares), Epsilon(squares)));
   }
+  Value Epsilon(const Value& like) { return m_.Like(call_.attrs().Double("epsilon"), like); }
+  Value Inverse(const Value& variance) { return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance)); }
 
   /// Of elements that have the channel in common unless they are one: scale and shift are read before anything is
   /// written, which could be the same memory for all that LLVM knows.

@@ -351,7 +351,7 @@ bool CanMerge(PartitionState& state, const StageOutput& output, const std::vecto
     const auto axis = static_cast<size_t>(axes[i]);
     if (buffer.shape[axis] != 1 && buffer.strides[axis] != stride) return false;
     wanted[axis] = stride;
-    stride *= buffer.shape[axis];
+    stride = state.emitter.Times(stride, buffer.shape[axis]);
   }
   std::vector<Expr> work{output.epilogue};
   while (!work.empty()) {
@@ -359,7 +359,7 @@ bool CanMerge(PartitionState& state, const StageOutput& output, const std::vecto
     work.pop_back();
     const Shape shape = ShapeOf(current);
     const bool is_register = current == output.result;
-    if (is_register || NumElements(shape) == 1) continue;
+    if (is_register || std::ranges::all_of(shape, [](int64_t size) { return size == 1; })) continue;
     if (shape.size() > buffer.shape.size()) return false;
     const size_t missing = buffer.shape.size() - shape.size();
     bool has_all = true;
@@ -403,12 +403,50 @@ bool CanMerge(PartitionState& state, const StageOutput& output, const std::vecto
   return true;
 }
 
+namespace {
+
+/// Walks the elements of `shape`, the innermost `merged` dimensions as one, in chunks that are units of work.
+void ForUnknownElements(PartitionState& state, const Shape& shape, size_t merged,
+                        const std::function<void(const Indices& at)>& body) {
+  Emitter& e = state.emitter;
+  const size_t rows_at = shape.size() - merged;
+  const int64_t length = e.Product({shape.begin() + static_cast<int64_t>(rows_at), shape.end()});
+  std::vector<int64_t> units(shape.begin(), shape.begin() + static_cast<int64_t>(rows_at));
+  units.push_back(e.CeilDivided(length, kChunk));
+  const int64_t count = e.Product(units);
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& unit) {
+      const std::vector<std::string> parts = Delinearise(e, unit, units);
+      const std::string first = e.MulInt(parts.back(), kChunk);
+      const std::string last = e.IntOp("minsi", e.Plus(first, kChunk), e.Int(length));
+      e.ForLanesBetween(first, last, [&](const std::string& lane) {
+        Indices at(shape.size(), e.Zero());
+        for (size_t i = 0; i < rows_at; ++i) at[i] = {parts[i], 0};
+        at.back() = {lane, 1, "", e.lanes()};
+        body(at);
+      });
+    });
+  });
+  e.Call(name, count, state.IsParallel(NumberOf(shape) * 4));
+}
+
+}  // namespace
+
 void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
+  if (HasUnknown(buffer.shape)) {
+    return ForUnknownElements(state, buffer.shape, 1, [&](const Indices& at) {
+      const Value element = value(at);
+      state.emitter.Store(buffer, at, element);
+    });
+  }
   ElementLoop(state, buffer, value, 1).Run();
 }
 
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer) {
-  const std::vector<int> order = MemoryOrder(buffer);
+  std::vector<int> order = MemoryOrder(buffer);
+  const bool is_unknown = HasUnknown(buffer.shape);
+  if (is_unknown) std::iota(order.begin(), order.end(), 0);  // it is plain
   size_t merged = 1;
   for (size_t count = order.size(); count > 1; --count) {
     if (!CanMerge(state, {nullptr, expr, buffer}, {order.end() - static_cast<int64_t>(count), order.end()}, 1))
@@ -417,6 +455,12 @@ void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer
     break;
   }
   const ElementFn value = [&](const Indices& at) { return state.expressions.At(expr, at); };
+  if (is_unknown) {
+    return ForUnknownElements(state, buffer.shape, merged, [&](const Indices& at) {
+      const Value element = value(at);
+      state.emitter.Store(buffer, at, element);
+    });
+  }
   ElementLoop(state, buffer, value, merged).Run();
 }
 
@@ -465,6 +509,16 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
     const int64_t size = is_stack ? 1 : ShapeOf(field)[axis];
     Buffer piece = out;
     piece.shape[axis] = size;
+    if (HasUnknown(out.shape)) {
+      ForUnknownElements(state, piece.shape, 1, [&](const Indices& own) {
+        Indices whole = own;
+        whole[axis] = state.emitter.Shifted(own[axis], at);
+        const Value value = state.expressions.At(field, own);
+        StoreResult(state, output, whole, value);
+      });
+      at = state.emitter.Added(at, size);
+      continue;
+    }
     piece.offset_bytes += at * out.strides[axis] * static_cast<int64_t>(out.dtype.size_bytes());
     const auto erase = [&](auto list) {
       if (is_stack) list.erase(list.begin() + static_cast<int64_t>(axis));

@@ -48,6 +48,7 @@ ReductionSpace SpaceOf(PartitionState& state, const CallNode& call) {
 void MergeLanes(PartitionState& state, const CallNode& call, ReductionSpace& space) {
   const Expr& data = call.args()[0];
   const Shape shape = ShapeOf(data);
+  if (HasUnknown(shape)) return;
   const Buffer plain{-1, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
   if (shape.empty() || space.lane_axis + 1 != shape.size() || !space.lane_reduced()) return;
   if (shape[space.lane_axis] == 1) return;  // where there is one element, nobody looks at its coordinate
@@ -93,12 +94,6 @@ void StoreUnit(PartitionState& state, const CallNode& call, const StageOutput& o
   e.SetLanes(e.native_lanes());
 }
 
-/// The mean of what was summed; of integers as the reference has it, rounded toward zero.
-Value Mean(VectorMath& m, const Value& sum, int64_t count) {
-  if (IsFloat(sum)) return m.Multiply(sum, m.Like(1.0 / static_cast<double>(count), sum));
-  return m.Divide(sum, m.Integer(count));
-}
-
 bool IsMean(const std::string& name) {
   return name == "mean" || name == "variance" || name.starts_with("nn.global_avg");
 }
@@ -114,16 +109,16 @@ void EmitReduction(PartitionState& state, const CallNode& call, const StageOutpu
   const ElementKind kind = KindOf(dtype);
   const auto read = [&](const Indices& at) { return state.expressions.At(call.args()[0], ArgumentIndices(call, at)); };
   ChooseLanes(state, call, output, space);
-  ForEachUnit(state, space, static_cast<double>(NumElements(space.shape)) * 2, [&](ReductionUnit& unit) {
+  ForEachUnit(state, space, NumberOf(space.shape) * 2, [&](ReductionUnit& unit) {
     Value result = unit.Fold(CombinerOf(name), kind, read);
-    if (IsMean(name)) result = Mean(m, result, space.elements());
+    if (IsMean(name)) result = space.Mean(m, result);
     if (name == "variance") {
       const Value squares = unit.Fold(SumCombiner(), kind, [&](const Indices& at) {
         const Value centred = m.Subtract(read(at), result);
         return m.Multiply(centred, centred);
       });
       const bool unbiased = call.op()->FindAttr("unbiased") != nullptr && call.attrs().Bool("unbiased");
-      result = Mean(m, squares, space.elements() - (unbiased ? 1 : 0));
+      result = space.Mean(m, squares, unbiased ? 1 : 0);
     }
     StoreUnit(state, call, output, space, unit, m.Wrap(result, dtype));
   });
@@ -139,7 +134,7 @@ bool EmitOverRows(PartitionState& state, const CallNode& reduction, const StageO
   if (!dtype.is_floating() || !IsOfRows(e, space) || output.buffer.strides[space.lane_axis] != 1) return false;
   if (space.lane_axis + 1 != space.shape.size()) return false;
   using Values = RowGroup::Values;
-  const double flops = static_cast<double>(NumElements(space.shape)) * 6;
+  const double flops = NumberOf(space.shape) * 6;
   ForEachRows(state, space, kMostRows, flops, [&](RowGroup& rows) {
     const std::string& name = reduction.op()->name;
     Value packed = rows.Fold(CombinerOf(name), KindOf(dtype), [&](const std::vector<Indices>& at) {
@@ -147,7 +142,7 @@ bool EmitOverRows(PartitionState& state, const CallNode& reduction, const StageO
       for (const Indices& row : at) values.push_back(state.expressions.At(data, row));
       return values;
     });
-    if (IsMean(name)) packed = Mean(m, packed, space.elements());
+    if (IsMean(name)) packed = space.Mean(m, packed);
     const Values results = rows.Spread(m.Convert(packed, dtype));
     rows.Each([&](const std::vector<Indices>& at) {
       Values values;
@@ -174,7 +169,7 @@ void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOu
   const Combiner& position = takes_last ? MaxCombiner() : MinCombiner();
   if (kind == ElementKind::kBool) throw Error(ErrorCategory::kUnsupported, "'argmax' of truth values");
   ChooseLanes(state, call, output, space);
-  ForEachUnit(state, space, static_cast<double>(NumElements(space.shape)) * 3, [&](ReductionUnit& unit) {
+  ForEachUnit(state, space, NumberOf(space.shape) * 3, [&](ReductionUnit& unit) {
     const Value none = NeutralOf(m, position, ElementKind::kInt);
     const std::vector<Value> best =
         unit.Carry({NeutralOf(m, extreme, kind), none}, [&](const Indices& at, const std::vector<Value>& carried) {
@@ -221,7 +216,7 @@ void EmitCumulativeSum(PartitionState& state, const CallNode& call, const StageO
   if (axis + 1 == shape.size()) e.SetLanes(1);
   ReductionSpace space{shape, std::vector<bool>(shape.size()), shape.size() - 1};
   space.reduced[axis] = true;
-  ForEachUnit(state, space, static_cast<double>(NumElements(shape)) * 2, [&](ReductionUnit& unit) {
+  ForEachUnit(state, space, NumberOf(shape) * 2, [&](ReductionUnit& unit) {
     const Value start = m.Number(is_product ? 1 : 0, KindOf(computed));
     unit.Carry({start}, [&](const Indices& at, const std::vector<Value>& carried) {
       const Value own = m.Convert(state.expressions.At(call.args()[0], at), computed);

@@ -60,6 +60,19 @@ int64_t ReductionSpace::elements() const {
   return count;
 }
 
+Value ReductionSpace::Mean(VectorMath& m, const Value& sum, int64_t fewer) const {
+  Emitter& e = m.emitter();
+  int64_t count = 1;
+  for (size_t i = 0; i < shape.size(); ++i) count = e.Times(count, reduced[i] ? shape[i] : 1);
+  if (!IsUnknown(count) && IsFloat(sum)) {
+    return m.Multiply(sum, m.Like(1.0 / static_cast<double>(count - fewer), sum));
+  }
+  if (!IsUnknown(count)) return m.Divide(sum, m.Integer(count - fewer));
+  const Value divisor{e.LanesOf({e.Plus(e.Int(count), -fewer)}), ElementKind::kInt};
+  if (!IsFloat(sum)) return m.Divide(sum, divisor);
+  return m.Divide(sum, m.Convert(divisor, sum.kind == ElementKind::kDouble ? kFloat64 : kFloat32));
+}
+
 size_t LaneAxisOf(PartitionState& state, const Expr& expr) {
   const Shape shape = ShapeOf(expr);
   size_t axis = shape.empty() ? 0 : shape.size() - 1;
@@ -107,6 +120,7 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
                              const std::function<Value(const std::string&)>& value) {
   const int64_t length = space_.shape[space_.lane_axis];
   const int64_t lanes = e_.lanes();
+  if (IsUnknown(length)) return FoldUnknownRow(combiner, start, value);
   const int64_t blocks = length / lanes;
   const int64_t groups = blocks / kChains;
   if (groups > 0) {
@@ -136,6 +150,38 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
   return result;
 }
 
+/// Groups of vectors first, and then one vector after the other, of which the last one may have fewer elements.
+Value ReductionUnit::FoldUnknownRow(const Combiner& combiner, const Value& start,
+                                    const std::function<Value(const std::string&)>& value) {
+  const int64_t lanes = e_.lanes();
+  const std::string end = e_.Int(space_.shape[space_.lane_axis]);
+  const std::string groups = e_.IntOp("divui", end, e_.Int(kChains * lanes));
+  std::vector<Value> sums{start};
+  for (int i = 1; i < kChains; ++i) sums.push_back(NeutralOf(m_, combiner, start.kind));
+  sums = e_.ForValues(e_.Int(0), groups, sums, [&](const std::string& group, const std::vector<Value>& carried) {
+    std::vector<Value> next;
+    for (int i = 0; i < kChains; ++i) {
+      const std::string first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
+      next.push_back(combiner.combine(m_, carried[static_cast<size_t>(i)], value(first)));
+    }
+    return next;
+  });
+  const Value sum =
+      combiner.combine(m_, combiner.combine(m_, sums[0], sums[1]), combiner.combine(m_, sums[2], sums[3]));
+  const std::string rest = e_.MulInt(groups, kChains * lanes);
+  const std::string blocks = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
+  return e_.ForValues(e_.Int(0), blocks, {sum}, [&](const std::string& block, const std::vector<Value>& carried) {
+    const std::string first = e_.AddInt(rest, e_.MulInt(block, lanes));
+    Value result;
+    e_.MaskedBefore(first, end, [&] {
+      const Value own = value(first);
+      const Value exists{e_.mask(), ElementKind::kBool};
+      result = combiner.combine(m_, carried[0], m_.Select(exists, own, NeutralOf(m_, combiner, own.kind)));
+    });
+    return std::vector<Value>{result};
+  })[0];
+}
+
 Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
                           const std::function<Value(const Indices&)>& value) {
   const auto step = [&](const Indices& at, const Value& carried) {
@@ -146,7 +192,7 @@ Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
       return value(own);
     });
   };
-  const bool is_long = !space_.lane_reduced() && NumElements(InnerSizes()) >= 2 * kChains;
+  const bool is_long = !space_.lane_reduced() && !space_.is_unknown() && NumElements(InnerSizes()) >= 2 * kChains;
   std::vector<Value> sums(is_long ? kChains : 1, NeutralOf(m_, combiner, kind));
   sums = FoldInner(0, place_, sums, step);
   Value sum = sums[0];
@@ -194,11 +240,12 @@ std::vector<Value> ReductionUnit::FoldInner(size_t d, const Indices& at, std::ve
 std::vector<Value> ReductionUnit::Carry(
     const std::vector<Value>& start,
     const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
-  return e_.ForValues(e_.Int(0), e_.Int(NumElements(InnerSizes())), start,
+  return e_.ForValues(e_.Int(0), e_.Int(e_.Product(InnerSizes())), start,
                       [&](const std::string& position, const std::vector<Value>& carried) {
                         Indices at = At(position);
                         if (!space_.lane_reduced()) return step(at, carried);
                         const int64_t length = space_.shape[space_.lane_axis];
+                        if (IsUnknown(length)) return CarryUnknownRow(at, carried, step);
                         const int64_t whole = length / e_.lanes() * e_.lanes();
                         std::vector<Value> values = carried;
                         if (whole > 0) {
@@ -218,6 +265,21 @@ std::vector<Value> ReductionUnit::Carry(
                       });
 }
 
+std::vector<Value> ReductionUnit::CarryUnknownRow(
+    Indices at, const std::vector<Value>& start,
+    const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
+  const int64_t length = space_.shape[space_.lane_axis];
+  return e_.ForValues(e_.Int(0), e_.Int(e_.CeilDivided(length, e_.lanes())), start,
+                      [&](const std::string& block, const std::vector<Value>& carried) {
+                        const std::string first = e_.MulInt(block, e_.lanes());
+                        at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+                        std::vector<Value> next;
+                        if (e_.lanes() == 1) return step(at, carried);
+                        e_.MaskedBefore(first, e_.Int(length), [&] { next = step(at, carried); });
+                        return next;
+                      });
+}
+
 void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
   const auto at_inner = [&](const std::string& position) {
     Indices at = At(position);
@@ -227,7 +289,7 @@ void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
       visit(at);
     });
   };
-  const int64_t inner = NumElements(InnerSizes());
+  const int64_t inner = e_.Product(InnerSizes());
   if (inner == 1) return at_inner(e_.Int(0));
   e_.For(e_.Int(0), e_.Int(inner), 1, at_inner);
 }
@@ -242,11 +304,11 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
     axes.push_back(i);
     sizes.push_back(space.shape[i]);
   }
-  const int64_t rows = NumElements(sizes);
+  const int64_t rows = e.Product(sizes);
   const auto emit = [&](int64_t blocks, const std::function<void(const std::function<void(const Index&)>&)>& lanes) {
     std::vector<int64_t> units = sizes;
     units.push_back(blocks);
-    if (NumElements(units) == 0) return;
+    if (e.Product(units) == 0) return;
     const std::string name = state.NextStageName();
     e.Function(name, [&](const std::string& begin, const std::string& end) {
       e.For(begin, end, 1, [&](const std::string& number) {
@@ -265,10 +327,15 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
         }
       });
     });
-    e.Call(name, rows * blocks, state.IsParallel(flops));
+    e.Call(name, e.Times(rows, blocks), state.IsParallel(flops));
   };
   if (space.lane_reduced()) return emit(1, [&](const auto& run) { run(e.Zero()); });
   const int64_t length = space.shape[space.lane_axis];
+  if (IsUnknown(length)) {
+    return emit(1, [&](const auto& run) {
+      e.ForLanesBetween(e.Int(0), e.Int(length), [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
+    });
+  }
   if (length >= e.lanes()) emit(length / e.lanes(), nullptr);
   if (length % e.lanes() == 0) return;
   emit(1, [&](const auto& run) {

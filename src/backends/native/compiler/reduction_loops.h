@@ -37,8 +37,11 @@ struct ReductionSpace {
   size_t lane_axis = 0;
 
   bool lane_reduced() const { return reduced[lane_axis]; }
-  /// How many elements are combined into one.
+  bool is_unknown() const { return HasUnknown(shape); }
+  /// How many elements are combined into one, where that is known.
   int64_t elements() const;
+  /// `sum` over as many elements as are combined into one, but `fewer`.
+  Value Mean(VectorMath& m, const Value& sum, int64_t fewer = 0) const;
 };
 
 /// The axis along which `expr` lies one element apart in memory: a buffer's, else the last one.
@@ -62,6 +65,11 @@ class ReductionUnit {
 
  private:
   Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const std::string& first)>& value);
+  Value FoldUnknownRow(const Combiner& combiner, const Value& start,
+                       const std::function<Value(const std::string& first)>& value);
+  std::vector<Value> CarryUnknownRow(
+      Indices at, const std::vector<Value>& start,
+      const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step);
   std::vector<Value> FoldInner(size_t d, const Indices& at, std::vector<Value> sums,
                                const std::function<Value(const Indices& at, const Value& carried)>& step);
   Indices At(const std::string& inner) const;

@@ -65,6 +65,9 @@ inline constexpr int kFirstConstant = 1000;
 inline constexpr int kFirstOutput = 100000;
 inline constexpr int kWorkspace = 200000;
 
+/// The module of `state`, whose buffers have their final numbers: inputs, constants, `outputs` outputs, workspace.
+std::string NumberBuffers(const PartitionState& state, int outputs);
+
 /// Where a stage's result goes: `result` is the anchor's own value; `epilogue` what is stored, computed from it in
 /// registers (the anchor itself when there is none).
 struct StageOutput {
@@ -86,6 +89,16 @@ struct StageRow {
 };
 /// The row of operator `name`; null for operators that are computed in place.
 const StageRow* FindStage(std::string_view name);
+
+/// How many elements, about: of those whose sizes are not known yet, many.
+inline double NumberOf(const Shape& shape) { return HasUnknown(shape) ? 1e6 : static_cast<double>(NumElements(shape)); }
+
+/// Whether the value at `root` is made from that of `anchor` by operators that take each element from the same
+/// element, and what else it reads does not need the anchor.
+bool IsEpilogue(const Expr& root, const Expr& anchor);
+
+/// As EmitMatrixProduct, where sizes are not known.
+void EmitUnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 /// Fills `buffer` with an expression computed in place.
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer);

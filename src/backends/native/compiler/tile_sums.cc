@@ -13,9 +13,9 @@ Names TileSums::Emit(const Names& outer, const std::string& row, int64_t rows, c
   const int64_t count = rows * vectors;
   // Few rows: several positions of the innermost dimension are summed apart.
   const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
-  const int64_t chains = ChainsOf(count, depth);
-  turns_ = unroll_;
-  while (depth % (chains * turns_) != 0) --turns_;
+  const int64_t chains = IsUnknown(depth) ? 1 : ChainsOf(count, depth);
+  turns_ = IsUnknown(depth) ? 1 : unroll_;
+  while (!IsUnknown(depth) && depth % (chains * turns_) != 0) --turns_;
   Names sums = Starts(outer, rows, panel, vectors);
   sums.resize(static_cast<size_t>(count * chains), Zeros());
   sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
@@ -120,8 +120,12 @@ void TileSums::Step(const Names& outer, const std::string& row, int64_t rows, co
   }
   const std::string a_base = form_.a_address(outer, row, inner);
   for (int64_t t = 0; t < rows; ++t) {
-    const std::string one = e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}",
-                                               Offset(a_base, form_.RowOffset(t)), bytes, element_));
+    const std::string at = IsUnknown(form_.row_stride)
+                               ? e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}",
+                                                    a_base, e_.MulInt(e_.Int(t), form_.row_stride), element_))
+                               : Offset(a_base, form_.RowOffset(t));
+    const std::string one =
+        e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", at, bytes, element_));
     std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
     if (form_.flips_signs) a = FlipSigns(e_, a);
     for (int v = 0; v < vectors; ++v) {

@@ -1,0 +1,136 @@
+// shaped_instance.cc: shapes by the operators' relations, then one call of machine code.
+#include "bytecode/shaped_instance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "ir/interpreter.h"
+
+namespace collage::vm {
+
+ShapedInstance::ShapedInstance(const ShapedKernel& kernel) : kernel_(kernel) {
+  SetNumThreads(std::max(kernel.num_threads, 1));
+  for (const ShapedKernel::Code& code : kernel.codes) {
+    LoadedCode& loaded = codes_.emplace_back();
+    loaded.code = &code;
+    for (const int constant : code.constants)
+      loaded.constants.push_back(kernel.constants[static_cast<size_t>(constant)]);
+  }
+}
+
+Kernel& ShapedInstance::Load(LoadedCode& code) const {
+  if (code.kernel == nullptr) {
+    code.workspace = Tensor::Empty({code.code->workspace_bytes}, kUInt8);
+    code.kernel = GetKernelLoader(code.code->loader).Load({code.code->blob, code.constants, kernel_.num_threads});
+  }
+  return *code.kernel;
+}
+
+const ShapedInstance::Shapes& ShapedInstance::ShapesFor(const std::vector<Tensor>& inputs) {
+  const auto fits = [&](const Shapes& shapes) {
+    return std::ranges::equal(shapes.inputs, inputs, {}, {}, &Tensor::shape);
+  };
+  const auto found = std::ranges::find_if(known_, fits);
+  if (found != known_.end()) return *found;
+  Shapes shapes;
+  std::vector<Type> types;
+  for (const Tensor& input : inputs) {
+    shapes.inputs.push_back(input.shape());
+    types.push_back(TensorType(input.shape(), input.dtype()));
+  }
+  const std::vector<Type> all = TypesOfValues(kernel_.sizes, types);
+  if (const auto sizes = ValuesOf(kernel_.sizes, all)) {
+    shapes.sizes = Tensor::Of<int64_t>({static_cast<int64_t>(sizes->size())}, kInt64, *sizes);
+  }
+  shapes.result = all[static_cast<size_t>(kernel_.sizes.result)];
+  for (const Type& leaf : FlattenTensorTypes(shapes.result)) {
+    shapes.outputs.emplace_back(AsTensorType(leaf)->static_shape(), AsTensorType(leaf)->dtype());
+  }
+  if (known_.size() < kMostKnown) return known_.emplace_back(std::move(shapes));
+  Shapes& replaced = known_[next_];
+  next_ = (next_ + 1) % kMostKnown;
+  return replaced = std::move(shapes);
+}
+
+/// Operator by operator.
+Value ShapedInstance::Evaluate(const std::vector<Value>& args) const {
+  using Step = UnknownSizes::Step;
+  std::vector<Value> values;
+  size_t constants = 0;
+  for (const Step& step : kernel_.sizes.steps) {
+    std::vector<Value> own;
+    for (const int arg : step.args) own.push_back(values[static_cast<size_t>(arg)]);
+    switch (step.kind) {
+      case Step::kParameter: values.push_back(args.at(values.size())); break;
+      case Step::kConstant: values.emplace_back(kernel_.step_constants.at(constants++)); break;
+      case Step::kCall: values.push_back(ApplyOp(*step.op, step.attrs, own)); break;
+      case Step::kTuple: values.push_back(Value::Tuple(std::move(own))); break;
+      case Step::kField: values.push_back(own[0].fields().at(static_cast<size_t>(step.field))); break;
+    }
+  }
+  return values[static_cast<size_t>(kernel_.sizes.result)];
+}
+
+void ShapedInstance::RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  // Parameters that have rows are those whose number of them the types leave open.
+  std::vector<bool> has_rows(inputs.size());
+  for (const UnknownSizes::Variable& variable : kernel_.sizes.variables) {
+    for (const UnknownSizes::Place& place : variable.places) {
+      if (static_cast<size_t>(place.value) < inputs.size()) has_rows[static_cast<size_t>(place.value)] = true;
+    }
+  }
+  const int64_t all = outputs.empty() || outputs[0].rank() == 0 ? 0 : outputs[0].shape()[0];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (has_rows[i] && inputs[i].shape()[0] != all) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("'{}' is called with {} and {} rows", kernel_.name, all, inputs[i].shape()[0]));
+    }
+  }
+  const auto at = [&](const Tensor& tensor, int64_t row) {
+    return tensor.data<std::byte>() + static_cast<int64_t>(tensor.size_bytes()) / all * row;
+  };
+  int64_t row = 0;
+  for (LoadedCode& code : codes_) {
+    for (; row + code.code->rows <= all; row += code.code->rows) {
+      std::vector<void*> sources, targets;
+      for (size_t i = 0; i < inputs.size(); ++i) sources.push_back(has_rows[i] ? at(inputs[i], row) : inputs[i].raw());
+      for (const Tensor& output : outputs) targets.push_back(at(output, row));
+      Kernel& kernel = Load(code);
+      kernel.Bind(sources, targets, code.workspace.raw());
+      kernel.Run();
+    }
+  }
+}
+
+Value ShapedInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
+  std::vector<Tensor> inputs;
+  for (const Value& arg : args) {
+    if (arg.kind() != Value::Kind::kTensor) {
+      throw Error(ErrorCategory::kInput, fmt::format("'{}' is called with {}", kernel_.name, ToString(arg)));
+    }
+    inputs.push_back(arg.tensor());
+  }
+  const Shapes& shapes = ShapesFor(inputs);
+  const bool is_by_rows = codes_.back().code->rows > 0;
+  if (!is_by_rows && !shapes.sizes) return Evaluate(args);
+  std::vector<Tensor> outputs;
+  for (const auto& [shape, dtype] : shapes.outputs) outputs.push_back(pool.Take(shape, dtype));
+  if (is_by_rows) {
+    RunRows(inputs, outputs);
+  } else {
+    std::vector<void*> sources, targets;
+    for (const Tensor& input : inputs) sources.push_back(input.raw());
+    sources.push_back(shapes.sizes->raw());
+    for (const Tensor& output : outputs) targets.push_back(output.raw());
+    Kernel& kernel = Load(codes_.back());
+    kernel.Bind(sources, targets, nullptr);
+    kernel.Run();
+  }
+  size_t next = 0;
+  return UnflattenTensors(shapes.result, [&] { return outputs[next++]; });
+}
+
+}  // namespace collage::vm

@@ -1,0 +1,53 @@
+// shaped_instance.h: a kernel that is told the sizes of its tensors, ready to run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bytecode/bytecode.h"
+#include "bytecode/tensor_pool.h"
+#include "collage/ir/value.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage::vm {
+
+/// What was found out about shapes is kept for the latest few sets of them. Not thread-safe.
+class ShapedInstance {
+ public:
+  /// `kernel` must outlive it.
+  explicit ShapedInstance(const ShapedKernel& kernel);
+
+  /// Results are in memory of `pool`. Throws kInput where shapes do not fit each other.
+  Value Run(const std::vector<Value>& args, TensorPool& pool);
+
+ private:
+  /// What a call with certain shapes needs.
+  struct Shapes {
+    std::vector<Shape> inputs;
+    std::optional<Tensor> sizes;  ///< what the kernel is told; nothing where it cannot run
+    Type result;
+    std::vector<std::pair<Shape, DataType>> outputs;
+  };
+
+  struct LoadedCode {
+    const ShapedKernel::Code* code;
+    std::vector<Tensor> constants;
+    Tensor workspace;
+    std::unique_ptr<Kernel> kernel;  ///< once it was needed
+  };
+
+  Kernel& Load(LoadedCode& code) const;
+  void RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
+  const Shapes& ShapesFor(const std::vector<Tensor>& inputs);
+  Value Evaluate(const std::vector<Value>& args) const;
+
+  static constexpr size_t kMostKnown = 8;
+
+  const ShapedKernel& kernel_;
+  std::vector<LoadedCode> codes_;
+  std::vector<Shapes> known_;
+  size_t next_ = 0;  ///< of `known_`, to be replaced
+};
+
+}  // namespace collage::vm
