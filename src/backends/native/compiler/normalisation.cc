@@ -42,7 +42,7 @@ class Normalisation {
     keeps_ = state_.expressions.FindBuffer(call_.args()[0]) == nullptr;
     const double flops = NumberOf(shape_) * 10;
     const bool is_softmax = name_ == "nn.softmax" || name_ == "nn.log_softmax";
-    if (!HasUnknown(shape_) && IsOfRows(e_, space_) && name_ != "nn.l2_normalize") return RunRows(is_softmax, flops);
+    if (IsOfRows(e_, space_) && name_ != "nn.l2_normalize") return RunRows(is_softmax, flops);
     ForEachUnit(state_, space_, flops, [&](ReductionUnit& unit) {
       if (is_softmax) return Softmax(unit);
       if (name_ == "nn.l2_normalize") return Norm2(unit);
@@ -101,6 +101,10 @@ class Normalisation {
   /// computed is kept in memory; so are powers where registers hold few rows, unless vectors of them would straddle
   /// cache lines.
   void RunRows(bool is_softmax, double flops) {
+    if (IsUnknown(space_.shape[space_.lane_axis])) {
+      return ForEachRows(state_, space_, kMostRows, flops,
+                         [&](RowGroup& rows) { is_softmax ? LongSoftmax(rows) : LongStandardise(rows); });
+    }
     const int64_t held = RowsInRegisters(e_, space_);
     // Three groups in work are to stay in the first cache, and what is carried of them in registers.
     constexpr int64_t kMostInCache = 512;
@@ -261,7 +265,7 @@ class Normalisation {
         squares.back().push_back(m_.Multiply(vector[r], vector[r]));
       }
     }
-    const Values factors = rows.Spread(Factor(rows.FoldVectors(SumCombiner(), squares), share));
+    const Values factors = rows.Spread(Factor(rows.FoldVectors(SumCombiner(), squares)));
     rows.EachVector([&](const Places& at, size_t i) {
       for (size_t r = 0; r < at.size(); ++r) values[i][r] = m_.Multiply(values[i][r], factors[r]);
       StoreScaled(at, values[i]);
@@ -269,9 +273,8 @@ class Normalisation {
   }
 
   void LongStandardise(RowGroup& rows) {
-    const double share = 1.0 / static_cast<double>(space_.elements());
     const Value total = rows.Fold(SumCombiner(), kind_, [&](const Places& at) { return FirstOf(at); });
-    const Values means = rows.Spread(m_.Multiply(total, m_.Like(share, total)));
+    const Values means = rows.Spread(space_.Mean(m_, total));
     const auto centred = [&](const Places& at) {
       Values values = AgainOf(at);
       for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Subtract(values[r], means[r]);
@@ -282,7 +285,7 @@ class Normalisation {
       for (Value& value : values) value = m_.Multiply(value, value);
       return values;
     });
-    const Values factors = rows.Spread(Factor(squares, share));
+    const Values factors = rows.Spread(Factor(squares));
     rows.Each([&](const Places& at) {
       Values values = centred(at);
       for (size_t r = 0; r < at.size(); ++r) values[r] = m_.Multiply(values[r], factors[r]);
@@ -324,7 +327,7 @@ class Normalisation {
       const auto middle = sums.begin() + static_cast<int64_t>(count);
       const Value total = next.Pack(SumCombiner(), {sums.begin(), middle});
       const Value squares = now.Pack(SumCombiner(), {middle, sums.end()});
-      return {m_.Multiply(total, m_.Like(share, total)), carried[0], Factor(squares, share)};
+      return {m_.Multiply(total, m_.Like(share, total)), carried[0], Factor(squares)};
     };
     passes.finish = [this](RowGroup& last, const Values& carried) {
       const Values means = last.Spread(carried[1]);
@@ -365,17 +368,22 @@ class Normalisation {
       const Value centred = m_.Subtract(Again(at), mean);
       return m_.Multiply(centred, centred);
     });
-    const Value factor = space_.is_unknown() ? Inverse(m_.Add(space_.Mean(m_, squares), Epsilon(squares)))
-                                             : Factor(squares, 1.0 / static_cast<double>(space_.elements()));
+    const Value factor = Factor(squares);
     unit.Each([&](const Indices& at) { StoreScaled({at}, {m_.Multiply(m_.Subtract(Again(at), mean), factor)}); });
   }
 
   /// 1 / standard deviation.
-  Value Factor(const Value& squares, double share) {
-    return Inverse(m_.FusedMultiplyAdd(squares, m_.Like(share, squares), Epsilon(squares)));
+  Value Factor(const Value& squares) {
+    const Value epsilon = m_.Like(call_.attrs().Double("epsilon"), squares);
+    bool is_known = true;
+    for (size_t i = 0; i < space_.shape.size(); ++i) {
+      is_known = is_known && !(space_.reduced[i] && IsUnknown(space_.shape[i]));
+    }
+    const Value variance =
+        is_known ? m_.FusedMultiplyAdd(squares, m_.Like(1.0 / static_cast<double>(space_.elements()), squares), epsilon)
+                 : m_.Add(space_.Mean(m_, squares), epsilon);
+    return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
   }
-  Value Epsilon(const Value& like) { return m_.Like(call_.attrs().Double("epsilon"), like); }
-  Value Inverse(const Value& variance) { return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance)); }
 
   /// Of elements that have the channel in common unless they are one: scale and shift are read before anything is
   /// written, which could be the same memory for all that LLVM knows.

@@ -56,7 +56,6 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
   const size_t chains = std::max<size_t>(kChains / count(), 1);
   const int64_t length = space_.shape[space_.lane_axis];
   const int64_t lanes = e_.lanes();
-  const int64_t blocks = length / lanes;
   const auto step = static_cast<int64_t>(chains);
   Values sums(chains * count(), NeutralOf(m_, combiner, kind));
   const auto add = [&](Values& to, size_t chain, const std::string& first) {
@@ -66,27 +65,42 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
       sum = combiner.combine(m_, sum, own[row]);
     }
   };
-  if (blocks >= step) {
-    sums = e_.ForValues(e_.Int(0), e_.Int(blocks / step), sums, [&](const std::string& group, const Values& carried) {
+  const auto add_groups = [&](const std::string& groups) {
+    sums = e_.ForValues(e_.Int(0), groups, sums, [&](const std::string& group, const Values& carried) {
       Values next = carried;
       for (size_t chain = 0; chain < chains; ++chain) {
         add(next, chain, e_.Plus(e_.MulInt(group, step * lanes), static_cast<int64_t>(chain) * lanes));
       }
       return next;
     });
-  }
-  for (int64_t block = blocks / step * step; block < blocks; ++block) {
-    add(sums, static_cast<size_t>(block % step), e_.Int(block * lanes));
-  }
-  if (length % lanes != 0) {
-    e_.MaskedRest(length, [&](const std::string& first) {
-      const Values own = values(At(first));
-      for (size_t row = 0; row < count(); ++row) {
-        const Value exists{e_.mask(), ElementKind::kBool};
-        const Value neutral = NeutralOf(m_, combiner, own[row].kind);
-        sums[row] = combiner.combine(m_, sums[row], m_.Select(exists, own[row], neutral));
-      }
+  };
+  const auto add_masked = [&](Values& to, const std::string& first) {
+    const Values own = values(At(first));
+    for (size_t row = 0; row < count(); ++row) {
+      const Value exists{e_.mask(), ElementKind::kBool};
+      const Value neutral = NeutralOf(m_, combiner, own[row].kind);
+      to[row] = combiner.combine(m_, to[row], m_.Select(exists, own[row], neutral));
+    }
+  };
+  if (IsUnknown(length)) {
+    const std::string end = e_.Int(length);
+    const std::string groups = e_.IntOp("divui", end, e_.Int(step * lanes));
+    add_groups(groups);
+    const std::string rest = e_.MulInt(groups, step * lanes);
+    const std::string left = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
+    sums = e_.ForValues(e_.Int(0), left, sums, [&](const std::string& block, const Values& carried) {
+      Values next = carried;
+      const std::string first = e_.AddInt(rest, e_.MulInt(block, lanes));
+      e_.MaskedBefore(first, end, [&] { add_masked(next, first); });
+      return next;
     });
+  } else {
+    const int64_t blocks = length / lanes;
+    if (blocks >= step) add_groups(e_.Int(blocks / step));
+    for (int64_t block = blocks / step * step; block < blocks; ++block) {
+      add(sums, static_cast<size_t>(block % step), e_.Int(block * lanes));
+    }
+    if (length % lanes != 0) e_.MaskedRest(length, [&](const std::string& first) { add_masked(sums, first); });
   }
   for (size_t i = sums.size() - 1; i >= count(); --i) {
     sums[i - count()] = combiner.combine(m_, sums[i - count()], sums[i]);
@@ -152,8 +166,11 @@ Value RowGroup::FoldVectors(const Combiner& combiner, const std::vector<Values>&
 }
 
 bool IsOfRows(const Emitter& e, const ReductionSpace& space) {
-  const int64_t length = space.shape[space.lane_axis];
-  return space.lane_reduced() && e.lanes() >= 4 && length > 0 && space.elements() == length;
+  bool is_one_row = space.lane_reduced() && e.lanes() >= 4 && space.shape[space.lane_axis] > 0;
+  for (size_t i = 0; i < space.shape.size(); ++i) {
+    is_one_row = is_one_row && (i == space.lane_axis || !space.reduced[i] || space.shape[i] == 1);
+  }
+  return is_one_row;
 }
 
 int64_t RowsInRegisters(const Emitter& e, const ReductionSpace& space) {
@@ -165,10 +182,17 @@ int64_t RowsInRegisters(const Emitter& e, const ReductionSpace& space) {
 namespace {
 
 /// Calls `emit(groups, rows of a group, first row)` for whole groups, and for what is left of them.
-void ForGroups(const ReductionSpace& space, int64_t together,
+void ForGroups(Emitter& e, const ReductionSpace& space, int64_t together,
                const std::function<void(int64_t, int64_t, int64_t)>& emit) {
   int64_t rows = 1;
-  for (size_t i = 0; i < space.shape.size(); ++i) rows *= i == space.lane_axis ? 1 : space.shape[i];
+  for (size_t i = 0; i < space.shape.size(); ++i) rows = e.Times(rows, i == space.lane_axis ? 1 : space.shape[i]);
+  if (IsUnknown(rows)) {
+    // Whole groups, and what is left row by row: the quotient is one less than that of the next number, rounded up.
+    const int64_t groups = e.Added(e.CeilDivided(e.Added(rows, 1), together), -1);
+    emit(groups, together, 0);
+    if (together > 1) emit(e.Added(rows, e.Times(groups, -together)), 1, e.Times(groups, together));
+    return;
+  }
   if (rows >= together) emit(rows / together, together, 0);
   if (rows % together != 0) emit(1, rows % together, rows / together * together);
 }
@@ -181,7 +205,8 @@ RowGroup GroupAt(PartitionState& state, const ReductionSpace& space, const std::
   sizes[space.lane_axis] = 1;
   std::vector<Indices> places;
   for (int64_t i = 0; i < count; ++i) {
-    const std::string row = e.Plus(e.MulInt(number, count), first + i);
+    const std::string row = IsUnknown(first) ? e.Plus(e.Plus(e.MulInt(number, count), first), i)
+                                             : e.Plus(e.MulInt(number, count), first + i);
     places.push_back({});
     for (const std::string& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
   }
@@ -205,7 +230,7 @@ void EmitGroups(PartitionState& state, const ReductionSpace& space, int64_t grou
 
 void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
                  const std::function<void(RowGroup& rows)>& body) {
-  ForGroups(space, together, [&](int64_t groups, int64_t count, int64_t first) {
+  ForGroups(state.emitter, space, together, [&](int64_t groups, int64_t count, int64_t first) {
     EmitGroups(state, space, groups, count, first, flops, body);
   });
 }
@@ -213,7 +238,7 @@ void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t tog
 void ForEachRowsOverlapping(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
                             const RowPasses& passes, const std::function<void(RowGroup& rows)>& rest) {
   Emitter& e = state.emitter;
-  ForGroups(space, together, [&](int64_t groups, int64_t count, int64_t first) {
+  ForGroups(e, space, together, [&](int64_t groups, int64_t count, int64_t first) {
     if (count < together || groups == 1) return EmitGroups(state, space, groups, count, first, flops, rest);
     const std::string name = state.NextStageName();
     e.Function(name, [&](const std::string& begin, const std::string& end) {

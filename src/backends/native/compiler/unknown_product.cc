@@ -1,5 +1,7 @@
 // unknown_product.cc: products of matrices some of whose sizes a run knows. The right matrix lies in panels, a constant
 // one since it was compiled; register tiles of all rows there are take one panel after the other.
+#include <algorithm>
+
 #include "backends/native/compiler/matrix_product.h"
 #include "backends/native/compiler/product_form.h"
 #include "collage/support/error.h"
@@ -16,11 +18,17 @@ class UnknownProduct {
     turns_right_ = is_dense || call.attrs().Bool("transpose_b");
     form_.dtype = TensorTypeOf(call.args()[0]).dtype();
     width_ = PanelWidth(state, form_.dtype);
+    rows_ = MostTileRows(state, form_.dtype);
   }
 
   void Run() {
     if (out_.size() > 3 || out_.size() < 2) throw Error(ErrorCategory::kUnsupported, "products of such rank");
     SetLeft();
+    // Rows that are an unknown distance apart take a register each to be found: few of them, and wider panels.
+    if (IsUnknown(form_.row_stride)) {
+      rows_ = std::max<int64_t>(rows_ / 2, 1);
+      width_ *= 2;
+    }
     const int64_t panels = SetRight();
     form_.result = [this](const Names& outer, const std::string& row, const Index& channel) {
       if (out_.size() == 2) return Indices{{row, 0}, channel};
@@ -85,10 +93,7 @@ class UnknownProduct {
       b.strides = e_.Strides(b.shape);
       const int64_t bytes = e_.Times(e_.Product(b.shape), static_cast<int64_t>(form_.dtype.size_bytes()));
       e_.CallScratch(bytes, kWorkspace);
-      EmitElements(state_, b, [&](const Indices& place) {
-        Index channel = e_.Sum(e_.Scaled(place[1], width_), place[3]);
-        // What is packed behind the last channel is multiplied and thrown away.
-        if (is_padded()) channel = e_.IndexOp("minsi", channel, Index{e_.Plus(e_.Int(form_.channels), -1), 0});
+      EmitPacking(b, [&](const Indices& place, const Index& channel) {
         return state_.expressions.At(right, at(place[0], channel, place[2]));
       });
     }
@@ -99,11 +104,32 @@ class UnknownProduct {
     return panels;
   }
 
+  /// Fills panels with `value(place, channel)`; what is behind the last channel is multiplied and thrown away.
+  void EmitPacking(const Buffer& b, const std::function<Value(const Indices& place, const Index& channel)>& value) {
+    const std::vector<int64_t> units{b.shape[0], b.shape[1]};
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        const Names parts = Delinearise(e_, unit, units);
+        const std::string first = e_.MulInt(parts[1], width_);
+        const std::string there = e_.IntOp("minsi", e_.IntOp("subi", e_.Int(form_.channels), first), e_.Int(width_));
+        e_.For(e_.Int(0), e_.Int(b.shape[2]), 1, [&](const std::string& k) {
+          e_.ForLanesBetween(e_.Int(0), there, [&](const std::string& lane) {
+            const Indices place{{parts[0]}, {parts[1]}, {k}, {lane, 1, "", e_.lanes()}};
+            const Value element = value(place, {e_.AddInt(first, lane), 1, "", e_.lanes()});
+            e_.Store(b, place, element);
+          });
+        });
+      });
+    });
+    e_.Call(name, e_.Product(units), state_.IsParallel(1e6));
+  }
+
   bool is_padded() const { return IsUnknown(form_.channels) || form_.channels % width_ != 0; }
 
   /// Blocks of rows, whose data stay in the cache while all panels pass.
   void EmitTiles(int64_t panels) {
-    const int64_t tile = MostTileRows(state_, form_.dtype);
+    const int64_t tile = rows_;
     constexpr int64_t kTiles = 8;
     const std::vector<int64_t> units{form_.outer[0], e_.CeilDivided(form_.rows, tile * kTiles), panels};
     const std::string name = state_.NextStageName();
@@ -156,7 +182,8 @@ class UnknownProduct {
   bool turns_left_ = false;
   bool turns_right_ = false;
   bool is_tall_ = false;
-  int64_t width_ = 0;
+  int64_t width_ = 0;  ///< of a panel
+  int64_t rows_ = 0;   ///< of a register tile
   ProductForm form_;
 };
 
