@@ -184,6 +184,16 @@ void ExecutionInstance::Run() {
   for (const BoundStep& step : state_->steps) step.kernel->Run();
 }
 
+void ExecutionInstance::RunWatched(const std::function<void(const Value& value, const void* data)>& look) {
+  state_->CheckInputsAreSet();
+  for (const BoundStep& step : state_->steps) {
+    step.kernel->Run();
+    for (const int value : step.step->outputs) {
+      look(state_->plan().values[static_cast<size_t>(value)], state_->Address(value));
+    }
+  }
+}
+
 std::vector<double> ExecutionInstance::RunTimed() {
   state_->CheckInputsAreSet();
   std::vector<double> seconds;

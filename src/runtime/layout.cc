@@ -3,15 +3,14 @@
 #include "collage/runtime/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "runtime/bfloat16_runs.h"
+#include "runtime/narrow_runs.h"
 #include "runtime/transpose.h"
-#include "support/numbers.h"
 
 namespace collage {
 namespace {
@@ -19,37 +18,85 @@ namespace {
 constexpr int64_t kBlock = 16;                  // rows and columns transposed at a time: one cache line of float32
 constexpr int64_t kParallelBytes = 256 * 1024;  // smaller tensors are not worth a second thread
 
-/// What becomes of elements on the way.
-enum class Change : uint8_t { kNone, kRound, kWiden };
+/// What a layout is.
+struct Row {
+  Layout layout;
+  const char* name;
+  char letter;
+  bool is_channels_last;
+  DataType kept;  ///< what float32 elements are kept as
+};
+constexpr std::array kRows{
+    Row{Layout::kPlain, "plain", 'p', false, kFloat32},
+    Row{Layout::kChannelsLast, "channels_last", 'c', true, kFloat32},
+    Row{Layout::kPlainBFloat16, "plain_bf16", 'P', false, kBFloat16},
+    Row{Layout::kChannelsLastBFloat16, "channels_last_bf16", 'C', true, kBFloat16},
+    Row{Layout::kPlainFloat16, "plain_fp16", 'q', false, kFloat16},
+    Row{Layout::kChannelsLastFloat16, "channels_last_fp16", 'd', true, kFloat16},
+};
+constexpr auto kLayouts = [] {
+  std::array<Layout, kRows.size()> layouts{};
+  for (size_t i = 0; i < kRows.size(); ++i) layouts[i] = kRows[i].layout;
+  return layouts;
+}();
+
+const Row& RowOf(Layout layout) {
+  const auto number = static_cast<size_t>(layout);
+  COLLAGE_CHECK(number < kRows.size()) << "there is no layout " << number;
+  return kRows[number];
+}
+
+/// What becomes of elements on the way, `count` at a time. Null: nothing.
+using ChangeFn = void (*)(const void* source, void* target, int64_t count);
+
+template <auto convert, typename From, typename To>
+void Change(const void* source, void* target, int64_t count) {
+  convert(static_cast<const From*>(source), static_cast<To*>(target), count);
+}
+
+template <auto widen, auto round>
+void ChangeNarrow(const void* source, void* target, int64_t count) {
+  constexpr int64_t kFew = 256;
+  std::array<float, kFew> wide;
+  for (int64_t i = 0; i < count; i += kFew) {
+    const int64_t few = std::min(kFew, count - i);
+    widen(static_cast<const uint16_t*>(source) + i, wide.data(), few);
+    round(wide.data(), static_cast<uint16_t*>(target) + i, few);
+  }
+}
+
+ChangeFn ChangeBetween(DataType from, DataType to) {
+  if (from == to) return nullptr;
+  if (from == kFloat32) {
+    return to == kBFloat16 ? &Change<RoundToBFloat16, float, uint16_t> : &Change<RoundToFloat16, float, uint16_t>;
+  }
+  if (to == kFloat32) {
+    return from == kBFloat16 ? &Change<WidenFromBFloat16, uint16_t, float> : &Change<WidenFromFloat16, uint16_t, float>;
+  }
+  return to == kBFloat16 ? &ChangeNarrow<WidenFromFloat16, RoundToBFloat16>
+                         : &ChangeNarrow<WidenFromBFloat16, RoundToFloat16>;
+}
 
 struct Transpose {
   const char* source;
   char* target;
   int64_t batch;
-  int64_t rows;     // source is [batch][rows][columns]
-  int64_t columns;  // target is [batch][columns][rows]
-  size_t element_bytes;
-  Change change = Change::kNone;
+  int64_t rows;                 // source is [batch][rows][columns]
+  int64_t columns;              // target is [batch][columns][rows]
+  size_t element_bytes;         // of the target
+  ChangeFn change;              // null where elements are kept as they are
+  size_t source_element_bytes;  // another where they are not
 };
 
-uint16_t Changed(float value) { return FloatToBFloat16(value); }
-float Changed(uint16_t value) { return BFloat16ToFloat(value); }
 /// Target rows [first, last), that is, source columns.
-template <typename From, typename To>
-void TransposeRows(const From* source, To* target, int64_t rows, int64_t columns, int64_t first, int64_t last) {
+template <typename T>
+void TransposeRows(const T* source, T* target, int64_t rows, int64_t columns, int64_t first, int64_t last) {
   for (int64_t c0 = first; c0 < last; c0 += kBlock) {
     const int64_t c1 = std::min(c0 + kBlock, last);
     for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
       const int64_t r1 = std::min(r0 + kBlock, rows);
       for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) {
-          const From& element = source[r * columns + c];
-          if constexpr (std::is_same_v<From, To>) {
-            target[c * rows + r] = element;
-          } else {
-            target[c * rows + r] = Changed(element);
-          }
-        }
+        for (int64_t r = r0; r < r1; ++r) target[c * rows + r] = source[r * columns + c];
       }
     }
   }
@@ -59,92 +106,129 @@ void TransposeRows(const uint32_t* source, uint32_t* target, int64_t rows, int64
   TransposeWords(source, target, rows, columns, first, last);
 }
 
-template <typename From, typename To>
-void TransposePart(const Transpose& work, int64_t begin, int64_t end) {
-  // Units of work are blocks of target rows, over all batches.
+/// The same, elements changed on the way: blocks of the source are changed first, then turned.
+template <typename To>
+void ChangeAndTurnRows(const Transpose& work, int64_t batch, int64_t first, int64_t last) {
+  constexpr int64_t kWide = 256;
+  std::array<To, kBlock * kWide> block;
+  const int64_t rows = work.rows;
+  const int64_t columns = work.columns;
+  To* target = reinterpret_cast<To*>(work.target) + batch * rows * columns;
+  for (int64_t c0 = first; c0 < last; c0 += kWide) {
+    const int64_t width = std::min(kWide, last - c0);
+    for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+      const int64_t height = std::min(kBlock, rows - r0);
+      const auto at = [&](int64_t r) {
+        const int64_t element = (batch * rows + r0 + r) * columns + c0;
+        return work.source + element * static_cast<int64_t>(work.source_element_bytes);
+      };
+      if (width == columns) {
+        work.change(at(0), block.data(), height * width);
+      } else {
+        for (int64_t r = 0; r < height; ++r) work.change(at(r), block.data() + r * width, width);
+      }
+      for (int64_t c = 0; c < width; ++c) {
+        for (int64_t r = 0; r < height; ++r) {
+          target[(c0 + c) * rows + r0 + r] = block[static_cast<size_t>(r * width + c)];
+        }
+      }
+    }
+  }
+}
+
+/// Units of work are blocks of target rows, over all batches.
+template <typename Rows>
+void ForBlocks(const Transpose& work, int64_t begin, int64_t end, const Rows& rows) {
   const int64_t blocks = (work.columns + kBlock - 1) / kBlock;
   for (int64_t unit = begin; unit < end;) {
     const int64_t batch = unit / blocks;
     const int64_t first = unit % blocks;
     const int64_t last = std::min(blocks, first + (end - unit));
-    const int64_t offset = batch * work.rows * work.columns;
-    TransposeRows(reinterpret_cast<const From*>(work.source) + offset, reinterpret_cast<To*>(work.target) + offset,
-                  work.rows, work.columns, first * kBlock, std::min(last * kBlock, work.columns));
+    rows(batch, first * kBlock, std::min(last * kBlock, work.columns));
     unit += last - first;
   }
 }
 
+template <typename T>
+void TransposePart(const Transpose& work, int64_t begin, int64_t end) {
+  ForBlocks(work, begin, end, [&](int64_t batch, int64_t first, int64_t last) {
+    const int64_t offset = batch * work.rows * work.columns;
+    TransposeRows(reinterpret_cast<const T*>(work.source) + offset, reinterpret_cast<T*>(work.target) + offset,
+                  work.rows, work.columns, first, last);
+  });
+}
+
+template <typename To>
+void ChangeAndTurnPart(const Transpose& work, int64_t begin, int64_t end) {
+  ForBlocks(work, begin, end,
+            [&](int64_t batch, int64_t first, int64_t last) { ChangeAndTurnRows<To>(work, batch, first, last); });
+}
+
 void RunTranspose(void* context, int64_t begin, int64_t end) {
   const auto& work = *static_cast<const Transpose*>(context);
-  if (work.change == Change::kRound) return TransposePart<float, uint16_t>(work, begin, end);
-  if (work.change == Change::kWiden) return TransposePart<uint16_t, float>(work, begin, end);
+  if (work.change != nullptr) {
+    if (work.element_bytes == sizeof(float)) return ChangeAndTurnPart<uint32_t>(work, begin, end);
+    return ChangeAndTurnPart<uint16_t>(work, begin, end);
+  }
   switch (work.element_bytes) {
-    case 1: return TransposePart<uint8_t, uint8_t>(work, begin, end);
-    case 2: return TransposePart<uint16_t, uint16_t>(work, begin, end);
-    case 4: return TransposePart<uint32_t, uint32_t>(work, begin, end);
-    case 8: return TransposePart<uint64_t, uint64_t>(work, begin, end);
+    case 1: return TransposePart<uint8_t>(work, begin, end);
+    case 2: return TransposePart<uint16_t>(work, begin, end);
+    case 4: return TransposePart<uint32_t>(work, begin, end);
+    case 8: return TransposePart<uint64_t>(work, begin, end);
     default: COLLAGE_CHECK(false) << "elements of " << work.element_bytes << " bytes";
   }
 }
 
 /// Elements that stay where they are, in blocks.
 struct Run {
-  const void* source;
-  void* target;
+  const char* source;
+  char* target;
   int64_t count;
-  Change change;
+  ChangeFn change;
+  int64_t source_element_bytes;
+  int64_t element_bytes;
 };
 constexpr int64_t kRunBlock = 4096;
 
 void ChangeRun(void* context, int64_t begin, int64_t end) {
   const auto& run = *static_cast<const Run*>(context);
   const int64_t first = begin * kRunBlock;
-  const int64_t count = std::min(end * kRunBlock, run.count) - first;
-  if (run.change == Change::kRound) {
-    RoundToBFloat16(static_cast<const float*>(run.source) + first, static_cast<uint16_t*>(run.target) + first, count);
-  } else {
-    WidenFromBFloat16(static_cast<const uint16_t*>(run.source) + first, static_cast<float*>(run.target) + first, count);
-  }
-}
-
-Change ChangeBetween(Layout from, Layout to) {
-  if (IsBFloat16(from) == IsBFloat16(to)) return Change::kNone;
-  return IsBFloat16(to) ? Change::kRound : Change::kWiden;
+  run.change(run.source + first * run.source_element_bytes, run.target + first * run.element_bytes,
+             std::min(end * kRunBlock, run.count) - first);
 }
 
 }  // namespace
 
-std::string_view ToString(Layout layout) {
-  switch (layout) {
-    case Layout::kPlain: return "plain";
-    case Layout::kChannelsLast: return "channels_last";
-    case Layout::kPlainBFloat16: return "plain_bf16";
-    case Layout::kChannelsLastBFloat16: return "channels_last_bf16";
-  }
-  return "";
-}
+std::span<const Layout> AllLayouts() { return kLayouts; }
+
+std::string_view ToString(Layout layout) { return RowOf(layout).name; }
 
 std::optional<Layout> LayoutNamed(std::string_view name) {
-  for (uint8_t number = 0; number <= static_cast<uint8_t>(kLastLayout); ++number) {
-    if (ToString(static_cast<Layout>(number)) == name) return static_cast<Layout>(number);
-  }
-  return std::nullopt;
+  const auto row = std::ranges::find(kRows, name, &Row::name);
+  return row == kRows.end() ? std::nullopt : std::optional(row->layout);
 }
 
-bool IsChannelsLast(Layout layout) {
-  return layout == Layout::kChannelsLast || layout == Layout::kChannelsLastBFloat16;
+char LetterOf(Layout layout) { return RowOf(layout).letter; }
+
+bool IsChannelsLast(Layout layout) { return RowOf(layout).is_channels_last; }
+
+std::optional<DataType> NarrowType(Layout layout) {
+  const DataType kept = RowOf(layout).kept;
+  return kept == kFloat32 ? std::nullopt : std::optional(kept);
 }
 
-bool IsBFloat16(Layout layout) { return layout == Layout::kPlainBFloat16 || layout == Layout::kChannelsLastBFloat16; }
-
-Layout InBFloat16(Layout layout) {
-  return IsChannelsLast(layout) ? Layout::kChannelsLastBFloat16 : Layout::kPlainBFloat16;
+Layout Keeping(Layout layout, DataType dtype) {
+  const auto row = std::ranges::find_if(
+      kRows, [&](const Row& one) { return one.is_channels_last == IsChannelsLast(layout) && one.kept == dtype; });
+  COLLAGE_CHECK(row != kRows.end()) << "float32 is not kept as " << dtype.ToString();
+  return row->layout;
 }
 
 DataType StoredType(Layout layout, DataType dtype) {
-  if (!IsBFloat16(layout)) return dtype;
-  COLLAGE_CHECK(dtype == kFloat32) << "values of " << dtype.ToString() << " are not kept as bfloat16";
-  return kBFloat16;
+  const std::optional<DataType> narrow = NarrowType(layout);
+  if (!narrow) return dtype;
+  COLLAGE_CHECK(dtype == kFloat32) << "values of " << dtype.ToString() << " are not kept as " << narrow->ToString();
+  return *narrow;
 }
 
 std::vector<int> PhysicalAxes(Layout layout, int rank) {
@@ -167,29 +251,30 @@ Shape PhysicalShape(std::span<const int64_t> shape, Layout layout) {
 
 void ConvertLayout(const void* source, Layout from, void* target, Layout to, std::span<const int64_t> shape,
                    size_t element_bytes) {
-  const Change change = ChangeBetween(from, to);
-  if (IsBFloat16(from) || IsBFloat16(to)) {
-    COLLAGE_CHECK(element_bytes == sizeof(float)) << "only float32 is kept as bfloat16";
-    if (change == Change::kNone) element_bytes = sizeof(uint16_t);
-  }
+  const bool is_narrow = NarrowType(from) || NarrowType(to);
+  COLLAGE_CHECK(!is_narrow || element_bytes == sizeof(float)) << "only float32 is kept as a narrower type";
+  const ChangeFn change = ChangeBetween(RowOf(from).kept, RowOf(to).kept);
+  const size_t source_bytes = is_narrow ? RowOf(from).kept.size_bytes() : element_bytes;
+  const size_t target_bytes = is_narrow ? RowOf(to).kept.size_bytes() : element_bytes;
   const int64_t count = NumElements(shape);
-  const int64_t bytes = count * static_cast<int64_t>(element_bytes);
+  const int64_t bytes = count * static_cast<int64_t>(std::max(source_bytes, target_bytes));
   const bool turns = IsChannelsLast(from) != IsChannelsLast(to);
   const int64_t channels = turns ? shape[1] : 1;
   int64_t pixels = 1;
   for (size_t i = 2; i < shape.size(); ++i) pixels *= shape[i];
+  const auto* begin = static_cast<const char*>(source);
+  auto* result = static_cast<char*>(target);
   if (channels == 1 || pixels == 1) {
-    if (change == Change::kNone) {
+    if (change == nullptr) {
       std::memcpy(target, source, static_cast<size_t>(bytes));
       return;
     }
-    Run run{source, target, count, change};
+    Run run{begin, result, count, change, static_cast<int64_t>(source_bytes), static_cast<int64_t>(target_bytes)};
     const int64_t units = (count + kRunBlock - 1) / kRunBlock;
     if (bytes < kParallelBytes) return ChangeRun(&run, 0, units);
     return ParallelFor(units, &ChangeRun, &run);
   }
-  Transpose work{
-      static_cast<const char*>(source), static_cast<char*>(target), shape[0], channels, pixels, element_bytes, change};
+  Transpose work{begin, result, shape[0], channels, pixels, target_bytes, change, source_bytes};
   if (!IsChannelsLast(to)) std::swap(work.rows, work.columns);
   const int64_t units = work.batch * ((work.columns + kBlock - 1) / kBlock);
   if (bytes < kParallelBytes) return RunTranspose(&work, 0, units);

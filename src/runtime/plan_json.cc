@@ -103,8 +103,9 @@ class PlanChecker {
     }
     const size_t rank = value.shape.size();
     const bool may_be_channels_last = rank >= 3 && rank <= 5;
-    const bool fits = value.layout <= kLastLayout && (may_be_channels_last || !IsChannelsLast(value.layout)) &&
-                      (value.dtype == kFloat32 || !IsBFloat16(value.layout));
+    const bool fits = static_cast<size_t>(value.layout) < AllLayouts().size() &&
+                      (may_be_channels_last || !IsChannelsLast(value.layout)) &&
+                      (value.dtype == kFloat32 || !NarrowType(value.layout));
     if (!fits) return Problem("a value's layout does not fit");
     if (value.alias_of >= 0) {
       if (value.alias_of >= index) return Problem("an alias stands before what it is an alias of");

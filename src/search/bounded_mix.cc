@@ -116,12 +116,13 @@ int CountLower(const Partitioner& partitioner, const Cover& cover) {
   }));
 }
 
-std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard) {
+std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard,
+                                          const IsRationed& is_rationed) {
   const std::vector<double> lower = SecondsByNode(partitioner, best);
   const std::vector<double> full = SecondsByNode(partitioner, standard);
   std::vector<PrecisionUnit> units;
   for (int variant : best.variants) {
-    if (!IsLower(*partitioner.CandidateOf(variant).toolchain)) continue;
+    if (!is_rationed(*partitioner.CandidateOf(variant).toolchain)) continue;
     const auto [graph, sub_graph] = partitioner.FindSubGraph(variant);
     for (std::vector<int>& nodes : CutAtProducts(graph, OperatorsOf(graph, sub_graph))) {
       PrecisionUnit unit{std::move(nodes), 0, partitioner.ErrorOf(variant)};
@@ -135,8 +136,8 @@ std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover&
 std::optional<BoundedCover> FindBoundedCover(
     Partitioner& partitioner, const Cover& best, const Cover& standard, double allowed,
     const std::function<std::optional<Cover>(const std::function<bool(int candidate)>& may)>& search,
-    const std::function<double(const Cover&)>& error_of) {
-  const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard);
+    const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed) {
+  const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard, is_rationed);
   if (units.empty()) return std::nullopt;
   const DataflowGraph& graph = partitioner.FindSubGraph(best.variants.front()).first;
   std::optional<BoundedCover> found;
@@ -147,7 +148,7 @@ std::optional<BoundedCover> FindBoundedCover(
     }
     const std::optional<Cover> cover = search([&](int candidate) {
       const CandidatePartition& one = partitioner.candidate(candidate);
-      return !IsLower(*one.toolchain) ||
+      return !is_rationed(*one.toolchain) ||
              std::ranges::all_of(OperatorsOf(graph, one.sub_graph), [&](int node) { return kept.Contains(node); });
     });
     if (!cover) return false;

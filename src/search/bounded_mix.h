@@ -34,10 +34,14 @@ bool IsLower(const Toolchain& toolchain);
 /// How many of a cover's partitions are computed in a lower precision.
 int CountLower(const Partitioner& partitioner, const Cover& cover);
 
-/// The units of `best`: its partitions in a lower precision, those of several products cut before each product but the
-/// first. What it gains is judged by `standard`, a cover in full precision; costs within a partition are divided by
-/// what its operators compute and write.
-std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard);
+/// Which toolchains' partitions are kept only as far as they fit: IsLower, or fewer.
+using IsRationed = std::function<bool(const Toolchain& toolchain)>;
+
+/// The units of `best`: its partitions by toolchains that `is_rationed` says, those of several products cut before each
+/// product but the first. What it gains is judged by `standard`, a cover without any; costs within a partition are
+/// divided by what its operators compute and write.
+std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard,
+                                          const IsRationed& is_rationed = IsLower);
 
 /// A cover and how far it is off.
 struct BoundedCover {
@@ -45,12 +49,12 @@ struct BoundedCover {
   double error = 0;
 };
 
-/// A cover that is off by no more than `allowed`, in which nothing but units of `best` is computed in a lower
-/// precision: as many as ChooseWithin finds, the best cover that `search` finds with them. Nothing when none is found.
-/// `error_of`, which builds and runs a cover, is asked about twice the binary logarithm of the number of units.
+/// A cover that is off by no more than `allowed`, in which nothing but units of `best` is computed by toolchains that
+/// are rationed: as many as ChooseWithin finds, the best cover that `search` finds with them. Nothing when none is
+/// found. `error_of`, which builds and runs a cover, is asked about twice the binary logarithm of the number of units.
 std::optional<BoundedCover> FindBoundedCover(
     Partitioner& partitioner, const Cover& best, const Cover& standard, double allowed,
     const std::function<std::optional<Cover>(const std::function<bool(int candidate)>& may)>& search,
-    const std::function<double(const Cover&)>& error_of);
+    const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed = IsLower);
 
 }  // namespace collage

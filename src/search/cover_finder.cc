@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "search/bounded_mix.h"
 
@@ -17,6 +18,10 @@ constexpr double kTolerance = 0.005;
 constexpr double kSideTolerance = 0.01;
 // … and what costs so much more than the best mix does not win: sums are seldom wrong by as much.
 constexpr double kSideMargin = 1.08;
+
+// Of the best mix in full precision: what keeping values in a narrower type must gain to be worth finding out how much
+// of it is exact enough.
+constexpr double kWorthTrying = 0.01;
 
 constexpr const char* kStandard = "collage-standard";
 
@@ -47,7 +52,7 @@ void CoverFinder::AddEvolved(FoundCovers& found) {
   options.evolution.population = options_.evolution_population;
   options.evolution.seed = options_.evolution_seed;
   options.fitness = judge_;
-  const SearchResult evolved = partitioner_.Search([](int) { return true; }, options);
+  const SearchResult evolved = partitioner_.Search(IsAtOnce(), options);
   found.num_states += evolved.num_states;
   for (size_t i = 0; i < evolved.covers.size(); ++i) {
     const std::string number = i == 0 ? "" : fmt::format("-{}", i + 1);
@@ -62,6 +67,7 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
   constexpr double kGreedyShare = 0.3;
   constexpr double kPrimaryShare = 0.6;
   const bool searches = options_.partition_for.empty();
+  const std::function<bool(int)> is_at_once = IsAtOnce();
   const auto set_budget = [&](double share) {
     estimator_.SetBudget(options_.budget_seconds * (is_first && searches ? share : 1));
   };
@@ -69,14 +75,15 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
   set_budget(kGreedyShare);
   std::vector<NamedCover> greedy_covers;
   for (const Toolchain* toolchain : toolchains_) {
+    if (participants_.Waits(*toolchain)) continue;
     if (!searches && !GoesBy(*toolchain, options_.partition_for)) continue;
     const std::optional<Cover> greedy = partitioner_.GreedyCover(*toolchain, participants_.native(), &found.stuck_at);
     if (greedy) greedy_covers.push_back({toolchain->name(), true, *greedy});
   }
   if (searches && options_.search_with) {
     set_budget(1);
-    const SearchResult own = partitioner_.Search([](int) { return true; },
-                                                 {.num_covers = options_.num_covers, .custom = options_.search_with});
+    const SearchResult own =
+        partitioner_.Search(is_at_once, {.num_covers = options_.num_covers, .custom = options_.search_with});
     found.num_states = own.num_states;
     found.stuck_at.insert(found.stuck_at.begin(), own.stuck_at.begin(), own.stuck_at.end());
     for (size_t i = 0; i < own.covers.size(); ++i) {
@@ -84,12 +91,12 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
     }
   } else if (searches) {
     set_budget(kPrimaryShare);
-    const SearchResult primary = partitioner_.Search([&](int candidate) { return partitioner_.IsPrimary(candidate); },
-                                                     {.strategy = CostSearch(), .tolerance = kSideTolerance});
+    const SearchResult primary =
+        partitioner_.Search([&](int candidate) { return is_at_once(candidate) && partitioner_.IsPrimary(candidate); },
+                            {.strategy = CostSearch(), .tolerance = kSideTolerance});
     set_budget(1);
-    const SearchResult best =
-        partitioner_.Search([](int) { return true; },
-                            {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = kTolerance});
+    const SearchResult best = partitioner_.Search(
+        is_at_once, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = kTolerance});
     found.num_states = primary.num_states + best.num_states;
     found.stuck_at.insert(found.stuck_at.begin(), best.stuck_at.begin(), best.stuck_at.end());
     for (size_t i = 0; i < best.covers.size(); ++i) {
@@ -101,6 +108,7 @@ FoundCovers CoverFinder::SearchOnce(bool is_first) {
     if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
     AddPairs(side, found);
     for (const Toolchain* toolchain : toolchains_) {
+      if (participants_.Waits(*toolchain)) continue;
       const SearchResult own =
           partitioner_.Search([&](int candidate) { return partitioner_.ToolchainOf(candidate) == toolchain; }, side);
       if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
@@ -119,10 +127,11 @@ void CoverFinder::AddStandard(FoundCovers& found) {
   if (!standard.covers.empty()) found.covers.push_back({kStandard, false, standard.covers[0]});
 }
 
-/// The best mix of those that are off by no more than is allowed, should the best of all be off by more.
+/// The best mixes of those that are off by no more than is allowed, should the best of all be off by more.
 void CoverFinder::AddBounded(FoundCovers& found) {
-  const auto standard = std::ranges::find(found.covers, kStandard, &NamedCover::name);
-  if (standard == found.covers.end()) return;
+  const auto named = std::ranges::find(found.covers, kStandard, &NamedCover::name);
+  if (named == found.covers.end()) return;
+  const Cover standard = named->cover;
   const Cover best = found.covers.front().cover;
   const int num_lower = CountLower(partitioner_, best);
   if (num_lower == 0) return;
@@ -131,24 +140,59 @@ void CoverFinder::AddBounded(FoundCovers& found) {
   bounded.allowed = *options_.max_error;
   bounded.best_partitions = num_lower;
   bounded.best_error = error_of_(best);
+  std::optional<BoundedCover> within;
   if (bounded.best_error <= bounded.allowed) {
     bounded.partitions = num_lower;
     bounded.error = bounded.best_error;
   } else if (std::isfinite(bounded.best_error)) {
-    const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
-      const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
-      found.num_states += result.num_states;
-      return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
+    const auto search = [&](const std::function<bool(int)>& may) { return SearchAmong(may, found); };
+    const auto at_once = [&, is_at_once = IsAtOnce()](const std::function<bool(int)>& may) {
+      return search([&](int candidate) { return is_at_once(candidate) && may(candidate); });
     };
-    const std::optional<BoundedCover> within =
-        FindBoundedCover(partitioner_, best, standard->cover, bounded.allowed, search, error_of_);
-    if (within) {
-      bounded.partitions = CountLower(partitioner_, within->cover);
-      bounded.error = within->error;
-      found.covers.insert(standard, {"collage-bounded", false, within->cover});
-    }
+    within = FindBoundedCover(partitioner_, best, standard, bounded.allowed, at_once, error_of_);
+    std::optional<BoundedCover> kept = FindKept(best, standard, found);
+    if (kept && (!within || kept->cover.seconds < within->cover.seconds)) std::swap(kept, within);
+    if (kept) AddBehindBest({"collage-bounded-2", false, kept->cover}, found);
+    if (within) AddBehindBest({"collage-bounded", false, within->cover}, found);
+  }
+  if (within) {
+    bounded.partitions = CountLower(partitioner_, within->cover);
+    bounded.error = within->error;
   }
   found.bounded = bounded;
+}
+
+/// The same with what waits, where that gains: in its type as much as fits; if all fits, `best`'s lower precision
+/// beside it as far as that fits, too.
+std::optional<BoundedCover> CoverFinder::FindKept(const Cover& best, const Cover& standard, FoundCovers& found) {
+  const auto waits = [&](const Toolchain& toolchain) { return participants_.Waits(toolchain); };
+  if (std::ranges::none_of(toolchains_, [&](const Toolchain* one) { return waits(*one); })) return std::nullopt;
+  const auto is_hasty = [&](const Toolchain& toolchain) { return IsLower(toolchain) && !waits(toolchain); };
+  const auto search = [&](const std::function<bool(int)>& may) { return SearchAmong(may, found); };
+  const auto without_hasty = [&](const std::function<bool(int)>& may) {
+    return search([&](int candidate) { return !is_hasty(*partitioner_.ToolchainOf(candidate)) && may(candidate); });
+  };
+  const std::optional<Cover> kept = without_hasty([](int) { return true; });
+  if (!kept || kept->seconds > standard.seconds * (1 - kWorthTrying)) return std::nullopt;
+  const double allowed = *options_.max_error;
+  const double error = error_of_(*kept);
+  if (error > allowed) return FindBoundedCover(partitioner_, *kept, standard, allowed, without_hasty, error_of_);
+  std::optional<BoundedCover> more = FindBoundedCover(partitioner_, best, *kept, allowed, search, error_of_, is_hasty);
+  return more ? more : BoundedCover{*kept, error};
+}
+
+std::optional<Cover> CoverFinder::SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found) {
+  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
+  found.num_states += result.num_states;
+  return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
+}
+
+void CoverFinder::AddBehindBest(NamedCover cover, FoundCovers& found) {
+  found.covers.insert(std::ranges::find(found.covers, kStandard, &NamedCover::name), std::move(cover));
+}
+
+std::function<bool(int candidate)> CoverFinder::IsAtOnce() const {
+  return [this](int candidate) { return !participants_.Waits(*partitioner_.ToolchainOf(candidate)); };
 }
 
 /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
@@ -157,6 +201,7 @@ void CoverFinder::AddPairs(const SearchOptions& options, FoundCovers& found) {
   if (toolchains_.size() < 3) return;
   for (size_t i = 0; i < toolchains_.size(); ++i) {
     for (size_t j = i + 1; j < toolchains_.size(); ++j) {
+      if (participants_.Waits(*toolchains_[i]) || participants_.Waits(*toolchains_[j])) continue;
       if (WhyIncompatible(*toolchains_[i], *toolchains_[j])) continue;
       const SearchResult pair = partitioner_.Search(
           [&](int candidate) {

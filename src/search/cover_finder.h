@@ -8,6 +8,7 @@
 
 #include "collage/compile.h"
 #include "cost/estimator/estimator.h"
+#include "search/bounded_mix.h"
 #include "search/participants.h"
 #include "search/partitioner.h"
 
@@ -52,6 +53,11 @@ class CoverFinder {
   FoundCovers SearchOnce(bool is_first);
   void AddStandard(FoundCovers& found);
   void AddBounded(FoundCovers& found);
+  std::optional<BoundedCover> FindKept(const Cover& best, const Cover& standard, FoundCovers& found);
+  std::optional<Cover> SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found);
+  static void AddBehindBest(NamedCover cover, FoundCovers& found);
+  /// Whether a candidate's toolchain need not wait (Participants::Waits).
+  std::function<bool(int candidate)> IsAtOnce() const;
   void AddPairs(const SearchOptions& options, FoundCovers& found);
   void AddEvolved(FoundCovers& found);
 

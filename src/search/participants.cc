@@ -143,24 +143,37 @@ void Participants::SetAccuracy() {
 
 void Participants::Configure() {
   const bool wants_variants = options_.precision == "any";
-  const std::vector<std::string> precisions =
-      wants_variants ? LowerPrecisions(ThisMachine().features) : std::vector<std::string>();
+  const std::vector<std::string>& features = ThisMachine().features;
+  const std::vector<std::string> precisions = wants_variants ? LowerPrecisions(features) : std::vector<std::string>();
   for (const Participant& one : gathered_) {
     Add(one);
-    for (const ToolchainConfiguration& variant : VariantsOf(one.configuration, precisions)) {
-      const std::string name = variant.ToString();
-      const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
-                                        [&](const Participant& other) { return other.configuration == variant; });
-      if (is_given || !configured_.Get(variant).Probe().available) continue;
-      Add({variant, "", one.partition_rule});
-      variants_.push_back(name);
-    }
+    AddVariants(one, precisions, /*they_only_keep=*/false);
+  }
+  const bool must_wait = !variants_.empty();
+  // Where they would have to wait, only an error that is too large can bring them in.
+  if (wants_variants && (!must_wait || options_.max_error)) {
+    const size_t before = toolchains_.size();
+    for (const Participant& one : gathered_) AddVariants(one, ConvertedPrecisions(features), /*they_only_keep=*/true);
+    if (must_wait) waiting_.insert(toolchains_.begin() + static_cast<std::ptrdiff_t>(before), toolchains_.end());
   }
   if (!wants_variants || !variants_.empty()) return;
   std::string types;
   for (const std::string& precision : precisions) types += (types.empty() ? "" : " or ") + precision;
   no_variants_ = precisions.empty() ? "this processor computes no type below float32 natively"
                                     : "no toolchain that takes part can be told to compute in " + types;
+}
+
+void Participants::AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep) {
+  for (const ToolchainConfiguration& variant : VariantsOf(of.configuration, precisions)) {
+    const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
+                                      [&](const Participant& other) { return other.configuration == variant; });
+    const Toolchain& toolchain = configured_.Get(variant);
+    const bool takes_part = std::ranges::find(toolchains_, &toolchain) != toolchains_.end();
+    if (is_given || takes_part || !toolchain.Probe().available) continue;
+    if (they_only_keep && !toolchain.only_keeps_precision()) continue;
+    Add({variant, "", of.partition_rule});
+    variants_.push_back(variant.ToString());
+  }
 }
 
 void Participants::Add(const Participant& one) {
@@ -222,6 +235,11 @@ std::vector<std::string> LowerPrecisions(std::span<const std::string> features) 
   if (has("avx512_bf16") || has("amx_bf16")) precisions.emplace_back("bf16");
   if (has("avx512_fp16")) precisions.emplace_back("f16");
   return precisions;
+}
+
+std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features) {
+  const bool has_float16 = std::find(features.begin(), features.end(), "f16c") != features.end();
+  return has_float16 ? std::vector<std::string>{"f16"} : std::vector<std::string>();
 }
 
 std::vector<ToolchainConfiguration> VariantsOf(const ToolchainConfiguration& configuration,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,8 @@ class Participants {
   /// other, kUnavailable for toolchains that are named and not here.
   Participants(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
 
-  /// In the registry's order; those of one toolchain in the order of the targets, variants behind them.
+  /// In the registry's order; those of one toolchain in the order of the targets, variants behind them, those that
+  /// only keep values in another type behind all.
   const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
   /// The native one among them, the first if there are several.
   const Toolchain* native() const;
@@ -32,6 +34,9 @@ class Participants {
 
   /// Names of those that take part in a lower precision because any was asked for.
   const std::vector<std::string>& variants() const { return variants_; }
+  /// Whether a toolchain, one of these, is a variant that is tried only where the errors of the others are too large:
+  /// it keeps values in a type of smaller errors, and computes no faster.
+  bool Waits(const Toolchain& toolchain) const { return waiting_.contains(&toolchain); }
   /// Why there are none, where they were asked for; else empty.
   const std::string& no_variants() const { return no_variants_; }
   /// What whoever asked should know.
@@ -51,6 +56,7 @@ class Participants {
   bool JoinsUnasked(const ToolchainReport& probed) const;
   void SetAccuracy();
   void Configure();
+  void AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep);
   void Add(const Participant& one);
 
   CompileOptions options_;
@@ -60,6 +66,7 @@ class Participants {
   std::vector<const Toolchain*> toolchains_;
   std::map<const Toolchain*, std::string> rules_;  ///< of targets
   std::vector<std::string> variants_;
+  std::set<const Toolchain*> waiting_;
   std::string no_variants_;
   std::vector<std::string> notices_;
 };
@@ -70,6 +77,10 @@ bool GoesBy(const Toolchain& toolchain, std::string_view name);
 /// Types below float32 that a processor with these features (MachineInfo::features) computes natively, as the option
 /// `inference_precision` calls them: elsewhere they are emulated, and win nothing.
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features);
+
+/// Those that it only converts by an instruction of its own: for toolchains that keep values so
+/// (Toolchain::only_keeps_precision).
+std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features);
 
 /// `configuration` in each of `precisions` that its toolchain takes; none where it declares no `inference_precision`,
 /// or is told one already.

@@ -311,8 +311,8 @@ std::optional<Cover> Partitioner::GreedyCover(const Toolchain& toolchain, const 
   for (size_t v = 0; v < variants_.size(); ++v) {
     const CandidatePartition& candidate = CandidateOf(static_cast<int>(v));
     if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
-    // What is gained by keeping values as bfloat16 depends on the neighbours, of which nothing is known here.
-    if (KeepsBFloat16(variants_[v].layouts)) continue;
+    // What is gained by keeping values as narrower types depends on the neighbours, of which nothing is known here.
+    if (KeepsNarrow(variants_[v].layouts)) continue;
     turn[v] = candidate.toolchain != &toolchain ? 1 : HoldsComposite(candidate.sub_graph, left_out) ? 2 : 0;
     takes[v] = turn[v] == 0 && TakesFromRegisters(graph_, candidate.sub_graph, together);
     order.push_back(static_cast<int>(v));

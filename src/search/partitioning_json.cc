@@ -215,7 +215,7 @@ class Reader {
       return choices.empty() ? PlainLayouts(inputs.size(), outputs.size()) : choices.front();
     }
     const BoundaryLayouts layouts{LayoutList(json, "inputs", inputs), LayoutList(json, "outputs", outputs)};
-    if (!KeepsBFloat16(layouts)) return layouts;
+    if (!KeepsNarrow(layouts)) return layouts;
     // Toolchains may read any order, but no type that they do not say they take.
     const std::vector<BoundaryLayouts> taken = candidate.toolchain->Layouts(extracted.function, inputs, outputs);
     if (std::ranges::find(taken, layouts) == taken.end()) {
@@ -233,8 +233,9 @@ class Reader {
     for (size_t i = 0; i < names.size(); ++i) {
       const std::optional<Layout> layout = LayoutNamed(names[i]);
       if (!layout) {
-        FailHere(fmt::format("unknown layout '{}' in \"{}\"", names[i], side),
-                 "there are: plain, channels_last, plain_bf16, channels_last_bf16");
+        std::string known;
+        for (const Layout one : AllLayouts()) known += fmt::format("{}{}", known.empty() ? "" : ", ", ToString(one));
+        FailHere(fmt::format("unknown layout '{}' in \"{}\"", names[i], side), "there are: " + known);
       }
       if (*layout != Layout::kPlain && !may[i]) {
         FailHere(fmt::format("number {} of \"{}\" can only be plain", i, side));

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "collage/target/toolchain.h"
 #include "cost/worker/measure.h"
 #include "ir/evaluate.h"
 #include "runtime/compare.h"
+#include "support/numbers.h"
 
 namespace collage {
 namespace {
@@ -33,14 +36,36 @@ void WholeModelCheck::SetInputs(ExecutionInstance& instance) const {
 
 std::string WholeModelCheck::Check(ExecutionInstance& instance, double& error) const {
   std::string first;
-  for (int run = 0; run < 2; ++run) {
-    instance.Run();
+  for (const bool is_watched : {true, false}) {
+    if (is_watched) {
+      first = RunLookingForOverflow(instance);
+    } else {
+      instance.Run();
+    }
     for (size_t i = 0; i < reference_.results().size(); ++i) {
       const std::string difference = FindDifference(i, instance.Output(i), error);
       if (first.empty()) first = difference;
     }
   }
   return first;
+}
+
+std::string WholeModelCheck::RunLookingForOverflow(ExecutionInstance& instance) {
+  constexpr float kLargest = 65504;
+  constexpr float kRoom = 255;  // images as bytes, where the check's are within 1
+  float largest = 0;
+  instance.RunWatched([&](const ExecutionPlan::Value& value, const void* data) {
+    if (NarrowType(value.layout) != kFloat16) return;
+    const auto* elements = static_cast<const uint16_t*>(data);
+    for (int64_t i = 0; i < NumElements(value.shape); ++i) {
+      const float magnitude = std::abs(HalfToFloat(elements[i]));
+      largest = std::isnan(magnitude) ? std::numeric_limits<float>::infinity() : std::max(largest, magnitude);
+    }
+  });
+  if (largest <= kLargest / kRoom) return "";
+  return fmt::format(
+      "a value kept as float16 reaches {:g}: float16 ends at {:g}, and other inputs may be {:g} times as large",
+      largest, kLargest, kRoom);
 }
 
 std::string WholeModelCheck::FindDifference(size_t index, const Tensor& actual, double& error) const {

@@ -49,11 +49,10 @@ BoundaryLayouts LayoutsOf(const Function& partition) {
 }
 
 std::string LayoutsText(const BoundaryLayouts& layouts) {
-  constexpr std::string_view kLetters = "pcPC";  // by number
   std::string text;
-  for (Layout layout : layouts.inputs) text += kLetters[static_cast<size_t>(layout)];
+  for (Layout layout : layouts.inputs) text += LetterOf(layout);
   text += ':';
-  for (Layout layout : layouts.outputs) text += kLetters[static_cast<size_t>(layout)];
+  for (Layout layout : layouts.outputs) text += LetterOf(layout);
   return text;
 }
 

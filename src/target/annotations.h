@@ -24,7 +24,7 @@ std::string CompilerOf(const Toolchain& toolchain);
 
 /// The layouts that `partition` was annotated with; all plain where it was not.
 BoundaryLayouts LayoutsOf(const Function& partition);
-/// "pc:c": the layouts of inputs and of outputs, one letter each, large ones in bfloat16.
+/// "pc:c": the layouts of inputs and of outputs, one letter each (LetterOf).
 std::string LayoutsText(const BoundaryLayouts& layouts);
 /// `partition` annotated with `layouts`.
 Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts);

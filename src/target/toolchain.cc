@@ -116,11 +116,12 @@ BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
   return layouts;
 }
 
-BoundaryLayouts InBFloat16(BoundaryLayouts layouts, const Function& function, const std::vector<bool>& eligible_inputs,
-                           const std::vector<bool>& eligible_outputs) {
-  const auto keep = [](std::vector<Layout>& kept, const std::vector<Type>& types, const std::vector<bool>& eligible) {
+BoundaryLayouts Keeping(BoundaryLayouts layouts, DataType dtype, const Function& function,
+                        const std::vector<bool>& eligible_inputs, const std::vector<bool>& eligible_outputs) {
+  const auto keep = [dtype](std::vector<Layout>& kept, const std::vector<Type>& types,
+                            const std::vector<bool>& eligible) {
     for (size_t i = 0; i < kept.size(); ++i) {
-      if (eligible[i] && AsTensorType(types[i])->dtype() == kFloat32) kept[i] = InBFloat16(kept[i]);
+      if (eligible[i] && AsTensorType(types[i])->dtype() == kFloat32) kept[i] = Keeping(kept[i], dtype);
     }
   };
   std::vector<Type> inputs;
@@ -132,8 +133,8 @@ BoundaryLayouts InBFloat16(BoundaryLayouts layouts, const Function& function, co
   return layouts;
 }
 
-bool KeepsBFloat16(const BoundaryLayouts& layouts) {
-  const auto is = [](Layout layout) { return IsBFloat16(layout); };
+bool KeepsNarrow(const BoundaryLayouts& layouts) {
+  const auto is = [](Layout layout) { return NarrowType(layout).has_value(); };
   return std::ranges::any_of(layouts.inputs, is) || std::ranges::any_of(layouts.outputs, is);
 }
 

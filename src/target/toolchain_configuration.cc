@@ -44,6 +44,7 @@ class ConfiguredToolchain : public Toolchain {
   FusionStyle fusion_style() const override { return inner_.fusion_style(); }
   int max_depth() const override { return inner_.max_depth(); }
   bool wants_maximal() const override { return inner_.wants_maximal(); }
+  bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
   bool proposes() const override { return inner_.proposes(); }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return inner_.Proposals(function);

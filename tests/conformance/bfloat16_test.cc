@@ -9,6 +9,7 @@
 #include "collage/support/error.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
+#include "conformance/narrow_values.h"
 #include "cost/worker/measure.h"
 #include "support/machine.h"
 #include "target/toolchain_configuration.h"
@@ -216,7 +217,7 @@ TEST(NativeInBFloat16, TakesWhatThatChanges) {
   const Function broken = MakeFunction({odd}, MakeCall("nn.dense", {odd, RandomConstant({6, 7}, 1)}));
   EXPECT_EQ(lowered(broken).reason().text, "nothing in it is computed in bfloat16");
   const ToolchainConfiguration plain(BuiltinToolchain("native"));
-  EXPECT_THROW(plain.With("inference_precision", "f16").Make(), Error);
+  EXPECT_THROW(plain.With("inference_precision", "f8").Make(), Error);
   EXPECT_THROW(plain.With("inference_precision", "bf16").With("accuracy", "exact").Make(), Error);
 }
 
@@ -303,66 +304,15 @@ TEST(NativeInBFloat16, OffersWhatItComputesSoAndNothingElse) {
   }
 }
 
-/// Everything that may be is kept as bfloat16.
 Options KeptAsBFloat16(const Function& function, int num_threads = 1) {
-  InferType(function);
-  const auto eligible = [](const Type& type) {
-    const int rank = AsTensorType(type)->rank();
-    return rank >= 3 && rank <= 5;
-  };
-  std::vector<bool> inputs, outputs;
-  for (const Var& param : function->params()) inputs.push_back(eligible(param->checked_type()));
-  for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) outputs.push_back(eligible(type));
-  const BoundaryLayouts last = ChannelsLastLayouts(inputs, outputs);
-  return {.layouts = collage::InBFloat16(last, function, inputs, outputs),
-          .num_threads = num_threads,
-          .tolerance = kTolerance};
-}
-
-/// `x` through one operator of each kind that has loops of its own, and some that are computed in place.
-std::vector<Expr> OneOfEachKind(const Var& x) {
-  const Expr same = RandomConstant({1, 24, 1, 1}, 4);
-  const auto depthwise = [&](const V& strides, const V& padding, int64_t taps) {
-    return MakeCall("nn.conv2d", {x, RandomConstant({24, 1, taps, taps}, 3)},
-                    {{"groups", 24}, {"strides", strides}, {"padding", padding}});
-  };
-  const V spatial{2, 3};
-  return {
-      MakeCall("nn.conv2d", {x, RandomConstant({40, 24, 1, 1}, 3, -0.1, 0.1)}),
-      MakeCall("nn.conv2d", {x, RandomConstant({40, 24, 1, 1}, 3, -0.1, 0.1)}, {{"strides", V{2, 2}}}),
-      MakeCall(
-          "nn.relu",
-          {Plus(MakeCall("nn.conv2d", {x, RandomConstant({24, 24, 3, 3}, 3, -0.1, 0.1)}, {{"padding", V{1, 1}}}), x)}),
-      MakeCall("nn.conv2d", {x, RandomConstant({48, 8, 3, 3}, 3, -0.1, 0.1)}, {{"groups", 3}, {"padding", V{1, 1}}}),
-      MakeCall("nn.conv2d_transpose", {x, RandomConstant({24, 10, 4, 4}, 3, -0.1, 0.1)},
-               {{"strides", V{2, 2}}, {"padding", V{1, 1}}}),
-      depthwise({1, 1}, {1, 1}, 3),
-      depthwise({2, 2}, {0, 0, 1, 1}, 3),
-      depthwise({1, 1}, {7, 7}, 15),
-      MakeCall("nn.conv2d", {x, RandomConstant({24, 2, 3, 3}, 3)}, {{"groups", 12}, {"padding", V{1, 1}}}),
-      MakeCall("nn.max_pool2d", {x}, {{"pool_size", V{3, 3}}, {"strides", V{2, 2}}, {"padding", V{1, 1}}}),
-      MakeCall("nn.avg_pool2d", {x}, {{"pool_size", V{2, 2}}, {"strides", V{2, 2}}}),
-      MakeCall("nn.global_avg_pool2d", {x}),
-      MakeCall("mean", {x}, {{"axis", spatial}, {"keepdims", true}}),
-      MakeCall("multiply", {MakeCall("sigmoid", {MakeCall("add", {x, same})}), x}),
-      MakeCall("nn.softmax", {x}, {{"axis", 1}}),
-      MakeCall("nn.instance_norm", {x, RandomConstant({24}, 5), RandomConstant({24}, 6)}),
-      MakeCall("concatenate", {MakeTuple({x, MakeCall("tanh", {x}), RandomConstant({2, 8, 15, 14}, 7)})},
-               {{"axis", 1}}),
-      MakeCall("image.resize2d", {x}, {{"size", V{30, 28}}, {"method", std::string("linear")}}),
-      MakeCall("nn.pad", {x, RandomConstant({}, 8)},
-               {{"pad_width", AttrValue::List{V{0, 0}, V{0, 0}, V{1, 2}, V{0, 1}}}}),
-      MakeCall("strided_slice", {x}, {{"begin", V{0, 1, 2, 3}}, {"end", V{2, 20, 15, 14}}}),
-      MakeCall("transpose", {x}, {{"axes", V{0, 2, 3, 1}}}),
-      MakeCall("cumsum", {x}, {{"axis", 2}}),
-  };
+  return {.layouts = conformance::AllKeptAs(kBFloat16, function), .num_threads = num_threads, .tolerance = kTolerance};
 }
 
 TEST(NativeInBFloat16, TakesAndGivesValuesKeptSo) {
   if (!MultipliesBFloat16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   const auto native = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "bf16").Make();
   const Var x = Input("x", {2, 24, 15, 14});
-  for (const Expr& result : OneOfEachKind(x)) {
+  for (const Expr& result : conformance::OneOfEachKind(x)) {
     const Function function = MakeFunction({x}, result);
     SCOPED_TRACE(As<CallNode>(result)->op()->name);
     for (const int threads : {1, 2}) ExpectAgrees(*native, function, KeptAsBFloat16(function, threads));
@@ -373,7 +323,7 @@ TEST(NativeInBFloat16, TakesAndGivesValuesKeptSo) {
   const Function several = MakeFunction({x, y}, MakeTuple({sum, MakeCall("nn.relu", {sum})}));
   for (const Layout input : {Layout::kPlain, Layout::kChannelsLastBFloat16, Layout::kPlainBFloat16}) {
     for (const Layout output : {Layout::kPlain, Layout::kChannelsLastBFloat16, Layout::kPlainBFloat16}) {
-      if (!IsBFloat16(input) && !IsBFloat16(output)) continue;  // left to the standard
+      if (!NarrowType(input) && !NarrowType(output)) continue;  // left to the standard
       ExpectAgrees(
           *native, several,
           {.layouts = {{input, Layout::kChannelsLast}, {output, Layout::kChannelsLast}}, .tolerance = kTolerance});
@@ -396,12 +346,12 @@ TEST(NativeInBFloat16, OffersToKeepWhatMayBeKept) {
   const std::vector<BoundaryLayouts> any{
       narrow, {{kNarrow}, {Layout::kChannelsLast}}, {{Layout::kChannelsLast}, {kNarrow}}};
   const std::vector<BoundaryLayouts> of_conv = native->Layouts(conv, {true}, {true});
-  EXPECT_FALSE(KeepsBFloat16(of_conv.front())) << "neighbours may want float32";
+  EXPECT_FALSE(KeepsNarrow(of_conv.front())) << "neighbours may want float32";
   EXPECT_TRUE(std::equal(any.begin(), any.end(), of_conv.end() - 3, of_conv.end()));
   EXPECT_EQ(native->Layouts(conv, {false}, {true}).back(), (BoundaryLayouts{{Layout::kPlain}, {kNarrow}}));
   EXPECT_EQ(native->Layouts(relu, {true}, {true}), any) << "nothing else differs from the standard";
   EXPECT_EQ(native->Layouts(integers, {true}, {true}).size(), 0u);
-  for (const BoundaryLayouts& layouts : standard.Layouts(conv, {true}, {true})) EXPECT_FALSE(KeepsBFloat16(layouts));
+  for (const BoundaryLayouts& layouts : standard.Layouts(conv, {true}, {true})) EXPECT_FALSE(KeepsNarrow(layouts));
 }
 
 TEST(NativeInBFloat16, WhatInputsAreRoundedByIsNotTheKernels) {

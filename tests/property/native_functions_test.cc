@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "backends/builtin_toolchains.h"
@@ -56,7 +57,7 @@ class FunctionCheck {
     for (const CandidatePartition& candidate : Candidates()) {
       Case test = MakeCase(candidate);
       BoundaryLayouts layouts = RandomLayouts(test.extracted.function);
-      if (random_.OneIn(3)) KeepAsBFloat16(test, layouts);
+      if (random_.OneIn(3)) KeepNarrow(test, layouts);
       const std::string schedule = RandomSchedule({test.extracted.function, layouts, 2});
       // A kernel for two threads with one to run it is right, too.
       for (const auto& [compiled_for, threads] : {std::pair{1, 1}, {2, 2}, {2, 1}}) {
@@ -124,16 +125,25 @@ class FunctionCheck {
   }
 
   /// Some of the inputs, and a result that is alone: of several, one may be computed from another as that is kept.
-  void KeepAsBFloat16(Case& test, BoundaryLayouts& layouts) {
+  void KeepNarrow(Case& test, BoundaryLayouts& layouts) {
+    const DataType narrow = random_.OneIn(2) ? kBFloat16 : kFloat16;
+    const auto may = [&](const Tensor& value) {
+      return value.dtype() == kFloat32 && (narrow == kBFloat16 || FitsFloat16(value)) && !random_.OneIn(3);
+    };
     for (size_t i = 0; i < test.inputs.size(); ++i) {
-      if (test.inputs[i].dtype() != kFloat32 || random_.OneIn(3)) continue;
-      layouts.inputs[i] = collage::InBFloat16(layouts.inputs[i]);
-      test.inputs[i] = test.inputs[i].Cast(kBFloat16).Cast(kFloat32);
+      if (!may(test.inputs[i])) continue;
+      layouts.inputs[i] = Keeping(layouts.inputs[i], narrow);
+      test.inputs[i] = test.inputs[i].Cast(narrow).Cast(kFloat32);
     }
     test.expected = std::make_unique<ExpectedResults>(test.extracted.function, test.inputs);
     const std::vector<Tensor>& results = test.expected->results();
-    if (results.size() != 1 || results[0].dtype() != kFloat32 || random_.OneIn(3)) return;
-    layouts.outputs[0] = collage::InBFloat16(layouts.outputs[0]);
+    if (results.size() == 1 && may(results[0])) layouts.outputs[0] = Keeping(layouts.outputs[0], narrow);
+  }
+
+  static bool FitsFloat16(const Tensor& value) {
+    constexpr float kLarge = 60000;
+    return std::all_of(value.data<float>(), value.data<float>() + value.num_elements(),
+                       [](float element) { return std::abs(element) < kLarge; });
   }
 
   /// The models' own, one that a search would try, or any at all.
@@ -188,7 +198,7 @@ class FunctionCheck {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].IsGuardIntact()) return fmt::format("what lies behind result {} was written", i);
       const Tensor actual = InLayout(outputs[i].Written(), layouts.outputs[i], Layout::kPlain);
-      const std::string wrong = IsBFloat16(layouts.outputs[i])
+      const std::string wrong = NarrowType(layouts.outputs[i])
                                     ? FindOtherThanRounded(actual, test.expected->results()[i])
                                     : test.expected->Compare(i, actual);
       if (!wrong.empty()) return fmt::format("wrong result {}: {}", i, wrong);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -133,6 +134,9 @@ class ExecutionInstance {
   void Run();
   /// Runs once and returns seconds per step, in the order of the plan.
   std::vector<double> RunTimed();
+  /// Runs once and calls `look` with each value that a step makes, as soon as it is made: what comes later may lie in
+  /// the same memory.
+  void RunWatched(const std::function<void(const ExecutionPlan::Value& value, const void* data)>& look);
 
  private:
   struct State;

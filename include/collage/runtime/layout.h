@@ -11,26 +11,32 @@
 namespace collage {
 
 /// How a value [N, C, spatial…] lies at a boundary: its memory order, and what its elements are kept as. Relay's types
-/// always speak of the logical, plain shape, and of float32 where that is kept as bfloat16.
+/// always speak of the logical, plain shape, and of float32 where that is kept as a narrower type. What each is, one
+/// table says (layout.cc). Numbers are in executables: new ones come last.
 enum class Layout : uint8_t {
   kPlain,                 ///< row-major in the logical order: NCW, NCHW, NCDHW and every value that has no channels
   kChannelsLast,          ///< axis 1 innermost: NWC, NHWC, NDHWC; only for ranks 3 to 5
   kPlainBFloat16,         ///< as kPlain, float32 rounded to bfloat16
   kChannelsLastBFloat16,  ///< as kChannelsLast, float32 rounded to bfloat16
+  kPlainFloat16,          ///< as kPlain, float32 rounded to float16
+  kChannelsLastFloat16,   ///< as kChannelsLast, float32 rounded to float16
 };
-inline constexpr Layout kLastLayout = Layout::kChannelsLastBFloat16;
 
-/// "plain", "channels_last", "plain_bf16" or "channels_last_bf16".
+/// All layouts, by number.
+std::span<const Layout> AllLayouts();
+/// "plain", "channels_last", "plain_bf16", "channels_last_bf16", "plain_fp16" or "channels_last_fp16".
 std::string_view ToString(Layout layout);
 /// The layout of that name; nothing where there is none.
 std::optional<Layout> LayoutNamed(std::string_view name);
+/// One letter, for keys.
+char LetterOf(Layout layout);
 
 /// Whether axis 1 lies innermost.
 bool IsChannelsLast(Layout layout);
-/// Whether float32 elements are kept as bfloat16.
-bool IsBFloat16(Layout layout);
-/// The same memory order, float32 elements kept as bfloat16.
-Layout InBFloat16(Layout layout);
+/// The type below float32 that float32 elements are kept as; nothing where they are kept as they are.
+std::optional<DataType> NarrowType(Layout layout);
+/// The same memory order, float32 elements kept as `dtype`: float32, bfloat16 or float16.
+Layout Keeping(Layout layout, DataType dtype);
 
 /// What elements of `dtype` are kept as.
 DataType StoredType(Layout layout, DataType dtype);
@@ -42,9 +48,10 @@ std::vector<int> PhysicalAxes(Layout layout, int rank);
 Shape PhysicalShape(std::span<const int64_t> shape, Layout layout);
 
 /// Copies `source` to `target`, both of logical `shape`, changing the memory order and what elements are kept as:
-/// float32 is rounded to the nearest bfloat16, ties to even. `element_bytes` are those of the logical type, four where
-/// one of the layouts keeps bfloat16. The buffers must not overlap. Runs on the process's thread pool when the tensor
-/// is large.
+/// float32 is rounded to the nearest element of a narrower type, ties to even. What float16 does
+/// not reach, beyond 65519 to each side, becomes infinite: a compilation looks whether a model comes near that
+/// (docs/costs.md). `element_bytes` are those of the logical type, four where one of the layouts keeps a narrower one.
+/// The buffers must not overlap. Runs on the process's thread pool when the tensor is large.
 void ConvertLayout(const void* source, Layout from, void* target, Layout to, std::span<const int64_t> shape,
                    size_t element_bytes);
 

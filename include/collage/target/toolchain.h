@@ -162,9 +162,13 @@ class Toolchain {
   /// how it compiles may depend on them. Null where nothing does.
   virtual std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const;
 
+  /// Whether a lower `inference_precision` is nothing but what values between partitions may be kept as. Arithmetic
+  /// stays that of float32, so that processors gain that only convert such values.
+  virtual bool only_keeps_precision() const { return false; }
+
   /// Layout combinations that the compiler accepts for `function`, best first; maybe none. `eligible_inputs` and
   /// `eligible_outputs` say which flattened parameters and results may be anything but plain at all. To keep some of
-  /// them as bfloat16 rounds: only who is told a lower `inference_precision` offers that.
+  /// them as bfloat16 or float16 rounds: only who is told a lower `inference_precision` offers that.
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
 
@@ -231,11 +235,11 @@ BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs);
 BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
                                     const std::vector<bool>& eligible_outputs);
 
-/// `layouts`, of `function`, with the eligible values of float32 kept as bfloat16.
-BoundaryLayouts InBFloat16(BoundaryLayouts layouts, const Function& function, const std::vector<bool>& eligible_inputs,
-                           const std::vector<bool>& eligible_outputs);
-/// Whether some value is kept as bfloat16.
-bool KeepsBFloat16(const BoundaryLayouts& layouts);
+/// `layouts`, of `function`, with the eligible values of float32 kept as `dtype`: bfloat16 or float16.
+BoundaryLayouts Keeping(BoundaryLayouts layouts, DataType dtype, const Function& function,
+                        const std::vector<bool>& eligible_inputs, const std::vector<bool>& eligible_outputs);
+/// Whether some value of float32 is kept as a narrower type.
+bool KeepsNarrow(const BoundaryLayouts& layouts);
 
 /// Opens `libcollage_NAME_compiler.so` (beside this library, or in $COLLAGE_MODULE_PATH) and returns its C symbol
 /// `collage_compile_partition`; throws kUnavailable with the loader's reason.

@@ -90,7 +90,7 @@ class DnnlToolchain : public Toolchain {
       if (image != channels_last) choices.push_back(image);
     }
     choices.push_back(plain);
-    const BoundaryLayouts narrow = InBFloat16(channels_last, function, eligible_inputs, eligible_outputs);
+    const BoundaryLayouts narrow = Keeping(channels_last, kBFloat16, function, eligible_inputs, eligible_outputs);
     if (precision_ == kBFloat16 && narrow != channels_last) choices.push_back(narrow);
     return choices;
   }

@@ -19,6 +19,8 @@ struct NativeOptions {
   Schedule schedule;
   /// Factors of products of float32 values are rounded to bfloat16; sums, and all else, stay float32.
   bool in_bfloat16 = false;
+  /// Float32 values between partitions may be kept as float16; all is computed in float32.
+  bool keeps_float16 = false;
   /// Which processors the code is for, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets that
   /// it has beside, or has not ("+avx512vl,-fma"), and a triple. Where all are empty: this machine.
   std::string cpu, attributes, triple;

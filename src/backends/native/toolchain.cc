@@ -48,6 +48,7 @@ class Native : public Toolchain {
       result.version += " " + schedule;
     }
     if (result.available && options_.in_bfloat16) result.version += " bf16";
+    if (result.available && options_.keeps_float16) result.version += " f16";
     for (const CalledLibrary& library : options_.libraries) {
       if (result.available) result.version += " " + library.name + " " + library.version;
     }
@@ -66,6 +67,7 @@ class Native : public Toolchain {
     if (options_.in_bfloat16 || !options_.libraries.empty()) return Toolchain::SupportsUnknownSizes(call);
     return IsLoweredUnknown(call);
   }
+  bool only_keeps_precision() const override { return options_.keeps_float16; }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return ProposalsIn(function, *this);
@@ -94,10 +96,11 @@ class Native : public Toolchain {
     if (choices.front() == choices.back()) choices.pop_back();
     // A vector of channels would be mostly empty.
     if (choices.size() > 1 && HasFewChannels(*function)) std::swap(choices.front(), choices.back());
-    if (!options_.in_bfloat16) return choices;
+    if (!options_.in_bfloat16 && !options_.keeps_float16) return choices;
     // What a lower precision does not change is left to the toolchain as it is, unless it reads or writes less.
     if (!has_narrowed) choices.clear();
-    const BoundaryLayouts narrow = InBFloat16(last, function, eligible_inputs, eligible_outputs);
+    const BoundaryLayouts narrow =
+        Keeping(last, options_.in_bfloat16 ? kBFloat16 : kFloat16, function, eligible_inputs, eligible_outputs);
     // Products like their data narrow, what computes in float32 reads it faster as that and may still write less.
     for (const BoundaryLayouts& choice :
          {narrow, BoundaryLayouts{narrow.inputs, last.outputs}, BoundaryLayouts{last.inputs, narrow.outputs}}) {
@@ -153,7 +156,7 @@ class Native : public Toolchain {
          "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"},
         {"inference_precision", AttrKind::kString, "f32",
          "f32; bf16: what products of float32 values are computed in, sums stay float32, and what values between "
-         "partitions may be kept as"},
+         "partitions may be kept as; f16: what these may be kept as, all is computed in float32"},
         {"mcpu", AttrKind::kString, "", "the processor that code is for, as LLVM calls it; empty: this one"},
         {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
         {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"},
@@ -176,9 +179,9 @@ class Native : public Toolchain {
     }
     const Schedule schedule = Schedule::Parse(options.StringOr("schedule", ""));
     const std::string precision = options.StringOr("inference_precision", "f32");
-    if (precision != "f32" && precision != "bf16") {
+    if (precision != "f32" && precision != "bf16" && precision != "f16") {
       throw Error(ErrorCategory::kInput,
-                  "option 'inference_precision' of 'native' is f32 or bf16, got '" + precision + "'");
+                  "option 'inference_precision' of 'native' is f32, bf16 or f16, got '" + precision + "'");
     }
     if (accuracy == "exact" && precision != "f32") {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
@@ -189,6 +192,7 @@ class Native : public Toolchain {
                                                   .winograd_tile = static_cast<int>(tile),
                                                   .schedule = schedule,
                                                   .in_bfloat16 = precision == "bf16",
+                                                  .keeps_float16 = precision == "f16",
                                                   .cpu = options.StringOr("mcpu", ""),
                                                   .attributes = attributes,
                                                   .triple = options.StringOr("mtriple", ""),

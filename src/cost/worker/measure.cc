@@ -50,7 +50,8 @@ bool IsPoison(const unsigned char* bytes, size_t count) {
 Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts, const std::vector<Tensor>& inputs) {
   static std::deque<std::pair<std::string, Reference>> known;
   std::string key = StructuralHash(function);
-  for (const Layout layout : layouts.inputs) key += IsBFloat16(layout) ? 'r' : '.';
+  for (const Layout layout : layouts.inputs)
+    key += LetterOf(Keeping(Layout::kPlain, NarrowType(layout).value_or(kFloat32)));
   for (const auto& [hash, reference] : known) {
     if (hash == key) return reference;
   }

@@ -42,6 +42,19 @@ TEST_F(InstanceTest, ChainOfAHundredKernels) {
   ExpectShifted(instance.Output(0), x, 105);
 }
 
+TEST_F(InstanceTest, ValuesAreSeenWhenTheyAreMade) {
+  const ExecutionPlan plan = ChainPlan(5, 7);
+  ExecutionInstance instance(Executable::FromPlan(plan));
+  instance.SetInput(0, Range({7}));
+  std::vector<float> firsts;
+  instance.RunWatched([&](const ExecutionPlan::Value& value, const void* data) {
+    EXPECT_EQ(value.shape, (Shape{7}));
+    firsts.push_back(*static_cast<const float*>(data));
+  });
+  EXPECT_EQ(firsts, (std::vector<float>{1, 2, 3, 4, 5}));
+  ExpectShifted(instance.Output(0), Range({7}), 5);
+}
+
 TEST_F(InstanceTest, InputIsReadInPlaceAndOutputWrittenInPlace) {
   ExecutionInstance instance(Executable::FromPlan(ChainPlan(3, 4)));
   const Tensor x = Range({4});

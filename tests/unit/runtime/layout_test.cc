@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "collage/runtime/thread_pool.h"
+#include "runtime/narrow_runs.h"
 #include "support/numbers.h"
 #include "unit/support/throws.h"
 
@@ -96,9 +101,9 @@ TEST(Layout, EqualLayoutsAreACopy) {
 std::vector<char> Kept(const std::vector<float>& plain, const Shape& shape, Layout layout) {
   std::vector<char> bytes(plain.size() * sizeof(float));
   std::memcpy(bytes.data(), plain.data(), bytes.size());
-  if (IsBFloat16(layout)) {
+  if (const std::optional<DataType> narrow = NarrowType(layout)) {
     std::vector<uint16_t> halves;
-    for (float value : plain) halves.push_back(FloatToBFloat16(value));
+    for (float value : plain) halves.push_back(*narrow == kBFloat16 ? FloatToBFloat16(value) : FloatToHalf(value));
     bytes.resize(halves.size() * sizeof(uint16_t));
     std::memcpy(bytes.data(), halves.data(), bytes.size());
   }
@@ -106,9 +111,17 @@ std::vector<char> Kept(const std::vector<float>& plain, const Shape& shape, Layo
   return ToChannelsLast(bytes, shape, StoredType(layout, kFloat32).size_bytes());
 }
 
-TEST(Layout, ValuesAreKeptAsBFloat16) {
-  constexpr Layout kAll[] = {Layout::kPlain, Layout::kChannelsLast, Layout::kPlainBFloat16,
-                             Layout::kChannelsLastBFloat16};
+/// `values` after they were kept in `layout`.
+std::vector<float> RoundedAs(std::vector<float> values, Layout layout) {
+  const std::optional<DataType> narrow = NarrowType(layout);
+  for (float& value : values) {
+    if (narrow == kBFloat16) value = BFloat16ToFloat(FloatToBFloat16(value));
+    if (narrow == kFloat16) value = HalfToFloat(FloatToHalf(value));
+  }
+  return values;
+}
+
+TEST(Layout, ValuesAreKeptAsNarrowerTypes) {
   for (int threads : {1, 3}) {
     SetNumThreads(threads);
     for (const Shape& shape :
@@ -116,14 +129,14 @@ TEST(Layout, ValuesAreKeptAsBFloat16) {
       std::mt19937 random(5);
       std::vector<float> values(static_cast<size_t>(NumElements(shape)));
       for (float& value : values) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
-      std::vector<float> rounded;
-      for (float value : values) rounded.push_back(BFloat16ToFloat(FloatToBFloat16(value)));
-      for (const Layout from : kAll) {
-        for (const Layout to : kAll) {
+      // Every second one is of a size that float16 has.
+      for (size_t i = 0; i < values.size(); i += 2) values[i] = std::ldexp(values[i], 20 - std::ilogb(values[i]));
+      for (size_t i = 0; i < values.size(); i += 2) values[i] = std::ldexp(values[i], -static_cast<int>(i % 48));
+      for (const Layout from : AllLayouts()) {
+        for (const Layout to : AllLayouts()) {
           SCOPED_TRACE(ToString(shape) + " from " + std::string(ToString(from)) + " to " + std::string(ToString(to)));
-          const std::vector<float>& wanted = IsBFloat16(from) ? rounded : values;
           const std::vector<char> source = Kept(values, shape, from);
-          const std::vector<char> expected = Kept(wanted, shape, to);
+          const std::vector<char> expected = Kept(RoundedAs(values, from), shape, to);
           constexpr size_t kGuard = 64;
           std::vector<char> target(expected.size() + kGuard, '#');
           ConvertLayout(source.data(), from, target.data(), to, shape, sizeof(float));
@@ -136,14 +149,55 @@ TEST(Layout, ValuesAreKeptAsBFloat16) {
   SetNumThreads(1);
 }
 
-TEST(Layout, OnlyFloat32IsKeptAsBFloat16) {
+TEST(Layout, RunsOfFloat16AreRoundedAsSingleElements) {
+  std::vector<uint16_t> halves(1U << 16U);
+  std::vector<uint16_t> again(halves.size());
+  std::vector<float> wide(halves.size());
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
+  WidenFromFloat16(halves.data(), wide.data(), static_cast<int64_t>(halves.size()));
+  for (size_t i = 0; i < halves.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(HalfToFloat(halves[i]))) << i;
+  }
+  // Each, and its neighbours on both sides of the tie with the next.
+  for (const int step : {0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF}) {
+    std::vector<float> near = wide;
+    for (float& value : near)
+      value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) + static_cast<uint32_t>(step));
+    RoundToFloat16(near.data(), again.data(), static_cast<int64_t>(near.size()));
+    for (size_t i = 0; i < near.size(); ++i) ASSERT_EQ(again[i], FloatToHalf(near[i])) << i << " + " << step;
+  }
+}
+
+TEST(Layout, WhatFloat16CannotHoldIsInfinite) {
+  const std::vector<float> values{65504, 65519, 65520, -65520, 1e30F, -std::numeric_limits<float>::infinity(), 1e-9F};
+  std::vector<uint16_t> kept(values.size());
+  std::vector<float> back(values.size());
+  const Shape shape{static_cast<int64_t>(values.size())};
+  ConvertLayout(values.data(), Layout::kPlain, kept.data(), Layout::kPlainFloat16, shape, sizeof(float));
+  ConvertLayout(kept.data(), Layout::kPlainFloat16, back.data(), Layout::kPlain, shape, sizeof(float));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(back, (std::vector<float>{65504, 65504, kInfinity, -kInfinity, kInfinity, -kInfinity, 0}));
+}
+
+TEST(Layout, OnlyFloat32IsKeptAsANarrowerType) {
   EXPECT_EQ(StoredType(Layout::kChannelsLast, kFloat32), kFloat32);
   EXPECT_EQ(StoredType(Layout::kChannelsLast, kInt8), kInt8);
   EXPECT_EQ(StoredType(Layout::kChannelsLastBFloat16, kFloat32), kBFloat16);
+  EXPECT_EQ(StoredType(Layout::kPlainFloat16, kFloat32), kFloat16);
   ExpectError([] { StoredType(Layout::kPlainBFloat16, kFloat64); }, ErrorCategory::kInternal, "values of float64");
   char bytes[8] = {};
   ExpectError([&] { ConvertLayout(bytes, Layout::kPlain, bytes + 4, Layout::kPlainBFloat16, Shape{2}, 2); },
               ErrorCategory::kInternal, "only float32");
+}
+
+TEST(Layout, NamesAreOfOneLayout) {
+  std::set<char> letters;
+  for (size_t i = 0; i < AllLayouts().size(); ++i) {
+    const Layout layout = AllLayouts()[i];
+    EXPECT_EQ(static_cast<size_t>(layout), i) << "the table is by number";
+    EXPECT_EQ(LayoutNamed(ToString(layout)), layout);
+    EXPECT_TRUE(letters.insert(LetterOf(layout)).second);
+  }
 }
 
 TEST(Layout, NamesAxesAndShapes) {
@@ -153,7 +207,11 @@ TEST(Layout, NamesAxesAndShapes) {
   EXPECT_EQ(LayoutNamed("channels_last_bf16"), Layout::kChannelsLastBFloat16);
   EXPECT_EQ(LayoutNamed("channels_last"), Layout::kChannelsLast);
   EXPECT_EQ(LayoutNamed("diagonal"), std::nullopt);
-  EXPECT_EQ(InBFloat16(Layout::kChannelsLast), Layout::kChannelsLastBFloat16);
+  EXPECT_EQ(Keeping(Layout::kChannelsLast, kBFloat16), Layout::kChannelsLastBFloat16);
+  EXPECT_EQ(Keeping(Layout::kPlainBFloat16, kFloat16), Layout::kPlainFloat16);
+  EXPECT_EQ(Keeping(Layout::kChannelsLastFloat16, kFloat32), Layout::kChannelsLast);
+  EXPECT_EQ(NarrowType(Layout::kChannelsLastFloat16), kFloat16);
+  EXPECT_EQ(NarrowType(Layout::kChannelsLast), std::nullopt);
   EXPECT_EQ(PhysicalShape(Shape{1, 64, 56, 55}, Layout::kChannelsLastBFloat16), (Shape{1, 56, 55, 64}));
   EXPECT_EQ(PhysicalAxes(Layout::kChannelsLast, 4), (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(PhysicalShape(Shape{1, 64, 56, 55}, Layout::kChannelsLast), (Shape{1, 56, 55, 64}));

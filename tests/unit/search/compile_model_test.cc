@@ -336,6 +336,44 @@ TEST_F(CompileModelTest, AsMuchOfAModelStaysInLowerPrecisionAsFits) {
   EXPECT_EQ(again.bounded->error, part.bounded->error);
 }
 
+TEST_F(CompileModelTest, ValuesAreKeptMoreExactlyWhereTheFastestAreOffByTooMuch) {
+  const std::vector<std::string>& features = ThisMachine().features;
+  if (LowerPrecisions(features) != std::vector<std::string>{"bf16"} || ConvertedPrecisions(features).empty()) {
+    GTEST_SKIP() << "this processor does not compute in bfloat16 and convert float16";
+  }
+  const std::string keeps = "native -inference_precision=f16";
+  CompileOptions options = Options();
+  options.toolchains = {"native"};
+  options.precision = "any";
+  options.estimator = R"(mock={"op_cost": {"native": 9, "native -inference_precision=bf16": 1,
+                               "native -inference_precision=f16": 2}})";
+  const auto num_kept = [&](const CompileReport& report) {
+    return std::ranges::count_if(report.contestants,
+                                 [&](const Contestant& one) { return one.partitions.contains(keeps); });
+  };
+  options.max_error = 1;
+  const CompileReport all = CompileModel(Mnist(), options);
+  ASSERT_TRUE(all.bounded.has_value());
+  EXPECT_EQ(num_kept(all), 0) << "it waits";
+
+  options.max_error = 0.5 * all.bounded->error;
+  const CompileReport part = CompileModel(Mnist(), options);
+  ASSERT_TRUE(part.bounded.has_value());
+  EXPECT_GT(num_kept(part), 0);
+  EXPECT_LE(part.bounded->error, *options.max_error);
+  const auto bounded = std::ranges::find(part.contestants, "collage-bounded", &Contestant::name);
+  ASSERT_NE(bounded, part.contestants.end());
+  EXPECT_EQ(bounded->failure, "");
+  EXPECT_TRUE(bounded->partitions.contains(keeps));
+  EXPECT_EQ(bounded->max_error, part.bounded->error);
+
+  // So little that not even all of float16 fits.
+  options.max_error = 1e-5;
+  const CompileReport little = CompileModel(Mnist(), options);
+  ASSERT_TRUE(little.bounded.has_value());
+  EXPECT_LE(little.bounded->error, *options.max_error);
+}
+
 TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
   CompileOptions options = Options();
   options.toolchains = {"native"};

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "collage/support/error.h"
+#include "support/machine.h"
 #include "unit/collage/graphs.h"
 
 namespace collage {
@@ -144,6 +145,8 @@ TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {
 TEST_F(ParticipantsTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
   EXPECT_EQ(LowerPrecisions({}), Names{});
   EXPECT_EQ(LowerPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{}) << "conversions are no arithmetic";
+  EXPECT_EQ(ConvertedPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{"f16"});
+  EXPECT_EQ(ConvertedPrecisions(Names{"avx2"}), Names{});
   EXPECT_EQ(LowerPrecisions(Names{"avx512_bf16"}), Names{"bf16"});
   EXPECT_EQ(LowerPrecisions(Names{"amx_bf16", "amx_tile", "avx512_fp16"}), (Names{"bf16", "f16"}));
   const ToolchainConfiguration plain(*ToolchainRegistry::Global().Find("adjustable"));
@@ -157,6 +160,28 @@ TEST_F(ParticipantsTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
   EXPECT_EQ(variants(plain.With("level", 2), {"bf16"}), Names{"adjustable -inference_precision=bf16 -level=2"});
   EXPECT_EQ(variants(plain.With("inference_precision", "bf16"), {"bf16"}), Names{}) << "it is told one already";
   EXPECT_EQ(variants(plain, {}), Names{});
+}
+
+TEST_F(ParticipantsTest, WhatOnlyKeepsValuesWaitsForOthersToBeOffByTooMuch) {
+  const std::vector<std::string>& features = ThisMachine().features;
+  const std::string keeps = "native -inference_precision=f16";
+  if (ConvertedPrecisions(features).empty()) GTEST_SKIP() << "this processor converts no narrower type";
+  CompileOptions options;
+  options.toolchains = {"native"};
+  options.precision = "any";
+  for (const bool is_bounded : {false, true}) {
+    if (is_bounded) options.max_error = 0.01;
+    const Participants participants(options, probed_);
+    const auto it = std::ranges::find(participants.toolchains(), keeps, &Toolchain::name);
+    const bool is_alone = LowerPrecisions(features).empty();
+    EXPECT_EQ(it != participants.toolchains().end(), is_alone || is_bounded);
+    if (it == participants.toolchains().end()) continue;
+    EXPECT_EQ(participants.Waits(**it), !is_alone);
+    EXPECT_FALSE(participants.Waits(*participants.native()));
+  }
+  options.targets = {"llvm -inference_precision=f16", "llvm"};
+  const Participants asked(options, probed_);
+  for (const Toolchain* one : asked.toolchains()) EXPECT_FALSE(asked.Waits(*one)) << "targets say so";
 }
 
 TEST_F(ParticipantsTest, AnyPrecisionIsNeverSilent) {

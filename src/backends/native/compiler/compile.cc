@@ -54,8 +54,12 @@ class PartitionCompiler {
     AddInputs();
     AddOutputs(body_);
     for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
-    if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !KeepsBFloat16(request_.layouts)) {
+    const bool keeps_narrow = KeepsNarrow(request_.layouts);
+    if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
+    }
+    if (state_.options.keeps_float16 && !keeps_narrow) {
+      throw Error(ErrorCategory::kUnsupported, "nothing that it reads or writes is kept as float16");
     }
     return {NumberBuffers(state_, static_cast<int>(request_.layouts.outputs.size())), state_.constants,
             static_cast<size_t>(state_.workspace_bytes)};

@@ -38,8 +38,8 @@ class SmallGroups : public GroupRows {
 
   void ReadMemory() {
     // What is kept in fewer bits is widened each time that it is read.
-    const bool is_narrow = KeptType(state_, call_.args()[0]) == kBFloat16;
-    const DataType dtype = is_narrow ? kBFloat16 : kFloat32;
+    const DataType kept = KeptType(state_, call_.args()[0]);
+    const DataType dtype = kept == kBFloat16 || kept == kFloat16 ? kept : kFloat32;
     if (has_many_edges()) {
       data_ = PaddedData(state_, call_.args()[0], conv_.pad_before, conv_.pad_after, dtype);
       pad_before_.assign(conv_.rank, 0);
