@@ -63,8 +63,9 @@ class Native : public Toolchain {
 
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
   Result<void> SupportsUnknownSizes(const CallNode& call) const override {
-    // Tiles of libraries and products of pairs are made for sizes that are known.
-    if (options_.in_bfloat16 || !options_.libraries.empty()) return Toolchain::SupportsUnknownSizes(call);
+    // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
+    if (options_.in_bfloat16 || options_.keeps_float16 || !options_.libraries.empty())
+      return Toolchain::SupportsUnknownSizes(call);
     return IsLoweredUnknown(call);
   }
   bool only_keeps_precision() const override { return options_.keeps_float16; }
