@@ -83,13 +83,15 @@ class PlayOffWorker {
   /// `request`: {"entrants": [indices], "time": whether to time them or only to write the first}.
   std::string Answer(const std::string& request, const SendProgress& progress) {
     const Json json = Json::parse(request);
-    SetNumThreads(options_.num_threads);
     progress("reference");
     seconds_ = {};
     {
       const Stopwatch stopwatch(seconds_.check);
+      const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
+      SetNumThreads(AvailableProcessors());
       check_.emplace(original_.main(), options_.max_error);
     }
+    SetNumThreads(options_.num_threads);
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {

@@ -38,7 +38,6 @@ void CheckSameDType(const OpCall& call) {
 namespace {
 
 constexpr int64_t kTileRows = 4;
-constexpr int64_t kTileColumns = 16;
 /// sums [4, 16] = four rows of a, each [K], x panel [K, 16], in strips of two registers: their sums stay in registers,
 /// also where there are sixteen.
 template <int lanes>
@@ -46,11 +45,11 @@ __attribute__((always_inline)) inline void MultiplyTileOf(const std::array<const
                                                           const float* panel, int64_t k, double* sums) {
   using Floats = typename Lanes<float, lanes>::Of;
   using Doubles = typename Lanes<double, lanes>::Of;
-  for (int64_t column = 0; column < kTileColumns; column += 2 * lanes) {
+  for (int64_t column = 0; column < kPanelColumns; column += 2 * lanes) {
     Doubles tile[kTileRows][2] = {};
     for (int64_t i = 0; i < k; ++i) {
       Floats x[2];
-      std::memcpy(x, panel + i * kTileColumns + column, sizeof x);
+      std::memcpy(x, panel + i * kPanelColumns + column, sizeof x);
       const auto x0 = __builtin_convertvector(x[0], Doubles);
       const auto x1 = __builtin_convertvector(x[1], Doubles);
       for (size_t r = 0; r < kTileRows; ++r) {
@@ -60,7 +59,7 @@ __attribute__((always_inline)) inline void MultiplyTileOf(const std::array<const
       }
     }
     for (size_t r = 0; r < kTileRows; ++r) {
-      std::memcpy(sums + static_cast<int64_t>(r) * kTileColumns + column, tile[r], sizeof tile[r]);
+      std::memcpy(sums + static_cast<int64_t>(r) * kPanelColumns + column, tile[r], sizeof tile[r]);
     }
   }
 }
@@ -84,25 +83,33 @@ TileProduct* TileProductHere() {
   return bytes == 64 ? MultiplyTile8 : bytes == 32 ? MultiplyTile4 : MultiplyTile2;
 }
 
+}  // namespace
+
+void MultiplyPanel(const float* a, int64_t m, int64_t k, const float* panel, int64_t columns, const Tensor& output,
+                   int64_t offset, int64_t row_stride) {
+  static TileProduct* const multiply_tile = TileProductHere();
+  std::array<double, kTileRows * kPanelColumns> sums;
+  for (int64_t row = 0; row < m; row += kTileRows) {
+    std::array<const float*, kTileRows> rows;  // beyond the last row, the last once more
+    for (int64_t r = 0; r < kTileRows; ++r) rows[static_cast<size_t>(r)] = a + std::min(row + r, m - 1) * k;
+    multiply_tile(rows, panel, k, sums.data());
+    for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
+      Store({sums.data() + r * kPanelColumns, static_cast<size_t>(columns)}, output, offset + (row + r) * row_stride);
+    }
+  }
+}
+
+namespace {
+
 /// c [M, N] = a [M, K] x b [K, N], parallel over columns.
 void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
-  TileProduct* const multiply_tile = TileProductHere();
-  InParallel((n + kTileColumns - 1) / kTileColumns, [&](int64_t begin, int64_t end) {
-    std::vector<float> panel(static_cast<size_t>(k * kTileColumns));
-    std::array<double, kTileRows * kTileColumns> sums;
-    for (int64_t column = begin * kTileColumns; column < std::min(end * kTileColumns, n); column += kTileColumns) {
-      const int64_t columns = std::min(kTileColumns, n - column);
-      for (int64_t i = 0; i < k; ++i) std::copy_n(b + i * n + column, columns, panel.data() + i * kTileColumns);
-      for (int64_t row = 0; row < m; row += kTileRows) {
-        std::array<const float*, kTileRows> rows;  // beyond the last row, the last once more
-        for (int64_t r = 0; r < kTileRows; ++r) rows[static_cast<size_t>(r)] = a + std::min(row + r, m - 1) * k;
-        multiply_tile(rows, panel.data(), k, sums.data());
-        for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
-          Store({sums.data() + r * kTileColumns, static_cast<size_t>(columns)}, output,
-                offset + (row + r) * n + column);
-        }
-      }
+  InParallel((n + kPanelColumns - 1) / kPanelColumns, [&](int64_t begin, int64_t end) {
+    std::vector<float> panel(static_cast<size_t>(k * kPanelColumns));
+    for (int64_t column = begin * kPanelColumns; column < std::min(end * kPanelColumns, n); column += kPanelColumns) {
+      const int64_t columns = std::min(kPanelColumns, n - column);
+      for (int64_t i = 0; i < k; ++i) std::copy_n(b + i * n + column, columns, panel.data() + i * kPanelColumns);
+      MultiplyPanel(a, m, k, panel.data(), columns, output, offset + column, n);
     }
   });
 }

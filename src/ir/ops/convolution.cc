@@ -147,10 +147,76 @@ void ForEachPlane(const ConvOperands& operands, const Tensor& output,
   });
 }
 
+/// Where taps of a few output positions lie in a plane of the data.
+class TapPositions {
+ public:
+  explicit TapPositions(const ConvOperands& operands)
+      : c_(operands), positions_(static_cast<size_t>(operands.num_taps * kPanelColumns)) {}
+
+  /// Those of `count` output positions from `first` on; -1 outside of the data.
+  void Find(int64_t first, int64_t count) {
+    for (int64_t tap = 0; tap < c_.num_taps; ++tap) {
+      for (int64_t i = 0; i < count; ++i) positions_[static_cast<size_t>(tap * kPanelColumns + i)] = At(first + i, tap);
+    }
+  }
+
+  const int64_t* Of(int64_t tap) const { return positions_.data() + tap * kPanelColumns; }
+
+ private:
+  int64_t At(int64_t output, int64_t tap) const {
+    int64_t position = 0;
+    int64_t plane = 1;
+    for (size_t d = 3; d-- > 0; output /= c_.out[d], tap /= c_.kernel[d], plane *= c_.in[d]) {
+      const int64_t at = output % c_.out[d] * c_.stride[d] + tap % c_.kernel[d] * c_.dilation[d] - c_.pad[d];
+      if (at < 0 || at >= c_.in[d]) return -1;
+      position += at * plane;
+    }
+    return position;
+  }
+
+  const ConvOperands& c_;
+  std::vector<int64_t> positions_;
+};
+
+/// As products: weights by what the taps of each output position read.
+void ConvByProducts(const ConvOperands& c, const Tensor& output) {
+  const int64_t group_in = c.weight.shape()[1];
+  const int64_t group_out = c.out_channels / c.conv.groups;
+  const int64_t pixels = c.out[0] * c.out[1] * c.out[2];
+  const int64_t plane_size = c.in[0] * c.in[1] * c.in[2];
+  const int64_t panels = (pixels + kPanelColumns - 1) / kPanelColumns;
+  const int64_t depth = group_in * c.num_taps;
+  InParallel(output.shape()[0] * panels, [&](int64_t begin, int64_t end) {
+    TapPositions positions(c);
+    std::vector<float> panel(static_cast<size_t>(depth * kPanelColumns));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit % panels * kPanelColumns;
+      const int64_t count = std::min(kPanelColumns, pixels - first);
+      positions.Find(first, count);
+      for (int64_t group = 0; group < c.conv.groups; ++group) {
+        const int64_t channels = unit / panels * c.channels + group * group_in;
+        float* row = panel.data();
+        for (int64_t ic = 0; ic < group_in; ++ic) {
+          const float* plane = c.data.data<float>() + (channels + ic) * plane_size;
+          for (int64_t tap = 0; tap < c.num_taps; ++tap, row += kPanelColumns) {
+            const int64_t* from = positions.Of(tap);
+            for (int64_t i = 0; i < count; ++i) row[i] = from[i] < 0 ? 0.0f : plane[from[i]];
+          }
+        }
+        const int64_t out_channel = unit / panels * c.out_channels + group * group_out;
+        MultiplyPanel(c.weight.data<float>() + group * group_out * depth, group_out, depth, panel.data(), count, output,
+                      out_channel * pixels + first, pixels);
+      }
+    }
+  });
+}
+
 void ConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
   const ConvOperands c(inputs, attrs, outputs[0]);
   const int64_t group_in = c.weight.shape()[1];
   const int64_t group_out = c.out_channels / c.conv.groups;
+  constexpr int64_t kLeastRows = 4;  // of weights that are multiplied at once
+  if (group_out >= kLeastRows) return ConvByProducts(c, outputs[0]);
   ForEachPlane(c, outputs[0], [&](int64_t n, int64_t oc, std::vector<double>& sums) {
     for (int64_t ic = 0; ic < group_in; ++ic) {
       const float* plane =

@@ -51,6 +51,47 @@ TEST(OperatorsTest, QuantisingRoundsToEvenAndSaturates) {
   EXPECT_THAT(Elements(y[0]), ElementsAre(10, 12, 8, 127, -128, 10));
 }
 
+// Few channels are summed up tap by tap, many as a product.
+TEST(OperatorsTest, ConvolutionsOfManyChannelsAreThoseOfEachChannel) {
+  const auto numbers = [](const Shape& shape, double step) {
+    Tensor tensor = Tensor::Empty(shape, kFloat32);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, std::sin(step * static_cast<double>(i)));
+    return tensor;
+  };
+  struct Case {
+    const char* op;
+    Shape data, weight;
+    Attrs attrs;
+  };
+  const std::vector<Case> cases{
+      {"nn.conv1d", {2, 3, 31}, {6, 3, 5}, {{"padding", V{4, 1}}, {"strides", V{3}}}},
+      {"nn.conv2d", {2, 6, 9, 7}, {10, 3, 3, 2}, {{"groups", 2}, {"padding", V{1, 2, 0, 3}}, {"dilation", V{2, 3}}}},
+      {"nn.conv3d", {1, 2, 5, 4, 6}, {4, 2, 3, 3, 3}, {{"padding", V{1, 1, 1}}, {"strides", V{2, 1, 3}}}}};
+  for (const auto& [op, data_shape, weight_shape, attrs] : cases) {
+    const Tensor data = numbers(data_shape, 0.7);
+    const Tensor weight = numbers(weight_shape, 1.3);
+    const Tensor all = Apply(op, {data, weight}, attrs)[0];
+    const int64_t groups = data_shape[1] / weight_shape[1];
+    const int64_t pixels = all.num_elements() / all.shape()[0] / weight_shape[0];
+    for (int64_t channel = 0; channel < weight_shape[0]; ++channel) {
+      Shape own_shape = weight_shape;
+      own_shape[0] = groups;  // the one that is looked at, once for each group
+      Tensor own = Tensor::Empty(own_shape, kFloat32);
+      const int64_t size = weight.num_elements() / weight_shape[0];
+      for (int64_t i = 0; i < own.num_elements(); ++i) own.Set(i, weight.At(channel * size + i % size));
+      const Tensor one = Apply(op, {data, own}, attrs)[0];
+      const int64_t group = channel / (weight_shape[0] / groups);
+      for (int64_t n = 0; n < data_shape[0]; ++n) {
+        for (int64_t i = 0; i < pixels; ++i) {
+          EXPECT_NEAR(all.At((n * weight_shape[0] + channel) * pixels + i), one.At((n * groups + group) * pixels + i),
+                      1e-6)
+              << op << ", channel " << channel << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(OperatorsTest, ScalesPerChannelFollowTheAxis) {
   const Tensor x = Tensor::Of<int8_t>({2, 2}, kInt8, std::vector<int8_t>{1, 2, 3, 4});
   const Tensor zero = Tensor::Of<int8_t>({2}, kInt8, std::vector<int8_t>{0, 1});
