@@ -18,6 +18,7 @@
 #include "search/regions.h"
 #include "support/file.h"
 #include "support/json_reader.h"
+#include "support/machine.h"
 #include "target/annotations.h"
 
 namespace collage {
@@ -98,6 +99,22 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
     AddUp(all.regions.back(), region.num_equal, all);
   }
   return all;
+}
+
+/// What is in kernels that take any size, which are in no region's report.
+void AddShaped(const IRModule& module, CompileReport& report) {
+  for (const auto& [_, function] : module.functions()) {
+    PostOrder(function->body(), [&](const Expr& expr) {
+      const FunctionNode* inner = As<FunctionNode>(expr);
+      if (inner == nullptr || !IsShapedGroup(*inner)) return;
+      PostOrder(inner->body(), [&](const Expr& within) {
+        const CallNode* call = As<CallNode>(within);
+        report.num_operators += call != nullptr && call->op() != nullptr ? 1 : 0;
+        const ConstantNode* constant = As<ConstantNode>(within);
+        report.num_parameters += constant == nullptr ? 0 : constant->value().num_elements();
+      });
+    });
+  }
 }
 
 /// The first product or convolution of unknown shapes that no kernel computes; null where there is none.
@@ -218,6 +235,11 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
                           : options.num_threads > 0 ? options.num_threads
                                                     : AvailableProcessors();
   compiling.for_unknown_shapes = unknown.toolchain;
+  if (regions.empty()) {
+    report.machine = ThisMachine().cpu;
+    report.num_threads = compiling.num_threads;
+  }
+  AddShaped(program.module, report);
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
     const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
     if (it == kernels.end()) return std::nullopt;

@@ -172,6 +172,10 @@ std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const Unkno
 
 }  // namespace
 
+bool IsShapedGroup(const FunctionNode& function) {
+  return function.attrs().StringOr("global_symbol", "").starts_with(kShapedName);
+}
+
 bool IsProgram(const IRModule& module) {
   int num_functions = 0;
   for (const auto& [_, function] : module.functions()) num_functions += IsPartition(function) ? 0 : 1;

@@ -22,6 +22,9 @@ struct UnknownShapes {
   std::function<bool(const CallNode& call)> takes_one_row;  ///< calls with one row where they had a batch
 };
 
+/// Whether a Primitive function that FindRegions made is none of the regions, but operators of unknown shapes.
+bool IsShapedGroup(const FunctionNode& function);
+
 /// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
 /// tensors whose shapes are not known.
 bool IsProgram(const IRModule& module);

@@ -98,6 +98,10 @@ class Common {
         const auto& call = static_cast<const CallNode&>(*a);
         const auto& other = static_cast<const CallNode&>(*b);
         if (call.op() == nullptr || call.op() != other.op()) throw Differ{"the model has other nodes for other sizes"};
+        if (call.op()->name == "reshape" && !(call.attrs().Get("newshape") == other.attrs().Get("newshape"))) {
+          made = Reshaped(call, other, At(a));
+          break;
+        }
         made = MakeCall(call.callee(), Made(call.args()), CommonAttrs(call, other, At(a)));
         break;
       }
@@ -120,6 +124,98 @@ class Common {
     return made;
   }
 
+  // ---- reshapes ----
+
+  static Shape ShapeOf(const Expr& expr) { return AsTensorType(expr->checked_type())->static_shape(); }
+
+  Expr Reshaped(const CallNode& a, const CallNode& b, const std::string& where) const {
+    const Expr& data = made_.at(a.args()[0].get());
+    const Shape from_a = ShapeOf(a.args()[0]), from_b = ShapeOf(b.args()[0]);
+    const Shape to_a = AsTensorType(a.checked_type())->static_shape();
+    const Shape to_b = AsTensorType(b.checked_type())->static_shape();
+    const auto reshape = [](const Expr& expr, const std::vector<int64_t>& sizes) {
+      return MakeCall("reshape", {expr}, Attrs{{"newshape", AttrValue(AttrValue::List(sizes.begin(), sizes.end()))}});
+    };
+    if (to_a.size() != to_b.size()) throw Differ{fmt::format("the rank of a 'reshape'{} depends on a size", where)};
+    if (const auto steps = StepByStep(from_a, from_b, to_a, to_b)) return reshape(data, *steps);
+    if (const auto sizes = WithOneInferred(to_a, to_b)) return reshape(data, *sizes);
+    // Sizes that are computed in the run; those that are known are in the type.
+    std::vector<Expr> sizes;
+    std::vector<int64_t> known;
+    for (size_t i = 0; i < to_a.size(); ++i) {
+      known.push_back(to_a[i] == to_b[i] ? to_a[i] : 0);
+      sizes.push_back(to_a[i] == to_b[i] ? Number(to_a[i]) : Size(to_a[i], to_b[i]));
+      if (sizes.back() == nullptr) throw Differ{fmt::format("a 'reshape'{} depends on a size", where)};
+    }
+    const Expr newshape = MakeCall("concatenate", {MakeTuple(sizes)}, Attrs{{"axis", 0}});
+    return reshape(MakeCall("dyn.reshape", {data, newshape}), known);
+  }
+
+  /// Dimensions that are copied (0), merged (-3) and split (-4), one after the other.
+  static std::optional<std::vector<int64_t>> StepByStep(const Shape& from_a, const Shape& from_b, const Shape& to_a,
+                                                        const Shape& to_b) {
+    std::vector<int64_t> steps;
+    size_t i = 0;
+    for (size_t j = 0; j < to_a.size(); ++j) {
+      const auto is = [&](size_t at) { return at < from_a.size(); };
+      if (is(i) && to_a[j] == from_a[i] && to_b[j] == from_b[i]) {
+        steps.push_back(0);
+        ++i;
+      } else if (is(i + 1) && to_a[j] == from_a[i] * from_a[i + 1] && to_b[j] == from_b[i] * from_b[i + 1]) {
+        steps.push_back(-3);
+        i += 2;
+      } else if (is(i) && j + 1 < to_a.size() && from_a[i] == to_a[j] * to_a[j + 1] &&
+                 from_b[i] == to_b[j] * to_b[j + 1]) {
+        const bool knows_first = to_a[j] == to_b[j], knows_second = to_a[j + 1] == to_b[j + 1];
+        if (!knows_first && !knows_second) return std::nullopt;
+        steps.insert(steps.end(), {-4, knows_first ? to_a[j] : -1, knows_second ? to_a[j + 1] : -1});
+        ++i;
+        ++j;
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (i != from_a.size()) return std::nullopt;
+    return steps;
+  }
+
+  static std::optional<std::vector<int64_t>> WithOneInferred(const Shape& to_a, const Shape& to_b) {
+    std::vector<int64_t> sizes = to_a;
+    int inferred = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (to_a[i] == to_b[i]) continue;
+      sizes[i] = -1;
+      ++inferred;
+    }
+    // A known size of 0 would be copied.
+    if (inferred != 1 || std::ranges::find(sizes, 0) != sizes.end()) return std::nullopt;
+    return sizes;
+  }
+
+  static Expr Number(int64_t value) {
+    return MakeConstant(Tensor::Of<int64_t>({1}, kInt64, std::vector<int64_t>{value}));
+  }
+
+  /// What is `x` in one import and `y` in the other: a multiple of a parameter's size; null where none is.
+  Expr Size(int64_t x, int64_t y) const {
+    for (const Var& param : a_->params()) {
+      const auto number = static_cast<size_t>(&param - a_->params().data());
+      const Shape in_a = ShapeOf(param), in_b = ShapeOf(b_->params()[number]);
+      for (size_t dim = 0; dim < in_a.size(); ++dim) {
+        if (in_a[dim] == in_b[dim] || x % in_a[dim] != 0 || y % in_b[dim] != 0 || x / in_a[dim] != y / in_b[dim])
+          continue;
+        const auto first = static_cast<int64_t>(dim);
+        const Expr sizes = MakeCall("shape_of", {made_.at(param.get())}, Attrs{{"dtype", "int64"}});
+        const Expr one = MakeCall("strided_slice", {sizes},
+                                  Attrs{{"begin", AttrValue::List{first}}, {"end", AttrValue::List{first + 1}}});
+        return x == in_a[dim] ? one : MakeCall("multiply", {one, Number(x / in_a[dim])});
+      }
+    }
+    return nullptr;
+  }
+
+  // ---- attributes ----
+
   static Attrs CommonAttrs(const CallNode& a, const CallNode& b, const std::string& where) {
     Attrs attrs = a.attrs();
     for (const auto& [name, value] : a.attrs()) {
@@ -135,27 +231,11 @@ class Common {
   /// What says for every size what both say for theirs.
   static std::optional<AttrValue> CommonValue(const CallNode& a, const CallNode& b, const std::string& name) {
     const std::string& op = a.op()->name;
-    if ((op != "reshape" || name != "newshape") && (op != "strided_slice" || name != "end")) return std::nullopt;
+    if (op != "strided_slice" || name != "end") return std::nullopt;
     const Shape from_a = AsTensorType(a.args()[0]->checked_type())->static_shape();
     const Shape from_b = AsTensorType(b.args()[0]->checked_type())->static_shape();
     std::vector<int64_t> x = a.attrs().Ints(name), y = b.attrs().Ints(name);
     if (x.size() != y.size()) return std::nullopt;
-    if (op == "reshape") {
-      if (a.attrs().Bool("allowzero")) return std::nullopt;
-      // Copied from the same place, or the one that follows from all others.
-      bool infers = std::ranges::any_of(x, [](int64_t size) { return size < 0; });
-      for (size_t i = 0; i < x.size(); ++i) {
-        if (x[i] == y[i]) continue;
-        if (i < from_a.size() && x[i] == from_a[i] && y[i] == from_b[i]) {
-          x[i] = 0;
-        } else {
-          if (infers) return std::nullopt;
-          infers = true;
-          x[i] = -1;
-        }
-      }
-      return AttrValue(AttrValue::List(x.begin(), x.end()));
-    }
     for (size_t i = 0; i < x.size(); ++i) {
       if (x[i] == y[i]) continue;
       const int64_t given = a.attrs().IsNone("axes") ? static_cast<int64_t>(i) : a.attrs().Ints("axes")[i];

@@ -28,6 +28,8 @@ Expr DropIdentity(const Expr& expr, const CallNode& call) {
   const std::string& name = call.op()->name;
   const auto same_type = [&](const Expr& other) { return TypeEqual(InferType(expr), InferType(other)); };
   if (call.op()->is_reshape) {
+    // Types that are equal say nothing where sizes are open.
+    if (!AsTensorType(InferType(expr))->is_static()) return expr;
     const CallNode* inner = As<CallNode>(call.args()[0]);
     if (same_type(call.args()[0])) return call.args()[0];
     if (inner != nullptr && inner->op() != nullptr && inner->op()->is_reshape) {

@@ -229,6 +229,22 @@ TEST_F(ShapedKernelsTest, AConstantMatrixIsPackedAhead) {
   }
 }
 
+TEST_F(ShapedKernelsTest, WhatIsFusedReadsAsText) {
+  const IRModule module = ParseModule(R"(#[version = "0.0.5"]
+    def @main(%x: Tensor[(?, 6), float32], %y: Tensor[(?, 8), float32], %w: Tensor[(8, 6), float32]) {
+      let %a = nn.relu(nn.dense(tanh(%x), %w));
+      (nn.softmax(multiply(add(%a, %y), 2f)), mean(%a, axis=[1])) })",
+                                      "t.relay");
+  EXPECT_EQ(Compiled(module).Disassemble(), R"(@main(%0, %1, %2) registers 8
+   0: %3 = shaped_kernel collage_shaped0(%0)
+   1: %4 = shaped_kernel collage_shaped1(%3, %2)
+   2: %5 = shaped_kernel collage_shaped2(%4, %1)
+   3: %6 = shaped_kernel collage_shaped3(%4)
+   4: %7 = tuple(%5, %6)
+   5: return(%7)
+)");
+}
+
 // One block of a transformer, its heads split off and joined again, at several lengths.
 TEST_F(ShapedKernelsTest, ATransformerOfAnyLength) {
   Check(R"(def @main(%x: Tensor[(?, 32), float32], %mask: Tensor[(1, ?), float32], %wq: Tensor[(32, 32), float32],
