@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "collage/ir/text.h"
@@ -118,6 +119,12 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   if (instruction.opcode == Opcode::kClosure &&
       program.functions[static_cast<size_t>(instruction.index)].num_captured != count) {
     fail("captures another number of values than the function has");
+  }
+  if (instruction.opcode == Opcode::kShapedKernel) {
+    using Step = UnknownSizes::Step;
+    const auto parameters = std::ranges::count(
+        program.shaped_kernels[static_cast<size_t>(instruction.index)].sizes.steps, Step::kParameter, &Step::kind);
+    if (parameters != count) fail("gives a kernel another number of arguments than it has");
   }
   if (instruction.opcode == Opcode::kData &&
       program.constructors[static_cast<size_t>(instruction.index)]->inputs().size() != instruction.regs.size()) {

@@ -304,16 +304,34 @@ UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs
   return SizeFinder(function, exprs).Run();
 }
 
+namespace {
+
+/// Where what is known of a function is not of one.
+[[noreturn]] void FailAsDamaged() {
+  throw Error(ErrorCategory::kCorrupt, "what a kernel knows of its shapes is damaged");
+}
+
+const Type& FieldOf(const Type& type, int field) {
+  const TupleTypeNode* tuple = AsTupleType(type);
+  if (tuple == nullptr && field == 0) return type;
+  if (tuple == nullptr || static_cast<size_t>(field) >= tuple->fields().size()) FailAsDamaged();
+  return tuple->fields()[static_cast<size_t>(field)];
+}
+
+}  // namespace
+
 std::vector<Type> TypesOfValues(const UnknownSizes& sizes, const std::vector<Type>& types) {
   std::vector<Type> all;
   all.reserve(sizes.steps.size());
   for (const UnknownSizes::Step& step : sizes.steps) {
     switch (step.kind) {
-      case UnknownSizes::Step::kParameter: all.push_back(types.at(all.size())); break;
+      case UnknownSizes::Step::kParameter:
+        if (all.size() >= types.size()) FailAsDamaged();
+        all.push_back(types[all.size()]);
+        break;
       case UnknownSizes::Step::kConstant: all.push_back(step.type); break;
       case UnknownSizes::Step::kField:
-        all.push_back(
-            AsTupleType(all[static_cast<size_t>(step.args[0])])->fields().at(static_cast<size_t>(step.field)));
+        all.push_back(FieldOf(all[static_cast<size_t>(step.args[0])], step.field));
         break;
       case UnknownSizes::Step::kTuple:
       case UnknownSizes::Step::kCall: {
@@ -337,10 +355,8 @@ std::optional<std::vector<int64_t>> ValuesOf(const UnknownSizes& sizes, const st
   for (const UnknownSizes::Variable& variable : sizes.variables) {
     int64_t value = variable.known;
     for (const Place& place : variable.places) {
-      const Type& type = types[static_cast<size_t>(place.value)];
-      const TupleTypeNode* tuple = AsTupleType(type);
-      const TensorTypeNode* tensor =
-          AsTensorType(tuple == nullptr ? type : tuple->fields()[static_cast<size_t>(place.field)]);
+      const TensorTypeNode* tensor = AsTensorType(FieldOf(types[static_cast<size_t>(place.value)], place.field));
+      if (tensor == nullptr || place.dim >= tensor->rank()) FailAsDamaged();
       const Dim& dim = tensor->shape()[static_cast<size_t>(place.dim)];
       if (dim.is_any() || (value >= 0 && dim.size() != value)) return std::nullopt;
       value = dim.size();

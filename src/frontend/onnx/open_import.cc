@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -85,7 +87,8 @@ class Common {
       case ExprKind::kOp: break;
       case ExprKind::kConstant:
         if (!BitEqual(As<ConstantNode>(a)->value(), As<ConstantNode>(b)->value())) {
-          throw Differ{fmt::format("a constant{} depends on a size", At(a))};
+          made = Computed(As<ConstantNode>(a)->value(), As<ConstantNode>(b)->value());
+          if (made == nullptr) throw Differ{fmt::format("a constant{} depends on a size", At(a))};
         }
         break;
       case ExprKind::kTuple: made = MakeTuple(Made(static_cast<const TupleNode&>(*a).fields())); break;
@@ -100,6 +103,13 @@ class Common {
         if (call.op() == nullptr || call.op() != other.op()) throw Differ{"the model has other nodes for other sizes"};
         if (call.op()->name == "reshape" && !(call.attrs().Get("newshape") == other.attrs().Get("newshape"))) {
           made = Reshaped(call, other, At(a));
+          break;
+        }
+        if (call.op()->name == "broadcast_to" && !(call.attrs().Get("shape") == other.attrs().Get("shape"))) {
+          const Shape x = ShapeOf(a), y = ShapeOf(b);
+          const Expr sizes = SizesOf(x, y);
+          if (sizes == nullptr) throw Differ{fmt::format("a 'broadcast_to'{} depends on a size", At(a))};
+          made = WithKnown(MakeCall("dyn.broadcast_to", {made_.at(call.args()[0].get()), sizes}), x, y);
           break;
         }
         made = MakeCall(call.callee(), Made(call.args()), CommonAttrs(call, other, At(a)));
@@ -139,16 +149,101 @@ class Common {
     if (to_a.size() != to_b.size()) throw Differ{fmt::format("the rank of a 'reshape'{} depends on a size", where)};
     if (const auto steps = StepByStep(from_a, from_b, to_a, to_b)) return reshape(data, *steps);
     if (const auto sizes = WithOneInferred(to_a, to_b)) return reshape(data, *sizes);
-    // Sizes that are computed in the run; those that are known are in the type.
+    const Expr sizes = SizesOf(to_a, to_b);
+    if (sizes == nullptr) throw Differ{fmt::format("a 'reshape'{} depends on a size", where)};
+    return WithKnown(MakeCall("dyn.reshape", {data, sizes}), to_a, to_b);
+  }
+
+  // ---- what a run computes ----
+
+  /// A shape as a tensor of int64; null where it is not made of the parameters' sizes.
+  Expr SizesOf(const Shape& a, const Shape& b) const {
     std::vector<Expr> sizes;
-    std::vector<int64_t> known;
-    for (size_t i = 0; i < to_a.size(); ++i) {
-      known.push_back(to_a[i] == to_b[i] ? to_a[i] : 0);
-      sizes.push_back(to_a[i] == to_b[i] ? Number(to_a[i]) : Size(to_a[i], to_b[i]));
-      if (sizes.back() == nullptr) throw Differ{fmt::format("a 'reshape'{} depends on a size", where)};
+    for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i) {
+      sizes.push_back(a[i] == b[i] ? Number(a[i]) : Size(a[i], b[i]));
+      if (sizes.back() == nullptr) return nullptr;
     }
-    const Expr newshape = MakeCall("concatenate", {MakeTuple(sizes)}, Attrs{{"axis", 0}});
-    return reshape(MakeCall("dyn.reshape", {data, newshape}), known);
+    return sizes.empty() ? nullptr : MakeCall("concatenate", {MakeTuple(sizes)}, Attrs{{"axis", 0}});
+  }
+
+  /// `expr`, whose shape is computed, with what is known of it in its type.
+  static Expr WithKnown(const Expr& expr, const Shape& a, const Shape& b) {
+    AttrValue::List sizes;
+    for (size_t i = 0; i < a.size(); ++i) sizes.emplace_back(a[i] == b[i] ? a[i] : 0);
+    return MakeCall("reshape", {expr}, Attrs{{"newshape", sizes}});
+  }
+
+  /// What gives `a` in one import and `b` in the other: the same again and again along what is open, a list of sizes,
+  /// numbers that count up along one dimension. Null for others.
+  Expr Computed(const Tensor& a, const Tensor& b) const {
+    if (a.dtype() != b.dtype() || a.rank() != b.rank() || a.rank() == 0) return nullptr;
+    if (a.num_elements() == 0 || b.num_elements() == 0) return nullptr;
+    if (const Expr repeated = Repeated(a, b)) return repeated;
+    const auto cast = [&](const Expr& expr) {
+      return MakeCall("cast", {expr}, Attrs{{"dtype", a.dtype().ToString()}});
+    };
+    if (a.shape() == b.shape()) {
+      const bool is_list = a.rank() == 1 && a.dtype().is_integer();
+      const Expr sizes = is_list ? SizesOf(a.ToInts(), b.ToInts()) : nullptr;
+      return sizes == nullptr ? nullptr : cast(sizes);
+    }
+    const bool counts = CountsUp(a) && CountsUp(b) && a.At(0) == b.At(0) && a.At(1) == b.At(1);
+    const Expr size = counts ? Size(a.num_elements(), b.num_elements()) : nullptr;
+    if (size == nullptr) return nullptr;
+    AttrValue::List shape;
+    for (size_t i = 0; i < a.shape().size(); ++i) shape.emplace_back(a.shape()[i] == b.shape()[i] ? 1 : -1);
+    const auto number = [](double value) { return MakeScalar(value, kInt64); };
+    const double start = a.At(0), step = a.At(1) - a.At(0);
+    const Expr length = MakeCall("reshape", {size}, Attrs{{"newshape", AttrValue::List{}}});
+    const Expr stop = MakeCall("add", {MakeCall("multiply", {length, number(step)}), number(start)});
+    const Expr range = MakeCall("arange", {number(start), stop, number(step)});
+    return cast(MakeCall("reshape", {range}, Attrs{{"newshape", shape}}));
+  }
+
+  /// Whether elements are whole numbers at the same distance, one after the other along one dimension.
+  static bool CountsUp(const Tensor& tensor) {
+    const int64_t count = tensor.num_elements();
+    if (count < 2 || *std::ranges::max_element(tensor.shape()) != count) return false;
+    const double start = tensor.At(0), step = tensor.At(1) - start;
+    if (step == 0 || step != std::trunc(step) || start != std::trunc(start)) return false;
+    for (int64_t i = 0; i < count; ++i) {
+      if (tensor.At(i) != start + static_cast<double>(i) * step) return false;
+    }
+    return true;
+  }
+
+  /// The one slice along all dimensions that differ, stretched; null where there are several.
+  Expr Repeated(const Tensor& a, const Tensor& b) const {
+    if (a.shape() == b.shape()) return nullptr;
+    Shape shape = a.shape();
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = a.shape()[i] == b.shape()[i] ? shape[i] : 1;
+    const Tensor slice = Tensor::Empty(shape, a.dtype());
+    const size_t bytes = a.dtype().size_bytes();
+    // Compares each element of `tensor` with that of the slice, or makes the slice of those that come first.
+    const auto walk = [&](const Tensor& tensor, bool makes) {
+      for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+        int64_t rest = i, at = 0, stride = 1;
+        bool is_first = true;
+        for (size_t d = shape.size(); d-- > 0;) {
+          const int64_t index = rest % tensor.shape()[d];
+          rest /= tensor.shape()[d];
+          const bool is_open = a.shape()[d] != b.shape()[d];
+          is_first = is_first && (!is_open || index == 0);
+          if (!is_open) at += index * stride;
+          stride *= shape[d];
+        }
+        std::byte* own = slice.data<std::byte>() + static_cast<size_t>(at) * bytes;
+        const std::byte* element = tensor.data<std::byte>() + static_cast<size_t>(i) * bytes;
+        if (makes && is_first) std::memcpy(own, element, bytes);
+        if (!makes && std::memcmp(own, element, bytes) != 0) return false;
+      }
+      return true;
+    };
+    walk(a, /*makes=*/true);
+    if (!walk(a, /*makes=*/false) || !walk(b, /*makes=*/false)) return nullptr;
+    const Expr sizes = SizesOf(a.shape(), b.shape());
+    if (sizes == nullptr) return nullptr;
+    return WithKnown(MakeCall("dyn.broadcast_to", {MakeConstant(slice), sizes}), a.shape(), b.shape());
   }
 
   /// Dimensions that are copied (0), merged (-3) and split (-4), one after the other.

@@ -19,9 +19,9 @@ struct OpenInput {
 /// Imports a model whose inputs `open` keep their open dimensions, as `?`.
 ///
 /// Converters know all shapes. So the model is imported twice, with other sizes in place of those that are open, and
-/// what differs between the two is what these sizes decide: dimensions of types become `?`, and attributes are written
-/// such that they mean the same for every size, as far as there is a way to. Throws kInput where there is none, such as
-/// for a constant that was computed from a shape.
+/// what differs between the two is what these sizes decide: dimensions of types become `?`, attributes are written such
+/// that they mean the same for every size, and constants that follow a size (ranges, repetitions, lists of sizes) are
+/// computed, as far as there is a way to. Throws kInput where there is none.
 IRModule ImportOpen(const std::filesystem::path& path, const ImportOptions& options,
                     const std::vector<OpenInput>& open);
 

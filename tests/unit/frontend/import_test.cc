@@ -190,6 +190,30 @@ TEST(ImportTest, OpenDimensionsStayOpenWhereThatIsWanted) {
   }
 }
 
+TEST(ImportTest, ConstantsOfOpenSizesAreComputed) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {-1, -1, 2}).Output("y");
+  model.Initializer("zero", Ints({}, {0})).Initializer("one", Ints({}, {1})).Initializer("three", Ints({}, {3}));
+  model.Initializer("last", Ints({1}, {1})).Initializer("row", Floats({2}, {5, -6}));
+  model.Node("Shape", {"x"}, {"shape"});
+  model.Node("Gather", {"shape", "one"}, {"length"});
+  model.Node("Mul", {"length", "three"}, {"stop"});
+  model.Node("Range", {"zero", "stop", "three"}, {"range"});
+  SetInt(model.Node("Cast", {"range"}, {"places"}), "to", TensorProto::FLOAT);
+  model.Node("Unsqueeze", {"places", "last"}, {"column"});
+  model.Node("Expand", {"row", "shape"}, {"rows"});
+  model.Node("Add", {"x", "column"}, {"sum"});
+  model.Node("Mul", {"sum", "rows"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  for (const Shape& shape : {Shape{1, 4, 2}, Shape{3, 1, 2}}) {
+    const Tensor x = Tensor::Empty(shape, kFloat32);
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 7) - 3);
+    const IRModule known = ImportOnnx(model.Write(), {.shapes = {{"x", shape}}});
+    EXPECT_EQ(Elements(Evaluate(module.main(), std::vector<Tensor>{x})[0]),
+              Elements(Evaluate(known.main(), std::vector<Tensor>{x})[0]));
+  }
+}
+
 TEST(ImportTest, WhatASizeDecidesCannotStayOpen) {
   ModelFile model(17);
   model.Input("x", TensorProto::FLOAT, {-1, 2}).Output("y");

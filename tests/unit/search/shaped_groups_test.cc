@@ -9,6 +9,7 @@
 #include <random>
 
 #include "backends/builtin_toolchains.h"
+#include "bytecode/bytecode.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/thread_pool.h"
@@ -227,6 +228,32 @@ TEST_F(ShapedKernelsTest, AConstantMatrixIsPackedAhead) {
     const std::vector<Value> args = Arguments(module, {{rows, 6}}, 5);
     EXPECT_TRUE(ValuesEqual(Interpret(module, "main", args), machine.Invoke("main", args), kTolerance)) << rows;
   }
+}
+
+TEST_F(ShapedKernelsTest, DamagedKernelsAreRefused) {
+  const IRModule module = ParseModule(R"(#[version = "0.0.5"]
+    def @main(%x: Tensor[(?, 6), float32]) { nn.relu(tanh(%x)) })",
+                                      "t.relay");
+  const vm::Executable whole = Compiled(module);
+  const auto load = [&](const std::function<void(vm::ShapedKernel & kernel)>& damage) {
+    vm::Program program = whole.program();
+    damage(program.shaped_kernels[0]);
+    return vm::Executable::Deserialize(vm::Executable(std::make_shared<const vm::Program>(program)).Serialize());
+  };
+  EXPECT_EQ(load([](vm::ShapedKernel&) {}).Disassemble(), whole.Disassemble());
+  const auto expect_refused = [&](const std::function<void(vm::ShapedKernel & kernel)>& damage) {
+    ExpectError([&] { load(damage); }, ErrorCategory::kCorrupt, "");
+  };
+  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.steps[1].args = {5}; });
+  expect_refused(
+      [](vm::ShapedKernel& kernel) { kernel.sizes.steps.insert(kernel.sizes.steps.begin(), kernel.sizes.steps[0]); });
+  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.result = 9; });
+  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.variables[0].places[0].value = -1; });
+  expect_refused([](vm::ShapedKernel& kernel) { kernel.codes.clear(); });
+  expect_refused([](vm::ShapedKernel& kernel) { kernel.codes[0].constants = {3}; });
+  // What only a run can tell.
+  vm::Machine machine(load([](vm::ShapedKernel& kernel) { kernel.sizes.variables[0].places[0].dim = 4; }));
+  ExpectError([&] { machine.Invoke("main", Arguments(module, {{2, 6}}, 1)); }, ErrorCategory::kCorrupt, "damaged");
 }
 
 TEST_F(ShapedKernelsTest, WhatIsFusedReadsAsText) {
