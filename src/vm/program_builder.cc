@@ -162,8 +162,13 @@ std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
   if (!is_new) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
   bool is_of_tensors = HasTensorsOnly(type->result()) && FreeVars(function).empty();
-  for (const Type& arg : type->args()) is_of_tensors = is_of_tensors && AsTensorType(arg) != nullptr;
-  if (!is_of_tensors) return std::nullopt;
+  bool is_open = is_of_tensors && !IsStatic(type->result());
+  for (const Type& arg : type->args()) {
+    is_of_tensors = is_of_tensors && AsTensorType(arg) != nullptr;
+    is_open = is_open || (is_of_tensors && !IsStatic(arg));
+  }
+  // One of known shapes takes no sizes.
+  if (!is_of_tensors || !is_open) return std::nullopt;
   const Function plain = MakeFunction(function->params(), function->body());
   InferType(plain, module_);
   const bool is_by_rows = function->attrs().IntOr(kAttrRows, 0) != 0;

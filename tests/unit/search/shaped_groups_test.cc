@@ -230,6 +230,11 @@ TEST_F(ShapedKernelsTest, AConstantMatrixIsPackedAhead) {
   }
 }
 
+TEST_F(ShapedKernelsTest, PartitionsOfKnownShapesAreNotAmongThem) {
+  Check(R"(def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(5, 8), float32]) { (tanh(%x), tanh(%y)) })",
+        {{{3, 8}, {5, 8}}}, /*kernels=*/1, {"tanh"});
+}
+
 TEST_F(ShapedKernelsTest, DamagedKernelsAreRefused) {
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
     def @main(%x: Tensor[(?, 6), float32]) { nn.relu(tanh(%x)) })",
