@@ -78,7 +78,7 @@ struct CompileOptions {
   /// targets and defaults say. Against what a target says it is an error.
   std::string accuracy;
   /// "any": toolchains that declare the option `inference_precision` take part once more in each lower precision that
-  /// this processor computes natively. Empty or "standard": only as targets say.
+  /// this processor computes natively, or converts where they only keep values so. Empty or "standard": as targets say.
   std::string precision;
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;

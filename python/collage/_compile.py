@@ -160,7 +160,7 @@ def compile(
         toolchains: names of toolchains that take part, beside those of targets; the native one always does.
         accuracy: "exact" or "standard": the option ``accuracy`` of each toolchain that has one; None for what targets say.
         precision: "any" lets toolchains take part again in each lower precision that this processor computes natively,
-            where they have one; the report's ``precision_variants`` names them.
+            or converts where they only keep values so; the report's ``precision_variants`` names them.
         require: toolchains without which to fail.
         partition_for: no search: what this toolchain takes in pieces as large as possible, the rest natively.
         partitioning: no search: the choice in this file, as ``write_partitioning`` wrote it.
