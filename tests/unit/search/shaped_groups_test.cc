@@ -399,7 +399,7 @@ class RandomFunction {
                    dims);
       }
       case 6: {
-        AttrValue::List axes;
+        std::vector<int64_t> axes;
         std::vector<int64_t> dims(x.dims.rbegin(), x.dims.rend());
         for (int i = rank; i-- > 0;) axes.push_back(i);
         if (rank < 2) return;
