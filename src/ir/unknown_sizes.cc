@@ -300,6 +300,18 @@ int UnknownSizes::VariableAt(const Place& place) const {
 
 bool UnknownSizes::is_assumed() const { return std::ranges::any_of(variables, &Variable::is_assumed); }
 
+bool HasUnknownSizes(const Function& function) {
+  const auto is_open = [](const Type& type) {
+    for (const Type& leaf : FlattenTensorTypes(type)) {
+      if (!AsTensorType(leaf)->is_static()) return true;
+    }
+    return false;
+  };
+  bool has_unknown = is_open(function->body()->checked_type());
+  for (const Var& param : function->params()) has_unknown = has_unknown || is_open(param->checked_type());
+  return has_unknown;
+}
+
 UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs) {
   return SizeFinder(function, exprs).Run();
 }

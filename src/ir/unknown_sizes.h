@@ -49,6 +49,9 @@ struct UnknownSizes {
   bool is_assumed() const;
 };
 
+/// Whether some parameter or result of the typed `function` has a dimension `?`.
+bool HasUnknownSizes(const Function& function);
+
 /// Throws kUnsupported for functions that are not operators on tensors alone. Those of `exprs`, unless null, are the
 /// values in order.
 UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs = nullptr);

@@ -410,16 +410,4 @@ Result<void> IsLoweredUnknown(const CallNode& call) {
   return {};
 }
 
-bool HasUnknownSizes(const Function& function) {
-  const auto is_open = [](const Type& type) {
-    for (const Type& leaf : FlattenTensorTypes(type)) {
-      if (!AsTensorType(leaf)->is_static()) return true;
-    }
-    return false;
-  };
-  bool has_unknown = is_open(function->body()->checked_type());
-  for (const Var& param : function->params()) has_unknown = has_unknown || is_open(param->checked_type());
-  return has_unknown;
-}
-
 }  // namespace collage::native

@@ -15,9 +15,6 @@ Result<void> IsLowered(const CallNode& call);
 /// Whether it has one where shapes are not known (`?`); `call` has such.
 Result<void> IsLoweredUnknown(const CallNode& call);
 
-/// Whether some parameter or result of the typed `function` has a dimension `?`.
-bool HasUnknownSizes(const Function& function);
-
 /// `function` with what its calls of the quantised dialect stand for in their place, typed; itself where it has none.
 Function WithoutDialect(const Function& function);
 

@@ -12,6 +12,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
+#include "ir/unknown_sizes.h"
 
 namespace collage::native {
 namespace {

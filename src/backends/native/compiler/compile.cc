@@ -15,6 +15,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "ir/unknown_sizes.h"
 
 namespace collage::native {
 namespace {
@@ -346,9 +347,8 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
     collage::native::CheckTarget(options);
-    result = collage::native::HasUnknownSizes(request.function)
-                 ? collage::native::LowerUnknownSizes(request, options)
-                 : collage::native::PartitionCompiler(request, options).Run();
+    result = collage::HasUnknownSizes(request.function) ? collage::native::LowerUnknownSizes(request, options)
+                                                        : collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};
   }
