@@ -397,30 +397,13 @@ Type WithRows(const Type& type, int64_t rows) {
 }
 
 Function WithRows(const Function& function, int64_t rows) {
-  std::unordered_map<const ExprNode*, Expr> made;
+  std::unordered_map<const ExprNode*, Expr> replacements;
   std::vector<Var> params;
   for (const Var& param : function->params()) {
     params.push_back(MakeVar(param->name(), WithRows(param->checked_type(), rows)));
-    made[param.get()] = params.back();
+    replacements[param.get()] = params.back();
   }
-  const auto all = [&](const std::vector<Expr>& exprs) {
-    std::vector<Expr> other;
-    for (const Expr& expr : exprs) other.push_back(made.at(expr.get()));
-    return other;
-  };
-  PostOrder(function->body(), [&](const Expr& expr) {
-    if (made.contains(expr.get())) return;
-    Expr copy = expr;
-    if (const TupleNode* tuple = As<TupleNode>(expr)) {
-      copy = MakeTuple(all(tuple->fields()));
-    } else if (const TupleGetItemNode* item = As<TupleGetItemNode>(expr)) {
-      copy = MakeTupleGetItem(made.at(item->tuple().get()), item->index());
-    } else if (const CallNode* call = As<CallNode>(expr)) {
-      copy = MakeCall(call->callee(), all(call->args()), call->attrs());
-    }
-    made[expr.get()] = copy;
-  });
-  const Function result = MakeFunction(params, made.at(function->body().get()));
+  const Function result = MakeFunction(params, Substitute(function->body(), replacements));
   InferType(result);
   return result;
 }

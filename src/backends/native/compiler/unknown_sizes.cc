@@ -26,24 +26,18 @@ class WithNumbers {
  private:
   void Add(int value) {
     const Expr& expr = exprs_[static_cast<size_t>(value)];
+    std::vector<Expr> children = Children(expr);
     Expr copy = expr;
     if (expr->kind() == ExprKind::kVar) {
       copy = MakeVar(static_cast<const VarNode&>(*expr).name(), nullptr);
-    } else if (const TupleNode* tuple = As<TupleNode>(expr)) {
-      copy = MakeTuple(Made(tuple->fields()));
-    } else if (const TupleGetItemNode* item = As<TupleGetItemNode>(expr)) {
-      copy = MakeTupleGetItem(made_.at(item->tuple().get()), item->index());
-    } else if (const CallNode* call = As<CallNode>(expr)) {
-      copy = MakeCall(call->callee(), Made(call->args()), call->attrs());
+    } else if (!children.empty()) {
+      for (Expr& child : children) {
+        if (const auto made = made_.find(child.get()); made != made_.end()) child = made->second;
+      }
+      copy = WithChildren(expr, children);
     }
     made_[expr.get()] = copy;
     if (copy != expr) copy->set_checked_type(Numbered(value, expr->checked_type()));
-  }
-
-  std::vector<Expr> Made(const std::vector<Expr>& exprs) const {
-    std::vector<Expr> made;
-    for (const Expr& expr : exprs) made.push_back(made_.at(expr.get()));
-    return made;
   }
 
   Type Numbered(int value, const Type& type) {
