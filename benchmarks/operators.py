@@ -9,9 +9,10 @@ element have all five results as outputs, lest a chain of them become one pass o
 the given toolchains alone and chooses formats as it does for every model. All six run interleaved in this process, float32,
 same threads.
 
-The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: input and output,
-once each, by the rate at which the cache level that holds the five copies, and weights by the rate at which it is read (all
-rates from bench_machine). A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
+The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: that of copying the
+input to the output, and that of reading the weights from the cache level that holds those of five. Rates are bench_machine's,
+but copies are measured as the engines are, in turns with them, one copy and five in a row of values of the same size: what a
+cache that others share gives in this minute differs by more than engines do. A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
 which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf
 or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else should run meanwhile.
 """
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -204,7 +206,23 @@ def level_of(footprint: int, machine: dict) -> str:
     return next((level for level in LEVELS[:-1] if footprint <= machine[f"{level}_bytes"]), LEVELS[-1])
 
 
-def roofline_seconds(case: Case, machine: dict) -> float:
+def copies_run(case: Case, length: int) -> Callable[[], object]:
+    """What a model of `length` operators does to memory if they only copy: results between the ends take turns in two values."""
+    count = length + 1 if case.element_wise else min(length + 1, 4)
+    values = [np.ones(case.shape, np.float32) for _ in range(count)]
+    between = values[1:-1]
+    order = values if case.element_wise else [values[0], *(between[n % 2] for n in range(length - 1)), values[-1]]
+    pairs = list(pairwise(order))
+
+    def run() -> None:
+        for source, result in pairs:
+            np.copyto(result, source)
+
+    return run
+
+
+def roofline_seconds(case: Case, machine: dict, copying: float) -> float:
+    """The least time of one operator; copying: seconds that copying its input to its output takes."""
     ends = 4 * 2 * math.prod(case.shape)
     level = level_of(4 * (LONG * case.weights + (LONG + 1 if case.element_wise else 2) * math.prod(case.shape)), machine)
     multiplying = case.multiply_adds / machine["multiply_adds_per_second"]
@@ -213,7 +231,7 @@ def roofline_seconds(case: Case, machine: dict) -> float:
         again = 4 * case.weights / 2
         rereading = case.steps * again / machine[f"{level_of(again + ends, machine)}_bytes_per_second"]
         return max(multiplying / 2, reading / 2) + max(multiplying / 2, rereading)
-    return max(multiplying, ends / machine[f"{level}_copied_per_second"] + reading)
+    return max(multiplying, copying + reading)
 
 
 def collage_run(model: bytes, image: np.ndarray, arguments: argparse.Namespace) -> tuple[Callable[[], object], np.ndarray]:
@@ -277,18 +295,25 @@ def result_of(result) -> np.ndarray:
 
 
 def medians(runs: list[Callable[[], object]], seconds: float) -> list[float]:
-    """Of the time of one run of each: batches in turns, after a run of its own that brings back what others evicted."""
+    """Of the time of one run of each: batches in turns, each after runs that bring back what others evicted.
+
+    One is too few: what it evicts in its turn from nearer caches fills the last one only as the next run goes.
+    """
     least = 1e-3  # of a batch
+    again = 3
     counts = []
     for run in runs:
+        for _ in range(again):
+            run()
         started = time.perf_counter()
         run()
-        counts.append(max(1, math.ceil(least / max(time.perf_counter() - started, 1e-7))))
+        counts.append(max(again, math.ceil(least / max(time.perf_counter() - started, 1e-7))))
     times: list[list[float]] = [[] for _ in runs]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 11:
         for run, count, of in zip(runs, counts, times, strict=True):
-            run()
+            for _ in range(again):
+                run()
             started = time.perf_counter()
             for _ in range(count):
                 run()
@@ -310,13 +335,14 @@ def row(case: Case, machine: dict, arguments: argparse.Namespace) -> str:
             error = float(np.abs(result.reshape(results[1].shape) - results[1]).max()) / largest
             if not error < 1e-3:
                 raise RuntimeError(f"'{case.name}': {engine.__name__} differs by {error:.1e} from ONNX Runtime")
-        runs += [run for run, _ in made]
+        runs += [*(run for run, _ in made), copies_run(case, length)]
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(processors)[: arguments.threads]))
     times = medians(runs, arguments.seconds)
     os.sched_setaffinity(0, processors)
-    slopes = [(long - short) / (LONG - 1) for short, long in zip(times[:3], times[3:], strict=True)]
-    limit = roofline_seconds(case, machine)
+    half = len(times) // 2
+    *slopes, copying = [(long - short) / (LONG - 1) for short, long in zip(times[:half], times[half:], strict=True)]
+    limit = roofline_seconds(case, machine, copying)
     ours, best = slopes[0], min(slopes[1:])
     return (
         f"| {case.name} | {limit * 1e6:.1f} us | "
