@@ -57,6 +57,18 @@ constexpr Case kCases[] = {
         let %c = transpose(nn.batch_matmul(%s, %hv, transpose_b=False), axes=[1, 0, 2]);
         let %y = add(%x, nn.dense(reshape(%c, newshape=[-1, 384]), %o));
         add(%y, nn.dense(nn.relu(nn.dense(nn.layer_norm(%y, %g, %b), %u)), %d)) })"},
+    {"residual block of images", R"(
+      def @main(%x: Tensor[(1, 64, ?, ?), float32], %w: Tensor[(64, 64, 3, 3), float32],
+                %v: Tensor[(64, 64, 3, 3), float32], %b: Tensor[(64, 1, 1), float32]) {
+        let %y = nn.relu(add(nn.conv2d(%x, %w, padding=[1, 1, 1, 1]), %b));
+        nn.relu(add(add(nn.conv2d(%y, %v, padding=[1, 1, 1, 1]), %b), %x)) })"},
+    {"depthwise and 1x1 convolution", R"(
+      def @main(%x: Tensor[(1, 96, ?, ?), float32], %w: Tensor[(96, 1, 3, 3), float32],
+                %v: Tensor[(96, 96, 1, 1), float32]) {
+        nn.conv2d(nn.relu(nn.conv2d(%x, %w, groups=96, padding=[1, 1, 1, 1])), %v) })"},
+    {"max pool", R"(
+      def @main(%x: Tensor[(1, 64, ?, ?), float32]) {
+        nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]) })"},
     {"convolutions of a batch", R"(
       def @main(%x: Tensor[(?, 16, 28, 28), float32], %w: Tensor[(32, 16, 3, 3), float32],
                 %v: Tensor[(32, 32, 3, 3), float32], %d: Tensor[(10, 32), float32]) {

@@ -153,6 +153,14 @@ class SizeFinder {
     if (std::ranges::find(same, name) != same.end()) return UniteAll({self, 0, 0}, {data, 0, 0});
     if (name == "transpose") return Transpose(call, self, data);
     if (name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul") return Product(call, step);
+    if (name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d" ||
+        call.op()->FindAttr("pool_size") != nullptr) {
+      return Window(call, step);
+    }
+    if (name.starts_with("nn.global_")) {
+      Unite({self, 0, 0}, {data, 0, 0});
+      return Unite({self, 0, 1}, {data, 0, 1});
+    }
     if (name == "take") return Take(call, step);
     if (name == "strided_slice") return Slice(call, self, data);
     if (name == "concatenate") return AlongAxis(call, step, /*joins=*/true);
@@ -211,6 +219,27 @@ class SizeFinder {
         if (DimAt(place).is_any() || DimAt(place).size() != 1) others.push_back(place);
       }
       for (const Place& other : others) Unite({self, 0, dim}, other, others.size() > 1 && !AreUnited(others));
+    }
+  }
+
+  /// Convolutions and pools: windows that slide by one over as much more as they take keep the size.
+  void Window(const CallNode& call, const UnknownSizes::Step& step) {
+    const int self = Newest(), data = step.args[0];
+    const auto rank = static_cast<size_t>(TensorAt(data).rank()) - 2;
+    const bool is_pool = call.op()->FindAttr("pool_size") != nullptr;
+    Unite({self, 0, 0}, {data, 0, 0});
+    if (is_pool) Unite({self, 0, 1}, {data, 0, 1});
+    const auto of = [&](const char* name, size_t d) {
+      const std::vector<int64_t> values = call.attrs().Ints(name);
+      return values[values.size() == 1 ? 0 : d];
+    };
+    const std::vector<int64_t> padding = call.attrs().Ints("padding");
+    for (size_t d = 0; d < rank; ++d) {
+      const auto dim = static_cast<int>(d) + 2;
+      const Dim kernel = is_pool ? Dim(of("pool_size", d)) : DimAt({step.args[1], 0, dim});
+      if (kernel.is_any() || of("strides", d) != 1) continue;
+      const int64_t around = padding.size() == 2 * rank ? padding[d] + padding[d + rank] : 2 * of("padding", d);
+      if (around == (kernel.size() - 1) * of("dilation", d)) Unite({self, 0, dim}, {data, 0, dim});
     }
   }
 

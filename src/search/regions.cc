@@ -159,13 +159,16 @@ class RegionFinder {
 
 namespace {
 
-/// Regions of what computes each row of a batch by itself, where some of it is nothing that `unknown` takes as it is.
+/// Regions of what computes each row of a batch by itself, where some of it is nothing that `unknown` takes as it is,
+/// or convolutions: kernels of images whose size is known are faster.
 std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const UnknownShapes& unknown) {
   if (!unknown.takes_one_row) return {};
   return RegionFinder(graph, 0).Run(FindRowByRow(graph, unknown.takes_one_row), [&](const std::vector<int>& members) {
     return std::ranges::any_of(members, [&](int index) {
       const OpDef* op = graph.OpAt(index);
-      return op != nullptr && !op->is_reshape && !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
+      if (op == nullptr || op->is_reshape) return false;
+      return op->FindAttr("kernel_layout") != nullptr ||
+             !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
     });
   });
 }

@@ -281,15 +281,24 @@ std::string WhyNotUnknown(const CallNode& call) {
   }
   if (name == "split") return is_known(0, call.attrs().Int("axis")) ? "" : "'split' along an axis of unknown size";
   if (name == "nn.group_norm") return is_known(0, call.attrs().Int("axis")) ? "" : "groups of unknown channels";
+  if (name.starts_with("nn.max_pool") || name.starts_with("nn.avg_pool")) {
+    const bool is_of_floats = !name.ends_with("_indices") && Argument(call, 0).dtype().is_floating();
+    return is_of_floats ? "" : "pools of unknown shapes but of floats";
+  }
   const bool is_norm = call.op()->pattern == OpPatternKind::kOutEWiseFusable;
   if (is_norm && Argument(call, 0).dtype().bits < 32) return "narrow elements of unknown shapes";
   const bool is_product = name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul";
-  if (is_product) {
+  const bool is_convolution = name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
+  if (is_product || is_convolution) {
     const bool is_whole = Argument(call, 0).dtype() == kFloat32 || Argument(call, 0).dtype() == kFloat64;
     const bool is_one = Argument(call, 1).dtype() == Argument(call, 0).dtype() &&
                         AsTensorType(call.checked_type())->dtype() == Argument(call, 0).dtype();
-    return is_whole && is_one ? "" : "products of unknown shapes but of floats";
+    if (!is_whole || !is_one) return "products of unknown shapes but of floats";
   }
+  if (is_convolution) {
+    return is_known(0, 1) && Argument(call, 1).is_static() ? "" : "convolutions of unknown channels or windows";
+  }
+  if (is_product || name.starts_with("nn.global_")) return "";
   static const std::vector<std::string_view> names{"where",
                                                    "nn.bias_add",
                                                    "nn.prelu",

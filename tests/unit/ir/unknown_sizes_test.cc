@@ -40,6 +40,17 @@ TEST(UnknownSizesTest, DimensionsThatAreEqualShareAVariable) {
             "n0: 1.0.0 2.0.0");
 }
 
+TEST(UnknownSizesTest, WindowsThatTakeWhatIsAddedKeepTheSize) {
+  EXPECT_EQ(Shown(R"(def @main(%x: Tensor[(?, 3, ?, ?), float32], %w: Tensor[(8, 3, 3, 5), float32]) {
+                       nn.conv2d(%x, %w, padding=[1, 2]) })"),
+            "n0: 0.0.0 2.0.0, n1: 0.0.2 2.0.2, n2: 0.0.3 2.0.3");
+  EXPECT_EQ(Shown(R"(def @main(%x: Tensor[(1, ?, ?, ?), float32]) {
+                       nn.max_pool2d(%x, pool_size=[3, 3], strides=[1, 2], padding=[1, 1, 1, 1]) })"),
+            "n0: 0.0.1 1.0.1, n1: 0.0.2 1.0.2, n2: 0.0.3, n3: 1.0.3");
+  EXPECT_EQ(Shown("def @main(%x: Tensor[(?, ?, ?, 4), float32]) { nn.global_avg_pool2d(%x) }"),
+            "n0: 0.0.0 1.0.0, n1: 0.0.1 1.0.1, n2: 0.0.2");
+}
+
 TEST(UnknownSizesTest, WhatBroadcastingAllowsToDifferIsAssumed) {
   EXPECT_EQ(Shown("def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) { add(%x, %y) }"),
             "n0 assumed: 0.0.0 1.0.0 2.0.0");

@@ -300,6 +300,90 @@ TEST_F(ShapedKernelsTest, ATransformerOfAnyLength) {
         /*kernels=*/17, {"reshape", "reshape", "reshape", "reshape"});
 }
 
+TEST_F(ShapedKernelsTest, ConvolutionsOfImagesOfAnySize) {
+  const auto images = [](int64_t channels, const Shape& weight) {
+    return [=](const std::vector<int64_t>& size) {
+      return std::vector<Shape>{{size[0], channels, size[1], size[2]}, weight, {weight[0], 1, 1}};
+    };
+  };
+  const std::vector<std::vector<int64_t>> sizes{{1, 9, 9}, {2, 5, 40}, {1, 64, 33}, {0, 9, 9}, {1, 7, 6}, {3, 12, 70}};
+  const auto check = [&](const std::string& call, int64_t channels, const Shape& weight) {
+    std::vector<std::vector<Shape>> shapes;
+    for (const std::vector<int64_t>& size : sizes) shapes.push_back(images(channels, weight)(size));
+    Check(fmt::format("def @main(%x: Tensor[(?, {}, ?, ?), float32], %w: Tensor[({}), float32], "
+                      "%b: Tensor[({}, 1, 1), float32]) {{ nn.relu(add({}, %b)) }}",
+                      channels, fmt::join(weight, ", "), weight[0], call),
+          shapes);
+  };
+  check("nn.conv2d(%x, %w, padding=[1, 1, 1, 1])", 3, {8, 3, 3, 3});
+  check("nn.conv2d(%x, %w)", 5, {33, 5, 1, 1});
+  check("nn.conv2d(%x, %w, strides=[2, 2], padding=[0, 2, 3, 1])", 4, {7, 4, 5, 3});
+  check("nn.conv2d(%x, %w, dilation=[2, 3], padding=[3, 3, 3, 3])", 2, {14, 2, 3, 2});
+  check("nn.conv2d(%x, %w, groups=6, strides=[1, 2], padding=[1, 1, 1, 1])", 6, {6, 1, 3, 3});
+  check("nn.conv2d(%x, %w, groups=2, padding=[2, 2, 2, 2])", 6, {10, 3, 5, 5});
+}
+
+TEST_F(ShapedKernelsTest, ConvolutionsOfOtherRanksAndTypes) {
+  Check(R"(def @main(%x: Tensor[(2, 3, ?), float64], %w: Tensor[(5, 3, 4), float64]) {
+             nn.conv1d(%x, %w, strides=[3], padding=[2, 1]) })",
+        ForEach({1, 2, 17, 300}, [](int64_t n) {
+          return std::vector<Shape>{{2, 3, n}, {5, 3, 4}};
+        }));
+  Check(R"(def @main(%x: Tensor[(1, 2, ?, 5, ?), float32], %w: Tensor[(4, 2, 3, 2, 3), float32]) {
+             nn.conv3d(%x, %w, padding=[1, 0, 1, 1, 1, 1]) })",
+        ForEach({1, 2, 19}, [](int64_t n) {
+          return std::vector<Shape>{{1, 2, n, 5, 2 * n}, {4, 2, 3, 2, 3}};
+        }));
+}
+
+TEST_F(ShapedKernelsTest, AConstantWindowIsPackedAhead) {
+  const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim(1), Dim(6), Dim::Any(), Dim::Any()}, kFloat32));
+  const Tensor weights = Tensor::Empty({34, 3, 3, 3}, kFloat32);
+  FillRandom(weights, 3, -1, 1);
+  const Expr conv =
+      MakeCall("nn.conv2d", {x, MakeConstant(weights)}, {{"groups", 2}, {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+  const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.relu", {conv}))));
+  vm::Machine machine(Compiled(module));
+  for (const int64_t size : {1, 4, 21, 50}) {
+    const std::vector<Value> args = Arguments(module, {{1, 6, size, size + 1}}, 5);
+    EXPECT_TRUE(ValuesEqual(Interpret(module, "main", args), machine.Invoke("main", args), kTolerance)) << size;
+  }
+}
+
+TEST_F(ShapedKernelsTest, PoolsOfImagesOfAnySize) {
+  const std::vector<std::vector<Shape>> shapes{{{1, 3, 9, 9}}, {{2, 3, 5, 40}}, {{1, 3, 64, 33}}, {{1, 3, 6, 7}}};
+  for (const std::string call :
+       {"nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])",
+        "nn.max_pool2d(%x, pool_size=[2, 3], dilation=[2, 1], ceil_mode=True)",
+        "nn.avg_pool2d(%x, pool_size=[3, 3], padding=[1, 1, 1, 1])",
+        "nn.avg_pool2d(%x, pool_size=[3, 2], strides=[2, 3], padding=[1, 0, 2, 1], count_include_pad=True)",
+        "nn.avg_pool2d(%x, pool_size=[4, 4], strides=[3, 3], padding=[1, 1, 1, 1], ceil_mode=True)",
+        "nn.avg_pool2d(%x, pool_size=[3, 3], strides=[2, 2], ceil_mode=True, count_include_pad=True)",
+        "nn.global_avg_pool2d(%x)", "nn.global_max_pool2d(%x)"}) {
+    Check(fmt::format("def @main(%x: Tensor[(?, 3, ?, ?), float32]) {{ tanh({}) }}", call), shapes);
+  }
+  Check("def @main(%x: Tensor[(2, ?, ?), float16]) { nn.max_pool1d(%x, pool_size=[3], padding=[1, 1]) }",
+        {{{2, 3, 5}}, {{2, 1, 33}}});
+  Check("def @main(%x: Tensor[(2, 3, ?, 4, ?), float64]) { nn.avg_pool3d(%x, pool_size=[2, 2, 2], strides=[2, 1, 2]) }",
+        {{{2, 3, 5, 4, 2}}, {{2, 3, 2, 4, 33}}});
+}
+
+TEST_F(ShapedKernelsTest, ANetworkOfImagesOfAnySize) {
+  Check(R"(def @main(%x: Tensor[(1, 3, ?, ?), float32], %a: Tensor[(16, 3, 3, 3), float32],
+                     %b: Tensor[(16, 16, 3, 3), float32], %d: Tensor[(16, 1, 3, 3), float32],
+                     %o: Tensor[(5, 16), float32]) {
+             let %s = nn.max_pool2d(nn.relu(nn.conv2d(%x, %a, strides=[2, 2], padding=[1, 1, 1, 1])), pool_size=[2, 2],
+                                    strides=[2, 2]);
+             let %r = nn.relu(add(nn.conv2d(%s, %b, padding=[1, 1, 1, 1]), %s));
+             let %e = multiply(%r, sigmoid(nn.conv2d(%r, %d, groups=16, padding=[1, 1, 1, 1])));
+             nn.softmax(nn.dense(reshape(nn.global_avg_pool2d(%e), newshape=[1, 16]), %o)) })",
+        ForEach({8, 31, 64},
+                [](int64_t n) {
+                  return std::vector<Shape>{{1, 3, n, n + 9}, {16, 3, 3, 3}, {16, 16, 3, 3}, {16, 1, 3, 3}, {5, 16}};
+                }),
+        /*kernels=*/7, {"reshape", "nn.dense", "nn.softmax"});
+}
+
 TEST_F(ShapedKernelsTest, ImagesOfABatchOneByOne) {
   Check(R"(def @main(%x: Tensor[(?, 3, 9, 9), float32], %w: Tensor[(8, 3, 3, 3), float32],
                      %b: Tensor[(8, 1, 1), float32], %d: Tensor[(5, 128), float32]) {

@@ -363,12 +363,18 @@ void Emitter::CallScratch(int64_t bytes, int number) {
       "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n",
       IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes", number);
   if (!IsUnknown(bytes)) calls_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes) + calls_;
-  functions_ += "func.func private @collage_scratch(i64) -> !llvm.ptr\n";
+  uses_scratch_ = true;
+}
+
+std::string Emitter::Scratch(int64_t bytes) {
+  uses_scratch_ = true;
+  return Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)));
 }
 
 std::string Emitter::Module() const {
-  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + LibraryFunctions() + functions_ +
-         "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + UnknownSizes() + calls_ + "  return\n}\n";
+  const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
+  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch + LibraryFunctions() +
+         functions_ + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + UnknownSizes() + calls_ + "  return\n}\n";
 }
 
 }  // namespace collage::native

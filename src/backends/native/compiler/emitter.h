@@ -208,6 +208,8 @@ class Emitter {
   };
   /// Brings the line at `address`, which may lie anywhere, nearer.
   void Prefetch(const std::string& address, const Fetch& fetch);
+  /// Stores such elements as the mask has lanes.
+  void StoreAt(const std::string& address, const Value& value, DataType dtype);
   /// Elements of `dtype` that follow each other from `address` on; zeros where the mask has no lanes.
   Value LoadAt(const std::string& address, DataType dtype);
   /// One element of an int64 buffer, as a scalar.
@@ -245,6 +247,9 @@ class Emitter {
   void CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body);
   /// Adds to the entry point: the workspace is `bytes` of memory, a size that may be unknown, that is the thread's own.
   void CallScratch(int64_t bytes, int number);
+  /// The address of `bytes` of memory that is the thread's own, for the function that is being written. Not together
+  /// with CallScratch.
+  std::string Scratch(int64_t bytes);
   std::string Module() const;
 
  private:
@@ -287,6 +292,7 @@ class Emitter {
   int sizes_ = -1;
   std::vector<UnknownSize> unknown_;
   int num_calls_ = 0;
+  bool uses_scratch_ = false;
 };
 
 }  // namespace collage::native

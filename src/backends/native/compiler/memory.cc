@@ -254,11 +254,17 @@ Value Emitter::Widened(const std::string& elements, DataType dtype) {
 }
 
 void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& value) {
-  const DataType dtype = buffer.dtype;
-  COLLAGE_CHECK(value.kind == KindOf(dtype)) << "a value of another kind than the tensor's " << dtype.ToString();
+  COLLAGE_CHECK(value.kind == KindOf(buffer.dtype))
+      << "a value of another kind than the tensor's " << buffer.dtype.ToString();
+  const int64_t lane_stride = lanes_ == 1 ? 1 : LaneStride(buffer, indices);
+  const bool is_single = lane_stride == 0 && !mask_.empty();  // the one lane of a dimension of size 1
+  COLLAGE_CHECK(lane_stride == 1 || is_single) << "results are stored along their innermost dimension";
+  StoreAt(Address(buffer, indices), value, buffer.dtype);
+}
+
+void Emitter::StoreAt(const std::string& address, const Value& value, DataType dtype) {
   const std::string scalar = MemoryType(dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
-  const std::string address = Address(buffer, indices);
   const size_t align = dtype.size_bytes();
   std::string raw = value.name;
   if (value.kind == ElementKind::kBool) {
@@ -272,12 +278,7 @@ void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& v
   if (lanes_ == 1) {
     const std::string one = Def(fmt::format("vector.extract {}[0] : {} from {}", raw, scalar, raw_type));
     Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", one, address, align, scalar));
-    return;
-  }
-  const int64_t lane_stride = LaneStride(buffer, indices);
-  const bool is_single = lane_stride == 0 && !mask_.empty();  // the one lane of a dimension of size 1
-  COLLAGE_CHECK(lane_stride == 1 || is_single) << "results are stored along their innermost dimension";
-  if (mask_.empty()) {
+  } else if (mask_.empty()) {
     Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", raw, address, align, raw_type));
   } else {
     Line(fmt::format("llvm.intr.masked.store {}, {}, {} {{alignment = {} : i32}} : {}, vector<{}xi1> into !llvm.ptr",

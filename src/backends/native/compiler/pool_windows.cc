@@ -57,29 +57,34 @@ Windows MakeWindows(int64_t out, const std::function<std::array<int64_t, 4>(int6
 
 }  // namespace
 
-std::vector<Windows> FixedWindows(const CallNode& call, const Shape& in, const Shape& out) {
-  const size_t rank = in.size() - 2;
-  const auto size = PerDimension(call, "pool_size", rank);
-  const auto stride = PerDimension(call, "strides", rank);
-  const auto dilation = PerDimension(call, "dilation", rank);
+PoolGeometry::PoolGeometry(const CallNode& call, size_t rank)
+    : size(PerDimension(call, "pool_size", rank)),
+      stride(PerDimension(call, "strides", rank)),
+      dilation(PerDimension(call, "dilation", rank)),
+      counts_padding(call.op()->FindAttr("count_include_pad") != nullptr && call.attrs().Bool("count_include_pad")) {
   std::vector<int64_t> pad = call.attrs().Ints("padding");
   if (pad.size() == 1) pad.assign(2 * rank, pad[0]);
   if (pad.size() == rank) pad.insert(pad.end(), pad.begin(), pad.end());
-  const bool counts_padding =
-      call.op()->FindAttr("count_include_pad") != nullptr && call.attrs().Bool("count_include_pad");
+  pad_before.assign(pad.begin(), pad.begin() + static_cast<int64_t>(rank));
+  pad_after.assign(pad.begin() + static_cast<int64_t>(rank), pad.end());
+}
+
+std::vector<Windows> FixedWindows(const CallNode& call, const Shape& in, const Shape& out) {
+  const size_t rank = in.size() - 2;
+  const PoolGeometry of(call, rank);
   std::vector<Windows> all;
   for (size_t d = 0; d < rank; ++d) {
     all.push_back(MakeWindows(out[d + 2], [&](int64_t o) -> std::array<int64_t, 4> {
-      const int64_t start = o * stride[d] - pad[d];
-      const auto before = [&](int64_t bound) { return TapsBefore(bound, start, dilation[d], size[d]); };
+      const int64_t start = o * of.stride[d] - of.pad_before[d];
+      const auto before = [&](int64_t bound) { return TapsBefore(bound, start, of.dilation[d], of.size[d]); };
       const int64_t low = start >= 0 ? 0 : before(0);
       const int64_t high = before(in[d + 2]);
-      return {start, low, high, counts_padding ? before(in[d + 2] + pad[d + rank]) : high - low};
+      return {start, low, high, of.counts_padding ? before(in[d + 2] + of.pad_after[d]) : high - low};
     }));
-    all.back().stride = stride[d];
-    all.back().dilation = dilation[d];
-    all.back().pad = pad[d];
-    all.back().most_taps = size[d];
+    all.back().stride = of.stride[d];
+    all.back().dilation = of.dilation[d];
+    all.back().pad = of.pad_before[d];
+    all.back().most_taps = of.size[d];
   }
   return all;
 }

@@ -10,6 +10,14 @@
 
 namespace collage::native {
 
+/// What the attributes of a pool say, by spatial dimension.
+struct PoolGeometry {
+  PoolGeometry(const CallNode& call, size_t rank);
+
+  std::vector<int64_t> size, stride, dilation, pad_before, pad_after;
+  bool counts_padding;  ///< whether means are of what lies around the data, too
+};
+
 /// Windows along one dimension; tables by output position.
 struct Windows {
   int64_t stride = 1;

@@ -97,8 +97,10 @@ inline double NumberOf(const Shape& shape) { return HasUnknown(shape) ? 1e6 : st
 /// element, and what else it reads does not need the anchor.
 bool IsEpilogue(const Expr& root, const Expr& anchor);
 
-/// As EmitMatrixProduct, where sizes are not known.
+/// As EmitMatrixProduct, EmitConvolution and EmitPool, where sizes are not known.
 void EmitUnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitUnknownConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitUnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 /// Fills `buffer` with an expression computed in place.
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "backends/native/compiler/stages.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -69,8 +71,12 @@ class WithNumbers {
   std::unordered_map<const ExprNode*, Expr> made_;
 };
 
-bool IsProduct(const std::string& name) {
-  return name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul";
+/// What writes the loops of a stage where sizes are not known.
+StageFn UnknownStage(const StageRow& row) {
+  static const std::map<StageFn, StageFn> own{
+      {EmitMatrixProduct, EmitUnknownProduct}, {EmitConvolution, EmitUnknownConvolution}, {EmitPool, EmitUnknownPool}};
+  const auto it = own.find(row.emit);
+  return it == own.end() ? row.emit : it->second;
 }
 
 /// The one operator in `body` that needs loops of its own; null where there is none.
@@ -93,7 +99,7 @@ void EmitResult(PartitionState& state, const Expr& body, const Buffer& buffer) {
   if (anchor != body && (!row.fuses_epilogue || !IsEpilogue(body, anchor))) {
     throw Error(ErrorCategory::kUnsupported, "what is behind a stage of unknown shapes is not made in its place");
   }
-  (IsProduct(call.op()->name) ? EmitUnknownProduct : row.emit)(state, call, {anchor, body, buffer});
+  UnknownStage(row)(state, call, {anchor, body, buffer});
 }
 
 }  // namespace
