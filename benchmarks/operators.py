@@ -4,14 +4,15 @@
     benchmarks/operators.py [--threads 1] [--seconds 2] [--toolchains native] [--build build/dev] [--out FILE] [NAME…]
 
 NAME is part of a row's name; all rows if none is given. Each operator is a model of one and a model of five of them in a row;
-what is reported is a quarter of the difference, so that what happens once per run cancels. Operators that are computed element by
+what is reported is a quarter of the difference, so that what happens once per run cancels. Where the weights of five come from
+memory, those of one would not: what is reported then is the time of a longer model by its length. Operators that are computed element by
 element have all five results as outputs, lest a chain of them become one pass over memory. Collage compiles each model with
 the given toolchains alone and chooses formats as it does for every model. All six run interleaved in this process, float32,
 same threads.
 
 The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: that of copying the
 input to the output, and that of reading the weights from the cache level that holds those of five. Rates are bench_machine's,
-but copies are measured as the engines are, in turns with them, one copy and five in a row of values of the same size: what a
+but copies are measured as the engines are, in turns with them, as many copies in a row of values of the same size: what a
 cache that others share gives in this minute differs by more than engines do. A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
 which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf
 or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else should run meanwhile.
@@ -221,10 +222,18 @@ def copies_run(case: Case, length: int) -> Callable[[], object]:
     return run
 
 
+def lengths(case: Case, machine: dict) -> list[int]:
+    """Of the models; one, if it is so long that what happens once per run does not matter."""
+    last = machine[f"{LEVELS[-2]}_bytes"]
+    weights = 4 * case.weights
+    return [1, LONG] if LONG * weights <= last else [last // weights + LONG]
+
+
 def roofline_seconds(case: Case, machine: dict, copying: float) -> float:
     """The least time of one operator; copying: seconds that copying its input to its output takes."""
     ends = 4 * 2 * math.prod(case.shape)
-    level = level_of(4 * (LONG * case.weights + (LONG + 1 if case.element_wise else 2) * math.prod(case.shape)), machine)
+    longer = lengths(case, machine)[-1]
+    level = level_of(4 * (longer * case.weights + (longer + 1 if case.element_wise else 2) * math.prod(case.shape)), machine)
     multiplying = case.multiply_adds / machine["multiply_adds_per_second"]
     reading = 4 * case.weights / machine[f"{level}_bytes_per_second"]
     if case.steps:
@@ -323,7 +332,8 @@ def medians(runs: list[Callable[[], object]], seconds: float) -> list[float]:
 
 def row(case: Case, machine: dict, arguments: argparse.Namespace) -> str:
     runs, results = [], []
-    for length in (1, LONG):
+    of_models = lengths(case, machine)
+    for length in of_models:
         model, image = model_of(case, length)
         onnx.checker.check_model(onnx.load_from_string(model))
         made = [engine(model, image, arguments) for engine in ENGINES]
@@ -340,8 +350,11 @@ def row(case: Case, machine: dict, arguments: argparse.Namespace) -> str:
     os.sched_setaffinity(0, set(sorted(processors)[: arguments.threads]))
     times = medians(runs, arguments.seconds)
     os.sched_setaffinity(0, processors)
-    half = len(times) // 2
-    *slopes, copying = [(long - short) / (LONG - 1) for short, long in zip(times[:half], times[half:], strict=True)]
+    longer = times[-len(ENGINES) - 1 :]
+    if len(of_models) == 1:
+        *slopes, copying = [long / of_models[0] for long in longer]
+    else:
+        *slopes, copying = [(long - short) / (LONG - 1) for short, long in zip(times[: len(longer)], longer, strict=True)]
     limit = roofline_seconds(case, machine, copying)
     ours, best = slopes[0], min(slopes[1:])
     return (

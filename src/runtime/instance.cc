@@ -1,6 +1,5 @@
 // instance.cc: running a plan: addresses are resolved when something is bound, a run is a row of calls.
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <chrono>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "runtime/executable_state.h"
+#include "runtime/huge_pages.h"
 
 namespace collage {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 using Value = ExecutionPlan::Value;
 using Step = ExecutionPlan::Step;
 
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr uintptr_t kAlignment = 64;
 
 /// Changes the layout of a value, or copies it.
@@ -47,7 +46,7 @@ struct BoundStep {
 
 struct ExecutionInstance::State {
   Executable executable;
-  std::unique_ptr<std::byte, decltype(&std::free)> arena{nullptr, std::free};
+  std::shared_ptr<std::byte> arena;
   std::vector<BoundStep> steps;
   std::vector<std::vector<int>> readers;  ///< steps that touch graph input i
   std::vector<std::vector<int>> writers;  ///< steps that touch graph output i
@@ -92,14 +91,12 @@ struct ExecutionInstance::State {
 
   void AllocateArena() {
     if (plan().arena_bytes == 0) return;
-    const size_t bytes = (plan().arena_bytes + kHugePage - 1) / kHugePage * kHugePage;
-    if (bytes >= plan().arena_bytes) arena.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
+    arena = AllocateHugePages(plan().arena_bytes);
     if (!arena) {
       throw Error(ErrorCategory::kResource,
                   fmt::format("cannot allocate {} bytes of working memory", plan().arena_bytes));
     }
-    madvise(arena.get(), bytes, MADV_HUGEPAGE);
-    std::memset(arena.get(), 0, bytes);  // touched now, not in the first run
+    std::memset(arena.get(), 0, plan().arena_bytes);  // touched now, not in the first run
   }
 
   std::unique_ptr<Kernel> MakeKernel(const Step& step) const {

@@ -2,18 +2,16 @@
 #include "runtime/weight_memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "collage/support/error.h"
+#include "runtime/huge_pages.h"
 
 namespace collage {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kAlignment = 64;
 // What of a block is never written takes up no memory, so blocks are much larger than most weights: little is left
 // over where one ends.
@@ -40,14 +38,11 @@ class BlockAllocator {
 
  private:
   std::shared_ptr<std::byte> Open(size_t bytes) {
-    void* memory = std::aligned_alloc(kHugePage, bytes);
-    if (memory == nullptr) {
-      throw Error(ErrorCategory::kResource, fmt::format("cannot allocate {} bytes for weights", bytes));
-    }
-    madvise(memory, bytes, MADV_HUGEPAGE);
+    std::shared_ptr<std::byte> memory = AllocateHugePages(bytes);
+    if (!memory) throw Error(ErrorCategory::kResource, fmt::format("cannot allocate {} bytes for weights", bytes));
     size_ = bytes;
     used_ = 0;
-    return {static_cast<std::byte*>(memory), std::free};
+    return memory;
   }
 
   std::mutex mutex_;
