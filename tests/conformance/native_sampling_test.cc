@@ -50,6 +50,21 @@ TEST(NativeSamplingTest, GridsOfVolumesAndOfSinglePixels) {
   }
 }
 
+// Taps of taps of taps, each computed in its place, would be thousands for an element: too much to compile.
+TEST(NativeSamplingTest, SamplesOfSamples) {
+  const Var data = Input("data", {2, 3, 5, 6});
+  std::vector<Var> params{data};
+  Expr sampled = MakeCall("nn.relu", {data});
+  for (int i = 0; i < 4; ++i) {
+    params.push_back(Input(fmt::format("grid{}", i), {2, 2, 4 + i, 7}));
+    sampled = MakeCall("image.grid_sample", {MakeCall("exp", {sampled}), params.back()}, {{"method", "bicubic"}});
+    if (i == 1) {
+      sampled = MakeCall("image.resize2d", {sampled}, {{"size", std::vector<int64_t>{6, 9}}, {"method", "cubic"}});
+    }
+  }
+  ExpectAgrees(Native(), MakeFunction(params, MakeCall("tanh", {sampled})), {.low = -1, .high = 1});
+}
+
 // The first lanes are of channels that there are not.
 TEST(NativeSamplingTest, GridsBehindPaddedChannels) {
   const Var data = Input("data", {1, 3, 4, 5});

@@ -168,11 +168,14 @@ class PartitionCompiler {
     return false;
   }
 
-  /// What of `body` needs stages, in order. The first product and the softmax of attention are computed with its last
-  /// product.
+  /// What of `body` needs stages, in order, and what is read so often that it is computed before. The first product and
+  /// the softmax of attention are computed with its last product.
   std::vector<Expr> AnchorsOf(const Expr& body) {
     std::vector<Expr> anchors;
     for (const Expr& expr : Pending(body)) {
+      if (ReadsManyTaps(expr) && IsMadeOfTaps(As<CallNode>(expr)->args()[0], anchors)) {
+        anchors.push_back(As<CallNode>(expr)->args()[0]);
+      }
       if (FieldsOf(expr) == nullptr && (StageOf(expr) == nullptr || !NeedsStage(expr, body))) continue;
       anchors.push_back(expr);
       AddChain(expr, anchors);
@@ -184,6 +187,21 @@ class PartitionCompiler {
       attentions_.emplace(expr.get(), *attention);
     }
     return anchors;
+  }
+
+  /// Whether it makes each element of several elements of its data.
+  static bool ReadsManyTaps(const Expr& expr) {
+    const CallNode* call = AsOp(expr);
+    if (call == nullptr) return false;
+    const bool is_sampling = call->op()->name == "image.grid_sample" || call->op()->name.starts_with("image.resize");
+    return is_sampling && !call->attrs().String("method").starts_with("nearest");
+  }
+  /// Whether elements of `expr` are computed of taps in their place: taps of such would be computed again and again.
+  bool IsMadeOfTaps(const Expr& expr, const std::vector<Expr>& anchors) const {
+    if (state_.expressions.FindBuffer(expr) != nullptr || std::ranges::find(anchors, expr) != anchors.end())
+      return false;
+    return ReadsManyTaps(expr) ||
+           std::ranges::any_of(Children(expr), [&](const Expr& child) { return IsMadeOfTaps(child, anchors); });
   }
 
   /// Where `expr` is the last convolution of a chain, the others are computed with it.
@@ -236,6 +254,10 @@ class PartitionCompiler {
       if (state_.expressions.FindBuffer(anchor) != nullptr) continue;
       if (FieldsOf(anchor) != nullptr) {
         CompileFields(anchor);
+        continue;
+      }
+      if (StageOf(anchor) == nullptr) {
+        Materialise(state_, anchor, Layout::kPlain);
         continue;
       }
       const StageRow& row = *StageOf(anchor);
