@@ -50,6 +50,19 @@ TEST(NativeSamplingTest, GridsOfVolumesAndOfSinglePixels) {
   }
 }
 
+// Tables of positions are the first constants, and nothing lies before them.
+TEST(NativeSamplingTest, TablesAreNotReadOutside) {
+  const Var data = Input("data", {4, 7, 8, 1});
+  const Var value = Input("value", {});
+  using V = AttrValue::List;
+  for (const char* method : {"nearest_neighbor", "linear"}) {
+    const Expr resized = MakeCall("image.resize2d", {data}, {{"size", std::vector<int64_t>{7, 9}}, {"method", method}});
+    const Expr padded = MakeCall("nn.pad", {resized, value}, {{"pad_width", V{V{3, 1}, V{0, 0}, V{90, 0}, V{90, 3}}}});
+    const Expr turned = MakeCall("transpose", {padded}, {{"axes", std::vector<int64_t>{2, 0, 1, 3}}});
+    for (const Expr& result : {padded, turned}) ExpectAgrees(Native(), MakeFunction({data, value}, result));
+  }
+}
+
 // Taps of taps of taps, each computed in its place, would be thousands for an element: too much to compile.
 TEST(NativeSamplingTest, SamplesOfSamples) {
   const Var data = Input("data", {2, 3, 5, 6});

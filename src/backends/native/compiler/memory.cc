@@ -286,16 +286,28 @@ void Emitter::StoreAt(const std::string& address, const Value& value, DataType d
   }
 }
 
-std::string Emitter::LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases) {
+namespace {
+
+/// One element has no mask: where no lane may be there, some element is read.
+std::string ScalarAddress(Emitter& e, const Buffer& buffer, const std::vector<std::string>& bases) {
   Indices indices;
-  for (const std::string& base : bases) indices.push_back({base, 0});
-  return Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", Address(buffer, indices)));
+  for (size_t i = 0; i < bases.size(); ++i) {
+    const std::string first = e.is_guarded() ? e.IntOp("maxsi", bases[i], e.Int(0)) : bases[i];
+    indices.push_back({e.is_guarded() ? e.IntOp("minsi", first, e.Plus(e.Int(buffer.shape[i]), -1)) : first, 0});
+  }
+  return e.Address(buffer, indices);
+}
+
+}  // namespace
+
+std::string Emitter::LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases) {
+  return Def(
+      fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", ScalarAddress(*this, buffer, bases)));
 }
 
 std::string Emitter::LoadInt(const Buffer& buffer, const std::vector<std::string>& bases) {
-  Indices indices;
-  for (const std::string& base : bases) indices.push_back({base, 0});
-  return Def(fmt::format("llvm.load {} {{alignment = 8 : i64}} : !llvm.ptr -> i64", Address(buffer, indices)));
+  return Def(
+      fmt::format("llvm.load {} {{alignment = 8 : i64}} : !llvm.ptr -> i64", ScalarAddress(*this, buffer, bases)));
 }
 
 }  // namespace collage::native
