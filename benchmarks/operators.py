@@ -5,17 +5,18 @@
 
 NAME is part of a row's name; all rows if none is given. Each operator is a model of one and a model of five of them in a row;
 what is reported is a quarter of the difference, so that what happens once per run cancels. Where the weights of five come from
-memory, those of one would not: what is reported then is the time of a longer model by its length. Operators that are computed element by
-element have all five results as outputs, lest a chain of them become one pass over memory. Collage compiles each model with
-the given toolchains alone and chooses formats as it does for every model. All six run interleaved in this process, float32,
-same threads.
+memory, those of one would not: what is reported then is the time of a longer model by its length. Operators that are computed
+element by element have all results as outputs, lest a chain of them become one pass over memory. Collage compiles each model
+with the given toolchains alone and chooses formats as it does for every model. All run interleaved in this process, float32, same
+threads.
 
 The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: that of copying the
-input to the output, and that of reading the weights from the cache level that holds those of five. Rates are bench_machine's,
-but copies are measured as the engines are, in turns with them, as many copies in a row of values of the same size: what a
-cache that others share gives in this minute differs by more than engines do. A recurrence is two of them, one after the other: the product of all inputs, and the steps, each of
-which reads its weights again from the level that holds them with a layer's input and output. Where an operator needs exp, erf
-or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else should run meanwhile.
+input to the output, and that of reading the weights from the cache level that holds those of the longer model. Rates are
+bench_machine's, but copies are measured as the engines are, in turns with them, as many in a row of values of the same size: what a
+cache that others share gives in this minute differs by more than engines do. A recurrence is two of them, one after the other: the
+product of all inputs, and the steps, each of which reads its weights again from the level that holds them with a layer's input and
+output. Where an operator needs exp, erf or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else
+should run meanwhile.
 """
 
 import argparse

@@ -11,6 +11,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/ops/relations.h"
 
 namespace collage {
 namespace {
@@ -225,21 +226,20 @@ class SizeFinder {
   /// Convolutions and pools: windows that slide by one over as much more as they take keep the size.
   void Window(const CallNode& call, const UnknownSizes::Step& step) {
     const int self = Newest(), data = step.args[0];
-    const auto rank = static_cast<size_t>(TensorAt(data).rank()) - 2;
+    const int rank = TensorAt(data).rank() - 2;
     const bool is_pool = call.op()->FindAttr("pool_size") != nullptr;
     Unite({self, 0, 0}, {data, 0, 0});
     if (is_pool) Unite({self, 0, 1}, {data, 0, 1});
-    const auto of = [&](const char* name, size_t d) {
-      const std::vector<int64_t> values = call.attrs().Ints(name);
-      return values[values.size() == 1 ? 0 : d];
-    };
-    const std::vector<int64_t> padding = call.attrs().Ints("padding");
-    for (size_t d = 0; d < rank; ++d) {
-      const auto dim = static_cast<int>(d) + 2;
-      const Dim kernel = is_pool ? Dim(of("pool_size", d)) : DimAt({step.args[1], 0, dim});
-      if (kernel.is_any() || of("strides", d) != 1) continue;
-      const int64_t around = padding.size() == 2 * rank ? padding[d] + padding[d + rank] : 2 * of("padding", d);
-      if (around == (kernel.size() - 1) * of("dilation", d)) Unite({self, 0, dim}, {data, 0, dim});
+    const auto of = [&](const char* name) { return PerDimension(call.attrs().Ints(name), rank); };
+    const std::vector<int64_t> strides = of("strides"), dilation = of("dilation");
+    const std::vector<int64_t> size = is_pool ? of("pool_size") : std::vector<int64_t>{};
+    const Padding padding = SpatialPadding(call.attrs(), rank);
+    for (int dim = 2; dim < rank + 2; ++dim) {
+      const auto d = static_cast<size_t>(dim) - 2;
+      const Dim kernel = is_pool ? Dim(size[d]) : DimAt({step.args[1], 0, dim});
+      if (kernel.is_any() || strides[d] != 1) continue;
+      const int64_t around = padding.before[d] + padding.after[d];
+      if (around == (kernel.size() - 1) * dilation[d]) Unite({self, 0, dim}, {data, 0, dim});
     }
   }
 

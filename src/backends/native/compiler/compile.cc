@@ -172,12 +172,18 @@ class PartitionCompiler {
   /// the softmax of attention are computed with its last product.
   std::vector<Expr> AnchorsOf(const Expr& body) {
     std::vector<Expr> anchors;
+    // Whose elements are computed of taps in their place: taps of such would be computed again and again.
+    std::unordered_set<const ExprNode*> made_of_taps;
     for (const Expr& expr : Pending(body)) {
-      if (ReadsManyTaps(expr) && IsMadeOfTaps(As<CallNode>(expr)->args()[0], anchors)) {
+      const bool reads_many = ReadsManyTaps(expr);
+      if (reads_many && made_of_taps.erase(As<CallNode>(expr)->args()[0].get()) > 0) {
         anchors.push_back(As<CallNode>(expr)->args()[0]);
       }
+      const auto is_made_of_taps = [&](const Expr& child) { return made_of_taps.contains(child.get()); };
+      if (reads_many || std::ranges::any_of(Children(expr), is_made_of_taps)) made_of_taps.insert(expr.get());
       if (FieldsOf(expr) == nullptr && (StageOf(expr) == nullptr || !NeedsStage(expr, body))) continue;
       anchors.push_back(expr);
+      made_of_taps.erase(expr.get());
       AddChain(expr, anchors);
       // In bfloat16, weights would have to be paired first.
       if (state_.options.in_bfloat16) continue;
@@ -195,13 +201,6 @@ class PartitionCompiler {
     if (call == nullptr) return false;
     const bool is_sampling = call->op()->name == "image.grid_sample" || call->op()->name.starts_with("image.resize");
     return is_sampling && !call->attrs().String("method").starts_with("nearest");
-  }
-  /// Whether elements of `expr` are computed of taps in their place: taps of such would be computed again and again.
-  bool IsMadeOfTaps(const Expr& expr, const std::vector<Expr>& anchors) const {
-    if (state_.expressions.FindBuffer(expr) != nullptr || std::ranges::find(anchors, expr) != anchors.end())
-      return false;
-    return ReadsManyTaps(expr) ||
-           std::ranges::any_of(Children(expr), [&](const Expr& child) { return IsMadeOfTaps(child, anchors); });
   }
 
   /// Where `expr` is the last convolution of a chain, the others are computed with it.

@@ -292,8 +292,11 @@ namespace {
 std::string ScalarAddress(Emitter& e, const Buffer& buffer, const std::vector<std::string>& bases) {
   Indices indices;
   for (size_t i = 0; i < bases.size(); ++i) {
-    const std::string first = e.is_guarded() ? e.IntOp("maxsi", bases[i], e.Int(0)) : bases[i];
-    indices.push_back({e.is_guarded() ? e.IntOp("minsi", first, e.Plus(e.Int(buffer.shape[i]), -1)) : first, 0});
+    std::string base = bases[i];
+    if (e.is_guarded()) {
+      base = e.IntOp("minsi", e.IntOp("maxsi", base, e.Int(0)), e.Plus(e.Int(buffer.shape[i]), -1));
+    }
+    indices.push_back({base, 0});
   }
   return e.Address(buffer, indices);
 }

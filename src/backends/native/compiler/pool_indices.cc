@@ -3,14 +3,10 @@
 
 #include <optional>
 
+#include "backends/native/compiler/pool_windows.h"
+
 namespace collage::native {
 namespace {
-
-std::vector<int64_t> PerDimension(const CallNode& call, const char* name, size_t rank) {
-  std::vector<int64_t> values = call.attrs().Ints(name);
-  if (values.size() == 1) values.resize(rank, values[0]);
-  return values;
-}
 
 class PoolIndices {
  public:
@@ -22,10 +18,7 @@ class PoolIndices {
         indices_(indices),
         data_(ShapeOf(call.args()[0])),
         rank_(data_.size() - 2),
-        size_(PerDimension(call, "pool_size", rank_)),
-        strides_(PerDimension(call, "strides", rank_)),
-        dilation_(PerDimension(call, "dilation", rank_)),
-        before_(PerDimension(call, "padding", rank_)) {}
+        geometry_(call, static_cast<int>(rank_)) {}
 
   Value Run() {
     // Counted from the last spatial dimension on, or from the first.
@@ -48,9 +41,10 @@ class PoolIndices {
   void Walk(const Indices& at, const Index& flat, const std::optional<Value>& inside) {
     const size_t d = at.size() - 2;
     if (d == rank_) return Look(at, flat, inside);
-    const int64_t pad = before_[d];
-    for (int64_t tap = 0; tap < size_[d]; ++tap) {
-      const Index place = e_.Shifted(e_.Scaled(indices_[d + 2], strides_[d]), tap * dilation_[d] - pad);
+    const int64_t pad = geometry_.pad_before[d];
+    for (int64_t tap = 0; tap < geometry_.size[d]; ++tap) {
+      const Index place =
+          e_.Shifted(e_.Scaled(indices_[d + 2], geometry_.stride[d]), tap * geometry_.dilation[d] - pad);
       const Value from{e_.IndexCompare("sge", place, 0), ElementKind::kBool};
       Value both = m_.And(from, {e_.IndexCompare("slt", place, data_[d + 2]), ElementKind::kBool});
       if (inside) both = m_.And(*inside, both);
@@ -83,7 +77,7 @@ class PoolIndices {
   const Indices& indices_;
   Shape data_;
   size_t rank_;
-  std::vector<int64_t> size_, strides_, dilation_, before_;
+  PoolGeometry geometry_;
   std::vector<int64_t> counted_;  ///< steps of the index that is the result, by spatial dimension
   std::optional<Value> best_;
   Value where_;

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "collage/ir/op.h"
+#include "ir/ops/relations.h"
 
 namespace collage::native {
 
@@ -26,12 +27,6 @@ std::vector<int64_t> Windows::OffsetsAt(int64_t out) const {
 }
 
 namespace {
-
-std::vector<int64_t> PerDimension(const CallNode& call, const char* name, size_t count) {
-  std::vector<int64_t> values = call.attrs().Ints(name);
-  while (values.size() < count) values.push_back(values[0]);
-  return values;
-}
 
 /// How many of `taps` lie before `bound`: tap t at `start` + t * `dilation`.
 int64_t TapsBefore(int64_t bound, int64_t start, int64_t dilation, int64_t taps) {
@@ -57,21 +52,19 @@ Windows MakeWindows(int64_t out, const std::function<std::array<int64_t, 4>(int6
 
 }  // namespace
 
-PoolGeometry::PoolGeometry(const CallNode& call, size_t rank)
-    : size(PerDimension(call, "pool_size", rank)),
-      stride(PerDimension(call, "strides", rank)),
-      dilation(PerDimension(call, "dilation", rank)),
+PoolGeometry::PoolGeometry(const CallNode& call, int rank)
+    : size(PerDimension(call.attrs().Ints("pool_size"), rank)),
+      stride(PerDimension(call.attrs().Ints("strides"), rank)),
+      dilation(PerDimension(call.attrs().Ints("dilation"), rank)),
       counts_padding(call.op()->FindAttr("count_include_pad") != nullptr && call.attrs().Bool("count_include_pad")) {
-  std::vector<int64_t> pad = call.attrs().Ints("padding");
-  if (pad.size() == 1) pad.assign(2 * rank, pad[0]);
-  if (pad.size() == rank) pad.insert(pad.end(), pad.begin(), pad.end());
-  pad_before.assign(pad.begin(), pad.begin() + static_cast<int64_t>(rank));
-  pad_after.assign(pad.begin() + static_cast<int64_t>(rank), pad.end());
+  Padding padding = SpatialPadding(call.attrs(), rank);
+  pad_before = std::move(padding.before);
+  pad_after = std::move(padding.after);
 }
 
 std::vector<Windows> FixedWindows(const CallNode& call, const Shape& in, const Shape& out) {
   const size_t rank = in.size() - 2;
-  const PoolGeometry of(call, rank);
+  const PoolGeometry of(call, static_cast<int>(rank));
   std::vector<Windows> all;
   for (size_t d = 0; d < rank; ++d) {
     all.push_back(MakeWindows(out[d + 2], [&](int64_t o) -> std::array<int64_t, 4> {

@@ -12,7 +12,7 @@ namespace collage::native {
 
 /// What the attributes of a pool say, by spatial dimension.
 struct PoolGeometry {
-  PoolGeometry(const CallNode& call, size_t rank);
+  PoolGeometry(const CallNode& call, int rank);
 
   std::vector<int64_t> size, stride, dilation, pad_before, pad_after;
   bool counts_padding;  ///< whether means are of what lies around the data, too

@@ -48,7 +48,7 @@ class UnknownConvolution {
         first_ = e_.MulInt(place_.back(), width_);
         const std::string left = e_.IntOp("subi", e_.Int(conv_.result.back()), first_);
         there_ = e_.IntOp("minsi", left, e_.Int(width_));
-        FillPanel();
+        FillTaps(0, e_.Int(0), "", {{place_[0]}, e_.Zero()});
         const int64_t whole = channels_out_ / tile_;
         e_.For(e_.Int(0), e_.Int(whole), 1, [&](const std::string& tile) { EmitTile(tile, tile_); });
         if (whole < tiles) EmitTile(e_.Int(whole), channels_out_ - whole * tile_);
@@ -95,8 +95,6 @@ class UnknownConvolution {
   std::string Shift(size_t d, const std::string& tap) {
     return e_.Plus(e_.MulInt(tap, conv_.dilation[d]), -conv_.pad_before[d]);
   }
-
-  void FillPanel() { FillTaps(0, e_.Int(0), "", {{place_[0]}, e_.Zero()}); }
 
   /// Goes through the taps of dimension `d` and those behind it. `tap`: their number so far; `inside`: whether all so
   /// far are inside of the image, empty while they must be; `at`: what they read.

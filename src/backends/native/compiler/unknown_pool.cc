@@ -7,7 +7,10 @@ namespace {
 class UnknownPool {
  public:
   UnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output)
-      : form_(state, call, output), e_(state.emitter), m_(state.math()), geometry_(call, form_.in.size() - 2) {}
+      : form_(state, call, output),
+        e_(state.emitter),
+        m_(state.math()),
+        geometry_(call, static_cast<int>(form_.in.size()) - 2) {}
 
   void Run() {
     form_.kind = KindOf(TensorTypeOf(form_.call.args()[0]).dtype());
