@@ -250,12 +250,12 @@ void Executable::Verify(const std::filesystem::path& path) {
 
 const ExecutionPlan& Executable::plan() const { return state_->plan; }
 
-std::unique_ptr<Kernel> Executable::LoadKernel(int kernel) const {
+std::unique_ptr<Kernel> Executable::LoadKernel(int kernel, bool in_place) const {
   const ExecutionPlan::KernelEntry& entry = plan().kernels[static_cast<size_t>(kernel)];
   std::vector<Tensor> constants;
   for (int constant : entry.constants) constants.push_back(plan().constants[static_cast<size_t>(constant)]);
   return GetKernelLoader(entry.loader)
-      .Load({state_->blobs[static_cast<size_t>(entry.blob)], constants, plan().num_threads});
+      .Load({state_->blobs[static_cast<size_t>(entry.blob)], constants, plan().num_threads, in_place});
 }
 
 namespace {

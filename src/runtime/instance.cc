@@ -46,6 +46,7 @@ struct BoundStep {
 
 struct ExecutionInstance::State {
   Executable executable;
+  bool in_place;
   std::shared_ptr<std::byte> arena;
   std::vector<BoundStep> steps;
   std::vector<std::vector<int>> readers;  ///< steps that touch graph input i
@@ -53,7 +54,7 @@ struct ExecutionInstance::State {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
 
-  explicit State(Executable the_executable) : executable(std::move(the_executable)) {}
+  State(Executable the_executable, bool is_in_place) : executable(std::move(the_executable)), in_place(is_in_place) {}
 
   const ExecutionPlan& plan() const { return executable.plan(); }
 
@@ -104,7 +105,7 @@ struct ExecutionInstance::State {
       return std::make_unique<MoveKernel>(plan().values[static_cast<size_t>(step.inputs[0])],
                                           plan().values[static_cast<size_t>(step.outputs[0])]);
     }
-    return executable.LoadKernel(step.kernel);
+    return executable.LoadKernel(step.kernel, in_place);
   }
 
   void NoteUses(const std::vector<int>& values, int step) {
@@ -134,7 +135,8 @@ struct ExecutionInstance::State {
   }
 };
 
-ExecutionInstance::ExecutionInstance(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {
+ExecutionInstance::ExecutionInstance(Executable executable, bool in_place)
+    : state_(std::make_unique<State>(std::move(executable), in_place)) {
   const ExecutionPlan& plan = state_->plan();
   SetNumThreads(plan.num_threads);
   state_->AllocateArena();

@@ -186,7 +186,9 @@ class ObjectLoader : public KernelLoader {
       object = std::make_shared<LoadedObject>(image.blob);
       known = object;
     }
-    return std::make_unique<ObjectKernel>(std::move(object), constants_.Get(image.constants));
+    std::vector<Tensor> constants = image.in_place ? std::vector<Tensor>(image.constants.begin(), image.constants.end())
+                                                   : constants_.Get(image.constants);
+    return std::make_unique<ObjectKernel>(std::move(object), std::move(constants));
   }
 
  private:

@@ -92,13 +92,14 @@ class PlayOffWorker {
       check_.emplace(original_.main(), options_.max_error);
     }
     SetNumThreads(options_.num_threads);
+    const bool is_timed = json.at("time").get<bool>();
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {
       progress(fmt::format("build {}", index));
-      built.push_back(Build(index));
+      built.push_back(Build(index, is_timed));
     }
-    if (json.at("time").get<bool>()) Time(built, progress);
+    if (is_timed) Time(built, progress);
     std::vector<Contestant> contestants;
     for (const Built& one : built) {
       answer["contestants"].push_back(ToJson(one));
@@ -137,25 +138,25 @@ class PlayOffWorker {
             {"is_finalist", c.is_finalist}, {"failure", c.failure}};
   }
 
-  Built Build(int index) {
+  Built Build(int index, bool is_timed) {
     Built built{index, {}, nullptr, nullptr, {}};
     try {
-      MakeInstance(built);
+      MakeInstance(built, is_timed);
       built.contestant.failure = Check(built);
     } catch (const std::exception& error) {
       built.contestant.failure = error.what();
     }
-    if (!built.contestant.failure.empty()) built.instance.reset();
+    if (!is_timed || !built.contestant.failure.empty()) built.instance.reset();
     return built;
   }
 
-  void MakeInstance(Built& built) {
+  void MakeInstance(Built& built, bool is_timed) {
     const Stopwatch stopwatch(seconds_.build);
     ExecutionPlan plan = Lower(entrants_[static_cast<size_t>(built.index)].module, options_.num_threads, cache_);
     built.contestant.partitions = CountPartitions(plan);
     plan.metadata_json = options_.metadata_json;
     built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
-    built.instance = std::make_unique<ExecutionInstance>(*built.executable);
+    built.instance = std::make_unique<ExecutionInstance>(*built.executable, /*in_place=*/!is_timed);
     check_->SetInputs(*built.instance);
   }
 

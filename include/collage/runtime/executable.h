@@ -99,9 +99,10 @@ class Executable {
   static void Verify(const std::filesystem::path& path);
 
   const ExecutionPlan& plan() const;
-  /// A kernel of the plan by itself, not bound; it holds on to nothing, so this handle or a copy must outlive it. Throws
-  /// kUnavailable when what it is loaded by is missing.
-  std::unique_ptr<Kernel> LoadKernel(int kernel) const;
+  /// A kernel of the plan by itself, not bound; it holds on to nothing, so this handle or a copy must outlive it.
+  /// Throws kUnavailable when what it is loaded by is missing. With `in_place` nothing is done that only many runs
+  /// repay, such as copying weights to where they are read fastest.
+  std::unique_ptr<Kernel> LoadKernel(int kernel, bool in_place = false) const;
   std::vector<PortInfo> inputs() const;
   std::vector<PortInfo> outputs() const;
 
@@ -116,8 +117,8 @@ class Executable {
 /// make several instances, which share constants and code.
 class ExecutionInstance {
  public:
-  /// Loads the kernels. Sets the process's number of threads to the plan's.
-  explicit ExecutionInstance(Executable executable);
+  /// Loads the kernels, `in_place` as `Executable::LoadKernel`. Sets the process's number of threads to the plan's.
+  explicit ExecutionInstance(Executable executable, bool in_place = false);
   ~ExecutionInstance();
   ExecutionInstance(ExecutionInstance&&) noexcept;
 

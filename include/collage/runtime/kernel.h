@@ -33,6 +33,7 @@ struct KernelImage {
   std::span<const std::byte> blob;    ///< written by the toolchain's compiler, meaningful to its loader only
   std::span<const Tensor> constants;  ///< weights kept outside the blob, in the order the compiler listed them
   int num_threads = 1;                ///< threads that the kernel may use
+  bool in_place = false;              ///< few runs follow: constants are best read where they are
 };
 
 /// Turns blobs of one kind into kernels. Loaders of toolchains that need a vendor's library live in modules of their

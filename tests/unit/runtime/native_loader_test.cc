@@ -24,9 +24,10 @@ std::vector<std::byte> ObjectBytes(const std::string& name) {
 /// A loaded kernel with its memory.
 class LoadedKernel {
  public:
-  LoadedKernel(KernelLoader& loader, const std::string& name, float amount) : blob_(ObjectBytes(name)) {
-    constants_[0].Set(0, amount);
-    kernel_ = loader.Load({blob_, constants_, 1});
+  LoadedKernel(KernelLoader& loader, const std::string& name, float amount, bool in_place = false)
+      : blob_(ObjectBytes(name)) {
+    SetAmount(amount);
+    kernel_ = loader.Load({blob_, constants_, 1, in_place});
     blob_.assign(blob_.size(), std::byte{0});  // the loader must not need it any more to run
   }
 
@@ -41,6 +42,7 @@ class LoadedKernel {
     return output_.At(0);
   }
 
+  void SetAmount(float amount) { constants_[0].Set(0, amount); }
   const Tensor& workspace() const { return workspace_; }
 
  private:
@@ -75,6 +77,16 @@ TEST(ObjectLoader, ObjectsThatAreOpenAtOnceKeepTheirOwnCode) {
   LoadedKernel twenty(*loader, "add_20", 0.0f);
   EXPECT_EQ(ten.Run(), 10);
   EXPECT_EQ(twenty.Run(), 20);
+}
+
+TEST(ObjectLoader, ConstantsAreCopiedUnlessTheyAreReadInPlace) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  LoadedKernel copied(*loader, "add_10", 0.5f);
+  LoadedKernel in_place(*loader, "add_10", 0.5f, /*in_place=*/true);
+  copied.SetAmount(2);
+  in_place.SetAmount(2);
+  EXPECT_EQ(copied.Run(), 10.5);
+  EXPECT_EQ(in_place.Run(), 12);
 }
 
 TEST(ObjectLoader, EqualObjectsShareCodeButNotConstants) {
