@@ -20,6 +20,7 @@
 #include "conformance/guarded_result.h"
 #include "cost/worker/worker.h"
 #include "ir/evaluate.h"
+#include "ir/reference.h"
 #include "property/for_random_modules.h"
 #include "property/function_generator.h"
 #include "property/widened_function.h"
@@ -55,9 +56,12 @@ class FunctionCheck {
   /// A line with the number of fused sub-graphs that were compiled, and behind it what is wrong with them, if anything.
   std::string Run() {
     std::string wrong;
-    const std::vector<CandidatePartition> candidates = Candidates();
-    for (const CandidatePartition& candidate : candidates) {
+    int compiled = 0;
+    for (const CandidatePartition& candidate : Candidates()) {
       Case test = MakeCase(candidate);
+      // The compiler folds constants first, so a reference leaves nothing open about how those alone are rounded.
+      if (test.inputs.empty() && RoundsToIntegers(test.extracted.function)) continue;
+      ++compiled;
       BoundaryLayouts layouts = RandomLayouts(test.extracted.function);
       if (random_.OneIn(3)) KeepNarrow(test, layouts);
       const std::string schedule = RandomSchedule({test.extracted.function, layouts, 2});
@@ -69,7 +73,7 @@ class FunctionCheck {
         break;
       }
     }
-    return fmt::format("{}\n{}", candidates.size(), wrong);
+    return fmt::format("{}\n{}", compiled, wrong);
   }
 
  private:
