@@ -196,6 +196,21 @@ TEST(NativeOperatorsTest, Reductions) {
   }
 }
 
+// Memory has the elements in another order than positions are counted in.
+TEST(NativeOperatorsTest, TheFirstAndTheLastOfEqualElementsInAnyLayout) {
+  for (const char* op : {"argmax", "argmin"}) {
+    for (const bool last : {false, true}) {
+      for (const DataType dtype : {kInt64, kInt32}) {
+        const Function function =
+            conformance::ExampleFunction(GetOp(op)->def(), {{T({2, 17, 5, 7}, dtype)}, {{"select_last_index", last}}});
+        conformance::Options options{.low = -3, .high = 3};
+        options.layouts = {{Layout::kChannelsLast}, {Layout::kPlain}};
+        conformance::ExpectAgrees(conformance::BuiltinToolchain("native"), function, options);
+      }
+    }
+  }
+}
+
 TEST(NativeOperatorsTest, PlanesAreReducedAsOneRow) {
   const Attrs planes{{"axis", V{2, 3}}, {"keepdims", true}};
   const Toolchain& native = conformance::BuiltinToolchain("native");

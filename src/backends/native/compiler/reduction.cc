@@ -181,10 +181,10 @@ void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOu
           const Value here{e.LanesOf(flat), ElementKind::kInt};
           Value better =
               is_max ? m.Compare("ogt", "sgt", value, carried[0]) : m.Compare("olt", "slt", value, carried[0]);
-          // The first element of all is better than none, whatever it is.
-          Value equal = m.Compare("oeq", "eq", value, carried[0]);
-          if (!takes_last) equal = m.And(equal, m.Compare("oeq", "eq", carried[1], none));
-          better = m.Or(better, equal);
+          // Of equal elements the position decides, since memory may have them in another order, and any is better than
+          // none.
+          const Value equal = m.Compare("oeq", "eq", value, carried[0]);
+          better = m.Or(better, m.And(equal, m.Compare("ogt", takes_last ? "sgt" : "slt", here, carried[1])));
           if (!e.mask().empty()) better = m.And(better, {e.mask(), ElementKind::kBool});
           return std::vector<Value>{m.Select(better, value, carried[0]), m.Select(better, here, carried[1])};
         });
