@@ -198,11 +198,6 @@ size_t ReadAnchor(Reading& reading, Primitive& primitive) {
   return calls.size() - 1;
 }
 
-std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
-  if (values.size() == 1) values.resize(rank, values[0]);
-  return values;
-}
-
 Shape AlongAxis(const CallNode& call, size_t rank) {
   const int64_t axis = call.attrs().Int("axis");
   Shape shape(rank, 1);

@@ -22,8 +22,6 @@ void ReadResampling(Reading& reading, const CallNode& call, Primitive& primitive
 void ReadReduction(Reading& reading, const CallNode& call, Primitive& primitive);
 void ReadConcat(Reading& reading, const CallNode& call, Primitive& primitive);
 
-/// `values` with one entry per dimension: one value is repeated.
-std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank);
 /// The shape under which the vector of nn.bias_add or nn.prelu is spread over data of `rank` dimensions.
 Shape AlongAxis(const CallNode& call, size_t rank);
 /// Refuses data whose channels are not on axis 1; `attribute` names the order of dimensions.

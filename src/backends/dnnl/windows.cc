@@ -5,16 +5,17 @@
 
 #include "backends/dnnl/anchors.h"
 #include "collage/ir/op.h"
+#include "ir/ops/relations.h"
 
 namespace collage::dnnl_toolchain {
 namespace {
 
-void SetWindow(const Attrs& attrs, size_t rank, Primitive& p) {
+void SetWindow(const Attrs& attrs, int rank, Primitive& p) {
   p.strides = PerDimension(attrs.Ints("strides"), rank);
   p.dilation = PerDimension(attrs.Ints("dilation"), rank);
-  const std::vector<int64_t> padding = PerDimension(attrs.Ints("padding"), rank);
-  p.before.assign(padding.begin(), padding.begin() + static_cast<ptrdiff_t>(rank));
-  p.after.assign(padding.end() - static_cast<ptrdiff_t>(rank), padding.end());
+  const Padding padding = SpatialPadding(attrs, rank);
+  p.before = padding.before;
+  p.after = padding.after;
 }
 
 /// Windows of all of the data.
@@ -73,11 +74,11 @@ void ReadConvolution(Reading& reading, const CallNode& call, Primitive& p) {
   if (p.weights.constant < 0) throw Refusal{"takes constant weights only, which are packed once"};
   if (transposed && p.groups > 1 && p.weights.scales >= 0)
     throw Refusal{"takes one scale for grouped transposed weights"};
-  const size_t rank = p.src.shape.size() - 2;
+  const int rank = static_cast<int>(p.src.shape.size()) - 2;
   SetWindow(call.attrs(), rank, p);
   if (!transposed) return;
   const std::vector<int64_t> extra = PerDimension(call.attrs().Ints("output_padding"), rank);
-  for (size_t d = 0; d < rank; ++d) p.after[d] -= extra[d];
+  for (size_t d = 0; d < extra.size(); ++d) p.after[d] -= extra[d];
 }
 
 void ReadPool(Reading& reading, const CallNode& call, Primitive& p) {
@@ -85,16 +86,16 @@ void ReadPool(Reading& reading, const CallNode& call, Primitive& p) {
   RequireChannelsFirst(call, "layout");
   p.kind = name.find("max_pool") != std::string::npos ? Kind::kMaxPool : Kind::kAvgPool;
   p.src = reading.OperandOf(call.args()[0]);
-  const size_t rank = p.src.shape.size() - 2;
   if (name.starts_with("nn.global_")) return SetWholeWindow(p);
   if (name.starts_with("nn.adaptive_")) return SetAdaptiveWindow(p);
   if (name.ends_with("_indices") || (!name.starts_with("nn.max_pool") && !name.starts_with("nn.avg_pool"))) {
     throw Refusal{"has no '" + name + "'"};
   }
+  const int rank = static_cast<int>(p.src.shape.size()) - 2;
   p.kernel = PerDimension(call.attrs().Ints("pool_size"), rank);
   SetWindow(call.attrs(), rank, p);
   p.count_include_pad = p.kind == Kind::kAvgPool && call.attrs().Bool("count_include_pad");
-  for (size_t d = 0; d < rank; ++d) {
+  for (size_t d = 0; d < p.kernel.size(); ++d) {
     if (p.dilation[d] != 1) throw Refusal{"pools without dilation only"};
     if (p.before[d] >= p.kernel[d]) throw Refusal{"pools with padding smaller than the window only"};
     // With ceil_mode the last window may reach beyond the padding; without, it may stop short of it.

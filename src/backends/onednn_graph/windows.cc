@@ -1,29 +1,25 @@
 // windows.cc: convolutions and pools.
 #include "backends/onednn_graph/translations.h"
+#include "ir/ops/relations.h"
 
 namespace collage::onednn_graph {
 namespace {
 
 using nlohmann::json;
 
-std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
-  if (values.size() == 1) values.resize(rank, values[0]);
-  return values;
-}
-
 void RequireChannelsFirst(const Call& call, const char* attribute, std::string_view order) {
   const std::string given = call->attrs().StringOr(attribute, "");
   if (!given.empty() && !given.starts_with(order)) throw Refusal{"takes channels on axis 1 only, got " + given};
 }
 
-json WindowAttrs(const Call& call, size_t rank) {
+json WindowAttrs(const Call& call) {
   const Attrs& attrs = call->attrs();
-  const std::vector<int64_t> padding = PerDimension(attrs.Ints("padding"), rank);
-  const auto count = static_cast<ptrdiff_t>(rank);
+  const int rank = static_cast<int>(ShapeOf(call).size()) - 2;
+  const Padding padding = SpatialPadding(attrs, rank);
   return {{"strides", PerDimension(attrs.Ints("strides"), rank)},
           {"dilations", PerDimension(attrs.Ints("dilation"), rank)},
-          {"pads_begin", std::vector<int64_t>(padding.begin(), padding.begin() + count)},
-          {"pads_end", std::vector<int64_t>(padding.end() - count, padding.end())},
+          {"pads_begin", padding.before},
+          {"pads_end", padding.after},
           {"data_format", "NCX"}};
 }
 
@@ -41,12 +37,12 @@ void Convolution(Builder& graph, const Call& call, const char* kind) {
   const Shape result = ShapeOf(call);
   RequireChannelsFirst(call, "data_layout", "NC");
   RequireChannelsFirst(call, "kernel_layout", is_transposed ? "IO" : "OI");
-  json attrs = WindowAttrs(call, result.size() - 2);
+  json attrs = WindowAttrs(call);
   attrs["groups"] = call->attrs().Int("groups");
   attrs["weights_format"] = is_transposed ? "IOX" : "OIX";
   if (is_transposed) {
     if (call->attrs().Int("groups") != 1) throw Refusal{"has transposed convolutions of one group only"};
-    attrs["output_padding"] = PerDimension(call->attrs().Ints("output_padding"), result.size() - 2);
+    attrs["output_padding"] = PerDimension(call->attrs().Ints("output_padding"), static_cast<int>(result.size()) - 2);
   }
   const std::vector<int> inputs{graph.Shaped(call->args()[0]), graph.Shaped(call->args()[1])};
   graph.Set(call, Value{graph.Add(call, kind, std::move(attrs), inputs, result, dtype), result});
@@ -55,11 +51,10 @@ void Convolution(Builder& graph, const Call& call, const char* kind) {
 void Pool(Builder& graph, const Call& call, const char* kind) {
   RequireChannelsFirst(call, "layout", "NC");
   const Shape from = ShapeOf(call->args()[0]), to = ShapeOf(call);
-  const size_t rank = to.size() - 2;
   const bool is_max = call->op()->name.starts_with("nn.max");
-  json attrs = WindowAttrs(call, rank);
-  const std::vector<int64_t> kernel = PerDimension(call->attrs().Ints("pool_size"), rank);
-  for (size_t d = 0; d < rank; ++d) {
+  json attrs = WindowAttrs(call);
+  const std::vector<int64_t> kernel = PerDimension(call->attrs().Ints("pool_size"), static_cast<int>(to.size()) - 2);
+  for (size_t d = 0; d < kernel.size(); ++d) {
     const int64_t reach = attrs["dilations"][d].get<int64_t>() * (kernel[d] - 1) + 1;
     const int64_t padded = from[d + 2] + attrs["pads_begin"][d].get<int64_t>() + attrs["pads_end"][d].get<int64_t>();
     const int64_t whole = (padded - reach) / attrs["strides"][d].get<int64_t>() + 1;

@@ -12,17 +12,13 @@
 #include "backends/xnnpack/written_out.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/ops/relations.h"
 
 namespace collage::xnnpack_toolchain {
 namespace {
 
 /// XNNPACK's limit on broadcasts and pads.
 constexpr size_t kMaxRank = 6;
-
-std::vector<int64_t> PerDimension(std::vector<int64_t> values, size_t rank) {
-  if (values.size() == 1) values.resize(rank, values[0]);
-  return values;
-}
 
 bool IsContraction(const Expr& expr) {
   const CallNode* call = As<CallNode>(expr);
@@ -201,7 +197,7 @@ class Describer {
     op_.groups = call->attrs().Int("groups");
     op_.weights = operands_.Weights(call->args()[1], "weights");
     Window(call);
-    const size_t rank = op_.weights.shape.size() - 2;
+    const int rank = static_cast<int>(op_.weights.shape.size()) - 2;
     op_.kernel.assign(op_.weights.shape.begin() + 2, op_.weights.shape.end());
     SetWindow(call->attrs(), rank);
     if (transposed) op_.adjustment = PerDimension(call->attrs().Ints("output_padding"), rank);
@@ -235,12 +231,12 @@ class Describer {
     op_.result = operands_.ResultImage(call);
   }
 
-  void SetWindow(const Attrs& attrs, size_t rank) {
+  void SetWindow(const Attrs& attrs, int rank) {
     op_.strides = PerDimension(attrs.Ints("strides"), rank);
     op_.dilation = PerDimension(attrs.Ints("dilation"), rank);
-    const std::vector<int64_t> padding = PerDimension(attrs.Ints("padding"), rank);
-    op_.before.assign(padding.begin(), padding.begin() + static_cast<ptrdiff_t>(rank));
-    op_.after.assign(padding.end() - static_cast<ptrdiff_t>(rank), padding.end());
+    const Padding padding = SpatialPadding(attrs, rank);
+    op_.before = padding.before;
+    op_.after = padding.after;
   }
 
   void Pool(const Call& call) {
@@ -256,7 +252,7 @@ class Describer {
       op_.before = op_.after = {0, 0};
     } else if (name.starts_with("nn.max_pool") || name.starts_with("nn.avg_pool")) {
       op_.kind = is_max ? Kind::kMaxPool : Kind::kAvgPool;
-      const size_t rank = operands_.ShapeOf(call->args()[0]).size() - 2;
+      const int rank = static_cast<int>(operands_.ShapeOf(call->args()[0]).size()) - 2;
       op_.kernel = PerDimension(call->attrs().Ints("pool_size"), rank);
       SetWindow(call->attrs(), rank);
       if (rank == 1) {
