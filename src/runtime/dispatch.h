@@ -64,6 +64,8 @@ template <typename To, typename From>
 To ConvertElement(From value) {
   if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
     return static_cast<To>(value);
+  } else if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>) {
+    return HalfToFloat(value.bits);
   } else {
     return FromDouble<To>(ToDouble(value));
   }

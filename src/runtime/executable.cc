@@ -12,6 +12,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "collage/support/error.h"
 #include "runtime/executable_state.h"
@@ -81,32 +83,32 @@ void CheckMachine(const Json& json, const std::filesystem::path& path) {
               path.string(), "compile the model on this machine");
 }
 
-/// Places of bytes in the file.
-struct Extent {
-  uint64_t offset;
-  uint64_t size;
-};
-
-/// Writes each distinct piece of bytes once.
+/// Writes each distinct piece of bytes once. The pieces must outlive it.
 class PieceWriter {
  public:
   explicit PieceWriter(AtomicFile& file) : file_(file) {}
 
   Json Write(const void* data, size_t size) {
-    Hasher hasher;
-    hasher.Add(data, size);
-    auto [it, is_new] = written_.emplace(hasher.Hex() + fmt::format(":{}", size), Extent{});
-    if (is_new) {
+    const uint32_t crc = Crc32(data, size);
+    std::vector<Written>& alike = written_[{size, crc}];
+    auto found = std::find_if(alike.begin(), alike.end(),
+                              [&](const Written& one) { return size == 0 || std::memcmp(one.data, data, size) == 0; });
+    if (found == alike.end()) {
       file_.Align(kAlignment);
-      it->second = {file_.position(), size};
+      found = alike.insert(found, {data, file_.position()});
       file_.Write(data, size);
     }
-    return {it->second.offset, it->second.size, Crc32(data, size)};
+    return {found->offset, size, crc};
   }
 
  private:
+  struct Written {
+    const void* data;
+    uint64_t offset;
+  };
+
   AtomicFile& file_;
-  std::map<std::string, Extent> written_;
+  std::map<std::pair<size_t, uint32_t>, std::vector<Written>> written_;  ///< by size and checksum
 };
 
 std::span<std::byte> Piece(const Json& extent, std::span<std::byte> bytes, const std::filesystem::path& path) {
@@ -192,6 +194,11 @@ Executable Executable::FromPlan(ExecutionPlan plan) {
 
 void Executable::Save(const std::filesystem::path& path) const {
   AtomicFile file(path);
+  WriteTo(file);
+  file.Commit();
+}
+
+void Executable::WriteTo(AtomicFile& file) const {
   FileHeader header{kMagic, kFormatVersion, 0, 0, 0, 0};
   Json json = PlanToJson(state_->plan);
   file.Write(std::string(sizeof header, '\0'));
@@ -217,7 +224,6 @@ void Executable::Save(const std::filesystem::path& path) const {
   header.plan_crc = Crc32(text.data(), text.size());
   file.Write(text);
   file.Overwrite(0, &header, sizeof header);
-  file.Commit();
 }
 
 Executable Executable::Load(const std::filesystem::path& path) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "search/rounds.h"
 #include "search/stopwatch.h"
 #include "search/whole_model_check.h"
+#include "support/file.h"
 #include "support/hash.h"
 #include "target/toolchain_configuration.h"
 
@@ -110,8 +112,10 @@ class PlayOffWorker {
     if (!ranked.empty()) {
       progress("write");
       const Stopwatch stopwatch(seconds_.write);
+      Built& winner = built[ranked.front()];
       try {
-        built[ranked.front()].executable->Save(options_.output);
+        if (!winner.file.valid()) winner.file = StartWriting(*winner.executable);
+        winner.file.get()->Commit();
         answer["output_bytes"] = std::filesystem::file_size(options_.output);
       } catch (const Error& error) {  // no fault of any contestant
         answer["write_failure"] = error.message();
@@ -128,6 +132,7 @@ class PlayOffWorker {
     std::shared_ptr<Executable> executable;
     std::unique_ptr<ExecutionInstance> instance;
     Samples samples;
+    std::future<std::unique_ptr<AtomicFile>> file;  ///< the executable's, where it is being written
   };
 
   static Json ToJson(const Built& built) {
@@ -139,9 +144,11 @@ class PlayOffWorker {
   }
 
   Built Build(int index, bool is_timed) {
-    Built built{index, {}, nullptr, nullptr, {}};
+    Built built{index, {}, nullptr, nullptr, {}, {}};
     try {
       MakeInstance(built, is_timed);
+      // It will most likely be right.
+      if (!is_timed) built.file = StartWriting(*built.executable);
       built.contestant.failure = Check(built);
     } catch (const std::exception& error) {
       built.contestant.failure = error.what();
@@ -158,6 +165,16 @@ class PlayOffWorker {
     built.executable = std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
     built.instance = std::make_unique<ExecutionInstance>(*built.executable, /*in_place=*/!is_timed);
     check_->SetInputs(*built.instance);
+  }
+
+  /// Writes it by another thread; it is there once the file is committed.
+  std::future<std::unique_ptr<AtomicFile>> StartWriting(const Executable& executable) const {
+    return std::async(std::launch::async, [executable, path = options_.output] {
+      auto file = std::make_unique<AtomicFile>(path);
+      executable.WriteTo(*file);
+      file->Flush();
+      return file;
+    });
   }
 
   /// Empty when right.

@@ -154,8 +154,12 @@ void AtomicFile::Align(size_t alignment) {
   }
 }
 
-void AtomicFile::Commit() {
+void AtomicFile::Flush() {
   if (fsync(fd_) != 0) Fail("write");
+}
+
+void AtomicFile::Commit() {
+  Flush();
   if (close(fd_) != 0) {
     fd_ = -1;
     Fail("write");

@@ -70,6 +70,8 @@ class AtomicFile {
   /// Replaces bytes that were written already.
   void Overwrite(size_t offset, const void* data, size_t size);
   size_t position() const { return position_; }
+  /// Waits until all of it is on the disk.
+  void Flush();
   /// Flushes to disk and renames.
   void Commit();
 

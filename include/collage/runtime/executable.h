@@ -15,6 +15,8 @@
 
 namespace collage {
 
+class AtomicFile;  // src/support/file.h
+
 /// What to run, in which order, on which memory.
 struct ExecutionPlan {
   /// A tensor of the plan; `shape` is logical, `layout` says how it lies in memory.
@@ -93,6 +95,8 @@ class Executable {
 
   /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
   void Save(const std::filesystem::path& path) const;
+  /// What Save writes; whether and when it is there is decided by who has `file`.
+  void WriteTo(AtomicFile& file) const;
 
   /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan and machine code only, so
   /// that it takes milliseconds however large the constants are.)

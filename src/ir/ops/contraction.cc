@@ -10,6 +10,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "runtime/dispatch.h"
 #include "support/clones.h"
 
 namespace collage {
@@ -20,7 +21,10 @@ void Store(std::span<const double> sums, const Tensor& output, int64_t offset) {
     for (size_t i = 0; i < sums.size(); ++i) y[i] = static_cast<float>(sums[i]);
     return;
   }
-  for (size_t i = 0; i < sums.size(); ++i) output.Set(offset + static_cast<int64_t>(i), sums[i]);
+  DispatchType(output.dtype(), [&]<typename T>() {
+    T* y = output.data<T>() + offset;
+    for (size_t i = 0; i < sums.size(); ++i) y[i] = FromDouble<T>(sums[i]);
+  });
 }
 
 DataType OutDType(const OpCall& call, DataType data) {
@@ -101,27 +105,25 @@ void MultiplyPanel(const float* a, int64_t m, int64_t k, const float* panel, int
 
 namespace {
 
-/// c [M, N] = a [M, K] x b [K, N], parallel over columns.
-void MultiplyRows(const float* a, const float* b, int64_t m, int64_t k, int64_t n, const Tensor& output,
+/// c [M, N] = a [M, K] x b [K, N], of which a row has the other matrix's elements side by side when `is_turned`;
+/// parallel over columns.
+void MultiplyRows(const float* a, const float* b, bool is_turned, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
   InParallel((n + kPanelColumns - 1) / kPanelColumns, [&](int64_t begin, int64_t end) {
     std::vector<float> panel(static_cast<size_t>(k * kPanelColumns));
     for (int64_t column = begin * kPanelColumns; column < std::min(end * kPanelColumns, n); column += kPanelColumns) {
       const int64_t columns = std::min(kPanelColumns, n - column);
-      for (int64_t i = 0; i < k; ++i) std::copy_n(b + i * n + column, columns, panel.data() + i * kPanelColumns);
+      for (int64_t i = 0; i < k; ++i) {
+        float* row = panel.data() + i * kPanelColumns;
+        if (is_turned) {
+          for (int64_t c = 0; c < columns; ++c) row[c] = b[(column + c) * k + i];
+        } else {
+          std::copy_n(b + i * n + column, columns, row);
+        }
+      }
       MultiplyPanel(a, m, k, panel.data(), columns, output, offset + column, n);
     }
   });
-}
-
-Tensor Transposed(const Tensor& matrix) {
-  const int64_t rows = matrix.shape()[0];
-  const int64_t columns = matrix.shape()[1];
-  Tensor result = Tensor::Empty({columns, rows}, kFloat32);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) result.data<float>()[c * rows + r] = matrix.data<float>()[r * columns + c];
-  }
-  return result;
 }
 
 Type MatmulRelation(const OpCall& call, bool transpose_a, bool transpose_b) {
@@ -150,17 +152,19 @@ void MatmulReference(std::span<const Tensor> inputs, std::span<Tensor> outputs, 
   a = with_batch(a);
   b = with_batch(b);
   const Tensor out = with_batch(outputs[0]);
-  const auto matrix = [](const Tensor& t, int64_t index, bool transpose) {
-    const int64_t size = t.shape()[1] * t.shape()[2];
-    const int64_t batch = t.shape()[0] == 1 ? 0 : index;
-    const Tensor view = Tensor::View({t.shape()[1], t.shape()[2]}, kFloat32, t.data<float>() + batch * size, nullptr);
-    return transpose ? Transposed(view) : view;
+  const int64_t m = out.shape()[1];
+  const int64_t k = a.shape()[transpose_a ? 1 : 2];
+  const int64_t n = out.shape()[2];
+  if (transpose_a) {
+    const Tensor rows = Tensor::Empty({a.shape()[0], m, k}, kFloat32);
+    CopyStrided(a, {k * m, 1, m}, rows);
+    a = rows;
+  }
+  const auto matrix = [](const Tensor& t, int64_t index) {
+    return t.data<float>() + (t.shape()[0] == 1 ? 0 : index * t.shape()[1] * t.shape()[2]);
   };
   for (int64_t batch = 0; batch < out.shape()[0]; ++batch) {
-    const Tensor left = matrix(a, batch, transpose_a);
-    const Tensor right = matrix(b, batch, transpose_b);
-    MultiplyRows(left.data<float>(), right.data<float>(), left.shape()[0], left.shape()[1], right.shape()[1],
-                 outputs[0], batch * left.shape()[0] * right.shape()[1]);
+    MultiplyRows(matrix(a, batch), matrix(b, batch), transpose_b, m, k, n, outputs[0], batch * m * n);
   }
 }
 

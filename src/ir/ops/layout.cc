@@ -45,8 +45,7 @@ Tensor Permuted(const Tensor& tensor, const V& axes) {
     strides.push_back(own[static_cast<size_t>(axis)]);
   }
   const Tensor result = Tensor::Empty(shape, tensor.dtype());
-  int64_t to = 0;
-  ForEachIndex(shape, [&](const V& index) { CopyElement(tensor, Offset(index, strides), result, to++); });
+  CopyStrided(tensor, strides, result);
   return result;
 }
 

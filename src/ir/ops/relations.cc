@@ -226,6 +226,58 @@ void CopyElement(const Tensor& source, int64_t from, const Tensor& target, int64
               source.data<char>() + static_cast<size_t>(from) * bytes, bytes);
 }
 
+namespace {
+
+/// CopyStrided for elements of one size. Two dimensions, the target's last and the one along which the source lies
+/// closest, are walked in blocks that stay in cache.
+template <typename Word>
+void CopyStridedWords(const Word* source, const std::vector<int64_t>& strides, Word* target, const Shape& shape) {
+  constexpr int64_t kBlock = 32;
+  const size_t last = shape.size() - 1;
+  size_t near = last;
+  for (size_t d = 0; d < last; ++d) {
+    if (shape[d] > 1 && (near == last || strides[d] < strides[near])) near = d;
+  }
+  const std::vector<int64_t> own = Strides(shape);
+  Shape rest = shape;
+  rest[last] = 1;
+  rest[near] = 1;
+  const int64_t rows = near == last ? 1 : shape[near];
+  ForEachIndex(rest, [&](const std::vector<int64_t>& index) {
+    const Word* from = source + Offset(index, strides);
+    Word* to = target + Offset(index, own);
+    for (int64_t row_block = 0; row_block < rows; row_block += kBlock) {
+      for (int64_t block = 0; block < shape[last]; block += kBlock) {
+        for (int64_t row = row_block; row < std::min(row_block + kBlock, rows); ++row) {
+          for (int64_t i = block; i < std::min(block + kBlock, shape[last]); ++i) {
+            to[row * own[near] + i] = from[row * strides[near] + i * strides[last]];
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void CopyStrided(const Tensor& source, const std::vector<int64_t>& strides, const Tensor& target) {
+  if (target.num_elements() == 0) return;
+  if (target.rank() == 0) return CopyElement(source, 0, target, 0);
+  const auto copy = [&]<typename Word>(Word) {
+    CopyStridedWords(source.data<Word>(), strides, target.data<Word>(), target.shape());
+  };
+  switch (source.dtype().size_bytes()) {
+    case 1: return copy(uint8_t{});
+    case 2: return copy(uint16_t{});
+    case 4: return copy(uint32_t{});
+    case 8: return copy(uint64_t{});
+    default: break;
+  }
+  int64_t to = 0;
+  ForEachIndex(target.shape(),
+               [&](const std::vector<int64_t>& index) { CopyElement(source, Offset(index, strides), target, to++); });
+}
+
 Type F32(Shape shape) { return TensorType(shape, kFloat32); }
 Type I64(Shape shape) { return TensorType(shape, kInt64); }
 

@@ -57,6 +57,9 @@ void InParallel(int64_t count, const std::function<void(int64_t begin, int64_t e
 /// Copies element `from` of `source` to element `to` of `target`, same dtype.
 void CopyElement(const Tensor& source, int64_t from, const Tensor& target, int64_t to);
 
+/// Fills `target`: its element at an index is that of `source` at the sum of index times `strides`, in elements.
+void CopyStrided(const Tensor& source, const std::vector<int64_t>& strides, const Tensor& target);
+
 /// A float32 tensor type, for examples.
 Type F32(Shape shape);
 Type I64(Shape shape);

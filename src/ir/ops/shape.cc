@@ -107,9 +107,7 @@ OpDef TransposeOp() {
     const V own = Strides(inputs[0].shape());
     V strides;
     for (int64_t axis : axes) strides.push_back(own[static_cast<size_t>(axis)]);
-    int64_t o = 0;
-    ForEachIndex(outputs[0].shape(),
-                 [&](const V& index) { CopyElement(inputs[0], Offset(index, strides), outputs[0], o++); });
+    CopyStrided(inputs[0], strides, outputs[0]);
   };
   op.examples = {{{F32({3, 17, 9})}, {{"axes", V{0, 2, 1}}}},
                  {{F32({1, 5, 4, 33})}, {{"axes", V{0, 2, 1, 3}}}},
@@ -135,9 +133,7 @@ OpDef BroadcastTo() {
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     const V strides = BroadcastStrides(inputs[0].shape(), outputs[0].shape());
-    int64_t o = 0;
-    ForEachIndex(outputs[0].shape(),
-                 [&](const V& index) { CopyElement(inputs[0], Offset(index, strides), outputs[0], o++); });
+    CopyStrided(inputs[0], strides, outputs[0]);
   };
   op.examples = {{{F32({3, 1, 17})}, {{"shape", V{2, 3, 4, 17}}}}, {{F32({5, 1})}, {{"shape", V{5, 19}}}}};
   return op;

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
@@ -246,6 +248,53 @@ TEST(OperatorsTest, ShiftsByTooManyBitsShiftAllOut) {
   EXPECT_THAT(Elements(Apply("left_shift", {Ints({3}, {-8, 4, 1}), Ints({3}, {-1, 64, 3})})[0]), ElementsAre(0, 0, 8));
   EXPECT_THAT(Elements(Apply("right_shift", {Ints({3}, {-8, 4, 8}), Ints({3}, {64, 64, 3})})[0]),
               ElementsAre(-1, 0, 1));
+}
+
+TEST(OperatorsTest, TransposesMoveEveryElementOfAnySize) {
+  // Of one, of several and of broken blocks in which elements are moved.
+  for (const Shape& shape : {Shape{}, Shape{5}, Shape{3, 0, 2}, Shape{1, 70}, Shape{37, 65}, Shape{3, 33, 1, 40}}) {
+    for (const DataType dtype : {kInt8, kFloat16, kFloat32, kInt64}) {
+      const Tensor x = Tensor::Empty(shape, dtype);
+      for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 119));
+      V axes(shape.size());
+      std::iota(axes.begin(), axes.end(), 0);
+      do {
+        const Tensor y = Apply("transpose", {x}, {{"axes", axes}})[0];
+        for (int64_t o = 0; o < y.num_elements(); ++o) {
+          V index(shape.size());  // of the element of x
+          int64_t rest = o;
+          for (size_t d = shape.size(); d-- > 0; rest /= y.shape()[d]) {
+            index[static_cast<size_t>(axes[d])] = rest % y.shape()[d];
+          }
+          int64_t from = 0;
+          for (size_t d = 0; d < shape.size(); ++d) from = from * shape[d] + index[d];
+          ASSERT_EQ(y.At(o), x.At(from)) << ToString(shape) << " to " << ToString(y.shape()) << " at " << o;
+        }
+      } while (std::next_permutation(axes.begin(), axes.end()));
+    }
+  }
+}
+
+TEST(OperatorsTest, ProductsOfTurnedMatricesAreThoseOfPlainOnes) {
+  const int64_t m = 5, k = 37, n = 19;
+  const auto filled = [](const Shape& shape) {
+    const Tensor tensor = Tensor::Empty(shape, kFloat32);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, static_cast<double>(i * 7 % 23) - 11);
+    return tensor;
+  };
+  const Tensor a = filled({2, m, k});
+  const Tensor b = filled({2, k, n});
+  const auto turned = [](const Tensor& matrices) { return Apply("transpose", {matrices}, {{"axes", V{0, 2, 1}}})[0]; };
+  const std::vector<double> plain = Elements(Apply("nn.batch_matmul", {a, b})[0]);
+  const Attrs left{{"transpose_a", true}};
+  const Attrs right{{"transpose_b", true}};
+  const Attrs both{{"transpose_a", true}, {"transpose_b", true}};
+  EXPECT_EQ(Elements(Apply("nn.batch_matmul", {turned(a), b}, left)[0]), plain);
+  EXPECT_EQ(Elements(Apply("nn.batch_matmul", {a, turned(b)}, right)[0]), plain);
+  EXPECT_EQ(Elements(Apply("nn.batch_matmul", {turned(a), turned(b)}, both)[0]), plain);
+  double first = 0;
+  for (int64_t i = 0; i < k; ++i) first += a.At(i) * b.At(i * n);
+  EXPECT_EQ(plain[0], first);
 }
 
 TEST(OperatorsTest, TakeSharesBatchDimensions) {

@@ -212,6 +212,11 @@ TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
   EXPECT_EQ(again.winner, report.winner);
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.play_off_parts.timing, 0);  // taken from the database
+  // It is written while it is checked.
+  EXPECT_NO_THROW(Executable::Verify(options.output));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    EXPECT_NE(entry.path().extension(), ".part");
+  }
 }
 
 TEST_F(CompileModelTest, EveryBuiltInToolchainHasARevision) {

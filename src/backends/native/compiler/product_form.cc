@@ -320,26 +320,52 @@ Indices Bases(const Names& names) {
   return indices;
 }
 
+namespace {
+
+/// PackedConstant's elements, of one size. `places`: where those of a channel lie behind its first.
+template <typename Word>
+void CopyPanels(const Word* source, const PackedWeights& packing, int64_t group_stride, int64_t channel_stride,
+                std::span<const int64_t> places, int64_t width, Word* target) {
+  for (int64_t g = 0; g < packing.groups; ++g) {
+    for (int64_t first = 0; first < packing.channels; first += width) {
+      const Word* panel = source + g * group_stride + first * channel_stride;
+      const int64_t channels = std::min(width, packing.channels - first);
+      for (const int64_t place : places) {
+        for (int64_t c = 0; c < channels; ++c) *target++ = panel[place + c * channel_stride];
+        for (int64_t c = channels; c < width; ++c) *target++ = 0;
+      }
+    }
+  }
+}
+
+}  // namespace
+
 std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width) {
   const std::optional<Tensor> value = ConstantValue(weight);
   if (!value) return std::nullopt;
   const int64_t panels = (packing.channels + width - 1) / width;
-  const int64_t inner = NumElements(packing.inner);
   const Tensor source = value->Cast(dtype);
-  Tensor packed = Tensor::Zeros({packing.groups, panels, inner, width}, dtype);
-  const size_t bytes = dtype.size_bytes();
+  const Tensor packed = Tensor::Empty({packing.groups, panels, NumElements(packing.inner), width}, dtype);
+  if (packed.num_elements() == 0) return packed;
   std::vector<int64_t> place(packing.inner.size());
-  for (int64_t g = 0; g < packing.groups; ++g) {
-    for (int64_t c = 0; c < packing.channels; ++c) {
-      for (int64_t k = 0; k < inner; ++k) {
-        int64_t rest = k;
-        for (size_t d = place.size(); d-- > 0; rest /= packing.inner[d]) place[d] = rest % packing.inner[d];
-        const int64_t from = packing.offset(source.shape(), g, c, place);
-        const int64_t to = ((g * panels + c / width) * inner + k) * width + c % width;
-        std::copy_n(source.data<char>() + static_cast<size_t>(from) * bytes, bytes,
-                    packed.data<char>() + static_cast<size_t>(to) * bytes);
-      }
-    }
+  const int64_t first = packing.offset(source.shape(), 0, 0, place);
+  const int64_t group_stride = packing.offset(source.shape(), 1, 0, place) - first;
+  const int64_t channel_stride = packing.offset(source.shape(), 0, 1, place) - first;
+  std::vector<int64_t> places(static_cast<size_t>(NumElements(packing.inner)));
+  for (size_t k = 0; k < places.size(); ++k) {
+    auto rest = static_cast<int64_t>(k);
+    for (size_t d = place.size(); d-- > 0; rest /= packing.inner[d]) place[d] = rest % packing.inner[d];
+    places[k] = packing.offset(source.shape(), 0, 0, place);
+  }
+  const auto copy = [&]<typename Word>(Word) {
+    CopyPanels(source.data<Word>(), packing, group_stride, channel_stride, places, width, packed.data<Word>());
+  };
+  switch (dtype.size_bytes()) {
+    case 1: copy(uint8_t{}); break;
+    case 2: copy(uint16_t{}); break;
+    case 4: copy(uint32_t{}); break;
+    case 8: copy(uint64_t{}); break;
+    default: COLLAGE_CHECK(false) << "no weights are of " << dtype.ToString();
   }
   return packed;
 }

@@ -98,6 +98,7 @@ struct PackedWeights {
   int64_t groups = 1;    ///< outermost: packed one after the other
   int64_t channels = 1;  ///< of each group
   std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
+  /// Where the element of a constant of `shape` lies: linear in each of the coordinates.
   std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
 };
 /// Constant weights so packed, in panels of `width` channels; nothing for others.
