@@ -105,8 +105,7 @@ void MultiplyPanel(const float* a, int64_t m, int64_t k, const float* panel, int
 
 namespace {
 
-/// c [M, N] = a [M, K] x b [K, N], of which a row has the other matrix's elements side by side when `is_turned`;
-/// parallel over columns.
+/// c [M, N] = a [M, K] x b, which is [N, K] when `is_turned`, else [K, N]; parallel over columns.
 void MultiplyRows(const float* a, const float* b, bool is_turned, int64_t m, int64_t k, int64_t n, const Tensor& output,
                   int64_t offset) {
   InParallel((n + kPanelColumns - 1) / kPanelColumns, [&](int64_t begin, int64_t end) {

@@ -322,7 +322,7 @@ Indices Bases(const Names& names) {
 
 namespace {
 
-/// PackedConstant's elements, of one size. `places`: where those of a channel lie behind its first.
+/// PackedConstant's elements, of one size. `places`: where those of the first group's first channel lie.
 template <typename Word>
 void CopyPanels(const Word* source, const PackedWeights& packing, int64_t group_stride, int64_t channel_stride,
                 std::span<const int64_t> places, int64_t width, Word* target) {
