@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "collage/support/error.h"
+#include "ir/tensor_types.h"
 #include "ir/text_names.h"
 
 namespace collage {
@@ -11,6 +14,38 @@ namespace collage {
 int64_t Dim::size() const {
   COLLAGE_CHECK(!is_any()) << "size asked of an unknown dimension";
   return size_;
+}
+
+Dim Dim::Of(const SymbolicSize& size) {
+  // Text and comparison walk sizes by recursion, and nobody is helped by one that fills pages.
+  constexpr int kDeepest = 64;
+  constexpr size_t kMostTerms = 64;
+  if (size.is_known()) return size.known() < 0 ? Any() : Dim(size.known());
+  Dim dim = Any();
+  if (size.depth() <= kDeepest && size.terms().size() <= kMostTerms) {
+    dim.symbolic_ = std::make_shared<const SymbolicSize>(size);
+  }
+  return dim;
+}
+
+std::optional<SymbolicSize> Dim::symbolic() const {
+  if (!is_any()) return SymbolicSize(size_);
+  return symbolic_ == nullptr ? std::nullopt : std::optional(*symbolic_);
+}
+
+bool Dim::IsSame(const Dim& other) const {
+  if (!is_any() || !other.is_any()) return size_ == other.size_;
+  return symbolic_ != nullptr && other.symbolic_ != nullptr && *symbolic_ == *other.symbolic_;
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  const auto x = a.symbolic(), y = b.symbolic();
+  return x && y ? Dim::Of(*x + *y) : Dim::Any();
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  const auto x = a.symbolic(), y = b.symbolic();
+  return x && y ? Dim::Of(*x * *y) : Dim::Any();
 }
 
 std::string Dim::ToString() const { return is_any() ? "?" : std::to_string(size_); }
@@ -162,6 +197,12 @@ std::string ToString(const Type& type) {
     case TypeKind::kIncomplete: return "_";
   }
   return "?";
+}
+
+bool HasTensorsOnly(const Type& type) {
+  const TupleTypeNode* tuple = AsTupleType(type);
+  if (tuple == nullptr) return AsTensorType(type) != nullptr;
+  return std::ranges::all_of(tuple->fields(), HasTensorsOnly);
 }
 
 std::vector<Type> FlattenTensorTypes(const Type& type) {

@@ -182,7 +182,11 @@ Type TypeSolver::UnifyTensors(const Type& to, const Type& from, Mode mode) {
   if (a.dtype() != b.dtype() || a.rank() != b.rank()) return nullptr;
   std::vector<Dim> shape = a.shape();
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == b.shape()[i]) continue;
+    if (shape[i].IsSame(b.shape()[i])) continue;
+    if (shape[i] == b.shape()[i]) {
+      shape[i] = Dim::Any();
+      continue;
+    }
     if (mode == Mode::kExact || (mode == Mode::kFit && !shape[i].is_any())) return nullptr;
     shape[i] = Dim::Any();
   }

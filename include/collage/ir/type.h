@@ -8,27 +8,44 @@
 #include <string>
 #include <vector>
 
+#include "collage/ir/symbolic_size.h"
 #include "collage/runtime/data_type.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage {
 
 /// A dimension of a tensor type: a known size, or `Any` (`?`), known at run time only.
+///
+/// `Any` may carry a symbolic size: what is known of it within one call of the function whose types name it. Symbols
+/// are no part of the type: dimensions that differ in them only are equal, and text does not show them. Type relations
+/// hand them on, so that a front end knows which sizes are the same; whoever copies a dimension into the type of
+/// something else promises that it is.
 class Dim {
  public:
   Dim(int64_t size) : size_(size) {}  // NOLINT: implicit, so that shapes read as lists of numbers
   static Dim Any() { return Dim(kAnySize); }
+  /// The number, or an `Any` that is `size`; plain `Any` where `size` is negative or has grown out of hand.
+  static Dim Of(const SymbolicSize& size);
 
   bool is_any() const { return size_ == kAnySize; }
   /// The size; must not be asked of `Any`.
   int64_t size() const;
+  /// The number or symbolic size; nothing for plain `Any`.
+  std::optional<SymbolicSize> symbolic() const;
   std::string ToString() const;
 
-  bool operator==(const Dim&) const = default;
+  bool operator==(const Dim& other) const { return size_ == other.size_; }
+  /// Whether both are the same size in every run, as far as is known.
+  bool IsSame(const Dim& other) const;
+
+  // Plain `Any` where an operand is.
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
 
  private:
   static constexpr int64_t kAnySize = -1;
   int64_t size_;
+  std::shared_ptr<const SymbolicSize> symbolic_;  ///< null for numbers and plain `Any`
 };
 
 enum class TypeKind : uint8_t {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 
 #include "ir/ops/contraction.h"
 #include "ir/ops/families.h"
@@ -48,7 +49,14 @@ struct ConvShape {
         strides(PerDimension(attrs.Ints("strides"), spatial_rank)),
         dilation(PerDimension(attrs.Ints("dilation"), spatial_rank)),
         padding(SpatialPadding(attrs, spatial_rank)),
-        groups(attrs.Int("groups")) {}
+        groups(attrs.Int("groups")) {
+    CheckRange("strides", strides, 1);
+    CheckRange("dilation", dilation, 1);
+    CheckRange("groups", {groups}, 1);
+    constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+    CheckRange("padding", padding.before, kLeast);
+    CheckRange("padding", padding.after, kLeast);
+  }
 };
 
 void CheckLayout(const OpCall& call, int rank) {
@@ -67,11 +75,12 @@ Type ConvRelation(const OpCall& call, int rank) {
   const Dim channels = data.shape()[1];
   const Dim group_channels = weight.shape()[1];
   const Dim out_channels = weight.shape()[0];
-  if (!channels.is_any() && !group_channels.is_any() && channels.size() != group_channels.size() * conv.groups) {
-    throw RelationFailure{fmt::format("expects {} input channels ({} groups), got {}",
-                                      group_channels.size() * conv.groups, conv.groups, ToString(call.args[0]))};
+  const Dim wanted = Times(group_channels, conv.groups);
+  if (!MayEqual(channels, wanted)) {
+    throw RelationFailure{fmt::format("expects {} input channels ({} groups), got {}", wanted.ToString(), conv.groups,
+                                      ToString(call.args[0]))};
   }
-  if (conv.groups < 1 || (!out_channels.is_any() && out_channels.size() % conv.groups != 0)) {
+  if (!out_channels.is_any() && out_channels.size() % conv.groups != 0) {
     throw RelationFailure{
         fmt::format("{} groups do not divide {} output channels", conv.groups, out_channels.ToString())};
   }
@@ -311,15 +320,25 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
     throw RelationFailure{
         fmt::format("expects {} input channels, got {}", weight.shape()[0].ToString(), ToString(call.args[0]))};
   }
-  std::vector<Dim> shape{data.shape()[0], group_out.is_any() ? Dim::Any() : Dim(group_out.size() * conv.groups)};
+  if (!channels.is_any() && channels.size() % conv.groups != 0)
+    throw RelationFailure{fmt::format("{} groups do not divide {} input channels", conv.groups, channels.size())};
+  CheckRange("output_padding", extra, std::numeric_limits<int32_t>::min());
+  std::vector<Dim> shape{data.shape()[0], Times(group_out, conv.groups)};
   for (int i = 0; i < rank; ++i) {
     const auto d = static_cast<size_t>(i);
     if (data.shape()[d + 2].is_any() || weight.shape()[d + 2].is_any()) {
-      shape.push_back(Dim::Any());
+      const auto size = data.shape()[d + 2].symbolic(), kernel = weight.shape()[d + 2].symbolic();
+      const int64_t rest = extra[d] + 1 - conv.padding.before[d] - conv.padding.after[d] - conv.strides[d] -
+                           conv.dilation[d];
+      shape.push_back(size && kernel ? Dim::Of(*size * conv.strides[d] + *kernel * conv.dilation[d] + rest)
+                                     : Dim::Any());
       continue;
     }
-    const int64_t size = (data.shape()[d + 2].size() - 1) * conv.strides[d] - conv.padding.before[d] -
-                         conv.padding.after[d] + (weight.shape()[d + 2].size() - 1) * conv.dilation[d] + 1 + extra[d];
+    if (data.shape()[d + 2].size() < 1) throw RelationFailure{"has no pixels, got " + ToString(call.args[0])};
+    if (weight.shape()[d + 2].size() < 1) throw RelationFailure{"has no weights, got " + ToString(call.args[1])};
+    const int64_t moves = Times(data.shape()[d + 2].size() - 1, conv.strides[d]).size();
+    const int64_t reach = Times(weight.shape()[d + 2].size() - 1, conv.dilation[d]).size();
+    const int64_t size = Plus(moves, reach).size() - conv.padding.before[d] - conv.padding.after[d] + 1 + extra[d];
     if (size < 1) throw RelationFailure{fmt::format("the result would have size {} in dimension {}", size, i + 2)};
     shape.emplace_back(size);
   }

@@ -66,6 +66,8 @@ Einsum::Einsum(const std::string& equation, const std::vector<int>& ranks) {
     }
   }
   for (char label : output) {
+    if (std::count(output.begin(), output.end(), label) > 1)
+      throw RelationFailure{fmt::format("the result of '{}' has '{}' twice", equation, label)};
     bool known = false;
     for (const std::string& term : inputs) known = known || term.find(label) != std::string::npos;
     if (!known) throw RelationFailure{fmt::format("no term of '{}' has '{}'", equation, label)};
@@ -78,7 +80,11 @@ std::map<char, Dim> Einsum::Sizes(const std::vector<std::vector<Dim>>& shapes) c
     for (size_t d = 0; d < inputs[t].size(); ++d) {
       const Dim dim = shapes[t][d];
       auto [it, is_new] = sizes.try_emplace(inputs[t][d], dim);
-      if (is_new || dim == it->second || dim == Dim(1)) continue;
+      if (is_new || dim.IsSame(it->second) || dim == Dim(1)) continue;
+      if (dim.is_any() && it->second.is_any()) {
+        it->second = Dim::Any();
+        continue;
+      }
       if (it->second != Dim(1) && !it->second.is_any() && !dim.is_any()) {
         throw RelationFailure{
             fmt::format("'{}' is both {} and {}", inputs[t][d], it->second.ToString(), dim.ToString())};

@@ -155,10 +155,17 @@ OpDef Bitwise(std::string name, std::string doc, IntegerFn integer_fn) {
   return op;
 }
 
+// Integers wrap around; what is divided by 0 is 0. Dividing by -1 is negating, which wraps for the smallest number.
+int64_t Wrapped(uint64_t a) { return static_cast<int64_t>(a); }
+uint64_t Bits(int64_t a) { return static_cast<uint64_t>(a); }
+int64_t Divide(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? Wrapped(-Bits(a)) : a / b; }
+int64_t Remainder(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
 int64_t FloorDivide(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  const int64_t q = a / b;
-  return q - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+  return Divide(a, b) - (Remainder(a, b) != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+int64_t FloorRemainder(int64_t a, int64_t b) {
+  const int64_t remainder = Remainder(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
 // Shifting by more bits than there are shifts everything out, as shifting by a negative number does.
@@ -353,22 +360,20 @@ void AddUnary(std::vector<OpDef>& rows) {
 void AddBinary(std::vector<OpDef>& rows) {
   using I = int64_t;
   rows.push_back(Binary(
-      "add", "a + b.", [](double a, double b) { return a + b; }, [](I a, I b) -> I { return a + b; }));
+      "add", "a + b.", [](double a, double b) { return a + b; }, [](I a, I b) { return Wrapped(Bits(a) + Bits(b)); }));
   rows.push_back(Binary(
-      "subtract", "a - b.", [](double a, double b) { return a - b; }, [](I a, I b) -> I { return a - b; }));
+      "subtract", "a - b.", [](double a, double b) { return a - b; },
+      [](I a, I b) { return Wrapped(Bits(a) - Bits(b)); }));
   rows.push_back(Binary(
-      "multiply", "a * b.", [](double a, double b) { return a * b; }, [](I a, I b) -> I { return a * b; }));
+      "multiply", "a * b.", [](double a, double b) { return a * b; },
+      [](I a, I b) { return Wrapped(Bits(a) * Bits(b)); }));
   rows.push_back(Binary(
-      "divide", "a / b; integers truncate.", [](double a, double b) { return a / b; },
-      [](I a, I b) -> I { return b == 0 ? 0 : a / b; }, 0.5, 2));
+      "divide", "a / b; integers truncate.", [](double a, double b) { return a / b; }, Divide, 0.5, 2));
   rows.push_back(Binary(
       "power", "a to the b.", [](double a, double b) { return std::pow(a, b); }, IntegerPower, 0.5, 2));
   rows.push_back(Binary(
-      "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); },
-      [](I a, I b) -> I { return b == 0 ? 0 : a % b; }, 0.5, 2));
-  rows.push_back(Binary(
-      "floor_mod", "Remainder with the sign of b.", FloorMod,
-      [](I a, I b) -> I { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, 0.5, 2));
+      "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); }, Remainder, 0.5, 2));
+  rows.push_back(Binary("floor_mod", "Remainder with the sign of b.", FloorMod, FloorRemainder, 0.5, 2));
   rows.push_back(Binary(
       "floor_divide", "floor(a / b).", [](double a, double b) { return std::floor(a / b); }, FloorDivide, 0.5, 2));
   rows.push_back(Binary(

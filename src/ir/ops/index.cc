@@ -44,6 +44,11 @@ OpDef Take() {
     if (batch_dims < 0 || batch_dims > axis || batch_dims > static_cast<int64_t>(indices.size())) {
       throw RelationFailure{fmt::format("cannot share {} dimensions with {}", batch_dims, ToString(call.args[1]))};
     }
+    for (size_t d = 0; d < static_cast<size_t>(batch_dims); ++d) {
+      if (MayEqual(data.shape()[d], indices[d])) continue;
+      throw RelationFailure{fmt::format("{} and {} do not share {} dimensions", ToString(call.args[0]),
+                                        ToString(call.args[1]), batch_dims)};
+    }
     std::vector<Dim> shape(data.shape().begin(), data.shape().begin() + axis);
     shape.insert(shape.end(), indices.begin() + batch_dims, indices.end());
     shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
@@ -83,8 +88,8 @@ OpDef Gather() {
   op.relation = Relation([](const OpCall& call) {
     CheckIndices(call, 1);
     const TensorTypeNode& data = TensorArg(call, 0);
-    NormalAxis(call.attrs.Int("axis"), data.rank());
-    return TensorType(TensorArg(call, 1, data.rank()).shape(), data.dtype());
+    CheckWithin(call, NormalAxis(call.attrs.Int("axis"), data.rank()));
+    return TensorType(TensorArg(call, 1).shape(), data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));

@@ -83,7 +83,7 @@ OpDef Repeat() {
     if (repeats < 1) throw RelationFailure{fmt::format("cannot repeat {} times", repeats)};
     std::vector<Dim> shape = data.shape();
     Dim& dim = shape[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
-    if (!dim.is_any()) dim = Dim(dim.size() * repeats);
+    dim = Times(dim, repeats);
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -190,7 +190,10 @@ OpDef Trilu() {
 void CheckNchw(const OpCall& call) {
   if (call.attrs.String("layout") != "NCHW")
     throw RelationFailure{"supports layout NCHW only, got " + call.attrs.String("layout")};
-  if (call.attrs.Int("block_size") < 1) throw RelationFailure{"expects a positive block_size"};
+  constexpr int64_t kLargestBlock = 1 << 15;  // squares of larger ones may not fit
+  const int64_t size = call.attrs.Int("block_size");
+  if (size < 1 || size > kLargestBlock)
+    throw RelationFailure{fmt::format("expects a block_size from 1 to {}, got {}", kLargestBlock, size)};
 }
 
 OpDef DepthToSpace() {
@@ -209,7 +212,7 @@ OpDef DepthToSpace() {
     const Shape s = data.static_shape();
     const int64_t b = call.attrs.Int("block_size");
     if (s[1] % (b * b) != 0) throw RelationFailure{fmt::format("{} channels are no blocks of {} by {}", s[1], b, b)};
-    return TensorType(Shape{s[0], s[1] / (b * b), s[2] * b, s[3] * b}, data.dtype());
+    return TensorType(std::vector<Dim>{s[0], s[1] / (b * b), Times(s[2], b), Times(s[3], b)}, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const int64_t b = attrs.Int("block_size");
@@ -242,7 +245,7 @@ OpDef SpaceToDepth() {
     const int64_t b = call.attrs.Int("block_size");
     if (s[2] % b != 0 || s[3] % b != 0)
       throw RelationFailure{fmt::format("{} by {} pixels are no blocks of {}", s[2], s[3], b)};
-    return TensorType(Shape{s[0], s[1] * b * b, s[2] / b, s[3] / b}, data.dtype());
+    return TensorType(std::vector<Dim>{s[0], Times(s[1], b * b), s[2] / b, s[3] / b}, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const int64_t b = attrs.Int("block_size");

@@ -86,10 +86,11 @@ std::vector<AttrField> NormAttrs(int64_t axis) {
           {"scale", AttrKind::kBool, true, "whether gamma is multiplied"}};
 }
 
+/// All arguments but the first have one value per element of the axis.
 Type NormRelation(const OpCall& call) {
   const TensorTypeNode& data = TensorArg(call, 0);
   const Dim length = data.shape()[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
-  for (size_t i : {size_t{1}, size_t{2}}) {
+  for (size_t i = 1; i < call.args.size(); ++i) {
     const Dim given = TensorArg(call, i, 1).shape()[0];
     if (given != length && !length.is_any() && !given.is_any()) {
       throw RelationFailure{
@@ -136,7 +137,12 @@ OpDef InstanceNorm() {
   op.args = {"data", "gamma", "beta"};
   op.attrs = NormAttrs(1);
   op.pattern = OpPatternKind::kOutEWiseFusable;
-  op.relation = Relation(NormRelation);
+  op.relation = Relation([](const OpCall& call) {
+    const int rank = TensorArg(call, 0).rank();
+    if (rank < 2 || NormalAxis(call.attrs.Int("axis"), rank) != 1)
+      throw RelationFailure{"normalises channels of axis 1 only, got " + ToString(call.args[0])};
+    return NormRelation(call);
+  });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const Shape& shape = inputs[0].shape();
     const int64_t pixels = NumElements(Shape(shape.begin() + 2, shape.end()));

@@ -27,6 +27,16 @@ Type PoolRelation(const OpCall& call, int rank) {
   return TensorType(shape, data.dtype());
 }
 
+/// Taps [begin, end) of a window, the first at `start`, which lie in [0, length).
+struct TapRange {
+  int64_t start, begin, end;
+
+  TapRange(int64_t first, int64_t size, int64_t dilation, int64_t length) : start(first) {
+    begin = std::min(start >= 0 ? 0 : (-start - 1) / dilation + 1, size);
+    end = std::clamp(start >= length ? 0 : (length - start - 1) / dilation + 1, begin, size);
+  }
+};
+
 void PoolReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs, bool is_max) {
   const Tensor& x = inputs[0];
   const int rank = x.rank() - 2;
@@ -43,20 +53,20 @@ void PoolReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span
       int64_t o = plane * NumElements(out);
       ForEachIndex(out, [&](const V& position) {
         double result = is_max ? -INFINITY : 0;
-        int64_t count = 0;
-        ForEachIndex(size, [&](const V& tap) {
-          int64_t offset = 0;
-          bool inside = true;
-          bool counted = true;
-          for (size_t d = 0; d < tap.size(); ++d) {
-            const int64_t at = position[d] * strides[d] + tap[d] * dilation[d] - padding.before[d];
-            inside = inside && at >= 0 && at < in[d];
-            counted = counted && at < in[d] + padding.after[d];
-            offset += at * in_strides[d];
-          }
-          if (inside || (count_pad && counted)) ++count;
-          if (!inside) return;
-          const double value = x.At(plane * NumElements(in) + offset);
+        int64_t count = 1;
+        int64_t first = plane * NumElements(in);
+        Shape inside;
+        for (size_t d = 0; d < in.size(); ++d) {
+          const TapRange taps(position[d] * strides[d] - padding.before[d], size[d], dilation[d], in[d]);
+          const int64_t padded = TapRange(taps.start, size[d], dilation[d], in[d] + padding.after[d]).end;
+          count *= count_pad ? padded : taps.end - taps.begin;
+          first += (taps.start + taps.begin * dilation[d]) * in_strides[d];
+          inside.push_back(taps.end - taps.begin);
+        }
+        ForEachIndex(inside, [&](const V& tap) {
+          int64_t offset = first;
+          for (size_t d = 0; d < tap.size(); ++d) offset += tap[d] * dilation[d] * in_strides[d];
+          const double value = x.At(offset);
           result = is_max ? std::max(result, value) : result + value;
         });
         outputs[0].Set(o++, is_max ? result : result / static_cast<double>(std::max<int64_t>(count, 1)));
@@ -157,12 +167,18 @@ OpDef MaxPoolIndices(int rank) {
       const int64_t plane = (position[0] * x.shape()[1] + position[1]) * NumElements(in);
       double best = -INFINITY;
       int64_t where = -1;
-      ForEachIndex(size, [&](const V& tap) {
+      V first;
+      Shape inside;
+      for (size_t d = 0; d < in.size(); ++d) {
+        const TapRange taps(position[d + 2] * strides[d] - padding.before[d], size[d], dilation[d], in[d]);
+        first.push_back(taps.start + taps.begin * dilation[d]);
+        inside.push_back(taps.end - taps.begin);
+      }
+      ForEachIndex(inside, [&](const V& tap) {
         int64_t from = 0;
         int64_t index = 0;
         for (size_t d = 0; d < tap.size(); ++d) {
-          const int64_t at = position[d + 2] * strides[d] + tap[d] * dilation[d] - padding.before[d];
-          if (at < 0 || at >= in[d]) return;
+          const int64_t at = first[d] + tap[d] * dilation[d];
           from += at * in_strides[d];
           index += at * counted[d];
         }
@@ -193,7 +209,7 @@ OpDef AdaptivePool(bool is_max) {
     if (call.attrs.String("layout") != "NCHW")
       throw RelationFailure{"supports layout NCHW only, got " + call.attrs.String("layout")};
     const V size = PerDimension(call.attrs.Ints("output_size"), 2);
-    if (size[0] < 1 || size[1] < 1) throw RelationFailure{"expects a positive output_size"};
+    CheckRange("output_size", size, 1);
     return TensorType(std::vector<Dim>{data.shape()[0], data.shape()[1], size[0], size[1]}, data.dtype());
   });
   op.reference = [is_max](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {

@@ -104,7 +104,7 @@ Type RecurrentRelation(const OpCall& call, const LayerKind& kind) {
   const TensorTypeNode& data = TensorArg(call, 0, 3);
   const int64_t hidden = call.attrs.Int("hidden_size");
   const int64_t layout = call.attrs.Int("layout");
-  if (hidden < 1) throw RelationFailure{fmt::format("hidden_size must be positive, got {}", hidden)};
+  CheckRange("hidden_size", {hidden}, 1);
   if (layout != 0 && layout != 1) throw RelationFailure{fmt::format("layout must be 0 or 1, got {}", layout)};
   const int64_t directions = NumDirections(call.attrs);
   Activations(call.attrs, kind);
@@ -112,6 +112,7 @@ Type RecurrentRelation(const OpCall& call, const LayerKind& kind) {
   const Dim steps = data.shape()[layout == 1 ? 1 : 0];
   const std::vector<Dim> state =
       layout == 1 ? std::vector<Dim>{batch, directions, hidden} : std::vector<Dim>{directions, batch, hidden};
+  for (size_t i = 1; i < 5; ++i) CheckDTypeOfFirst(call, i);
   ExpectShape(call, 1, {directions, kind.gates * hidden, data.shape()[2]});
   ExpectShape(call, 2, {directions, kind.gates * hidden, hidden});
   ExpectShape(call, 3, {directions, 2 * kind.gates * hidden});
@@ -119,7 +120,11 @@ Type RecurrentRelation(const OpCall& call, const LayerKind& kind) {
   size_t next = 5;
   if (kind.has_cell) ExpectShape(call, next++, state);
   if (kind.has_cell && next < call.args.size()) ExpectShape(call, next++, {directions, 3 * hidden});
-  if (next < call.args.size()) ExpectShape(call, next, {batch});
+  if (next < call.args.size()) {
+    ExpectShape(call, next, {batch});
+    if (!TensorArg(call, next).dtype().is_integer())
+      throw RelationFailure{"expects integers as lengths, got " + ToString(call.args[next])};
+  }
   const Type last = TensorType(state, data.dtype());
   const Type all = TensorType(layout == 1 ? std::vector<Dim>{batch, steps, directions, hidden}
                                           : std::vector<Dim>{steps, directions, batch, hidden},

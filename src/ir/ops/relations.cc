@@ -5,16 +5,45 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 
 namespace collage {
 
+namespace {
+
+// Below 2^63, so that no product of some of a tensor's sizes overflows, whatever is computed of it.
+constexpr int64_t kLargestBytes = int64_t{1} << 62;
+
+/// Fails for a tensor within `type` that no memory could hold. Dimensions of size 0 and unknown ones count as 1:
+/// strides are products of the others.
+void CheckSizes(const Type& type) {
+  if (const TupleTypeNode* tuple = AsTupleType(type)) {
+    for (const Type& field : tuple->fields()) CheckSizes(field);
+    return;
+  }
+  const TensorTypeNode* tensor = AsTensorType(type);
+  if (tensor == nullptr) return;
+  auto bytes = static_cast<int64_t>(tensor->dtype().size_bytes());
+  for (const Dim& dim : tensor->shape()) {
+    if (dim.is_any()) continue;
+    if (dim.size() < 0) throw RelationFailure{fmt::format("has {}, of a negative size", ToString(type))};
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(dim.size(), 1), &bytes) || bytes > kLargestBytes)
+      throw RelationFailure{fmt::format("has {}, of more than 2^62 bytes", ToString(type))};
+  }
+}
+
+}  // namespace
+
 TypeRelation Relation(std::function<Type(const OpCall&)> function) {
   return [function = std::move(function)](const OpCall& call) -> Result<Type> {
     try {
-      return function(call);
+      for (const Type& arg : call.args) CheckSizes(arg);
+      Type type = function(call);
+      CheckSizes(type);
+      return type;
     } catch (const RelationFailure& failure) {
       return Reason{failure.text, "type relation"};
     }
@@ -44,6 +73,29 @@ int NormalAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+namespace {
+
+/// The size of what is stretched to fit both; plain `Any` where either may be the one that is 1.
+Dim BroadcastAny(const Dim& a, const Dim& b) {
+  if (a.IsSame(b)) return a;
+  const auto x = a.symbolic(), y = b.symbolic();
+  if (!x || !y) return Dim::Any();
+  // min(y, k) with k > 1 is 1 where y is only, and fits y where it is y only.
+  const auto is_capped = [](const SymbolicSize& capped, const SymbolicSize& size) {
+    if (capped.constant() != 0 || capped.terms().size() != 1 || capped.terms()[0].coefficient != 1) return false;
+    const std::vector<SymbolicSize::FactorRef>& factors = capped.terms()[0].factors;
+    if (factors.size() != 1 || factors[0]->kind != SymbolicSize::Factor::Kind::kMinimum) return false;
+    const SymbolicSize& first = factors[0]->operands[0];
+    const SymbolicSize& second = factors[0]->operands[1];
+    return (first == size && second.lower_bound() > 1) || (second == size && first.lower_bound() > 1);
+  };
+  if (is_capped(*x, *y)) return b;
+  if (is_capped(*y, *x)) return a;
+  return Dim::Any();
+}
+
+}  // namespace
+
 std::vector<Dim> BroadcastShapes(const std::vector<Dim>& a, const std::vector<Dim>& b) {
   const size_t rank = std::max(a.size(), b.size());
   std::vector<Dim> result(rank, Dim(1));
@@ -52,7 +104,11 @@ std::vector<Dim> BroadcastShapes(const std::vector<Dim>& a, const std::vector<Di
     const Dim y = i < rank - b.size() ? Dim(1) : b[i - (rank - b.size())];
     if (x == Dim(1)) {
       result[i] = y;
-    } else if (y == Dim(1) || x == y || y.is_any()) {
+    } else if (y == Dim(1)) {
+      result[i] = x;
+    } else if (x.is_any() && y.is_any()) {
+      result[i] = BroadcastAny(x, y);
+    } else if (x == y || y.is_any()) {
       result[i] = x;
     } else if (x.is_any()) {
       result[i] = y;
@@ -77,19 +133,90 @@ std::vector<int> ReduceAxes(const Attrs& attrs, int rank) {
   return axes;
 }
 
+Dim Times(Dim a, Dim b) {
+  if (a.is_any() || b.is_any()) return a * b;
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a.size(), b.size(), &product) || product < 0)
+    throw RelationFailure{fmt::format("makes a dimension of {} times {}", a.size(), b.size())};
+  return product;
+}
+
+Dim Plus(Dim a, Dim b) {
+  if (a.is_any() || b.is_any()) return a + b;
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a.size(), b.size(), &sum) || sum < 0)
+    throw RelationFailure{fmt::format("makes a dimension of {} plus {}", a.size(), b.size())};
+  return sum;
+}
+
+void CheckRange(const char* name, const std::vector<int64_t>& values, int64_t least) {
+  for (int64_t value : values) {
+    if (value >= least && value <= std::numeric_limits<int32_t>::max()) continue;
+    throw RelationFailure{fmt::format("expects {} from {} to 2^31 - 1, got {}", name, least, value)};
+  }
+}
+
+void CheckWithin(const OpCall& call, int axis) {
+  const std::vector<Dim>& data = TensorArg(call, 0).shape();
+  const std::vector<Dim>& indices = TensorArg(call, 1, static_cast<int>(data.size())).shape();
+  for (size_t d = 0; d < data.size(); ++d) {
+    const bool fits = data[d].is_any() || indices[d].is_any() || indices[d].size() <= data[d].size();
+    if (fits || static_cast<int>(d) == axis) continue;
+    throw RelationFailure{fmt::format("expects indices within {} but along axis {}, got {}", ToString(call.args[0]),
+                                      axis, ToString(call.args[1]))};
+  }
+}
+
+void CheckDTypeOfFirst(const OpCall& call, size_t index) {
+  if (TensorArg(call, index).dtype() == TensorArg(call, 0).dtype()) return;
+  throw RelationFailure{
+      fmt::format("expects equal dtypes, got {} and {}", ToString(call.args[0]), ToString(call.args[index]))};
+}
+
 Dim WindowedDim(Dim size, int64_t kernel, int64_t stride, int64_t pad_before, int64_t pad_after, int64_t dilation,
                 bool ceil_mode) {
-  if (size.is_any()) return Dim::Any();
+  CheckRange("kernels, strides and dilations", {kernel, stride, dilation}, 1);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::max(pad_before, pad_after) > kMost || std::min(pad_before, pad_after) < -kMost)
+    throw RelationFailure{fmt::format("pads by {} and {}", pad_before, pad_after)};
+  if (size.is_any()) {
+    const auto symbolic = size.symbolic();
+    if (!symbolic) return Dim::Any();
+    const SymbolicSize room = *symbolic + (pad_before + pad_after - ((kernel - 1) * dilation + 1));
+    const SymbolicSize count = SymbolicSize::FloorDivide(room, stride) + 1;
+    if (!ceil_mode) return Dim::Of(count);
+    // The last that begins within the data or its leading padding.
+    return Dim::Of(SymbolicSize::Minimum(SymbolicSize::CeilDivide(room, stride) + 1,
+                                         SymbolicSize::CeilDivide(*symbolic + pad_before, stride)));
+  }
   const int64_t room = size.size() + pad_before + pad_after - ((kernel - 1) * dilation + 1);
-  if (room < 0 || stride < 1) {
+  if (room < 0) {
     throw RelationFailure{fmt::format("a window of {} does not fit into {} with padding {} and {}", kernel, size.size(),
                                       pad_before, pad_after)};
   }
   if (!ceil_mode) return room / stride + 1;
-  int64_t count = (room + stride - 1) / stride + 1;
+  int64_t count = room / stride + (room % stride != 0 ? 1 : 0) + 1;
   // A last window must begin within the data or its leading padding.
   if ((count - 1) * stride >= size.size() + pad_before) --count;
   return count;
+}
+
+std::optional<SymbolicSize> SlicedSize(const SymbolicSize& begin, const SymbolicSize& end, int64_t step,
+                                       const SymbolicSize& length) {
+  // "To the end" is written as one of several large numbers; no dimension is as long.
+  constexpr int64_t kEnd = std::numeric_limits<int32_t>::max();
+  const SymbolicSize least = step > 0 ? 0 : -1, most = step > 0 ? length : length - 1;
+  const auto clamped = [&](const SymbolicSize& at) -> std::optional<SymbolicSize> {
+    if (at.is_known() && at.known() >= kEnd) return most;
+    if (at.is_known() && at.known() <= -kEnd) return least;
+    if (at.lower_bound() >= 0) return SymbolicSize::Minimum(at, most);
+    if (at.upper_bound() < 0) return SymbolicSize::Maximum(at + length, least);
+    return std::nullopt;
+  };
+  const auto first = clamped(begin), last = clamped(end);
+  if (!first || !last) return std::nullopt;
+  const SymbolicSize span = SymbolicSize::Maximum(step > 0 ? *last - *first : *first - *last, 0);
+  return SymbolicSize::CeilDivide(span, step > 0 ? step : -step);
 }
 
 std::vector<int64_t> PerDimension(std::vector<int64_t> values, int rank) {
@@ -109,6 +236,17 @@ Padding SpatialPadding(const Attrs& attrs, int rank) {
   return {values, values};
 }
 
+namespace {
+
+/// `whole / part` where the one is a multiple of the other for all sizes.
+std::optional<Dim> Quotient(const Dim& whole, const Dim& part) {
+  const auto a = whole.symbolic(), b = part.symbolic();
+  const auto quotient = a && b ? SymbolicSize::DivideExactly(*a, *b) : std::nullopt;
+  return quotient ? std::optional(Dim::Of(*quotient)) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<int64_t>& newshape) {
   std::vector<Dim> result;
   size_t source = 0;
@@ -120,7 +258,6 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
     if (source >= shape.size()) throw RelationFailure{"reshape asks for more dimensions than there are"};
     return shape[source++];
   };
-  const auto times = [](Dim a, Dim b) { return a.is_any() || b.is_any() ? Dim::Any() : Dim(a.size() * b.size()); };
   for (size_t i = 0; i < newshape.size(); ++i) {
     const int64_t wanted = newshape[i];
     if (wanted > 0) {
@@ -140,14 +277,20 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       while (source < shape.size()) result.push_back(next());
     } else if (wanted == -3) {
       const Dim first = next();
-      result.push_back(times(first, next()));
+      result.push_back(Times(first, next()));
     } else if (wanted == -4) {
       if (i + 2 >= newshape.size()) throw RelationFailure{"reshape's -4 needs two sizes behind it"};
       const Dim whole = next();
       Dim left = newshape[i + 1] == -1 ? Dim::Any() : Dim(newshape[i + 1]);
       Dim right = newshape[i + 2] == -1 ? Dim::Any() : Dim(newshape[i + 2]);
-      if (left.is_any() && !right.is_any() && !whole.is_any()) left = Dim(whole.size() / right.size());
-      if (right.is_any() && !left.is_any() && !whole.is_any()) right = Dim(whole.size() / left.size());
+      if ((!left.is_any() && left.size() < 1) || (!right.is_any() && right.size() < 1))
+        throw RelationFailure{"reshape's -4 splits into positive sizes"};
+      const auto quotient = [&](const Dim& part) {
+        if (!whole.is_any()) return Dim(whole.size() / part.size());
+        return Quotient(whole, part).value_or(Dim::Any());
+      };
+      if (left.is_any() && !right.is_any()) left = quotient(right);
+      if (right.is_any() && !left.is_any()) right = quotient(left);
       result.push_back(left);
       result.push_back(right);
       i += 2;
@@ -159,14 +302,14 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
   Dim after(1);
   is_copied_to.resize(result.size());
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (inferred < 0 || !is_copied_from[i]) before = times(before, shape[i]);
+    if (inferred < 0 || !is_copied_from[i]) before = Times(before, shape[i]);
   }
   for (size_t i = 0; i < result.size(); ++i) {
-    if (inferred < 0 || !is_copied_to[i]) after = times(after, result[i]);
+    if (inferred < 0 || !is_copied_to[i]) after = Times(after, result[i]);
   }
   if (inferred >= 0) {
     if (before.is_any() || after.is_any() || after.size() == 0) {
-      result[static_cast<size_t>(inferred)] = Dim::Any();
+      result[static_cast<size_t>(inferred)] = Quotient(before, after).value_or(Dim::Any());
       return result;
     }
     result[static_cast<size_t>(inferred)] = Dim(before.size() / after.size());

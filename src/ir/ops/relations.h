@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ struct RelationFailure {
   std::string text;
 };
 
-/// Wraps a function that throws RelationFailure into a TypeRelation.
+/// Wraps a function that throws RelationFailure into a TypeRelation. Arguments and results of negative sizes, or of
+/// more than 2^62 bytes, are refused here: what is computed of the sizes of others does not overflow.
 TypeRelation Relation(std::function<Type(const OpCall&)> function);
 
 /// Argument `index` as a tensor; fails when it is another kind of type.
@@ -28,7 +30,19 @@ int NormalAxis(int64_t axis, int rank);
 std::vector<Dim> BroadcastShapes(const std::vector<Dim>& a, const std::vector<Dim>& b);
 /// The axes that a reduction reduces, from attributes axis (None: all), exclude.
 std::vector<int> ReduceAxes(const Attrs& attrs, int rank);
-/// floor or ceil of (size + padding - dilated kernel) / stride + 1.
+/// Products and sums of sizes, unknown where one is; they fail where 63 bits do not hold the result.
+Dim Times(Dim a, Dim b);
+Dim Plus(Dim a, Dim b);
+/// Fails unless all `values` are from `least` to 2^31 - 1; `name` is the attribute that has them.
+void CheckRange(const char* name, const std::vector<int64_t>& values, int64_t least);
+/// Fails unless argument `index` has the dtype of the first.
+void CheckDTypeOfFirst(const OpCall& call, size_t index);
+/// Fails unless the second argument, indices along `axis` of the first, has its rank and is nowhere else larger.
+void CheckWithin(const OpCall& call, int axis);
+/// Whether `a` and `b` may be the same size.
+inline bool MayEqual(Dim a, Dim b) { return a == b || a.is_any() || b.is_any(); }
+/// floor or ceil of (size + padding - dilated kernel) / stride + 1. Fails where the window does not fit, and where
+/// kernel, stride or dilation are not positive.
 Dim WindowedDim(Dim size, int64_t kernel, int64_t stride, int64_t pad_before, int64_t pad_after, int64_t dilation,
                 bool ceil_mode = false);
 /// `values` with one entry per spatial dimension: one value is repeated.
@@ -39,6 +53,10 @@ struct Padding {
   std::vector<int64_t> after;
 };
 Padding SpatialPadding(const Attrs& attrs, int rank);
+/// How many elements a slice of a dimension of `length` has; nothing where the signs of its ends, which count from the
+/// back below 0, are not known. `step` must not be 0.
+std::optional<SymbolicSize> SlicedSize(const SymbolicSize& begin, const SymbolicSize& end, int64_t step,
+                                       const SymbolicSize& length);
 /// The new shape that reshape's special values ask for.
 std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<int64_t>& newshape);
 

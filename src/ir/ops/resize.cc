@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 
@@ -53,17 +55,22 @@ class Resizer {
   /// result is 0.
   Taps At(size_t d, int64_t o) const {
     const double x = Source(d, o);
+    if (!std::isfinite(x))
+      throw Error(ErrorCategory::kInput, fmt::format("element {} of dimension {} has no source", o, d + 2));
     if (coordinates_ == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(in[d] - 1))) return {};
     if (method_ == "nearest_neighbor") return {{Clamped(d, Rounded(x)), 1.0}};
     const double stretch = antialias_ ? std::min(scales_[d], 1.0) : 1.0;
-    const double reach = (method_ == "linear" ? 1 : 2) / stretch;
-    const auto first = static_cast<int64_t>(std::floor(x - reach)) + 1;
-    const auto last = static_cast<int64_t>(std::ceil(x + reach)) - 1;
+    // All that far outside reads the edge alone.
+    const double widest = 2 * static_cast<double>(in[d]) + 4;
+    const double reach = std::min((method_ == "linear" ? 1 : 2) / stretch, widest);
+    const double centre = std::clamp(x, -widest, widest);
+    const auto first = static_cast<int64_t>(std::floor(centre - reach)) + 1;
+    const auto last = static_cast<int64_t>(std::ceil(centre + reach)) - 1;
     Taps taps;
     double sum = 0;
     for (int64_t at = first; at <= last; ++at) {
       if (exclude_ && (at < 0 || at >= in[d])) continue;
-      const double weight = Weight((x - static_cast<double>(at)) * stretch);
+      const double weight = Weight((centre - static_cast<double>(at)) * stretch);
       taps.emplace_back(Clamped(d, at), weight);
       sum += weight;
     }
@@ -163,6 +170,11 @@ void CheckRegion(const Attrs& attrs, int rank) {
   if (!is_list_of_pairs) throw RelationFailure{"expects a roi of [start, end] per dimension"};
 }
 
+void CheckMode(const Attrs& attrs, const char* name, std::initializer_list<std::string_view> known) {
+  const std::string& value = attrs.String(name);
+  if (std::ranges::find(known, value) == known.end()) throw RelationFailure{fmt::format("has no {} '{}'", name, value)};
+}
+
 OpDef Resize(int rank) {
   OpDef op;
   op.name = fmt::format("image.resize{}d", rank);
@@ -189,9 +201,18 @@ OpDef Resize(int rank) {
   op.pattern = OpPatternKind::kInjective;
   op.relation = Relation([rank](const OpCall& call) {
     CheckRegion(call.attrs, rank);
+    CheckMode(call.attrs, "method", {"nearest_neighbor", "linear", "cubic"});
+    CheckMode(call.attrs, "coordinate_transformation_mode",
+              {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+               "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+    for (double scale : Numbers(call.attrs.Get("scales"))) {
+      if (!(scale > 0) || std::isinf(scale)) throw RelationFailure{fmt::format("has a scale of {}", scale)};
+    }
     const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
     std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
     for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) {
+      if (size < 0 || size > std::numeric_limits<int32_t>::max())
+        throw RelationFailure{fmt::format("cannot resize to {} pixels", size)};
       if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"has no pixels to make others of"};
       shape.emplace_back(size);
     }

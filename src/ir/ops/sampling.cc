@@ -102,7 +102,7 @@ class GridSampler {
   /// A finite coordinate not so far out that it overflows an integer; all that far reads the same.
   double Bounded(double x, size_t d) const {
     if (std::isnan(x)) return -1;
-    if (padding_ == "reflection") return x;
+    if (padding_ == "reflection") return std::clamp(x, -0x1p40, 0x1p40);
     return std::clamp(x, -8.0, static_cast<double>(in_[d]) + 8);
   }
 
@@ -132,6 +132,13 @@ OpDef GridSample() {
     if (data.rank() != 4 && data.rank() != 5)
       throw RelationFailure{"expects data of 4 or 5 dimensions, got " + ToString(call.args[0])};
     const TensorTypeNode& grid = TensorArg(call, 1, data.rank());
+    if (!MayEqual(data.shape()[0], grid.shape()[0])) {
+      throw RelationFailure{
+          fmt::format("expects a grid per batch, got {} and {}", ToString(call.args[0]), ToString(call.args[1]))};
+    }
+    for (size_t d = 2; d < data.shape().size(); ++d) {
+      if (data.shape()[d] == Dim(0)) throw RelationFailure{"has no pixels, got " + ToString(call.args[0])};
+    }
     if (grid.shape()[1] != Dim(data.rank() - 2)) {
       throw RelationFailure{
           fmt::format("expects {} coordinates per point, got {}", data.rank() - 2, ToString(call.args[1]))};
@@ -185,11 +192,11 @@ OpDef DeformableConv() {
     if (!data.is_static() || !weight.is_static()) throw RelationFailure{"expects static shapes"};
     const Shape d = data.static_shape();
     const Shape w = weight.static_shape();
-    if (groups < 1 || d[1] != w[1] * groups || w[0] % groups != 0) {
+    if (groups < 1 || groups > std::max<int64_t>(d[1], 1) || d[1] != w[1] * groups || w[0] % groups != 0) {
       throw RelationFailure{
           fmt::format("{} groups do not fit {} and {}", groups, ToString(call.args[0]), ToString(call.args[2]))};
     }
-    if (deformable < 1 || d[1] % deformable != 0)
+    if (deformable < 1 || deformable > std::max<int64_t>(d[1], 1) || d[1] % deformable != 0)
       throw RelationFailure{fmt::format("{} groups of offsets do not fit {} channels", deformable, d[1])};
     const V strides = PerDimension(call.attrs.Ints("strides"), 2);
     const V dilation = PerDimension(call.attrs.Ints("dilation"), 2);
@@ -205,8 +212,9 @@ OpDef DeformableConv() {
       throw RelationFailure{fmt::format("expects {} as argument {}, got {}", ToString(TensorType(wanted, data.dtype())),
                                         argument, ToString(call.args[argument]))};
     };
-    expect(1, 2 * deformable * w[2] * w[3]);
-    if (call.args.size() > 3) expect(3, deformable * w[2] * w[3]);
+    const Dim taps = Times(Times(w[2], w[3]), deformable);
+    expect(1, Times(taps, 2).size());
+    if (call.args.size() > 3) expect(3, taps.size());
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -236,7 +244,9 @@ OpDef DeformableConv() {
           for (int64_t corner = 0; corner < 4; ++corner) {
             const double r = std::floor(row) + static_cast<double>(corner / 2);
             const double c = std::floor(column) + static_cast<double>(corner % 2);
-            if (r < 0 || c < 0 || r >= static_cast<double>(d[2]) || c >= static_cast<double>(d[3])) continue;
+            // Where an offset is no number, neither holds.
+            const bool is_inside = r >= 0 && c >= 0 && r < static_cast<double>(d[2]) && c < static_cast<double>(d[3]);
+            if (!is_inside) continue;
             const double weight = (1 - std::abs(row - r)) * (1 - std::abs(column - c));
             value += weight * inputs[0].At(((i[0] * d[1] + channel) * d[2] + static_cast<int64_t>(r)) * d[3] +
                                            static_cast<int64_t>(c));

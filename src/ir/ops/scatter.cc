@@ -68,8 +68,8 @@ OpDef ScatterElements() {
     CheckIntegers(call, 1);
     CheckReduction(call.attrs.String("reduction"));
     const TensorTypeNode& data = TensorArg(call, 0);
-    NormalAxis(call.attrs.Int("axis"), data.rank());
-    CheckUpdates(call, TensorArg(call, 1, data.rank()).shape());
+    CheckWithin(call, NormalAxis(call.attrs.Int("axis"), data.rank()));
+    CheckUpdates(call, TensorArg(call, 1).shape());
     return call.args[0];
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -141,7 +141,14 @@ OpDef GatherNd() {
     if (batch_dims < 0 || batch_dims >= TensorArg(call, 1).rank()) {
       throw RelationFailure{fmt::format("cannot share {} dimensions with {}", batch_dims, ToString(call.args[1]))};
     }
-    return TensorType(SlicedShape(call, batch_dims), TensorArg(call, 0).dtype());
+    std::vector<Dim> shape = SlicedShape(call, batch_dims);
+    const TensorTypeNode& data = TensorArg(call, 0);
+    for (size_t d = 0; d < static_cast<size_t>(batch_dims); ++d) {
+      if (MayEqual(data.shape()[d], TensorArg(call, 1).shape()[d + 1])) continue;
+      throw RelationFailure{fmt::format("{} and {} do not share {} dimensions", ToString(call.args[0]),
+                                        ToString(call.args[1]), batch_dims)};
+    }
+    return TensorType(std::move(shape), data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const int64_t inner = SliceSize(inputs[0], attrs.Int("batch_dims") + inputs[1].shape()[0]);

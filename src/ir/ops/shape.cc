@@ -33,6 +33,22 @@ OpDef ReshapeLike(std::string name, std::string doc, std::vector<AttrField> attr
   return op;
 }
 
+/// `newshape` as it stands: each a size, 0 too.
+std::vector<Dim> LiteralDims(const std::vector<Dim>& shape, const V& newshape) {
+  Dim before(1), after(1);
+  for (const Dim& dim : shape) before = Times(before, dim);
+  for (const int64_t size : newshape) {
+    if (size < 0) throw RelationFailure{fmt::format("reshape with allowzero does not know the size {}", size)};
+    after = Times(after, size);
+  }
+  std::vector<Dim> result(newshape.begin(), newshape.end());
+  if (!before.is_any() && before != after) {
+    throw RelationFailure{
+        fmt::format("cannot reshape {} elements to {}", before.ToString(), ToString(TensorType(result, kFloat32)))};
+  }
+  return result;
+}
+
 std::vector<Dim> SqueezedShape(const OpCall& call) {
   const TensorTypeNode& data = TensorArg(call, 0);
   std::vector<bool> drop(data.shape().size());
@@ -57,8 +73,10 @@ std::vector<Dim> SqueezedShape(const OpCall& call) {
 std::vector<Dim> ExpandedShape(const OpCall& call) {
   std::vector<Dim> shape = TensorArg(call, 0).shape();
   const int rank = static_cast<int>(shape.size()) + 1;
-  shape.insert(shape.begin() + NormalAxis(call.attrs.Int("axis"), rank),
-               static_cast<size_t>(call.attrs.Int("num_newaxis")), Dim(1));
+  constexpr int64_t kMostNewAxes = 1000;
+  const int64_t count = call.attrs.Int("num_newaxis");
+  if (count < 0 || count > kMostNewAxes) throw RelationFailure{fmt::format("cannot insert {} dimensions", count)};
+  shape.insert(shape.begin() + NormalAxis(call.attrs.Int("axis"), rank), static_cast<size_t>(count), Dim(1));
   return shape;
 }
 
@@ -66,7 +84,7 @@ std::vector<Dim> FlattenedShape(const OpCall& call) {
   const std::vector<Dim>& shape = TensorArg(call, 0).shape();
   Dim rest(1);
   for (size_t i = 1; i < shape.size(); ++i) {
-    rest = rest.is_any() || shape[i].is_any() ? Dim::Any() : Dim(rest.size() * shape[i].size());
+    rest = rest * shape[i];
   }
   return {shape.empty() ? Dim(1) : shape[0], rest};
 }
@@ -125,6 +143,9 @@ OpDef BroadcastTo() {
   op.pattern = OpPatternKind::kBroadcast;
   op.relation = Relation([](const OpCall& call) {
     const V wanted = call.attrs.Ints("shape");
+    for (int64_t size : wanted) {
+      if (size < 0) throw RelationFailure{fmt::format("cannot broadcast to a dimension of {}", size)};
+    }
     const std::vector<Dim> shape(wanted.begin(), wanted.end());
     if (BroadcastShapes(TensorArg(call, 0).shape(), shape) != shape) {
       throw RelationFailure{"cannot broadcast " + ToString(call.args[0]) + " to the shape asked for"};
@@ -152,7 +173,8 @@ OpDef Tile() {
     if (reps.size() != data.shape().size()) throw RelationFailure{"expects one repetition per dimension"};
     std::vector<Dim> shape;
     for (size_t i = 0; i < reps.size(); ++i) {
-      shape.push_back(data.shape()[i].is_any() ? Dim::Any() : Dim(data.shape()[i].size() * reps[i]));
+      if (reps[i] < 0) throw RelationFailure{fmt::format("cannot repeat {} times", reps[i])};
+      shape.push_back(Times(data.shape()[i], reps[i]));
     }
     return TensorType(shape, data.dtype());
   });
@@ -182,9 +204,9 @@ void AddShapeOps(std::vector<OpDef>& rows) {
                               {"allowzero", AttrKind::kBool, false, "whether 0 is a size of 0"}},
                              [](const OpCall& call) {
                                const V newshape = call.attrs.Ints("newshape");
-                               if (call.attrs.Bool("allowzero"))
-                                 return std::vector<Dim>(newshape.begin(), newshape.end());
-                               return ReshapedDims(TensorArg(call, 0).shape(), newshape);
+                               const std::vector<Dim>& shape = TensorArg(call, 0).shape();
+                               return call.attrs.Bool("allowzero") ? LiteralDims(shape, newshape)
+                                                                   : ReshapedDims(shape, newshape);
                              }));
   rows.back().examples = {{{F32({3, 4, 5})}, {{"newshape", V{12, -1}}}}};
   rows.push_back(ReshapeLike(

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
@@ -56,7 +57,7 @@ OpDef Concatenate() {
       for (size_t d = 0; d < shape.size(); ++d) {
         const Dim dim = tensors[i]->shape()[d];
         if (d == axis) {
-          shape[d] = shape[d].is_any() || dim.is_any() ? Dim::Any() : Dim(shape[d].size() + dim.size());
+          shape[d] = Plus(shape[d], dim);
         } else if (shape[d].is_any()) {
           shape[d] = dim;
         } else if (!dim.is_any() && dim != shape[d]) {
@@ -104,7 +105,7 @@ V SplitSizes(const Attrs& attrs, int64_t length) {
   return sizes;
 }
 
-/// As SplitSizes; of an unknown length nothing is known but the number of parts.
+/// As SplitSizes; an unknown length must be one that can be split so.
 std::vector<Dim> SplitDims(const Attrs& attrs, Dim length) {
   if (!length.is_any()) {
     const V sizes = SplitSizes(attrs, length.size());
@@ -115,8 +116,20 @@ std::vector<Dim> SplitDims(const Attrs& attrs, Dim length) {
   if (sections != nullptr && (*sections < 1 || *sections > kMostParts)) {
     throw RelationFailure{fmt::format("cannot split into {} equal parts", *sections)};
   }
-  const size_t parts = sections != nullptr ? static_cast<size_t>(*sections) : value.as_list()->size() + 1;
-  return std::vector<Dim>(parts, Dim::Any());
+  const auto whole = length.symbolic();
+  if (sections != nullptr) {
+    const Dim part = whole ? Dim::Of(SymbolicSize::FloorDivide(*whole, *sections)) : Dim::Any();
+    return std::vector<Dim>(static_cast<size_t>(*sections), part);
+  }
+  std::vector<Dim> parts;
+  int64_t previous = 0;
+  for (int64_t index : attrs.Ints("indices_or_sections")) {
+    if (index < previous) throw RelationFailure{fmt::format("cannot split at {} behind {}", index, previous)};
+    parts.emplace_back(index - previous);
+    previous = index;
+  }
+  parts.push_back(whole ? Dim::Of(*whole - previous) : Dim::Any());
+  return parts;
 }
 
 OpDef Split() {
@@ -168,8 +181,8 @@ SliceRange ResolveSlice(int64_t begin, int64_t end, int64_t step, int64_t length
   const int64_t first = clamp(begin);
   const int64_t last = step < 0 && end < -length ? -1 : clamp(end);
   const int64_t span = step > 0 ? last - first : first - last;
-  const int64_t magnitude = step > 0 ? step : -step;
-  return {first, step, span <= 0 ? 0 : (span + magnitude - 1) / magnitude};
+  const int64_t magnitude = step > 0 ? step : -std::max(step, -std::numeric_limits<int64_t>::max());
+  return {first, step, span <= 0 ? 0 : (span - 1) / magnitude + 1};
 }
 
 std::vector<SliceRange> SliceRanges(const Attrs& attrs, const Shape& shape) {
@@ -191,6 +204,21 @@ std::vector<SliceRange> SliceRanges(const Attrs& attrs, const Shape& shape) {
   return ranges;
 }
 
+/// The size of dimension `dim` of the result; its length is symbolic or unknown.
+Dim SlicedDim(const Attrs& attrs, int dim, const TensorTypeNode& data) {
+  const auto length = data.shape()[static_cast<size_t>(dim)].symbolic();
+  if (!length) return Dim::Any();
+  const V begin = attrs.Ints("begin");
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const int64_t axis = attrs.IsNone("axes") ? static_cast<int64_t>(i) : attrs.Ints("axes")[i];
+    if (NormalAxis(axis, data.rank()) != dim) continue;
+    const int64_t step = attrs.IsNone("strides") || attrs.Ints("strides").size() <= i ? 1 : attrs.Ints("strides")[i];
+    const auto size = SlicedSize(begin[i], attrs.Ints("end")[i], step, *length);
+    return size ? Dim::Of(*size) : Dim::Any();
+  }
+  return Dim::Of(*length);
+}
+
 OpDef StridedSlice() {
   OpDef op;
   op.name = "strided_slice";
@@ -204,11 +232,11 @@ OpDef StridedSlice() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     Shape sizes;
-    for (const Dim dim : data.shape()) sizes.push_back(dim.is_any() ? 1 : dim.size());
+    for (const Dim& dim : data.shape()) sizes.push_back(dim.is_any() ? 1 : dim.size());
     std::vector<Dim> shape;
     for (const SliceRange& range : SliceRanges(call.attrs, sizes)) {
-      const bool is_known = !data.shape()[shape.size()].is_any();
-      shape.push_back(is_known ? Dim(range.count) : Dim::Any());
+      const Dim& dim = data.shape()[shape.size()];
+      shape.push_back(dim.is_any() ? SlicedDim(call.attrs, static_cast<int>(shape.size()), data) : Dim(range.count));
     }
     return TensorType(shape, data.dtype());
   });
@@ -252,6 +280,13 @@ OpDef Pad() {
   op.pattern = OpPatternKind::kInjective;
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
+    CheckDTypeOfFirst(call, 1);
+    for (Dim dim : TensorArg(call, 1).shape()) {
+      if (!MayEqual(dim, 1)) throw RelationFailure{"expects one value to pad with, got " + ToString(call.args[1])};
+    }
+    const std::string& mode = call.attrs.String("pad_mode");
+    if (mode != "constant" && mode != "edge" && mode != "reflect")
+      throw RelationFailure{"pads by constant, edge or reflect, not by '" + mode + "'"};
     const AttrValue::List* widths = call.attrs.Get("pad_width").as_list();
     if (widths == nullptr || widths->size() != data.shape().size()) {
       throw RelationFailure{"expects one [before, after] per dimension"};
@@ -262,14 +297,19 @@ OpDef Pad() {
       const bool fits =
           pair != nullptr && pair->size() == 2 && (*pair)[0].as_int() != nullptr && (*pair)[1].as_int() != nullptr;
       if (!fits) throw RelationFailure{"expects one [before, after] per dimension"};
-      const int64_t extra = *(*pair)[0].as_int() + *(*pair)[1].as_int();
-      if (!data.shape()[i].is_any() && data.shape()[i].size() + extra < 0)
-        throw RelationFailure{"pads to a negative size"};
-      const bool is_empty = !data.shape()[i].is_any() && data.shape()[i].size() == 0;
-      if (is_empty && extra > 0 && call.attrs.String("pad_mode") != "constant") {
+      const int64_t before = *(*pair)[0].as_int(), after = *(*pair)[1].as_int();
+      constexpr int64_t kMost = int64_t{1} << 61;
+      if (std::max(before, after) > kMost || std::min(before, after) < -kMost)
+        throw RelationFailure{fmt::format("pads by {} and {}", before, after)};
+      const int64_t extra = before + after;
+      const Dim& dim = data.shape()[i];
+      if (!dim.is_any() && dim.size() + extra < 0) throw RelationFailure{"pads to a negative size"};
+      const bool is_empty = !dim.is_any() && dim.size() == 0;
+      if (is_empty && extra > 0 && mode != "constant") {
         throw RelationFailure{fmt::format("dimension {} is empty: there is nothing to repeat beyond it", i)};
       }
-      shape.push_back(data.shape()[i].is_any() ? Dim::Any() : Dim(data.shape()[i].size() + extra));
+      const auto size = dim.symbolic();
+      shape.push_back(size ? Dim::Of(*size + extra) : Dim::Any());
     }
     return TensorType(shape, data.dtype());
   });

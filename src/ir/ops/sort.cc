@@ -154,7 +154,7 @@ OpDef Unique() {
     const Type any = TensorType(std::vector<Dim>{Dim::Any()}, kInt32);
     std::vector<Dim> shape{Dim::Any()};
     Dim all(1);
-    for (Dim dim : data.shape()) all = all.is_any() || dim.is_any() ? Dim::Any() : Dim(all.size() * dim.size());
+    for (const Dim& dim : data.shape()) all = all * dim;
     if (!call.attrs.IsNone("axis")) {
       const auto axis = static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()));
       shape = data.shape();

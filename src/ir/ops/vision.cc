@@ -1,8 +1,11 @@
 // vision.cc: regions of interest and boxes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 
@@ -19,8 +22,19 @@ Type RegionRelation(const OpCall& call) {
   if (rois.shape()[1] != Dim(5)) throw RelationFailure{"expects regions of 5 numbers, got " + ToString(call.args[1])};
   if (call.attrs.String("layout") != "NCHW")
     throw RelationFailure{"supports layout NCHW only, got " + call.attrs.String("layout")};
+  for (size_t d : {size_t{2}, size_t{3}}) {
+    if (data.shape()[d] == Dim(0)) throw RelationFailure{"has no pixels, got " + ToString(call.args[0])};
+  }
   const V size = PerDimension(call.attrs.Ints("pooled_size"), 2);
+  CheckRange("pooled_size", size, 1);
   return TensorType(std::vector<Dim>{rois.shape()[0], data.shape()[1], size[0], size[1]}, data.dtype());
+}
+
+/// The image that region `r` is of. It comes with the data, so a wrong one is the input's fault.
+int64_t BatchOf(const Tensor& rois, int64_t r, int64_t batches) {
+  const double batch = rois.At(r * 5);
+  if (batch >= 0 && batch < static_cast<double>(batches)) return static_cast<int64_t>(batch);
+  throw Error(ErrorCategory::kInput, fmt::format("region {} is of image {}, there are {}", r, batch, batches));
 }
 
 /// The four pixels around a point of a plane and what each counts, row by row; all count nothing when the point is more
@@ -30,7 +44,9 @@ struct Corners {
   std::array<double, 4> weights{};
 
   Corners(const Tensor& x, int64_t plane, int64_t height, int64_t width, double row, double column) {
-    if (row < -1 || row > static_cast<double>(height) || column < -1 || column > static_cast<double>(width)) return;
+    const bool is_near = row >= -1 && row <= static_cast<double>(height) && column >= -1 &&
+                         column <= static_cast<double>(width);  // false where one is no number
+    if (!is_near) return;
     row = std::max(row, 0.0);
     column = std::max(column, 0.0);
     const int64_t r0 = std::min(static_cast<int64_t>(row), height - 1);
@@ -59,6 +75,9 @@ struct Corners {
   }
 };
 
+// Per dimension of an element of the result: an image that large would not be in memory.
+constexpr double kMostSamples = 1 << 12;
+
 void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];
   const Tensor& rois = inputs[1];
@@ -73,7 +92,7 @@ void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::
   const double shift = aligned ? 0.5 : 0;
   int64_t o = 0;
   for (int64_t r = 0; r < rois.shape()[0]; ++r) {
-    const auto batch = static_cast<int64_t>(rois.At(r * 5));
+    const int64_t batch = BatchOf(rois, r, x.shape()[0]);
     const double x1 = rois.At(r * 5 + 1) * scale - shift;
     const double y1 = rois.At(r * 5 + 2) * scale - shift;
     double roi_width = rois.At(r * 5 + 3) * scale - shift - x1;
@@ -87,7 +106,9 @@ void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::
     const int64_t asked = attrs.Int("sample_ratio");
     // A region that ends before it begins has no pixels.
     const auto samples_of = [&](double bin) {
-      return asked > 0 ? asked : std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
+      if (asked > 0) return asked;
+      if (std::abs(bin) < kMostSamples) return std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
+      throw Error(ErrorCategory::kInput, fmt::format("region {} has {} pixels per element of the result", r, bin));
     };
     const int64_t samples_y = samples_of(bin_height);
     const int64_t samples_x = samples_of(bin_width);
@@ -126,7 +147,12 @@ OpDef RoiAlign() {
       {"mode", AttrKind::kString, "avg", "avg or max of the samples"},
       {"aligned", AttrKind::kBool, false, "whether pixels are at half coordinates, and small regions stay small"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
-  op.relation = Relation(RegionRelation);
+  op.relation = Relation([](const OpCall& call) {
+    const int64_t samples = call.attrs.Int("sample_ratio");
+    if (static_cast<double>(samples) > kMostSamples)
+      throw RelationFailure{fmt::format("has no sample_ratio of {}", samples)};
+    return RegionRelation(call);
+  });
   op.reference = RoiAlignReference;
   return op;
 }
@@ -146,10 +172,12 @@ OpDef RoiPool() {
     const Shape& s = x.shape();
     const double scale = attrs.Double("spatial_scale");
     ForEachIndex(outputs[0].shape(), [&, o = int64_t{0}](const V& i) mutable {
+      // All that far outside of the image is the same.
       const auto corner = [&](int64_t k) {
-        return static_cast<int64_t>(std::round(inputs[1].At(i[0] * 5 + k) * scale));
+        const double at = inputs[1].At(i[0] * 5 + k) * scale;
+        return std::isnan(at) ? 0 : static_cast<int64_t>(std::round(std::clamp(at, -0x1p40, 0x1p40)));
       };
-      const auto batch = static_cast<int64_t>(inputs[1].At(i[0] * 5));
+      const int64_t batch = BatchOf(inputs[1], i[0], s[0]);
       // Part `at` of `parts` equal ones of [first, last], within [0, size).
       const auto part = [](int64_t first, int64_t last, int64_t at, int64_t parts, int64_t size) {
         const double step = static_cast<double>(std::max<int64_t>(last - first + 1, 1)) / static_cast<double>(parts);
@@ -196,16 +224,18 @@ OpDef NonMaxSuppression() {
     const TensorTypeNode& scores = TensorArg(call, 1, 3);
     if (boxes.shape()[2] != Dim(4)) throw RelationFailure{"expects boxes of 4 numbers, got " + ToString(call.args[0])};
     if (call.attrs.String("output_format") != "onnx") throw RelationFailure{"supports output_format onnx only"};
-    Dim rows(1);
-    for (Dim dim : {scores.shape()[0], scores.shape()[1], boxes.shape()[1]}) {
-      rows = rows.is_any() || dim.is_any() ? Dim::Any() : Dim(rows.size() * dim.size());
+    if (!MayEqual(boxes.shape()[0], scores.shape()[0]) || !MayEqual(boxes.shape()[1], scores.shape()[2])) {
+      throw RelationFailure{fmt::format("expects a score per box, class and batch, got {} and {}",
+                                        ToString(call.args[0]), ToString(call.args[1]))};
     }
+    for (size_t i : {size_t{2}, size_t{3}, size_t{4}}) TensorArg(call, i, 0);
+    const Dim rows = Times(Times(scores.shape()[0], scores.shape()[1]), boxes.shape()[1]);
     return TupleType({TensorType(std::vector<Dim>{rows, 3}, kInt64), TensorType(Shape{1}, kInt64)});
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
     const int64_t classes = inputs[1].shape()[1];
     const int64_t count = inputs[0].shape()[1];
-    const auto most = static_cast<size_t>(std::max(0.0, inputs[2].At(0)));
+    const auto most = static_cast<size_t>(std::clamp(inputs[2].At(0), 0.0, static_cast<double>(count)));
     const double threshold = inputs[3].At(0);
     V rows;
     for (int64_t unit = 0; unit < inputs[1].shape()[0] * classes; ++unit) {

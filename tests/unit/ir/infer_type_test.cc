@@ -151,6 +151,15 @@ TEST(InferTypeTest, UnknownSizesAcceptKnownOnes) {
                   "is annotated ref(Tensor[(?), float32])");
 }
 
+/// -1 says `?` in a type, and must not get there from an attribute.
+TEST(InferTypeTest, SizesBelowZeroAreRefused) {
+  const auto call = [](const std::string& text) { return "def @main(%x: Tensor[(1, 2, 1, 1), float32]) { " + text + " }"; };
+  ExpectTypeError(call("broadcast_to(%x, shape=[1, 2, -1, 1])"), "cannot broadcast to a dimension of -1");
+  ExpectTypeError(call("tile(%x, reps=[1, 1, 1, -1])"), "cannot repeat -1 times");
+  ExpectTypeError(call("image.resize2d(%x, size=[-1, 2])"), "cannot resize to -1 pixels");
+  ExpectTypeError(call("zeros(shape=[-1])"), "cannot make a tensor with a dimension of -1");
+}
+
 TEST(InferTypeTest, TypesThatAreTooLargeToSpellOutAreRefused) {
   const auto chain = [](const std::string& first, const std::string& step, int count) {
     std::string text = first;
