@@ -8,9 +8,12 @@
 
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
+#include "ir/tensor_types.h"
 
 namespace collage::vm {
 namespace {
+
+constexpr int kMostThreads = 4096;
 
 /// What an opcode needs, for text and checks alike.
 struct OpcodeInfo {
@@ -94,6 +97,26 @@ size_t TableSize(const Program& program, Opcode opcode) {
 
 bool NeedsIndex(Opcode opcode) { return opcode == Opcode::kField || TableSize({}, opcode) == 0; }
 
+bool TakesArguments(const OpDef& op, size_t count) {
+  const size_t fewest = op.min_args < 0 ? op.args.size() : static_cast<size_t>(op.min_args);
+  return count >= fewest && count <= op.args.size();
+}
+
+/// Results are put together as the kernel's type says.
+void VerifyKernel(const KernelFunction& kernel, const std::string& source) {
+  const auto fail = [&] {
+    Corrupt(source, "kernel '" + kernel.name + "' does not give what the program takes from it");
+  };
+  if (kernel.result == nullptr || !HasTensorsOnly(kernel.result)) fail();
+  const std::vector<Type> types = FlattenTensorTypes(kernel.result);
+  const std::vector<PortInfo> outputs = kernel.executable.outputs();
+  if (types.size() != outputs.size()) fail();
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorTypeNode& tensor = *AsTensorType(types[i]);
+    if (!tensor.is_static() || tensor.static_shape() != outputs[i].shape || tensor.dtype() != outputs[i].dtype) fail();
+  }
+}
+
 void VerifyInstruction(const Program& program, const VmFunction& function, size_t at, const std::string& source) {
   const Instruction& instruction = function.code[at];
   const auto fail = [&](const char* what) {
@@ -120,11 +143,16 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
       program.functions[static_cast<size_t>(instruction.index)].num_captured != count) {
     fail("captures another number of values than the function has");
   }
-  if (instruction.opcode == Opcode::kShapedKernel) {
-    using Step = UnknownSizes::Step;
-    const auto parameters = std::ranges::count(
-        program.shaped_kernels[static_cast<size_t>(instruction.index)].sizes.steps, Step::kParameter, &Step::kind);
-    if (parameters != count) fail("gives a kernel another number of arguments than it has");
+  const auto index = static_cast<size_t>(instruction.index);
+  const size_t num_args = instruction.regs.size();
+  if (instruction.opcode == Opcode::kShapedKernel && program.shaped_kernels[index].params.size() != num_args) {
+    fail("gives a kernel another number of arguments than it has");
+  }
+  if (instruction.opcode == Opcode::kKernel && program.kernels[index].executable.plan().inputs.size() != num_args) {
+    fail("gives a kernel another number of arguments than it has");
+  }
+  if (instruction.opcode == Opcode::kOperator && !TakesArguments(*program.op_calls[index].op, num_args)) {
+    fail("gives an operator another number of arguments than it has");
   }
   if (instruction.opcode == Opcode::kData &&
       program.constructors[static_cast<size_t>(instruction.index)]->inputs().size() != instruction.regs.size()) {
@@ -139,11 +167,12 @@ void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
   size_t constants = 0;
   for (size_t i = 0; i < kernel.sizes.steps.size(); ++i) {
     const Step& step = kernel.sizes.steps[i];
+    if ((step.kind == Step::kParameter) != (i < kernel.params.size())) fail();
     for (const int arg : step.args) {
       if (arg < 0 || static_cast<size_t>(arg) >= i) fail();
     }
     if (step.kind == Step::kField && (step.args.size() != 1 || step.field < 0)) fail();
-    if (step.kind == Step::kCall && step.op == nullptr) fail();
+    if (step.kind == Step::kCall && (step.op == nullptr || !TakesArguments(*step.op, step.args.size()))) fail();
     constants += step.kind == Step::kConstant ? 1 : 0;
   }
   const auto is_value = [&](int value) { return value >= 0 && static_cast<size_t>(value) < kernel.sizes.steps.size(); };
@@ -160,8 +189,13 @@ void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
     constexpr int64_t kMostBytes = int64_t{1} << 40;
     if (code.rows < 0 || code.workspace_bytes < 0 || code.workspace_bytes > kMostBytes) fail();
   }
-  // Whatever is left, the last one can do.
+  if (kernel.sizes.steps.size() < kernel.params.size()) fail();
+  // One takes as many rows as there are, or some take fewer and fewer: whatever is left, the last one can do.
   if (kernel.codes.empty() || kernel.codes.back().rows > 1) fail();
+  for (size_t i = 1; i < kernel.codes.size(); ++i) {
+    if (kernel.codes[i].rows < 1 || kernel.codes[i].rows >= kernel.codes[i - 1].rows) fail();
+  }
+  if (kernel.num_threads < 1 || kernel.num_threads > kMostThreads) fail();
   if (!kernel.step_constants.empty() && kernel.step_constants.size() != constants) fail();
 }
 
@@ -196,6 +230,7 @@ std::string Disassemble(const Program& program) {
 }
 
 void Verify(const Program& program, const std::string& source) {
+  for (const KernelFunction& kernel : program.kernels) VerifyKernel(kernel, source);
   for (const ShapedKernel& kernel : program.shaped_kernels) VerifySizes(kernel, source);
   if (program.globals.size() > program.functions.size()) Corrupt(source, "more names of functions than functions");
   for (const VmFunction& function : program.functions) {
@@ -203,11 +238,8 @@ void Verify(const Program& program, const std::string& source) {
     const int64_t given = static_cast<int64_t>(function.num_params) + function.num_captured;
     const bool has_room = function.num_params >= 0 && function.num_captured >= 0 && given <= function.num_registers &&
                           function.num_registers <= given + 1 + static_cast<int64_t>(function.code.size());
-    if (!has_room || function.self >= function.num_registers) {
+    if (!has_room || function.self < -1 || function.self >= function.num_registers) {
       Corrupt(source, function.name + " has too few or too many registers");
-    }
-    if (function.params.size() != static_cast<size_t>(function.num_params)) {
-      Corrupt(source, function.name + " has another number of parameters than of their types");
     }
     if (function.code.empty() || !EndsFunction(function.code.back().opcode) ||
         function.code.back().opcode == Opcode::kJump) {
@@ -216,7 +248,12 @@ void Verify(const Program& program, const std::string& source) {
     for (size_t at = 0; at < function.code.size(); ++at) VerifyInstruction(program, function, at, source);
   }
   for (size_t i = 0; i < program.globals.size(); ++i) {
-    if (program.functions[i].num_captured != 0) Corrupt(source, program.functions[i].name + " is global but captures");
+    const VmFunction& function = program.functions[i];
+    if (function.num_captured != 0) Corrupt(source, function.name + " is global but captures");
+    const auto num_params = static_cast<size_t>(function.num_params);
+    if (function.params.size() != num_params || function.param_names.size() != num_params) {
+      Corrupt(source, function.name + " has another number of parameters than of their types");
+    }
   }
 }
 

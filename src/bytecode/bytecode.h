@@ -8,6 +8,7 @@
 
 #include "collage/ir/module.h"
 #include "collage/ir/op.h"
+#include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
 #include "ir/unknown_sizes.h"
@@ -53,8 +54,10 @@ struct Instruction {
 /// itself.
 struct VmFunction {
   std::string name;          ///< of a global function, "@main"; of others, where they are: "@main/fn1"
-  std::vector<Type> params;  ///< annotations that arguments from outside are checked against; null where none
+  /// Of a global function: annotations that arguments from outside are checked against; null where none.
+  std::vector<Type> params;
   std::vector<std::string> param_names;  ///< of a global function
+  DimensionNames param_dims;             ///< of a global function; empty where it names none
   /// Of a global function whose result is a tensor or a tuple of such; null for others.
   Type result;
   std::vector<std::string> result_names;  ///< of the result's tensors, where the function names them
@@ -89,6 +92,7 @@ struct ShapedKernel {
     int64_t workspace_bytes = 0;
   };
   std::string name;
+  std::vector<Type> params;  ///< of tensors, with `?`
   UnknownSizes sizes;
   std::vector<Code> codes;  ///< of many rows first, the last one of one row or as many as there are
   std::vector<Tensor> constants;
@@ -111,8 +115,12 @@ struct Program {
 
 std::string Disassemble(const Program& program);
 
-/// Refuses what would read or write outside of tables and registers, jump backwards or run past a function's end:
-/// throws kCorrupt, naming `source`, function and instruction.
+/// Refuses what would read or write outside of tables and registers, jump backwards or run past a function's end, call
+/// operators and kernels with another number of arguments than they have, or take other results from kernels than they
+/// give: throws kCorrupt, naming `source`, function and instruction. What a register holds is known when an instruction
+/// reads it, which then fails with kInput; an empty one is a value of no kind.
+///
+/// Within a function all jumps go forward, so that each call of it ends; whether a recursion does, nobody can tell.
 void Verify(const Program& program, const std::string& source);
 
 /// Fills in Instruction::dead.

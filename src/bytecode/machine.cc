@@ -74,17 +74,29 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
     const Result<void> fits = CheckFits(args[i], function.params[i]);
     if (!fits.ok()) throw Error(ErrorCategory::kInput, fmt::format("parameter {} {}", i, fits.reason().text));
   }
+  const Result<void> agree = CheckNamedSizes(function.param_dims, args, function.param_names);
+  if (!agree.ok()) throw Error(ErrorCategory::kInput, "inputs differ: " + agree.reason().text);
   options = run_options;
   stack.clear();
   result = Value();
   Open(Value::Function(nullptr, static_cast<int>(index), {}), std::move(args), -1, nullptr);
-  while (!stack.empty()) Step();
+  for (uint64_t count = 0; !stack.empty(); ++count) {
+    if (count == options.max_instructions) {
+      throw Error(ErrorCategory::kResource, fmt::format("the program takes more than {} instructions", count));
+    }
+    Step();
+  }
   references.EmptyAllBut(result);
   return std::exchange(result, Value());
 }
 
 void Machine::State::Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call) {
-  const VmFunction& function = Code().functions[static_cast<size_t>(callee.index())];
+  const auto index = static_cast<size_t>(callee.index());
+  if (index >= Code().functions.size() ||
+      callee.fields().size() != static_cast<size_t>(Code().functions[index].num_captured)) {
+    throw Error(ErrorCategory::kInput, "a function of another program is called", call == nullptr ? "" : call->where);
+  }
+  const VmFunction& function = Code().functions[index];
   if (stack.size() >= options.max_depth) {
     throw Error(ErrorCategory::kResource, fmt::format("calls nest more than {} deep", options.max_depth),
                 call == nullptr ? "" : call->where, "recursion in tail position needs no depth");

@@ -8,8 +8,16 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "ir/interpreter.h"
+#include "ir/tensor_types.h"
 
 namespace collage::vm {
+namespace {
+
+[[noreturn]] void FailAsDamaged(const ShapedKernel& kernel) {
+  throw Error(ErrorCategory::kCorrupt, fmt::format("what kernel '{}' knows of its shapes is damaged", kernel.name));
+}
+
+}  // namespace
 
 ShapedInstance::ShapedInstance(const ShapedKernel& kernel) : kernel_(kernel) {
   SetNumThreads(std::max(kernel.num_threads, 1));
@@ -46,7 +54,9 @@ const ShapedInstance::Shapes& ShapedInstance::ShapesFor(const std::vector<Tensor
     shapes.sizes = Tensor::Of<int64_t>({static_cast<int64_t>(sizes->size())}, kInt64, *sizes);
   }
   shapes.result = all[static_cast<size_t>(kernel_.sizes.result)];
+  if (!HasTensorsOnly(shapes.result)) FailAsDamaged(kernel_);
   for (const Type& leaf : FlattenTensorTypes(shapes.result)) {
+    if (!AsTensorType(leaf)->is_static()) FailAsDamaged(kernel_);
     shapes.outputs.emplace_back(AsTensorType(leaf)->static_shape(), AsTensorType(leaf)->dtype());
   }
   if (known_.size() < kMostKnown) return known_.emplace_back(std::move(shapes));
@@ -68,7 +78,12 @@ Value ShapedInstance::Evaluate(const std::vector<Value>& args) const {
       case Step::kConstant: values.emplace_back(kernel_.step_constants.at(constants++)); break;
       case Step::kCall: values.push_back(ApplyOp(*step.op, step.attrs, own)); break;
       case Step::kTuple: values.push_back(Value::Tuple(std::move(own))); break;
-      case Step::kField: values.push_back(own[0].fields().at(static_cast<size_t>(step.field))); break;
+      case Step::kField: {
+        const auto field = static_cast<size_t>(step.field);
+        if (own[0].kind() != Value::Kind::kTuple || field >= own[0].fields().size()) FailAsDamaged(kernel_);
+        values.push_back(own[0].fields()[field]);
+        break;
+      }
     }
   }
   return values[static_cast<size_t>(kernel_.sizes.result)];
@@ -83,12 +98,13 @@ void ShapedInstance::RunRows(const std::vector<Tensor>& inputs, const std::vecto
     }
   }
   const int64_t all = outputs.empty() || outputs[0].rank() == 0 ? 0 : outputs[0].shape()[0];
+  const auto have_all = [&](const Tensor& tensor) { return tensor.rank() > 0 && tensor.shape()[0] == all; };
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (has_rows[i] && inputs[i].shape()[0] != all) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("'{}' is called with {} and {} rows", kernel_.name, all, inputs[i].shape()[0]));
-    }
+    if (!has_rows[i] || have_all(inputs[i])) continue;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("'{}' makes {} rows of {}", kernel_.name, all, ToString(inputs[i].shape())));
   }
+  if (!std::ranges::all_of(outputs, have_all)) FailAsDamaged(kernel_);
   const auto at = [&](const Tensor& tensor, int64_t row) {
     return tensor.data<std::byte>() + static_cast<int64_t>(tensor.size_bytes()) / all * row;
   };
@@ -110,6 +126,13 @@ Value ShapedInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
   for (const Value& arg : args) {
     if (arg.kind() != Value::Kind::kTensor) {
       throw Error(ErrorCategory::kInput, fmt::format("'{}' is called with {}", kernel_.name, ToString(arg)));
+    }
+    // The code was compiled for these types.
+    if (inputs.size() >= kernel_.params.size()) FailAsDamaged(kernel_);
+    const Result<void> fits = CheckFits(arg, kernel_.params[inputs.size()]);
+    if (!fits.ok()) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("argument {} of '{}' {}", inputs.size(), kernel_.name, fits.reason().text));
     }
     inputs.push_back(arg.tensor());
   }

@@ -59,7 +59,7 @@ struct TensorPool::Blocks {
 TensorPool::TensorPool() : blocks_(std::make_shared<Blocks>()) {}
 
 Tensor TensorPool::Take(const Shape& shape, DataType dtype) {
-  const size_t bytes = static_cast<size_t>(NumElements(shape)) * dtype.size_bytes();
+  const size_t bytes = CheckedBytes(shape, dtype).value_or(0);  // of what is too large, Empty says so
   if (bytes < kSmall) return Tensor::Empty(shape, dtype);
   const size_t rounded = Rounded(bytes);
   void* memory = blocks_->Take(rounded);

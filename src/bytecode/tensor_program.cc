@@ -6,15 +6,24 @@
 #include "bytecode/bytecode.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "ir/tensor_types.h"
 #include "runtime/program.h"
 
 namespace collage::vm {
 namespace {
 
-PortInfo PortOf(std::string name, const Type& type) {
+PortInfo PortOf(std::string name, const Type& type, const std::string& file) {
   const TensorTypeNode& tensor = *AsTensorType(type);
   PortInfo port{std::move(name), {}, tensor.dtype()};
-  for (const Dim& dim : tensor.shape()) port.shape.push_back(dim.is_any() ? -1 : dim.size());
+  Shape known;
+  for (const Dim& dim : tensor.shape()) {
+    port.shape.push_back(dim.is_any() ? -1 : dim.size());
+    if (!dim.is_any()) known.push_back(dim.size());
+  }
+  if (!CheckedBytes(known, tensor.dtype())) {
+    throw Error(ErrorCategory::kCorrupt, fmt::format("'{}' of the program is too large for any memory", port.name),
+                file);
+  }
   return port;
 }
 
@@ -38,6 +47,8 @@ class LoadedProgram : public TensorProgram {
       throw Error(ErrorCategory::kUnsupported, "the program has no function '@main'", name);
     }
     Describe(program.functions[static_cast<size_t>(main - program.globals.begin())], name);
+    const std::vector<std::string> names = executable_.ResultNames("main");
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].name = names[i];
     std::string regions;
     for (const KernelFunction& kernel : program.kernels) {
       const ExecutionPlan& plan = kernel.executable.plan();
@@ -63,19 +74,15 @@ class LoadedProgram : public TensorProgram {
                                 main.params[i] == nullptr ? "of no declared type" : ToString(main.params[i])),
                     name, "values of other types are for collage/vm/vm.h of libcollage");
       }
-      inputs_.push_back(PortOf(main.param_names[i], main.params[i]));
+      inputs_.push_back(PortOf(main.param_names[i], main.params[i], name));
     }
-    if (main.result == nullptr) {
+    if (main.result == nullptr || !HasTensorsOnly(main.result)) {
       throw Error(
           ErrorCategory::kUnsupported, "the program is not known to give tensors", name,
           "values of other types are for collage/vm/vm.h of libcollage; what an older release compiled is to be "
           "compiled again");
     }
-    for (const Type& type : FlattenTensorTypes(main.result)) {
-      const size_t number = outputs_.size();
-      const bool is_named = number < main.result_names.size();
-      outputs_.push_back(PortOf(is_named ? main.result_names[number] : fmt::format("output_{}", number), type));
-    }
+    for (const Type& type : FlattenTensorTypes(main.result)) outputs_.push_back(PortOf("", type, name));
   }
 
   Executable executable_;

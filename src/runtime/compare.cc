@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace collage {
 namespace {
@@ -21,8 +22,10 @@ double LargestMagnitude(const Tensor& tensor) {
 }  // namespace
 
 Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Comparison result;
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
+    result.max_absolute_error = result.max_relative_error = kInfinity;
     result.difference = fmt::format("got {} {}, wanted {} {}", actual.dtype().ToString(), ToString(actual.shape()),
                                     expected.dtype().ToString(), ToString(expected.shape()));
     return result;
@@ -36,11 +39,12 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
       if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
       continue;
     }
-    const double error = std::abs(a - b);
     if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
+    // What is no number, or infinite, is off by more than any number that it is not.
+    const bool is_finite = std::isfinite(a) && std::isfinite(b);
+    const double error = is_finite ? std::abs(a - b) : kInfinity;
     result.max_absolute_error = std::max(result.max_absolute_error, error);
-    // False for NaN; and an infinity is close to nothing, although any error is within a tolerance relative to it.
-    const bool close = std::isfinite(b) && error <= tolerance.absolute + tolerance.relative * std::abs(b);
+    const bool close = is_finite && error <= tolerance.absolute + tolerance.relative * std::abs(b);
     if (!close && result.difference.empty()) {
       result.difference = fmt::format("element {} of {}: got {:g}, wanted {:g}", i, n, a, b);
     }
@@ -58,7 +62,8 @@ Tolerance ToleranceFor(const Tensor& expected) { return ToleranceFor(expected, s
 
 Tolerance ToleranceFor(const Tensor& expected, std::optional<DataType> computed_in) {
   const double largest = LargestMagnitude(expected);
-  const DataType dtype = expected.dtype() == kFloat32 ? computed_in.value_or(kFloat32) : expected.dtype();
+  DataType dtype = expected.dtype();
+  if (dtype.is_floating() && computed_in && computed_in->bits < dtype.bits) dtype = *computed_in;
   switch (dtype.code) {
     case DataType::Code::kBFloat: return {2e-2, 2e-2 * largest};
     case DataType::Code::kFloat:

@@ -18,18 +18,18 @@ struct Tolerance {
 /// The outcome of a comparison.
 struct Comparison {
   bool agrees = false;
-  double max_absolute_error = 0;
+  double max_absolute_error = 0;  ///< infinity where types differ, or one of two elements is NaN or infinite
   double max_relative_error = 0;  ///< largest |actual - expected| over the largest |expected|
   std::string difference;         ///< when they disagree: the first place, or what differs in type
 };
 
-/// Compares dtype, shape and elements. NaN agrees with NaN, an infinity with itself.
+/// Compares dtype, shape and elements. NaN agrees with NaN alone, an infinity with itself alone.
 Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance);
 
 /// Tolerance for a result computed in `dtype` from terms as large as `expected`'s elements: exact for integers, the
 /// absolute part scaled by the largest element for floats (sums are reordered, terms may cancel).
 Tolerance ToleranceFor(const Tensor& expected);
-/// The same where float32 results were computed in `computed_in`, if in any other type.
+/// The same where results were computed in `computed_in`, if that is narrower than what they are of.
 Tolerance ToleranceFor(const Tensor& expected, std::optional<DataType> computed_in);
 
 /// Tolerance for errors of `share` of the largest finite element of `expected`, wherever they are.

@@ -1,6 +1,7 @@
 // instance.cc: running a plan: addresses are resolved when something is bound, a run is a row of calls.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -58,10 +59,10 @@ struct ExecutionInstance::State {
 
   const ExecutionPlan& plan() const { return executable.plan(); }
 
+  /// Whose memory `value` lies in. Aliases are of values that have some.
   const Value& Root(int value) const {
-    while (plan().values[static_cast<size_t>(value)].alias_of >= 0)
-      value = plan().values[static_cast<size_t>(value)].alias_of;
-    return plan().values[static_cast<size_t>(value)];
+    const Value& own = plan().values[static_cast<size_t>(value)];
+    return own.alias_of >= 0 ? plan().values[static_cast<size_t>(own.alias_of)] : own;
   }
 
   /// Null for an input that has not been set.
@@ -91,7 +92,10 @@ struct ExecutionInstance::State {
   }
 
   void AllocateArena() {
-    if (plan().arena_bytes == 0) return;
+    // Some even for values of no elements: they need an address.
+    const bool has_values =
+        std::ranges::any_of(plan().values, [](const Value& v) { return v.storage == Value::Storage::kArena; });
+    if (!has_values && plan().arena_bytes == 0) return;  // a workspace lies there, too
     arena = AllocateHugePages(plan().arena_bytes);
     if (!arena) {
       throw Error(ErrorCategory::kResource,
@@ -111,6 +115,9 @@ struct ExecutionInstance::State {
   void NoteUses(const std::vector<int>& values, int step) {
     for (int value : values) {
       const Value& root = Root(value);
+      if (root.storage == Value::Storage::kConstant) {
+        executable.state_->CheckConstant(static_cast<size_t>(root.offset_or_index));
+      }
       if (root.storage == Value::Storage::kInput) readers[static_cast<size_t>(root.offset_or_index)].push_back(step);
       if (root.storage == Value::Storage::kOutput) writers[static_cast<size_t>(root.offset_or_index)].push_back(step);
     }

@@ -1,6 +1,7 @@
 // kernel.cc: finding the loader of a kernel's kind.
 #include "collage/runtime/kernel.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -13,6 +14,15 @@ namespace {
 
 // Of loaders that Python adds: "python.NAME".
 constexpr std::string_view kPythonPrefix = "python.";
+
+/// Names become those of files: a name that a file gives must not lead elsewhere.
+bool IsLoaderName(std::string_view name) {
+  constexpr std::string_view kOthers = "_-.";
+  return !name.empty() && std::ranges::all_of(name, [&](char c) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_letter || (c >= '0' && c <= '9') || kOthers.find(c) != kOthers.npos;
+  });
+}
 
 struct Loaders {
   std::mutex mutex;
@@ -33,6 +43,7 @@ KernelLoader& GetKernelLoader(std::string_view name) {
   const std::lock_guard lock(loaders.mutex);
   auto it = loaders.by_name.find(name);
   if (it != loaders.by_name.end()) return *it->second;
+  if (!IsLoaderName(name)) throw Error(ErrorCategory::kCorrupt, "a kernel's loader has no name");
   std::unique_ptr<KernelLoader> loader;
   if (name == kObjectLoaderName) {
     loader = MakeObjectLoader();

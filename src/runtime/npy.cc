@@ -214,6 +214,9 @@ namespace {
 constexpr uint64_t kZipLimit =
     0xffffffff;  // sizes and places are 32 bits wide; all ones stand for "see the zip64 record"
 
+/// Without this flag a name is in code page 437.
+constexpr uint64_t kZipNameIsUtf8 = 1 << 11;
+
 /// An entry of the archive's directory.
 struct ZipEntry {
   std::string name;
@@ -291,7 +294,7 @@ void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Ten
                   "write fewer outputs");
     }
     // What local header and directory entry share: version, flags, method, time, date, checksum, sizes.
-    const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(0, 2) + ToLittleEndian(0, 2) +
+    const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(kZipNameIsUtf8, 2) + ToLittleEndian(0, 2) +
                                ToLittleEndian(0, 2) + ToLittleEndian(0x21, 2) +
                                ToLittleEndian(Crc32(content.data(), content.size()), 4) +
                                ToLittleEndian(content.size(), 4) + ToLittleEndian(content.size(), 4) +

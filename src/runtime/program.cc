@@ -76,7 +76,10 @@ void ProgramInstance::Run() {
     throw Error(ErrorCategory::kInput, fmt::format("input '{}' has not been set", program_->inputs()[i].name));
   }
   const std::vector<Tensor> results = machine_->Run(inputs_);
-  COLLAGE_CHECK(results.size() == outputs_.size()) << results.size() << " results, " << outputs_.size() << " outputs";
+  if (results.size() != outputs_.size()) {
+    throw Error(ErrorCategory::kCorrupt,
+                fmt::format("the program gives {} results where it has {} outputs", results.size(), outputs_.size()));
+  }
   for (size_t i = 0; i < results.size(); ++i) {
     CheckFits(results[i], program_->outputs()[i], "output");
     // A result may be an input, or a constant.

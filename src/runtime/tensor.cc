@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 
 std::shared_ptr<void> Allocate(size_t bytes) {
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;  // of at most 63 bits
   void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
   return {memory, std::free};
@@ -44,6 +44,9 @@ std::string ToString(const Shape& shape) {
 }
 
 Tensor Tensor::Empty(Shape shape, DataType dtype) {
+  if (!CheckedBytes(shape, dtype)) {
+    throw Error(ErrorCategory::kResource, "no memory holds a tensor of shape " + collage::ToString(shape));
+  }
   Tensor tensor;
   tensor.shape_ = std::move(shape);
   tensor.dtype_ = dtype;

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "collage/runtime/tensor.h"
 #include "collage/support/error.h"
 
 namespace collage {
@@ -41,20 +43,28 @@ inline std::vector<std::byte> ToBlob(const MatrixProduct& product) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Throws kCorrupt, also when the operands are not among `num_constants`.
-inline MatrixProduct MatrixProductFrom(std::span<const std::byte> blob, size_t num_constants) {
+/// Throws kCorrupt, also when an operand is not among `constants`, or smaller than the product reads.
+inline MatrixProduct MatrixProductFrom(std::span<const std::byte> blob, std::span<const Tensor> constants) {
   MatrixProduct product;
   const Error corrupt(ErrorCategory::kCorrupt, "a kernel's matrix product cannot be read");
   if (blob.size() != sizeof(product)) throw corrupt;
   std::memcpy(&product, blob.data(), sizeof(product));
   const bool sized = product.element_bytes == 4 || product.element_bytes == 8;
   const bool shaped = product.batch > 0 && product.m > 0 && product.n > 0 && product.k > 0;
-  const auto there = [&](MatrixProduct::Operand operand) {
-    return operand >= 0 || static_cast<size_t>(-1 - operand) < num_constants;
+  if (product.format != MatrixProduct::kFormat || !sized || !shaped) throw corrupt;
+  const DataType dtype = DataType::Float(static_cast<int>(8 * product.element_bytes));
+  const auto check = [&](MatrixProduct::Operand operand, bool is_shared, int64_t rows, int64_t columns) {
+    const std::optional<size_t> bytes = CheckedBytes(Shape{is_shared ? 1 : product.batch, rows, columns}, dtype);
+    if (!bytes) throw corrupt;
+    if (operand >= 0) return;
+    const auto index = static_cast<size_t>(-1 - operand);
+    if (index >= constants.size() || constants[index].size_bytes() < *bytes) throw corrupt;
   };
-  if (product.format != MatrixProduct::kFormat || !sized || !shaped || !there(product.a) || !there(product.b))
-    throw corrupt;
-  if (product.has_bias != 0 && (product.bias >= 0 || !there(product.bias))) throw corrupt;
+  check(product.a, product.same_a != 0, product.m, product.k);
+  check(product.b, product.same_b != 0, product.k, product.n);
+  check(0, false, product.m, product.n);
+  if (product.has_bias != 0 && product.bias >= 0) throw corrupt;
+  if (product.has_bias != 0) check(product.bias, true, 1, product.n);
   return product;
 }
 

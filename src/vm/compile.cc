@@ -8,20 +8,13 @@
 
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/tensor_types.h"
 #include "vm/program_builder.h"
 
 namespace collage::vm {
 namespace {
 
 constexpr int kDeepestBranches = 1000;
-
-/// Whether a type is a tensor's, or a tuple's of such.
-bool HasTensorsOnly(const Type& type) {
-  if (type == nullptr) return false;
-  const TupleTypeNode* tuple = AsTupleType(type);
-  if (tuple == nullptr) return AsTensorType(type) != nullptr;
-  return std::all_of(tuple->fields().begin(), tuple->fields().end(), HasTensorsOnly);
-}
 
 /// As models that were imported name their outputs.
 std::vector<std::string> ResultNames(const Attrs& attrs) {
@@ -52,6 +45,7 @@ class FunctionCompiler {
       result.result = function_->body()->checked_type();
       result.result_names = ResultNames(function_->attrs());
     }
+    result.param_dims = DimensionNamesOf(function_->attrs());
     const std::vector<Expr>& captures = scopes_->Captures(*function_);
     result.num_captured = static_cast<int>(captures.size());
     for (const Expr& captured : captures) Define(*captured, NewRegister());

@@ -9,6 +9,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/tensor_types.h"
 #include "target/annotations.h"
 
 namespace collage::vm {
@@ -27,12 +28,6 @@ bool IsStatic(const Type& type) {
 
 /// Of a batch, where there are so many: fewer calls, and weights are read once for all of them.
 constexpr int64_t kRowsTogether = 8;
-
-bool HasTensorsOnly(const Type& type) {
-  const TupleTypeNode* tuple = AsTupleType(type);
-  if (tuple == nullptr) return AsTensorType(type) != nullptr;
-  return std::ranges::all_of(tuple->fields(), HasTensorsOnly);
-}
 
 /// By flattened tensor: whether it has channels to be last.
 std::vector<bool> HaveChannels(const std::vector<Type>& types) {
@@ -176,6 +171,7 @@ std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
                                                            static_cast<int>(program_.shaped_kernels.size()));
   if (!is_first) return known->second = equal->second;
   ShapedKernel kernel;
+  kernel.params = type->args();
   std::vector<Expr> exprs;
   try {
     kernel.sizes = FindUnknownSizes(plain, &exprs);
@@ -184,6 +180,7 @@ std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
     }
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kUnsupported) throw;
+    if (options_.on_declined) options_.on_declined(plain, error.message());
     shaped_by_digest_.erase(equal);
     return std::nullopt;
   }

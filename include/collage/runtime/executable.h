@@ -32,7 +32,7 @@ struct ExecutionPlan {
     Layout layout = Layout::kPlain;
     Storage storage = Storage::kArena;
     int64_t offset_or_index = 0;
-    int alias_of = -1;  ///< another value whose memory this one is, under another shape
+    int alias_of = -1;  ///< an earlier value, no alias, whose memory this one is, under another shape
   };
 
   struct Step {
@@ -86,8 +86,8 @@ class Executable {
  public:
   static Executable FromPlan(ExecutionPlan plan);
 
-  /// Maps the file at `path`. Throws kInput when it cannot be opened, kCorrupt when it is damaged or no executable,
-  /// kUnavailable when it needs processor features that this machine lacks.
+  /// Maps the file at `path`. Throws kInput when it cannot be opened, kCorrupt when it is damaged, kUnavailable when
+  /// this processor cannot run it. Constants are checked when first used. It holds code: load only what you trust.
   static Executable Load(const std::filesystem::path& path);
 
   /// The same from the bytes of such a file, which are copied. Errors call them `name`.
@@ -104,8 +104,8 @@ class Executable {
 
   const ExecutionPlan& plan() const;
   /// A kernel of the plan by itself, not bound; it holds on to nothing, so this handle or a copy must outlive it.
-  /// Throws kUnavailable when what it is loaded by is missing. With `in_place` nothing is done that only many runs
-  /// repay, such as copying weights to where they are read fastest.
+  /// Throws kUnavailable when its loader is missing, kCorrupt when its constants are damaged. With `in_place` nothing
+  /// is done that only many runs repay, such as copying weights to where they are read fastest.
   std::unique_ptr<Kernel> LoadKernel(int kernel, bool in_place = false) const;
   std::vector<PortInfo> inputs() const;
   std::vector<PortInfo> outputs() const;

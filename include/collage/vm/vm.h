@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +30,11 @@ class Executable {
   /// The parameters of a global function, with their type annotations, which may be null. Throws kInput when there is
   /// no such function.
   std::vector<Var> Parameters(std::string_view function) const;
+
+  /// The names of the tensors in the result of a global function, flattened, as the function has them in attribute
+  /// `output_names`; others are output_0, output_1, … by their place. Empty where the result is not known to be tensors.
+  /// Throws kInput when there is no such function.
+  std::vector<std::string> ResultNames(std::string_view function) const;
 
   /// Whether `path` begins as bytecode does; false when it cannot be read.
   static bool IsBytecode(const std::filesystem::path& path);
@@ -60,6 +67,8 @@ struct CompileOptions {
   /// Compiles Primitive functions of tensors whose types have `?`, into kernels that are told the shapes (Toolchain's
   /// SupportsUnknownSizes). Null, or where it declines: they run as any other function.
   const Toolchain* for_unknown_shapes = nullptr;
+  /// Told of each Primitive function that `for_unknown_shapes` declines, and why. May be empty.
+  std::function<void(const Function& function, const std::string& reason)> on_declined;
 };
 
 /// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/interpreter.h): strict, from left
@@ -71,6 +80,8 @@ Executable Compile(const IRModule& module, const CompileOptions& options = {});
 struct RunOptions {
   /// Calls that may be open at once; beyond it `Invoke` fails with kResource.
   size_t max_depth = 100000;
+  /// Instructions that one `Invoke` may take; beyond it, it fails with kResource. Of use with programs that may not end.
+  uint64_t max_instructions = std::numeric_limits<uint64_t>::max();
 };
 
 /// Runs functions of an executable. Not thread-safe: holds the instances of its kernels.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "unit/runtime/c_api_fixture.h"
+#include "unit/runtime/executable_bytes.h"
 
 namespace collage {
 namespace {
@@ -155,20 +156,33 @@ TEST_F(CApiTest, DamagedFilesSayWhatIsWrong) {
   refused(std::string(100, 'x'), COLLAGE_ERROR_CORRUPT, "not a Collage executable: wrong magic number");
   refused(bytes.substr(0, bytes.size() - 1), COLLAGE_ERROR_CORRUPT, "the executable is truncated");
   std::string changed = bytes;
-  changed[4] = 9;
-  refused(changed, COLLAGE_ERROR_UNAVAILABLE, "the executable has format 9");
+  changed[kVersionAt] = 9;
+  refused(WithHeaderSealed(changed), COLLAGE_ERROR_UNAVAILABLE, "the executable has format 9");
   changed = bytes;
   changed[changed.size() - 2] ^= 1;
   refused(changed, COLLAGE_ERROR_CORRUPT, "the executable is damaged: its plan has a wrong checksum");
   changed = bytes;
   changed[changed.find("ELF")] = 'e';
-  refused(changed, COLLAGE_ERROR_CORRUPT, "the executable is damaged: machine code has a wrong checksum");
+  refused(changed, COLLAGE_ERROR_CORRUPT, "the executable is damaged: machine code 0 has a wrong checksum");
   for (size_t length = 0; length < bytes.size(); length += 61) {
     EXPECT_EQ(collage_executable_load_memory(bytes.data(), length, "a.clg", &model), COLLAGE_ERROR_CORRUPT);
   }
   ExpectFailure(collage_executable_load((folder_ / "none.clg").c_str(), &model), COLLAGE_ERROR_INPUT,
                 "none.clg: error: cannot open");
   EXPECT_EQ(collage_executable_verify(path_.c_str()), COLLAGE_OK);
+}
+
+/// Weights are looked at when they are first used.
+TEST_F(CApiTest, DamagedWeightsAreFoundBeforeAnythingRuns) {
+  std::string bytes = ReadFile(path_);
+  bytes[PlanOf(bytes)["constants"][0]["place"][0].get<size_t>()] ^= 1;
+  collage_executable* model = nullptr;
+  ASSERT_EQ(collage_executable_load_memory(bytes.data(), bytes.size(), "a.clg", &model), COLLAGE_OK);
+  collage_instance* run = nullptr;
+  ExpectFailure(collage_instance_create(model, &run), COLLAGE_ERROR_CORRUPT,
+                "a.clg: error: the executable is damaged: constant 0 has a wrong checksum");
+  EXPECT_EQ(run, nullptr);
+  collage_executable_release(model);
 }
 
 TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
@@ -183,11 +197,14 @@ TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
   ASSERT_EQ(collage_file_get_kind((folder_ / "empty").c_str(), &kind), COLLAGE_OK);
   EXPECT_EQ(kind, COLLAGE_FILE_OTHER);
   collage_executable* model = nullptr;
-  const char* damaged = "p.clg: error: bytecode of another version";
+  const char* damaged = "p.clg: error: the bytecode is truncated";
   ExpectFailure(collage_executable_load((folder_ / "p.clg").c_str(), &model), COLLAGE_ERROR_CORRUPT, damaged);
   ExpectFailure(collage_executable_verify((folder_ / "p.clg").c_str()), COLLAGE_ERROR_CORRUPT, damaged);
   ExpectFailure(collage_executable_load_memory("CLGVM\0\0\1", 8, nullptr, &model), COLLAGE_ERROR_CORRUPT,
-                "memory: error: bytecode of another version");
+                "memory: error: the bytecode is truncated");
+  const std::string other = "CLGVM\0\0\1and the rest of it"s;
+  ExpectFailure(collage_executable_load_memory(other.data(), other.size(), nullptr, &model), COLLAGE_ERROR_UNAVAILABLE,
+                "memory: error: the bytecode has format 1, this Collage reads 3");
   EXPECT_EQ(model, nullptr);
 }
 

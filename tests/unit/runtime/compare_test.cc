@@ -27,11 +27,35 @@ TEST(Compare, FirstDifferenceIsNamed) {
   EXPECT_EQ(result.difference, "element 1 of 3: got 2, wanted 2.5");
 }
 
+/// An output that is not finite is no output, however lenient a tolerance is.
 TEST(Compare, NotANumberAgreesWithItselfOnly) {
-  EXPECT_TRUE(Compare(Floats({NAN, INFINITY}), Floats({NAN, INFINITY}), {}).agrees);
-  EXPECT_FALSE(Compare(Floats({NAN}), Floats({1}), {}).agrees);
-  EXPECT_FALSE(Compare(Floats({1}), Floats({NAN}), {}).agrees);
-  EXPECT_FALSE(Compare(Floats({INFINITY}), Floats({-INFINITY}), {}).agrees);
+  constexpr Tolerance kAny{1e30, 1e30};
+  const auto is_far = [&](float a, float b) {
+    const Comparison result = Compare(Floats({1, a}), Floats({1, b}), kAny);
+    return !result.agrees && std::isinf(result.max_absolute_error) && std::isinf(result.max_relative_error) &&
+           result.difference.starts_with("element 1 of 2: got ");
+  };
+  const Comparison same = Compare(Floats({NAN, INFINITY, -INFINITY, 2}), Floats({-NAN, INFINITY, -INFINITY, 2}), {});
+  EXPECT_TRUE(same.agrees);
+  EXPECT_EQ(same.max_absolute_error, 0);
+  EXPECT_EQ(same.max_relative_error, 0);
+  EXPECT_TRUE(is_far(NAN, 1));
+  EXPECT_TRUE(is_far(1, NAN));
+  EXPECT_TRUE(is_far(INFINITY, -INFINITY));
+  EXPECT_TRUE(is_far(INFINITY, 1));
+  EXPECT_TRUE(is_far(1, INFINITY));
+  EXPECT_TRUE(is_far(NAN, INFINITY));
+}
+
+TEST(Compare, NotANumberIsFoundInEachFloat) {
+  for (const DataType dtype : {kFloat16, kBFloat16, kFloat32, kFloat64}) {
+    const Tensor numbers = Tensor::Zeros({3}, dtype);
+    const Tensor others = Tensor::Zeros({3}, dtype);
+    others.Set(2, NAN);
+    EXPECT_FALSE(Compare(others, numbers, ToleranceFor(numbers)).agrees) << dtype.ToString();
+    EXPECT_FALSE(Compare(numbers, others, ToleranceFor(others)).agrees) << dtype.ToString();
+    EXPECT_TRUE(Compare(others, others.Clone(), ToleranceFor(others)).agrees) << dtype.ToString();
+  }
 }
 
 TEST(Compare, TypesMustBeEqual) {

@@ -210,9 +210,11 @@ TEST_F(InstanceTest, UnknownLoaderIsUnavailable) {
 }
 
 TEST_F(InstanceTest, ImpossibleArenaIsAResourceError) {
-  ExecutionPlan plan = ChainPlan(1, 4);
-  plan.arena_bytes = size_t{1} << 60;
-  ExpectError([&] { ExecutionInstance(Executable::FromPlan(plan)); }, ErrorCategory::kResource, "cannot allocate");
+  PlanWriter writer;
+  writer.plan.values.push_back({{int64_t{1} << 40}, {.lanes = 65535}, Layout::kPlain});
+  writer.plan.arena_bytes = (size_t{1} << 40) * 4 * 65535;
+  ExpectError([&] { ExecutionInstance(Executable::FromPlan(writer.plan)); }, ErrorCategory::kResource,
+              "cannot allocate");
 }
 
 TEST_F(InstanceTest, ThePlanSetsTheNumberOfThreads) {

@@ -20,6 +20,18 @@ TEST(KernelLoaderTest, ThatOfAToolchainOfPythonIsNotLookedForInModules) {
   }
 }
 
+/// A name out of a file must not lead to a library elsewhere.
+TEST(KernelLoaderTest, NamesArePlain) {
+  for (const char* name : {"", "/../../tmp/evil", "a b", "a\n"}) {
+    try {
+      GetKernelLoader(name);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.category(), ErrorCategory::kCorrupt) << name;
+    }
+  }
+}
+
 class NoKernels : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage&) override { return nullptr; }

@@ -57,6 +57,18 @@ TEST(Npz, ArraysComeBackByName) {
   EXPECT_TRUE(ReadNpz(folder / "empty.npz").empty());
 }
 
+TEST(Npz, NamesAreUtf8) {
+  const TemporaryFolder folder;
+  WriteNpz(folder / "a.npz", {{"größe.1", Example("float32")}});
+  const std::string bytes = ReadFile(folder / "a.npz");
+  // Bit 11 of the flags, in the local header and in the directory's entry: without it readers take code page 437.
+  EXPECT_EQ(bytes[7] & 8, 8);
+  const size_t entry = bytes.find(std::string("PK\x01\x02", 4));
+  ASSERT_NE(entry, std::string::npos);
+  EXPECT_EQ(bytes[entry + 9] & 8, 8);
+  EXPECT_TRUE(ReadNpz(folder / "a.npz").contains("größe.1"));
+}
+
 TEST(Npz, NumPyReadsWhatWeWriteAndWeReadWhatNumPyWrites) {
   if (!HasPython()) GTEST_SKIP() << "no Python environment";
   const TemporaryFolder folder;

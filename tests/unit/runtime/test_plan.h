@@ -74,8 +74,9 @@ class PlanWriter {
   }
 
   int AddArenaValue(Shape shape, Layout layout = Layout::kPlain) {
-    const int value = AddValue(std::move(shape), Value::Storage::kArena, Reserve(NumElements(shape) * 4), layout);
-    return value;
+    const auto element_bytes = static_cast<int64_t>(StoredType(layout, kFloat32).size_bytes());
+    const int64_t place = Reserve(NumElements(shape) * element_bytes);
+    return AddValue(std::move(shape), Value::Storage::kArena, place, layout);
   }
 
   int AddOutput(const std::string& name, Shape shape) {

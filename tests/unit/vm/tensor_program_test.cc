@@ -6,9 +6,11 @@
 #include <thread>
 #include <vector>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/c_api.h"
 #include "collage/runtime/stable.h"
+#include "collage/support/error.h"
 #include "collage/vm/vm.h"
 
 namespace collage {
@@ -171,6 +173,30 @@ TEST(TensorProgramTest, NamesOfOutputsAreKept) {
   const auto model = stable::Executable::FromBytes(bytes.data(), bytes.size());
   EXPECT_EQ(model.outputs()[0].name, "scores");
   EXPECT_EQ(model.FindOutput("boxes"), 1u);
+}
+
+TEST(TensorProgramTest, NamesThatAreNoIdentifiersAreKept) {
+  const std::vector<std::string> names{"a.b", "a_b", "serving_default_input_2:0", "grö\"ße\\ \n", ""};
+  std::vector<Var> params;
+  std::vector<Expr> results;
+  for (const std::string& name : names) {
+    params.push_back(MakeVar(name, TensorType(std::vector<Dim>{Dim::Any()}, kFloat32)));
+    results.push_back(MakeCall("nn.relu", {params.back()}));
+  }
+  const Function main = MakeFunction(params, MakeTuple(results), nullptr,
+                                     {{"output_names", AttrValue::List{"y:0", "y.0"}}});
+  const std::string bytes = vm::Compile(InferTypes(IRModule::FromFunction(main))).Serialize();
+  const vm::Executable again = vm::Executable::Deserialize(bytes);
+  std::vector<std::string> kept;
+  for (const Var& param : again.Parameters("main")) kept.push_back(param->name());
+  EXPECT_EQ(kept, names);
+  EXPECT_EQ(again.ResultNames("main"), (std::vector<std::string>{"y:0", "y.0", "output_2", "output_3", "output_4"}));
+  EXPECT_EQ(again.Serialize(), bytes);
+  const auto model = stable::Executable::FromBytes(bytes.data(), bytes.size());
+  EXPECT_EQ(model.inputs()[2].name, names[2]);
+  EXPECT_EQ(model.FindInput("a_b"), 1u);
+  EXPECT_EQ(model.outputs()[1].name, "y.0");
+  EXPECT_THROW(again.ResultNames("other"), Error);
 }
 
 TEST(TensorProgramTest, ProgramsOfOtherValuesAreRefused) {

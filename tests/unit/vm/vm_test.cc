@@ -10,8 +10,8 @@
 #include "collage/runtime/kernel.h"
 #include "ir/evaluate.h"
 #include "ir/interpreter.h"
+#include "support/checksum.h"
 #include "support/file.h"
-#include "support/hash.h"
 #include "unit/ir/deep.h"
 #include "unit/ir/programs.h"
 #include "unit/support/throws.h"
@@ -308,7 +308,7 @@ TEST(VmTest, DamagedProgramsAreRefused) {
                                .Serialize();
   const auto load = [](const std::string& bytes) { vm::Executable::Deserialize(bytes, "p"); };
   ExpectError([&] { load("nonsense"); }, ErrorCategory::kCorrupt, "p: error: this is no bytecode");
-  ExpectError([&] { load(good.substr(0, 9)); }, ErrorCategory::kCorrupt, "another version");
+  ExpectError([&] { load(good.substr(0, 9)); }, ErrorCategory::kCorrupt, "the bytecode is truncated");
   ExpectError([&] { load(good.substr(0, good.size() - 20)); }, ErrorCategory::kCorrupt, "the checksum does not fit");
   // With a checksum that fits, any change is refused or gives a program that is safe to have.
   size_t refused = 0;
@@ -316,7 +316,7 @@ TEST(VmTest, DamagedProgramsAreRefused) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x41);
     const auto body = bad.size() - 8;
-    const int64_t checksum = Crc32(bad.data(), body);
+    const uint64_t checksum = Checksum(bad.data(), body);
     std::memcpy(bad.data() + body, &checksum, sizeof checksum);
     try {
       load(bad);
@@ -326,6 +326,30 @@ TEST(VmTest, DamagedProgramsAreRefused) {
     }
   }
   EXPECT_GT(refused, good.size() / 2);
+}
+
+TEST(VmTest, ProgramsOfOtherFormatsAreUnavailable) {
+  const std::string good = CompileText("def @main() { 1 }").Serialize();
+  std::string other = good;
+  other[7] = 1;
+  ExpectError([&] { vm::Executable::Deserialize(other, "p"); }, ErrorCategory::kCorrupt, "the checksum does not fit");
+  other.pop_back();
+  ExpectError([&] { vm::Executable::Deserialize(other, "p"); }, ErrorCategory::kUnavailable,
+              "the bytecode has format 1, this Collage reads 3");
+}
+
+TEST(VmTest, ProgramsThatDoNotEndCanBeStopped) {
+  const vm::Executable executable = CompileText("def @main(%n: int32) -> int32 { @main(%n) }");
+  ExpectError([&] { vm::Machine(executable).Invoke("main", {Scalar(1)}, {.max_instructions = 1000}); },
+              ErrorCategory::kResource, "the program takes more than 1000 instructions");
+}
+
+/// As bytecode can make them that no type describes.
+TEST(VmTest, TuplesThatNestDeeperThanTypesHaveNone) {
+  Value value = Scalar(1);
+  for (int i = 0; i < 500'000; ++i) value = Value::Tuple({std::move(value)});
+  EXPECT_EQ(TypeOf(value), nullptr);
+  ExpectError([&] { ApplyOp(GetOp("negative")->def(), {}, {value}); }, ErrorCategory::kInput, "is called with");
 }
 
 }  // namespace

@@ -46,6 +46,10 @@ class BlasKernel : public Kernel {
   }
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    const MatrixProduct::Operand last = std::max(p_.a, p_.b);
+    if (last >= static_cast<int64_t>(inputs.size()) || outputs.empty()) {
+      throw Error(ErrorCategory::kCorrupt, "a kernel's matrix product reads inputs that there are not");
+    }
     const auto address = [&](MatrixProduct::Operand operand) {
       return operand >= 0 ? static_cast<const T*>(inputs[static_cast<size_t>(operand)])
                           : constants_[static_cast<size_t>(-1 - operand)];
@@ -128,8 +132,9 @@ class BlasLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
     const size_t size = std::min(image.blob.size(), sizeof(MatrixProduct));
-    const MatrixProduct product = MatrixProductFrom(image.blob.first(size), image.constants.size());
+    const MatrixProduct product = MatrixProductFrom(image.blob.first(size), image.constants);
     const auto name = image.blob.subspan(size);
+    if (!Fits(product)) throw Error(ErrorCategory::kCorrupt, "a kernel's matrix product is too large for BLAS");
     const OpenedLibrary& library = OpenLibrary({reinterpret_cast<const char*>(name.data()), name.size()});
     return MakeKernel(product, library, image.constants, image.num_threads);
   }

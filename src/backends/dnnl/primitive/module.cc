@@ -77,6 +77,10 @@ class DnnlKernel : public Kernel {
   }
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    const auto is_missing = [&](const auto& given) { return static_cast<size_t>(given.first) >= inputs.size(); };
+    if (outputs.empty() || std::ranges::any_of(given_, is_missing)) {
+      throw Error(ErrorCategory::kCorrupt, "a oneDNN kernel reads inputs that there are not");
+    }
     auto* free = static_cast<std::byte*>(workspace);
     if (built_->scratchpad.get_size() > 0) scratchpad_.set_data_handle(free);
     free += Aligned(built_->scratchpad.get_size());

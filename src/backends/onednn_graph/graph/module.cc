@@ -1,6 +1,7 @@
 // module.cc: what the module offers: kernels, and answers about graphs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -37,11 +38,14 @@ class GraphKernel : public Kernel {
       const int number = built_.RootOf(port);
       const GraphTensor& from = spec_.tensors[static_cast<size_t>(number)];
       if (from.constant >= 0) return;
+      if (from.input >= 0 && static_cast<size_t>(from.input) >= inputs.size()) {
+        throw Error(ErrorCategory::kCorrupt, "a kernel of oneDNN's graphs reads inputs that there are not");
+      }
       if (from.input >= 0) return tensor.set_data_handle(inputs[static_cast<size_t>(from.input)]);
       if (const auto offset = built_.offsets.find(number); offset != built_.offsets.end()) {
         return tensor.set_data_handle(static_cast<std::byte*>(workspace) + offset->second);
       }
-      for (size_t i = 0; i < spec_.outputs.size(); ++i) {
+      for (size_t i = 0; i < std::min(spec_.outputs.size(), outputs.size()); ++i) {
         if (spec_.outputs[i] == number) tensor.set_data_handle(outputs[i]);
       }
     };

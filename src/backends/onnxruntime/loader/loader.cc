@@ -55,6 +55,9 @@ class OnnxRuntimeKernel : public Kernel {
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     ReleaseValues();
+    if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size()) {
+      throw Error(ErrorCategory::kCorrupt, "a kernel of ONNX Runtime has other inputs and outputs than the plan says");
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
       library_.Check<BindInput>(ErrorCategory::kInternal, "bind an input", binding_, inputs_.at(i).name.c_str(),
                                 static_cast<const Value*>(Wrap(inputs_[i], inputs[i])));

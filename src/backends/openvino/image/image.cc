@@ -194,6 +194,15 @@ Image::Image(std::span<const std::byte> blob) : blob_(blob) {
   model_ = text(header.model);
   chunks_ = next(header.chunks);
   weights_bytes_ = header.weights;
+  // Nothing is allocated for them that is not in the blob: chunks follow each other.
+  uint64_t end = 0;
+  for (at = 0; at + sizeof(Chunk) <= chunks_.size(); at += sizeof(Chunk)) {
+    Chunk chunk;
+    std::memcpy(&chunk, chunks_.data() + at, sizeof(chunk));
+    if (chunk.to != end || chunk.size > blob.size()) Fail("its weights are not where it says");
+    end += chunk.size;
+  }
+  if (end != weights_bytes_) Fail("it lacks weights");
 }
 
 void Image::CopyWeights(std::byte* to) const {

@@ -36,7 +36,11 @@ class OpenVinoKernel : public Kernel {
   template <typename SetFn>
   static void BindPorts(const std::vector<ov::Output<const ov::Node>>& ports, std::span<void* const> addresses,
                         SetFn set) {
-    COLLAGE_CHECK(ports.size() == addresses.size()) << ports.size() << " ports, " << addresses.size() << " addresses";
+    if (ports.size() != addresses.size()) {
+      throw Error(ErrorCategory::kCorrupt,
+                  fmt::format("a kernel of OpenVINO has {} inputs or outputs, the plan gives it {}", ports.size(),
+                              addresses.size()));
+    }
     for (size_t i = 0; i < ports.size(); ++i) {
       set(ports[i], ov::Tensor(ports[i].get_element_type(), ports[i].get_shape(), addresses[i]));
     }
@@ -50,7 +54,12 @@ class OpenVinoLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
     const Image parts(image.blob);
-    const ov::AnyMap config = PluginConfig(image.num_threads, parts.precision());
+    ov::AnyMap config;
+    try {
+      config = PluginConfig(image.num_threads, parts.precision());
+    } catch (const std::exception& e) {
+      throw Error(ErrorCategory::kCorrupt, fmt::format("a kernel of OpenVINO is damaged: {}", e.what()));
+    }
     try {
       if (parts.version() == RuntimeVersion()) return std::make_unique<OpenVinoKernel>(Import(parts, config));
     } catch (const ov::Exception&) {

@@ -57,6 +57,9 @@ class XnnpackKernel : public Kernel {
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const Operand& operand = operands_[i];
+      if (constants_[i] == nullptr && Size(operand.input) >= inputs.size()) {
+        throw Error(ErrorCategory::kCorrupt, "an XNNPACK kernel reads inputs that there are not");
+      }
       const void* address = constants_[i] != nullptr ? constants_[i] : inputs[Size(operand.input)];
       copies_[i] = {};
       if (MayReadBeyondPage(operand, address)) {

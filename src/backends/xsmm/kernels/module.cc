@@ -73,6 +73,10 @@ class XsmmKernel : public Kernel {
   }
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    const MatrixProduct::Operand last = std::max(p_.a, p_.b);
+    if (last >= static_cast<int64_t>(inputs.size()) || outputs.empty()) {
+      throw Error(ErrorCategory::kCorrupt, "a kernel's matrix product reads inputs that there are not");
+    }
     const auto address = [&](MatrixProduct::Operand operand) {
       return operand >= 0 ? static_cast<const T*>(inputs[static_cast<size_t>(operand)])
                           : constants_[static_cast<size_t>(-1 - operand)];
@@ -146,7 +150,7 @@ class XsmmLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
     libxsmm_init();
-    return MakeKernel(MatrixProductFrom(image.blob, image.constants.size()), image.constants);
+    return MakeKernel(MatrixProductFrom(image.blob, image.constants), image.constants);
   }
 };
 
