@@ -80,38 +80,38 @@ Results ConvertShrink(NodeContext& node) {
 /// 1 at the first largest element along an axis, 0 elsewhere.
 Results ConvertHardmax(NodeContext& node) {
   const Expr x = node.Input(0);
-  const Shape shape = node.ShapeOf(x);
+  const Sizes shape = node.SizesOf(x);
   const int64_t axis = NormalAxis(node, node.Int("axis", node.opset() >= 13 ? -1 : 1), node.Rank(x));
   Expr data = x;
   int64_t along = axis;
   if (node.opset() < 13) {
     // Before opset 13: over all dimensions from axis on, taken together.
-    Shape flat(2, 1);
+    Sizes flat(2, 1);
     for (size_t i = 0; i < shape.size(); ++i) flat[static_cast<int64_t>(i) < axis ? 0 : 1] *= shape[i];
     data = node.Reshape(x, flat);
     along = 1;
   }
   const DataType dtype = node.TypeOf(x).dtype();
   const Expr first = node.Op("argmax", {data}, {{"axis", V{along}}});
-  const Expr hot =
-      node.Op("one_hot", {first, MakeScalar(1, dtype), MakeScalar(0, dtype)},
-              {{"depth", node.ShapeOf(data)[static_cast<size_t>(along)]}, {"axis", along}, {"dtype", dtype}});
+  const int64_t depth = node.Known(node.SizesOf(data)[static_cast<size_t>(along)], "the size that is compared");
+  const Expr hot = node.Op("one_hot", {first, MakeScalar(1, dtype), MakeScalar(0, dtype)},
+                           {{"depth", depth}, {"axis", along}, {"dtype", dtype}});
   return {node.Reshape(hot, shape)};
 }
 
 }  // namespace
 
 void AddActivationConverters(OnnxConverters& converters) {
-  converters["Elu"] = ConvertElu;
-  converters["Selu"] = ConvertSelu;
-  converters["Celu"] = ConvertCelu;
-  converters["Softplus"] = ConvertSoftplus;
-  converters["Softsign"] = ConvertSoftsign;
-  converters["Mish"] = ConvertMish;
-  converters["Swish"] = ConvertSwish;
-  converters["ThresholdedRelu"] = ConvertThresholdedRelu;
-  converters["Shrink"] = ConvertShrink;
-  converters["Hardmax"] = ConvertHardmax;
+  converters.Add("Elu", ConvertElu, "X: float -> Y");
+  converters.Add("Selu", ConvertSelu, "X: float -> Y");
+  converters.Add("Celu", ConvertCelu, "X: float -> Y");
+  converters.Add("Softplus", ConvertSoftplus, "X: float -> Y");
+  converters.Add("Softsign", ConvertSoftsign, "input: float -> output");
+  converters.Add("Mish", ConvertMish, "X: float -> Y");
+  converters.Add("Swish", ConvertSwish, "X: float -> Y");
+  converters.Add("ThresholdedRelu", ConvertThresholdedRelu, "X: float -> Y");
+  converters.Add("Shrink", ConvertShrink, "input: number -> output");
+  converters.Add("Hardmax", ConvertHardmax, "input: float -> output");
 }
 
 }  // namespace collage

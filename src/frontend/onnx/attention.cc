@@ -65,11 +65,9 @@ class AttentionMask {
  private:
   /// 0, 1, … along axis `axis` of four.
   Expr Positions(int64_t count, size_t axis) {
-    V range;
-    for (int64_t i = 0; i < count; ++i) range.push_back(i);
     Shape shape(4, 1);
     shape[axis] = count;
-    return node_.Reshape(Int64s(range), shape);
+    return node_.Reshape(Int64s(CountedUp(node_, 0, count)), shape);
   }
 
   void Limit(const Expr& distance, int64_t bound, bool above) {
@@ -134,7 +132,7 @@ Results ConvertAttention(NodeContext& node) {
   const Shape k_shape = node.ShapeOf(k);
   const AttentionMask mask(node, dtype, q_shape[0], q_shape[2], k_shape[2]);
   if (q_shape[1] != k_shape[1]) {
-    if (q_shape[1] % k_shape[1] != 0)
+    if (k_shape[1] < 1 || q_shape[1] % k_shape[1] != 0)
       node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", k_shape[1], q_shape[1]));
     const int64_t repeats = q_shape[1] / k_shape[1];
     k = node.Op("repeat", {k}, {{"repeats", repeats}, {"axis", 1}});
@@ -150,6 +148,7 @@ Results ConvertAttention(NodeContext& node) {
   const Expr biased = Sum(node, scores, mask.bias());
   if (mode == 2) exposed = biased;
   const DataType precision = node.HasAttr("softmax_precision") ? node.DTypeOf(node.Int("softmax_precision", 1)) : dtype;
+  if (!precision.is_floating()) node.Invalid("softmax_precision is " + precision.ToString() + ", floats are wanted");
   const Expr weights = node.Cast(MaskedSoftmax(node, node.Cast(biased, precision), mask.bias()), dtype);
   if (mode == 3) exposed = weights;
   Expr result = MultiplyMatrices(node, weights, v);
@@ -167,7 +166,7 @@ Results ConvertRotaryEmbedding(NodeContext& node) {
     node.Invalid("expects data of rank 3 or 4");
   }
   const Shape shape = node.ShapeOf(x);  // [B, H, S, D]
-  int64_t rotated = node.Int("rotary_embedding_dim", 0);
+  int64_t rotated = node.IntWithin("rotary_embedding_dim", 0, 0, shape[3]);
   if (rotated == 0) rotated = shape[3];
   if (rotated % 2 != 0 || rotated > shape[3])
     node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, shape[3]));
@@ -221,7 +220,7 @@ Results ConvertCausalConv(NodeContext& node) {
   const Expr weight = node.Input(1);
   const Shape shape = node.ShapeOf(x);
   const Shape kernel = node.ShapeOf(weight);
-  if (shape.size() != 3 || kernel.size() != 3) node.Invalid("expects data and weight of rank 3");
+  if (kernel[2] < 1) node.Invalid("a kernel of size 0");
   const int64_t past = kernel[2] - 1;
   const DataType dtype = node.TypeOf(x).dtype();
   const Expr before = node.HasInput(3) ? node.Input(3) : Filled(0, {shape[0], shape[1], past}, dtype);
@@ -297,11 +296,18 @@ Results ConvertLinearAttention(NodeContext& node) {
 }  // namespace
 
 void AddAttentionConverters(OnnxConverters& converters) {
-  converters["Attention"] = ConvertAttention;
-  converters["RotaryEmbedding"] = ConvertRotaryEmbedding;
-  converters["LinearAttention"] = ConvertLinearAttention;
-  converters["SwiGLU"] = ConvertSwiGlu;
-  converters["CausalConvWithState"] = ConvertCausalConv;
+  converters.Add("Attention", ConvertAttention,
+                 "Q: float[3..4], K: same[3..4], V: float[3..4], attn_mask?: [1..4], past_key?: same[4], "
+                 "past_value?: float[4], nonpad_kv_seqlen?@24: int[1] -> Y, present_key?, present_value?, "
+                 "qk_matmul_output?");
+  converters.Add("RotaryEmbedding", ConvertRotaryEmbedding,
+                 "X: float[3..4], cos_cache: same[2..3], sin_cache: same[2..3], position_ids?: int[2] -> Y");
+  converters.Add("LinearAttention", ConvertLinearAttention,
+                 "query: float[3], key: same[3], value: same[3], past_state?: float[4], decay?: same[3], beta?: "
+                 "same[3] -> output, present_state");
+  converters.Add("SwiGLU", ConvertSwiGlu, "A: float, B: same -> Y");
+  converters.Add("CausalConvWithState", ConvertCausalConv,
+                 "input: float[3], weight: same[3], bias?: same[1], past_state?: same[3] -> output, present_state");
 }
 
 }  // namespace collage

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "collage/ir/infer_type.h"
+#include "ir/ops/relations.h"
+
 namespace collage {
 
 using V = std::vector<int64_t>;
@@ -13,9 +16,30 @@ int64_t NormalAxis(NodeContext& node, int64_t axis, int rank) {
 }
 
 Expr Filled(double value, const Shape& shape, DataType dtype) {
+  const std::optional<size_t> bytes = CheckedBytes(shape, dtype);
+  if (!bytes || *bytes > static_cast<size_t>(kLargestFoldedBytes)) {
+    const Expr call = MakeCall("full", {MakeScalar(value, dtype)}, {{"shape", shape}});
+    InferType(call);
+    return call;
+  }
   Tensor tensor = Tensor::Empty(shape, dtype);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, value);
   return MakeConstant(tensor);
+}
+
+V CountedUp(NodeContext& node, int64_t begin, int64_t end) {
+  if (end - begin > kLargestFoldedBytes / static_cast<int64_t>(sizeof(int64_t)))
+    node.Unsupported(fmt::format("{} positions that are constants", end - begin));
+  V values;
+  for (int64_t i = begin; i < end; ++i) values.push_back(i);
+  return values;
+}
+
+Tensor ZerosOf(NodeContext& node, const Shape& shape, DataType dtype) {
+  const std::optional<size_t> bytes = CheckedBytes(shape, dtype);
+  if (!bytes || *bytes > static_cast<size_t>(kLargestFoldedBytes))
+    node.Unsupported("a constant of shape " + ToString(shape));
+  return Tensor::Zeros(shape, dtype);
 }
 
 Expr Int64s(const V& values) {
@@ -35,6 +59,30 @@ Expr Concatenate(NodeContext& node, std::vector<Expr> parts, int64_t axis) {
 
 Expr Slice(NodeContext& node, const Expr& x, int64_t axis, int64_t begin, int64_t end) {
   return node.Op("strided_slice", {x}, {{"begin", V{begin}}, {"end", V{end}}, {"axes", V{axis}}});
+}
+
+Expr SliceBetween(NodeContext& node, const Expr& x, int64_t axis, const SymbolicSize& begin, const SymbolicSize& end) {
+  if (begin.is_known() && end.is_known()) return Slice(node, x, axis, begin.known(), end.known());
+  const Sizes shape = node.SizesOf(x);
+  std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
+  const SymbolicSize& length = shape[static_cast<size_t>(axis)];
+  sizes[static_cast<size_t>(axis)] = SlicedSize(begin, end, 1, length);
+  const Expr sliced = node.Op("dyn.strided_slice", {x, node.Compute({begin}), node.Compute({end}), Int64s({1})},
+                              {{"axes", V{axis}}});
+  return node.WithSizes(sliced, sizes);
+}
+
+Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes& after, const Expr& value,
+           const std::string& mode) {
+  const Sizes shape = node.SizesOf(data);
+  Sizes pairs;
+  std::vector<std::optional<SymbolicSize>> sizes;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    pairs.insert(pairs.end(), {before[i], after[i]});
+    sizes.emplace_back(shape[i] + before[i] + after[i]);
+  }
+  const Expr widths = node.Reshape(node.Compute(pairs), {static_cast<int64_t>(shape.size()), 2});
+  return node.WithSizes(node.Op("dyn.nn.pad", {data, widths, value}, {{"pad_mode", mode}}), sizes);
 }
 
 Expr Reversed(NodeContext& node, const Expr& x, int64_t axis) { return node.Op("reverse", {x}, {{"axis", axis}}); }

@@ -14,8 +14,12 @@ Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b);
 /// `axis` counted from the front; throws kInput when `rank` dimensions do not have it.
 int64_t NormalAxis(NodeContext& node, int64_t axis, int rank);
 
-/// A constant of `shape` with equal elements.
+/// A tensor of `shape` with equal elements: a constant, or `full` where that would be large.
 Expr Filled(double value, const Shape& shape, DataType dtype);
+/// begin, begin + 1, … end - 1; throws kUnsupported when these are too many for a constant.
+std::vector<int64_t> CountedUp(NodeContext& node, int64_t begin, int64_t end);
+/// Zeros to be filled in; throws kUnsupported when these are too many for a constant.
+Tensor ZerosOf(NodeContext& node, const Shape& shape, DataType dtype);
 /// A constant vector of int64.
 Expr Int64s(const std::vector<int64_t>& values);
 
@@ -27,6 +31,11 @@ Expr Shifted(NodeContext& node, const Expr& x, double term);
 Expr Concatenate(NodeContext& node, std::vector<Expr> parts, int64_t axis);
 /// Elements [begin, end) of one axis.
 Expr Slice(NodeContext& node, const Expr& x, int64_t axis, int64_t begin, int64_t end);
+/// Elements [begin, end) of one axis, both 0 or more, as far as there are any.
+Expr SliceBetween(NodeContext& node, const Expr& x, int64_t axis, const SymbolicSize& begin, const SymbolicSize& end);
+/// `data` with `before` and `after` elements around it, as nn.pad has it, for widths that a run computes.
+Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes& after, const Expr& value,
+           const std::string& mode);
 /// The elements of one axis in reverse order.
 Expr Reversed(NodeContext& node, const Expr& x, int64_t axis);
 Expr Transpose(NodeContext& node, const Expr& x, const std::vector<int64_t>& axes);

@@ -31,16 +31,16 @@ Results Unpack(NodeContext& node, const Expr& packed, size_t count) {
 }
 
 Results ConvertIf(NodeContext& node) {
-  const Expr condition = node.Input(0);
+  const Expr condition = Scalar(node, node.Input(0));
   if (IsConstant(condition)) return node.ConvertSubgraph(Holds(condition) ? "then_branch" : "else_branch", {});
   const Results then_values = node.ConvertSubgraph("then_branch", {});
   const Results else_values = node.ConvertSubgraph("else_branch", {});
   if (then_values.size() != else_values.size() || then_values.empty())
     node.Invalid("the branches differ in their results");
-  const auto branch =
-      std::make_shared<const IfNode>(Scalar(node, condition), Pack(node, then_values), Pack(node, else_values));
+  const auto branch = std::make_shared<const IfNode>(condition, Pack(node, then_values), Pack(node, else_values));
   branch->set_span({node.name(), 0, 0});
   InferType(branch);
+  node.NameSizes(branch);
   return Unpack(node, branch, then_values.size());
 }
 
@@ -48,7 +48,7 @@ Results ConvertIf(NodeContext& node) {
 Expr Joined(NodeContext& node, const Results& turns) {
   Results rows;
   for (const Expr& turn : turns) {
-    Shape shape = node.ShapeOf(turn);
+    Sizes shape = node.SizesOf(turn);
     shape.insert(shape.begin(), 1);
     rows.push_back(node.Reshape(turn, shape));
   }
@@ -68,7 +68,7 @@ std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, 
     const Results outputs = node.ConvertSubgraph("body", inputs);
     if (outputs.size() != 1 + num_carried + scans.size())
       node.Invalid("the loop's body differs in its number of results");
-    condition = outputs[0];
+    condition = Scalar(node, outputs[0]);
     carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int64_t>(num_carried));
     for (size_t i = 0; i < scans.size(); ++i) scans[i].push_back(outputs[1 + num_carried + i]);
   }
@@ -79,14 +79,27 @@ std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, 
   return carried;
 }
 
+/// A tensor type of the same sizes, of which nothing but the numbers is known.
+Type WithoutSymbols(const Type& type) {
+  const TensorTypeNode* tensor = AsTensorType(type);
+  if (tensor == nullptr) return type;
+  std::vector<Dim> shape;
+  for (const Dim& dim : tensor->shape()) shape.push_back(dim.is_any() ? Dim::Any() : dim);
+  return TensorType(std::move(shape), tensor->dtype());
+}
+
 /// `%loop(0, condition, values…)` where `%loop` calls itself with what its body gives.
 Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, const Results& carried) {
   if (node.num_outputs() > carried.size()) {
     node.Unsupported("collecting results of a loop whose number of turns is known at run time only");
   }
   std::vector<Var> params{MakeVar("i", TensorType(Shape{}, kInt64)), MakeVar("go_on", TensorType(Shape{}, kBool))};
-  for (const Expr& value : carried) params.push_back(MakeVar("value", value->checked_type()));
-  for (const Var& param : params) param->set_checked_type(param->type_annotation());
+  // What a turn hands on may have other sizes than what it was given.
+  for (const Expr& value : carried) params.push_back(MakeVar("value", WithoutSymbols(value->checked_type())));
+  for (const Var& param : params) {
+    param->set_checked_type(param->type_annotation());
+    node.NameSizes(param);
+  }
   const Results values(params.begin() + 2, params.end());
   Results inputs{params[0], params[1]};
   inputs.insert(inputs.end(), values.begin(), values.end());
@@ -94,7 +107,7 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
   if (outputs.size() != 1 + carried.size()) node.Invalid("the loop's body differs in its number of results");
   std::vector<Type> types;
   for (size_t i = 0; i < carried.size(); ++i) {
-    types.push_back(carried[i]->checked_type());
+    types.push_back(params[i + 2]->type_annotation());
     if (!TypeEqual(types.back(), outputs[i + 1]->checked_type())) {
       node.Unsupported(fmt::format("a loop whose value {} changes its type from {} to {}", i, ToString(types.back()),
                                    ToString(outputs[i + 1]->checked_type())));
@@ -115,6 +128,7 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
   const auto let = std::make_shared<const LetNode>(loop, function, MakeCall(Expr(loop), first));
   let->set_span({node.name(), 0, 0});
   InferType(let);
+  node.NameSizes(let);
   return Unpack(node, let, carried.size());
 }
 
@@ -164,7 +178,7 @@ Results ConvertScan(NodeContext& node) {
   }
   if (steps < 1) node.Unsupported("a scan without slices");
   const auto body = static_cast<int64_t>(node.NumSubgraphNodes("body"));
-  if (steps * std::max<int64_t>(body, 1) > kMostUnrolledNodes)
+  if (steps > kMostUnrolledNodes / std::max<int64_t>(body, 1))
     node.Unsupported(fmt::format("a scan of {} steps", steps));
   std::vector<Results> collected(num_collected);
   for (int64_t step = 0; step < steps; ++step) {
@@ -198,9 +212,9 @@ Results ConvertScan(NodeContext& node) {
 }  // namespace
 
 void AddControlConverters(OnnxConverters& converters) {
-  converters["If"] = ConvertIf;
-  converters["Loop"] = ConvertLoop;
-  converters["Scan"] = ConvertScan;
+  converters.Add("If", ConvertIf, "cond: bool -> outputs+");
+  converters.Add("Loop", ConvertLoop, "M?: int[0..1], cond?: bool[0..1], v_initial* -> outputs+");
+  converters.Add("Scan", ConvertScan, "inputs?+ -> outputs+");
 }
 
 }  // namespace collage

@@ -6,11 +6,13 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
+#include "frontend/onnx/node_order.h"
 #include "support/file.h"
 
 namespace collage {
@@ -19,6 +21,9 @@ namespace {
 // Local functions nest in practice a few deep; a model in which they call each other in a cycle must not exhaust the
 // stack.
 constexpr size_t kDeepestCall = 100;
+
+// Loops and functions within others multiply.
+constexpr int64_t kMostNodes = 500000;
 
 bool IsStandard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
@@ -43,7 +48,7 @@ IRModule OnnxGraph::Import() {
   scopes_.emplace_back();
   AddInitializers(model_.graph());
   AddInputs();
-  for (const auto& node : model_.graph().node()) Convert(node);
+  for (const onnx::NodeProto* node : NodesInOrder(model_.graph().node(), path_.string())) Convert(*node);
   return Finish();
 }
 
@@ -84,29 +89,6 @@ std::vector<std::string> OnnxGraph::InputNames() {
   return names;
 }
 
-std::vector<OpenInput> OnnxGraph::OpenInputs() {
-  Parse();
-  std::set<std::string> initializers;
-  for (const auto& initializer : model_.graph().initializer()) initializers.insert(initializer.name());
-  std::map<std::string, int64_t> numbers;
-  std::vector<OpenInput> open;
-  for (const auto& input : model_.graph().input()) {
-    const std::string& name = input.name();
-    const bool is_given =
-        initializers.contains(name) || options_.shapes.contains(name) || options_.constants.contains(name);
-    if (is_given || !input.type().tensor_type().has_shape()) continue;
-    OpenInput one{name, {}};
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      const bool is_known = dim.has_dim_value() && dim.dim_value() > 0;
-      const std::string key = dim.dim_param().empty() ? fmt::format("{} {}", name, one.shape.size()) : dim.dim_param();
-      one.shape.push_back(is_known ? dim.dim_value()
-                                   : -1 - numbers.emplace(key, static_cast<int64_t>(numbers.size())).first->second);
-    }
-    if (std::ranges::any_of(one.shape, [](int64_t size) { return size < 0; })) open.push_back(std::move(one));
-  }
-  return open;
-}
-
 // ---- operators ----
 
 const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node) const {
@@ -128,7 +110,7 @@ void OnnxGraph::CheckOperators() const {
         if (attribute.has_g()) check(attribute.g().node());
       }
       if (LocalFunction(node) != nullptr) continue;
-      if (IsStandard(node.domain()) && AllOnnxConverters().contains(node.op_type())) continue;
+      if (IsStandard(node.domain()) && AllOnnxConverters().Find(node.op_type()) != nullptr) continue;
       Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
       if (uses.count++ == 0) uses.first = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
       const char* reason = IsStandard(node.domain()) ? OnnxRefusal(node.op_type()) : nullptr;
@@ -183,15 +165,57 @@ void OnnxGraph::AddInputs() {
     throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
                 "its inputs are " + known);
   }
+  BindSymbols(inputs);
   for (const onnx::ValueInfoProto* input : inputs) {
-    const Var param = MakeVar(input->name(), InputType(*input));
-    param->set_checked_type(param->type_annotation());
-    params_.push_back(param);
-    scopes_[0][input->name()] = param;
+    params_.push_back(InputParam(*input));
+    scopes_[0][input->name()] = params_.back();
   }
 }
 
-Type OnnxGraph::InputType(const onnx::ValueInfoProto& input) const {
+/// What of a shape that a file gives is known; nothing for an open dimension.
+std::optional<int64_t> OnnxGraph::KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
+}
+
+/// What the model calls an open dimension; "" where it has no name. Some tools write "?" or "None" for those.
+std::string OnnxGraph::NameOf(const onnx::TensorShapeProto::Dimension& dim) {
+  const std::string& name = dim.dim_param();
+  const bool has_letter = std::ranges::any_of(name, [](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
+  return has_letter && name != "None" ? name : "";
+}
+
+/// A dimension that is given for one input is given for all that the model calls by the same name, unless several are
+/// given that differ.
+void OnnxGraph::BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs) {
+  std::set<std::string> ambiguous;
+  for (const onnx::ValueInfoProto* input : inputs) {
+    const auto given = options_.shapes.find(input->name());
+    const auto& dims = input->type().tensor_type().shape().dim();
+    if (given == options_.shapes.end() || given->second.size() != static_cast<size_t>(dims.size())) continue;
+    for (int i = 0; i < dims.size(); ++i) {
+      const std::string name = NameOf(dims[i]);
+      if (KnownDim(dims[i]) || name.empty()) continue;
+      const int64_t size = given->second[static_cast<size_t>(i)];
+      if (bound_.emplace(name, size).first->second != size) ambiguous.insert(name);
+    }
+  }
+  for (const std::string& name : ambiguous) bound_.erase(name);
+}
+
+std::string OnnxGraph::ShapeHint() const {
+  std::string example;
+  for (const auto& input : model_.graph().input()) {
+    const auto& dims = input.type().tensor_type().shape().dim();
+    const bool is_open = std::ranges::any_of(dims, [](const auto& dim) { return !KnownDim(dim); });
+    if (!is_open || scopes_[0].find(input.name()) == scopes_[0].end()) continue;
+    if (As<ConstantNode>(scopes_[0].at(input.name())) != nullptr) continue;
+    example += fmt::format(" --shape {}=", input.name());
+    for (int i = 0; i < dims.size(); ++i) example += fmt::format("{}{}", i == 0 ? "" : "x", KnownDim(dims[i]).value_or(1));
+  }
+  return example.empty() ? "" : "give the shapes of the model's inputs, as in" + example;
+}
+
+Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
   const std::string where = path_.string();
   if (!input.type().has_tensor_type()) {
     throw Error(ErrorCategory::kUnsupported, fmt::format("input '{}' is no tensor", input.name()), where);
@@ -204,36 +228,63 @@ Type OnnxGraph::InputType(const onnx::ValueInfoProto& input) const {
                             OnnxDTypeName(tensor.elem_type())),
                 where);
   }
-  Shape shape;
+  dimension_names_.emplace_back();
+  const auto param = [&](std::vector<Dim> shape) {
+    Shape sizes;
+    for (const Dim& dim : shape) sizes.push_back(dim.is_any() ? 1 : dim.size());
+    if (!CheckedBytes(sizes, *dtype)) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("input '{}' has shape {}, which has no size", input.name(), ToString(sizes)), where);
+    }
+    Var var = MakeVar(input.name(), TensorType(std::move(shape), *dtype));
+    var->set_checked_type(var->type_annotation());
+    return var;
+  };
   std::string text;
   std::string example;
+  std::vector<Dim> shape;
   bool is_open = !tensor.has_shape();
   for (const auto& dim : tensor.shape().dim()) {
-    const bool known = dim.has_dim_value() && dim.dim_value() > 0;
-    shape.push_back(known ? dim.dim_value() : -1);
-    is_open = is_open || !known;
-    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(dim.dim_value())
+    std::optional<int64_t> size = KnownDim(dim);
+    text += (text.empty() ? "" : ", ") + (size                      ? std::to_string(*size)
                                           : dim.dim_param().empty() ? "?"
                                                                     : dim.dim_param());
-    example += (example.empty() ? "" : "x") + (known ? std::to_string(dim.dim_value()) : "1");
+    const auto bound = bound_.find(NameOf(dim));
+    if (!size && bound != bound_.end()) size = bound->second;
+    example += (example.empty() ? "" : "x") + std::to_string(size.value_or(1));
+    is_open = is_open || !size;
+    shape.push_back(size ? Dim(*size) : Dim::Any());
   }
   const auto given = options_.shapes.find(input.name());
-  if (given == options_.shapes.end()) {
-    if (is_open) {
-      throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text),
-                  where, fmt::format("give its shape, as in --shape {}={}", input.name(), example));
+  if (given != options_.shapes.end()) {
+    bool fits = !tensor.has_shape() || given->second.size() == shape.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i) {
+      const std::optional<int64_t> size = KnownDim(tensor.shape().dim(static_cast<int>(i)));
+      fits = !size || *size == given->second[i];
     }
-    return TensorType(shape, *dtype);
+    if (!fits) {
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text, ToString(given->second)),
+          where);
+    }
+    return param({given->second.begin(), given->second.end()});
   }
-  bool fits = !tensor.has_shape() || given->second.size() == shape.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 || shape[i] == given->second[i];
-  if (!fits) {
-    throw Error(
-        ErrorCategory::kInput,
-        fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text, ToString(given->second)),
-        where);
+  if (is_open && !(options_.keeps_open && tensor.has_shape())) {
+    throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text), where,
+                fmt::format("give its shape, as in --shape {}={}", input.name(), example));
   }
-  return TensorType(given->second, *dtype);
+  if (!is_open) return param(std::move(shape));
+  dimension_names_.back().resize(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!shape[i].is_any()) continue;
+    const std::string name = NameOf(tensor.shape().dim(static_cast<int>(i)));
+    dimension_names_.back()[i] = name;
+    shape[i] = Dim::Of(name.empty() ? sizes_.Unnamed(fmt::format("{}[{}]", input.name(), i)) : sizes_.Named(name));
+  }
+  const Var var = param(std::move(shape));
+  sizes_.FoundIn(var);
+  return var;
 }
 
 // ---- nodes ----
@@ -279,7 +330,7 @@ std::vector<Expr> OnnxGraph::ConvertSubgraph(const onnx::GraphProto& graph, cons
   scopes_.emplace_back();
   AddInitializers(graph);
   for (int i = 0; i < graph.input_size(); ++i) scopes_.back()[graph.input(i).name()] = inputs[static_cast<size_t>(i)];
-  for (const auto& node : graph.node()) Convert(node);
+  for (const onnx::NodeProto* node : NodesInOrder(graph.node(), path_.string())) Convert(*node);
   std::vector<Expr> outputs;
   for (const auto& output : graph.output()) {
     outputs.push_back(Lookup(output.name()));
@@ -305,7 +356,7 @@ std::vector<Expr> OnnxGraph::ConvertCall(const onnx::FunctionProto& function, co
   for (const auto& import : function.opset_import()) {
     if (IsStandard(import.domain())) opset_ = import.version();
   }
-  for (const auto& inner : function.node()) Convert(inner);
+  for (const onnx::NodeProto* inner : NodesInOrder(function.node(), path_.string())) Convert(*inner);
   std::vector<Expr> outputs;
   for (const std::string& output : function.output()) outputs.push_back(Lookup(output));
   opset_ = calls_.back().outer_opset;
@@ -325,13 +376,20 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
         fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", node.name(), node.op_type(), name),
         path_.string());
   }
+  if (++num_converted_ > kMostNodes) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("the model has more than {} nodes with its functions and loops written out", kMostNodes),
+                path_.string());
+  }
   NodeContext context(*this, node, inputs, opset_);
   std::vector<Expr> outputs;
   try {
     if (const onnx::FunctionProto* function = LocalFunction(node)) {
       outputs = ConvertCall(*function, node, inputs);
     } else {
-      outputs = AllOnnxConverters().at(node.op_type())(context);
+      const OnnxRow& row = *AllOnnxConverters().Find(node.op_type());
+      CheckOperands(context, row.signature);
+      outputs = row.convert(context);
     }
   } catch (const Error& error) {
     // An error that has a place comes from a node within this one.
@@ -359,7 +417,11 @@ IRModule OnnxGraph::Finish() {
     names.emplace_back(output.name());
   }
   const Expr body = results.size() == 1 ? results[0] : MakeTuple(std::move(results));
-  Function main = MakeFunction(params_, body, nullptr, {{"output_names", std::move(names)}});
+  Attrs attrs{{"output_names", std::move(names)}};
+  const bool has_names = std::ranges::any_of(
+      dimension_names_, [](const auto& dims) { return std::ranges::any_of(dims, [](const auto& name) { return !name.empty(); }); });
+  if (has_names) attrs.Set(kAttrDimensionNames, AttrOf(dimension_names_));
+  Function main = MakeFunction(params_, body, nullptr, std::move(attrs));
   InferType(main);
   IRModule module = IRModule::FromFunction(std::move(main));
   module.attrs.Set("model", path_.filename().string());

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "collage/frontend/onnx.h"
+#include "collage/ir/value.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/open_import.h"
+#include "frontend/onnx/size_table.h"
 #include "frontend/onnx/tensor_reader.h"
 #include "onnx/onnx-ml.pb.h"
 
@@ -24,10 +25,11 @@ class OnnxGraph {
   IRModule Import();
   /// Names of inputs that are no initializers.
   std::vector<std::string> InputNames();
-  /// Inputs of known rank with dimensions that neither the model nor the options give.
-  std::vector<OpenInput> OpenInputs();
 
   const TensorReader& reader() const { return reader_; }
+  SizeTable& sizes() { return sizes_; }
+  /// "give the shapes of the model's inputs, as in --shape x=1x3": of those with open dimensions.
+  std::string ShapeHint() const;
   /// The attribute `name` of `node`; within a local function, references are followed to the call's attributes.
   const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, const std::string& name) const;
   /// Converts a graph that an attribute holds; returns its outputs.
@@ -49,7 +51,11 @@ class OnnxGraph {
   void Parse();
   void CheckOperators() const;
   void AddInputs();
-  Type InputType(const onnx::ValueInfoProto& input) const;
+  /// A parameter with the shape that options or the model give, its open dimensions bound to symbols.
+  Var InputParam(const onnx::ValueInfoProto& input);
+  static std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim);
+  static std::string NameOf(const onnx::TensorShapeProto::Dimension& dim);
+  void BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs);
   IRModule Finish();
 
   void AddInitializers(const onnx::GraphProto& graph);
@@ -62,12 +68,16 @@ class OnnxGraph {
   std::filesystem::path path_;
   ImportOptions options_;
   TensorReader reader_;
+  SizeTable sizes_;
+  std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes bind
   onnx::ModelProto model_;
   int64_t opset_ = 0;
+  int64_t num_converted_ = 0;  ///< nodes so far, those of unrolled loops each time
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
   std::vector<Values> scopes_;
   std::vector<FunctionCall> calls_;
   std::vector<Var> params_;
+  DimensionNames dimension_names_;  ///< of open dimensions, by parameter
 };
 
 }  // namespace collage

@@ -1,9 +1,11 @@
 // importer.cc: the list of families of operators, and what cannot be converted.
 #include "frontend/onnx/importer.h"
 
+#include <new>
+
 #include "collage/frontend/onnx.h"
+#include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
-#include "frontend/onnx/open_import.h"
 
 namespace collage {
 
@@ -53,13 +55,10 @@ const char* OnnxRefusal(const std::string& op_type) {
   return it == reasons.end() ? nullptr : it->second;
 }
 
-IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options) {
-  const std::vector<OpenInput> open =
-      options.keeps_open ? OnnxGraph(path, options).OpenInputs() : std::vector<OpenInput>{};
-  if (open.empty()) return OnnxGraph(path, options).Import();
-  ImportOptions own = options;
-  own.keeps_open = false;
-  return ImportOpen(path, own, open);
+IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options) try {
+  return OnnxGraph(path, options).Import();
+} catch (const std::bad_alloc&) {
+  throw Error(ErrorCategory::kResource, "there is not enough memory to import the model", path.string());
 }
 
 std::vector<std::string> OnnxInputNames(const std::filesystem::path& path) { return OnnxGraph(path, {}).InputNames(); }

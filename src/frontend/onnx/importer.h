@@ -1,14 +1,15 @@
 // importer.h: what the converters of ONNX operators work with.
 #pragma once
 
-#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
+#include "frontend/onnx/signature.h"
+#include "frontend/onnx/size_table.h"
 
 namespace onnx {
 class AttributeProto;
@@ -37,8 +38,17 @@ class NodeContext {
   /// Throws kInput when the input is absent.
   const Expr& Input(size_t i) const;
   const TensorTypeNode& TypeOf(const Expr& expr) const;
-  /// Throws kUnsupported when a size is known at run time only.
+  /// Gives the dimensions of what was not made by Op, Field or Tuple symbols.
+  void NameSizes(const Expr& expr) const;
+  /// The dimensions of a tensor, for all sizes that the model leaves open.
+  Sizes SizesOf(const Expr& expr) const;
+  /// The dimensions as numbers; throws kUnsupported when a size is known at run time only.
   Shape ShapeOf(const Expr& expr) const;
+  bool IsStatic(const Expr& expr) const { return TypeOf(expr).is_static(); }
+  /// The number that `size` is; throws kUnsupported, "needs to know `what`", where a run decides.
+  int64_t Known(const SymbolicSize& size, std::string_view what) const;
+  /// The size of what is stretched to fit both; nothing where either may be the one that is 1.
+  static std::optional<SymbolicSize> Broadcast(const SymbolicSize& a, const SymbolicSize& b);
   int Rank(const Expr& expr) const { return TypeOf(expr).rank(); }
   size_t num_outputs() const;
   /// Whether somebody may read output `i`.
@@ -60,10 +70,34 @@ class NodeContext {
   std::vector<Expr> ConvertSubgraph(const char* name, const std::vector<Expr>& inputs);
   size_t NumSubgraphNodes(const char* name) const;
 
+  // Attributes and constants in the range that they must have; kInput says what was found and what was wanted.
+
+  /// The integer attribute `name`, from `least` to `most`.
+  int64_t IntWithin(const char* name, int64_t fallback, int64_t least, int64_t most) const;
+  /// From 1 to 2^31 - 1.
+  int64_t PositiveInt(const char* name, int64_t fallback) const;
+  /// The integer attribute `name` as an axis of `rank` dimensions, counted from the front.
+  int64_t Axis(const char* name, int64_t fallback, int rank) const;
+  /// `count` integers from 1 to 2^31 - 1; ones when absent.
+  std::vector<int64_t> PositiveInts(const char* name, size_t count) const;
+  /// `count` integers of 31 bits and a sign; zeros when absent.
+  std::vector<int64_t> Pads(const char* name, size_t count) const;
+  std::string OneOf(const char* name, const char* fallback, std::initializer_list<std::string_view> known) const;
+  /// The one element of an input that must be known now.
+  int64_t ConstantInt(size_t i) const;
+  double ConstantNumber(size_t i) const;
+
   bool IsConstant(size_t i) const { return HasInput(i) && inputs_[i]->kind() == ExprKind::kConstant; }
   /// The value of an input that must be known now; throws kUnsupported when it is not constant.
   Tensor Constant(size_t i) const;
   std::vector<int64_t> ConstantInts(size_t i) const { return Constant(i).ToInts(); }
+  /// The elements of an integer input that is constant or computed of sizes; nothing for others, and where it is not
+  /// known how sizes decide.
+  std::optional<Sizes> KnownInts(size_t i) const;
+  /// Whether input `i` depends on sizes alone, so that it may say how something is shaped.
+  bool IsComputedFromSizes(size_t i) const;
+  /// As KnownInts. Throws kUnsupported where there is nothing.
+  Sizes SizeInts(size_t i) const;
 
   /// A typed operator call with this node's span, or the constant that it evaluates to.
   Expr Op(std::string_view op, std::vector<Expr> args, Attrs attrs = {});
@@ -75,14 +109,28 @@ class NodeContext {
   Expr Scalar(double value, DataType dtype) { return MakeScalar(value, dtype); }
   /// A rank-0 constant of `like`'s dtype.
   Expr ScalarLike(double value, const Expr& like) { return MakeScalar(value, TypeOf(like).dtype()); }
-  Expr Reshape(const Expr& x, const Shape& shape);
+  /// `x` under another shape. `inferred` is the dimension that takes what the others leave; -1 for none.
+  Expr Reshape(const Expr& x, const Sizes& shape, int inferred = -1);
+  /// `x` with dimensions of size 1 repeated; `shape` must be what comes out for all sizes.
+  Expr BroadcastTo(const Expr& x, const Sizes& shape);
+  /// A tensor of equal elements, `value` a scalar.
+  Expr Full(const Expr& value, const Sizes& shape);
+  /// A vector of int64 that holds `sizes`.
+  Expr Compute(const Sizes& sizes);
+  /// A scalar of int64.
+  Expr ComputeScalar(const SymbolicSize& size);
+  /// `x`, whose type says less than is known of its sizes. Those that are nothing are not known.
+  Expr WithSizes(const Expr& x, const std::vector<std::optional<SymbolicSize>>& sizes);
 
+  /// Throws kUnsupported: the size of something decides what a run only can.
+  [[noreturn]] void NeedsSize(const std::string& what) const;
   [[noreturn]] void Unsupported(const std::string& what) const;
   [[noreturn]] void Invalid(const std::string& what) const;
 
  private:
   /// The attribute, or null when absent; throws kInput when it is not of `type` (AttributeProto.AttributeType).
   const onnx::AttributeProto* Find(const char* name, int type) const;
+  std::vector<int64_t> IntsWithin(const char* name, size_t count, int64_t fallback, int64_t least) const;
 
   OnnxGraph& graph_;
   const onnx::NodeProto& node_;
@@ -90,10 +138,6 @@ class NodeContext {
   std::vector<Expr> inputs_;
   int64_t opset_;
 };
-
-/// Converts one node to its outputs, in order.
-using OnnxConverter = std::function<std::vector<Expr>(NodeContext& node)>;
-using OnnxConverters = std::unordered_map<std::string, OnnxConverter>;
 
 // One function per family of operators; each adds its rows.
 void AddMathConverters(OnnxConverters& converters);
@@ -111,6 +155,9 @@ void AddLossConverters(OnnxConverters& converters);
 void AddControlConverters(OnnxConverters& converters);
 void AddRecurrentConverters(OnnxConverters& converters);
 void AddQuantisedConverters(OnnxConverters& converters);
+
+/// Constants larger than this are not made while importing: a broadcast or a fill may stay symbolic at no cost.
+inline constexpr int64_t kLargestFoldedBytes = int64_t{64} << 20;
 
 /// The table of all converters by ONNX operator.
 const OnnxConverters& AllOnnxConverters();

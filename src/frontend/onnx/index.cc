@@ -20,10 +20,13 @@ Expr TuplesFirst(NodeContext& node, const Expr& indices) {
 }
 
 /// Indices that may count from the end, counted from the front; `length` is what they index.
-Expr FromFront(NodeContext& node, const Expr& indices, int64_t length) {
-  if (node.TypeOf(indices).dtype().code == DataType::Code::kUInt) return indices;
+Expr FromFront(NodeContext& node, const Expr& indices, const SymbolicSize& length) {
+  const DataType dtype = node.TypeOf(indices).dtype();
+  if (dtype.code == DataType::Code::kUInt) return indices;
   const Expr is_negative = node.Op("less", {indices, node.ScalarLike(0, indices)});
-  return node.Op("where", {is_negative, Shifted(node, indices, static_cast<double>(length)), indices});
+  const Expr term = length.is_known() ? node.ScalarLike(static_cast<double>(length.known()), indices)
+                                      : node.Cast(node.ComputeScalar(length), dtype);
+  return node.Op("where", {is_negative, node.Op("add", {indices, term}), indices});
 }
 
 /// ONNX's reduction as Relay calls it.
@@ -70,15 +73,17 @@ Results ConvertTensorScatter(NodeContext& node) {
   const Shape shape = node.ShapeOf(cache);
   const int64_t axis = NormalAxis(node, node.Int("axis", -2), node.Rank(cache));
   if (axis == 0) node.Invalid("the axis of batches cannot be written along");
+  if (node.Rank(update) != node.Rank(cache)) {
+    node.Invalid(fmt::format("cache and update have ranks {} and {}, equal ones are wanted", node.Rank(cache),
+                             node.Rank(update)));
+  }
   const int64_t batch = shape[0];
   const int64_t steps = node.ShapeOf(update)[static_cast<size_t>(axis)];
   const int64_t length = shape[static_cast<size_t>(axis)];
-  V range;
-  for (int64_t i = 0; i < steps; ++i) range.push_back(i);
-  Expr places = node.Reshape(Int64s(range), {1, steps});
+  Expr places = node.Reshape(Int64s(CountedUp(node, 0, steps)), {1, steps});
   const Expr start = node.HasInput(2) ? node.Cast(node.Input(2), kInt64) : Filled(0, {batch}, kInt64);
   places = node.Op("add", {node.Reshape(start, {batch, 1}), places});
-  if (node.String("mode", "linear") == "circular")
+  if (node.OneOf("mode", "linear", {"linear", "circular"}) == "circular")
     places = node.Op("floor_mod", {places, node.ScalarLike(static_cast<double>(length), places)});
   // One index per element of the update, all equal but for batch and step.
   Shape spread(shape.size(), 1);
@@ -89,22 +94,54 @@ Results ConvertTensorScatter(NodeContext& node) {
 }
 
 Results ConvertOneHot(NodeContext& node) {
-  const Tensor depth = node.Constant(1);
-  const auto size = static_cast<int64_t>(depth.At(0));
+  const bool is_open = !node.IsConstant(1) && node.KnownInts(1).has_value();
+  if (is_open && node.SizeInts(1).size() != 1) node.Invalid("input 1 has several elements, one is wanted");
+  const double depth = is_open ? 0 : node.ConstantNumber(1);
+  if (!(depth >= 0 && depth < 0x1p53)) node.Invalid(fmt::format("depth is {}, a size is wanted", depth));
+  const SymbolicSize size = is_open ? node.SizeInts(1)[0] : SymbolicSize(static_cast<int64_t>(depth));
   const Expr indices = FromFront(node, node.Cast(node.Input(0), kInt64), size);
   // values: [off, on].
   const Expr values = node.Input(2);
   const Expr off = node.Reshape(Slice(node, values, 0, 0, 1), {});
   const Expr on = node.Reshape(Slice(node, values, 0, 1, 2), {});
-  return {node.Op("one_hot", {indices, on, off},
-                  {{"depth", size}, {"axis", node.Int("axis", -1)}, {"dtype", node.TypeOf(values).dtype()}})};
+  const DataType dtype = node.TypeOf(values).dtype();
+  if (size.is_known()) {
+    return {node.Op("one_hot", {indices, on, off},
+                    {{"depth", size.known()}, {"axis", node.Int("axis", -1)}, {"dtype", dtype}})};
+  }
+  const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(indices) + 1);
+  const Sizes shape = node.SizesOf(indices);
+  std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
+  sizes.insert(sizes.begin() + axis, size);
+  return {node.WithSizes(
+      node.Op("dyn.one_hot", {indices, on, off, node.ComputeScalar(size)}, {{"axis", axis}, {"dtype", dtype}}), sizes)};
 }
 
 Results ConvertTopK(NodeContext& node) {
-  const int64_t k = node.opset() < 10 ? node.Int("k", 0) : node.ConstantInts(1).at(0);
+  const Sizes given = node.opset() < 10 ? Sizes{SymbolicSize(node.Int("k", 0))} : node.SizeInts(1);
+  if (given.size() != 1) node.Invalid(fmt::format("input 1 has {} elements, one is wanted", given.size()));
+  const SymbolicSize size = given[0];
   const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(node.Input(0)));
-  const int64_t length = node.ShapeOf(node.Input(0))[static_cast<size_t>(axis)];
-  if (k < 0 || k > length) node.Invalid(fmt::format("cannot take {} of {} elements", k, length));
+  const Sizes shape = node.SizesOf(node.Input(0));
+  const SymbolicSize& length = shape[static_cast<size_t>(axis)];
+  if (!size.is_known()) {
+    const Expr call = node.Op("dyn.topk", {node.Input(0), node.ComputeScalar(size)},
+                              {{"axis", axis}, {"is_ascend", node.Int("largest", 1) == 0}, {"dtype", kInt64}});
+    std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
+    sizes[static_cast<size_t>(axis)] = size;
+    Results results{node.WithSizes(node.Field(call, 0), sizes), node.WithSizes(node.Field(call, 1), sizes)};
+    if (size.lower_bound() >= 1) return results;
+    // topk takes 0 for all.
+    results.clear();
+    sizes[static_cast<size_t>(axis)] = std::nullopt;
+    for (int i = 0; i < 2; ++i) {
+      results.push_back(SliceBetween(node, node.WithSizes(node.Field(call, i), sizes), axis, 0, size));
+    }
+    return results;
+  }
+  const int64_t k = size.known();
+  if (k < 0 || (length.is_known() && k > length.known()))
+    node.Invalid(fmt::format("cannot take {} of {} elements", k, length.ToString()));
   if (k == 0) {
     Shape empty = node.ShapeOf(node.Input(0));
     empty[static_cast<size_t>(axis)] = 0;
@@ -137,7 +174,7 @@ Results ConvertCompress(NodeContext& node) {
   if (node.HasAttr("axis")) {
     axis = NormalAxis(node, node.Int("axis", 0), node.Rank(data));
   } else {
-    data = node.Reshape(data, {NumElements(node.ShapeOf(data))});
+    data = node.Reshape(data, {node.SizesOf(data).Product()});
   }
   // A condition shorter than the axis leaves the rest out.
   const Expr places = node.Op("argwhere", {node.Input(1)});
@@ -157,7 +194,7 @@ Results ConvertTrilu(NodeContext& node) {
 
 OnnxConverter Cumulative(const char* op) {
   return [op](NodeContext& node) -> Results {
-    const int64_t axis = NormalAxis(node, node.ConstantInts(1).at(0), node.Rank(node.Input(0)));
+    const int64_t axis = NormalAxis(node, node.ConstantInt(1), node.Rank(node.Input(0)));
     const bool reverse = node.Int("reverse", 0) != 0;
     const Expr data = reverse ? Reversed(node, node.Input(0), axis) : node.Input(0);
     const Expr result = node.Op(op, {data}, {{"axis", axis}, {"exclusive", node.Int("exclusive", 0) != 0}});
@@ -168,22 +205,24 @@ OnnxConverter Cumulative(const char* op) {
 }  // namespace
 
 void AddIndexConverters(OnnxConverters& converters) {
-  converters["Gather"] = ConvertGather;
-  converters["GatherElements"] = ConvertGatherElements;
-  converters["GatherND"] = ConvertGatherNd;
-  converters["Scatter"] = ConvertScatterElements;
-  converters["ScatterElements"] = ConvertScatterElements;
-  converters["ScatterND"] = ConvertScatterNd;
-  converters["TensorScatter"] = ConvertTensorScatter;
-  converters["OneHot"] = ConvertOneHot;
-  converters["TopK"] = ConvertTopK;
-  converters["NonZero"] = ConvertNonZero;
-  converters["Unique"] = ConvertUnique;
-  converters["Compress"] = ConvertCompress;
-  converters["ReverseSequence"] = ConvertReverseSequence;
-  converters["Trilu"] = ConvertTrilu;
-  converters["CumSum"] = Cumulative("cumsum");
-  converters["CumProd"] = Cumulative("cumprod");
+  converters.Add("Gather", ConvertGather, "data: [1..], indices: int -> output");
+  converters.Add("GatherElements", ConvertGatherElements, "data: [1..], indices: int[1..] -> output");
+  converters.Add("GatherND", ConvertGatherNd, "data: [1..], indices: int[1..] -> output");
+  converters.Add("Scatter", ConvertScatterElements, "data: [1..], indices: int[1..], updates: same[1..] -> output");
+  converters.Add("ScatterElements", ConvertScatterElements,
+                 "data: [1..], indices: int[1..], updates: same[1..] -> output");
+  converters.Add("ScatterND", ConvertScatterNd, "data: [1..], indices: int[1..], updates: same -> output");
+  converters.Add("TensorScatter", ConvertTensorScatter,
+                 "past_cache: [2..], update: same[2..], write_indices?: int[1] -> present_cache");
+  converters.Add("OneHot", ConvertOneHot, "indices: number, depth: number[0..1], values: [1] -> output");
+  converters.Add("TopK", ConvertTopK, "X: number[1..], K@10: int[0..1] -> Values, Indices");
+  converters.Add("NonZero", ConvertNonZero, "X -> Y");
+  converters.Add("Unique", ConvertUnique, "X -> Y, indices?, inverse_indices?, counts?");
+  converters.Add("Compress", ConvertCompress, "input: [1..], condition: bool[1] -> output");
+  converters.Add("ReverseSequence", ConvertReverseSequence, "input: [2..], sequence_lens: int[1] -> Y");
+  converters.Add("Trilu", ConvertTrilu, "input: [2..], k?: int[0..1] -> output");
+  converters.Add("CumSum", Cumulative("cumsum"), "x: number[1..], axis: int[0..1] -> y");
+  converters.Add("CumProd", Cumulative("cumprod"), "x: number[1..], axis: int[0..1] -> y");
 }
 
 }  // namespace collage

@@ -13,8 +13,8 @@ using V = std::vector<int64_t>;
 
 /// Minus the weighted logarithms of the targets' probabilities; data [N, C, …], target [N, …].
 Expr NegativeLogLikelihood(NodeContext& node, const Expr& data, const Expr& target, const Expr& weight) {
-  const Shape shape = node.ShapeOf(data);
-  if (shape.size() < 2) node.Invalid("expects data of at least rank 2");
+  if (node.Rank(target) != node.Rank(data) - 1)
+    node.Invalid(fmt::format("targets of rank {} for data of rank {}", node.Rank(target), node.Rank(data)));
   const bool ignores = node.HasAttr("ignore_index");
   const Expr labels = node.Cast(target, kInt64);
   Expr chosen = labels;
@@ -56,8 +56,10 @@ Results ConvertSoftmaxCrossEntropy(NodeContext& node) {
 }  // namespace
 
 void AddLossConverters(OnnxConverters& converters) {
-  converters["NegativeLogLikelihoodLoss"] = ConvertNegativeLogLikelihood;
-  converters["SoftmaxCrossEntropyLoss"] = ConvertSoftmaxCrossEntropy;
+  converters.Add("NegativeLogLikelihoodLoss", ConvertNegativeLogLikelihood,
+                 "input: float[2..], target: int[1..], weight?: same[1] -> loss");
+  converters.Add("SoftmaxCrossEntropyLoss", ConvertSoftmaxCrossEntropy,
+                 "scores: float[2..], labels: int[1..], weights?: same[1] -> output, log_prob?");
 }
 
 }  // namespace collage

@@ -56,8 +56,8 @@ Results ConvertClip(NodeContext& node) {
   } else {
     // Bounds that are not known become operands.
     if (node.HasInput(1) && !node.IsConstant(1)) x = node.Op("maximum", {x, node.Input(1)});
-    if (node.IsConstant(1)) low = node.Constant(1).At(0);
-    if (node.IsConstant(2)) high = node.Constant(2).At(0);
+    if (node.IsConstant(1)) low = node.ConstantNumber(1);
+    if (node.IsConstant(2)) high = node.ConstantNumber(2);
   }
   // A low bound above the high one gives the high one.
   if (std::isfinite(low) || std::isfinite(high)) {
@@ -84,7 +84,7 @@ Results ConvertHardSwish(NodeContext& node) {
 Results ConvertGelu(NodeContext& node) {
   const Expr x = node.Input(0);
   Expr inner;
-  if (node.String("approximate", "none") == "tanh") {
+  if (node.OneOf("approximate", "none", {"none", "tanh"}) == "tanh") {
     const Expr cube = node.Op("multiply", {node.Op("multiply", {x, x}), x});
     const Expr sum = node.Op("add", {x, node.Op("multiply", {cube, node.ScalarLike(0.044715, x)})});
     inner = node.Op("tanh", {node.Op("multiply", {sum, node.ScalarLike(std::sqrt(2 / M_PI), x)})});
@@ -104,8 +104,8 @@ Results ConvertMod(NodeContext& node) {
 }
 
 Results ConvertBitShift(NodeContext& node) {
-  return {
-      node.Op(node.String("direction", "") == "LEFT" ? "left_shift" : "right_shift", {node.Input(0), node.Input(1)})};
+  const bool is_left = node.OneOf("direction", "", {"LEFT", "RIGHT"}) == "LEFT";
+  return {node.Op(is_left ? "left_shift" : "right_shift", {node.Input(0), node.Input(1)})};
 }
 
 Results ConvertIsInf(NodeContext& node) {
@@ -178,7 +178,7 @@ Results ConvertLogSumExp(NodeContext& node) {
   sum = node.Op("add", {sum, shift});
   if (node.Int("keepdims", 1) == 0) {
     const Expr shaped = node.Op("sum", {x}, {{"axis", axes}});
-    sum = node.Reshape(sum, node.ShapeOf(shaped));
+    sum = node.Reshape(sum, node.SizesOf(shaped));
   }
   return {node.Cast(sum, dtype)};
 }
@@ -195,62 +195,64 @@ OnnxConverter ArgReduce(const char* op) {
 }  // namespace
 
 void AddMathConverters(OnnxConverters& converters) {
-  for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"Relu", "nn.relu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},    {"Exp", "exp"},     {"Log", "log"},
-           {"Sqrt", "sqrt"},    {"Erf", "erf"},         {"Neg", "negative"}, {"Abs", "abs"},     {"Floor", "floor"},
-           {"Ceil", "ceil"},    {"Round", "round"},     {"Sign", "sign"},    {"Sin", "sin"},     {"Cos", "cos"},
-           {"Tan", "tan"},      {"Asin", "asin"},       {"Acos", "acos"},    {"Atan", "atan"},   {"Sinh", "sinh"},
-           {"Cosh", "cosh"},    {"Asinh", "asinh"},     {"Acosh", "acosh"},  {"Atanh", "atanh"}, {"Not", "logical_not"},
-           {"IsNaN", "isnan"}}) {
-    converters[onnx] = Unary(relay);
+  using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
+  for (const auto& [onnx, relay] :
+       Pairs{{"Sigmoid", "sigmoid"}, {"Tanh", "tanh"},   {"Exp", "exp"},     {"Log", "log"},     {"Sqrt", "sqrt"},
+             {"Floor", "floor"},     {"Ceil", "ceil"},   {"Round", "round"}, {"Sin", "sin"},     {"Cos", "cos"},
+             {"Tan", "tan"},         {"Asin", "asin"},   {"Acos", "acos"},   {"Atan", "atan"},   {"Sinh", "sinh"},
+             {"Cosh", "cosh"},       {"Asinh", "asinh"}, {"Acosh", "acosh"}, {"Atanh", "atanh"}, {"IsNaN", "isnan"}}) {
+    converters.Add(onnx, Unary(relay), "X: float -> Y");
   }
   for (const auto& [onnx, relay] :
-       std::initializer_list<std::pair<const char*, const char*>>{{"Add", "add"},
-                                                                  {"Sub", "subtract"},
-                                                                  {"Mul", "multiply"},
-                                                                  {"Div", "divide"},
-                                                                  {"Equal", "equal"},
-                                                                  {"Less", "less"},
-                                                                  {"LessOrEqual", "less_equal"},
-                                                                  {"Greater", "greater"},
-                                                                  {"GreaterOrEqual", "greater_equal"},
-                                                                  {"And", "logical_and"},
-                                                                  {"Or", "logical_or"},
-                                                                  {"Xor", "logical_xor"},
-                                                                  {"BitwiseAnd", "bitwise_and"},
-                                                                  {"BitwiseOr", "bitwise_or"},
-                                                                  {"BitwiseXor", "bitwise_xor"}}) {
-    converters[onnx] = Binary(relay);
+       Pairs{{"Relu", "nn.relu"}, {"Erf", "erf"}, {"Neg", "negative"}, {"Abs", "abs"}, {"Sign", "sign"}}) {
+    converters.Add(onnx, Unary(relay), "X: number -> Y");
   }
-  converters["Sum"] = Variadic("add");
-  converters["Max"] = Variadic("maximum");
-  converters["Min"] = Variadic("minimum");
-  converters["Mean"] = Variadic("add", /*mean=*/true);
-  converters["Pow"] = ConvertPow;
-  converters["Clip"] = ConvertClip;
-  converters["HardSigmoid"] = ConvertHardSigmoid;
-  converters["HardSwish"] = ConvertHardSwish;
-  converters["Gelu"] = ConvertGelu;
-  converters["Reciprocal"] = ConvertReciprocal;
-  converters["Mod"] = ConvertMod;
-  converters["BitShift"] = ConvertBitShift;
-  converters["IsInf"] = ConvertIsInf;
-  for (const auto& [onnx, relay] : std::initializer_list<std::pair<const char*, const char*>>{{"ReduceSum", "sum"},
-                                                                                              {"ReduceMean", "mean"},
-                                                                                              {"ReduceMax", "max"},
-                                                                                              {"ReduceMin", "min"},
-                                                                                              {"ReduceProd", "prod"}}) {
-    converters[onnx] = Reduce(relay);
+  converters.Add("Not", Unary("logical_not"), "X: bool -> Y");
+  converters.Add("Equal", Binary("equal"), "A, B: same -> C");
+  for (const auto& [onnx, relay] : Pairs{{"Add", "add"},
+                                         {"Sub", "subtract"},
+                                         {"Mul", "multiply"},
+                                         {"Div", "divide"},
+                                         {"Less", "less"},
+                                         {"LessOrEqual", "less_equal"},
+                                         {"Greater", "greater"},
+                                         {"GreaterOrEqual", "greater_equal"}}) {
+    converters.Add(onnx, Binary(relay), "A: number, B: same -> C");
   }
-  converters["ReduceSumSquare"] = ReduceComposed("square", "");
-  converters["ReduceL1"] = ReduceComposed("abs", "");
-  converters["ReduceL2"] = ReduceComposed("square", "sqrt");
-  converters["ReduceLogSum"] = ReduceComposed("", "log");
-  converters["ReduceLogSumExp"] = ConvertLogSumExp;
-  converters["ArgMax"] = ArgReduce("argmax");
-  converters["ArgMin"] = ArgReduce("argmin");
-  converters["BitwiseNot"] = ConvertBitwiseNot;
-  converters["Det"] = ConvertDet;
+  for (const auto& [onnx, relay] : Pairs{{"And", "logical_and"}, {"Or", "logical_or"}, {"Xor", "logical_xor"}}) {
+    converters.Add(onnx, Binary(relay), "A: bool, B: same -> C");
+  }
+  for (const auto& [onnx, relay] :
+       Pairs{{"BitwiseAnd", "bitwise_and"}, {"BitwiseOr", "bitwise_or"}, {"BitwiseXor", "bitwise_xor"}}) {
+    converters.Add(onnx, Binary(relay), "A: int, B: same -> C");
+  }
+  converters.Add("Sum", Variadic("add"), "data_0+: float -> sum");
+  converters.Add("Max", Variadic("maximum"), "data_0+: number -> max");
+  converters.Add("Min", Variadic("minimum"), "data_0+: number -> min");
+  converters.Add("Mean", Variadic("add", /*mean=*/true), "data_0+: float -> mean");
+  converters.Add("Pow", ConvertPow, "X: number, Y: number -> Z");
+  converters.Add("Clip", ConvertClip, "input: number, min?@11: same[0..1], max?@11: same[0..1] -> output");
+  converters.Add("HardSigmoid", ConvertHardSigmoid, "X: float -> Y");
+  converters.Add("HardSwish", ConvertHardSwish, "X: float -> Y");
+  converters.Add("Gelu", ConvertGelu, "X: float -> Y");
+  converters.Add("Reciprocal", ConvertReciprocal, "X: float -> Y");
+  converters.Add("Mod", ConvertMod, "A: number, B: same -> C");
+  converters.Add("BitShift", ConvertBitShift, "X: int, Y: same -> Z");
+  converters.Add("IsInf", ConvertIsInf, "X: float -> Y");
+  converters.Add("ReduceSum", Reduce("sum"), "data: number, axes?@13: int[0..1] -> reduced");
+  converters.Add("ReduceMean", Reduce("mean"), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceMax", Reduce("max"), "data, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceMin", Reduce("min"), "data, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceProd", Reduce("prod"), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceSumSquare", ReduceComposed("square", ""), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceL1", ReduceComposed("abs", ""), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceL2", ReduceComposed("square", "sqrt"), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceLogSum", ReduceComposed("", "log"), "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ReduceLogSumExp", ConvertLogSumExp, "data: number, axes?@18: int[0..1] -> reduced");
+  converters.Add("ArgMax", ArgReduce("argmax"), "data: number -> reduced");
+  converters.Add("ArgMin", ArgReduce("argmin"), "data: number -> reduced");
+  converters.Add("BitwiseNot", ConvertBitwiseNot, "X: int -> Y");
+  converters.Add("Det", ConvertDet, "X: float[2..] -> Y");
 }
 
 }  // namespace collage

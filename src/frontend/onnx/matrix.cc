@@ -1,6 +1,7 @@
 // matrix.cc: products of matrices in ONNX, under their several names.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "frontend/onnx/builders.h"
@@ -44,15 +45,14 @@ Results ConvertGemm(NodeContext& node) {
 }
 
 /// A rank-3 view [batch, rows, columns] of `x` after broadcasting its leading dimensions to `batch`.
-Expr BatchOf(NodeContext& node, Expr x, const Shape& batch) {
-  const Shape shape = node.ShapeOf(x);
-  Shape wanted = batch;
+Expr BatchOf(NodeContext& node, Expr x, const Sizes& batch) {
+  const Sizes shape = node.SizesOf(x);
+  Sizes wanted = batch;
   wanted.insert(wanted.end(), shape.end() - 2, shape.end());
-  int64_t count = 1;
-  for (size_t i = 0; i + 2 < shape.size(); ++i) count *= shape[i];
-  const int64_t all = std::accumulate(batch.begin(), batch.end(), int64_t{1}, std::multiplies<>());
-  if (count != 1 && count != all) x = node.Op("broadcast_to", {x}, {{"shape", wanted}});
-  return node.Reshape(x, {count == 1 ? 1 : all, *(shape.end() - 2), shape.back()});
+  const SymbolicSize count = Sizes(shape.begin(), shape.end() - 2).Product();
+  const SymbolicSize all = batch.Product();
+  if (!(count == 1) && !(count == all)) x = node.BroadcastTo(x, wanted);
+  return node.Reshape(x, {count == 1 ? count : all, *(shape.end() - 2), shape.back()});
 }
 
 /// The operand of a transpose that exchanges the last two dimensions only; null for anything else.
@@ -84,8 +84,8 @@ Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr&
   const std::string left = text.substr(0, comma);
   const std::string right = text.substr(comma + 1, arrow - comma - 1);
   const std::string out = text.substr(arrow + 2);
-  const Shape a_shape = node.ShapeOf(a);
-  const Shape b_shape = node.ShapeOf(b);
+  const Sizes a_shape = node.SizesOf(a);
+  const Sizes b_shape = node.SizesOf(b);
   if (left.size() != a_shape.size() || right.size() != b_shape.size()) return nullptr;
   const auto has = [](const std::string& labels, char label) { return labels.find(label) != std::string::npos; };
   const auto unique = [](const std::string& labels) {
@@ -96,7 +96,7 @@ Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr&
   for (char label : left) {
     if (has(right, label)) {
       (has(out, label) ? batch : summed) += label;
-      if (a_shape[left.find(label)] != b_shape[right.find(label)]) return nullptr;
+      if (!(a_shape[left.find(label)] == b_shape[right.find(label)])) return nullptr;
     } else if (has(out, label)) {
       rows += label;
     } else {
@@ -112,7 +112,7 @@ Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr&
     return has(left, label) ? a_shape[left.find(label)] : b_shape[right.find(label)];
   };
   const auto count = [&](const std::string& labels) {
-    int64_t product = 1;
+    SymbolicSize product = 1;
     for (char label : labels) product *= size(label);
     return product;
   };
@@ -126,7 +126,7 @@ Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr&
       node.Reshape(arranged(b, right, batch + columns + summed), {count(batch), count(columns), count(summed)});
   const Expr product = node.Op("nn.batch_matmul", {x, y}, {{"transpose_b", true}});
   const std::string order = batch + rows + columns;
-  Shape shape;
+  Sizes shape;
   for (char label : order) shape.push_back(size(label));
   for (char label : out) {
     if (!has(order, label)) return nullptr;
@@ -150,29 +150,34 @@ Results ConvertEinsum(NodeContext& node) {
 Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
   const bool a_is_vector = node.Rank(a) == 1;
   const bool b_is_vector = node.Rank(b) == 1;
-  if (a_is_vector) a = node.Reshape(a, {1, node.ShapeOf(a)[0]});
-  if (b_is_vector) b = node.Reshape(b, {node.ShapeOf(b)[0], 1});
-  const Shape a_shape = node.ShapeOf(a);
-  const Shape b_shape = node.ShapeOf(b);
-  Shape result_shape;
+  if (a_is_vector) a = node.Reshape(a, {1, node.SizesOf(a)[0]});
+  if (b_is_vector) b = node.Reshape(b, {node.SizesOf(b)[0], 1});
+  const Sizes a_shape = node.SizesOf(a);
+  const Sizes b_shape = node.SizesOf(b);
+  Sizes result_shape;
   Expr result;
   if (b_shape.size() == 2) {
     // Rows of all batches times one matrix: a dense layer.
-    int64_t rows = 1;
-    for (size_t i = 0; i + 1 < a_shape.size(); ++i) rows *= a_shape[i];
+    const SymbolicSize rows = Sizes(a_shape.begin(), a_shape.end() - 1).Product();
     const Expr flat = node.Reshape(a, {rows, a_shape.back()});
     const Expr plain = UndoneTranspose(b);
     result = node.Op("nn.dense", {flat, plain ? plain : TransposeMatrix(node, b)});
     result_shape.assign(a_shape.begin(), a_shape.end() - 1);
     result_shape.push_back(b_shape.back());
   } else {
-    Shape batch;
+    Sizes batch;
     const size_t rank = std::max(a_shape.size(), b_shape.size());
     for (size_t i = 0; i + 2 < rank; ++i) {
-      const int64_t x = i + a_shape.size() < rank ? 1 : a_shape[i + a_shape.size() - rank];
-      const int64_t y = i + b_shape.size() < rank ? 1 : b_shape[i + b_shape.size() - rank];
-      if (x != y && x != 1 && y != 1) node.Invalid("batch dimensions do not broadcast");
-      batch.push_back(std::max(x, y));
+      const SymbolicSize x = i + a_shape.size() < rank ? 1 : a_shape[i + a_shape.size() - rank];
+      const SymbolicSize y = i + b_shape.size() < rank ? 1 : b_shape[i + b_shape.size() - rank];
+      if (x.is_known() && y.is_known()) {
+        if (!(x == y) && x.known() != 1 && y.known() != 1) node.Invalid("batch dimensions do not broadcast");
+        batch.push_back(x.known() == 1 ? y : x);
+        continue;
+      }
+      const std::optional<SymbolicSize> both = NodeContext::Broadcast(x, y);
+      if (!both) node.NeedsSize(fmt::format("which of {} and {} is stretched", x.ToString(), y.ToString()));
+      batch.push_back(*both);
     }
     const Expr plain = UndoneTranspose(b);
     result = node.Op("nn.batch_matmul", {BatchOf(node, a, batch), BatchOf(node, plain ? plain : b, batch)},
@@ -187,9 +192,9 @@ Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
 }
 
 void AddMatrixConverters(OnnxConverters& converters) {
-  converters["Einsum"] = ConvertEinsum;
-  converters["Gemm"] = ConvertGemm;
-  converters["MatMul"] = ConvertMatMul;
+  converters.Add("Einsum", ConvertEinsum, "Inputs+: number -> Output");
+  converters.Add("Gemm", ConvertGemm, "A: number[2], B: same[2], C?: same[0..2] -> Y");
+  converters.Add("MatMul", ConvertMatMul, "A: number[1..], B: same[1..] -> Y");
 }
 
 }  // namespace collage

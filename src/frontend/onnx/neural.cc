@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "frontend/onnx/builders.h"
 
@@ -17,29 +19,46 @@ struct Window {
   V kernel, strides, dilations, padding;
 };
 
-Window ReadWindow(NodeContext& node, const Shape& data, V kernel) {
+// Sizes of data that windows move over; products with steps fit 63 bits.
+constexpr int64_t kLargestWindow = int64_t{1} << 31;
+
+/// Where a run decides how far auto_pad pads, `x` is padded with `outside` before the window moves over it; throws
+/// kUnsupported where nothing is given for that.
+Window ReadWindow(NodeContext& node, Expr& x, V kernel, std::optional<double> outside = {}) {
+  const Sizes data = node.SizesOf(x);
   const size_t rank = data.size() - 2;
   Window window;
   window.kernel = std::move(kernel);
   if (window.kernel.size() != rank)
     node.Invalid(fmt::format("a kernel of rank {} for data of rank {}", window.kernel.size(), rank + 2));
-  window.strides = node.Ints("strides", V(rank, 1));
-  window.dilations = node.Ints("dilations", V(rank, 1));
-  window.padding = node.Ints("pads", V(2 * rank, 0));
-  const std::string mode = node.String("auto_pad", "NOTSET");
+  for (size_t i = 0; i < rank; ++i) {
+    const bool is_large = data[i + 2].is_known() && data[i + 2].known() > int64_t{1} << 60;
+    if (window.kernel[i] < 1 || window.kernel[i] > kLargestWindow || is_large)
+      node.Invalid(fmt::format("a kernel of {} for data of {}", ToString(window.kernel), data.ToString()));
+  }
+  window.strides = node.PositiveInts("strides", rank);
+  window.dilations = node.PositiveInts("dilations", rank);
+  window.padding = node.Pads("pads", 2 * rank);
+  const std::string mode = node.OneOf("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
   if (mode == "VALID") window.padding.assign(2 * rank, 0);
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+    Sizes before(rank + 2, 0), after(rank + 2, 0);
     for (size_t i = 0; i < rank; ++i) {
-      const int64_t out = (data[i + 2] + window.strides[i] - 1) / window.strides[i];
+      const SymbolicSize out = SymbolicSize::CeilDivide(data[i + 2], window.strides[i]);
       const int64_t extent = (window.kernel[i] - 1) * window.dilations[i] + 1;
-      const int64_t total = std::max<int64_t>(0, (out - 1) * window.strides[i] + extent - data[i + 2]);
-      const int64_t small = total / 2;
-      window.padding[i] = mode == "SAME_UPPER" ? small : total - small;
-      window.padding[i + rank] = total - window.padding[i];
+      const SymbolicSize uncovered = (out - 1) * window.strides[i] + extent - data[i + 2];
+      const SymbolicSize total = SymbolicSize::Maximum(uncovered, 0);
+      if (!outside) node.Known(total, "the padding of auto_pad " + mode);
+      const SymbolicSize small = SymbolicSize::FloorDivide(total, 2);
+      before[i + 2] = mode == "SAME_UPPER" ? small : total - small;
+      after[i + 2] = total - before[i + 2];
     }
-  }
-  if (window.strides.size() != rank || window.dilations.size() != rank || window.padding.size() != 2 * rank) {
-    node.Invalid("strides, dilations or pads do not fit the data's rank");
+    const bool is_known = before.is_known() && after.is_known();
+    for (size_t i = 0; i < rank; ++i) {
+      window.padding[i] = is_known ? before[i + 2].known() : 0;
+      window.padding[i + rank] = is_known ? after[i + 2].known() : 0;
+    }
+    if (!is_known) x = PadBy(node, x, before, after, node.ScalarLike(*outside, x), "constant");
   }
   return window;
 }
@@ -54,7 +73,7 @@ Expr PerChannel(NodeContext& node, const Expr& bias, size_t spatial_rank) {
 Results ConvertConv(NodeContext& node) {
   Expr result = Convolve(node, node.Input(0), node.Input(1));
   if (node.HasInput(2))
-    result = node.Op("add", {result, PerChannel(node, node.Input(2), node.ShapeOf(result).size() - 2)});
+    result = node.Op("add", {result, PerChannel(node, node.Input(2), static_cast<size_t>(node.Rank(result)) - 2)});
   return {result};
 }
 
@@ -62,27 +81,38 @@ Results ConvertConvTranspose(NodeContext& node) {
   const Expr data = node.Input(0);
   const Expr weight = node.Input(1);
   const Shape weight_shape = node.ShapeOf(weight);
-  const Shape data_shape = node.ShapeOf(data);
+  const Sizes data_shape = node.SizesOf(data);
   const size_t rank = weight_shape.size() - 2;
-  if (rank < 1 || rank > 3) node.Unsupported(fmt::format("transposed convolution over {} dimensions", rank));
-  Window window{V(weight_shape.begin() + 2, weight_shape.end()), node.Ints("strides", V(rank, 1)),
-                node.Ints("dilations", V(rank, 1)), node.Ints("pads", V(2 * rank, 0))};
-  V extra = node.Ints("output_padding", V(rank, 0));
-  const std::string mode = node.String("auto_pad", "NOTSET");
-  V wanted = node.Ints("output_shape", {});
+  if (data_shape.size() != weight_shape.size())
+    node.Invalid(fmt::format("a kernel of rank {} for data of rank {}", rank, data_shape.size()));
+  Window window{V(weight_shape.begin() + 2, weight_shape.end()), node.PositiveInts("strides", rank),
+                node.PositiveInts("dilations", rank), node.Pads("pads", 2 * rank)};
+  V extra = node.Pads("output_padding", rank);
+  const std::string mode = node.OneOf("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
+  Sizes wanted(node.Ints("output_shape", {}));
   if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (!wanted.empty() && wanted.size() != rank)
+    node.Invalid(fmt::format("an output_shape of {} dimensions for {}", wanted.size(), rank));
+  for (size_t i = 0; i < rank; ++i) {
+    const bool is_large = window.kernel[i] > kLargestWindow ||
+                          (data_shape[i + 2].is_known() && data_shape[i + 2].known() > kLargestWindow);
+    if (is_large || (!wanted.empty() && (wanted[i].known() < 1 || wanted[i].known() > kLargestWindow)))
+      node.Invalid(fmt::format("cannot pad {} to {}", data_shape.ToString(), wanted.ToString()));
+  }
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     for (size_t i = 0; wanted.size() < rank; ++i) wanted.push_back(data_shape[i + 2] * window.strides[i]);
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const int64_t total = (data_shape[i + 2] - 1) * window.strides[i] + extra[i] +
-                          (window.kernel[i] - 1) * window.dilations[i] + 1 - wanted[i];
+    const SymbolicSize surplus = (data_shape[i + 2] - 1) * window.strides[i] + extra[i] +
+                                 (window.kernel[i] - 1) * window.dilations[i] + 1 - wanted[i];
+    const int64_t total = node.Known(surplus, "the padding that gives the shape asked for");
     const int64_t small = std::max<int64_t>(total, 0) / 2;
     window.padding[i] = mode == "SAME_UPPER" ? small : std::max<int64_t>(total, 0) - small;
     window.padding[i + rank] = std::max<int64_t>(total, 0) - window.padding[i];
     if (total < 0) extra[i] -= total;
   }
-  const int64_t groups = node.Int("group", 1);
+  const int64_t groups = node.PositiveInt("group", 1);
+  if (weight_shape[1] > kLargestWindow) node.Invalid(fmt::format("{} channels", weight_shape[1]));
   Expr result = node.Op(fmt::format("nn.conv{}d_transpose", rank), {data, weight},
                         {{"strides", window.strides},
                          {"padding", window.padding},
@@ -110,9 +140,12 @@ Attrs PoolAttrs(NodeContext& node, const Window& window) {
 }
 
 Results ConvertMaxPool(NodeContext& node) {
-  const Expr data = node.Input(0);
+  Expr data = node.Input(0);
   const size_t rank = SpatialRank(node, data);
-  const Attrs attrs = PoolAttrs(node, ReadWindow(node, node.ShapeOf(data), node.Ints("kernel_shape", {})));
+  // Indices count in data without padding.
+  const bool may_pad = node.TypeOf(data).dtype().is_floating() && !node.HasOutput(1);
+  const auto outside = may_pad ? std::optional(-std::numeric_limits<double>::infinity()) : std::nullopt;
+  const Attrs attrs = PoolAttrs(node, ReadWindow(node, data, node.Ints("kernel_shape", {}), outside));
   Results results{node.Op(fmt::format("nn.max_pool{}d", rank), {data}, attrs)};
   if (node.HasOutput(1)) {
     Attrs index_attrs = attrs;
@@ -123,10 +156,12 @@ Results ConvertMaxPool(NodeContext& node) {
 }
 
 Results ConvertAveragePool(NodeContext& node) {
-  const Expr data = node.Input(0);
+  Expr data = node.Input(0);
   const size_t rank = SpatialRank(node, data);
-  Attrs attrs = PoolAttrs(node, ReadWindow(node, node.ShapeOf(data), node.Ints("kernel_shape", {})));
-  attrs.Set("count_include_pad", node.Int("count_include_pad", 0) != 0);
+  const bool counts_padding = node.Int("count_include_pad", 0) != 0;
+  const auto outside = counts_padding ? std::optional(0.0) : std::nullopt;
+  Attrs attrs = PoolAttrs(node, ReadWindow(node, data, node.Ints("kernel_shape", {}), outside));
+  attrs.Set("count_include_pad", counts_padding);
   return {node.Op(fmt::format("nn.avg_pool{}d", rank), {data}, std::move(attrs))};
 }
 
@@ -145,30 +180,33 @@ Expr Root(NodeContext& node, const Expr& x, int64_t p) {
 
 /// (sum of |x|^p over the window)^(1/p): means over windows of known size are sums.
 Results ConvertLpPool(NodeContext& node) {
-  const Expr data = node.Input(0);
+  Expr data = node.Input(0);
   const size_t rank = SpatialRank(node, data);
-  const int64_t p = node.Int("p", 2);
-  const Shape shape = node.ShapeOf(data);
-  Window window = ReadWindow(node, shape, node.Ints("kernel_shape", {}));
+  const int64_t p = node.PositiveInt("p", 2);
+  const Sizes shape = node.SizesOf(data);
+  Window window = ReadWindow(node, data, node.Ints("kernel_shape", {}));
   // Padding counts as zeros; a partial window at the end is padded to a whole one.
   std::vector<V> widths(rank + 2, V{0, 0});
+  double taps = 1;
   for (size_t d = 0; d < rank; ++d) {
+    taps *= static_cast<double>(window.kernel[d]);
     const int64_t extent = (window.kernel[d] - 1) * window.dilations[d] + 1;
     widths[d + 2] = {window.padding[d], window.padding[d + rank]};
-    const int64_t room = shape[d + 2] + window.padding[d] + window.padding[d + rank] - extent;
-    if (node.Int("ceil_mode", 0) != 0 && room % window.strides[d] != 0)
-      widths[d + 2][1] += window.strides[d] - room % window.strides[d];
+    if (node.Int("ceil_mode", 0) == 0) continue;
+    const SymbolicSize sum = shape[d + 2] + (window.padding[d] + window.padding[d + rank] - extent);
+    const int64_t room = node.Known(sum, "the last window that ceil_mode wants");
+    if (room % window.strides[d] != 0) widths[d + 2][1] += window.strides[d] - room % window.strides[d];
   }
   const Expr powers = node.Op("nn.pad", {Powers(node, data, p), node.ScalarLike(0, data)},
                               {{"pad_width", AttrValue::List(widths.begin(), widths.end())}});
   const Expr means =
       node.Op(fmt::format("nn.avg_pool{}d", rank), {powers},
               {{"pool_size", window.kernel}, {"strides", window.strides}, {"dilation", window.dilations}});
-  return {Root(node, Scaled(node, means, static_cast<double>(NumElements(window.kernel))), p)};
+  return {Root(node, Scaled(node, means, taps), p)};
 }
 
 Results ConvertGlobalLpPool(NodeContext& node) {
-  const int64_t p = node.Int("p", 2);
+  const int64_t p = node.PositiveInt("p", 2);
   V axes;
   for (int i = 2; i < node.Rank(node.Input(0)); ++i) axes.push_back(i);
   const Expr sum = node.Op("sum", {Powers(node, node.Input(0), p)}, {{"axis", axes}, {"keepdims", true}});
@@ -180,15 +218,16 @@ Results ConvertMaxUnpool(NodeContext& node) {
   const Expr data = node.Input(0);
   const Shape shape = node.ShapeOf(data);
   const size_t rank = SpatialRank(node, data);
-  const V kernel = node.Ints("kernel_shape", {});
-  const V strides = node.Ints("strides", V(rank, 1));
-  const V pads = node.Ints("pads", V(2 * rank, 0));
-  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank)
-    node.Invalid("strides or pads do not fit the kernel");
+  const V kernel = node.PositiveInts("kernel_shape", rank);
+  const V strides = node.PositiveInts("strides", rank);
+  const V pads = node.Pads("pads", 2 * rank);
   // Indices count in the shape that was pooled, which may be smaller than the one asked for.
   Shape pooled{shape[0], shape[1]};
-  for (size_t d = 0; d < rank; ++d)
+  for (size_t d = 0; d < rank; ++d) {
+    if (shape[d + 2] > kLargestWindow) node.Invalid("cannot unpool " + ToString(shape));
     pooled.push_back((shape[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank]);
+  }
+  if (!CheckedBytes(pooled, kFloat64)) node.Invalid(fmt::format("unpools {} to {}", ToString(shape), ToString(pooled)));
   Shape result = pooled;
   if (node.HasInput(2)) result = node.ConstantInts(2);
   if (result.size() != shape.size()) node.Invalid("output_shape does not fit the data's rank");
@@ -226,13 +265,13 @@ Results ConvertPRelu(NodeContext& node) {
 
 /// Identity, and a mask that keeps everything: executables do not train.
 Results ConvertDropout(NodeContext& node) {
-  const bool trains = node.opset() >= 12 && node.HasInput(2) && (!node.IsConstant(2) || node.Constant(2).At(0) != 0);
-  if (trains && (!node.IsConstant(1) || node.Constant(1).At(0) != 0))
+  const bool trains = node.opset() >= 12 && node.HasInput(2) && (!node.IsConstant(2) || node.ConstantNumber(2) != 0);
+  if (trains && (!node.IsConstant(1) || node.ConstantNumber(1) != 0))
     node.Unsupported("dropout in training mode draws random numbers");
   Results results{node.Input(0)};
   if (node.HasOutput(1)) {
     const DataType dtype = node.opset() >= 10 ? kBool : node.TypeOf(node.Input(0)).dtype();
-    results.push_back(node.Op("ones", {}, {{"shape", node.ShapeOf(node.Input(0))}, {"dtype", dtype}}));
+    results.push_back(node.Full(MakeScalar(1, dtype), node.SizesOf(node.Input(0))));
   }
   return results;
 }
@@ -245,29 +284,31 @@ Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight) {
     node.Unsupported(fmt::format("convolution with a weight of rank {}", weight_shape.size()));
   }
   const size_t rank = weight_shape.size() - 2;
-  const Window window = ReadWindow(node, node.ShapeOf(data), V(weight_shape.begin() + 2, weight_shape.end()));
-  return node.Op(fmt::format("nn.conv{}d", rank), {data, weight},
+  Expr padded = data;
+  const Window window = ReadWindow(node, padded, V(weight_shape.begin() + 2, weight_shape.end()), /*outside=*/0);
+  return node.Op(fmt::format("nn.conv{}d", rank), {padded, weight},
                  {{"strides", window.strides},
                   {"padding", window.padding},
                   {"dilation", window.dilations},
-                  {"groups", node.Int("group", 1)},
+                  {"groups", node.PositiveInt("group", 1)},
                   {"channels", weight_shape[0]},
                   {"kernel_size", window.kernel}});
 }
 
 void AddNeuralConverters(OnnxConverters& converters) {
-  converters["Conv"] = ConvertConv;
-  converters["ConvTranspose"] = ConvertConvTranspose;
-  converters["MaxPool"] = ConvertMaxPool;
-  converters["MaxUnpool"] = ConvertMaxUnpool;
-  converters["AveragePool"] = ConvertAveragePool;
-  converters["LpPool"] = ConvertLpPool;
-  converters["GlobalLpPool"] = ConvertGlobalLpPool;
-  converters["GlobalAveragePool"] = GlobalPool("avg");
-  converters["GlobalMaxPool"] = GlobalPool("max");
-  converters["LeakyRelu"] = ConvertLeakyRelu;
-  converters["PRelu"] = ConvertPRelu;
-  converters["Dropout"] = ConvertDropout;
+  converters.Add("Conv", ConvertConv, "X: float[3..5+], W: same[3..5+], B?: same[1] -> Y");
+  converters.Add("ConvTranspose", ConvertConvTranspose, "X: float[3..5+], W: same[3..5+], B?: same[1] -> Y");
+  converters.Add("MaxPool", ConvertMaxPool, "X: number[3..5+] -> Y, Indices?");
+  converters.Add("MaxUnpool", ConvertMaxUnpool, "X: float[3..5+], I: int[3..5+], output_shape?: int[1] -> output");
+  converters.Add("AveragePool", ConvertAveragePool, "X: float[3..5+] -> Y");
+  converters.Add("LpPool", ConvertLpPool, "X: float[3..5+] -> Y");
+  converters.Add("GlobalLpPool", ConvertGlobalLpPool, "X: float[2..] -> Y");
+  converters.Add("GlobalAveragePool", GlobalPool("avg"), "X: float[3..5+] -> Y");
+  converters.Add("GlobalMaxPool", GlobalPool("max"), "X: float[3..5+] -> Y");
+  converters.Add("LeakyRelu", ConvertLeakyRelu, "X: float -> Y");
+  converters.Add("PRelu", ConvertPRelu, "X: number, slope: same -> Y");
+  converters.Add("Dropout", ConvertDropout,
+                 "data: float, ratio?@12: float[0..1], training_mode?@12: bool[0..1] -> output, mask?");
 }
 
 }  // namespace collage

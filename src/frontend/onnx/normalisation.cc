@@ -41,7 +41,7 @@ Results BatchNormInTraining(NodeContext& node) {
   const Expr y = node.Op("add", {node.Op("multiply", {centred, factor}), PerChannel(node, node.Input(2), rank)});
   const double momentum = node.Float("momentum", 0.9);
   const auto moved = [&](const Expr& old, const Expr& now) {
-    const Expr current = node.Cast(node.Reshape(now, node.ShapeOf(old)), node.TypeOf(old).dtype());
+    const Expr current = node.Cast(node.Reshape(now, node.SizesOf(old)), node.TypeOf(old).dtype());
     return node.Op("add", {Scaled(node, old, momentum), Scaled(node, current, 1 - momentum)});
   };
   return {y, moved(node.Input(3), mean), moved(node.Input(4), variance)};
@@ -66,7 +66,7 @@ Results ConvertInstanceNorm(NodeContext& node) {
 Results ConvertGroupNorm(NodeContext& node) {
   const Expr data = node.Input(0);
   const int64_t groups = node.Int("num_groups", 0);
-  const int64_t channels = node.ShapeOf(data).at(1);
+  const int64_t channels = node.Known(node.SizesOf(data).at(1), "the number of channels");
   if (groups < 1 || channels % groups != 0)
     node.Invalid(fmt::format("{} groups do not divide {} channels", groups, channels));
   // Before opset 21 there is one scale and one bias per group.
@@ -79,19 +79,18 @@ Results ConvertGroupNorm(NodeContext& node) {
 
 Results ConvertLayerNorm(NodeContext& node) {
   const Expr data = node.Input(0);
-  const Shape shape = node.ShapeOf(data);
+  const Sizes shape = node.SizesOf(data);
   const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(data));
-  const int64_t length = NumElements(Shape(shape.begin() + axis, shape.end()));
+  const Sizes inner(shape.begin() + axis, shape.end());
+  const int64_t length = node.Known(inner.Product(), "the size that is normalised");
   const double epsilon = node.Float("epsilon", 1e-5);
   // Normalising the last dimensions together is normalising one that merges them.
   const bool merged = axis + 1 < static_cast<int64_t>(shape.size());
-  Shape flat(shape.begin(), shape.begin() + axis);
+  Sizes flat(shape.begin(), shape.begin() + axis);
   flat.push_back(length);
   const DataType dtype = node.TypeOf(data).dtype();
   const auto vector = [&](const Expr& x) {
-    const Shape wanted(shape.begin() + axis, shape.end());
-    const Expr whole = node.ShapeOf(x) == wanted ? x : node.Op("broadcast_to", {x}, {{"shape", wanted}});
-    return node.Reshape(whole, {length});
+    return node.Reshape(node.BroadcastTo(x, inner), {length});
   };
   const Expr gamma = vector(node.Input(1));
   const Expr beta = node.HasInput(2) ? vector(node.Input(2)) : Filled(0, {length}, dtype);
@@ -157,10 +156,10 @@ OnnxConverter SoftmaxLike(const char* op) {
     const Expr data = node.Input(0);
     if (node.opset() >= 13) return {node.Op(op, {data}, {{"axis", node.Int("axis", -1)}})};
     // Before opset 13: over all dimensions from axis on, taken together.
-    const Shape shape = node.ShapeOf(data);
+    const Sizes shape = node.SizesOf(data);
     const int64_t axis = NormalAxis(node, node.Int("axis", 1), node.Rank(data));
     if (axis == static_cast<int64_t>(shape.size()) - 1) return {node.Op(op, {data}, {{"axis", -1}})};
-    Shape flat(2, 1);
+    Sizes flat(2, 1);
     for (size_t i = 0; i < shape.size(); ++i) flat[static_cast<int64_t>(i) < axis ? 0 : 1] *= shape[i];
     return {node.Reshape(node.Op(op, {node.Reshape(data, flat)}, {{"axis", -1}}), shape)};
   };
@@ -169,16 +168,20 @@ OnnxConverter SoftmaxLike(const char* op) {
 }  // namespace
 
 void AddNormalisationConverters(OnnxConverters& converters) {
-  converters["BatchNormalization"] = ConvertBatchNorm;
-  converters["InstanceNormalization"] = ConvertInstanceNorm;
-  converters["GroupNormalization"] = ConvertGroupNorm;
-  converters["LayerNormalization"] = ConvertLayerNorm;
-  converters["RMSNormalization"] = ConvertRmsNorm;
-  converters["LpNormalization"] = ConvertLpNorm;
-  converters["MeanVarianceNormalization"] = ConvertMeanVarianceNorm;
-  converters["LRN"] = ConvertLrn;
-  converters["Softmax"] = SoftmaxLike("nn.softmax");
-  converters["LogSoftmax"] = SoftmaxLike("nn.log_softmax");
+  converters.Add("BatchNormalization", ConvertBatchNorm,
+                 "X: float[1..], scale: float[1+], B: float[1+], input_mean: float[1+], input_var: float[1+] -> Y, "
+                 "mean?, var?, saved_mean?, saved_var?");
+  converters.Add("InstanceNormalization", ConvertInstanceNorm,
+                 "input: float[2..], scale: same[1], B: same[1] -> output");
+  converters.Add("GroupNormalization", ConvertGroupNorm, "X: float[2..], scale: same[1], bias: same[1] -> Y");
+  converters.Add("LayerNormalization", ConvertLayerNorm,
+                 "X: float[1..], Scale: same, B?: same -> Y, Mean?, InvStdDev?");
+  converters.Add("RMSNormalization", ConvertRmsNorm, "X: float[1..], scale: float -> Y");
+  converters.Add("LpNormalization", ConvertLpNorm, "input: float[1..] -> output");
+  converters.Add("MeanVarianceNormalization", ConvertMeanVarianceNorm, "X: float -> Y");
+  converters.Add("LRN", ConvertLrn, "X: float[2..] -> Y");
+  converters.Add("Softmax", SoftmaxLike("nn.softmax"), "input: float -> output");
+  converters.Add("LogSoftmax", SoftmaxLike("nn.log_softmax"), "input: float -> output");
 }
 
 }  // namespace collage

@@ -25,17 +25,19 @@ int64_t ScaleAxis(NodeContext& node, const Expr& data, const Expr& scale, int64_
 /// A zero point for `scale`: the input, or zeros of `dtype`.
 Expr ZeroPoint(NodeContext& node, size_t input, const Expr& scale, DataType dtype) {
   if (node.HasInput(input)) return node.Input(input);
-  return MakeConstant(Tensor::Zeros(node.ShapeOf(scale), dtype));
+  return Filled(0, node.ShapeOf(scale), dtype);
 }
 
 /// Whether scales are given per block along an axis: of the data's rank, not one per tensor or per channel.
 bool IsBlocked(NodeContext& node, const Expr& data, const Expr& scale) {
-  return node.Int("block_size", 0) > 0 || (node.Rank(scale) > 1 && node.Rank(scale) == node.Rank(data));
+  return node.IntWithin("block_size", 0, 0, INT32_MAX) > 0 ||
+         (node.Rank(scale) > 1 && node.Rank(scale) == node.Rank(data));
 }
 
 /// A scale or zero point per block as one per element of the data.
 Expr PerElement(NodeContext& node, const Expr& data, const Expr& parameter, int64_t axis) {
   const Shape shape = node.ShapeOf(data);
+  if (axis < 0) node.Invalid(fmt::format("axis {} is out of range for rank {}", node.Int("axis", 1), shape.size()));
   const auto at = static_cast<size_t>(axis);
   const Shape blocks = node.ShapeOf(parameter);
   if (blocks.size() != shape.size()) node.Invalid("scales per block must have the data's rank");
@@ -121,9 +123,8 @@ Expr Dequantized(NodeContext& node, size_t input, int64_t axis) {
 
 /// Scale and zero point of a matrix product's operand: per tensor, or one per row (left) or column (right).
 Expr DequantizedMatrix(NodeContext& node, size_t input, bool is_left) {
-  const Shape shape = node.ShapeOf(node.Input(input));
-  const Shape scale = node.ShapeOf(node.Input(input + 1));
-  if (scale.size() <= 1) return Dequantized(node, input, static_cast<int64_t>(shape.size()) - (is_left ? 2 : 1));
+  const int rank = node.Rank(node.Input(input));
+  if (node.Rank(node.Input(input + 1)) <= 1) return Dequantized(node, input, rank - (is_left ? 2 : 1));
   const Expr shifted =
       node.Op("subtract", {node.Cast(node.Input(input), kFloat32), node.Cast(node.Input(input + 2), kFloat32)});
   return node.Op("multiply", {shifted, node.Cast(node.Input(input + 1), kFloat32)});
@@ -146,7 +147,7 @@ Results ConvertQLinearConv(NodeContext& node) {
   if (node.HasInput(8)) {
     const Expr scale = node.Op("multiply", {node.Cast(node.Input(1), kFloat32), node.Cast(node.Input(4), kFloat32)});
     const Expr bias = node.Op("multiply", {node.Cast(node.Input(8), kFloat32), scale});
-    Shape per_channel(node.ShapeOf(result).size() - 1, 1);
+    Shape per_channel(static_cast<size_t>(node.Rank(result)) - 1, 1);
     per_channel[0] = NumElements(node.ShapeOf(bias));
     result = node.Op("add", {result, node.Reshape(bias, per_channel)});
   }
@@ -185,13 +186,20 @@ Results ConvertMatMulInteger(NodeContext& node) {
 }  // namespace
 
 void AddQuantisedConverters(OnnxConverters& converters) {
-  converters["QuantizeLinear"] = ConvertQuantizeLinear;
-  converters["DequantizeLinear"] = ConvertDequantizeLinear;
-  converters["DynamicQuantizeLinear"] = ConvertDynamicQuantizeLinear;
-  converters["QLinearConv"] = ConvertQLinearConv;
-  converters["QLinearMatMul"] = ConvertQLinearMatMul;
-  converters["ConvInteger"] = ConvertConvInteger;
-  converters["MatMulInteger"] = ConvertMatMulInteger;
+  converters.Add("QuantizeLinear", ConvertQuantizeLinear, "x: number, y_scale: number, y_zero_point?: int -> y");
+  converters.Add("DequantizeLinear", ConvertDequantizeLinear, "x: int, x_scale: float, x_zero_point?: same -> y");
+  converters.Add("DynamicQuantizeLinear", ConvertDynamicQuantizeLinear, "x: float -> y, y_scale, y_zero_point");
+  converters.Add("QLinearConv", ConvertQLinearConv,
+                 "x: int[3..5+], x_scale: float[0..1], x_zero_point: same[0..1], w: int[3..5+], w_scale: "
+                 "float[0..1], w_zero_point: int[0..1], y_scale: float[0..1], y_zero_point: int[0..1], B?: int[1] -> "
+                 "y");
+  converters.Add("QLinearMatMul", ConvertQLinearMatMul,
+                 "a: int[1..], a_scale: float, a_zero_point: same, b: int[1..], b_scale: float, b_zero_point: int, "
+                 "y_scale: float, y_zero_point: int -> y");
+  converters.Add("ConvInteger", ConvertConvInteger,
+                 "x: int[3..5+], w: int[3..5+], x_zero_point?: same[0..1], w_zero_point?: int[0..1] -> y");
+  converters.Add("MatMulInteger", ConvertMatMulInteger,
+                 "A: int[1..], B: int[1..], a_zero_point?: same, b_zero_point?: int -> Y");
 }
 
 }  // namespace collage

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "frontend/onnx/importer.h"
+#include "frontend/onnx/builders.h"
 
 namespace collage {
 namespace {
@@ -60,28 +60,27 @@ void SetActivations(NodeContext& node, const LayerKind& kind, size_t directions,
 }
 
 /// Whether input `i` gives every sequence its full length, so that it says nothing.
-bool AllLengthsAre(NodeContext& node, size_t i, int64_t steps) {
-  if (As<ConstantNode>(node.Input(i)) == nullptr) return false;
-  const std::vector<int64_t> lengths = node.ConstantInts(i);
-  return std::ranges::all_of(lengths, [&](int64_t length) { return length == steps; });
+bool AllLengthsAre(NodeContext& node, size_t i, const SymbolicSize& steps) {
+  const std::optional<Sizes> lengths = node.KnownInts(i);
+  return lengths && std::ranges::all_of(*lengths, [&](const SymbolicSize& length) { return length == steps; });
 }
 
 OnnxConverter Recurrent(const LayerKind& kind) {
   return [kind](NodeContext& node) -> Results {
     const Expr data = node.Input(0);
-    const Shape shape = node.ShapeOf(data);
-    if (shape.size() != 3) node.Invalid("expects data of rank 3");
-    const std::string direction = node.String("direction", "forward");
+    const Sizes shape = node.SizesOf(data);
+    const std::string direction = node.OneOf("direction", "forward", {"forward", "reverse", "bidirectional"});
     const int64_t directions = direction == "bidirectional" ? 2 : 1;
-    const int64_t layout = node.Int("layout", 0);
-    const int64_t batch = shape[layout == 1 ? 0 : 1];
-    const int64_t steps = shape[layout == 1 ? 1 : 0];
+    const int64_t layout = node.IntWithin("layout", 0, 0, 1);
+    const SymbolicSize batch = shape[layout == 1 ? 0 : 1];
+    const SymbolicSize steps = shape[layout == 1 ? 1 : 0];
     const Shape weight = node.ShapeOf(node.Input(2));
-    if (weight.size() != 3) node.Invalid("expects recurrence weights of rank 3");
-    const int64_t hidden = node.Int("hidden_size", weight[2]);
+    const int64_t hidden = node.PositiveInt("hidden_size", weight[2]);
+    if (hidden != weight[2])
+      node.Invalid(fmt::format("hidden_size is {}, the recurrence weights are of {}", hidden, weight[2]));
     const DataType dtype = node.TypeOf(data).dtype();
-    const auto zeros = [&](const Shape& wanted) -> Expr { return MakeConstant(Tensor::Zeros(wanted, dtype)); };
-    const Shape state = layout == 1 ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+    const auto zeros = [&](const Sizes& wanted) -> Expr { return node.Full(MakeScalar(0, dtype), wanted); };
+    const Sizes state = layout == 1 ? Sizes{batch, directions, hidden} : Sizes{directions, batch, hidden};
 
     std::vector<Expr> args{data, node.Input(1), node.Input(2)};
     args.push_back(node.HasInput(3) ? node.Input(3) : zeros({directions, 2 * kind.gates * hidden}));
@@ -109,9 +108,15 @@ OnnxConverter Recurrent(const LayerKind& kind) {
 }  // namespace
 
 void AddRecurrentConverters(OnnxConverters& converters) {
-  converters["LSTM"] = Recurrent({"nn.lstm", 4, 3, true});
-  converters["GRU"] = Recurrent({"nn.gru", 3, 2, false});
-  converters["RNN"] = Recurrent({"nn.rnn", 1, 1, false});
+  converters.Add("LSTM", Recurrent({"nn.lstm", 4, 3, true}),
+                 "X: float[3], W: same[3], R: same[3], B?: same[2], sequence_lens?: int[1], initial_h?: same[3], "
+                 "initial_c?: same[3], P?: same[2] -> Y?, Y_h?, Y_c?");
+  converters.Add("GRU", Recurrent({"nn.gru", 3, 2, false}),
+                 "X: float[3], W: same[3], R: same[3], B?: same[2], sequence_lens?: int[1], initial_h?: same[3] -> "
+                 "Y?, Y_h?");
+  converters.Add("RNN", Recurrent({"nn.rnn", 1, 1, false}),
+                 "X: float[3], W: same[3], R: same[3], B?: same[2], sequence_lens?: int[1], initial_h?: same[3] -> "
+                 "Y?, Y_h?");
 }
 
 }  // namespace collage

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "frontend/onnx/builders.h"
 
@@ -15,7 +16,7 @@ using V = std::vector<int64_t>;
 /// What a Resize asks for, one entry per axis in `axes`.
 struct Request {
   V axes;
-  Shape sizes;
+  Sizes sizes;
   std::vector<double> scales;  ///< empty: the ratios of the sizes
   std::vector<double> roi;     ///< starts, then ends; empty: everything
   Attrs attrs;
@@ -23,14 +24,15 @@ struct Request {
 
 /// Relay resizes spatial dimensions, the last ones of [N, C, …]: brings the axes that change there.
 Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
-  const Shape shape = node.ShapeOf(data);
+  const Sizes shape = node.SizesOf(data);
   const auto rank = static_cast<int64_t>(shape.size());
   // Axes that are resized; cropping changes those whose size stays, too.
   std::vector<size_t> changed;
   for (size_t i = 0; i < request.axes.size(); ++i) {
     const bool same_scale = request.scales.empty() || request.scales[i] == 1;
     const bool whole = request.roi.empty() || (request.roi[i] == 0 && request.roi[i + request.axes.size()] == 1);
-    if (request.sizes[i] != shape[static_cast<size_t>(request.axes[i])] || !same_scale || !whole) changed.push_back(i);
+    const bool same_size = request.sizes[i] == shape[static_cast<size_t>(request.axes[i])];
+    if (!same_size || !same_scale || !whole) changed.push_back(i);
   }
   if (changed.empty()) return data;
   std::ranges::sort(changed, {}, [&](size_t i) { return request.axes[i]; });
@@ -49,16 +51,16 @@ Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
   }
   const size_t kept = order.size();
   order.insert(order.end(), spatial.begin(), spatial.end());
-  Shape moved;
+  Sizes moved;
   for (int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
   Expr x = data;
   if (!usual) {
     if (!std::ranges::is_sorted(order)) x = Transpose(node, data, order);
-    Shape flat{1, NumElements(Shape(moved.begin(), moved.begin() + static_cast<int64_t>(kept)))};
+    Sizes flat{1, Sizes(moved.begin(), moved.begin() + static_cast<int64_t>(kept)).Product()};
     flat.insert(flat.end(), moved.begin() + static_cast<int64_t>(kept), moved.end());
     x = node.Reshape(x, flat);
   }
-  V size;
+  Sizes size;
   AttrValue::List scales;
   AttrValue::List roi;
   for (int64_t axis : spatial) {
@@ -71,12 +73,19 @@ Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
         AttrValue::List{cropped ? request.roi[at] : 0.0, cropped ? request.roi[at + request.axes.size()] : 1.0});
   }
   Attrs attrs = request.attrs;
-  attrs.Set("size", size);
   if (!request.scales.empty()) attrs.Set("scales", std::move(scales));
   if (!request.roi.empty()) attrs.Set("roi", std::move(roi));
-  x = node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
+  if (size.is_known()) {
+    attrs.Set("size", size.known());
+    x = node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
+  } else {
+    if (spatial.size() != 2) node.NeedsSize("the sizes that it is resized to, " + size.ToString());
+    const Sizes from = node.SizesOf(x);
+    x = node.WithSizes(node.Op("dyn.image.resize2d", {x, node.Compute(size)}, std::move(attrs)),
+                       {from[0], from[1], size[0], size[1]});
+  }
   if (usual) return x;
-  Shape result = moved;
+  Sizes result = moved;
   std::copy(size.begin(), size.end(), result.begin() + static_cast<int64_t>(kept));
   x = node.Reshape(x, result);
   V back(order.size());
@@ -109,37 +118,57 @@ std::vector<double> Numbers(const Tensor& tensor) {
   return numbers;
 }
 
-/// Sizes after scaling.
-Shape ScaledSizes(const Shape& shape, const V& axes, const std::vector<double>& scales) {
-  Shape sizes;
+/// floor(size * scale).
+SymbolicSize Scaled(NodeContext& node, const SymbolicSize& size, double scale) {
+  if (!(scale > 0) || std::isinf(scale)) node.Invalid(fmt::format("cannot resize by {}", scale));
+  if (size.is_known()) {
+    const double scaled = std::floor(static_cast<double>(size.known()) * scale);
+    if (!(scaled < 0x1p53)) node.Invalid(fmt::format("cannot resize {} by {}", size.known(), scale));
+    return static_cast<int64_t>(scaled);
+  }
+  // As integers where the scale is a fraction of a power of two, which doubles multiply exactly.
+  constexpr double kDenominator = 1 << 12;
+  const double numerator = scale * kDenominator;
+  if (numerator != std::trunc(numerator) || numerator < 1 || numerator > kDenominator * kDenominator) {
+    node.NeedsSize(fmt::format("the size {} that it scales by {}", size.ToString(), scale));
+  }
+  return SymbolicSize::FloorDivide(size * SymbolicSize(static_cast<int64_t>(numerator)),
+                                   static_cast<int64_t>(kDenominator));
+}
+
+Sizes ScaledSizes(NodeContext& node, const Sizes& shape, const V& axes, const std::vector<double>& scales) {
+  Sizes sizes;
   for (size_t i = 0; i < axes.size(); ++i) {
-    sizes.push_back(
-        static_cast<int64_t>(std::floor(static_cast<double>(shape[static_cast<size_t>(axes[i])]) * scales[i])));
+    sizes.push_back(Scaled(node, shape[static_cast<size_t>(axes[i])], scales[i]));
   }
   return sizes;
 }
 
 /// Sizes asked for become ones of equal scale: the largest that do not exceed them, or the smallest that are no less.
-void KeepAspectRatio(NodeContext& node, const Shape& shape, const std::string& policy, Request& request) {
+void KeepAspectRatio(NodeContext& node, const Sizes& sizes, const std::string& policy, Request& request) {
   if (policy == "stretch") return;
+  if (!sizes.is_known() || !request.sizes.is_known()) node.NeedsSize("the sizes whose ratio it keeps");
+  const Shape shape = sizes.known();
   if (policy != "not_larger" && policy != "not_smaller")
     node.Invalid("there is no aspect ratio policy '" + policy + "'");
   double scale = 0;
+  if (NumElements(shape) == 0) node.Invalid("there are no pixels to resize");
   for (size_t i = 0; i < request.axes.size(); ++i) {
     const double own =
-        static_cast<double>(request.sizes[i]) / static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
+        static_cast<double>(request.sizes[i].known()) / static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
     scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
   }
   request.scales.assign(request.axes.size(), scale);
   for (size_t i = 0; i < request.axes.size(); ++i) {
     const double size = scale * static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
+    if (!(size < 0x1p53)) node.Invalid(fmt::format("cannot resize by {}", scale));
     request.sizes[i] = static_cast<int64_t>(std::floor(size + 0.5));
   }
 }
 
 Results ConvertResize(NodeContext& node) {
   const Expr data = node.Input(0);
-  const Shape shape = node.ShapeOf(data);
+  const Sizes shape = node.SizesOf(data);
   const bool old = node.opset() < 11;
   Request request;
   request.axes = node.Ints("axes", {});
@@ -147,22 +176,24 @@ Results ConvertResize(NodeContext& node) {
     for (int i = 0; i < node.Rank(data); ++i) request.axes.push_back(i);
   }
   for (int64_t& axis : request.axes) axis = NormalAxis(node, axis, node.Rank(data));
+  if (std::set<int64_t>(request.axes.begin(), request.axes.end()).size() != request.axes.size())
+    node.Invalid("an axis is resized twice");
   const size_t count = request.axes.size();
   const size_t scale_input = old ? 1 : 2;
   if (node.HasInput(scale_input) && NumElements(node.ShapeOf(node.Input(scale_input))) > 0) {
     request.scales = Numbers(node.Constant(scale_input));
     if (request.scales.size() != count)
       node.Invalid(fmt::format("{} scales for {} axes", request.scales.size(), count));
-    request.sizes = ScaledSizes(shape, request.axes, request.scales);
+    request.sizes = ScaledSizes(node, shape, request.axes, request.scales);
   } else if (node.HasInput(3)) {
-    request.sizes = node.ConstantInts(3);
+    request.sizes = node.SizeInts(3);
     if (request.sizes.size() != count) node.Invalid(fmt::format("{} sizes for {} axes", request.sizes.size(), count));
     KeepAspectRatio(node, shape, node.String("keep_aspect_ratio_policy", "stretch"), request);
   } else {
     node.Invalid("neither scales nor sizes are given");
   }
-  for (int64_t size : request.sizes) {
-    if (size < 1) node.Invalid(fmt::format("cannot resize to {}", ToString(request.sizes)));
+  for (const SymbolicSize& size : request.sizes) {
+    if (size.is_known() && size.known() < 1) node.Invalid("cannot resize to " + request.sizes.ToString());
   }
   const std::string coordinates = old ? "asymmetric" : node.String("coordinate_transformation_mode", "half_pixel");
   const std::string nearest = old ? "floor" : node.String("nearest_mode", "round_prefer_floor");
@@ -176,18 +207,21 @@ Results ConvertResize(NodeContext& node) {
   const double outside = node.Float("extrapolation_value", 0);
   if (!crops || outside == 0) return {result};
   // What reads outside the data is 0 when ones are resized.
-  const Expr ones = ResizeAlong(node, Filled(1, shape, kFloat32), request);
+  const Expr ones = ResizeAlong(node, node.Full(MakeScalar(1, kFloat32), shape), request);
   const Expr is_outside = node.Op("equal", {ones, node.ScalarLike(0, ones)});
   return {node.Op("where", {is_outside, node.ScalarLike(outside, result), result})};
 }
 
 Results ConvertUpsample(NodeContext& node) {
-  const Shape shape = node.ShapeOf(node.Input(0));
+  const Sizes shape = node.SizesOf(node.Input(0));
   Request request;
   request.scales = node.HasInput(1) ? Numbers(node.Constant(1)) : node.Floats("scales");
   if (request.scales.size() != shape.size()) node.Invalid("scales do not fit the data's rank");
   for (size_t i = 0; i < shape.size(); ++i) request.axes.push_back(static_cast<int64_t>(i));
-  request.sizes = ScaledSizes(shape, request.axes, request.scales);
+  request.sizes = ScaledSizes(node, shape, request.axes, request.scales);
+  for (const SymbolicSize& size : request.sizes) {
+    if (size.is_known() && size.known() < 1) node.Invalid(fmt::format("cannot resize to {}", request.sizes.ToString()));
+  }
   request.attrs = MethodAttrs(node, node.String("mode", "nearest"), "asymmetric", "floor");
   return {ResizeAlong(node, node.Input(0), request)};
 }
@@ -195,8 +229,9 @@ Results ConvertUpsample(NodeContext& node) {
 }  // namespace
 
 void AddResizeConverters(OnnxConverters& converters) {
-  converters["Resize"] = ConvertResize;
-  converters["Upsample"] = ConvertUpsample;
+  converters.Add("Resize", ConvertResize,
+                 "X: [1..], roi?: float[0..1], scales?@11: float[0..1], sizes?@11: int[0..1] -> Y");
+  converters.Add("Upsample", ConvertUpsample, "X: [1..], scales@9: float[0..1] -> Y");
 }
 
 }  // namespace collage

@@ -71,7 +71,7 @@ Results ConvertDft(NodeContext& node) {
   Expr x = node.Input(0);
   const int rank = node.Rank(x);
   if (rank < 2) node.Invalid("expects data [batch, …, 1 or 2]");
-  const int64_t asked = node.opset() >= 20 ? (node.HasInput(2) ? node.ConstantInts(2).at(0) : -2) : node.Int("axis", 1);
+  const int64_t asked = node.opset() >= 20 ? (node.HasInput(2) ? node.ConstantInt(2) : -2) : node.Int("axis", 1);
   const int64_t axis = NormalAxis(node, asked, rank);
   if (axis == rank - 1) node.Invalid("cannot transform along the axis of real and imaginary parts");
   const bool inverse = node.Int("inverse", 0) != 0;
@@ -82,7 +82,8 @@ Results ConvertDft(NodeContext& node) {
   const bool from_half = inverse && onesided;
   int64_t length = node.ShapeOf(x)[static_cast<size_t>(axis)];
   if (from_half) length = 2 * (length - 1);
-  if (node.HasInput(1)) length = node.Constant(1).ToInts().at(0);
+  if (node.HasInput(1)) length = node.ConstantInt(1);
+  if (length > kLargestMatrix) node.Unsupported(fmt::format("a transform of {} samples", length));
   if (length < 1) node.Invalid(fmt::format("cannot transform {} samples", length));
   const int64_t in = from_half ? length / 2 + 1 : length;
   const int64_t out = onesided && !inverse ? length / 2 + 1 : length;
@@ -116,15 +117,15 @@ Results ConvertDft(NodeContext& node) {
 Results ConvertStft(NodeContext& node) {
   Expr signal = node.Input(0);
   const Shape shape = node.ShapeOf(signal);
-  const int64_t step = node.ConstantInts(1).at(0);
+  const int64_t step = node.ConstantInt(1);
   const int64_t parts = shape.size() == 3 ? shape[2] : 1;
-  if (shape.size() < 2 || shape.size() > 3 || parts < 1 || parts > 2)
-    node.Invalid("expects a signal [batch, samples, 1 or 2]");
+  if (parts < 1 || parts > 2) node.Invalid("expects a signal [batch, samples, 1 or 2]");
   int64_t length = 0;
-  if (node.HasInput(3)) length = node.ConstantInts(3).at(0);
+  if (node.HasInput(3)) length = node.ConstantInt(3);
   if (length == 0 && node.HasInput(2)) length = node.ShapeOf(node.Input(2)).at(0);
   if (length == 0) length = shape[1];
   if (step < 1 || length < 1 || length > shape[1]) node.Invalid("frames do not fit the signal");
+  if (length > kLargestMatrix) node.Unsupported(fmt::format("frames of {} samples", length));
   const bool onesided = node.Int("onesided", 1) != 0;
   const int64_t out = onesided ? length / 2 + 1 : length;
   if (length * out > kLargestMatrix / (2 * parts)) node.Unsupported(fmt::format("frames of {} samples", length));
@@ -143,7 +144,7 @@ Results ConvertStft(NodeContext& node) {
 /// a - b * cos(2 pi n / N) + c * cos(4 pi n / N), N one less for a symmetric window.
 OnnxConverter Window(double a, double b, double c) {
   return [a, b, c](NodeContext& node) -> Results {
-    const int64_t size = node.ConstantInts(0).at(0);
+    const int64_t size = node.ConstantInt(0);
     if (size < 0 || size > kLargestMatrix) node.Invalid(fmt::format("a window of {} samples", size));
     const DataType dtype = node.DTypeOf(node.Int("output_datatype", 1));
     const double period = static_cast<double>(node.Int("periodic", 1) != 0 ? size : size - 1);
@@ -158,13 +159,16 @@ OnnxConverter Window(double a, double b, double c) {
 
 /// Triangles over a spectrum, equally wide on the mel scale.
 Results ConvertMelWeightMatrix(NodeContext& node) {
-  const int64_t bands = node.ConstantInts(0).at(0);
-  const int64_t length = node.ConstantInts(1).at(0);
-  const auto rate = static_cast<double>(node.ConstantInts(2).at(0));
-  const double low = node.Constant(3).At(0);
-  const double high = node.Constant(4).At(0);
+  const int64_t bands = node.ConstantInt(0);
+  const int64_t length = node.ConstantInt(1);
+  const auto rate = static_cast<double>(node.ConstantInt(2));
+  const double low = node.ConstantNumber(3);
+  const double high = node.ConstantNumber(4);
+  if (bands < 1 || length < 1) node.Invalid(fmt::format("{} bands of {} samples", bands, length));
   const int64_t spectrum = length / 2 + 1;
-  if (bands < 1 || length < 1 || bands * spectrum > kLargestMatrix) node.Invalid("there is no matrix of this size");
+  if (spectrum > kLargestMatrix / bands) node.Unsupported(fmt::format("{} bands of {} samples", bands, length));
+  if (!(low >= 0 && low <= high && high <= rate))
+    node.Invalid(fmt::format("bands from {} to {} hertz at {} samples per second", low, high, rate));
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (to_mel(high) - to_mel(low)) / static_cast<double>(bands + 2);
   std::vector<int64_t> edges;
@@ -192,12 +196,15 @@ Results ConvertMelWeightMatrix(NodeContext& node) {
 }  // namespace
 
 void AddSignalConverters(OnnxConverters& converters) {
-  converters["DFT"] = ConvertDft;
-  converters["STFT"] = ConvertStft;
-  converters["HannWindow"] = Window(0.5, 0.5, 0);
-  converters["HammingWindow"] = Window(25.0 / 46, 21.0 / 46, 0);
-  converters["BlackmanWindow"] = Window(0.42, 0.5, 0.08);
-  converters["MelWeightMatrix"] = ConvertMelWeightMatrix;
+  converters.Add("DFT", ConvertDft, "input: float[2..], dft_length?: int[0..1], axis?@20: int[0..1] -> output");
+  converters.Add("STFT", ConvertStft,
+                 "signal: float[2..3], frame_step: int[0..1], window?: same[1], frame_length?: int[0..1] -> output");
+  converters.Add("HannWindow", Window(0.5, 0.5, 0), "size: int[0..1] -> output");
+  converters.Add("HammingWindow", Window(25.0 / 46, 21.0 / 46, 0), "size: int[0..1] -> output");
+  converters.Add("BlackmanWindow", Window(0.42, 0.5, 0.08), "size: int[0..1] -> output");
+  converters.Add("MelWeightMatrix", ConvertMelWeightMatrix,
+                 "num_mel_bins: int[0..1], dft_length: same[0..1], sample_rate: same[0..1], lower_edge_hertz: "
+                 "float[0..1], upper_edge_hertz: float[0..1] -> output");
 }
 
 }  // namespace collage

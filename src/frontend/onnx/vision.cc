@@ -15,8 +15,7 @@ Results ConvertRoiAlign(NodeContext& node) {
   const Expr data = node.Input(0);
   const DataType dtype = node.TypeOf(data).dtype();
   const Expr rois = node.Input(1);
-  const int64_t count = node.ShapeOf(rois).at(0);
-  const Expr batches = node.Reshape(node.Cast(node.Input(2), dtype), {count, 1});
+  const Expr batches = node.Reshape(node.Cast(node.Input(2), dtype), {node.SizesOf(rois).at(0), 1});
   const std::string mode = node.String("mode", "avg");
   const std::string coordinates =
       node.opset() < 16 ? "output_half_pixel" : node.String("coordinate_transformation_mode", "half_pixel");
@@ -50,10 +49,9 @@ Results ConvertNonMaxSuppression(NodeContext& node) {
                              scalar(4, -std::numeric_limits<double>::infinity(), kFloat32)});
   // The rows that count.
   const Expr rows = node.Field(call, 0);
-  const int64_t most = node.ShapeOf(rows)[0];
-  V numbers;
-  for (int64_t i = 0; i < most; ++i) numbers.push_back(i);
-  const Expr counts = node.Op("less", {Int64s(numbers), node.Field(call, 1)});
+  const SymbolicSize most = node.SizesOf(rows)[0];
+  const Expr numbers = node.Op("arange", {MakeScalar(0, kInt64), node.ComputeScalar(most), MakeScalar(1, kInt64)});
+  const Expr counts = node.Op("less", {node.WithSizes(numbers, {most}), node.Field(call, 1)});
   const Expr places = node.Op("squeeze", {node.Op("argwhere", {counts})}, {{"axis", V{1}}});
   return {node.Op("take", {rows, places}, {{"axis", 0}})};
 }
@@ -82,9 +80,14 @@ Results ConvertAffineGrid(NodeContext& node) {
   const bool align = node.Int("align_corners", 0) != 0;
   const Shape spatial(size.begin() + 2, size.end());
   const auto rank = static_cast<int64_t>(spatial.size());
-  const int64_t points = NumElements(spatial);
+  if (std::ranges::any_of(size, [](int64_t length) { return length < 1; }))
+    node.Invalid("a grid of size " + ToString(size));
   // Homogeneous coordinates, x first: [points, rank + 1].
-  Tensor grid = Tensor::Empty({points, rank + 1}, node.TypeOf(theta).dtype());
+  Shape whole = spatial;
+  whole.push_back(rank + 1);
+  const Tensor zeros = ZerosOf(node, whole, node.TypeOf(theta).dtype());
+  const int64_t points = NumElements(spatial);
+  const Tensor grid = zeros.Reshaped({points, rank + 1});
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p;
     for (int64_t d = rank; d-- > 0;) {
@@ -130,27 +133,33 @@ Results ConvertCol2Im(NodeContext& node) {
   const V image = node.ConstantInts(1);
   const V block = node.ConstantInts(2);
   const size_t rank = image.size();
-  if (shape.size() != 3 || rank < 1 || rank > 3 || block.size() != rank)
-    node.Unsupported(fmt::format("patches of {} dimensions", rank));
-  const V strides = node.Ints("strides", V(rank, 1));
-  const V dilations = node.Ints("dilations", V(rank, 1));
-  const V pads = node.Ints("pads", V(2 * rank, 0));
-  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
-    node.Invalid("strides, dilations or pads do not fit");
-  const int64_t taps = NumElements(block);
+  if (block.size() != rank) node.Invalid(fmt::format("patches of {} dimensions of {}", block.size(), rank));
+  if (rank < 1 || rank > 3) node.Unsupported(fmt::format("patches of {} dimensions", rank));
+  const V strides = node.PositiveInts("strides", rank);
+  const V dilations = node.PositiveInts("dilations", rank);
+  const V pads = node.Pads("pads", 2 * rank);
+  for (size_t d = 0; d < rank; ++d) {
+    if (image[d] < 1 || block[d] < 1 || std::max(image[d], block[d]) > INT32_MAX)
+      node.Invalid(fmt::format("patches of {} in an image of {}", ToString(block), ToString(image)));
+  }
+  const std::optional<size_t> taps_if_any = CheckedBytes(block, kInt8);
+  if (!taps_if_any) node.Invalid("patches of " + ToString(block));
+  const auto taps = static_cast<int64_t>(*taps_if_any);
   const int64_t channels = shape[1] / taps;
   Shape columns{shape[0], shape[1]};
   V extra;
   for (size_t d = 0; d < rank; ++d) {
     const int64_t room = image[d] + pads[d] + pads[d + rank] - (block[d] - 1) * dilations[d] - 1;
+    if (room < 0) node.Invalid(fmt::format("patches of {} in an image of {}", ToString(block), ToString(image)));
     columns.push_back(room / strides[d] + 1);
     extra.push_back(room % strides[d]);
   }
-  if (NumElements(columns) != NumElements(shape) || shape[1] % taps != 0)
+  const std::optional<size_t> count = CheckedBytes(columns, kInt8);
+  if (!count || static_cast<int64_t>(*count) != NumElements(shape) || shape[1] % taps != 0)
     node.Invalid("the columns do not fit the image");
   Shape weight_shape{shape[1], 1};
   weight_shape.insert(weight_shape.end(), block.begin(), block.end());
-  Tensor weight = Tensor::Zeros(weight_shape, node.TypeOf(data).dtype());
+  const Tensor weight = ZerosOf(node, weight_shape, node.TypeOf(data).dtype());
   for (int64_t i = 0; i < shape[1]; ++i) weight.Set(i * taps + i % taps, 1);
   return {node.Op(fmt::format("nn.conv{}d_transpose", rank), {node.Reshape(data, columns), MakeConstant(weight)},
                   {{"strides", strides},
@@ -177,6 +186,7 @@ Results ConvertCenterCropPad(NodeContext& node) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = NormalAxis(node, axes[i], static_cast<int>(shape.size()));
     const int64_t length = shape[static_cast<size_t>(axis)];
+    if (wanted[i] < 0) node.Invalid("crops or pads to " + ToString(wanted));
     if (wanted[i] < length) {
       const int64_t begin = (length - wanted[i]) / 2;
       x = Slice(node, x, axis, begin, begin + wanted[i]);
@@ -194,14 +204,17 @@ Results ConvertCenterCropPad(NodeContext& node) {
 }  // namespace
 
 void AddVisionConverters(OnnxConverters& converters) {
-  converters["RoiAlign"] = ConvertRoiAlign;
-  converters["MaxRoiPool"] = ConvertMaxRoiPool;
-  converters["NonMaxSuppression"] = ConvertNonMaxSuppression;
-  converters["GridSample"] = ConvertGridSample;
-  converters["AffineGrid"] = ConvertAffineGrid;
-  converters["DeformConv"] = ConvertDeformConv;
-  converters["Col2Im"] = ConvertCol2Im;
-  converters["CenterCropPad"] = ConvertCenterCropPad;
+  converters.Add("RoiAlign", ConvertRoiAlign, "X: float[4], rois: same[2], batch_indices: int[1] -> Y");
+  converters.Add("MaxRoiPool", ConvertMaxRoiPool, "X: float[4], rois: same[2] -> Y");
+  converters.Add("NonMaxSuppression", ConvertNonMaxSuppression,
+                 "boxes: float[3], scores: same[3], max_output_boxes_per_class?: int[0..1], iou_threshold?: "
+                 "same[0..1], score_threshold?: same[0..1] -> selected_indices");
+  converters.Add("GridSample", ConvertGridSample, "X: [3..], grid: float[3..] -> Y");
+  converters.Add("AffineGrid", ConvertAffineGrid, "theta: float[3], size: int[1] -> grid");
+  converters.Add("DeformConv", ConvertDeformConv,
+                 "X: float[3..], W: same[3..], offset: same[3..], B?: same[1], mask?: same[3..] -> Y");
+  converters.Add("Col2Im", ConvertCol2Im, "input: [3], image_shape: int[1], block_shape: int[1] -> output");
+  converters.Add("CenterCropPad", ConvertCenterCropPad, "input_data, shape: int[1] -> output_data");
 }
 
 }  // namespace collage

@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "ir/evaluate.h"
+#include "ir/interpreter.h"
 #include "unit/frontend/model_file.h"
 
 namespace collage {
@@ -214,16 +215,76 @@ TEST(ImportTest, ConstantsOfOpenSizesAreComputed) {
   }
 }
 
-TEST(ImportTest, WhatASizeDecidesCannotStayOpen) {
+TEST(ImportTest, WhatNeedsANumberCannotStayOpen) {
   ModelFile model(17);
-  model.Input("x", TensorProto::FLOAT, {-1, 2}).Output("y");
-  model.Node("Shape", {"x"}, {"shape"});
-  onnx::NodeProto& cast = model.Node("Cast", {"shape"}, {"sizes"});
-  SetInt(cast, "to", TensorProto::FLOAT);
-  model.Node("Add", {"x", "sizes"}, {"y"}, "sum");
+  model.Input("x", TensorProto::FLOAT, {1, 1, -1}).Output("y");
+  onnx::NodeProto& pool = model.Node("AveragePool", {"x"}, {"y"}, "strided");
+  SetInts(pool, "kernel_shape", {3});
+  SetInts(pool, "strides", {2});
+  SetString(pool, "auto_pad", "SAME_UPPER");
   const std::string error = ImportError(model, {.keeps_open = true});
-  EXPECT_NE(error.find("input 'x' has dynamic dimensions that cannot stay open: a constant"), std::string::npos)
+  EXPECT_NE(error.find("node 'strided' (AveragePool, opset 17): needs to know the padding of auto_pad SAME_UPPER, "), std::string::npos)
       << error;
+  EXPECT_NE(error.find("which the model leaves open"), std::string::npos) << error;
+}
+
+TEST(ImportTest, PaddingThatKeepsTheSizeFollowsIt) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {1, 1, -1, -1}).Output("y").Output("z");
+  model.Initializer("w", Floats({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6}));
+  onnx::NodeProto& conv = model.Node("Conv", {"x", "w"}, {"y"});
+  SetInts(conv, "strides", {2, 3});
+  SetString(conv, "auto_pad", "SAME_UPPER");
+  onnx::NodeProto& pool = model.Node("MaxPool", {"x"}, {"z"});
+  SetInts(pool, "kernel_shape", {3, 2});
+  SetInts(pool, "strides", {2, 2});
+  SetString(pool, "auto_pad", "SAME_LOWER");
+  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  for (const Shape& shape : {Shape{1, 1, 4, 6}, Shape{1, 1, 5, 7}, Shape{1, 1, 1, 2}, Shape{1, 1, 9, 8}}) {
+    const Tensor x = Tensor::Empty(shape, kFloat32);
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 7) - 9);
+    const IRModule known = ImportOnnx(model.Write(), {.shapes = {{"x", shape}}});
+    for (size_t i = 0; i < 2; ++i) {
+      const Tensor expected = Evaluate(known.main(), std::vector<Tensor>{x})[i];
+      const Tensor actual = Evaluate(module.main(), std::vector<Tensor>{x})[i];
+      EXPECT_EQ(actual.shape(), expected.shape());
+      EXPECT_EQ(Elements(actual), Elements(expected));
+    }
+  }
+}
+
+TEST(ImportTest, DimensionsOfOneNameAreGivenOnce) {
+  ModelFile model(17);
+  model.SymbolicInput("x", TensorProto::FLOAT, {"batch", "2"}).SymbolicInput("z", TensorProto::FLOAT, {"batch", "2"});
+  model.Output("y").Node("Add", {"x", "z"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.shapes = {{"x", Shape{3, 2}}}});
+  EXPECT_EQ(ToString(module.main()->params()[1]->checked_type()), "Tensor[(3, 2), float32]");
+}
+
+TEST(ImportTest, QuestionMarksAreNoNames) {
+  ModelFile model(17);
+  model.SymbolicInput("x", TensorProto::FLOAT, {"0", "0"}).Output("y").Node("Relu", {"x"}, {"y"});
+  for (int d = 0; d < 2; ++d) {
+    auto& shape = *model.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape.mutable_dim(d)->set_dim_param(d == 0 ? "?" : "None");
+  }
+  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  EXPECT_EQ(module.main()->attrs().Find(kAttrDimensionNames), nullptr);
+}
+
+TEST(ImportTest, DimensionsOfOneNameMustAgreeInARun) {
+  ModelFile model(17);
+  model.SymbolicInput("x", TensorProto::FLOAT, {"batch", "2"}).SymbolicInput("z", TensorProto::FLOAT, {"batch", "2"});
+  model.Output("y").Node("Add", {"x", "z"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const Value two(Floats({2, 2}, {1, 2, 3, 4})), one(Floats({1, 2}, {1, 2}));
+  EXPECT_EQ(Elements(Interpret(module, "main", {two, two}).tensor()), (std::vector<double>{2, 4, 6, 8}));
+  try {
+    Interpret(module, "main", {two, one});
+    ADD_FAILURE() << "one row was repeated";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "inputs differ: 'batch' is 2 in 'x' and 1 in 'z'");
+  }
 }
 
 TEST(ImportTest, QuantisedWeightsStayIntegers) {

@@ -20,6 +20,12 @@ onnx::TensorProto::DataType OnnxType(DataType dtype) {
   throw std::invalid_argument("no initializers of " + dtype.ToString());
 }
 
+void Fill(onnx::TensorProto& tensor, const Tensor& value) {
+  tensor.set_data_type(OnnxType(value.dtype()));
+  for (int64_t size : value.shape()) tensor.add_dims(size);
+  tensor.set_raw_data(value.raw(), value.size_bytes());
+}
+
 onnx::AttributeProto& Attribute(onnx::NodeProto& node, const std::string& name,
                                 onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto& attribute = *node.add_attribute();
@@ -57,6 +63,23 @@ ModelFile& ModelFile::Input(const std::string& name, onnx::TensorProto::DataType
   return *this;
 }
 
+ModelFile& ModelFile::SymbolicInput(const std::string& name, onnx::TensorProto::DataType type,
+                                    const std::vector<std::string>& dims) {
+  Input(name, type, {});
+  onnx::TensorShapeProto& shape =
+      *graph().mutable_input()->rbegin()->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (const std::string& text : dims) {
+    onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
+    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) {
+      dim.set_dim_value(std::stoll(text));
+    } else if (text != "?") {
+      dim.set_dim_param(text);
+    }
+  }
+  return *this;
+}
+
 ModelFile& ModelFile::Output(const std::string& name) {
   graph().add_output()->set_name(name);
   return *this;
@@ -65,9 +88,7 @@ ModelFile& ModelFile::Output(const std::string& name) {
 ModelFile& ModelFile::Initializer(const std::string& name, const Tensor& value) {
   onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);
-  tensor.set_data_type(OnnxType(value.dtype()));
-  for (int64_t size : value.shape()) tensor.add_dims(size);
-  tensor.set_raw_data(value.raw(), value.size_bytes());
+  Fill(tensor, value);
   return *this;
 }
 
@@ -97,6 +118,21 @@ void SetFloat(onnx::NodeProto& node, const std::string& name, float value) {
 
 void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value) {
   Attribute(node, name, onnx::AttributeProto::STRING).set_s(value);
+}
+
+void SetInts(onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values) {
+  onnx::AttributeProto& attribute = Attribute(node, name, onnx::AttributeProto::INTS);
+  for (const int64_t value : values) attribute.add_ints(value);
+}
+
+onnx::GraphProto& AddGraph(onnx::NodeProto& node, const std::string& name) {
+  onnx::GraphProto& graph = *Attribute(node, name, onnx::AttributeProto::GRAPH).mutable_g();
+  graph.set_name(name);
+  return graph;
+}
+
+void SetTensor(onnx::NodeProto& node, const std::string& name, const Tensor& value) {
+  Fill(*Attribute(node, name, onnx::AttributeProto::TENSOR).mutable_t(), value);
 }
 
 }  // namespace collage

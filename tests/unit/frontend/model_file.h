@@ -20,6 +20,9 @@ class ModelFile {
 
   /// An input; a size of -1 is open.
   ModelFile& Input(const std::string& name, onnx::TensorProto::DataType type, const Shape& shape);
+  /// An input whose dimensions are written: a number is a size, "?" one without a name, all others are symbols.
+  ModelFile& SymbolicInput(const std::string& name, onnx::TensorProto::DataType type,
+                           const std::vector<std::string>& dims);
   ModelFile& Output(const std::string& name);
   /// An initializer of float32, int32, int64, int8, uint8 or bool.
   ModelFile& Initializer(const std::string& name, const Tensor& value);
@@ -40,5 +43,10 @@ class ModelFile {
 void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value);
 void SetFloat(onnx::NodeProto& node, const std::string& name, float value);
 void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value);
+void SetInts(onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values);
+/// An empty graph that becomes the attribute `name`.
+onnx::GraphProto& AddGraph(onnx::NodeProto& node, const std::string& name);
+/// A tensor of what initializers may be of.
+void SetTensor(onnx::NodeProto& node, const std::string& name, const Tensor& value);
 
 }  // namespace collage

@@ -1,0 +1,49 @@
+// node_cases.h: ONNX's own test cases as write_cases.py stores them, and the tables of those that are refused.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/tensor.h"
+#include "runtime/compare.h"
+
+namespace collage {
+
+/// A line of a table: OPERATOR  PATTERN  REASON.
+struct Refusal {
+  std::string op;
+  std::string pattern;  ///< of names of cases, as the shell has them
+  std::string reason;
+  int uses = 0;
+};
+
+struct NodeCase {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  Tolerance tolerance;
+};
+
+/// How many inputs had to be given as constants for the import to succeed.
+enum class Binding { kNone, kIntegers, kAll };
+
+std::vector<Refusal> ReadTable(const std::filesystem::path& path);
+/// The first line whose pattern `name` fits; null where none does.
+Refusal* FindRefusal(std::vector<Refusal>& table, const std::string& name);
+/// Whether `name` fits the shell's `pattern`.
+bool Fits(const std::string& pattern, const std::string& name);
+
+/// The models in `folder`, by name.
+std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder);
+NodeCase ReadNodeCase(const std::filesystem::path& arrays);
+
+/// What differs between `actual` and the results that are wanted; "" where nothing does.
+std::string Difference(const std::vector<Tensor>& actual, const NodeCase& wanted);
+
+/// Calls `run` in a process of its own, for at most a minute, and returns its answer; where there is none, `failed`
+/// with what happened: a crash is one failed case.
+std::string RunApart(const std::function<std::string()>& run,
+                     const std::function<std::string(const std::string& what)>& failed);
+
+}  // namespace collage

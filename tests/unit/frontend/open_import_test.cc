@@ -1,0 +1,285 @@
+// open_import_test.cc: small models whose sizes are symbolic, at sizes of all kinds: what strides, floors, minima and
+// comparisons of sizes decide must be decided anew in each run.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "unit/frontend/model_file.h"
+#include "unit/frontend/open_model_check.h"
+
+namespace collage {
+namespace {
+
+using onnx::TensorProto;
+using V = std::vector<int64_t>;
+
+/// A model of opset 17 with the result "y".
+class OpenModel : public ModelFile {
+ public:
+  OpenModel() : ModelFile(17) { Output("y"); }
+
+  /// An input "x" of float32.
+  OpenModel& X(const std::vector<std::string>& dims) {
+    SymbolicInput("x", TensorProto::FLOAT, dims);
+    return *this;
+  }
+  OpenModel& List(const std::string& name, const V& values) {
+    Initializer(name, Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values));
+    return *this;
+  }
+  OpenModel& Number(const std::string& name, int64_t value) {
+    Initializer(name, Tensor::Of<int64_t>({}, kInt64, V{value}));
+    return *this;
+  }
+  /// Small numbers, some below zero, no two neighbours alike.
+  OpenModel& Weights(const std::string& name, const Shape& shape) {
+    const Tensor weights = Tensor::Empty(shape, kFloat32);
+    for (int64_t i = 0; i < weights.num_elements(); ++i) weights.Set(i, static_cast<double>(i * 7 % 11 - 5) / 8);
+    Initializer(name, weights);
+    return *this;
+  }
+  /// Size `axis` of `x` as the list `name`, as exporters write it.
+  void Size(const std::string& x, int64_t axis, const std::string& name) {
+    Node("Shape", {x}, {name + "_shape"});
+    List(name + "_axis", {axis});
+    Node("Gather", {name + "_shape", name + "_axis"}, {name});
+  }
+  void Cast(const std::string& x, const std::string& result, TensorProto::DataType type = TensorProto::FLOAT) {
+    SetInt(Node("Cast", {x}, {result}), "to", type);
+  }
+  /// conv(x): [N, `channels`, W] → [N, 8, (W + 2 `padding` - 8) / `stride` + 1].
+  void Conv(const std::string& result, int64_t channels, int64_t stride, int64_t padding) {
+    Weights("filter", {8, channels, 8});
+    onnx::NodeProto& conv = Node("Conv", {"x", "filter"}, {result}, "conv");
+    SetInts(conv, "strides", {stride});
+    SetInts(conv, "pads", {padding, padding});
+  }
+};
+
+/// Each of `sizes` as the shape of the input "x".
+std::vector<InputShapes> ForEach(const V& sizes, const std::function<Shape(int64_t)>& shape) {
+  std::vector<InputShapes> all;
+  for (const int64_t size : sizes) all.push_back({{"x", shape(size)}});
+  return all;
+}
+
+/// Expects that the import keeps the sizes symbolic and is right at all of `sizes`.
+void Check(const OpenModel& model, const std::vector<InputShapes>& sizes) {
+  const OpenVerdict verdict = CheckOpenModel(model.Write(), sizes);
+  ASSERT_TRUE(verdict.kind == OpenVerdict::Kind::kRight) << verdict.text;
+  EXPECT_EQ(verdict.num_equal, static_cast<int>(sizes.size()));
+}
+
+TEST(OpenImportTest, AMeanAsASumOverALength) {
+  OpenModel model;
+  model.X({"1", "4", "W"}).List("time", {2});
+  model.Conv("c", 4, 8, 4);
+  model.Node("ReduceSum", {"c", "time"}, {"sum"});
+  model.Size("c", 2, "length");
+  model.Cast("length", "count");
+  model.Node("Div", {"sum", "count"}, {"y"});
+  Check(model, ForEach({160, 400, 5, 8, 17, 64}, [](int64_t w) { return Shape{1, 4, w}; }));
+}
+
+/// As torch exports `(y + self.p[:, :, :y.shape[-1]]).mean(-1)` behind a convolution.
+TEST(OpenImportTest, ATableThatIsCutToALength) {
+  OpenModel model;
+  model.X({"N", "4", "W"}).Weights("p", {1, 8, 100}).List("zero", {0}).List("axis", {2});
+  model.Conv("c", 4, 8, 4);
+  model.Size("c", 2, "length");
+  model.Node("Slice", {"p", "zero", "length", "axis"}, {"cut"});
+  model.Node("Add", {"c", "cut"}, {"sum"});
+  onnx::NodeProto& mean = model.Node("ReduceMean", {"sum"}, {"y"});
+  SetInts(mean, "axes", {-1});
+  SetInt(mean, "keepdims", 0);
+  Check(model, ForEach({160, 400, 8, 31, 1}, [](int64_t w) { return Shape{2, 4, w}; }));
+}
+
+/// As torch exports `y[:, :, y.shape[-1] - 1:]`.
+TEST(OpenImportTest, TheLastStep) {
+  OpenModel model;
+  model.X({"1", "4", "W"}).List("one", {1}).List("all", {INT64_MAX}).List("axis", {2});
+  model.Conv("c", 4, 8, 4);
+  model.Size("c", 2, "length");
+  model.Node("Sub", {"length", "one"}, {"last"});
+  model.Node("Slice", {"c", "last", "all", "axis"}, {"y"});
+  Check(model, ForEach({160, 8, 17, 40, 400}, [](int64_t w) { return Shape{1, 4, w}; }));
+}
+
+TEST(OpenImportTest, TheLastStepUpToTheLength) {
+  OpenModel model;
+  model.X({"N", "4", "W"}).List("one", {1}).List("axis", {2});
+  model.Conv("c", 4, 8, 4);
+  model.Size("c", 2, "length");
+  model.Node("Sub", {"length", "one"}, {"last"});
+  model.Node("Slice", {"c", "last", "length", "axis"}, {"y"});
+  Check(model, ForEach({160, 8, 17, 40, 400}, [](int64_t w) { return Shape{3, 4, w}; }));
+}
+
+TEST(OpenImportTest, AnEighthOfALength) {
+  OpenModel model;
+  model.X({"1", "W"}).List("zero", {0}).List("eight", {8}).List("axis", {1});
+  model.Size("x", 1, "length");
+  model.Node("Div", {"length", "eight"}, {"eighth"});
+  model.Node("Slice", {"x", "zero", "eighth", "axis"}, {"y"});
+  Check(model, ForEach({64, 160, 15, 8, 7, 1}, [](int64_t w) { return Shape{1, w}; }));
+}
+
+TEST(OpenImportTest, NoMoreThanALength) {
+  OpenModel model;
+  model.X({"1", "W"}).List("zero", {0}).List("most", {64}).List("axis", {1});
+  model.Size("x", 1, "length");
+  model.Node("Min", {"length", "most"}, {"end"});
+  model.Node("Slice", {"x", "zero", "end", "axis"}, {"y"});
+  Check(model, ForEach({640, 64, 65, 1, 30}, [](int64_t w) { return Shape{1, w}; }));
+}
+
+TEST(OpenImportTest, AComparisonOfALength) {
+  OpenModel model;
+  model.X({"1", "W"}).List("limit", {100});
+  model.Size("x", 1, "length");
+  model.Node("Greater", {"length", "limit"}, {"is_long"});
+  model.Cast("is_long", "addend");
+  model.Node("Add", {"x", "addend"}, {"y"});
+  Check(model, ForEach({640, 101, 100, 1, 30}, [](int64_t w) { return Shape{1, w}; }));
+}
+
+TEST(OpenImportTest, AMinimumOfALength) {
+  OpenModel model;
+  model.X({"1", "W"}).List("two", {2});
+  model.Size("x", 1, "length");
+  model.Node("Min", {"length", "two"}, {"smaller"});
+  model.Cast("smaller", "factor");
+  model.Node("Mul", {"x", "factor"}, {"y"});
+  Check(model, ForEach({1, 2, 3, 640}, [](int64_t w) { return Shape{1, w}; }));
+}
+
+/// More symbols than any list of trial sizes would have.
+TEST(OpenImportTest, SevenSymbols) {
+  for (int read = 0; read < 7; ++read) {
+    OpenModel model;
+    std::vector<InputShapes> sizes(4);
+    for (int i = 0; i < 7; ++i) {
+      const std::string name = "x" + std::to_string(i);
+      model.SymbolicInput(name, TensorProto::FLOAT, {"N" + std::to_string(i)});
+      for (size_t trial = 0; trial < sizes.size(); ++trial) {
+        sizes[trial][name] = {1 + (3 * i + 5 * static_cast<int64_t>(trial)) % 11};
+      }
+    }
+    model.Node("Shape", {"x" + std::to_string(read)}, {"shape"});
+    SetTensor(model.Node("ConstantOfShape", {"shape"}, {"y"}), "value",
+              Tensor::Of<float>({1}, kFloat32, std::vector<float>{3}));
+    Check(model, sizes);
+  }
+}
+
+/// Two symbols whose sizes happen to be equal stay two.
+TEST(OpenImportTest, EqualSizesOfTwoSymbols) {
+  OpenModel model;
+  model.X({"N", "T"}).SymbolicInput("z", TensorProto::FLOAT, {"M", "T"});
+  SetInt(model.Node("Concat", {"x", "z"}, {"both"}), "axis", 0);
+  model.Size("z", 0, "rows");
+  model.Cast("rows", "count");
+  model.Node("Div", {"both", "count"}, {"y"});
+  Check(model, {{{"x", {3, 3}}, {"z", {3, 3}}},
+                {{"x", {1, 5}}, {"z", {4, 5}}},
+                {{"x", {4, 1}}, {"z", {1, 1}}},
+                {{"x", {2, 7}}, {"z", {7, 7}}}});
+}
+
+/// A recogniser of text: columns of a picture become steps of a recurrent layer. Small pictures give one step.
+TEST(OpenImportTest, ColumnsOfAPictureAsSteps) {
+  OpenModel model;
+  model.X({"N", "1", "8", "W"}).Weights("filter", {4, 1, 4, 4}).List("minus_one", {-1}).List("zero", {0});
+  SetInts(model.Node("Conv", {"x", "filter"}, {"c"}, "conv"), "strides", {4, 4});
+  // [N, 4, 2, T] → [T, N, 8].
+  SetInts(model.Node("Transpose", {"c"}, {"t"}), "perm", {3, 0, 1, 2});
+  model.Size("t", 0, "steps");
+  model.Size("t", 1, "batch");
+  SetInt(model.Node("Concat", {"steps", "batch", "minus_one"}, {"shape"}), "axis", 0);
+  model.Node("Reshape", {"t", "shape"}, {"sequence"});
+  model.Weights("w", {1, 12, 8}).Weights("r", {1, 12, 3}).List("directions", {1});
+  SetInt(model.Node("LSTM", {"sequence", "w", "r"}, {"all"}, "lstm"), "hidden_size", 3);
+  model.Node("Squeeze", {"all", "directions"}, {"rows"});
+  SetInts(model.Node("Transpose", {"rows"}, {"y"}), "perm", {1, 0, 2});
+  Check(model, {{{"x", {1, 1, 8, 4}}},
+                {{"x", {1, 1, 8, 160}}},
+                {{"x", {5, 1, 8, 20}}},
+                {{"x", {3, 1, 8, 15}}},
+                {{"x", {2, 1, 8, 8}}}});
+}
+
+/// As a converter of Paddle models writes it: the batch and the width from Shape and Slice, everything in one Concat.
+TEST(OpenImportTest, AReshapeToAComputedBatchAndWidth) {
+  OpenModel model;
+  model.X({"N", "3", "8", "W"}).Weights("filter", {6, 3, 3, 3}).List("zero", {0}).List("one", {1});
+  onnx::NodeProto& conv = model.Node("Conv", {"x", "filter"}, {"c"}, "conv");
+  SetInts(conv, "strides", {2, 2});
+  SetInts(conv, "pads", {1, 1, 1, 1});
+  onnx::NodeProto& pool = model.Node("AveragePool", {"c"}, {"p"}, "pool");
+  SetInts(pool, "kernel_shape", {4, 2});
+  SetInts(pool, "strides", {4, 2});
+  model.Node("Shape", {"p"}, {"shape"});
+  for (const auto& [name, begin] : {std::pair{"batch", 0}, std::pair{"width", 3}}) {
+    const std::string text = name;
+    model.List(text + "_begin", {begin}).List(text + "_end", {begin + 1});
+    model.Node("Slice", {"shape", text + "_begin", text + "_end", "zero"}, {text});
+  }
+  model.List("channels", {6});
+  SetInt(model.Node("Concat", {"batch", "channels", "width"}, {"wanted"}), "axis", 0);
+  model.Node("Reshape", {"p", "wanted"}, {"flat"});
+  SetInts(model.Node("Transpose", {"flat"}, {"t"}), "perm", {0, 2, 1});
+  model.Weights("w", {6, 5});
+  model.Node("MatMul", {"t", "w"}, {"scores"});
+  model.Cast("width", "steps");
+  model.Node("Div", {"scores", "steps"}, {"y"});
+  Check(model, {{{"x", {5, 3, 8, 40}}},
+                {{"x", {1, 3, 8, 23}}},
+                {{"x", {3, 3, 8, 43}}},
+                {{"x", {2, 3, 8, 4}}},
+                {{"x", {1, 3, 8, 320}}}});
+}
+
+/// Keys and values that several heads share: [B, 2, S, 4] repeated to [B, 6, S, 4] by a shape put together from sizes.
+TEST(OpenImportTest, HeadsThatShareKeys) {
+  OpenModel model;
+  model.X({"B", "6", "S", "4"}).SymbolicInput("z", TensorProto::FLOAT, {"B", "2", "S", "4"});
+  model.List("two", {2}).List("three", {3}).List("four", {4}).List("six", {6});
+  model.Size("z", 0, "batch");
+  model.Size("z", 2, "steps");
+  model.Node("Unsqueeze", {"z", "two"}, {"one_each"});
+  SetInt(model.Node("Concat", {"batch", "two", "three", "steps", "four"}, {"repeated_shape"}), "axis", 0);
+  model.Node("Expand", {"one_each", "repeated_shape"}, {"repeated"});
+  SetInt(model.Node("Concat", {"batch", "six", "steps", "four"}, {"heads_shape"}), "axis", 0);
+  model.Node("Reshape", {"repeated", "heads_shape"}, {"keys"});
+  SetInts(model.Node("Transpose", {"keys"}, {"turned"}), "perm", {0, 1, 3, 2});
+  model.Node("MatMul", {"x", "turned"}, {"scores"});
+  SetInt(model.Node("Softmax", {"scores"}, {"shares"}), "axis", 3);
+  model.Node("MatMul", {"shares", "keys"}, {"y"});
+  std::vector<InputShapes> sizes;
+  for (const auto& [batch, steps] : {std::pair{1, 1}, std::pair{2, 5}, std::pair{3, 2}, std::pair{4, 17}}) {
+    sizes.push_back({{"x", {batch, 6, steps, 4}}, {"z", {batch, 2, steps, 4}}});
+  }
+  Check(model, sizes);
+}
+
+/// [N, T, 4] in two halves of time, of sizes that are computed, and the sizes themselves taken apart by Split.
+TEST(OpenImportTest, HalvesOfALength) {
+  OpenModel model;
+  model.X({"N", "T", "4"}).List("two", {2}).List("axis", {1}).List("one", {1});
+  model.Size("x", 1, "length");
+  model.Node("Div", {"length", "two"}, {"half"});
+  model.Node("Sub", {"length", "half"}, {"rest"});
+  SetInt(model.Node("Concat", {"half", "rest"}, {"sizes"}), "axis", 0);
+  SetInt(model.Node("Split", {"x", "sizes"}, {"first", "second"}), "axis", 1);
+  SetInt(model.Node("Concat", {"second", "first"}, {"turned"}), "axis", 1);
+  model.Node("Shape", {"x"}, {"shape"});
+  model.Node("Split", {"shape"}, {"batch", "steps", "width"});
+  model.Node("Mul", {"batch", "steps"}, {"rows"});
+  SetInt(model.Node("Concat", {"rows", "width"}, {"flat"}), "axis", 0);
+  model.Node("Reshape", {"turned", "flat"}, {"y"});
+  Check(model, ForEach({2, 3, 8, 101, 1}, [](int64_t t) { return Shape{2, t, 4}; }));
+}
+
+}  // namespace
+}  // namespace collage
