@@ -66,7 +66,7 @@ class Native : public Toolchain {
   Result<void> SupportsUnknownSizes(const CallNode& call) const override {
     // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
     if (options_.in_bfloat16 || options_.keeps_float16 || !options_.libraries.empty())
-      return Toolchain::SupportsUnknownSizes(call);
+      return Reason{"kernels in lower precision or with tiles of libraries need to know all shapes", name()};
     return IsLoweredUnknown(call);
   }
   bool only_keeps_precision() const override { return options_.keeps_float16; }

@@ -118,6 +118,7 @@ class Collector {
         if (other < 1) continue;
         // As even as the rows allow.
         const int64_t most = std::min(most_rows(other), product().rows);
+        if (most < 1) continue;  // too wide for the registers
         const int64_t parts = (product().rows + most - 1) / most;
         add((product().rows + parts - 1) / parts, other);
       }
