@@ -11,6 +11,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/interpreter.h"
+#include "ir/random_rounding.h"
 
 namespace collage {
 namespace {
@@ -139,7 +140,7 @@ class Evaluator {
     }
     const bool is_fixed = fixed_.contains(&call);
     if (const OpDef* op = call.op()) {
-      if (is_fixed) return EvaluateOp(*op, call.attrs(), types, inputs);
+      if (is_fixed) return EvaluateOp(*op, call.attrs(), types, inputs, {.on_operator = options_.on_operator});
       ++options_.seed;
       return EvaluateOp(*op, call.attrs(), types, inputs, options_);
     }
@@ -164,16 +165,18 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
                                std::span<const Tensor> inputs, const EvaluateOptions& options) {
   const Result<Type> type = op.relation({arg_types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
+  if (!op.reference) throw Error(ErrorCategory::kUnsupported, fmt::format("'{}' computes nothing", op.name));
   std::vector<Tensor> outputs;
   for (const Type& leaf : FlattenTensorTypes(*type)) {
     const TensorTypeNode* tensor = AsTensorType(leaf);
     outputs.push_back(tensor->is_static() ? Tensor::Empty(tensor->static_shape(), tensor->dtype()) : Tensor());
   }
-  if (options.rounding == Rounding::kRandom && op.random_rounding) {
-    op.random_rounding(inputs, attrs, outputs, options.seed);
-  } else {
+  if (options.rounding == Rounding::kNearest) {
     op.reference(inputs, attrs, outputs);
+  } else {
+    EvaluateRoundingAtRandom(op, attrs, arg_types, inputs, options, outputs);
   }
+  if (options.on_operator) options.on_operator();
   return outputs;
 }
 

@@ -72,6 +72,10 @@ class Interpreter {
       if (fits.ok()) continue;
       throw Error(ErrorCategory::kInput, fmt::format("parameter '{}' {}", params[i]->name(), fits.reason().text));
     }
+    std::vector<std::string> names;
+    for (const Var& param : params) names.push_back(param->name());
+    const Result<void> agree = CheckNamedSizes(DimensionNamesOf(function.attrs()), args, names);
+    if (!agree.ok()) throw Error(ErrorCategory::kInput, "inputs differ: " + agree.reason().text);
   }
 
   /// Functions of the module are analysed when first called.
@@ -346,7 +350,7 @@ class Interpreter {
     try {
       const bool is_fixed = std::all_of(call.args().begin(), call.args().end(),
                                         [](const Expr& arg) { return arg->kind() == ExprKind::kConstant; });
-      if (is_fixed) return ApplyOp(*op, call.attrs(), values);
+      if (is_fixed) return ApplyOp(*op, call.attrs(), values, {.on_operator = options_.evaluate.on_operator});
       ++options_.evaluate.seed;
       return ApplyOp(*op, call.attrs(), values, options_.evaluate);
     } catch (const Error& error) {

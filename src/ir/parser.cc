@@ -6,6 +6,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
+#include "ir/expression_text.h"
 #include "ir/metadata.h"
 #include "support/edit_distance.h"
 
@@ -298,6 +299,24 @@ void Parser::CheckGlobals() {
 
 IRModule ParseModule(std::string_view text, const std::string& file_name, const ParseOptions& options) {
   return Parser(text, file_name, options).Module();
+}
+
+bool IsExpressionText(std::string_view text) {
+  const std::string name;
+  Diagnostics ignored(text, name);
+  const std::vector<Token> tokens = Tokenize(text, ignored).tokens;
+  size_t next = 0;
+  const auto is = [&](size_t at, std::string_view word) { return at < tokens.size() && tokens[at].text == word; };
+  while (is(next, "#") && is(next + 1, "[")) {  // to the bracket that closes this one
+    int depth = 0;
+    do {
+      ++next;
+      depth += is(next, "[") ? 1 : is(next, "]") ? -1 : 0;
+    } while (depth > 0 && next < tokens.size());
+    ++next;
+  }
+  if (next >= tokens.size() || tokens[next].kind == TokenKind::kEnd) return false;
+  return !is(next, "def") && !is(next, "type") && !is(next, "extern");
 }
 
 Expr ParseExpr(std::string_view text, const std::string& file_name, const ParseOptions& options) {

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "ir/evaluate.h"
+#include "ir/computed_in.h"
 
 namespace collage {
 namespace {
@@ -19,6 +20,9 @@ namespace {
 constexpr double kOfLargest = 1.5;
 constexpr double kOfRms = 1.5;
 constexpr double kOfSum = 3;
+// How many times what one evaluation found, of at least so many elements, four never come near.
+constexpr double kHopeless = 3;
+constexpr int64_t kEnoughElements = 64;
 
 /// Calls `visit` with what was got and what was wanted of each element that is finite in both.
 template <typename Visit>
@@ -72,6 +76,35 @@ std::string FindExcess(const Deviation& found, const Deviation& open, const Magn
   return "";
 }
 
+/// Whether deviations of `found` are so much larger than one evaluation's, `open`, that more of them change nothing.
+bool IsHopeless(const Deviation& found, const Deviation& open, const Magnitude& size, const Tolerance& tolerance) {
+  const double usual = tolerance.absolute + tolerance.relative * size.rms;
+  return open.rms > 0 && found.rms > kHopeless * (kOfRms * open.rms + usual);
+}
+
+/// `actual`, but for what is not finite in `expected`: that is as it is there.
+Tensor WithInfinitiesOf(const Tensor& actual, const Tensor& expected) {
+  if (!expected.dtype().is_floating() || actual.shape() != expected.shape() || actual.dtype() != expected.dtype()) {
+    return actual;
+  }
+  Tensor result = actual;
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    if (std::isfinite(expected.At(i))) continue;
+    if (result.raw() == actual.raw()) result = actual.Clone();
+    result.Set(i, expected.At(i));
+  }
+  return result;
+}
+
+/// Whether some element of `other` is no finite number where that of `expected` is.
+bool LosesNumbers(const Tensor& other, const Tensor& expected) {
+  if (!expected.dtype().is_floating()) return false;
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    if (!std::isfinite(other.At(i)) && std::isfinite(expected.At(i))) return true;
+  }
+  return false;
+}
+
 /// The one of larger magnitude.
 double Larger(double a, double b) { return std::abs(b) > std::abs(a) ? b : a; }
 
@@ -106,37 +139,82 @@ bool RoundsToIntegers(const Function& function) {
   return rounds;
 }
 
-Reference::Reference(std::vector<Tensor> results) : results_(std::move(results)), open_(results_.size()) {}
+Reference::Reference(std::vector<Tensor> results) : state_(std::make_shared<State>()) {
+  state_->computed_in.resize(results.size());
+  state_->results = std::move(results);
+}
 
-Reference::Reference(const Function& function, std::span<const Tensor> inputs) : Reference(Evaluate(function, inputs)) {
-  if (!RoundsToIntegers(function)) return;
-  for (int seed = 0; seed < kEvaluations; ++seed) {
-    const std::vector<Tensor> others = Evaluate(function, inputs, {Rounding::kRandom, static_cast<uint64_t>(seed)});
-    for (size_t i = 0; i < others.size(); ++i) {
-      if (others[i].shape() != results_[i].shape()) continue;  // its size depends on the data: nothing is left open
-      const Deviation found = Deviation::Of(others[i], results_[i]);
-      Deviation& open = open_[i];
-      open.largest = std::max(open.largest, found.largest);
-      open.rms = std::max(open.rms, found.rms);
-      open.offset = Larger(open.offset, found.offset);
-      open.slope = Larger(open.slope, found.slope);
-    }
+Reference::Reference(const Function& function, std::span<const Tensor> inputs, ReferenceOptions options)
+    : Reference([function, own = std::vector<Tensor>(inputs.begin(), inputs.end())](
+                    const EvaluateOptions& evaluating) { return Evaluate(function, own, evaluating); },
+                ComputedIn(function), std::move(options)) {}
+
+Reference::Reference(Evaluation evaluate, std::vector<std::optional<DataType>> computed_in, ReferenceOptions options)
+    : Reference(evaluate({.on_operator = options.on_operator})) {
+  state_->evaluate = std::move(evaluate);
+  state_->options = std::move(options);
+  for (size_t i = 0; i < state_->computed_in.size() && i < computed_in.size(); ++i) {
+    state_->computed_in[i] = computed_in[i];
   }
 }
 
-Comparison Reference::Compare(size_t index, const Tensor& actual) const {
-  return Compare(index, actual, ToleranceFor(results_[index]));
+Comparison Reference::Compare(size_t index, const Tensor& actual, std::optional<DataType> computed_in) const {
+  const std::optional<DataType> narrowest = Narrower(state_->computed_in[index], computed_in);
+  return Compare(index, actual, ToleranceFor(results()[index], narrowest), computed_in);
 }
 
-Comparison Reference::Compare(size_t index, const Tensor& actual, const Tolerance& tolerance) const {
-  const Tensor& expected = results_[index];
-  const Deviation& open = open_[index];
+Comparison Reference::Compare(size_t index, const Tensor& given, const Tolerance& tolerance,
+                              std::optional<DataType> computed_in) const {
+  const Tensor& expected = results()[index];
+  const Tensor actual = state_->options.only_finite ? WithInfinitiesOf(given, expected) : given;
+  const Comparison first = collage::Compare(actual, expected, tolerance);
+  if (first.agrees || !state_->evaluate || actual.shape() != expected.shape() || actual.dtype() != expected.dtype()) {
+    return first;
+  }
+  OpenResults& open = OpenIn(computed_in);
+  if (open.num_evaluations == 0) EvaluateOnceMore(open, computed_in);
+  if (IsHopeless(Deviation::Of(actual, expected), open.results[index], MagnitudeOf(expected), tolerance) &&
+      expected.num_elements() >= kEnoughElements) {
+    return first;
+  }
+  const Deviation deviation = Open(index, computed_in);
   Comparison comparison =
-      collage::Compare(actual, expected, {tolerance.relative, tolerance.absolute + kOfLargest * open.largest});
-  if (!comparison.agrees || !IsOpen(index)) return comparison;
-  comparison.difference = FindExcess(Deviation::Of(actual, expected), open, MagnitudeOf(expected), tolerance);
+      collage::Compare(actual, expected, {tolerance.relative, tolerance.absolute + kOfLargest * deviation.largest});
+  if (!comparison.agrees) return comparison;
+  comparison.difference = FindExcess(Deviation::Of(actual, expected), deviation, MagnitudeOf(expected), tolerance);
   comparison.agrees = comparison.difference.empty();
   return comparison;
+}
+
+Deviation Reference::Open(size_t index, std::optional<DataType> computed_in) const {
+  if (!state_->evaluate) return {};
+  OpenResults& open = OpenIn(computed_in);
+  while (open.num_evaluations < kEvaluations) EvaluateOnceMore(open, computed_in);
+  return open.results[index];
+}
+
+Reference::OpenResults& Reference::OpenIn(std::optional<DataType> computed_in) const {
+  OpenResults& open = state_->open[computed_in ? computed_in->ToString() : ""];
+  open.results.resize(results().size());
+  return open;
+}
+
+void Reference::EvaluateOnceMore(OpenResults& open, std::optional<DataType> computed_in) const {
+  const std::vector<Tensor> others = state_->evaluate({.rounding = Rounding::kRandom,
+                                                       .seed = static_cast<uint64_t>(open.num_evaluations++),
+                                                       .computed_in = computed_in,
+                                                       .on_operator = state_->options.on_operator});
+  for (size_t i = 0; i < others.size() && i < results().size(); ++i) {
+    if (others[i].shape() != results()[i].shape()) continue;  // its size depends on the data: nothing is left open
+    const Deviation found = Deviation::Of(others[i], results()[i]);
+    Deviation& most = open.results[i];
+    // Where rounding decides whether there is a number at all, it may be any.
+    if (LosesNumbers(others[i], results()[i])) most.largest = std::numeric_limits<double>::infinity();
+    most.largest = std::max(most.largest, found.largest);
+    most.rms = std::max(most.rms, found.rms);
+    most.offset = Larger(most.offset, found.offset);
+    most.slope = Larger(most.slope, found.slope);
+  }
 }
 
 }  // namespace collage

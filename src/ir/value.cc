@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <unordered_set>
 
 #include "collage/support/error.h"
@@ -164,16 +165,24 @@ Value UnflattenTensors(const Type& type, const std::function<Tensor()>& next) {
   return Value::Tuple(std::move(fields));
 }
 
-Type TypeOf(const Value& value) {
+namespace {
+
+Type TypeOf(const Value& value, int depth) {
+  // Deeper than any type that was written down: bytecode can make such tuples, and types are walked by recursion.
+  constexpr int kDeepest = 1000;
   if (value.kind() == Value::Kind::kTensor) return TensorType(value.tensor().shape(), value.tensor().dtype());
-  if (value.kind() != Value::Kind::kTuple) return nullptr;
+  if (value.kind() != Value::Kind::kTuple || depth == kDeepest) return nullptr;
   std::vector<Type> fields;
   for (const Value& field : value.fields()) {
-    fields.push_back(TypeOf(field));
+    fields.push_back(TypeOf(field, depth + 1));
     if (!fields.back()) return nullptr;
   }
   return TupleType(std::move(fields));
 }
+
+}  // namespace
+
+Type TypeOf(const Value& value) { return TypeOf(value, 0); }
 
 namespace {
 
@@ -206,6 +215,45 @@ bool KindFits(const Value& value, const Type& type) {
 
 }  // namespace
 
+DimensionNames DimensionNamesOf(const Attrs& attrs) {
+  DimensionNames names;
+  const AttrValue* params = attrs.Find(kAttrDimensionNames);
+  if (params == nullptr || params->as_list() == nullptr) return names;
+  for (const AttrValue& param : *params->as_list()) {
+    names.emplace_back();
+    if (param.as_list() == nullptr) continue;
+    for (const AttrValue& name : *param.as_list()) {
+      names.back().push_back(name.as_string() == nullptr ? "" : *name.as_string());
+    }
+  }
+  return names;
+}
+
+AttrValue AttrOf(const DimensionNames& names) {
+  AttrValue::List params;
+  for (const std::vector<std::string>& dims : names) params.emplace_back(AttrValue::List(dims.begin(), dims.end()));
+  return params;
+}
+
+Result<void> CheckNamedSizes(const DimensionNames& names, const std::vector<Value>& args,
+                             const std::vector<std::string>& param_names) {
+  std::map<std::string, std::pair<int64_t, size_t>> known;  // size, and the parameter that has it
+  for (size_t i = 0; i < args.size() && i < names.size(); ++i) {
+    if (args[i].kind() != Value::Kind::kTensor) continue;
+    const Shape& shape = args[i].tensor().shape();
+    for (size_t d = 0; d < shape.size() && d < names[i].size(); ++d) {
+      if (names[i][d].empty()) continue;
+      const auto [first, is_new] = known.emplace(names[i][d], std::pair(shape[d], i));
+      const auto& [size, param] = first->second;
+      if (is_new || size == shape[d]) continue;
+      return Reason{fmt::format("'{}' is {} in '{}' and {} in '{}'", names[i][d], size, param_names.at(param), shape[d],
+                                param_names.at(i)),
+                    ""};
+    }
+  }
+  return {};
+}
+
 Result<void> CheckFits(const Value& value, const Type& type) {
   if (!type) return {};
   if (!KindFits(value, type)) {
@@ -232,7 +280,8 @@ bool TensorsEqual(const Tensor& a, const Tensor& b, double tolerance) {
     const double x = a.At(i);
     const double y = b.At(i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (!(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)))) return false;
+    const bool is_finite = std::isfinite(x) && std::isfinite(y);
+    if (!is_finite || std::abs(x - y) > tolerance * std::max(1.0, std::abs(x))) return false;
   }
   return true;
 }

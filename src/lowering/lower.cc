@@ -346,6 +346,7 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   const std::string rest = "/" + LayoutsText(request.layouts) + "/" + compiler->name() + "/" + request.schedule;
   auto& entry = compiled_[StructuralHash(request.function) + rest];
   if (entry) return entry;
+  if (on_compile_) on_compile_();
   std::shared_ptr<const CompiledPartition>* like = nullptr;
   if (compiler->Has(Hook::kUpdateConstants)) {
     like = &by_structure_[StructuralHash(request.function, {.constants_by_shape = true}) + rest];

@@ -21,6 +21,9 @@ class PartitionCache {
  public:
   explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains), configured_(toolchains) {}
 
+  /// Called before each partition that is compiled: how long all take depends on how many there are.
+  void OnCompile(std::function<void()> on_compile) { on_compile_ = std::move(on_compile); }
+
   /// Null when there is none of that name or configuration.
   const Toolchain* Find(const std::string& toolchain);
 
@@ -31,6 +34,7 @@ class PartitionCache {
  private:
   const ToolchainRegistry& toolchains_;
   ConfiguredToolchains configured_;
+  std::function<void()> on_compile_;
   std::map<std::string, std::shared_ptr<const CompiledPartition>> compiled_;
   /// One of each structure, where it serves others.
   std::map<std::string, std::shared_ptr<const CompiledPartition>> by_structure_;

@@ -26,12 +26,17 @@ constexpr double kAnyError = std::numeric_limits<double>::max();
 }  // namespace
 
 struct EndToEndErrors::Child {
-  Child(const IRModule& module, int num_threads)
-      : partitioner(module, {}, num_threads),
-        check(module.main(), kAnyError),
-        partitions(ToolchainRegistry::Global()) {}
+  Child(const IRModule& module, int num_threads, const std::vector<std::vector<Tensor>>& inputs,
+        const SendProgress& progress)
+      : progress(&progress),
+        partitioner(module, {}, num_threads),
+        check(module.main(), {kAnyError, inputs, [this] { (*this->progress)("check"); }}),
+        partitions(ToolchainRegistry::Global()) {
+    partitions.OnCompile([this] { (*this->progress)("partition"); });
+  }
 
-  Partitioner partitioner;  ///< of no toolchains: restores partitionings
+  const SendProgress* progress;  ///< of the request that is being answered
+  Partitioner partitioner;       ///< of no toolchains: restores partitionings
   WholeModelCheck check;
   PartitionCache partitions;
 };
@@ -42,8 +47,9 @@ EndToEndErrors::EndToEndErrors(const IRModule& module, const std::vector<const T
       toolchains_(toolchains),
       database_(database),
       machine_(machine),
-      versions_(options.versions),
+      versions_("several inputs, " + options.versions),
       num_threads_(options.num_threads),
+      check_inputs_(options.check_inputs),
       worker_([this](const std::string& request, const SendProgress& progress) { return Answer(request, progress); },
               options.limits) {}
 
@@ -79,12 +85,11 @@ TuningRecord EndToEndErrors::Build(const std::string& partitioning) {
 /// In the child.
 std::string EndToEndErrors::Answer(const std::string& partitioning, const SendProgress& progress) {
   SetNumThreads(num_threads_);
-  if (!child_) child_ = std::make_unique<Child>(module_, num_threads_);
-  progress("reference");
+  if (!child_) child_ = std::make_unique<Child>(module_, num_threads_, check_inputs_, progress);
+  child_->progress = &progress;
   const auto [partitioned, _] = child_->partitioner.ApplyJson(partitioning, "a cover", toolchains_, module_);
   ExecutionInstance instance(Executable::FromPlan(Lower(partitioned, num_threads_, child_->partitions)));
   progress("built");
-  child_->check.SetInputs(instance);
   double error = 0;
   const std::string difference = child_->check.Check(instance, error);
   const Json answer{{"difference", difference},
@@ -95,7 +100,7 @@ std::string EndToEndErrors::Answer(const std::string& partitioning, const SendPr
 
 /// What partitions cost does not matter to what they compute.
 TuningKey EndToEndErrors::KeyOf(const std::string& partitioning) {
-  if (model_digest_.empty()) model_digest_ = StructuralHash(module_.main());
+  if (model_digest_.empty()) model_digest_ = StructuralHash(module_.main()) + DigestOf(check_inputs_);
   Json json = Json::parse(partitioning);
   for (Json& partition : json.at("partitions")) partition.erase("seconds");
   return {model_digest_, HexDigest(json.dump()), "end to end", HexDigest(versions_), machine_, num_threads_};

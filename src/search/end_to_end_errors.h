@@ -46,7 +46,8 @@ class EndToEndErrors {
   std::string machine_;
   std::string versions_;
   int num_threads_;
-  std::string model_digest_;  ///< constants included; found when it is first wanted
+  std::vector<std::vector<Tensor>> check_inputs_;
+  std::string model_digest_;  ///< constants and inputs included; found when it is first wanted
   std::unique_ptr<Child> child_;
   Worker worker_;
   int64_t num_built_ = 0;

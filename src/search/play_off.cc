@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -85,20 +86,24 @@ class PlayOffWorker {
   /// `request`: {"entrants": [indices], "time": whether to time them or only to write the first}.
   std::string Answer(const std::string& request, const SendProgress& progress) {
     const Json json = Json::parse(request);
-    progress("reference");
+    progress_text_ = "reference";
+    progress(progress_text_);
+    cache_.OnCompile([&] { TellOfLife(progress); });
     seconds_ = {};
     {
       const Stopwatch stopwatch(seconds_.check);
       const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
       SetNumThreads(AvailableProcessors());
-      check_.emplace(original_.main(), options_.max_error);
+      check_.emplace(original_.main(),
+                     WholeModelCheckOptions{options_.max_error, options_.check_inputs, [&] { TellOfLife(progress); }});
     }
     SetNumThreads(options_.num_threads);
     const bool is_timed = json.at("time").get<bool>();
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {
-      progress(fmt::format("build {}", index));
+      progress_text_ = fmt::format("build {}", index);
+      progress(progress_text_);
       built.push_back(Build(index, is_timed));
     }
     if (is_timed) Time(built, progress);
@@ -135,10 +140,20 @@ class PlayOffWorker {
     std::future<std::unique_ptr<AtomicFile>> file;  ///< the executable's, where it is being written
   };
 
+  /// The last progress again, once a second: each partition that is compiled, each operator that is evaluated and each
+  /// run has the time that a call may be silent.
+  void TellOfLife(const SendProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_of_life_ < std::chrono::seconds(1)) return;
+    told_of_life_ = now;
+    progress(progress_text_);
+  }
+
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
+    const double max_error = std::min(c.max_error, std::numeric_limits<double>::max());  // JSON has no infinity
     return {{"index", built.index},         {"p50", c.p50},           {"p90", c.p90},
-            {"minimum", c.minimum},         {"samples", c.samples},   {"max_error", c.max_error},
+            {"minimum", c.minimum},         {"samples", c.samples},   {"max_error", max_error},
             {"partitions", c.partitions},   {"relative", c.relative}, {"first_relative", c.first_relative},
             {"is_finalist", c.is_finalist}, {"failure", c.failure}};
   }
@@ -241,6 +256,8 @@ class PlayOffWorker {
   PartitionCache cache_;
   std::optional<WholeModelCheck> check_;
   PlayOffSeconds seconds_;
+  std::string progress_text_;
+  std::chrono::steady_clock::time_point told_of_life_;
 };
 
 Contestant ContestantFrom(const Json& json, const Entrant& entrant) {
@@ -282,7 +299,8 @@ class PlayOff {
         worker_([this](const std::string& request,
                        const SendProgress& send) { return worker_state_.Answer(request, send); },
                 options.limits) {
-    std::string all = "rounds told apart, each stage, rounding open, " + options.versions;
+    std::string all = "rounds told apart, each stage, several inputs, " + options.versions;
+    all += DigestOf(options.check_inputs);
     if (options.max_error) all += fmt::format("max error {}, ", *options.max_error);
     for (const Entrant& entrant : entrants) all += EntrantDigest(entrant);
     field_ = HexDigest(all);
@@ -431,6 +449,17 @@ class PlayOff {
 };
 
 }  // namespace
+
+std::string DigestOf(const std::vector<std::vector<Tensor>>& inputs) {
+  std::string digests;
+  for (const std::vector<Tensor>& tensors : inputs) {
+    for (const Tensor& tensor : tensors) {
+      digests += tensor.dtype().ToString() + ToString(tensor.shape());
+      digests.append(tensor.data<char>(), tensor.size_bytes());
+    }
+  }
+  return digests.empty() ? "" : HexDigest(digests);
+}
 
 double SecondsBeside(const Contestant& contestant, const Contestant& other) {
   const bool in_final = contestant.is_finalist && other.is_finalist;

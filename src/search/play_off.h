@@ -38,7 +38,12 @@ struct PlayOffOptions {
   std::string versions;             ///< of the toolchains: timings of others are not taken for theirs
   std::string metadata_json;        ///< goes into the executable
   std::optional<double> max_error;  ///< CompileOptions::max_error
+  /// Inputs to check on beside random ones, each in the order of the parameters.
+  std::vector<std::vector<Tensor>> check_inputs;
 };
+
+/// Identifies inputs by their values; empty where there are none.
+std::string DigestOf(const std::vector<std::vector<Tensor>>& inputs);
 
 struct PlayOffResult {
   std::vector<Contestant> contestants;  ///< in the order of the entrants

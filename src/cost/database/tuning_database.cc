@@ -138,6 +138,12 @@ TuningDatabase::TuningDatabase(std::string place) : place_(WithoutPassword(place
   }
   const std::filesystem::path folder = std::filesystem::path(place).parent_path();
   std::error_code failure;
+  const std::filesystem::file_status status = std::filesystem::status(place, failure);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorCategory::kInput, "the tuning database is no regular file", place,
+                "give another one with --database PATH");
+  }
+  failure.clear();
   if (!folder.empty()) std::filesystem::create_directories(folder, failure);
   if (failure) {
     throw Error(ErrorCategory::kResource, "cannot create the tuning database's folder: " + failure.message(),

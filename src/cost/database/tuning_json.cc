@@ -86,7 +86,10 @@ ImportCounts ImportRecords(TuningDatabase& database, std::istream& in, const std
   std::string line;
   const bool has_header = static_cast<bool>(std::getline(in, line));
   const Json header = has_header ? Json::parse(line, nullptr, /*allow_exceptions=*/false) : Json();
-  if (!header.is_object() || header.value("format", "") != kFormat || header.value("version", 0) != kFormatVersion) {
+  const auto has = [&](const char* name, const Json& value) {
+    return header.is_object() && header.contains(name) && header.at(name) == value;
+  };
+  if (!has("format", kFormat) || !has("version", kFormatVersion)) {
     throw Error(ErrorCategory::kInput,
                 fmt::format("expected a first line with format '{}', version {}", kFormat, kFormatVersion), source);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,7 +21,8 @@ class MeasuringEstimator : public CostEstimator {
   struct Options {
     std::string machine;  ///< hardware fingerprint
     MeasureContext context;
-    double budget_seconds = 0;                    ///< for measuring; 0 = no limit
+    /// For measuring; 0: nothing is measured.
+    double budget_seconds = std::numeric_limits<double>::infinity();
     int64_t max_measurements = 0;                 ///< 0 = no limit
     std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
     std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys

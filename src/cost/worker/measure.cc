@@ -17,45 +17,43 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
 #include "cost/worker/after_effects.h"
 #include "cost/worker/drift.h"
+#include "cost/worker/roofline.h"
 #include "cost/worker/timing_lock.h"
 #include "cost/worker/worker.h"
 #include "ir/reference.h"
 #include "runtime/compare.h"
-#include "runtime/random_inputs.h"
 #include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
 
-constexpr uint64_t kInputSeed = 20220301;
 constexpr size_t kReferencesKept = 64;
 constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
-constexpr int kCheckedRuns = 3;          // a kernel that is right only the first time is wrong
 constexpr size_t kMarginBytes = 4096;    // around outputs; a multiple of their alignment
-
-Tensor CopyOf(const Tensor& tensor) {
-  const Tensor copy = Tensor::Empty(tensor.shape(), tensor.dtype());
-  if (tensor.size_bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), tensor.size_bytes());
-  return copy;
-}
+// Of partitions that add up more products than this, evaluating the reference takes longer than measuring: two draws
+// must do.
+constexpr double kSmallPartition = 2e7;
+constexpr size_t kDrawsOfLargePartitions = 2;
 
 bool IsPoison(const unsigned char* bytes, size_t count) {
   return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == kPoison; });
 }
 
 /// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
-/// `inputs` are always the same, but for those that `layouts` rounds.
-Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts, const std::vector<Tensor>& inputs) {
+/// `inputs` are always the same of one draw, but for those that `layouts` rounds.
+Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts, const std::vector<Tensor>& inputs,
+                       Draw draw) {
   static std::deque<std::pair<std::string, Reference>> known;
-  std::string key = StructuralHash(function);
+  std::string key = StructuralHash(function) + std::to_string(static_cast<int>(draw));
   for (const Layout layout : layouts.inputs)
     key += LetterOf(Keeping(Layout::kPlain, NarrowType(layout).value_or(kFloat32)));
   for (const auto& [hash, reference] : known) {
     if (hash == key) return reference;
   }
-  Reference reference(function, inputs);
+  Reference reference(function, inputs, {.only_finite = draw == Draw::kWide, .on_operator = {}});
   known.emplace_back(std::move(key), reference);
   if (known.size() > kReferencesKept) known.pop_front();
   return reference;
@@ -74,46 +72,15 @@ std::vector<Type> ParameterTypes(const Function& function) {
 
 }  // namespace
 
-int64_t IntegerInputBound(const Function& function, size_t parameter) {
-  int64_t bound = 2;
-  const Var& param = function->params().at(parameter);
-  // Where the parameter indexes something, stay within it; everywhere else small numbers do.
-  bool indexes = false;
-  PostOrder(function->body(), [&](const Expr& expr) {
-    const CallNode* call = As<CallNode>(expr);
-    if (call == nullptr || call->op() == nullptr || call->args().size() < 2 || call->args()[1] != Expr(param)) return;
-    const TensorTypeNode* data = AsTensorType(call->args()[0]->checked_type());
-    if (data == nullptr || data->rank() == 0) return;
-    const int64_t axis = call->attrs().IntOr("axis", 0);
-    const int64_t size = data->shape()[static_cast<size_t>(axis < 0 ? axis + data->rank() : axis)].size();
-    bound = indexes ? std::min(bound, size) : size;
-    indexes = true;
-  });
-  return std::max<int64_t>(bound, 1);
-}
-
-PartitionBuffers::PartitionBuffers(const PartitionRequest& request) : layouts_(request.layouts) {
-  const std::vector<Type> types = ParameterTypes(request.function);
+PartitionBuffers::PartitionBuffers(const PartitionRequest& request)
+    : function_(request.function), layouts_(request.layouts) {
+  const std::vector<Type> types = ParameterTypes(function_);
   for (size_t i = 0; i < types.size(); ++i) {
     const TensorTypeNode* type = AsTensorType(types[i]);
-    Tensor plain = Tensor::Empty(type->static_shape(), type->dtype());
-    const int64_t bound = type->dtype().is_integer() && types.size() == request.function->params().size()
-                              ? IntegerInputBound(request.function, i)
-                              : 2;
-    FillRandom(plain, kInputSeed + i, 0, bound - 1);
-    Tensor physical = plain;
-    if (layouts_.inputs[i] != Layout::kPlain) {
-      const size_t bytes = plain.dtype().size_bytes();
-      physical = Tensor::Empty(PhysicalShape(plain.shape(), layouts_.inputs[i]),
-                               StoredType(layouts_.inputs[i], plain.dtype()));
-      ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(), bytes);
-      // What an input was rounded by is not the kernel's error.
-      ConvertLayout(physical.raw(), layouts_.inputs[i], plain.raw(), Layout::kPlain, plain.shape(), bytes);
-    }
-    plain_inputs_.push_back(std::move(plain));
-    pristine_inputs_.push_back(CopyOf(physical));
-    inputs_.push_back(std::move(physical));
+    inputs_.push_back(Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.inputs[i]),
+                                    StoredType(layouts_.inputs[i], type->dtype())));
   }
+  Fill(Draw::kUnit);
   output_types_ = FlattenTensorTypes(request.function->body()->checked_type());
   for (size_t i = 0; i < output_types_.size(); ++i) {
     const TensorTypeNode* type = AsTensorType(output_types_[i]);
@@ -125,6 +92,24 @@ PartitionBuffers::PartitionBuffers(const PartitionRequest& request) : layouts_(r
     margins_.push_back(margin);
     outputs_.push_back(Tensor::View(shape, stored, static_cast<std::byte*>(margin.raw()) + kMarginBytes,
                                     std::make_shared<Tensor>(margin)));
+  }
+}
+
+void PartitionBuffers::Fill(Draw draw) {
+  plain_inputs_ = SampleInputs(function_, draw);
+  pristine_inputs_.clear();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Tensor& plain = plain_inputs_[i];
+    Tensor physical = plain;
+    if (layouts_.inputs[i] != Layout::kPlain) {
+      const size_t bytes = plain.dtype().size_bytes();
+      physical = Tensor::Empty(inputs_[i].shape(), inputs_[i].dtype());
+      ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(), bytes);
+      // What an input was rounded by is not the kernel's error.
+      ConvertLayout(physical.raw(), layouts_.inputs[i], plain.raw(), Layout::kPlain, plain.shape(), bytes);
+    }
+    if (physical.size_bytes() > 0) std::memcpy(inputs_[i].raw(), physical.raw(), physical.size_bytes());
+    pristine_inputs_.push_back(std::move(physical));
   }
 }
 
@@ -215,12 +200,13 @@ namespace {
 /// Compares what runs leave with what they should have.
 class ResultCheck {
  public:
-  ResultCheck(const PartitionBuffers& buffers, const Reference& reference, std::optional<DataType> computed_in)
-      : buffers_(buffers), reference_(reference), computed_in_(computed_in) {}
+  /// `reference`: of the inputs that runs are timed on.
+  ResultCheck(const PartitionBuffers& buffers, Reference reference, std::optional<DataType> computed_in)
+      : buffers_(buffers), reference_(std::move(reference)), computed_in_(computed_in) {}
 
   /// Every element of the last run's results.
   bool Compare() {
-    const std::string difference = FindDifference();
+    const std::string difference = FindDifference(reference_, /*counts=*/true);
     ++num_checked_;
     if (difference.empty()) {
       ++num_right_;
@@ -231,7 +217,18 @@ class ResultCheck {
     return difference.empty();
   }
 
-  /// The same, at the price of reading the results once where a run whose every element was compared left the same
+  /// The same of a run on other inputs, far larger than usual or not.
+  void CompareWith(const Reference& reference, bool is_wide) {
+    const std::string difference = FindDifference(reference, /*counts=*/!is_wide);
+    ++num_checked_;
+    if (difference.empty()) {
+      ++num_right_;
+    } else if (difference_.empty()) {
+      difference_ = difference;
+    }
+  }
+
+  /// As Compare, at the price of reading the results once where a run whose every element was compared left the same
   /// bytes. Of a kernel that never leaves the same, ever fewer runs are looked at.
   TimingHooks::Check CompareQuickly() {
     ++num_quick_;
@@ -256,20 +253,20 @@ class ResultCheck {
  private:
   static constexpr size_t kDigestsKept = 16;
 
-  std::string FindDifference() {
+  /// `counts`: whether the error is one of those that are told of.
+  std::string FindDifference(const Reference& reference, bool counts) {
     const std::vector<Tensor> actual = buffers_.PlainOutputs();
-    if (actual.size() != reference_.results().size()) return "the number of results differs";
+    if (actual.size() != reference.results().size()) return "the number of results differs";
     for (size_t i = 0; i < actual.size(); ++i) {
-      const Tolerance tolerance = ToleranceFor(reference_.results()[i], computed_in_);
-      const Comparison comparison = reference_.Compare(i, actual[i], tolerance);
-      max_error_ = std::max(max_error_, comparison.max_relative_error);
+      const Comparison comparison = reference.Compare(i, actual[i], computed_in_);
+      if (counts) max_error_ = std::max(max_error_, comparison.max_relative_error);
       if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
     }
     return "";
   }
 
   const PartitionBuffers& buffers_;
-  const Reference& reference_;
+  Reference reference_;
   std::optional<DataType> computed_in_;
   std::set<uint64_t> right_digests_;
   std::string difference_;  ///< of the first run that was wrong
@@ -349,6 +346,16 @@ class KernelTimer {
   int64_t num_runs_ = 0;
 };
 
+/// Other inputs in `buffers`, and what is computed of them; nothing where the reference refuses them.
+std::optional<Reference> FillWith(Draw draw, const PartitionRequest& request, PartitionBuffers& buffers) {
+  buffers.Fill(draw);
+  try {
+    return ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), draw);
+  } catch (const Error&) {  // a scatter beyond the end, say
+    return std::nullopt;
+  }
+}
+
 /// Loads, checks, times; the reason, if any, is in the record.
 TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
                               std::optional<DataType> computed_in) {
@@ -356,15 +363,28 @@ TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest
   LoadedPartition partition(std::move(compiled), request.num_threads);
   PartitionBuffers buffers(request);
   partition.Bind(buffers);
-  const Reference reference = ReferenceFor(request.function, request.layouts, buffers.plain_inputs());
-  ResultCheck results(buffers, reference, computed_in);
+  ResultCheck results(buffers, ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), Draw::kUnit),
+                      computed_in);
   TuningRecord record;
-  for (int run = 0; run < kCheckedRuns && record.reason.empty(); ++run) {
+  const auto run = [&] {
+    if (!record.reason.empty()) return false;
     buffers.PoisonOutputs();
     partition.kernel().Run();
-    results.Compare();
     record.reason = buffers.FindStrayWrites();
+    return record.reason.empty();
+  };
+  if (run()) results.Compare();
+  const bool is_small = WorkOf(request.function).multiply_adds <= kSmallPartition;
+  for (size_t i = 1; i < (is_small ? kAllDraws.size() : kDrawsOfLargePartitions); ++i) {
+    if (!record.reason.empty() || !results.Verdict().empty()) break;
+    // Values that are kept as float16 may be too large for it then.
+    if (kAllDraws[i] == Draw::kWide && computed_in == kFloat16) continue;
+    const std::optional<Reference> other = FillWith(kAllDraws[i], request, buffers);
+    if (other && run()) results.CompareWith(*other, kAllDraws[i] == Draw::kWide);
   }
+  // Results follow the inputs, also back to the first ones, which are timed.
+  buffers.Fill(Draw::kUnit);
+  for (int again = 0; again < 2 && run(); ++again) results.Compare();
   if (record.reason.empty()) record.reason = results.Verdict();
   together.reset();
   if (record.reason.empty()) record = KernelTimer(partition.kernel(), buffers, results, timing).Time();

@@ -12,15 +12,18 @@
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/worker/timing.h"
+#include "ir/sample_inputs.h"
 
 namespace collage {
 
-/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, and
-/// outputs with a margin around each.
+/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, those
+/// of Draw::kUnit at first, and outputs with a margin around each.
 class PartitionBuffers {
  public:
   explicit PartitionBuffers(const PartitionRequest& request);
 
+  /// Other values in the same places; plain_inputs() are new tensors then.
+  void Fill(Draw draw);
   /// Flattened parameters and results in logical, plain order.
   const std::vector<Tensor>& plain_inputs() const { return plain_inputs_; }
   /// The results, converted back from their boundary layouts.
@@ -40,10 +43,11 @@ class PartitionBuffers {
   std::vector<void*> OutputAddresses() const;
 
  private:
+  Function function_;
   BoundaryLayouts layouts_;
   std::vector<Tensor> plain_inputs_;
   std::vector<Tensor> inputs_;           // physical order
-  std::vector<Tensor> pristine_inputs_;  // copies of inputs_
+  std::vector<Tensor> pristine_inputs_;  // as inputs_ should be
   std::vector<Tensor> outputs_;          // physical order; views into `margins_`
   std::vector<Tensor> margins_;          // bytes: margin, output, margin
   std::vector<Type> output_types_;
@@ -62,17 +66,15 @@ class LoadedPartition {
   std::unique_ptr<Kernel> kernel_;
 };
 
-/// Integer inputs of a partition are drawn from [0, bound): indices must stay within what they index.
-int64_t IntegerInputBound(const Function& function, size_t parameter);
-
 /// Compiles with `request.num_threads` threads. A toolchain's refusal is the reason "declined: …"; throws what it
 /// throws.
 Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
 
-/// Loads what `CompilePartition` made of `request`, checks and times it. A record with `ok` false and the reason when a
-/// result is wrong, be it in one of many runs, when something was written that is not the kernel's, when memory leaks,
-/// or when threads go on running after a run; then, too, a fresh worker is asked for. Throws what loading and running
-/// throw. `computed_in`: a type below float32 that float32 results may be as exact as.
+/// Loads what `CompilePartition` made of `request`, checks it on inputs of several ranges and times it on those of
+/// Draw::kUnit. A record with `ok` false and the reason when a result is wrong, be it in one of many runs, when
+/// something was written that is not the kernel's, when memory leaks, or when threads go on running after a run; then,
+/// too, a fresh worker is asked for. Throws what loading and running throw. `computed_in`: a type below float32 that
+/// float32 results may be as exact as.
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
                              const TimingOptions& timing = {}, std::optional<DataType> computed_in = {});
 

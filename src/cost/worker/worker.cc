@@ -24,6 +24,7 @@
 #include "cost/worker/drift.h"
 #include "cost/worker/process_state.h"
 #include "cost/worker/worker_message.h"
+#include "support/interruption.h"
 
 namespace collage {
 namespace {
@@ -98,6 +99,7 @@ Worker::~Worker() { Stop(); }
 
 void Worker::Start() {
   ShareDriftReadings();
+  ShareTemporaries();
   int pipes[3][2];  // request, answer, output
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -117,6 +119,7 @@ void Worker::Start() {
     RunChild(pipes[0][0], pipes[1][1], pipes[2][1]);
   }
   setpgid(child_, child_);  // as the child does itself: whoever comes first
+  NoteWorkerGroup(child_);
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);
@@ -134,7 +137,7 @@ void Worker::RunChild(int request_fd, int answer_fd, int output_fd) {
   prctl(PR_SET_DUMPABLE, 0);         // a crash is an answer here, not a core file
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that what a toolchain leaves running can be found
   setpgid(0, 0);                     // and ended together with this process
-  for (int signal : {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the parent, which then ends this process
   RedirectStandardStreams(output_fd);
   LimitMemory(limits_.memory_bytes);
@@ -246,6 +249,7 @@ void Worker::Stop() {
     int status = 0;
     while (waitpid(child_, &status, 0) < 0 && errno == EINTR) {
     }
+    ForgetWorkerGroup(child_);
   }
   for (int* fd : {&request_fd_, &answer_fd_, &output_fd_}) {
     if (*fd >= 0) close(*fd);

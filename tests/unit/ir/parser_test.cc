@@ -6,12 +6,27 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
+#include "ir/expression_text.h"
 #include "ir/print_value.h"
 #include "unit/ir/deep.h"
 #include "unit/support/throws.h"
 
 namespace collage {
 namespace {
+
+TEST(IsExpressionTextTest, CommentsAndHeadersAreNoPartOfEither) {
+  for (const char* before :
+       {"", "/* one */ ", "/* a /* nested */ def */\n", "// def\n", "# listing\n", "#[version = \"0.0.5\"]\n/**/",
+        "/* def */ #[version = \"0.0.5\"] // x\n#[attributes = {a=[\"]\", 1]}] /* /* */ */ "}) {
+    for (const char* definition : {"def @main(%x: float32) { %x }", "type Box { Of(float32) }", "extern type T"}) {
+      EXPECT_FALSE(IsExpressionText(std::string(before) + definition)) << before << definition;
+    }
+    EXPECT_TRUE(IsExpressionText(std::string(before) + "add(%x, %y)")) << before;
+    EXPECT_TRUE(IsExpressionText(std::string(before) + "%0 = exp(%x); %0")) << before;
+    EXPECT_FALSE(IsExpressionText(before)) << "an empty module";
+  }
+  EXPECT_FALSE(IsExpressionText("/* not closed def @main() { }")) << "ParseModule says what is wrong";
+}
 
 Expr Body(const std::string& text) { return ParseModule(text, "t.relay").main()->body(); }
 

@@ -79,6 +79,14 @@ TEST(PartitionCacheTest, EqualBlocksAreCompiledOnceWhereConstantsCanBeUpdated) {
   EXPECT_EQ(fixture.toolchain->num_updated, 1);
 }
 
+TEST(PartitionCacheTest, EachPartitionThatIsCompiledIsASignOfLife) {
+  Fixture fixture(/*updates=*/false);
+  int told = 0;
+  fixture.cache.OnCompile([&] { ++told; });
+  for (const double value : {1, 2, 3, 2}) fixture.Compile(AddOf({3}, value));
+  EXPECT_EQ(told, 3) << "a cover of many slow partitions must not be taken for one that hangs";
+}
+
 TEST(PartitionCacheTest, WhatIsNotEqualIsCompiledByItself) {
   Fixture fixture(/*updates=*/true);
   fixture.Compile(AddOf({3}, 1));

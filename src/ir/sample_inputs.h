@@ -1,0 +1,50 @@
+// sample_inputs.h: values on which a function is tried: drawn at random from several ranges, integers such that the
+// function can make sense of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/runtime/tensor.h"
+
+namespace collage {
+
+/// Where floats are drawn from. A kernel that is right on one range may be wrong on another.
+enum class Draw : uint8_t {
+  kUnit,      ///< uniform in [-1, 1)
+  kWide,      ///< uniform in [-16, 16); in [-6, 6) where float16 could overflow
+  kPositive,  ///< uniform in [0, 1): logarithms and roots are numbers
+  kNormal,    ///< standard normal distribution
+};
+
+/// How floats and integers are drawn is part of timings' meaning: kUnit comes first, and alone where one draw must do.
+inline constexpr std::array kAllDraws{Draw::kUnit, Draw::kWide, Draw::kPositive, Draw::kNormal};
+
+/// Values that an integer parameter can mean, both ends included.
+struct IntegerRange {
+  int64_t low = 0;
+  int64_t high = 1;
+  /// Whether the function says so, by what it indexes or compares with; else larger values are harmless, or not known
+  /// to be.
+  enum class Evidence : uint8_t { kNone, kHarmless, kStated } evidence = Evidence::kNone;
+};
+
+/// The ranges of the flattened parameters of the typed `function`, of whatever dtype they are.
+///
+/// Follows integers through casts, slices and operators that only move them: to what they index, which they must stay
+/// within (take, gather, scatter, one_hot, lengths of sequences), and to the constants that they are compared with or
+/// clipped to. 8-bit integers that are widened or dequantised are data and take all their values.
+std::vector<IntegerRange> IntegerRanges(const Function& function);
+
+/// Values for the flattened parameters of the typed `function`, whose sizes must be known. The same on every machine.
+std::vector<Tensor> SampleInputs(const Function& function, Draw draw);
+
+/// Fills `tensor`, which is parameter number `index`: of kUnit with the same values as FillRandom gives floats.
+void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size_t index, bool has_float16 = false);
+
+/// Whether a value in `function` is of float16, which ends at 65504.
+bool HasFloat16(const Function& function);
+
+}  // namespace collage
