@@ -82,7 +82,7 @@ class Session {
   ort::IoBinding* binding_ = nullptr;
 };
 
-int Compare(int argc, char** argv) {
+int CompareEngines(int argc, char** argv) {
   const std::optional<PeerArguments> arguments = ReadPeerArguments(argc, argv);
   if (!arguments) return 2;
   const Executable executable = Executable::Load(arguments->executable);
@@ -110,4 +110,4 @@ int Compare(int argc, char** argv) {
 }  // namespace
 }  // namespace collage
 
-int main(int argc, char** argv) { return collage::RunMain(collage::Compare, argc, argv); }
+int main(int argc, char** argv) { return collage::RunMain(collage::CompareEngines, argc, argv); }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "collage/runtime/executable.h"
 #include "cost/worker/timing.h"
 #include "run_main.h"
+#include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
@@ -67,11 +67,9 @@ inline void CompareWithPeer(const PeerArguments& arguments, const Executable& ex
   const int rounds = std::clamp(static_cast<int>(arguments.seconds / (settle ? 2 * round : round)), 21, 20'000);
   const std::vector<Samples> samples = TimeInterleaved(runs, rounds, settle);
   const Tensor& output = instance.Output(0);
-  const auto* expected = static_cast<const float*>(peer_output());
-  double error = 0;
-  for (int64_t i = 0; i < output.num_elements() && output.dtype() == kFloat32; ++i) {
-    error = std::max(error, static_cast<double>(std::abs(output.data<float>()[i] - expected[i])));
-  }
+  const Tensor expected =
+      Tensor::View(output.shape(), output.dtype(), const_cast<void*>(peer_output()), nullptr);  // only read
+  const double error = Compare(output, expected, {}).max_absolute_error;
   const int threads = executable.plan().num_threads;
   fmt::print(
       "{}: collage {:.3f} ms (min {:.3f}), {} {:.3f} ms (min {:.3f}), ratio of p50 {:.3f}, of minima {:.3f}; "

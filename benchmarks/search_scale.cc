@@ -47,7 +47,7 @@ constexpr int kMostFused = 4;
 
 /// What an operator costs a toolchain: a fixed number between 1 and 2 by both names; each further one of the first few
 /// in a partition costs a tenth less.
-class MockCosts : public CoverCosts {
+class MockCosts : public BasicCoverCosts {
  public:
   MockCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
             const std::vector<CandidateVariant>& variants, double bounds)

@@ -152,7 +152,7 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> str:
     print(json.dumps(report["play_off"], indent=1), file=sys.stderr)
     again, warm = compile_model(collage, model, executable, arguments, "0.001s", shapes)
     compared = run(pinned + [str(collage), "run", str(executable), "--inputs", f"{model}.npz", "--compare", f"{model}.npz"])
-    errors = [float(text) for text in re.findall(r"max absolute error ([0-9.e+-]+)", compared)]
+    errors = [float(text) for text in re.findall(r"max absolute error ([0-9.e+-]+|inf)", compared)]
     alone = ["--model", f"{model}.onnx", *shapes]
     timed = json.loads(run(pinned + [str(collage), "benchmark", str(executable), *alone, "--json", "--seconds", arguments.seconds]))
     own, *others = timed["executables"]

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@ namespace collage {
 class CompileProgress {
  public:
   virtual ~CompileProgress() = default;
-  /// A phase begins: "import", "candidates", "search", "play-off".
+  /// A phase begins: "import", "candidates", "search", "play-off", and of programs "check".
   virtual void Phase(const std::string& name) = 0;
   /// Before the search: how many different costs there are, of which it will want some.
   virtual void Costs(int64_t /*num_distinct*/) {}
@@ -117,8 +118,8 @@ struct CompileOptions {
   double evolution_seconds = 1800;
   int evolution_population = 50;
   uint64_t evolution_seed = 64;
-  /// Seconds that measuring candidates may take; 0 = no limit. Known costs are used however small it is.
-  double budget_seconds = 0;
+  /// Seconds that measuring candidates may take. Known costs are used however small it is; 0: nothing is measured.
+  double budget_seconds = std::numeric_limits<double>::infinity();
   /// At most this many measurements of candidates; 0 = no limit.
   int64_t max_measurements = 0;
   /// What the search for schedules, the ways in which a toolchain may compile a partition, may take: seconds, or trials
@@ -137,6 +138,9 @@ struct CompileOptions {
   /// share of the largest element of each result. Empty: as far as their dtypes and what is rounded to integers on the
   /// way give reason for.
   std::optional<double> max_error;
+  /// Inputs on which what is compiled is checked, beside random ones: each a value for every input, by name. Those whose
+  /// names, dtypes or shapes are not the model's are refused before anything is searched.
+  std::vector<std::map<std::string, Tensor>> check_inputs;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
   /// Where candidates are measured: "local", or on a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
@@ -222,6 +226,15 @@ struct ToolchainReport {
   std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why
 };
 
+/// Calls of one operator in a program that run by reference evaluation, which is slow.
+struct EvaluatedOperator {
+  std::string op;
+  int64_t count = 0;
+  std::string node;         ///< of the model, the first one; may be empty
+  std::string reason;       ///< why there is no kernel for the first one
+  bool is_product = false;  ///< a contraction or convolution
+};
+
 /// Everything that was found out; what the command line prints and `--json` writes.
 struct CompileReport {
   std::string model;
@@ -265,9 +278,16 @@ struct CompileReport {
   double total_seconds = 0;
   /// Failures by kind, with how often and one example: the first of each kind is worth a line.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
+  /// Of a program: the shapes of inputs at which it was run as a whole and was right, "x=2x33"; the largest error of its
+  /// results, relative to the largest element of each; and why it was not run, where it was not.
+  std::vector<std::string> verified_sizes;
+  double verified_error = 0;
+  std::string not_verified;
   /// Of a program: one for each distinct region of dataflow, compiled as a model of its own; what is above are sums,
   /// and there is no play-off of the whole. Empty for models that are dataflow as a whole.
   std::vector<CompileReport> regions;
+  /// Of a program: operators that no kernel computes, beside those that only move a few numbers.
+  std::vector<EvaluatedOperator> evaluated;
 };
 
 /// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from collage import _core
 from collage._core import Function, IRModule, SearchTask
 from collage._executable import Executable
@@ -21,6 +24,9 @@ from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.target import Targets, as_targets
 from collage.toolchain import load_plugins
 
+CheckInputs = Mapping[str, Any] | str | os.PathLike[str]
+"""Arrays by the names of inputs, or an .npz file of such."""
+
 Search = Callable[[SearchTask], Sequence[Sequence[int]]]
 """A search of one's own: covers, best first, as lists of candidates."""
 
@@ -29,8 +35,9 @@ Search = Callable[[SearchTask], Sequence[Sequence[int]]]
 class Progress:
     """What the compiler is doing.
 
-    ``phase`` is "import", "candidates", "search" or "play-off"; ``done`` counts measurements in the search and rounds in
-    the play-off, ``total`` the play-off's rounds (None where nobody knows); ``from_database`` costs that were known.
+    ``phase`` is "import", "candidates", "search", "play-off" or, of programs, "check"; ``done`` counts measurements in
+    the search and rounds in the play-off, ``total`` the play-off's rounds (None where nobody knows); ``from_database``
+    costs that were known.
     """
 
     phase: str
@@ -80,16 +87,31 @@ class _Printer:
         print(f"collage: {progress.phase}{done} {progress.what}".rstrip(), file=sys.stderr)
 
 
-def _seconds(budget: float | str | None) -> float:
-    """Of 90, "90s", "10m", "1h", "500ms"; None is no limit."""
+def _seconds(budget: float | str | None, otherwise: float = 0.0) -> float:
+    """The seconds of 90, "90s", "10m", "1h", "500ms"; `otherwise` of None."""
     if budget is None:
-        return 0.0
+        return otherwise
     if not isinstance(budget, str):
+        if not budget >= 0:
+            raise InputError(f"a duration is not below 0, got {budget}")
         return float(budget)
-    match = re.fullmatch(r"([0-9.]+)(ms|s|m|h)?", budget.strip())
+    match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)?", budget.strip())
     if match is None:
         raise InputError(f"malformed duration '{budget}'", hint="write 90s, 10m or 1h")
     return float(match[1]) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
+
+
+def _check_inputs(given: CheckInputs | Sequence[CheckInputs]) -> list[dict[str, Any]]:
+    """Arrays by name, read from files where these are given."""
+    several = [given] if isinstance(given, (Mapping, str, os.PathLike)) else list(given)
+    arrays: list[dict[str, Any]] = []
+    for one in several:
+        if isinstance(one, Mapping):
+            arrays.append({name: np.asarray(value) for name, value in one.items()})
+        else:
+            with np.load(one) as file:
+                arrays.append({name: file[name] for name in file.files})
+    return arrays
 
 
 def _toolchains_of(target: Targets) -> list[str]:
@@ -142,6 +164,7 @@ def compile(
     covers: int = 2,
     optimality_covers: int = 24,
     max_error: float | None = None,
+    check_inputs: CheckInputs | Sequence[CheckInputs] = (),
     candidate_timeout: float = 60.0,
     runner: str = "local",
     progress: bool | Callable[[Progress], object] = False,
@@ -177,7 +200,7 @@ def compile(
         evolution_budget: time for "evolutionary", which times its individuals end to end.
         evolution_population: individuals in a generation.
         evolution_seed: where its random numbers start.
-        budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; None for no limit.
+        budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; 0 measures nothing, None has no limit.
         max_measurements: at most so many candidates are measured; 0 for no limit.
         tuning_budget: time for trying other schedules of native kernels (docs/costs.md); None tries none. Those known to
             be fastest are used in any case.
@@ -186,6 +209,8 @@ def compile(
             much the search missed the best (``optimality_loss_seconds``); 0 for never.
         max_error: by which share of each result's largest element contestants of the play-off may differ from the reference
             evaluation; None for what their dtypes and rounding to integers give reason for.
+        check_inputs: inputs on which the result is checked, beside random ones: an array for every input by name, or an .npz
+            file of such; one or several. Those that do not fit the model are refused before anything is searched.
         candidate_timeout: seconds after which a candidate that does not answer is given up.
         runner: where candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
             (docs/costs.md). Play-offs are always on this machine.
@@ -212,12 +237,13 @@ def compile(
         "evolution_seconds": _seconds(evolution_budget),
         "evolution_population": evolution_population,
         "evolution_seed": evolution_seed,
-        "budget_seconds": _seconds(budget),
+        "budget_seconds": _seconds(budget, otherwise=math.inf),
         "max_measurements": max_measurements,
         "tuning_seconds": _seconds(tuning_budget),
         "num_covers": covers,
         "max_optimality_covers": optimality_covers,
         **({} if max_error is None else {"max_error": float(max_error)}),
+        "check_inputs": _check_inputs(check_inputs),
         "candidate_timeout_seconds": float(candidate_timeout),
         "runner": runner,
         "runner_python": sys.executable,

@@ -155,7 +155,24 @@ nb::dict ToDict(const CompileReport& report) {
   result["precision_variants"] = report.precision_variants;
   result["no_precision_variants"] = report.no_precision_variants;
   result["search"] = search;
+  if (!report.verified_sizes.empty() || !report.not_verified.empty()) {
+    nb::dict verified;
+    verified["sizes"] = report.verified_sizes;
+    verified["max_error"] = report.verified_error;
+    verified["not_verified"] = report.not_verified;
+    result["verified"] = verified;
+  }
   result["failures"] = failures;
+  nb::list evaluated;
+  for (const EvaluatedOperator& one : report.evaluated) {
+    nb::dict row;
+    row["operator"] = one.op;
+    row["count"] = one.count;
+    row["first_node"] = one.node;
+    row["reason"] = one.reason;
+    evaluated.append(row);
+  }
+  result["reference_evaluation"] = evaluated;
   result["play_off"] = play_off;
   result["seconds"] = seconds;
   return result;
@@ -263,6 +280,14 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("num_covers", options.num_covers);
   read("max_optimality_covers", options.max_optimality_covers);
   read("max_error", options.max_error);
+  if (given.contains("check_inputs")) {
+    for (nb::handle inputs : given["check_inputs"]) {
+      std::map<std::string, Tensor>& one = options.check_inputs.emplace_back();
+      for (auto [name, value] : nb::cast<nb::dict>(inputs)) {
+        one[nb::cast<std::string>(name)] = TensorFrom(value).Clone();
+      }
+    }
+  }
   read("candidate_timeout_seconds", options.candidate_timeout_seconds);
   read("runner", options.runner);
   read("runner_python", options.runner_python);

@@ -129,6 +129,18 @@ class PythonKernel : public Kernel {
   throw Error(ErrorCategory::kCorrupt, "no kernel of a toolchain of Python: " + how);
 }
 
+/// What toolchains refer to, which live as long as the process. The interpreter must get it back before it ends: modules
+/// that are referred to are not taken apart, and nanobind reports all that they hold as leaked.
+std::vector<nb::object>& Held() {
+  static auto* const held = new std::vector<nb::object>;  // its destructor would run after the interpreter's end
+  return *held;
+}
+
+nb::handle Hold(nb::object object) {
+  Held().push_back(std::move(object));
+  return Held().back();
+}
+
 /// Blobs: the length of a text (8 bytes), the text (the ports, as JSON), what the toolchain gave.
 class PythonLoader : public KernelLoader {
  public:
@@ -161,7 +173,7 @@ class PythonLoader : public KernelLoader {
 
 class PythonToolchain : public Toolchain {
  public:
-  /// `self` is a collage.toolchain.Toolchain; it is never let go, since toolchains live as long as the process.
+  /// `self` is a collage.toolchain.Toolchain; it is held until the interpreter ends.
   explicit PythonToolchain(nb::object self)
       : name_(nb::cast<std::string>(self.attr("name"))),
         description_(nb::cast<std::string>(self.attr("description"))),
@@ -170,7 +182,7 @@ class PythonToolchain : public Toolchain {
         wants_maximal_(nb::cast<bool>(self.attr("wants_maximal"))),
         preamble_(nb::cast<std::vector<std::string>>(self.attr("preamble"))),
         license_(nb::cast<std::string>(self.attr("license"))),
-        self_(self.release()) {
+        self_(Hold(std::move(self))) {
     for (const auto& [other, reason] : nb::cast<std::map<std::string, std::string>>(self_.attr("incompatible"))) {
       incompatible_.push_back({other, reason});
     }
@@ -190,7 +202,7 @@ class PythonToolchain : public Toolchain {
       entry.is_greedy = nb::cast<bool>(row.attr("is_greedy"));
       nb::object predicate = row.attr("predicate");
       if (!predicate.is_none()) {
-        entry.predicate = [held = predicate.release(), name = name_](const Function& composite) {
+        entry.predicate = [held = Hold(std::move(predicate)), name = name_](const Function& composite) {
           nb::gil_scoped_acquire gil;
           return AnswerFrom(held(composite), name);
         };
@@ -333,6 +345,8 @@ void AfterForkInChild() {
 void BindToolchain(nb::module_& m) {
   SetForkHooks({BeforeFork, AfterForkInParent, AfterForkInChild});
   m.def("register_toolchain", &Register, "toolchain"_a, "See `collage.register_toolchain`.");
+  m.def(
+      "let_go_of_toolchains", [] { Held().clear(); }, "Called when the interpreter ends: toolchains are not asked any more.");
   m.def(
       "why_not_onnx",
       [](const Expr& call) -> std::string {

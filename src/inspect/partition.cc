@@ -19,7 +19,7 @@
 namespace collage {
 namespace {
 
-class GivenCoverCosts : public CoverCosts {
+class GivenCoverCosts : public BasicCoverCosts {
  public:
   GivenCoverCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                   const GivenCosts& given)

@@ -1,11 +1,13 @@
 // compile_model.cc: the main job: import, candidates, search, play-off.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "backends/builtin_toolchains.h"
 #include "collage/compile.h"
@@ -24,6 +26,8 @@
 #include "search/partitioner.h"
 #include "search/play_off.h"
 #include "search/regions.h"
+#include "search/unsearched.h"
+#include "search/whole_model_check.h"
 #include "support/file.h"
 #include "support/machine.h"
 #include "target/option_text.h"
@@ -177,6 +181,9 @@ class Compilation {
     const auto started = Clock::now();
     if (options_.percentile < 1 || options_.percentile > 99) {
       throw Error(ErrorCategory::kInput, fmt::format("a percentile is from 1 to 99, got {}", options_.percentile));
+    }
+    for (const NamedInputs& inputs : options_.check_inputs) {
+      check_inputs_.push_back(InOrderOfParameters(inputs, given_.main(), model_.string()));
     }
     report_.model = model_.filename().string();
     report_.output = options_.output;
@@ -399,6 +406,7 @@ class Compilation {
     play_off.limits.memory_bytes = 0;
     play_off.output = options_.output;
     play_off.max_error = options_.max_error;
+    play_off.check_inputs = check_inputs_;
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
     std::vector<std::string> targets;
     for (const Toolchain* toolchain : toolchains()) targets.push_back(participants_->TargetOf(*toolchain));
@@ -454,11 +462,36 @@ class Compilation {
   const CompileOptions& options_;
   const IRModule& given_;
   CompileReport report_;
+  std::vector<std::vector<Tensor>> check_inputs_;  ///< in the order of the parameters
   std::optional<Participants> participants_;
   bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
   IRModule module_;
   std::unique_ptr<TuningDatabase> database_;
 };
+
+/// Refuses numbers that mean nothing, contradictions, and places where nothing can be written: before all work.
+void CheckOptions(const CompileOptions& options, bool only_tunes) {
+  const auto refuse = [](const std::string& message, const std::string& where = "") {
+    throw Error(ErrorCategory::kInput, message, where);
+  };
+  if (options.max_error && !(*options.max_error >= 0 && *options.max_error <= 1)) {
+    refuse(fmt::format("the largest error is a share from 0 to 1, got {}", *options.max_error), "--max-error");
+  }
+  for (const double seconds : {options.budget_seconds, options.tuning_seconds, options.evolution_seconds}) {
+    if (!(seconds >= 0)) refuse(fmt::format("a budget is not below 0 seconds, got {}", seconds));
+  }
+  if (!options.partitioning.empty() && !options.partition_for.empty()) {
+    refuse("a partitioning is given beside a toolchain that is to be alone", "--partition-for");
+  }
+  if (only_tunes) return;
+  if (!options.write_partitioning.empty()) {
+    if (options.write_partitioning.lexically_normal() == options.output.lexically_normal()) {
+      refuse("the executable and its partitioning go to the same file", options.output.string());
+    }
+    CheckCanWrite(options.write_partitioning);
+  }
+  CheckCanWrite(options.output);
+}
 
 void RefuseShapes(const CompileOptions& options, const std::string& where) {
   if (options.shapes.empty()) return;
@@ -473,8 +506,8 @@ IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& opt
 }
 
 /// Of a program, whose regions end in one executable: with toolchains only that can all be in one process, those first
-/// that are first in the fixed order.
-CompileOptions ForOneProcess(const CompileOptions& options) {
+/// that are first in the fixed order. Adds to `notices` which take no part.
+CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::string>& notices) {
   const Participants participants(options, ProbeToolchains());
   const std::vector<const Toolchain*>& toolchains = participants.toolchains();
   const std::vector<std::vector<const Toolchain*>> sets = CompatibleSets(toolchains);
@@ -487,8 +520,8 @@ CompileOptions ForOneProcess(const CompileOptions& options) {
   for (const Toolchain* toolchain : sets.front()) own.targets.push_back(participants.TargetOf(*toolchain));
   for (const Toolchain* toolchain : toolchains) {
     const bool stays = std::find(sets.front().begin(), sets.front().end(), toolchain) != sets.front().end();
-    if (stays || options.progress == nullptr) continue;
-    options.progress->Warn(
+    if (stays) continue;
+    notices.push_back(
         fmt::format("'{}' takes no part: it cannot be in one executable with others, and a program's "
                     "regions are compiled one by one; choose with --toolchains",
                     toolchain->name()));
@@ -496,32 +529,98 @@ CompileOptions ForOneProcess(const CompileOptions& options) {
   return own;
 }
 
-/// As its kind asks for: a graph, or a program around several.
+/// A file that goes to its place once it is known to be right; else it is removed.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::filesystem::path& place)
+      : place_(place), path_(place.string() + fmt::format(".{}.pending", getpid())), noted_(path_) {}
+  ~PendingFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  void Commit() const { std::filesystem::rename(path_, place_); }
+
+ private:
+  std::filesystem::path place_;
+  std::filesystem::path path_;
+  NotedTemporary noted_;
+};
+
+/// Compiles a graph. Where toolchains are required, nothing is written unless they take part.
+CompileReport CompileGraph(const IRModule& graph, const std::filesystem::path& name, const CompileOptions& options) {
+  if (options.require.empty()) return Compilation(name, options, graph).Run();
+  CompileOptions own = options;
+  const PendingFile output(options.output);
+  own.output = output.path();
+  std::optional<PendingFile> partitioning;
+  if (!options.write_partitioning.empty()) {
+    partitioning.emplace(options.write_partitioning);
+    own.write_partitioning = partitioning->path();
+  }
+  CompileReport report = Compilation(name, own, graph).Run();
+  CheckRequired(options, report, name.string());
+  output.Commit();
+  if (partitioning) partitioning->Commit();
+  report.output = options.output;
+  return report;
+}
+
+/// The ONNX model `model` once more, with all its shapes bound.
+BindShapes BindByImport(const std::filesystem::path& model, const CompileOptions& options) {
+  return [model, options](const std::vector<Shape>& shapes) {
+    const std::vector<std::string> names = OnnxInputNames(model);
+    if (names.size() != shapes.size()) {
+      throw Error(ErrorCategory::kUnsupported, "the model has other inputs than its program");
+    }
+    ImportOptions bound{options.shapes, {}, /*keeps_open=*/false};
+    for (size_t i = 0; i < names.size(); ++i) bound.shapes[names[i]] = shapes[i];
+    return InferTypes(ImportOnnx(model, bound));
+  };
+}
+
+/// As its kind asks for: a graph, or a program around several. `open_inputs`: of an ONNX model.
 CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
-                         bool only_tunes, bool is_onnx) {
+                         bool only_tunes, const std::vector<OpenInput>& open_inputs) {
   const auto on_graph = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
+    return only_tunes ? Compilation(called, own, graph).Tune() : CompileGraph(graph, called, own);
+  };
+  std::vector<std::string> notices;  // of a search, for when there is the first region to search
+  const auto on_region = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
+    for (const std::string& notice : std::exchange(notices, {})) {
+      if (own.progress != nullptr) own.progress->Warn(notice);
+    }
     Compilation compilation(called, own, graph);
     return only_tunes ? compilation.Tune() : compilation.Run();
   };
   const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
   if (!IsProgram(graph)) return on_graph(graph, name, options);
+  for (const NamedInputs& inputs : options.check_inputs) InOrderOfParameters(inputs, graph.main(), name.string());
   const IRModule program = PrepareForPartitioning(graph);
-  const CompileOptions own = ForOneProcess(options);
-  if (only_tunes) return TuneProgram(program, name.filename().string(), own, on_graph);
+  const CompileOptions own = ForOneProcess(options, notices);
   const Participants participants(own, ProbeToolchains());
   // Of an ONNX model whose inputs are open, the shapes could have been given.
-  const bool could_be_known = is_onnx && std::ranges::any_of(graph.main()->params(), [](const Var& param) {
-                                const TensorTypeNode* type = AsTensorType(param->checked_type());
-                                return type != nullptr && !type->is_static();
-                              });
-  return CompileProgram(program, name.filename().string(), own, {participants.native(), could_be_known}, on_graph);
+  UnknownShapesOptions unknown{participants.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
+  if (open_inputs.empty()) {
+    unknown.inputs = FindOpenInputs(program);
+    unknown.hint = "give the sizes in the types of @main's parameters";
+  }
+  if (only_tunes) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
+  return CompileProgram(program, name.filename().string(), own, unknown,
+                        {graph, open_inputs.empty() ? nullptr : BindByImport(name, options)}, on_region);
 }
 
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {
+  CheckOptions(options, only_tunes);
   const auto started = Clock::now();
   const IRModule module = ReadModel(model, options);
   const double seconds = SecondsSince(started);
-  CompileReport report = CompileAny(module, model, options, only_tunes, model.extension() != ".relay");
+  const bool is_onnx = model.extension() != ".relay";
+  const std::vector<OpenInput> open = is_onnx ? FindOpenInputs(module) : std::vector<OpenInput>();
+  CompileReport report = CompileAny(module, model, options, only_tunes, open);
   report.import_seconds += seconds;
   report.total_seconds += seconds;
   return report;
@@ -534,8 +633,9 @@ CompileReport CompileModel(const std::filesystem::path& model, const CompileOpti
 }
 
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
+  CheckOptions(options, /*only_tunes=*/false);
   RefuseShapes(options, name);
-  return CompileAny(module, name, options, /*only_tunes=*/false, /*is_onnx=*/false);
+  return CompileAny(module, name, options, /*only_tunes=*/false, /*open_inputs=*/{});
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {

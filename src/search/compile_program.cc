@@ -16,6 +16,8 @@
 #include "collage/vm/vm.h"
 #include "cost/worker/roofline.h"
 #include "search/regions.h"
+#include "search/unsearched.h"
+#include "search/whole_model_check.h"
 #include "support/file.h"
 #include "support/json_reader.h"
 #include "support/machine.h"
@@ -90,6 +92,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
   for (const DistinctRegion& region : regions) {
     CompileOptions own = options;
     own.shapes.clear();
+    own.check_inputs.clear();  // they are the program's
     own.budget_seconds *= region.share;
     own.tuning_seconds *= region.share;
     if (own.tuning_trials > 0) {
@@ -117,38 +120,30 @@ void AddShaped(const IRModule& module, CompileReport& report) {
   }
 }
 
-/// The first product or convolution of unknown shapes that no kernel computes; null where there is none.
-const CallNode* FindEvaluatedProduct(const IRModule& module) {
-  const CallNode* found = nullptr;
-  for (const auto& [_, function] : module.functions()) {
-    const std::function<void(const Expr&)> visit = [&](const Expr& root) {
-      PostOrderInScope(root, [&](const Expr& expr) {
-        const FunctionNode* inner = As<FunctionNode>(expr);
-        if (inner != nullptr && inner->attrs().IntOr(kAttrPrimitive, 0) == 0) visit(inner->body());
-        const CallNode* call = As<CallNode>(expr);
-        if (found == nullptr && call != nullptr && call->op() != nullptr && call->op()->multiply_adds) found = call;
-      });
-    };
-    if (function->attrs().IntOr(kAttrPrimitive, 0) == 0) visit(function->body());
-  }
-  return found;
+/// Refuses products that are evaluated as the reference does, where the model could have been given its shapes.
+void RefuseProducts(const std::vector<EvaluatedOperator>& evaluated, const std::string& name,
+                    const UnknownShapesOptions& unknown) {
+  if (!unknown.refuses_evaluation) return;
+  const auto product = std::ranges::find(evaluated, true, &EvaluatedOperator::is_product);
+  if (product == evaluated.end()) return;
+  throw Error(ErrorCategory::kInput,
+              fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel: {}", product->op,
+                          product->node.empty() ? "" : fmt::format(" at node '{}'", product->node), product->reason),
+              name, unknown.hint);
 }
 
-/// Says so where a product is evaluated as the reference does: for a model that could have been given its shapes that
-/// is an error.
-void TellOfEvaluated(const IRModule& module, const std::string& name, const CompileOptions& options, bool refuses) {
-  const CallNode* call = FindEvaluatedProduct(module);
-  if (call == nullptr) return;
-  const std::string where = call->span().source;
-  if (refuses) {
-    throw Error(ErrorCategory::kInput,
-                fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel", call->op()->name,
-                            where.empty() ? "" : fmt::format(" at node '{}'", where)),
-                name, "give the shapes of its inputs, as in --shape x=1x3x224x224");
-  }
+/// Says what is not searched and what is slow.
+void WarnOf(const CompileReport& report, const CompileOptions& options, const UnknownShapesOptions& unknown) {
   if (options.progress == nullptr) return;
-  options.progress->Warn(fmt::format(
-      "'{}' of unknown shapes has no kernel: it is evaluated as the reference does, slowly", call->op()->name));
+  if (report.regions.empty() && !unknown.inputs.empty()) {
+    options.progress->Warn(NothingSearchedText(unknown.inputs, report.evaluated, unknown.hint));
+    return;
+  }
+  if (!report.evaluated.empty()) options.progress->Warn(EvaluatedText(report.evaluated));
+  const std::vector<std::string> flags = FlagsOfASearch(options);
+  if (!report.regions.empty() || flags.empty()) return;
+  options.progress->Warn(fmt::format("{} had no effect: no part of the model has known sizes and enough work",
+                                     fmt::join(flags, ", ")));
 }
 
 ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_shapes) {
@@ -157,6 +152,24 @@ ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_s
   return FindRegions(module, kFewElements,
                      {[&](const CallNode& call) { return for_unknown_shapes->SupportsUnknownSizes(call).ok(); },
                       [&](const CallNode& call) { return for_unknown_shapes->SupportsCall(call).ok(); }});
+}
+
+/// Throws where `program` is wrong; the report says at which sizes it was right.
+void Check(const ProgramSource& source, const vm::Executable& program, const std::string& name,
+           const CompileOptions& options, CompileReport& report) {
+  constexpr auto kLongestSilence = std::chrono::seconds(60);
+  if (options.progress != nullptr) options.progress->Phase("check");
+  ProgramCheckOptions checking{
+      .num_threads = report.num_threads, .limits = {.timeout = kLongestSilence}, .bind = source.bind, .inputs = {}};
+  for (const NamedInputs& inputs : options.check_inputs) {
+    checking.inputs.push_back(InOrderOfParameters(inputs, source.module.main(), name));
+  }
+  const ProgramCheckResult result = CheckProgram(source.module, program, checking);
+  report.verified_sizes = result.sizes;
+  report.verified_error = result.max_error;
+  report.not_verified = result.not_verified;
+  if (result.not_verified.empty() || options.progress == nullptr) return;
+  options.progress->Warn(fmt::format("the program was not run to check it: {}", result.not_verified));
 }
 
 /// The choices of all regions in one file:
@@ -212,11 +225,17 @@ class RegionPartitionings {
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                             const UnknownShapesOptions& unknown, const CompileRegion& compile_region) {
+                             const UnknownShapesOptions& unknown, const ProgramSource& source,
+                             const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
   const ProgramRegions program = RegionsFor(module, unknown.toolchain);
-  TellOfEvaluated(program.module, name, options, unknown.refuses_evaluation);
+  std::vector<EvaluatedOperator> evaluated = FindEvaluated(program.module, unknown.toolchain);
+  RefuseProducts(evaluated, name, unknown);
   const std::vector<DistinctRegion> regions = Distinct(program.regions);
+  if (regions.empty()) {
+    CheckRequired(options, {}, name);
+    if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint);
+  }
   const TemporaryFolder folder;
   RegionPartitionings partitionings(options, folder.path());
   partitionings.CheckNumber(regions.size());
@@ -229,6 +248,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
     kernels.emplace(region.digest, Executable::Load(own.output));
     return made;
   });
+  CheckRequired(options, report, name);
   partitionings.Write(kernels.size());
   vm::CompileOptions compiling;
   compiling.num_threads = report.num_threads > 0    ? report.num_threads
@@ -245,20 +265,29 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
     if (it == kernels.end()) return std::nullopt;
     return it->second;
   };
-  vm::Compile(program.module, compiling).Save(options.output);
+  compiling.on_declined = [&](const Function& function, const std::string& reason) {
+    AddEvaluated(function, reason, evaluated);
+  };
+  const vm::Executable executable = vm::Compile(program.module, compiling);
+  RefuseProducts(evaluated, name, unknown);
+  Check(source, executable, name, options, report);
+  executable.Save(options.output);
+  report.evaluated = std::move(evaluated);
+  WarnOf(report, options, unknown);
   report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;
 }
 
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                          const CompileRegion& tune_region) {
+                          const UnknownShapesOptions& unknown, const CompileRegion& tune_region) {
   const auto started = std::chrono::steady_clock::now();
   const std::vector<DistinctRegion> regions = Distinct(FindRegions(module).regions);
   CompileReport report =
       ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
         return tune_region(IRModule::FromFunction(region.function), name, own);
       });
+  WarnOf(report, options, unknown);
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;
 }

@@ -27,6 +27,8 @@ struct CandidateVariant {
 /// What the search knows of costs, all in seconds and not negative. `Exact` may be very slow. Infinity means that a
 /// variant cannot be run (Invalid); a NaN that its cost could not be found out (Unknown): it is only used where nothing
 /// else will do.
+///
+/// Nothing has a default here, so that a decorator that forgets a function does not compile; `BasicCoverCosts` has them.
 class CoverCosts {
  public:
   virtual ~CoverCosts() = default;
@@ -34,23 +36,35 @@ class CoverCosts {
   virtual double LowerBound(int variant) = 0;
   virtual double Exact(int variant) = 0;
   /// Whether `Exact` has its answer at hand.
-  virtual bool IsAtHand(int /*variant*/) { return false; }
+  virtual bool IsAtHand(int variant) = 0;
   /// Whether `Exact` finds out what is not at hand. When it does not, all of that is Invalid for now.
-  virtual bool FindsOut() const { return true; }
+  virtual bool FindsOut() const = 0;
   /// How many exact costs are found out in about the time of one.
-  virtual int NumAtOnce() const { return 1; }
+  virtual int NumAtOnce() const = 0;
   /// Tells that the exact costs of all these will be asked for next: they may be found out together.
-  virtual void Prepare(std::span<const int> /*variants*/) {}
+  virtual void Prepare(std::span<const int> variants) = 0;
   /// To change the format of a value (the node that makes it) from that which it was made in.
   virtual double Convert(int value, Format from, Format to) = 0;
   /// Fixed cost of one more partition, beyond what it costs by itself.
   virtual double Transition(int variant) = 0;
   /// By whose threads and code a variant runs: a small number. Handing over from one to another takes time.
-  virtual int PlaceOf(int /*variant*/) { return 0; }
+  virtual int PlaceOf(int variant) = 0;
   /// What a variant at place `to` takes beyond its cost and transition when the one chosen before it is at `from`.
-  virtual double Handover(int /*from*/, int /*to*/) { return 0; }
+  virtual double Handover(int from, int to) = 0;
   /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
-  virtual int ClassOf(int variant) { return variant; }
+  virtual int ClassOf(int variant) = 0;
+};
+
+/// Costs that are all known at once, one at a time, of variants that differ and run in one place.
+class BasicCoverCosts : public CoverCosts {
+ public:
+  bool IsAtHand(int /*variant*/) override { return false; }
+  bool FindsOut() const override { return true; }
+  int NumAtOnce() const override { return 1; }
+  void Prepare(std::span<const int> /*variants*/) override {}
+  int PlaceOf(int /*variant*/) override { return 0; }
+  double Handover(int /*from*/, int /*to*/) override { return 0; }
+  int ClassOf(int variant) override { return variant; }
 };
 
 struct CoverProblem;

@@ -45,6 +45,7 @@ Participants::Participants(const CompileOptions& options, const std::vector<Tool
   }
   CheckNames(options);
   ReadTargets();
+  CheckAlone();
   Gather(probed);
   SetAccuracy();
   Configure();
@@ -62,6 +63,30 @@ void Participants::CheckNames(const CompileOptions& options) const {
       for (const Toolchain* toolchain : registry.All()) known += (known.empty() ? "" : ", ") + toolchain->name();
       throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "", "there are: " + known);
     }
+  }
+}
+
+/// Refuses what names other toolchains beside the one that is to be alone.
+void Participants::CheckAlone() const {
+  if (options_.partition_for.empty()) return;
+  const std::string alone = RegisteredName(options_.partition_for);
+  const auto fail = [&](const std::string& message, const std::string& hint) {
+    throw Error(ErrorCategory::kInput, message, "--partition-for " + options_.partition_for, hint);
+  };
+  if (!options_.toolchains.empty() && !Named(options_.toolchains, alone)) {
+    fail(fmt::format("'{}' is not among the toolchains that are to take part: {}", alone,
+                     fmt::join(options_.toolchains, ", ")),
+         "leave --toolchains out");
+  }
+  const auto is_other = [&](const std::string& name) {
+    return name != alone && !ToolchainRegistry::Global().Find(name)->is_native();
+  };
+  for (const std::string& name : options_.require) {
+    if (is_other(name)) fail(fmt::format("'{}' is required, and takes no part beside '{}'", name, alone), "");
+  }
+  for (const Participant& one : given_) {
+    const std::string name = one.configuration.registered().name();
+    if (is_other(name)) fail(fmt::format("a target names '{}', which takes no part beside '{}'", name, alone), "");
   }
 }
 

@@ -50,6 +50,7 @@ class Participants {
   };
 
   void CheckNames(const CompileOptions& options) const;
+  void CheckAlone() const;
   void ReadTargets();
   void AddTarget(const std::string& text);
   void Gather(const std::vector<ToolchainReport>& probed);

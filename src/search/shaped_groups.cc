@@ -107,24 +107,34 @@ class GroupFinder {
     groups_[index] = std::move(group);
   }
 
-  /// Whether what `producer`, which all of its group is for, gives can be made in the group of `call`.
+  /// Whether what `producer` gives can be made, with all of its group, in the group of `call`.
   bool MayJoin(const CallNode& call, int index, int producer, const Group& other, const Group& group) const {
-    const std::vector<int>& readers = graph_.node(producer).outputs;
+    // Whoever else reads what is in the group, be it another field of a tuple, must come behind `call`: then all that read
+    // a group come behind all of it, and no two groups wait for each other.
     const auto is_own = [&](int reader) {
-      return reader == index || std::ranges::find(group.members, reader) != group.members.end();
+      return reader >= index || std::ranges::find(group.members, reader) != group.members.end() ||
+             std::ranges::find(other.members, reader) != other.members.end();
     };
-    if (!std::ranges::all_of(readers, is_own)) return false;
+    for (const int member : other.members) {
+      if (!std::ranges::all_of(graph_.node(member).outputs, is_own)) return false;
+    }
+    // What `call` reads is made where it is read.
+    for (const int reader : graph_.node(producer).outputs) {
+      if (reader != index && std::ranges::find(group.members, reader) == group.members.end()) return false;
+    }
     if (!graph_.AreTogether(producer, index) || other.members.size() + group.members.size() > kMostMembers)
       return false;
     if (AsTensorType(graph_.node(producer).expr->checked_type()) == nullptr) return false;
     const OpDef& op = *call.op();
     if (other.has_anchor) return !group.has_anchor && KeepsShape(call, producer);
     if (IsInPlace(op)) return true;
-    if (op.name == "concatenate") return IsPlaceByPlace(*graph_.OpAt(producer));
+    const OpDef* made_by = graph_.OpAt(producer);  // null for a field of a tuple, which is no operator's own
+    const bool is_place_by_place = made_by != nullptr && IsPlaceByPlace(*made_by);
+    if (op.name == "concatenate") return is_place_by_place;
     // Rows that are reduced are computed on the way; matrices are read again and again.
     const bool is_reduction = op.pattern == OpPatternKind::kCommReduce || op.name == "nn.softmax" ||
                               op.name == "nn.log_softmax" || op.name == "nn.layer_norm";
-    return is_reduction && graph_.IndexOf(call.args()[0]) == producer && IsPlaceByPlace(*graph_.OpAt(producer));
+    return is_reduction && graph_.IndexOf(call.args()[0]) == producer && is_place_by_place;
   }
 
   /// Whether each element of `call` is made of the one of `producer` in its place, whatever the sizes turn out to be.

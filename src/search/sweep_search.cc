@@ -185,14 +185,20 @@ class SweepSearch : public CoverSearch {
   }
 };
 
-/// The costs of a problem whose variants have no neighbours.
+/// The costs of a problem whose variants have no neighbours: all run in one place.
 class WithoutHandovers : public CoverCosts {
  public:
   explicit WithoutHandovers(CoverCosts& all) : all_(all) {}
   double LowerBound(int variant) override { return all_.LowerBound(variant); }
   double Exact(int variant) override { return all_.Exact(variant); }
+  bool IsAtHand(int variant) override { return all_.IsAtHand(variant); }
+  bool FindsOut() const override { return all_.FindsOut(); }
+  int NumAtOnce() const override { return all_.NumAtOnce(); }
+  void Prepare(std::span<const int> variants) override { all_.Prepare(variants); }
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
   double Transition(int variant) override { return all_.Transition(variant); }
+  int PlaceOf(int /*variant*/) override { return 0; }
+  double Handover(int /*from*/, int /*to*/) override { return 0; }
   int ClassOf(int variant) override { return all_.ClassOf(variant); }
 
  private:

@@ -82,6 +82,7 @@ TemporaryFolder::TemporaryFolder() {
                 name);
   }
   path_ = name;
+  noted_.emplace(path_);
 }
 
 TemporaryFolder::~TemporaryFolder() {
@@ -112,9 +113,28 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-  static std::atomic<int> counter{0};  // two threads may write the same file: the last to commit wins
-  temporary_ = path_.string() + fmt::format(".{}.{}.part", getpid(), ++counter);
+namespace {
+
+/// Two threads may write the same file: the last to commit wins.
+std::string PartOf(const std::filesystem::path& path) {
+  static std::atomic<int> counter{0};
+  return path.string() + fmt::format(".{}.{}.part", getpid(), ++counter);
+}
+
+}  // namespace
+
+void CheckCanWrite(const std::filesystem::path& path) { const AtomicFile attempt(path); }
+
+AtomicFile::AtomicFile(std::filesystem::path path)
+    : path_(std::move(path)), temporary_(PartOf(path_)), noted_(temporary_) {
+  // A rename would put a file in the place of a device.
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path_, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const bool is_folder = std::filesystem::is_directory(status);
+    throw Error(ErrorCategory::kResource,
+                fmt::format("cannot write: it is {}", is_folder ? "a folder" : "no regular file"), path_.string());
+  }
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) Fail("create");
 }

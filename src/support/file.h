@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "support/interruption.h"
 
 namespace collage {
 
@@ -20,7 +23,11 @@ bool WriteAll(int fd, const void* data, size_t size);
 /// Writes the whole file, for those who read it soon: nothing waits for the disk. Throws kResource when it cannot.
 void WriteFile(const std::filesystem::path& path, std::string_view content);
 
-/// A new folder among the system's temporary ones, gone with its contents when this is.
+/// Throws kResource when an AtomicFile cannot be begun at `path`: to be asked before long work whose result goes there.
+/// Leaves no file.
+void CheckCanWrite(const std::filesystem::path& path);
+
+/// A new folder among the system's temporary ones, gone with its contents when this is, or a signal ends the command.
 class TemporaryFolder {
  public:
   /// Throws kResource when none can be made.
@@ -34,6 +41,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  std::optional<NotedTemporary> noted_;
 };
 
 /// A file mapped read-only (copy on write) for as long as the object lives.
@@ -55,7 +63,7 @@ class MappedFile {
 /// Writes a file so that it is there whole or not at all: to a temporary name in the same folder, then renamed.
 class AtomicFile {
  public:
-  /// Throws kResource when the folder cannot be written.
+  /// Throws kResource when the folder cannot be written, or `path` is there and no regular file.
   explicit AtomicFile(std::filesystem::path path);
   /// Removes the temporary file unless `Commit` was called.
   ~AtomicFile();
@@ -79,6 +87,7 @@ class AtomicFile {
   [[noreturn]] void Fail(const char* doing);
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  NotedTemporary noted_;
   int fd_ = -1;
   size_t position_ = 0;
 };

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "collage/support/error.h"
@@ -21,6 +23,25 @@ std::string Place(std::string_view text, const std::string& file, size_t at) {
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   const size_t before = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
   return fmt::format("{}:{}:{}", file, line, before == std::string_view::npos ? at + 1 : at - before);
+}
+
+/// Where the first number begins that no double holds; the end of the text when there is none. The text is known to be
+/// JSON (with comments) up to that number.
+size_t FindHugeNumber(std::string_view text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    } else if (text.substr(at).starts_with("//")) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (text.substr(at).starts_with("/*")) {
+      at = std::min(text.find("*/", at + 2), text.size() - 1) + 1;
+    } else if (text[at] == '-' || std::isdigit(static_cast<unsigned char>(text[at])) != 0) {
+      const size_t end = std::min(text.find_first_not_of("+-.0123456789eE", at), text.size());
+      if (std::isinf(std::strtod(std::string(text.substr(at, end - at)).c_str(), nullptr))) return at;
+      at = end - 1;
+    }
+  }
+  return text.size();
 }
 
 /// Finds where the value at the end of a path begins. The text is known to be JSON (with comments).
@@ -124,6 +145,13 @@ JsonReader JsonReader::Parse(std::string text, std::string file) {
     what = detail == std::string::npos ? what : what.substr(detail);
     throw Error(ErrorCategory::kInput, "not JSON: " + what,
                 Place(document->text, document->file, error.byte == 0 ? 0 : error.byte - 1));
+  } catch (const nlohmann::json::out_of_range&) {
+    const std::string_view all = document->text;
+    const size_t at = FindHugeNumber(all);
+    const std::string_view number = all.substr(at, all.find_first_not_of("+-.0123456789eE", at) - at);
+    throw Error(ErrorCategory::kInput,
+                fmt::format("the number {}{} is out of range", number.substr(0, 40), number.size() > 40 ? "…" : ""),
+                Place(all, document->file, at), "numbers are up to about 1.8e308");
   }
   const Json* root = &document->root;
   return {std::move(document), root, {}};

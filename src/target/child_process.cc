@@ -33,7 +33,7 @@ void WriteAll(int fd, const std::string& text) {
 [[noreturn]] void RunChild(const std::function<std::string()>& answer, int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_DUMPABLE, 0);  // a crash is an answer here, not a core file
-  for (int signal : {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
   __fpurge(stdout);
   if (const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
     for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, stream);

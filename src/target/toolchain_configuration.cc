@@ -8,6 +8,7 @@
 
 #include "collage/support/error.h"
 #include "support/edit_distance.h"
+#include "target/forwarding_toolchain.h"
 #include "target/option_text.h"
 
 namespace collage {
@@ -17,72 +18,24 @@ constexpr std::string_view kOptionsBegin = " -";
 constexpr const char* kPrecisionOption = "inference_precision";
 
 /// A registered toolchain under options: all but the name is the configured one's.
-class ConfiguredToolchain : public Toolchain {
+class ConfiguredToolchain : public ForwardingToolchain {
  public:
   /// `configured` may be null: nothing depends on the options.
   ConfiguredToolchain(const ToolchainConfiguration& configuration, std::unique_ptr<const Toolchain> configured)
-      : name_(configuration.ToString()),
+      : ForwardingToolchain(configured ? *configured : configuration.registered()),
+        name_(configuration.ToString()),
         precision_(configuration.options().StringOr(kPrecisionOption, "")),
-        configured_(std::move(configured)),
-        inner_(configured_ ? *configured_ : configuration.registered()) {}
+        configured_(std::move(configured)) {}
 
   /// What it is told of `inference_precision`; empty where it has no such option.
   const std::string& precision() const { return precision_; }
 
   std::string name() const override { return name_; }
-  std::string description() const override { return inner_.description(); }
-  Availability Probe() const override { return inner_.Probe(); }
-  int priority() const override { return inner_.priority(); }
-  bool is_default() const override { return inner_.is_default(); }
-  std::string license() const override { return inner_.license(); }
-  std::vector<Incompatibility> Incompatible() const override { return inner_.Incompatible(); }
-
-  std::vector<PatternTableEntry> PatternTable() const override { return inner_.PatternTable(); }
-  Result<void> SupportsCall(const CallNode& call) const override { return inner_.SupportsCall(call); }
-  std::vector<std::string> Preamble() const override { return inner_.Preamble(); }
-  bool is_native() const override { return inner_.is_native(); }
-  FusionStyle fusion_style() const override { return inner_.fusion_style(); }
-  int max_depth() const override { return inner_.max_depth(); }
-  bool wants_maximal() const override { return inner_.wants_maximal(); }
-  bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
-  bool proposes() const override { return inner_.proposes(); }
-  std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
-    return inner_.Proposals(function);
-  }
-
-  std::vector<AttrField> Options() const override { return inner_.Options(); }
-  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
-    return inner_.WithOptions(options);
-  }
-  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
-                                       const std::vector<bool>& eligible_outputs) const override {
-    return inner_.Layouts(function, eligible_inputs, eligible_outputs);
-  }
-
-  std::vector<Hook> Hooks() const override { return inner_.Hooks(); }
-  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    return inner_.RelayToRuntime(request);
-  }
-  Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
-    return inner_.RelayToTIR(request);
-  }
-  Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
-    return inner_.TIRToRuntime(lowered);
-  }
-  bool has_schedules() const override { return inner_.has_schedules(); }
-  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
-    return inner_.Schedules(request);
-  }
-  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
-                                              const CompiledPartition& compiled) const override {
-    return inner_.UpdateConstants(request, compiled);
-  }
 
  private:
   std::string name_;
   std::string precision_;
   std::unique_ptr<const Toolchain> configured_;
-  const Toolchain& inner_;
 };
 
 const Toolchain& RegisteredFor(const Target& target, const ToolchainRegistry& registry) {

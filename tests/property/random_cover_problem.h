@@ -18,7 +18,7 @@
 namespace collage::testing_covers {
 
 /// Costs by table. Small whole numbers, so that sums are exact and ties are frequent; some infinite, some NaN.
-class TableCosts : public CoverCosts {
+class TableCosts : public BasicCoverCosts {
  public:
   double LowerBound(int variant) override { return bounds[static_cast<size_t>(variant)]; }
   double Exact(int variant) override {

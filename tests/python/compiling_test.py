@@ -145,6 +145,22 @@ class Compiling(unittest.TestCase):
         exe = collage.compile(network(5), threads=1, partitioning=choice)
         self.assertEqual(exe.report["winner"], "given")
 
+    def test_inputs_of_ones_own(self):
+        x = np.random.default_rng(8).standard_normal((1, 3, 8, 8)).astype("float32")
+        path = in_folder("inputs.npz")
+        np.savez(path, **{"in.x": x})
+        for given in ({"x": x}, path, [{"x": x}, path]):
+            exe = collage.compile(network(8), threads=1, partition_for="native", check_inputs=given)
+            self.assertEqual(exe.report["winner"], "native")
+        for given, problem in [
+            ({"y": x}, "no values for input 'x'"),
+            ({"x": x, "y": x}, "the model has no input 'y'"),
+            ({"x": x[0]}, "got float32 \\(3, 8, 8\\)"),
+            ({"x": x.astype("float64")}, "got float64"),
+        ]:
+            with self.assertRaisesRegex(collage.InputError, problem):
+                collage.compile(network(8), threads=1, partition_for="native", check_inputs=given)
+
     def test_onnx_model(self):
         from onnx import TensorProto, helper
 

@@ -59,21 +59,18 @@ std::vector<std::string> SplitCommas(const std::string& text) {
 }
 
 double ParseDuration(const std::string& text) {
-  size_t used = 0;
   double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string unit = text.substr(used);
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const double scale = unit.empty() || unit == "s" ? 1
                        : unit == "m"               ? 60
                        : unit == "h"               ? 3600
                        : unit == "d"               ? 86400
                                                    : -1;
-  if (used == 0 || scale < 0 || !(value >= 0)) {
-    throw Error(ErrorCategory::kInput, fmt::format("malformed duration '{}'", text), "", "write 90s, 10m, 1h or 90d");
+  constexpr double kMostSeconds = 100.0 * 365 * 86400;
+  if (code != std::errc() || scale < 0 || !(value >= 0 && value * scale <= kMostSeconds)) {
+    throw Error(ErrorCategory::kInput, fmt::format("malformed duration '{}'", text), "",
+                "write 90s, 10m, 1h or 90d, at most 100 years");
   }
   return value * scale;
 }

@@ -10,6 +10,7 @@
 #include "compile_options.h"
 #include "console_progress.h"
 #include "inspect_input.h"
+#include "runtime/npy.h"
 
 namespace collage::cli {
 namespace {
@@ -20,6 +21,7 @@ struct Arguments {
   std::string require;
   std::string evolution_budget = "30m";
   std::vector<std::string> partition_rules;
+  std::vector<std::string> check_inputs;
   bool json = false;
   bool quiet = false;
 };
@@ -79,6 +81,11 @@ Json ToJson(const CompileReport& report) {
                     {"below_bound", report.num_below_bound},
                     {"budget_spent", report.budget_spent}};
   json["tuning"] = TuningJson(report.tuning);
+  if (!report.verified_sizes.empty() || !report.not_verified.empty()) {
+    json["verified"] = {{"sizes", report.verified_sizes},
+                        {"max_error", report.verified_error},
+                        {"not_verified", report.not_verified}};
+  }
   if (report.bounded) json["bounded_mix"] = BoundedJson(*report.bounded);
   for (const auto& [kind, failure] : report.failures) {
     json["failures"].push_back({{"kind", kind}, {"count", failure.first}, {"example", failure.second}});
@@ -104,6 +111,10 @@ Json ToJson(const CompileReport& report) {
                      {"build", report.play_off_parts.build}, {"timing", report.play_off_parts.timing},
                      {"write", report.play_off_parts.write}, {"total", report.total_seconds}};
   for (const CompileReport& region : report.regions) json["regions"].push_back(ToJson(region));
+  for (const EvaluatedOperator& one : report.evaluated) {
+    json["reference_evaluation"].push_back(
+        {{"operator", one.op}, {"count", one.count}, {"first_node", one.node}, {"reason", one.reason}});
+  }
   return json;
 }
 
@@ -221,6 +232,12 @@ void PrintReport(const CompileReport& report) {
     fmt::print("verified    {} against the reference evaluation: max error {:.1e} of the largest result\n",
                contestant.name, contestant.max_error);
   }
+  if (!report.verified_sizes.empty()) {
+    std::string sizes;
+    for (const std::string& one : report.verified_sizes) sizes += (sizes.empty() ? "" : " · ") + one;
+    fmt::print("verified    the program at {}: max error {:.1e} of the largest result\n", sizes, report.verified_error);
+  }
+  if (!report.not_verified.empty()) fmt::print("verified    not: {}\n", report.not_verified);
   const PlayOffSeconds& parts = report.play_off_parts;
   fmt::print(
       "wrote       {}  {}  in {:.1f} s (import {:.1f}, search {:.1f}, build {:.1f}, check {:.1f}, timing {:.1f}, write "
@@ -241,6 +258,7 @@ void Run(const Arguments& arguments) {
     const JsonText rule = ReadJsonArgument(text.substr(equals + 1), "--partition-rule");
     options.partition_rules[text.substr(0, equals)] = rule.text;
   }
+  for (const std::string& file : arguments.check_inputs) options.check_inputs.push_back(ReadNpz(file));
   options.evolution_seconds = ParseDuration(arguments.evolution_budget);
   if (options.output.empty()) options.output = std::filesystem::path(arguments.model).stem().string() + ".clg";
   CompileReport report;
@@ -306,6 +324,12 @@ void AddCompileCommand(CLI::App& app) {
                    "Contestants may be off by this share of each result's largest element (default: as their dtypes "
                    "and rounding to integers give reason for)")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--check-inputs", arguments->check_inputs,
+                   "An .npz with a value for every input: what is compiled is checked on these, beside random ones; may "
+                   "be repeated")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->callback([arguments] { Run(*arguments); });

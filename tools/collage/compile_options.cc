@@ -69,7 +69,7 @@ constexpr Row kRows[] = {
      [](CLI::App& command, const Row& row, SharedArguments& to) {
        return command.add_option(row.flag, to.options.runner, row.help);
      }},
-    {"--budget", "Time for measuring candidates, of all models: 90s, 10m, 1h (default: no limit)",
+    {"--budget", "Time for measuring candidates, of all models: 90s, 10m, 1h; 0 measures nothing (default: no limit)",
      [](CLI::App& command, const Row& row, SharedArguments& to) {
        return command.add_option(row.flag, to.budget, row.help);
      }},
@@ -105,7 +105,7 @@ CompileOptions OptionsFrom(const SharedArguments& arguments) {
   CompileOptions options = arguments.options;
   options.shapes = ParseShapeArguments(arguments.shapes);
   options.toolchains = SplitCommas(arguments.toolchains);
-  options.budget_seconds = ParseDuration(arguments.budget);
+  if (!arguments.budget.empty()) options.budget_seconds = ParseDuration(arguments.budget);
   ReadTuningBudget(arguments.tuning_budget, options);
   return options;
 }

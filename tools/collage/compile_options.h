@@ -15,7 +15,7 @@ struct SharedArguments {
   CompileOptions options;
   std::vector<std::string> shapes;
   std::string toolchains;
-  std::string budget = "0";
+  std::string budget;
   std::string tuning_budget = "0";
 };
 

@@ -28,7 +28,7 @@ void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const s
     const int64_t unknown = std::max<int64_t>(0, num_distinct_ - measured - from_database);
     most = seconds / static_cast<double>(measured) * static_cast<double>(unknown);
   }
-  if (budget_seconds_ > 0) most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
+  most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
   const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s left", most) : "";
   Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
 }

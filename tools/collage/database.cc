@@ -25,14 +25,29 @@ struct Arguments {
   std::string older_than;
 };
 
+/// What --database names, or the default.
+std::string PlaceOf(const Arguments& arguments) {
+  return arguments.place.empty() ? TuningDatabase::DefaultPlace() : arguments.place;
+}
+
+/// Opens a database, or creates it.
 TuningDatabase Open(const std::string& place) {
-  TuningDatabase database(place.empty() ? TuningDatabase::DefaultPlace() : place);
+  TuningDatabase database(place);
   for (const std::string& notice : database.notices()) fmt::print(stderr, "collage: warning: {}\n", notice);
   return database;
 }
 
+/// Opens a database that is there, for commands that add nothing: they create neither file nor folder.
+TuningDatabase OpenExisting(const std::string& place) {
+  if (!IsPostgresUrl(place) && !std::filesystem::exists(place)) {
+    throw Error(ErrorCategory::kInput, "there is no such database", place,
+                "`collage compile`, `tune` and `db import` create one; --database names another");
+  }
+  return Open(place);
+}
+
 void ShowStats(const Arguments& arguments) {
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = OpenExisting(PlaceOf(arguments));
   const TuningStats stats = database.Stats();
   const std::vector<CompilationRecord> compilations = database.Compilations();
   if (arguments.json) {
@@ -75,7 +90,7 @@ void ShowStats(const Arguments& arguments) {
 }
 
 void Export(const Arguments& arguments) {
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = OpenExisting(PlaceOf(arguments));
   if (arguments.files[0] == "-") {
     ExportRecords(database, std::cout);
     return;
@@ -93,7 +108,7 @@ void PrintCounts(const std::string& source, const ImportCounts& counts) {
 }
 
 void Import(const Arguments& arguments) {
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = Open(PlaceOf(arguments));
   for (const std::string& name : arguments.files) {
     if (name == "-") {
       PrintCounts("standard input", ImportRecords(database, std::cin, "standard input"));
@@ -105,12 +120,9 @@ void Import(const Arguments& arguments) {
 }
 
 void Merge(const Arguments& arguments) {
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = Open(PlaceOf(arguments));
   for (const std::string& place : arguments.files) {
-    if (!IsPostgresUrl(place) && !std::filesystem::exists(place)) {
-      throw Error(ErrorCategory::kInput, "there is no such database", place);
-    }
-    TuningDatabase other = Open(place);
+    TuningDatabase other = OpenExisting(place);
     PrintCounts(other.place(), MergeRecords(database, other));
   }
 }
@@ -132,12 +144,12 @@ void Collect(const Arguments& arguments) {
     throw Error(ErrorCategory::kInput, "nothing says what to remove", "db gc",
                 "give --other-versions, --older-than or --failures");
   }
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = OpenExisting(PlaceOf(arguments));
   fmt::print("{}  {} records removed\n", database.place(), database.Collect(rule));
 }
 
 void Verify(const Arguments& arguments) {
-  TuningDatabase database = Open(arguments.place);
+  TuningDatabase database = OpenExisting(PlaceOf(arguments));
   const std::vector<std::string> problems = database.Verify();
   for (const std::string& problem : problems) fmt::print("{}\n", problem);
   fmt::print("{}  {} records, {} problems\n", database.place(), database.Stats().records, problems.size());

@@ -33,11 +33,18 @@ void PrintProgram(const Arguments& arguments) {
   std::string text;
   for (const std::string& name : program.globals) {
     std::string params;
+    Json inputs = Json::array();
     for (const Var& param : executable.Parameters(name)) {
-      params += fmt::format("{}%{}: {}", params.empty() ? "" : ", ", param->name(), ToString(param->type_annotation()));
+      const Type& type = param->type_annotation();
+      const std::string type_text = type == nullptr ? "" : ToString(type);
+      params += fmt::format("{}{}{}{}", params.empty() ? "" : ", ", param->name(), type_text.empty() ? "" : ": ",
+                            type_text);
+      inputs.push_back({{"name", param->name()}, {"type", type_text}});
     }
-    json["functions"].push_back({{"name", name}, {"parameters", params}});
-    text += fmt::format("function  @{}({})\n", name, params);
+    const std::vector<std::string> outputs = executable.ResultNames(name);
+    json["functions"].push_back({{"name", name}, {"inputs", inputs}, {"outputs", outputs}});
+    text += fmt::format("function  @{}({}){}{}\n", name, params, outputs.empty() ? "" : " -> ",
+                        fmt::join(outputs, ", "));
   }
   for (const vm::KernelFunction& kernel : program.kernels) {
     Json partitions = Json::array();

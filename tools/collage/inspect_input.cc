@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
 #include <climits>
 #include <filesystem>
 
@@ -15,39 +14,13 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "ir/expression_text.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 #include "support/json_reader.h"
 
 namespace collage::cli {
 namespace {
-
-/// Whether a text without definitions: its first word begins no definition.
-bool IsExpression(std::string_view text) {
-  const auto skip_to = [&](std::string_view end) {
-    const size_t at = text.find(end);
-    text.remove_prefix(at == std::string_view::npos ? text.size() : at + end.size());
-  };
-  while (!text.empty()) {
-    if (std::isspace(static_cast<unsigned char>(text[0])) != 0) {
-      text.remove_prefix(1);
-    } else if (text.starts_with("/*")) {
-      skip_to("*/");
-    } else if (text.starts_with("#[metadata]")) {
-      return false;
-    } else if (text.starts_with("#[")) {
-      skip_to("]");
-    } else if (text.starts_with("//") || text.starts_with("#")) {
-      skip_to("\n");
-    } else {
-      break;
-    }
-  }
-  size_t end = 0;
-  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) ++end;
-  const std::string_view word = text.substr(0, end);
-  return !text.empty() && word != "def" && word != "type" && word != "extern";
-}
 
 /// [[8, 1, 5, 5], {"shape": [], "dtype": "float32"}, …].
 std::vector<Constant> ReadConstants(const std::string& file) {
@@ -109,7 +82,7 @@ InspectedFile ReadInspected(const std::string& file, const InspectArguments& arg
   ParseOptions options;
   if (!arguments.constants.empty()) options.constants = ReadConstants(arguments.constants);
   const std::string text = ReadFile(file);
-  if (IsExpression(text)) return WrapExpression(ParseExpr(text, file, options));
+  if (IsExpressionText(text)) return WrapExpression(ParseExpr(text, file, options));
   return {ParseModule(text, file, options), false, nullptr};
 }
 

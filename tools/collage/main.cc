@@ -2,10 +2,13 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
+#include <system_error>
 
 #include "collage/support/error.h"
 #include "command.h"
+#include "support/interruption.h"
 
 namespace {
 
@@ -25,10 +28,19 @@ int Fail(const collage::Error& error) {
   return collage::ExitCode(error.category());
 }
 
+/// `code`, unless what was printed could not be written: whoever reads it must not take a part for all.
+int Finish(int code) {
+  std::cout.flush();
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !std::cout.fail();
+  if (is_written || code > 1) return code;
+  return Fail({collage::ErrorCategory::kResource, "cannot write all to standard output"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
+  collage::CleanUpWhenInterrupted();
   CLI::App app(
       "Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
       "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
@@ -55,14 +67,17 @@ int main(int argc, char** argv) {
   collage::cli::AddWorkerCommand(app);
   try {
     app.parse(argc, argv);
-    return 0;
+    return Finish(0);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 || error.get_name() == "RuntimeError" ? code : collage::ExitCode(collage::ErrorCategory::kInput);
+    const bool is_answer = code == 0 || error.get_name() == "RuntimeError";
+    return Finish(is_answer ? code : collage::ExitCode(collage::ErrorCategory::kInput));
   } catch (const collage::Error& error) {
     return Fail(error);
   } catch (const std::bad_alloc&) {
     return Fail({collage::ErrorCategory::kResource, "out of memory"});
+  } catch (const std::system_error& error) {
+    return Fail({collage::ErrorCategory::kResource, error.what()});  // of fmt::print, when it cannot write
   } catch (const std::exception& error) {
     return Fail({collage::ErrorCategory::kInternal, error.what()});
   }

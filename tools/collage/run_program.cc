@@ -91,38 +91,23 @@ class Program {
   std::string text_;
 };
 
-std::pair<std::string, std::string> SplitInput(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos) {
-    throw Error(ErrorCategory::kInput, fmt::format("malformed input '{}'", text), "--input",
-                "write NAME=NUMBER, NAME=FILE.npy or NAME=EXPRESSION");
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
 /// Makes the value of a parameter from text that is neither a number nor a file: the name of a function that computes
 /// it.
 using AddExpression = std::function<std::string(const std::string& name, const std::string& text, const Type& type)>;
 
 /// The value of each parameter, in order.
-std::vector<Given> GatherInputs(const std::vector<Var>& params, const ProgramArguments& arguments,
-                                const AddExpression& add_expression) {
+std::vector<Given> GatherInputs(const std::vector<Var>& params, const std::vector<std::string>& outputs,
+                                const ProgramArguments& arguments, const AddExpression& add_expression) {
+  RunNames names{{}, outputs};
+  for (const Var& param : params) names.inputs.push_back(param->name());
   std::map<std::string, Given> given;
   if (!arguments.inputs.empty()) {
-    for (const auto& [name, tensor] : ReadNpz(arguments.inputs)) {
-      given[name.starts_with("in.") ? name.substr(3) : name].tensor = tensor;
-    }
+    for (const auto& [name, tensor] : ReadInputs(arguments.inputs, names)) given[name].tensor = tensor;
   }
   for (const std::string& input : arguments.values) {
-    const auto [name, text] = SplitInput(input);
+    const auto [name, text] = SplitInput(input, names, "write NAME=NUMBER, NAME=FILE.npy or NAME=EXPRESSION");
     const auto has_name = [&, wanted = name](const Var& param) { return param->name() == wanted; };
     const auto param = std::find_if(params.begin(), params.end(), has_name);
-    if (param == params.end()) {
-      std::string names;
-      for (const Var& known : params) names += (names.empty() ? "'" : ", '") + known->name() + "'";
-      throw Error(ErrorCategory::kInput, fmt::format("'@{}' has no parameter '{}'", arguments.function, name),
-                  "--input", names.empty() ? "it has none" : "there are " + names);
-    }
     const Type type = TypeOf(*param);
     if (const std::optional<Tensor> scalar = ScalarOf(text, type)) {
       given[name] = {*scalar, ""};
@@ -143,7 +128,7 @@ std::vector<Given> GatherInputs(const std::vector<Var>& params, const ProgramArg
     }
     if (!value.tensor.defined() && value.function.empty()) {
       throw Error(ErrorCategory::kInput,
-                  fmt::format("no value for parameter '{}: {}'", param->name(), ToString(TypeOf(param))), "",
+                  fmt::format("no value for input '{}' of type {}", param->name(), ToString(TypeOf(param))), "",
                   fmt::format("give --input '{}=VALUE', --inputs FILE.npz or, for tensors of known shape, --random",
                               param->name()));
     }
@@ -152,25 +137,40 @@ std::vector<Given> GatherInputs(const std::vector<Var>& params, const ProgramArg
   return inputs;
 }
 
-/// out0, out1 … of the tensors in a result.
-void WriteOutputs(const std::string& file, const Value& result) {
-  std::map<std::string, Tensor> arrays;
-  for (const Tensor& tensor : FlattenTensors(result)) arrays[fmt::format("out{}", arrays.size())] = tensor;
-  WriteNpz(file, arrays);
+/// The names of the tensors in the result of a function, as far as it has any.
+std::vector<std::string> OutputNames(const Function& function) {
+  std::vector<std::string> names;
+  const AttrValue* list = function->attrs().Find("output_names");
+  if (list != nullptr && list->as_list() != nullptr) {
+    for (const AttrValue& name : *list->as_list()) {
+      if (name.as_string() != nullptr) names.push_back(*name.as_string());
+    }
+  }
+  return names;
 }
 
-/// Prints and writes what came out.
-void Report(const ProgramArguments& arguments, const Value& result, std::chrono::steady_clock::time_point started,
-            const std::string& type) {
+/// Prints, compares and writes what came out; the first tensors in the result have `names`. Whether it is what is
+/// expected.
+bool Report(const ProgramArguments& arguments, const Value& result, std::vector<std::string> names,
+            std::chrono::steady_clock::time_point started, const std::string& type) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, result);
-  if (!arguments.json) {
-    fmt::print("{}\n", ToString(result));
-    return;
-  }
+  const bool wants_tensors = !arguments.outputs.empty() || !arguments.comparison.expected.empty();
+  const bool has_tensors = wants_tensors || TypeOf(result) != nullptr;  // else data or functions
+  const std::vector<Tensor> tensors = has_tensors ? FlattenTensors(result) : std::vector<Tensor>();
+  while (names.size() < tensors.size()) names.push_back(fmt::format("output_{}", names.size()));
+  names.resize(tensors.size());
+  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, names, tensors);
   Json json{{"schema", 1}, {"first_run_seconds", seconds}, {"result", ToString(result)}};
+  json["outputs"] = OutputsJson(names, tensors);
   if (!type.empty()) json["type"] = type;
-  PrintJson(json);
+  bool agrees = true;
+  if (!arguments.comparison.expected.empty()) {
+    agrees = CompareOutputs(arguments.comparison, names, tensors, arguments.json, json["outputs"]);
+  } else if (!arguments.json) {
+    fmt::print("{}\n", ToString(result));
+  }
+  if (arguments.json) PrintJson(json);
+  return agrees;
 }
 
 }  // namespace
@@ -179,23 +179,24 @@ bool IsRelayText(const std::string& file) {
   const std::string suffix = std::filesystem::path(file).extension();
   if (suffix == ".relay" || suffix == ".clg") return suffix == ".relay";
   std::ifstream stream(file, std::ios::binary);
-  char begin[512];
-  stream.read(begin, sizeof begin);
-  const std::string_view text(begin, static_cast<size_t>(stream.gcount()));
+  std::string begin(size_t{1} << 16, '\0');  // comments may come first
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  const std::string_view text(begin.data(), static_cast<size_t>(stream.gcount()));
   return !text.empty() && text.find('\0') == std::string_view::npos &&
          (text.find("def @") != std::string_view::npos || text.find("#[version") != std::string_view::npos);
 }
 
-void RunProgram(const ProgramArguments& arguments) {
+bool RunProgram(const ProgramArguments& arguments) {
   Program program(ReadFile(arguments.file), arguments);
   if (arguments.disassemble) {
     fmt::print("{}", vm::Compile(program.module()).Disassemble());
-    return;
+    return true;
   }
-  const std::vector<Given> inputs = GatherInputs(
-      program.function()->params(), arguments, [&](const std::string& name, const std::string& text, const Type& type) {
-        return program.AddInput(arguments, name, text, type);
-      });
+  const std::vector<std::string> names = OutputNames(program.function());
+  const auto add_input = [&](const std::string& name, const std::string& text, const Type& type) {
+    return program.AddInput(arguments, name, text, type);
+  };
+  const std::vector<Given> inputs = GatherInputs(program.function()->params(), names, arguments, add_input);
   std::optional<vm::Machine> machine;
   if (!arguments.interpret) machine.emplace(vm::Compile(program.module()));
   const auto call = [&](const std::string& function, std::vector<Value> args) {
@@ -208,14 +209,14 @@ void RunProgram(const ProgramArguments& arguments) {
   }
   const auto started = std::chrono::steady_clock::now();
   const Value result = call(arguments.function, std::move(args));
-  Report(arguments, result, started, ToString(program.function()->body()->checked_type()));
+  return Report(arguments, result, names, started, ToString(program.function()->body()->checked_type()));
 }
 
-void RunBytecode(const ProgramArguments& arguments) {
+bool RunBytecode(const ProgramArguments& arguments) {
   const vm::Executable executable = vm::Executable::Load(arguments.file);
   if (arguments.disassemble) {
     fmt::print("{}", executable.Disassemble());
-    return;
+    return true;
   }
   if (arguments.interpret) {
     throw Error(ErrorCategory::kInput, "--interpret is for Relay text", arguments.file);
@@ -225,13 +226,15 @@ void RunBytecode(const ProgramArguments& arguments) {
     throw Error(ErrorCategory::kInput, fmt::format("'{}' is neither a number nor a file", text), "--input " + name,
                 "expressions are for Relay text");
   };
-  for (const Given& input : GatherInputs(executable.Parameters(arguments.function), arguments, refuse)) {
+  const std::vector<Var> params = executable.Parameters(arguments.function);
+  const std::vector<std::string> names = executable.ResultNames(arguments.function);
+  for (const Given& input : GatherInputs(params, names, arguments, refuse)) {
     args.emplace_back(input.tensor);
   }
   vm::Machine machine(executable);
   const auto started = std::chrono::steady_clock::now();
   const Value result = machine.Invoke(arguments.function, std::move(args));
-  Report(arguments, result, started, "");
+  return Report(arguments, result, names, started, "");
 }
 
 }  // namespace collage::cli

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "run_values.h"
+
 namespace collage::cli {
 
 struct ProgramArguments {
@@ -12,6 +14,7 @@ struct ProgramArguments {
   std::string inputs;               ///< an .npz, by parameter
   std::vector<std::string> values;  ///< NAME=NUMBER, NAME=FILE.npy or NAME=EXPRESSION
   std::string outputs;              ///< an .npz to write
+  ComparisonArguments comparison;
   bool random = false;
   bool interpret = false;
   bool disassemble = false;
@@ -21,10 +24,11 @@ struct ProgramArguments {
 /// Whether `file` is Relay text, by its suffix or, without one that says so, by its beginning.
 bool IsRelayText(const std::string& file);
 
-/// Prints what a function of the program returns, or the program's bytecode.
-void RunProgram(const ProgramArguments& arguments);
+/// Prints what a function of the program returns, or the program's bytecode. False when the result is compared and
+/// differs.
+bool RunProgram(const ProgramArguments& arguments);
 
 /// The same for a program that was compiled.
-void RunBytecode(const ProgramArguments& arguments);
+bool RunBytecode(const ProgramArguments& arguments);
 
 }  // namespace collage::cli

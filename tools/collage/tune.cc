@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <limits>
+#include <optional>
 
 #include "collage/compile.h"
 #include "collage/support/error.h"
@@ -17,7 +19,7 @@ namespace {
 struct Arguments {
   SharedArguments shared;
   std::vector<std::string> models;
-  int64_t trials = 0;
+  std::optional<int64_t> trials;
   bool json = false;
   bool quiet = false;
 };
@@ -74,22 +76,21 @@ void Run(const Arguments& arguments) {
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
   double seconds_left = options.budget_seconds;
-  int64_t trials_left = arguments.trials;
-  const bool has_budget = seconds_left > 0;
+  int64_t trials_left = arguments.trials.value_or(0);
   double tuning_left = options.tuning_seconds;
   int64_t tuning_trials_left = options.tuning_trials;
   std::vector<Outcome> outcomes;
   {
-    ConsoleProgress progress(arguments.quiet, 0);
+    ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
     options.progress = &progress;
     for (size_t i = 0; i < arguments.models.size() && !interrupted; ++i) {
       const auto models_left = static_cast<int64_t>(arguments.models.size() - i);
-      constexpr double kNoTime = 1e-3;  // what is known is read, nothing is measured
-      if (has_budget) options.budget_seconds = std::max(seconds_left / static_cast<double>(models_left), kNoTime);
-      if (arguments.trials > 0) {
+      options.budget_seconds = std::max(seconds_left / static_cast<double>(models_left), 0.0);
+      if (arguments.trials) {
         options.max_measurements = trials_left / models_left;
-        if (options.max_measurements == 0) options.budget_seconds = kNoTime;
+        if (options.max_measurements == 0) options.budget_seconds = 0;
       }
+      constexpr double kNoTime = 1e-3;  // schedules that are known to be fastest are read, none is tried
       if (options.tuning_seconds > 0) {
         options.tuning_seconds = std::max(tuning_left / static_cast<double>(models_left), kNoTime);
       }
@@ -124,7 +125,7 @@ void AddTuneCommand(CLI::App& app) {
       app.add_subcommand("tune", "Measure what compiling models will need, ahead; goes on where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
   AddSharedOptions(*command, arguments->shared);
-  command->add_option("--trials", arguments->trials, "Measurements for all models (default: no limit)")
+  command->add_option("--trials", arguments->trials, "Measurements for all models; 0 measures nothing (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");

@@ -8,6 +8,7 @@ what is registered in it.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.metadata
 import os
@@ -164,6 +165,8 @@ def register_toolchain(toolchain: Toolchain) -> None:
     """
     if not toolchain.name:
         raise InputError(f"{type(toolchain).__name__} has no name")
+    if not _registered:
+        atexit.register(_core.let_go_of_toolchains)
     _core.register_toolchain(toolchain)
     _registered[toolchain.name] = toolchain
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class TableCosts : public CoverCosts {
+class TableCosts : public BasicCoverCosts {
  public:
   explicit TableCosts(std::vector<double> exact) : exact_(std::move(exact)) {}
   double LowerBound(int variant) override { return bounds.empty() ? 0 : bounds[static_cast<size_t>(variant)]; }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class Costs : public CoverCosts {
+class Costs : public BasicCoverCosts {
  public:
   explicit Costs(std::vector<double> exact) : exact_(std::move(exact)) {}
   double LowerBound(int) override { return 0.5; }

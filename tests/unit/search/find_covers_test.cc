@@ -19,7 +19,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Random costs, some infinite; counts how many were asked for.
-class RandomCosts : public CoverCosts {
+class RandomCosts : public BasicCoverCosts {
  public:
   RandomCosts(size_t count, uint32_t seed) {
     std::mt19937 random(seed);
@@ -95,7 +95,7 @@ TEST(FindCoversTest, EqualsExhaustiveSearchOnRandomGraphs) {
 }
 
 /// Costs given by hand; counts what was asked for.
-class FixedCosts : public CoverCosts {
+class FixedCosts : public BasicCoverCosts {
  public:
   explicit FixedCosts(std::vector<double> exact, double transition = 0)
       : exact_(std::move(exact)), transition_(transition) {}

@@ -113,10 +113,29 @@ TEST_F(ParticipantsTest, OneAloneMayHaveOptions) {
   EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable"}));
   options.targets = {"llvm -compiler=adjustable -level=3"};
   EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable -level=3"}));
+  options.targets.clear();
   options.partition_for = "native";
   EXPECT_EQ(NamesOf(options), (Names{"native"}));
   options.partition_for = NativeWith("exact");
   EXPECT_EQ(NamesOf(options), (Names{"native", NativeWith("exact")})) << "the rest is plain kernels'";
+}
+
+TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
+  CompileOptions options;
+  options.partition_for = "adjustable -level=3";
+  options.toolchains = {"native", "adjustable"};
+  EXPECT_EQ(Refusal(options), "accepted");
+  options.toolchains = {"native"};
+  EXPECT_EQ(Refusal(options), "--partition-for adjustable -level=3|'adjustable' is not among the toolchains that are to "
+                              "take part: native");
+  options.toolchains.clear();
+  options.require = {"native", "adjustable"};
+  EXPECT_EQ(Refusal(options), "accepted");
+  options.partition_for = "native";
+  EXPECT_EQ(Refusal(options), "--partition-for native|'adjustable' is required, and takes no part beside 'native'");
+  options.require.clear();
+  options.targets = {"llvm", "llvm -compiler=adjustable -level=2"};
+  EXPECT_EQ(Refusal(options), "--partition-for native|a target names 'adjustable', which takes no part beside 'native'");
 }
 
 TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {

@@ -116,6 +116,26 @@ TEST_F(ShapedKernelsTest, RowsOfAnyLength) {
          {{2, 9000}, {2, 1}}});
 }
 
+// A field of a tuple is made by no operator of its own.
+TEST_F(ShapedKernelsTest, FieldsOfASplitAreJoinedAndReduced) {
+  Check(R"(def @main(%x: Tensor[(?, 4, ?), float32]) {
+             %0 = split(%x, indices_or_sections=2, axis=1);
+             %1 = %0.0;
+             %2 = (%1, nn.relu(%x), %0.1);
+             %3 = concatenate(%2, axis=1);
+             (%3, sum(%0.1, axis=[2])) })",
+        {{{1, 4, 3}}, {{2, 4, 17}}, {{3, 4, 1}}}, 3);
+}
+
+// One field is read by the operator behind, the other by what that operator reads.
+TEST_F(ShapedKernelsTest, FieldsThatComeBackMakeNoCircle) {
+  Check(R"(def @main(%x: Tensor[(?, 4, ?), float32], %w: Tensor[(2, 2, 3), float32]) {
+             %0 = split(nn.relu(%x), indices_or_sections=2, axis=1);
+             %1 = nn.conv1d(%0.0, %w, padding=[1, 1], channels=2, kernel_size=[3]);
+             add(%0.1, %1) })",
+        {{{1, 4, 3}, {2, 2, 3}}, {{2, 4, 17}, {2, 2, 3}}}, 3);
+}
+
 TEST_F(ShapedKernelsTest, OperandsThatMayBeStretchedAreWhatTheyTurnOutToBe) {
   Check(R"(def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, ?), float32]) { maximum(multiply(%x, 0.5f), %y) })",
         {{{3, 7}, {3, 7}}, {{3, 7}, {1, 7}}, {{1, 7}, {3, 7}}, {{3, 1}, {3, 20}}, {{2, 1}, {1, 2}}, {{1, 1}, {1, 1}}});

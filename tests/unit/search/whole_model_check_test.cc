@@ -28,9 +28,8 @@ std::string CheckOf(float amount, Layout layout) {
   const Var x = MakeVar("x", TensorType(Shape{kCount}, kFloat32));
   const Function main = MakeFunction({x}, MakeCall("add", {x, MakeScalar(amount, kFloat32)}));
   InferType(main);
-  const WholeModelCheck check(main, /*max_error=*/0.1);
+  const WholeModelCheck check(main, {.max_error = 0.1, .inputs = {}, .on_progress = {}});
   ExecutionInstance instance(Executable::FromPlan(AddAndKeep(amount, layout)));
-  check.SetInputs(instance);
   double error = 0;
   return check.Check(instance, error);
 }

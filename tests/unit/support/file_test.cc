@@ -110,11 +110,23 @@ TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
 TEST(AtomicFile, FailsInAFolderThatIsNotThere) {
   const TemporaryFolder folder;
   ExpectError([&] { AtomicFile(folder / "none/a"); }, ErrorCategory::kResource, "cannot create: No such file");
-  std::filesystem::create_directory(folder / "taken");
   AtomicFile file(folder / "taken");
   file.Write("x");
+  std::filesystem::create_directory(folder / "taken");
   ExpectError([&] { file.Commit(); }, ErrorCategory::kResource, "cannot rename");
   EXPECT_EQ(NumFiles(folder), 1);
+}
+
+TEST(AtomicFile, ReplacesRegularFilesOnly) {
+  const TemporaryFolder folder;
+  ExpectError([&] { AtomicFile(folder.path()); }, ErrorCategory::kResource, "cannot write: it is a folder");
+  ExpectError([&] { AtomicFile("/dev/null"); }, ErrorCategory::kResource, "cannot write: it is no regular file");
+  WriteFile(folder / "a", "before");
+  CheckCanWrite(folder / "a");
+  CheckCanWrite(folder / "b");
+  EXPECT_EQ(ReadFile(folder / "a"), "before");
+  EXPECT_EQ(NumFiles(folder), 1);
+  ExpectError([&] { CheckCanWrite(folder / "none/a"); }, ErrorCategory::kResource, "cannot create: No such file");
 }
 
 /// Files may not grow beyond `bytes` while it lives: what a full disk looks like.

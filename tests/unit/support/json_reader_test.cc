@@ -28,6 +28,14 @@ TEST(JsonReaderTest, ErrorsNameLineAndColumn) {
   EXPECT_EQ(Place([] { JsonReader::Parse("", "g.json"); }), "g.json:1:1");
 }
 
+TEST(JsonReaderTest, NumbersThatNoDoubleHoldsAreErrorsWithTheirPlace) {
+  EXPECT_EQ(Place([] { JsonReader::Parse("{\"a\": [1,\n 1e999]}", "f.json"); }), "f.json:2:2");
+  EXPECT_EQ(Place([] { JsonReader::Parse("[\"1e999\", /* 1e999 */ // 1e999\n -2E+400]", "f.json"); }), "f.json:2:2");
+  const std::string digits(1000, '9');
+  EXPECT_EQ(Place([&] { JsonReader::Parse("  " + digits, "f.json"); }), "f.json:1:3");
+  EXPECT_EQ(JsonReader::Parse("1e-999", "f.json").Number(), 0);
+}
+
 TEST(JsonReaderTest, KindsAreChecked) {
   const JsonReader json = JsonReader::Parse(R"({"n": 1.5, "i": 3, "s": "x", "b": false, "l": []})", "f");
   EXPECT_EQ(json.IntOr("i", 0, 0, 9), 3);

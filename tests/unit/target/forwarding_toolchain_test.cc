@@ -1,0 +1,54 @@
+#include "target/forwarding_toolchain.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace collage {
+namespace {
+
+/// Has the defaults of all functions that have one.
+class Defaults : public Toolchain {
+ public:
+  std::string name() const override { return "defaults"; }
+  std::string description() const override { return "for tests"; }
+  Availability Probe() const override { return {true, "1", "", ""}; }
+  int priority() const override { return 1; }
+};
+
+/// Its first virtual function comes behind the last one of `Toolchain`.
+class OneMore : public Defaults {
+ public:
+  virtual void Last() const {}
+};
+
+/// Entries for `Toolchain`'s functions in the tables of virtual functions, as the Itanium C++ ABI lays them out: a
+/// pointer to a virtual member function is 1 more than the entry's place in bytes.
+size_t NumEntries() {
+  const auto last = &OneMore::Last;
+  uintptr_t place = 0;
+  std::memcpy(&place, &last, sizeof place);
+  return (place - 1) / sizeof(void*);
+}
+
+const void* EntryOf(const Toolchain& toolchain, size_t number) {
+  const void* const* table = nullptr;
+  std::memcpy(&table, static_cast<const void*>(&toolchain), sizeof table);
+  return table[number];
+}
+
+TEST(ForwardingToolchain, OverridesEveryVirtualFunction) {
+  const Defaults defaults;
+  const ForwardingToolchain forwarding(defaults);
+  ASSERT_GT(NumEntries(), 25u);
+  ASSERT_LT(NumEntries(), 100u);
+  for (size_t i = 0; i < NumEntries(); ++i) {
+    EXPECT_NE(EntryOf(defaults, i), EntryOf(forwarding, i))
+        << "virtual function " << i << " of Toolchain, in the order of toolchain.h (0 and 1: the destructor), is not "
+        << "forwarded: add it to forwarding_toolchain.h";
+  }
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,126 @@
+// run_values.cc: names looked up, arrays read and compared.
+#include "run_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collage/support/error.h"
+#include "runtime/compare.h"
+#include "runtime/npy.h"
+#include "support/edit_distance.h"
+
+namespace collage::cli {
+namespace {
+
+constexpr std::string_view kInputPrefix = "in.";
+constexpr std::string_view kOutputPrefix = "out.";
+
+bool Has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// `name`, or what is behind `prefix` in it, whichever of them is in `names`; empty when neither is.
+std::string NameIn(const std::vector<std::string>& names, const std::string& name, std::string_view prefix) {
+  if (Has(names, name)) return name;
+  if (!name.starts_with(prefix)) return "";
+  std::string rest = name.substr(prefix.size());
+  return Has(names, rest) ? rest : "";
+}
+
+std::string InputsHint(const RunNames& names) { return "its inputs are " + QuotedNames(names.inputs); }
+
+/// 1e-4 + 1e-3 relative, of 16-bit floats what their precision gives, or as it is asked for.
+Tolerance ChooseTolerance(const ComparisonArguments& arguments, const Tensor& expected) {
+  const bool is_half = expected.dtype().is_floating() && expected.dtype().bits == 16;
+  Tolerance tolerance = is_half ? ToleranceFor(expected) : Tolerance{1e-3, 1e-4};
+  if (arguments.relative) tolerance.relative = *arguments.relative;
+  if (arguments.absolute) tolerance.absolute = *arguments.absolute;
+  return tolerance;
+}
+
+Tensor FindExpected(const std::map<std::string, Tensor>& arrays, const std::string& name, const std::string& file) {
+  for (const std::string& key : {name, std::string(kOutputPrefix) + name}) {
+    if (const auto it = arrays.find(key); it != arrays.end()) return it->second;
+  }
+  std::vector<std::string> known;
+  for (const auto& [key, _] : arrays) known.push_back(key);
+  throw Error(ErrorCategory::kInput, fmt::format("no array for output '{}'", name), file,
+              "its arrays are " + QuotedNames(known));
+}
+
+}  // namespace
+
+std::string QuotedNames(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name);
+  return text.empty() ? "none" : text;
+}
+
+std::pair<std::string, std::string> SplitInput(const std::string& text, const RunNames& names,
+                                               const std::string& hint) {
+  const size_t first = text.find('=');
+  if (first == std::string::npos || first == 0) {
+    throw Error(ErrorCategory::kInput, fmt::format("malformed input '{}'", text), "--input", hint);
+  }
+  for (size_t equals = first; equals != std::string::npos; equals = text.find('=', equals + 1)) {
+    if (Has(names.inputs, text.substr(0, equals))) return {text.substr(0, equals), text.substr(equals + 1)};
+  }
+  const std::string name = text.substr(0, first);
+  const std::vector<std::string> near = NearMisses(name, names.inputs);
+  throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), "--input",
+              InputsHint(names) + (near.empty() ? "" : fmt::format("; did you mean '{}'?", near[0])));
+}
+
+std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames& names) {
+  std::map<std::string, Tensor> inputs;
+  std::vector<std::string> unknown;
+  for (const auto& [key, array] : ReadNpz(file)) {
+    const std::string name = NameIn(names.inputs, key, kInputPrefix);
+    if (name.empty()) {
+      if (NameIn(names.outputs, key, kOutputPrefix).empty()) unknown.push_back(key);
+    } else if (!inputs.contains(name) || key == name) {
+      inputs[name] = array;
+    }
+  }
+  if (unknown.empty()) return inputs;
+  throw Error(ErrorCategory::kInput,
+              fmt::format("the model has no input{} {}", unknown.size() == 1 ? "" : "s", QuotedNames(unknown)), file,
+              InputsHint(names));
+}
+
+bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
+                    const std::vector<Tensor>& values, bool is_quiet, Json& outputs) {
+  const std::map<std::string, Tensor> arrays = ReadNpz(arguments.expected);
+  bool all = true;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Tensor expected = FindExpected(arrays, names[i], arguments.expected);
+    const Tolerance tolerance = ChooseTolerance(arguments, expected);
+    const Comparison comparison = Compare(values[i], expected, tolerance);
+    all = all && comparison.agrees;
+    outputs[i]["agrees"] = comparison.agrees;
+    outputs[i]["max_absolute_error"] = comparison.max_absolute_error;
+    outputs[i]["difference"] = comparison.difference;
+    if (is_quiet) continue;
+    fmt::print("output '{}' {} the expected one: max absolute error {:.2e} (tolerance {:g} + {:g} relative){}\n",
+               names[i], comparison.agrees ? "agrees with" : "DIFFERS from", comparison.max_absolute_error,
+               tolerance.absolute, tolerance.relative, comparison.agrees ? "" : ": " + comparison.difference);
+  }
+  return all;
+}
+
+Json OutputsJson(const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+  Json outputs = Json::array();
+  for (size_t i = 0; i < names.size(); ++i) {
+    outputs.push_back({{"name", names[i]}, {"dtype", values[i].dtype().ToString()}, {"shape", values[i].shape()}});
+  }
+  return outputs;
+}
+
+void WriteOutputs(const std::string& file, const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+  std::map<std::string, Tensor> arrays;
+  for (size_t i = 0; i < names.size(); ++i) arrays[names[i]] = values[i];
+  WriteNpz(file, arrays);
+}
+
+}  // namespace collage::cli
