@@ -172,7 +172,7 @@ nb::dict ToDict(const CompileReport& report) {
     row["reason"] = one.reason;
     evaluated.append(row);
   }
-  result["reference_evaluation"] = evaluated;
+  if (nb::len(evaluated) > 0) result["reference_evaluation"] = evaluated;
   result["play_off"] = play_off;
   result["seconds"] = seconds;
   return result;
