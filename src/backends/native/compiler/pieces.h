@@ -1,10 +1,15 @@
-// pieces.h: functions as polynomials piece by piece, for look-ups of coefficients in registers.
+// pieces.h: functions as polynomials, whole or piece by piece for look-ups of coefficients in registers.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
 namespace collage::native {
+
+/// Coefficients of the polynomial that equals `f` at the zeros of Chebyshev's between `low` and `high`: the k-th
+/// belongs to x^k. Of an even degree it is exact in the middle.
+std::vector<double> Interpolate(const std::function<double(double)>& f, double low, double high, size_t degree);
 
 /// Of a function of numbers that are not negative: piece i is that around i * `width`. `by_power[k][i]` is the
 /// coefficient of its k-th power of the distance from there.
@@ -17,7 +22,7 @@ struct Pieces {
   double last() const { return (static_cast<double>(count()) - 0.51) * width; }
 };
 
-/// Polynomials that equal `f` at the zeros of Chebyshev's. Of an even degree they are exact in the middle of a piece.
+/// Each piece's polynomial interpolates `f` there.
 Pieces MakePieces(const std::function<double(double)>& f, double width, int count, int degree);
 
 }  // namespace collage::native
