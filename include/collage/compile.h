@@ -138,8 +138,8 @@ struct CompileOptions {
   /// share of the largest element of each result. Empty: as far as their dtypes and what is rounded to integers on the
   /// way give reason for.
   std::optional<double> max_error;
-  /// Inputs on which what is compiled is checked, beside random ones: each a value for every input, by name. Those whose
-  /// names, dtypes or shapes are not the model's are refused before anything is searched.
+  /// Inputs on which what is compiled is checked, beside random ones: each a value for every input, by name. Those
+  /// whose names, dtypes or shapes are not the model's are refused before anything is searched.
   std::vector<std::map<std::string, Tensor>> check_inputs;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
@@ -278,15 +278,15 @@ struct CompileReport {
   double total_seconds = 0;
   /// Failures by kind, with how often and one example: the first of each kind is worth a line.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
-  /// Of a program: the shapes of inputs at which it was run as a whole and was right, "x=2x33"; the largest error of its
-  /// results, relative to the largest element of each; and why it was not run, where it was not.
+  /// For a program: the input shapes at which it was run as a whole and was right, "x=2x33"; the largest error of its
+  /// results, relative to the largest element of each; and the reason if it was not run.
   std::vector<std::string> verified_sizes;
   double verified_error = 0;
   std::string not_verified;
   /// Of a program: one for each distinct region of dataflow, compiled as a model of its own; what is above are sums,
   /// and there is no play-off of the whole. Empty for models that are dataflow as a whole.
   std::vector<CompileReport> regions;
-  /// Of a program: operators that no kernel computes, beside those that only move a few numbers.
+  /// For a program: operators that no kernel computes, except those that only move a few numbers.
   std::vector<EvaluatedOperator> evaluated;
 };
 

@@ -129,8 +129,8 @@ class PythonKernel : public Kernel {
   throw Error(ErrorCategory::kCorrupt, "no kernel of a toolchain of Python: " + how);
 }
 
-/// What toolchains refer to, which live as long as the process. The interpreter must get it back before it ends: modules
-/// that are referred to are not taken apart, and nanobind reports all that they hold as leaked.
+/// Python objects that toolchains refer to. Toolchains live as long as the process, but the interpreter must get the
+/// objects back before it ends: otherwise nanobind reports everything that their modules hold as leaked.
 std::vector<nb::object>& Held() {
   static auto* const held = new std::vector<nb::object>;  // its destructor would run after the interpreter's end
   return *held;
@@ -346,7 +346,8 @@ void BindToolchain(nb::module_& m) {
   SetForkHooks({BeforeFork, AfterForkInParent, AfterForkInChild});
   m.def("register_toolchain", &Register, "toolchain"_a, "See `collage.register_toolchain`.");
   m.def(
-      "let_go_of_toolchains", [] { Held().clear(); }, "Called when the interpreter ends: toolchains are not asked any more.");
+      "let_go_of_toolchains", [] { Held().clear(); },
+      "Called when the interpreter ends: toolchains are not asked any more.");
   m.def(
       "why_not_onnx",
       [](const Expr& call) -> std::string {

@@ -53,8 +53,8 @@ struct Instruction {
 /// Parameters are in the first registers, what was captured behind them, the function itself in `self` when it calls
 /// itself.
 struct VmFunction {
-  std::string name;          ///< of a global function, "@main"; of others, where they are: "@main/fn1"
-  /// Of a global function: annotations that arguments from outside are checked against; null where none.
+  std::string name;  ///< of a global function, "@main"; of others, where they are: "@main/fn1"
+  /// Annotations of a global function that outside arguments are checked against; null where there are none.
   std::vector<Type> params;
   std::vector<std::string> param_names;  ///< of a global function
   DimensionNames param_dims;             ///< of a global function; empty where it names none

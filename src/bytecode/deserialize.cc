@@ -42,7 +42,7 @@ class Reader {
     if (value != static_cast<int>(value)) Fail("the bytecode has a number out of range");
     return static_cast<int>(value);
   }
-  /// Of things that take at least eight bytes each.
+  /// The number of things that take at least eight bytes each.
   size_t Count() {
     const int64_t count = Int();
     if (count < 0 || static_cast<uint64_t>(count) > (bytes_.size() - at_) / 8) Fail("the bytecode ends too early");

@@ -10,7 +10,7 @@
 namespace collage {
 namespace {
 
-/// What is known of one expression.
+/// Facts about one expression.
 struct Exactness {
   std::optional<DataType> narrowest;
   bool is_fixed = true;  ///< made of constants alone
@@ -26,14 +26,9 @@ class Finder {
   std::vector<Exactness> Run(const FunctionNode& function, const std::vector<Exactness>& arguments) {
     Known known;
     for (size_t i = 0; i < function.params().size(); ++i) known[function.params()[i].get()] = arguments.at(i);
-    std::unordered_map<const ExprNode*, Expr> bound;
-    PostOrderInScope(function.body(), [&](const Expr& expr) {
-      if (const LetNode* let = As<LetNode>(expr)) bound[let->var().get()] = let->value();
-    });
-    PostOrderInScope(function.body(), [&](const Expr& expr) {
-      const auto value = bound.find(expr.get());
-      if (value != bound.end()) {
-        known[expr.get()] = known[value->second.get()];
+    PostOrderWithValues(function.body(), [&](const Expr& expr, const Expr& value) {
+      if (value != nullptr) {
+        known[expr.get()] = known[value.get()];
       } else if (!known.contains(expr.get())) {
         known[expr.get()] = Of(expr, known);
       }

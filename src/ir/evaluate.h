@@ -16,15 +16,15 @@ namespace collage {
 /// How operators round, to integers and to floats.
 enum class Rounding : uint8_t {
   kNearest,  ///< as their reference evaluation says
-  /// At random: to integers up or down, by OpDef::random_rounding; floats off by as much as kernels' may be that add up in
-  /// their own order (random_rounding.h). What constants alone are computed to is as it is.
+  /// At random: to integers up or down, by OpDef::random_rounding; floats off by as much as kernels' may be that add up
+  /// in their own order (random_rounding.h). What constants alone are computed to is as it is.
   kRandom,
 };
 
 struct EvaluateOptions {
   Rounding rounding = Rounding::kNearest;
   uint64_t seed = 0;  ///< of random rounding
-  /// Of random rounding: a type below float32 that kernels round float32 values to, constants included.
+  /// For random rounding: a type below float32 that kernels round float32 values to, constants included.
   std::optional<DataType> computed_in;
   /// Called after each operator; what it throws ends the evaluation. Empty: nothing is.
   std::function<void()> on_operator;

@@ -7,6 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "runtime/split_mix.h"
+
 namespace collage {
 namespace {
 
@@ -40,7 +42,7 @@ double NumTerms(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_t
 /// Draws noise for one tensor after the other.
 class Noise {
  public:
-  explicit Noise(uint64_t seed) : state_(seed) {}
+  explicit Noise(uint64_t seed) : generator_(seed) {}
 
   /// Elements of `tensor` times 1 + `share` · [-1, 1).
   void Disturb(const Tensor& tensor, double share) {
@@ -55,20 +57,11 @@ class Noise {
 
  private:
   double Disturbed(double value, double share) {
-    const double noise = Uniform();
+    const double noise = 2 * generator_.Uniform() - 1;
     return std::isfinite(value) && value != std::trunc(value) ? value * (1 + share * noise) : value;
   }
 
-  /// In [-1, 1).
-  double Uniform() {
-    state_ += 0x9e3779b97f4a7c15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
-  }
-
-  uint64_t state_;
+  SplitMix generator_;
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ class Reference {
   Reference() = default;
   /// Throws what `Evaluate` throws.
   Reference(const Function& function, std::span<const Tensor> inputs, ReferenceOptions options = {});
-  /// Of whatever `evaluate` evaluates, now and when more is wanted; `computed_in` as ComputedIn says of results.
+  /// Calls `evaluate` now and whenever more is wanted; `computed_in` is what ComputedIn returns for its results.
   Reference(Evaluation evaluate, std::vector<std::optional<DataType>> computed_in, ReferenceOptions options = {});
   /// Results about which nothing is open.
   explicit Reference(std::vector<Tensor> results);
@@ -75,13 +75,13 @@ class Reference {
   Comparison Compare(size_t index, const Tensor& actual, const Tolerance& tolerance,
                      std::optional<DataType> computed_in = {}) const;
 
-  /// What rounding leaves open about result `index`: the largest of each statistic, by magnitude, of four evaluations.
+  /// The deviation of result `index` that rounding explains: the largest of each statistic over four evaluations.
   Deviation Open(size_t index, std::optional<DataType> computed_in = {}) const;
 
  private:
   static constexpr int kEvaluations = 4;
 
-  /// What evaluations that rounded at random found.
+  /// Deviations found by evaluations that rounded at random.
   struct OpenResults {
     int num_evaluations = 0;
     std::vector<Deviation> results;

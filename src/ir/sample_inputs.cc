@@ -12,6 +12,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/unknown_sizes.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
@@ -32,7 +33,7 @@ struct Origin {
   auto operator<=>(const Origin&) const = default;
 };
 
-/// What is known of one expression.
+/// Facts about one expression.
 struct Flow {
   std::set<Origin> origins;     ///< whose elements it has
   std::set<size_t> influences;  ///< parameters that it depends on in any way
@@ -43,34 +44,16 @@ struct Flow {
   }
 };
 
-/// Whether results of `op` are elements of its first argument, or of all fields of a tuple.
-bool MovesElements(const OpDef& op) {
-  static const std::set<std::string_view> names{"cast",
-                                                "copy",
-                                                "transpose",
-                                                "concatenate",
-                                                "stack",
-                                                "split",
-                                                "strided_slice",
-                                                "tile",
-                                                "repeat",
-                                                "reverse",
-                                                "broadcast_to",
-                                                "clip",
-                                                "sort",
-                                                "reverse_sequence",
-                                                "dyn.reshape",
-                                                "dyn.broadcast_to",
-                                                "dyn.strided_slice",
-                                                "dyn.tile",
-                                                "dyn.squeeze",
-                                                "dyn.expand_dims",
-                                                "take",
-                                                "gather",
-                                                "gather_nd",
-                                                "maximum",
-                                                "minimum"};
-  return op.is_reshape || names.contains(op.name);
+/// Whether results of `op` are elements of its first argument, or of all fields of a tuple, be they cut off or in other
+/// places, or what they are cast to.
+bool HandsOnElements(const OpDef& op) {
+  static const std::set<std::string_view> others{"cast",           "clip",
+                                                 "sort",           "maximum",
+                                                 "minimum",        "dyn.reshape",
+                                                 "dyn.squeeze",    "dyn.broadcast_to",
+                                                 "dyn.tile",       "dyn.strided_slice",
+                                                 "dyn.expand_dims"};
+  return MovesElements(op) || others.contains(op.name);
 }
 
 std::optional<std::pair<double, double>> ExtremesOf(const Tensor& tensor) {
@@ -155,14 +138,9 @@ class RangeFinder {
     for (size_t i = 0; i < arguments.size() && i < function.params().size(); ++i) {
       flows[function.params()[i].get()] = arguments[i];
     }
-    std::unordered_map<const ExprNode*, Expr> bound;
-    PostOrderInScope(function.body(), [&](const Expr& expr) {
-      if (const LetNode* let = As<LetNode>(expr)) bound[let->var().get()] = let->value();
-    });
-    PostOrderInScope(function.body(), [&](const Expr& expr) {
-      const auto value = bound.find(expr.get());
-      if (value != bound.end()) {
-        flows[expr.get()] = flows[value->second.get()];
+    PostOrderWithValues(function.body(), [&](const Expr& expr, const Expr& value) {
+      if (value != nullptr) {
+        flows[expr.get()] = flows[value.get()];
       } else if (!flows.contains(expr.get())) {
         flows[expr.get()] = FlowOf(expr, flows);
       }
@@ -214,7 +192,7 @@ class RangeFinder {
       return either.origins;
     }
     if (name == "maximum" || name == "minimum") return all.origins;
-    if (MovesElements(*call.op())) return arguments.empty() ? std::set<Origin>() : arguments[0].origins;
+    if (HandsOnElements(*call.op())) return arguments.empty() ? std::set<Origin>() : arguments[0].origins;
     if ((name != "add" && name != "subtract") || call.args().size() != 2) return {};
     for (const size_t constant : {size_t{1}, size_t{0}}) {
       const std::optional<Tensor> value = ConstantOf(call.args()[constant]);
@@ -229,7 +207,7 @@ class RangeFinder {
     return {};
   }
 
-  /// What the call tells of its arguments.
+  /// Notes what the call reveals about its arguments.
   void Look(const CallNode& call, const Arguments& arguments) {
     const std::string& name = call.op()->name;
     const auto size_of = [&](size_t argument, int64_t axis) -> int64_t {
@@ -346,6 +324,20 @@ void Transform(const Tensor& tensor, double factor, double summand) {
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, tensor.At(i) * factor + summand);
 }
 
+/// Fills `tensor`, which is parameter number `index`.
+void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size_t index, bool has_float16) {
+  const uint64_t seed = kInputSeed + index + 1000003 * static_cast<uint64_t>(draw);
+  const bool is_wider = draw == Draw::kWide && range.evidence == IntegerRange::Evidence::kHarmless;
+  FillRandom(tensor, seed, range.low, is_wider ? std::max(range.high, kHarmlessLimit) : range.high);
+  if (!tensor.dtype().is_floating()) return;
+  switch (draw) {
+    case Draw::kUnit: break;
+    case Draw::kWide: Transform(tensor, has_float16 ? kWideLimitOfFloat16 : kWideLimit, 0); break;
+    case Draw::kPositive: Transform(tensor, 0.5, 0.5); break;
+    case Draw::kNormal: MakeNormal(tensor); break;
+  }
+}
+
 }  // namespace
 
 std::vector<IntegerRange> IntegerRanges(const Function& function) { return RangeFinder(function).Ranges(); }
@@ -365,20 +357,17 @@ bool HasFloat16(const Function& function) {
   return found;
 }
 
-void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size_t index, bool has_float16) {
-  const uint64_t seed = kInputSeed + index + 1000003 * static_cast<uint64_t>(draw);
-  const bool is_wider = draw == Draw::kWide && range.evidence == IntegerRange::Evidence::kHarmless;
-  FillRandom(tensor, seed, range.low, is_wider ? std::max(range.high, kHarmlessLimit) : range.high);
-  if (!tensor.dtype().is_floating()) return;
-  switch (draw) {
-    case Draw::kUnit: break;
-    case Draw::kWide: Transform(tensor, has_float16 ? kWideLimitOfFloat16 : kWideLimit, 0); break;
-    case Draw::kPositive: Transform(tensor, 0.5, 0.5); break;
-    case Draw::kNormal: MakeNormal(tensor); break;
+std::vector<Draw> DrawsToCheck(bool takes_long, bool in_float16) {
+  std::vector<Draw> draws{Draw::kUnit};
+  if (!in_float16) draws.push_back(Draw::kWide);
+  if (!takes_long) {
+    draws.push_back(Draw::kPositive);
+    draws.push_back(Draw::kNormal);
   }
+  return draws;
 }
 
-std::vector<Tensor> SampleInputs(const Function& function, Draw draw) {
+std::vector<Tensor> SampleInputs(const Function& function, Draw draw, std::span<const Shape> shapes) {
   const std::vector<IntegerRange> ranges = IntegerRanges(function);
   const bool has_float16 = draw == Draw::kWide && HasFloat16(function);
   std::vector<Tensor> inputs;
@@ -386,9 +375,9 @@ std::vector<Tensor> SampleInputs(const Function& function, Draw draw) {
     for (const Type& leaf :
          FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
       const TensorTypeNode* type = AsTensorType(leaf);
-      Tensor tensor = Tensor::Empty(type->static_shape(), type->dtype());
-      FillSample(tensor, draw, ranges[inputs.size()], inputs.size(), has_float16);
-      inputs.push_back(std::move(tensor));
+      const size_t index = inputs.size();
+      inputs.push_back(Tensor::Empty(shapes.empty() ? type->static_shape() : shapes[index], type->dtype()));
+      FillSample(inputs.back(), draw, ranges[index], index, has_float16);
     }
   }
   return inputs;

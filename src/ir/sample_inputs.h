@@ -2,8 +2,8 @@
 // function can make sense of them.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collage/ir/expr.h"
@@ -19,8 +19,9 @@ enum class Draw : uint8_t {
   kNormal,    ///< standard normal distribution
 };
 
-/// How floats and integers are drawn is part of timings' meaning: kUnit comes first, and alone where one draw must do.
-inline constexpr std::array kAllDraws{Draw::kUnit, Draw::kWide, Draw::kPositive, Draw::kNormal};
+/// The draws to check on, kUnit first: all, or two where the reference takes long. kWide is left out where values are
+/// kept in float16: sums of such large ones overflow.
+std::vector<Draw> DrawsToCheck(bool takes_long, bool in_float16);
 
 /// Values that an integer parameter can mean, both ends included.
 struct IntegerRange {
@@ -38,11 +39,9 @@ struct IntegerRange {
 /// clipped to. 8-bit integers that are widened or dequantised are data and take all their values.
 std::vector<IntegerRange> IntegerRanges(const Function& function);
 
-/// Values for the flattened parameters of the typed `function`, whose sizes must be known. The same on every machine.
-std::vector<Tensor> SampleInputs(const Function& function, Draw draw);
-
-/// Fills `tensor`, which is parameter number `index`: of kUnit with the same values as FillRandom gives floats.
-void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size_t index, bool has_float16 = false);
+/// Values for the flattened parameters of the typed `function`, the same on every machine; floats of kUnit are those of
+/// FillRandom. `shapes` are the parameters', for types that do not know them.
+std::vector<Tensor> SampleInputs(const Function& function, Draw draw, std::span<const Shape> shapes = {});
 
 /// Whether a value in `function` is of float16, which ends at 65504.
 bool HasFloat16(const Function& function);

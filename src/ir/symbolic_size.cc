@@ -215,9 +215,8 @@ SymbolicSize operator*(const SymbolicSize& a, const SymbolicSize& b) {
   if (b.is_known()) return scaled(a, b.constant_);
   if ((a.terms().size() + 1) * (b.terms().size() + 1) > kMostTerms) {
     const bool in_order = SymbolicSize::Compare(a, b) <= 0;
-    return SymbolicSize::OfFactor({.kind = SymbolicSize::Factor::Kind::kProduct,
-                                   .name = {},
-                                   .operands = {in_order ? a : b, in_order ? b : a}});
+    return SymbolicSize::OfFactor(
+        {.kind = SymbolicSize::Factor::Kind::kProduct, .name = {}, .operands = {in_order ? a : b, in_order ? b : a}});
   }
   std::vector<Term> terms;
   const auto add = [&](int64_t coefficient, std::vector<SymbolicSize::FactorRef> factors) {
@@ -245,7 +244,7 @@ SymbolicSize SymbolicSize::FloorDivide(const SymbolicSize& a, const SymbolicSize
   if (b.constant_ == 0) throw Error(ErrorCategory::kInput, "a size is divided by 0");
   if (b.constant_ < 0) return FloorDivide(a * SymbolicSize(-1), Times(b.constant_, -1));
   const int64_t divisor = b.constant_;
-  // What is a multiple of the divisor leaves the floor: floor((q * d + r) / d) = q + floor(r / d).
+  // Multiples of the divisor leave the floor: floor((q * d + r) / d) = q + floor(r / d).
   std::vector<Term> outside, inside;
   for (const Term& term : a.terms()) {
     const int64_t quotient = Floor(term.coefficient, divisor);
@@ -319,8 +318,9 @@ int64_t SymbolicSize::lower_bound() const {
     const std::optional<Range> range = RangeOf(term);
     // A floor below 0 has no range of products, but one of its own.
     const bool is_alone = term.factors.size() == 1 && term.coefficient > 0;
-    const int64_t least = range ? (term.coefficient > 0 ? range->least : range->most)
-                          : is_alone ? LowerBound(*term.factors[0]) : kMost;
+    const int64_t least = range      ? (term.coefficient > 0 ? range->least : range->most)
+                          : is_alone ? LowerBound(*term.factors[0])
+                                     : kMost;
     if (least == kMost || least == kLeast) return kLeast;
     bound = BoundSum(bound, BoundProduct(least, term.coefficient, kLeast), kLeast);
   }

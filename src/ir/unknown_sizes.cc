@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "collage/ir/infer_type.h"
@@ -410,6 +412,13 @@ std::optional<std::vector<int64_t>> ValuesOf(const UnknownSizes& sizes, const st
 bool IsPlaceByPlace(const OpDef& op) {
   return op.pattern <= OpPatternKind::kBroadcast && !op.is_reshape && op.name != "tile" && op.name != "repeat" &&
          op.name != "broadcast_to" && op.name != "nn.bias_add" && op.name != "nn.prelu" && !op.name.starts_with("qnn.");
+}
+
+bool MovesElements(const OpDef& op) {
+  static const std::set<std::string_view> names{"copy",    "transpose",    "concatenate",      "stack",    "split",
+                                                "tile",    "repeat",       "strided_slice",    "take",     "gather",
+                                                "reverse", "broadcast_to", "reverse_sequence", "gather_nd"};
+  return op.is_reshape || names.contains(op.name);
 }
 
 bool AreRows(const Type& type) {

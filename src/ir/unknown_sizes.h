@@ -66,6 +66,10 @@ std::optional<std::vector<int64_t>> ValuesOf(const UnknownSizes& sizes, const st
 /// lined up from the right as broadcasting has it.
 bool IsPlaceByPlace(const OpDef& op);
 
+/// Whether the elements of `op`'s result are elements of its first argument, or of the fields of that; other arguments
+/// and attributes say where they go.
+bool MovesElements(const OpDef& op);
+
 /// Whether tensors of `type` are rows of known shape, as many as a run says: `?` is the first dimension and no other.
 bool AreRows(const Type& type);
 

@@ -95,6 +95,17 @@ void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& 
   PostOrder(root, {.visits = nullptr, .enters = enters}, visit);
 }
 
+void PostOrderWithValues(const Expr& root, const std::function<void(const Expr&, const Expr&)>& visit) {
+  std::unordered_map<const ExprNode*, Expr> bound;
+  PostOrderInScope(root, [&](const Expr& expr) {
+    if (const LetNode* let = As<LetNode>(expr)) bound[let->var().get()] = let->value();
+  });
+  PostOrderInScope(root, [&](const Expr& expr) {
+    const auto value = bound.find(expr.get());
+    visit(expr, value == bound.end() ? Expr() : value->second);
+  });
+}
+
 Expr WithChildren(const Expr& expr, const std::vector<Expr>& children) {
   Expr result;
   switch (expr->kind()) {

@@ -40,7 +40,7 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
       continue;
     }
     if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
-    // What is no number, or infinite, is off by more than any number that it is not.
+    // NaN and infinities are off by more than any number, unless they are expected.
     const bool is_finite = std::isfinite(a) && std::isfinite(b);
     const double error = is_finite ? std::abs(a - b) : kInfinity;
     result.max_absolute_error = std::max(result.max_absolute_error, error);

@@ -15,8 +15,8 @@ namespace collage {
 uint64_t SignatureOf(const ExecutionPlan& plan, const ExecutionPlan::Step& step, uint64_t code_checksum,
                      std::span<const uint64_t> constant_checksums) {
   const ExecutionPlan::KernelEntry& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-  std::string text = fmt::format("{:016x} {} threads {} workspace {}\n", code_checksum, kernel.loader,
-                                 plan.num_threads, kernel.workspace_bytes);
+  std::string text = fmt::format("{:016x} {} threads {} workspace {}\n", code_checksum, kernel.loader, plan.num_threads,
+                                 kernel.workspace_bytes);
   const auto add_values = [&](const std::vector<int>& values) {
     for (int index : values) {
       const ExecutionPlan::Value& value = plan.values[static_cast<size_t>(index)];

@@ -17,7 +17,7 @@ constexpr size_t kArenaAlignment = 64;               // what kernels rely on
 
 size_t Aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
-/// Of its memory.
+/// The size of its memory.
 int64_t Bytes(const Value& value) {
   return NumElements(value.shape) * static_cast<int64_t>(StoredType(value.layout, value.dtype).size_bytes());
 }
@@ -192,7 +192,7 @@ class PlanChecker {
       if (root.storage != Value::Storage::kArena && root.storage != Value::Storage::kOutput) continue;
       const Extent read = ExtentOf(root, Bytes(ValueAt(value)));
       if (read.begin == read.end) continue;
-      // What is written is disjoint, so only the last one that begins before the end of what is read can reach into it.
+      // Written extents are disjoint: only the last that begins before the end of a read extent can reach into it.
       const auto after = std::ranges::lower_bound(written, std::pair(read.space, read.end), {}, order);
       if (after != written.begin() && Overlap(*std::prev(after), read)) return Problem("a step writes what it reads");
     }

@@ -11,7 +11,7 @@ namespace collage {
 /// fit each other, no step writes inputs, constants, or memory that it reads or writes otherwise, and no more working
 /// memory is asked for than values and workspaces need. O(n log n) in the plan's size.
 ///
-/// What kernels rely on beyond that is compared with what they were compiled for (kernel_signature.h).
+/// Everything else that kernels rely on is compared with what they were compiled for (kernel_signature.h).
 std::string FindPlanProblem(const ExecutionPlan& plan, size_t num_blobs);
 
 }  // namespace collage

@@ -1,31 +1,21 @@
 // random_inputs.cc: values from the splitmix64 generator.
 #include "runtime/random_inputs.h"
 
+#include "runtime/split_mix.h"
+
 namespace collage {
-namespace {
-
-uint64_t NextRandom(uint64_t& state) {
-  state += 0x9e3779b97f4a7c15u;
-  uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
 void FillRandom(const Tensor& tensor, uint64_t seed, int64_t low, int64_t high) {
-  uint64_t state = seed;
+  SplitMix generator(seed);
   const int64_t count = tensor.num_elements();
   if (tensor.dtype() == kFloat32) {
     float* data = tensor.data<float>();
     for (int64_t i = 0; i < count; ++i) {
-      data[i] = static_cast<float>(static_cast<int64_t>(NextRandom(state) >> 40) - (1 << 23)) / (1 << 23);
+      data[i] = static_cast<float>(static_cast<int64_t>(generator.Next() >> 40) - (1 << 23)) / (1 << 23);
     }
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t random = NextRandom(state);
+    const uint64_t random = generator.Next();
     if (tensor.dtype().is_floating()) {
       tensor.Set(i, static_cast<double>(static_cast<int64_t>(random >> 40) - (1 << 23)) / (1 << 23));
     } else if (tensor.dtype().is_bool()) {

@@ -569,15 +569,11 @@ CompileReport CompileGraph(const IRModule& graph, const std::filesystem::path& n
   return report;
 }
 
-/// The ONNX model `model` once more, with all its shapes bound.
-BindShapes BindByImport(const std::filesystem::path& model, const CompileOptions& options) {
-  return [model, options](const std::vector<Shape>& shapes) {
-    const std::vector<std::string> names = OnnxInputNames(model);
-    if (names.size() != shapes.size()) {
-      throw Error(ErrorCategory::kUnsupported, "the model has other inputs than its program");
-    }
-    ImportOptions bound{options.shapes, {}, /*keeps_open=*/false};
-    for (size_t i = 0; i < names.size(); ++i) bound.shapes[names[i]] = shapes[i];
+/// The ONNX model `model`, which was imported as `main`, once more with all its shapes bound.
+BindShapes BindByImport(const std::filesystem::path& model, const Function& main) {
+  return [model, params = main->params()](const std::vector<Shape>& shapes) {
+    ImportOptions bound;
+    for (size_t i = 0; i < params.size(); ++i) bound.shapes[params[i]->name()] = shapes.at(i);
     return InferTypes(ImportOnnx(model, bound));
   };
 }
@@ -610,7 +606,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   }
   if (only_tunes) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
   return CompileProgram(program, name.filename().string(), own, unknown,
-                        {graph, open_inputs.empty() ? nullptr : BindByImport(name, options)}, on_region);
+                        {graph, open_inputs.empty() ? nullptr : BindByImport(name, graph.main())}, on_region);
 }
 
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {

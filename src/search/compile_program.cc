@@ -142,13 +142,12 @@ void WarnOf(const CompileReport& report, const CompileOptions& options, const Un
   if (!report.evaluated.empty()) options.progress->Warn(EvaluatedText(report.evaluated));
   const std::vector<std::string> flags = FlagsOfASearch(options);
   if (!report.regions.empty() || flags.empty()) return;
-  options.progress->Warn(fmt::format("{} had no effect: no part of the model has known sizes and enough work",
-                                     fmt::join(flags, ", ")));
+  options.progress->Warn(
+      fmt::format("{} had no effect: no part of the model has known sizes and enough work", fmt::join(flags, ", ")));
 }
 
 ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_shapes) {
   if (for_unknown_shapes == nullptr) return FindRegions(module);
-  constexpr int64_t kFewElements = 16;
   return FindRegions(module, kFewElements,
                      {[&](const CallNode& call) { return for_unknown_shapes->SupportsUnknownSizes(call).ok(); },
                       [&](const CallNode& call) { return for_unknown_shapes->SupportsCall(call).ok(); }});

@@ -21,11 +21,11 @@ using CompileRegion =
 struct UnknownShapesOptions {
   const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
   bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
-  std::vector<OpenInput> inputs;     ///< whose sizes are open
+  std::vector<OpenInput> inputs;         ///< whose sizes are open
   std::string hint;                      ///< how to bind them
 };
 
-/// What a program is checked against.
+/// The model that a program is checked against.
 struct ProgramSource {
   const IRModule& module;  ///< typed, as it was before any pass
   BindShapes bind;         ///< ProgramCheckOptions::bind

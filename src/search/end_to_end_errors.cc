@@ -26,17 +26,16 @@ constexpr double kAnyError = std::numeric_limits<double>::max();
 }  // namespace
 
 struct EndToEndErrors::Child {
-  Child(const IRModule& module, int num_threads, const std::vector<std::vector<Tensor>>& inputs,
-        const SendProgress& progress)
-      : progress(&progress),
+  Child(const IRModule& module, int num_threads, const std::vector<std::vector<Tensor>>& inputs, SignsOfLife& alive)
+      : alive(&alive),
         partitioner(module, {}, num_threads),
-        check(module.main(), {kAnyError, inputs, [this] { (*this->progress)("check"); }}),
+        check(module.main(), {kAnyError, inputs, [this] { this->alive->SayAgain(); }}),
         partitions(ToolchainRegistry::Global()) {
-    partitions.OnCompile([this] { (*this->progress)("partition"); });
+    partitions.OnCompile([this] { this->alive->SayAgain(); });
   }
 
-  const SendProgress* progress;  ///< of the request that is being answered
-  Partitioner partitioner;       ///< of no toolchains: restores partitionings
+  SignsOfLife* alive;       ///< of the request that is being answered
+  Partitioner partitioner;  ///< of no toolchains: restores partitionings
   WholeModelCheck check;
   PartitionCache partitions;
 };
@@ -85,8 +84,9 @@ TuningRecord EndToEndErrors::Build(const std::string& partitioning) {
 /// In the child.
 std::string EndToEndErrors::Answer(const std::string& partitioning, const SendProgress& progress) {
   SetNumThreads(num_threads_);
-  if (!child_) child_ = std::make_unique<Child>(module_, num_threads_, check_inputs_, progress);
-  child_->progress = &progress;
+  SignsOfLife alive(progress, "check");
+  if (!child_) child_ = std::make_unique<Child>(module_, num_threads_, check_inputs_, alive);
+  child_->alive = &alive;
   const auto [partitioned, _] = child_->partitioner.ApplyJson(partitioning, "a cover", toolchains_, module_);
   ExecutionInstance instance(Executable::FromPlan(Lower(partitioned, num_threads_, child_->partitions)));
   progress("built");

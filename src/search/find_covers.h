@@ -28,7 +28,8 @@ struct CandidateVariant {
 /// variant cannot be run (Invalid); a NaN that its cost could not be found out (Unknown): it is only used where nothing
 /// else will do.
 ///
-/// Nothing has a default here, so that a decorator that forgets a function does not compile; `BasicCoverCosts` has them.
+/// Nothing has a default here, so that a decorator that forgets a function does not compile; `BasicCoverCosts` has
+/// them.
 class CoverCosts {
  public:
   virtual ~CoverCosts() = default;

@@ -86,24 +86,23 @@ class PlayOffWorker {
   /// `request`: {"entrants": [indices], "time": whether to time them or only to write the first}.
   std::string Answer(const std::string& request, const SendProgress& progress) {
     const Json json = Json::parse(request);
-    progress_text_ = "reference";
-    progress(progress_text_);
-    cache_.OnCompile([&] { TellOfLife(progress); });
+    alive_.emplace(progress);
+    alive_->Say("reference");
+    cache_.OnCompile([this] { alive_->SayAgain(); });
     seconds_ = {};
     {
       const Stopwatch stopwatch(seconds_.check);
       const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
       SetNumThreads(AvailableProcessors());
       check_.emplace(original_.main(),
-                     WholeModelCheckOptions{options_.max_error, options_.check_inputs, [&] { TellOfLife(progress); }});
+                     WholeModelCheckOptions{options_.max_error, options_.check_inputs, [this] { alive_->SayAgain(); }});
     }
     SetNumThreads(options_.num_threads);
     const bool is_timed = json.at("time").get<bool>();
     std::vector<Built> built;
     Json answer{{"contestants", Json::array()}};
     for (int index : json.at("entrants").get<std::vector<int>>()) {
-      progress_text_ = fmt::format("build {}", index);
-      progress(progress_text_);
+      alive_->Say(fmt::format("build {}", index));
       built.push_back(Build(index, is_timed));
     }
     if (is_timed) Time(built, progress);
@@ -139,15 +138,6 @@ class PlayOffWorker {
     Samples samples;
     std::future<std::unique_ptr<AtomicFile>> file;  ///< the executable's, where it is being written
   };
-
-  /// The last progress again, once a second: each partition that is compiled, each operator that is evaluated and each
-  /// run has the time that a call may be silent.
-  void TellOfLife(const SendProgress& progress) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - told_of_life_ < std::chrono::seconds(1)) return;
-    told_of_life_ = now;
-    progress(progress_text_);
-  }
 
   static Json ToJson(const Built& built) {
     const Contestant& c = built.contestant;
@@ -256,8 +246,7 @@ class PlayOffWorker {
   PartitionCache cache_;
   std::optional<WholeModelCheck> check_;
   PlayOffSeconds seconds_;
-  std::string progress_text_;
-  std::chrono::steady_clock::time_point told_of_life_;
+  std::optional<SignsOfLife> alive_;  ///< of the request that is being answered
 };
 
 Contestant ContestantFrom(const Json& json, const Entrant& entrant) {

@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 // How often a program is to be right, and how often it is when that costs little.
 constexpr size_t kFewestSizes = 3;
 constexpr size_t kMostSizes = 6;
-// What the reference may take: products that it adds up, in a run and in all, operators, and seconds. A loop may go on
+// Limits of the reference: products that it adds up, in a run and in all, operators, and seconds. A loop may go on
 // for ever.
 constexpr double kMostMultiplyAdds = 4e8;
 constexpr double kAllMultiplyAdds = 8e8;
@@ -101,7 +101,7 @@ struct Trial {
   std::string name;
 };
 
-/// What became of a trial.
+/// The result of a trial.
 struct Outcome {
   enum class Kind : uint8_t { kRight, kWrong, kRefused } kind = Kind::kRefused;
   std::string reason;
@@ -109,14 +109,15 @@ struct Outcome {
   double multiply_adds = 0;
 };
 
-/// What the child process does.
+/// The child process's side.
 class Child {
  public:
   Child(const IRModule& module, const vm::Executable& program, const ProgramCheckOptions& options)
       : module_(module), program_(program), options_(options) {}
 
   Outcome Try(const Trial& trial, double most_multiply_adds, const SendProgress& progress) {
-    progress("reference");
+    SignsOfLife alive(progress);
+    alive.Say("reference");
     Outcome outcome;
     std::optional<Reference> reference;
     std::vector<Tensor> inputs;
@@ -128,14 +129,14 @@ class Child {
         outcome.reason = fmt::format("the reference would take too long at {}", trial.name);
         return outcome;
       }
-      inputs = trial.inputs != nullptr ? *trial.inputs : Inputs(model.main(), trial);
+      inputs = trial.inputs != nullptr ? *trial.inputs : SampleInputs(model.main(), trial.draw, trial.shapes);
       SetNumThreads(options_.num_threads);
-      reference = MakeReference(model, inputs, trial.draw, progress);
+      reference = MakeReference(model, inputs, trial.draw, alive);
     } catch (const Error& error) {
       outcome.reason = error.message();
       return outcome;
     }
-    progress("program");
+    alive.Say("program");
     return Compare(*reference, Run(inputs), outcome);
   }
 
@@ -152,32 +153,18 @@ class Child {
     if (!fits) throw Error(ErrorCategory::kInput, "the model has other inputs with these shapes");
   }
 
-  static std::vector<Tensor> Inputs(const Function& main, const Trial& trial) {
-    const std::vector<IntegerRange> ranges = IntegerRanges(main);
-    const bool has_float16 = HasFloat16(main);
-    std::vector<Tensor> inputs;
-    for (size_t i = 0; i < trial.shapes.size(); ++i) {
-      inputs.push_back(Tensor::Empty(trial.shapes[i], TypeOfParameter(main->params()[i])->dtype()));
-      FillSample(inputs.back(), trial.draw, ranges[i], i, has_float16);
-    }
-    return inputs;
-  }
-
   static Reference MakeReference(const IRModule& model, const std::vector<Tensor>& inputs, Draw draw,
-                                 const SendProgress& progress) {
+                                 SignsOfLife& alive) {
     const auto evaluate = [model, inputs](const EvaluateOptions& options) {
       if (model.functions().size() == 1) return Evaluate(model.main(), inputs, options);
       std::vector<Value> args(inputs.begin(), inputs.end());
       return FlattenTensors(Interpret(model, "main", std::move(args), {.evaluate = options}));
     };
-    const auto on_operator = [started = Clock::now(), told = Clock::now(), count = int64_t{0}, &progress]() mutable {
-      const auto now = Clock::now();
-      if (++count > kMostOperators || now - started > kLongestEvaluation) {
+    const auto on_operator = [started = Clock::now(), count = int64_t{0}, &alive]() mutable {
+      if (++count > kMostOperators || Clock::now() - started > kLongestEvaluation) {
         throw Error(ErrorCategory::kResource, "evaluating the reference takes too long");
       }
-      if (now - told < std::chrono::seconds(1)) return;
-      told = now;
-      progress("reference");
+      alive.SayAgain();
     };
     return Reference(evaluate, ComputedIn(model.main()), {draw == Draw::kWide, on_operator});
   }
@@ -286,7 +273,7 @@ class ProgramCheck {
         std::ranges::all_of(main->params(), [](const Var& param) { return TypeOfParameter(param) != nullptr; });
     if (!are_tensors) return;
     const std::vector<std::vector<Shape>> all = ShapesToTry(main);
-    const size_t repeats = all.size() == 1 ? kAllDraws.size() : 1;
+    const size_t repeats = all.size() == 1 ? kDrawsInTurn.size() : 1;
     for (const std::vector<Shape>& shapes : all) {
       for (size_t i = 0; i < repeats; ++i) {
         trials_.push_back(

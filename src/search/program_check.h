@@ -26,7 +26,7 @@ struct ProgramCheckOptions {
   WorkerLimits limits;
   /// Null: the program is held against the interpretation of its own module.
   BindShapes bind;
-  /// What the program is run on beside random inputs, each in the order of the parameters.
+  /// Inputs to run the program on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> inputs;
 };
 

@@ -25,6 +25,9 @@ struct UnknownShapes {
 /// Whether a Primitive function that FindRegions made is none of the regions, but operators of unknown shapes.
 bool IsShapedGroup(const FunctionNode& function);
 
+/// A tensor of this many elements is about as much work as a kernel's fixed cost.
+inline constexpr int64_t kFewElements = 16;
+
 /// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
 /// tensors whose shapes are not known.
 bool IsProgram(const IRModule& module);
@@ -32,12 +35,12 @@ bool IsProgram(const IRModule& module);
 /// Takes out of every function, inner ones included, the largest regions of dataflow (RFC 0.81, "DataflowGraph", basic
 /// blocks): operators in one basic block whose arguments and results are tensors of known shapes, such that no path
 /// between two of them leaves the region. Regions that only move around a few numbers, such as a loop's counter, are
-/// left alone: those without a result of more than `few_elements`, about as many as a kernel's fixed cost is worth.
+/// left alone: those without a result of more than `few_elements`.
 /// Needs a typed module; works on what ToGraphNormalForm makes of it.
 ///
 /// Calls that `unknown` takes become calls of Primitive functions, too, which are not among the regions: groups of them
 /// for one kernel each (search/shaped_groups.h), and as a whole what computes the rows of a batch one by one
 /// (search/row_by_row.h), with attribute `rows`, where some of it only takes a batch of known size.
-ProgramRegions FindRegions(IRModule module, int64_t few_elements = 16, const UnknownShapes& unknown = {});
+ProgramRegions FindRegions(IRModule module, int64_t few_elements = kFewElements, const UnknownShapes& unknown = {});
 
 }  // namespace collage

@@ -109,7 +109,7 @@ class GroupFinder {
 
   /// Whether what `producer` gives can be made, with all of its group, in the group of `call`.
   bool MayJoin(const CallNode& call, int index, int producer, const Group& other, const Group& group) const {
-    // Whoever else reads what is in the group, be it another field of a tuple, must come behind `call`: then all that read
+    // All other readers of the group's values, fields of tuples included, must come behind `call`: then all that read
     // a group come behind all of it, and no two groups wait for each other.
     const auto is_own = [&](int reader) {
       return reader >= index || std::ranges::find(group.members, reader) != group.members.end() ||
@@ -118,7 +118,7 @@ class GroupFinder {
     for (const int member : other.members) {
       if (!std::ranges::all_of(graph_.node(member).outputs, is_own)) return false;
     }
-    // What `call` reads is made where it is read.
+    // A value that others read, too, is made in its own group.
     for (const int reader : graph_.node(producer).outputs) {
       if (reader != index && std::ranges::find(group.members, reader) == group.members.end()) return false;
     }

@@ -8,17 +8,17 @@
 #include <functional>
 
 #include "collage/ir/op.h"
-#include "collage/ir/symbolic_size.h"
+#include "collage/ir/value.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/tensor_types.h"
+#include "search/regions.h"
 #include "target/annotations.h"
 #include "target/toolchain_configuration.h"
 
 namespace collage {
 namespace {
 
-// Tensors of no more elements are sizes and counters.
-constexpr int64_t kFewElements = 16;
 // Lists in messages are cut behind so many.
 constexpr size_t kMostListed = 3;
 
@@ -35,8 +35,7 @@ bool LeavesOutNative(const std::vector<std::string>& names) {
 bool TargetsLeaveOutNative(const std::vector<std::string>& targets) {
   std::vector<std::string> names;
   for (const std::string& target : targets) {
-    names.push_back(
-        ToolchainConfiguration::Of(Target::Parse(target), ToolchainRegistry::Global()).registered().name());
+    names.push_back(ToolchainConfiguration::Of(Target::Parse(target), ToolchainRegistry::Global()).registered().name());
   }
   return LeavesOutNative(names);
 }
@@ -62,8 +61,7 @@ constexpr Row kRows[] = {
     {"--trials", [](const CompileOptions& o) { return o.max_measurements > 0; }},
     {"--tuning-budget", [](const CompileOptions& o) { return o.tuning_seconds > 0 || o.tuning_trials > 0; }},
     {"--search", [](const CompileOptions& o) { return o.search_with || o.search != Defaults().search; }},
-    {"--evolution-budget",
-     [](const CompileOptions& o) { return o.evolution_seconds != Defaults().evolution_seconds; }},
+    {"--evolution-budget", [](const CompileOptions& o) { return o.evolution_seconds != Defaults().evolution_seconds; }},
     {"--evolution-population",
      [](const CompileOptions& o) { return o.evolution_population != Defaults().evolution_population; }},
     {"--evolution-seed", [](const CompileOptions& o) { return o.evolution_seed != Defaults().evolution_seed; }},
@@ -93,12 +91,6 @@ bool IsStatic(const Type& type) {
   return std::all_of(types.begin(), types.end(), [](const Type& one) { return AsTensorType(one)->is_static(); });
 }
 
-bool IsTensors(const Type& type) {
-  const TupleTypeNode* tuple = AsTupleType(type);
-  if (tuple == nullptr) return AsTensorType(type) != nullptr;
-  return std::all_of(tuple->fields().begin(), tuple->fields().end(), IsTensors);
-}
-
 /// Whether a call gives no more than a few numbers, or its argument in another shape.
 bool IsCheap(const CallNode& call) {
   const OpDef& op = *call.op();
@@ -108,7 +100,7 @@ bool IsCheap(const CallNode& call) {
     if (fixed && fixed->def().is_reshape) return true;
   }
   const Type& type = call.checked_type();
-  if (!IsTensors(type)) return true;
+  if (!HasTensorsOnly(type)) return true;
   const std::vector<Type> results = FlattenTensorTypes(type);
   return std::all_of(results.begin(), results.end(), [](const Type& one) {
     const TensorTypeNode* tensor = AsTensorType(one);
@@ -143,15 +135,16 @@ void ForEachEvaluated(const IRModule& module, const std::function<void(const Cal
 }  // namespace
 
 std::vector<OpenInput> FindOpenInputs(const IRModule& module) {
+  const std::vector<Var>& params = module.main()->params();
+  const DimensionNames names = DimensionNamesOf(module.main()->attrs());
   std::vector<OpenInput> inputs;
-  for (const Var& param : module.main()->params()) {
-    const TensorTypeNode* type = AsTensorType(param->checked_type());
+  for (size_t i = 0; i < params.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(params[i]->checked_type());
     if (type == nullptr || type->is_static()) continue;
-    inputs.push_back({param->name(), {}});
-    for (const Dim& dim : type->shape()) {
-      const std::string text = dim.symbolic() ? dim.symbolic()->ToString() : "?";
-      // The importer calls one without a name by its place, "x[0]".
-      inputs.back().dims.push_back(text.find('[') == std::string::npos ? text : "?");
+    inputs.push_back({params[i]->name(), {}});
+    for (size_t d = 0; d < type->shape().size(); ++d) {
+      const bool is_named = i < names.size() && d < names[i].size() && !names[i][d].empty();
+      inputs.back().dims.push_back(is_named ? names[i][d] : type->shape()[d].ToString());
     }
   }
   return inputs;
@@ -165,8 +158,8 @@ std::vector<std::string> FlagsOfASearch(const CompileOptions& options) {
   return flags;
 }
 
-void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs,
-                          const std::string& where, const std::string& hint) {
+void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
+                          const std::string& hint) {
   const std::vector<std::string> flags = FlagsOfASearch(options);
   if (flags.empty()) return;
   throw Error(ErrorCategory::kUnsupported,
@@ -198,7 +191,8 @@ void CheckRequired(const CompileOptions& options, const CompileReport& report, c
       }
       for (const auto& [kind, failure] : of.failures) {
         const bool is_its = kind.starts_with(name) && kind.substr(name.size()).find_first_of(": ") == 0;
-        if (reason.empty() && is_its) reason = fmt::format("{} ({} times), first: {}", kind, failure.first, failure.second);
+        if (reason.empty() && is_its)
+          reason = fmt::format("{} ({} times), first: {}", kind, failure.first, failure.second);
       }
     };
     look_into(report);
@@ -217,10 +211,9 @@ std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolc
   std::vector<EvaluatedOperator> all;
   ForEachEvaluated(module, [&](const CallNode& call) {
     if (IsCheap(call)) return;
-    const bool is_static =
-        IsStatic(call.checked_type()) && std::ranges::all_of(call.args(), [](const Expr& arg) {
-          return IsTensors(arg->checked_type()) && IsStatic(arg->checked_type());
-        });
+    const bool is_static = IsStatic(call.checked_type()) && std::ranges::all_of(call.args(), [](const Expr& arg) {
+                             return HasTensorsOnly(arg->checked_type()) && IsStatic(arg->checked_type());
+                           });
     if (is_static) return;  // a region left it alone: its work is not worth a kernel
     std::string reason = "there is no native toolchain";
     if (toolchain != nullptr) {
@@ -254,8 +247,8 @@ std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated) {
                      count == 1 ? "s" : "", list);
 }
 
-std::string NothingSearchedText(const std::vector<OpenInput>& inputs,
-                                const std::vector<EvaluatedOperator>& evaluated, const std::string& hint) {
+std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
+                                const std::string& hint) {
   return fmt::format(
       "nothing was searched: the sizes of input{} {} are open, so only Collage's own any-size kernels take part{}\n"
       "  for a search of all toolchains, {}",
@@ -269,8 +262,9 @@ std::string BindingHint(const std::vector<OpenInput>& inputs) {
     text += fmt::format(" --shape {}=", input.name);
     for (size_t i = 0; i < input.dims.size(); ++i) {
       const bool is_number = input.dims[i].find_first_not_of("0123456789") == std::string::npos;
-      text += fmt::format("{}{}", i == 0 ? "" : "x",
-                          is_number ? input.dims[i] : fmt::format("<{}>", input.dims[i] == "?" ? "size" : input.dims[i]));
+      text +=
+          fmt::format("{}{}", i == 0 ? "" : "x",
+                      is_number ? input.dims[i] : fmt::format("<{}>", input.dims[i] == "?" ? "size" : input.dims[i]));
     }
   }
   return text;

@@ -1,5 +1,5 @@
-// unsearched.h: programs whose operators' sizes only a run knows: which options could have no effect, which operators run
-// by reference evaluation, and what the user is told.
+// unsearched.h: programs whose operators' sizes only a run knows: which options could have no effect, which operators
+// run by reference evaluation, and what the user is told.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct OpenInput {
   std::string name;
   std::vector<std::string> dims;
 };
-/// Those of the parameters of @main.
+/// The parameters of @main whose sizes are open.
 std::vector<OpenInput> FindOpenInputs(const IRModule& module);
 
 /// The flags of the options that ask for something that only a search, or another toolchain than the native one, could
@@ -25,8 +25,8 @@ std::vector<std::string> FlagsOfASearch(const CompileOptions& options);
 
 /// Throws kUnsupported, naming the flags, when `options` ask for a search of a model none of whose parts has known
 /// sizes: `inputs` leave them open. `hint` says how to bind them.
-void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs,
-                          const std::string& where, const std::string& hint);
+void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
+                          const std::string& hint);
 
 /// Throws kUnavailable when a toolchain that `options` require has no kernel among those that were run for `report`, or
 /// for one of its regions: its kernels failed, or it takes nothing of the model.
@@ -42,9 +42,9 @@ void AddEvaluated(const Function& function, const std::string& reason, std::vect
 /// "3 operators run by reference evaluation, slowly: 'unique' x 2 (REASON), …".
 std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated);
 
-/// What a user should know who compiles a model of which nothing was searched: two lines, the last one `hint`.
-std::string NothingSearchedText(const std::vector<OpenInput>& inputs,
-                                const std::vector<EvaluatedOperator>& evaluated, const std::string& hint);
+/// The warning that nothing of a model was searched: two lines, the last one `hint`.
+std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
+                                const std::string& hint);
 
 /// "bind the sizes: --shape x=<batch>x3".
 std::string BindingHint(const std::vector<OpenInput>& inputs);

@@ -18,10 +18,8 @@
 namespace collage {
 namespace {
 
-// Of models that add up more products than this, evaluating the reference on all random inputs takes too long: two must
-// do.
+// Evaluating the reference on all random inputs takes too long for models that add up more products than this.
 constexpr double kSmallModel = 1e8;
-constexpr size_t kDrawsOfLargeModels = 2;
 
 std::string_view NameOf(Draw draw) {
   switch (draw) {
@@ -77,12 +75,9 @@ WholeModelCheck::WholeModelCheck(const Function& main, WholeModelCheckOptions op
 }
 
 void WholeModelCheck::AddRandomSamples(const Function& main) {
-  const bool is_small = WorkOf(main).multiply_adds <= kSmallModel;
+  const bool takes_long = WorkOf(main).multiply_adds > kSmallModel;
   std::exception_ptr failure;
-  for (size_t i = 0; i < (is_small ? kAllDraws.size() : kDrawsOfLargeModels); ++i) {
-    const Draw draw = kAllDraws[i];
-    // A model in float16 is not meant for values so large: sums overflow, and what is left says nothing.
-    if (draw == Draw::kWide && HasFloat16(main)) continue;
+  for (const Draw draw : DrawsToCheck(takes_long, HasFloat16(main))) {
     try {
       AddSample(main, {.inputs = SampleInputs(main, draw),
                        .reference = {},

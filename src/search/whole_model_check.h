@@ -24,7 +24,7 @@ std::vector<Tensor> InOrderOfParameters(const NamedInputs& inputs, const Functio
 struct WholeModelCheckOptions {
   /// CompileOptions::max_error.
   std::optional<double> max_error;
-  /// What executables are tried on beside random inputs, each in the order of the parameters.
+  /// Inputs to try executables on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> inputs;
   /// Called now and then: evaluation and runs may take long.
   std::function<void()> on_progress;

@@ -1,4 +1,5 @@
-// interruption.cc: two tables of fixed size, and a handler that calls nothing but what is safe in one (signal-safety(7)).
+// interruption.cc: two tables of fixed size, and a handler that calls nothing but what is safe in one
+// (signal-safety(7)).
 #include "support/interruption.h"
 
 #include <fcntl.h>

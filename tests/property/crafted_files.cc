@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What programs get wrong: ends of ranges, and what is beside them.
+/// Values that programs get wrong: ends of ranges, and their neighbours.
 int64_t EdgeOf(int64_t value, RandomSource& random) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const auto shifted = [&](uint64_t by) { return static_cast<int64_t>(static_cast<uint64_t>(value) + by); };

@@ -154,7 +154,7 @@ struct Base {
 
 // ---- loading and running ----
 
-/// What became of a file.
+/// The fate of a file.
 enum class Fate : uint8_t { kRan, kEndless, kCorrupt, kOtherError, kFailure };
 
 struct Answer {
@@ -300,7 +300,7 @@ void LimitThisProcess() {
   alarm(300);  // what waits for ever takes no time of a processor
 }
 
-/// What becomes of `attempt`, in a process of its own.
+/// The outcome of `attempt` in a process of its own.
 Answer FateOf(const std::function<void(RandomSource&, Answer&)>& attempt, uint64_t seed) {
   void* memory = mmap(nullptr, sizeof(Answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* shared = new (memory) Answer;

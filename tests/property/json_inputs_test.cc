@@ -1,5 +1,6 @@
-// json_inputs_test.cc: JSON that people write (rules, costs, targets, limits, partitionings, tuning records), changed at
-// random: it is read, or refused with an error that says whose mistake it is. Nothing else is thrown, nothing crashes.
+// json_inputs_test.cc: JSON that people write (rules, costs, targets, limits, partitionings, tuning records), changed
+// at random: it is read, or refused with an error that says whose mistake it is. Nothing else is thrown, nothing
+// crashes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,12 +35,38 @@ int NumDocuments() {
   return text == nullptr ? kSome : std::atoi(text);
 }
 
-/// What no reader expects. `1e999` and the like are put into the text, since JSON values cannot hold them.
-const std::vector<std::string> kOddValues{
-    "null", "true", "-1", "0", "0.5", "1e999", "-1E400", "1e-999", "9223372036854775807", "18446744073709551616",
-    "99999999999999999999999", "-9223372036854775809", "2147483648", "1e300", "\"\"", "\"*\"", "\"NaN\"", "\"inf\"",
-    "\"\\u0000\"", "\"\\ud800\"", "\"é\\u202e\"", "[]", "{}", "[[]]", "[null]", "[-1]", "[1e999]", "{\"\": null}",
-    "[0, 0, 0]", "\"native\"", "\"dnnl:external\""};
+/// Values that no reader expects. `1e999` and the like are put into the text, since JSON values cannot hold them.
+const std::vector<std::string> kOddValues{"null",
+                                          "true",
+                                          "-1",
+                                          "0",
+                                          "0.5",
+                                          "1e999",
+                                          "-1E400",
+                                          "1e-999",
+                                          "9223372036854775807",
+                                          "18446744073709551616",
+                                          "99999999999999999999999",
+                                          "-9223372036854775809",
+                                          "2147483648",
+                                          "1e300",
+                                          "\"\"",
+                                          "\"*\"",
+                                          "\"NaN\"",
+                                          "\"inf\"",
+                                          "\"\\u0000\"",
+                                          "\"\\ud800\"",
+                                          "\"é\\u202e\"",
+                                          "[]",
+                                          "{}",
+                                          "[[]]",
+                                          "[null]",
+                                          "[-1]",
+                                          "[1e999]",
+                                          "{\"\": null}",
+                                          "[0, 0, 0]",
+                                          "\"native\"",
+                                          "\"dnnl:external\""};
 
 /// Positions of values in a JSON document, by walking it.
 void Collect(Json& at, std::vector<Json*>& all) {
@@ -48,8 +75,8 @@ void Collect(Json& at, std::vector<Json*>& all) {
   for (Json& child : at) Collect(child, all);
 }
 
-/// `seed` with a few changes: values replaced, fields dropped, renamed, doubled, lists repeated; at times the text cut or
-/// a character of it changed.
+/// `seed` with a few changes: values replaced, fields dropped, renamed, doubled, lists repeated; at times the text cut
+/// or a character of it changed.
 std::string Changed(const Json& seed, RandomSource& random) {
   Json json = seed;
   std::vector<std::pair<std::string, std::string>> later;
@@ -111,11 +138,14 @@ std::vector<Kind> Kinds() {
   const Json rule = Json::parse(R"json({"rule": "Union", "sub_rules": [
       {"rule": "Composite", "name": "dense", "sub_rule": {"rule": "DFPattern", "pattern": "add(nn.dense(*, const), const)"}},
       {"rule": "OpCallByKind"}, {"rule": "Host"}]})json");
-  const Json combining = Json::parse(R"json({"rule": "OnlyValid", "config": {"max_exits": 1, "allow_taps": false, "max_depth": 4},
+  const Json combining =
+      Json::parse(R"json({"rule": "OnlyValid", "config": {"max_exits": 1, "allow_taps": false, "max_depth": 4},
       "sub_rule": {"rule": "Combine", "sub_rule": {"rule": "OpCallByKind"}, "max_depth": 4, "combiner_rules":
       [{"combiner": "AllSimple", "kinds": ["A->B", "E->E"]}, {"combiner": "TupleArg"}, {"combiner": "Constant"}]}})json");
-  const Json one = Json::parse(R"json({"rule": "Primitive", "sub_rule": {"rule": "DFPattern", "pattern": "abs(*)"}})json");
-  const Json merged = Json::parse(R"json({"rule": "MaxCoalesce", "sub_rule": {"rule": "VerticalAnchors", "anchor": "nn.relu",
+  const Json one =
+      Json::parse(R"json({"rule": "Primitive", "sub_rule": {"rule": "DFPattern", "pattern": "abs(*)"}})json");
+  const Json merged =
+      Json::parse(R"json({"rule": "MaxCoalesce", "sub_rule": {"rule": "VerticalAnchors", "anchor": "nn.relu",
       "max_anchors": 2, "sub_rule": {"rule": "OpCallByKind"}}})json");
   const Json targets = Json::parse(R"json([{"name": "a", "external": true, "rule": {"rule": "OpCallByKind"}},
       {"name": "b", "external": false, "rule": {"rule": "OpCallByKind"}}, {"name": "mine", "target": "llvm"}])json");
@@ -137,25 +167,37 @@ std::vector<Kind> Kinds() {
   static TuningDatabase database((folder / "tuning.db").string());
   return {
       {"rule", {rule, combining, merged}, [=](const std::string& text) { InspectCandidates(function, as_text(text)); }},
-      {"rewriting", {one, merged},
-       [=](const std::string& text) { RewriteByRule(three, as_text(text), {"acme", true}); }},
-      {"costs", {costs, plain_costs},
+      {"rewriting",
+       {one, merged},
+       [=](const std::string& text) {
+         RewriteByRule(three, as_text(text), {"acme", true});
+       }},
+      {"costs",
+       {costs, plain_costs},
        [=](const std::string& text) { PartitionByGivenCosts(three, as_text(targets.dump()), as_text(text)); }},
-      {"targets", {targets},
+      {"targets",
+       {targets},
        [=](const std::string& text) { PartitionByGivenCosts(three, as_text(text), as_text(costs.dump())); }},
-      {"limits", {limits}, [=](const std::string& text) { InspectSubGraph(three, {3, 4}, as_text(text)); }},
-      {"partitioning", {partitioning},
+      {"limits",
+       {limits},
+       [=](const std::string& text) {
+         InspectSubGraph(three, {3, 4}, as_text(text));
+       }},
+      {"partitioning",
+       {partitioning},
        [](const std::string& text) {
          const DataflowGraph graph(three);
          PartitioningFromJson(text, "x.json", graph, std::vector<bool>(graph.size(), false),
                               ToolchainRegistry::Global().All());
        }},
-      {"records", {record},
+      {"records",
+       {record},
        [=](const std::string& text) {
          std::istringstream in(header.dump() + "\n" + text + "\n");
          ImportRecords(database, in, "x.jsonl");
        }},
-      {"header of records", {header},
+      {"header of records",
+       {header},
        [=](const std::string& text) {
          std::istringstream in(text + "\n" + record.dump() + "\n");
          ImportRecords(database, in, "x.jsonl");

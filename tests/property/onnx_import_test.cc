@@ -32,7 +32,7 @@ constexpr uint64_t kBatch = 400;
 // Modules whose values have more elements than this together are not evaluated.
 constexpr int64_t kMostElements = 1 << 20;
 
-/// What became of the models; in memory that the processes share.
+/// Counts of outcomes, in memory that the processes share.
 struct Progress {
   uint64_t seed;
   uint64_t imported, evaluated, evaluation_refused, too_large, input, unsupported;
@@ -69,7 +69,7 @@ Tensor RandomInput(const TensorTypeNode& type, RandomSource& random) {
   return tensor;
 }
 
-/// What is wrong when the model of `seed` is imported and evaluated; "" when nothing is.
+/// The problem with importing and evaluating the model of `seed`; "" when there is none.
 std::string Failure(uint64_t seed, const std::filesystem::path& path, Progress& progress) {
   {
     std::ofstream file(path, std::ios::binary);

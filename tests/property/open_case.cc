@@ -86,7 +86,7 @@ void AddGraphText(const onnx::GraphProto& graph, const std::string& indent, std:
   for (const auto& output : graph.output()) text += fmt::format("{}output {}\n", indent, output.name());
 }
 
-/// What a graph and those inside it read.
+/// The names that a graph and those inside it read.
 void AddRead(const onnx::NodeProto& node, std::set<std::string>& read) {
   for (const std::string& input : node.input()) read.insert(input);
   for (const auto& attribute : node.attribute()) {
@@ -138,7 +138,7 @@ class Shrinker {
     return true;
   }
 
-  /// Of all results in the model, the first that is wrong by itself.
+  /// The first result in the model that is wrong by itself.
   void EarliestResult() {
     const onnx::GraphProto graph = test_.model.graph();
     for (const auto& node : graph.node()) {

@@ -25,7 +25,7 @@ void Prune(onnx::GraphProto& graph);
 
 /// Both in one model file, whose metadata hold the sizes.
 std::string Serialize(const OpenCase& test);
-/// What Serialize wrote.
+/// The case that Serialize wrote.
 OpenCase DeserializeOpenCase(const std::string& bytes);
 
 /// The model node by node, `y = Conv(x, w) {strides=[2]}`, and the sizes.

@@ -82,9 +82,8 @@ Json ToJson(const CompileReport& report) {
                     {"budget_spent", report.budget_spent}};
   json["tuning"] = TuningJson(report.tuning);
   if (!report.verified_sizes.empty() || !report.not_verified.empty()) {
-    json["verified"] = {{"sizes", report.verified_sizes},
-                        {"max_error", report.verified_error},
-                        {"not_verified", report.not_verified}};
+    json["verified"] = {
+        {"sizes", report.verified_sizes}, {"max_error", report.verified_error}, {"not_verified", report.not_verified}};
   }
   if (report.bounded) json["bounded_mix"] = BoundedJson(*report.bounded);
   for (const auto& [kind, failure] : report.failures) {
@@ -325,9 +324,10 @@ void AddCompileCommand(CLI::App& app) {
                    "and rounding to integers give reason for)")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--check-inputs", arguments->check_inputs,
-                   "An .npz with a value for every input: what is compiled is checked on these, beside random ones; may "
-                   "be repeated")
+      ->add_option(
+          "--check-inputs", arguments->check_inputs,
+          "An .npz with a value for every input: what is compiled is checked on these, beside random ones; may "
+          "be repeated")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
   command->add_flag("--json", arguments->json, "Print the report as JSON");

@@ -25,7 +25,7 @@ struct Arguments {
   std::string older_than;
 };
 
-/// What --database names, or the default.
+/// The database that --database names, or the default.
 std::string PlaceOf(const Arguments& arguments) {
   return arguments.place.empty() ? TuningDatabase::DefaultPlace() : arguments.place;
 }

@@ -37,14 +37,14 @@ void PrintProgram(const Arguments& arguments) {
     for (const Var& param : executable.Parameters(name)) {
       const Type& type = param->type_annotation();
       const std::string type_text = type == nullptr ? "" : ToString(type);
-      params += fmt::format("{}{}{}{}", params.empty() ? "" : ", ", param->name(), type_text.empty() ? "" : ": ",
-                            type_text);
+      params +=
+          fmt::format("{}{}{}{}", params.empty() ? "" : ", ", param->name(), type_text.empty() ? "" : ": ", type_text);
       inputs.push_back({{"name", param->name()}, {"type", type_text}});
     }
     const std::vector<std::string> outputs = executable.ResultNames(name);
     json["functions"].push_back({{"name", name}, {"inputs", inputs}, {"outputs", outputs}});
-    text += fmt::format("function  @{}({}){}{}\n", name, params, outputs.empty() ? "" : " -> ",
-                        fmt::join(outputs, ", "));
+    text +=
+        fmt::format("function  @{}({}){}{}\n", name, params, outputs.empty() ? "" : " -> ", fmt::join(outputs, ", "));
   }
   for (const vm::KernelFunction& kernel : program.kernels) {
     Json partitions = Json::array();

@@ -124,7 +124,8 @@ void AddRunCommand(CLI::App& app) {
                       "NAME=EXPRESSION");
   command->add_flag("--random", arguments->random, "Random values for inputs that are not given");
   command->add_option("--outputs", arguments->outputs, "Where to write the outputs (.npz)");
-  command->add_option("--compare", arguments->comparison.expected, "Expected outputs (.npz); exit code 1 when they differ");
+  command->add_option("--compare", arguments->comparison.expected,
+                      "Expected outputs (.npz); exit code 1 when they differ");
   command->add_option("--rtol", arguments->comparison.relative,
                       "Relative tolerance of --compare (default: 1e-3, more for 16-bit floats)");
   command->add_option("--atol", arguments->comparison.absolute,

@@ -23,14 +23,14 @@ struct RunNames {
 /// input has the name; `hint` says what a value may be.
 std::pair<std::string, std::string> SplitInput(const std::string& text, const RunNames& names, const std::string& hint);
 
-/// Arrays of an .npz by the input that each is for; "in.X" stands for X too, as reference files hold inputs ("in.X") and
-/// outputs ("out.X") together. Throws kInput, listing both sides, for arrays that are neither.
+/// Arrays of an .npz by the input that each is for; "in.X" stands for X too, as reference files hold inputs ("in.X")
+/// and outputs ("out.X") together. Throws kInput, listing both sides, for arrays that are neither.
 std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames& names);
 
 /// "'a', 'b'"; "none" of no names.
 std::string QuotedNames(const std::vector<std::string>& names);
 
-/// What --compare asks for.
+/// The arguments of --compare.
 struct ComparisonArguments {
   std::string expected;  ///< an .npz; empty: nothing is compared
   std::optional<double> relative;

@@ -125,7 +125,8 @@ void AddTuneCommand(CLI::App& app) {
       app.add_subcommand("tune", "Measure what compiling models will need, ahead; goes on where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
   AddSharedOptions(*command, arguments->shared);
-  command->add_option("--trials", arguments->trials, "Measurements for all models; 0 measures nothing (default: no limit)")
+  command
+      ->add_option("--trials", arguments->trials, "Measurements for all models; 0 measures nothing (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");

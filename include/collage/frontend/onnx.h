@@ -16,8 +16,8 @@ struct ImportOptions {
   /// Values of inputs that are the same in every run; they become constants and are no parameters any more. An input
   /// that says how something is shaped (where to slice, how far to pad) must be given so.
   std::map<std::string, Tensor> constants;
-  /// Whether dimensions that the model leaves open and `shapes` does not give become `?`; else they are refused. One that
-  /// `shapes` gives is given for all inputs where the model calls it by the same name.
+  /// Whether dimensions that the model leaves open and `shapes` does not give become `?`; else they are refused. One
+  /// that `shapes` gives is given for all inputs where the model calls it by the same name.
   bool keeps_open = false;
 };
 

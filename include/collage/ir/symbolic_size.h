@@ -18,7 +18,7 @@ namespace collage {
 /// polynomials. Values are immutable and cheap to copy. Arithmetic that would overflow throws kInput.
 class SymbolicSize {
  public:
-  /// What polynomials are made of; a factor is compared by its content, a symbol by its identity.
+  /// A factor of a term. Symbols are compared by identity, all others by content.
   struct Factor {
     enum class Kind : uint8_t { kSymbol, kFloorDivide, kMinimum, kMaximum, kProduct };
     Kind kind;

@@ -30,6 +30,9 @@ void PostOrder(const Expr& root, const WalkLimits& limits, const std::function<v
 /// As PostOrder, without entering functions other than `root` itself.
 void PostOrderInScope(const Expr& root, const std::function<void(const Expr&)>& visit);
 
+/// As PostOrderInScope; `value` is what a let in it binds the variable `expr` to, null for all other expressions.
+void PostOrderWithValues(const Expr& root, const std::function<void(const Expr& expr, const Expr& value)>& visit);
+
 /// A copy of `expr` with other children (as many as `Children` gives, in that order); span and device are kept, the
 /// type is not.
 Expr WithChildren(const Expr& expr, const std::vector<Expr>& children);

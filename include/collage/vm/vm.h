@@ -32,8 +32,8 @@ class Executable {
   std::vector<Var> Parameters(std::string_view function) const;
 
   /// The names of the tensors in the result of a global function, flattened, as the function has them in attribute
-  /// `output_names`; others are output_0, output_1, … by their place. Empty where the result is not known to be tensors.
-  /// Throws kInput when there is no such function.
+  /// `output_names`; others are output_0, output_1, … by their place. Empty where the result is not known to be
+  /// tensors. Throws kInput when there is no such function.
   std::vector<std::string> ResultNames(std::string_view function) const;
 
   /// Whether `path` begins as bytecode does; false when it cannot be read.
@@ -80,7 +80,8 @@ Executable Compile(const IRModule& module, const CompileOptions& options = {});
 struct RunOptions {
   /// Calls that may be open at once; beyond it `Invoke` fails with kResource.
   size_t max_depth = 100000;
-  /// Instructions that one `Invoke` may take; beyond it, it fails with kResource. Of use with programs that may not end.
+  /// Instructions that one `Invoke` may take; beyond it, it fails with kResource. Of use with programs that may not
+  /// end.
   uint64_t max_instructions = std::numeric_limits<uint64_t>::max();
 };
 

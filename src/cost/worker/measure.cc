@@ -33,10 +33,8 @@ namespace {
 constexpr size_t kReferencesKept = 64;
 constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
 constexpr size_t kMarginBytes = 4096;    // around outputs; a multiple of their alignment
-// Of partitions that add up more products than this, evaluating the reference takes longer than measuring: two draws
-// must do.
+// Evaluating the reference takes longer than measuring for partitions that add up more products than this.
 constexpr double kSmallPartition = 2e7;
-constexpr size_t kDrawsOfLargePartitions = 2;
 
 bool IsPoison(const unsigned char* bytes, size_t count) {
   return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == kPoison; });
@@ -105,7 +103,7 @@ void PartitionBuffers::Fill(Draw draw) {
       const size_t bytes = plain.dtype().size_bytes();
       physical = Tensor::Empty(inputs_[i].shape(), inputs_[i].dtype());
       ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(), bytes);
-      // What an input was rounded by is not the kernel's error.
+      // Rounding an input is not the kernel's error.
       ConvertLayout(physical.raw(), layouts_.inputs[i], plain.raw(), Layout::kPlain, plain.shape(), bytes);
     }
     if (physical.size_bytes() > 0) std::memcpy(inputs_[i].raw(), physical.raw(), physical.size_bytes());
@@ -374,13 +372,12 @@ TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest
     return record.reason.empty();
   };
   if (run()) results.Compare();
-  const bool is_small = WorkOf(request.function).multiply_adds <= kSmallPartition;
-  for (size_t i = 1; i < (is_small ? kAllDraws.size() : kDrawsOfLargePartitions); ++i) {
+  const bool takes_long = WorkOf(request.function).multiply_adds > kSmallPartition;
+  for (const Draw draw : DrawsToCheck(takes_long, computed_in == kFloat16)) {
+    if (draw == Draw::kUnit) continue;  // compared above
     if (!record.reason.empty() || !results.Verdict().empty()) break;
-    // Values that are kept as float16 may be too large for it then.
-    if (kAllDraws[i] == Draw::kWide && computed_in == kFloat16) continue;
-    const std::optional<Reference> other = FillWith(kAllDraws[i], request, buffers);
-    if (other && run()) results.CompareWith(*other, kAllDraws[i] == Draw::kWide);
+    const std::optional<Reference> other = FillWith(draw, request, buffers);
+    if (other && run()) results.CompareWith(*other, draw == Draw::kWide);
   }
   // Results follow the inputs, also back to the first ones, which are timed.
   buffers.Fill(Draw::kUnit);

@@ -93,6 +93,19 @@ void SetForkHooks(const ForkHooks& hooks) { fork_hooks = hooks; }
 
 void AskForFreshWorker() { is_fresh_worker_wanted = true; }
 
+void SignsOfLife::Say(std::string text) {
+  text_ = std::move(text);
+  last_ = std::chrono::steady_clock::now();
+  (*progress_)(text_);
+}
+
+void SignsOfLife::SayAgain() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::seconds(1)) return;
+  last_ = now;
+  (*progress_)(text_);
+}
+
 Worker::Worker(WorkerHandler handler, WorkerLimits limits) : handler_(std::move(handler)), limits_(limits) {}
 
 Worker::~Worker() { Stop(); }

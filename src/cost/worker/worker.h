@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "collage/support/result.h"
 
@@ -32,6 +33,23 @@ struct WorkerLimits {
 
 /// Sends a line of progress from within a handler to the parent; also proves that the call is alive.
 using SendProgress = std::function<void(const std::string& text)>;
+
+/// Sends a handler's last progress again while it makes many small steps, at most once a second: each step then has the
+/// time that a call may be silent.
+class SignsOfLife {
+ public:
+  /// `progress` must outlive it. Says nothing yet.
+  explicit SignsOfLife(const SendProgress& progress, std::string text = "")
+      : progress_(&progress), text_(std::move(text)) {}
+  /// Sends `text`, and has SayAgain send it.
+  void Say(std::string text);
+  void SayAgain();
+
+ private:
+  const SendProgress* progress_;
+  std::string text_;
+  std::chrono::steady_clock::time_point last_;
+};
 
 /// Runs in the child: answers `request`. Throwing Error, or any exception, makes the call fail with its text.
 using WorkerHandler = std::function<std::string(const std::string& request, const SendProgress& progress)>;

@@ -64,19 +64,16 @@ Expr Slice(NodeContext& node, const Expr& x, int64_t axis, int64_t begin, int64_
 Expr SliceBetween(NodeContext& node, const Expr& x, int64_t axis, const SymbolicSize& begin, const SymbolicSize& end) {
   if (begin.is_known() && end.is_known()) return Slice(node, x, axis, begin.known(), end.known());
   const Sizes shape = node.SizesOf(x);
-  std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
-  const SymbolicSize& length = shape[static_cast<size_t>(axis)];
-  sizes[static_cast<size_t>(axis)] = SlicedSize(begin, end, 1, length);
-  const Expr sliced = node.Op("dyn.strided_slice", {x, node.Compute({begin}), node.Compute({end}), Int64s({1})},
-                              {{"axes", V{axis}}});
-  return node.WithSizes(sliced, sizes);
+  const Expr sliced =
+      node.Op("dyn.strided_slice", {x, node.Compute({begin}), node.Compute({end}), Int64s({1})}, {{"axes", V{axis}}});
+  return node.WithSizeAlong(sliced, shape, axis, SlicedSize(begin, end, 1, shape[static_cast<size_t>(axis)]));
 }
 
 Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes& after, const Expr& value,
            const std::string& mode) {
   const Sizes shape = node.SizesOf(data);
   Sizes pairs;
-  std::vector<std::optional<SymbolicSize>> sizes;
+  PartialSizes sizes;
   for (size_t i = 0; i < shape.size(); ++i) {
     pairs.insert(pairs.end(), {before[i], after[i]});
     sizes.emplace_back(shape[i] + before[i] + after[i]);

@@ -94,7 +94,7 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
     node.Unsupported("collecting results of a loop whose number of turns is known at run time only");
   }
   std::vector<Var> params{MakeVar("i", TensorType(Shape{}, kInt64)), MakeVar("go_on", TensorType(Shape{}, kBool))};
-  // What a turn hands on may have other sizes than what it was given.
+  // A turn may hand on values of other sizes than it was given.
   for (const Expr& value : carried) params.push_back(MakeVar("value", WithoutSymbols(value->checked_type())));
   for (const Var& param : params) {
     param->set_checked_type(param->type_annotation());

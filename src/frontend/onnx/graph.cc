@@ -172,12 +172,12 @@ void OnnxGraph::AddInputs() {
   }
 }
 
-/// What of a shape that a file gives is known; nothing for an open dimension.
+/// The size that the file gives; nothing for an open dimension.
 std::optional<int64_t> OnnxGraph::KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
 }
 
-/// What the model calls an open dimension; "" where it has no name. Some tools write "?" or "None" for those.
+/// The name of an open dimension; "" where the model gives none. Some tools write "?" or "None" instead.
 std::string OnnxGraph::NameOf(const onnx::TensorShapeProto::Dimension& dim) {
   const std::string& name = dim.dim_param();
   const bool has_letter = std::ranges::any_of(name, [](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
@@ -209,10 +209,24 @@ std::string OnnxGraph::ShapeHint() const {
     const bool is_open = std::ranges::any_of(dims, [](const auto& dim) { return !KnownDim(dim); });
     if (!is_open || scopes_[0].find(input.name()) == scopes_[0].end()) continue;
     if (As<ConstantNode>(scopes_[0].at(input.name())) != nullptr) continue;
-    example += fmt::format(" --shape {}=", input.name());
-    for (int i = 0; i < dims.size(); ++i) example += fmt::format("{}{}", i == 0 ? "" : "x", KnownDim(dims[i]).value_or(1));
+    example += " --shape " + ShapeExample(input);
   }
   return example.empty() ? "" : "give the shapes of the model's inputs, as in" + example;
+}
+
+std::string OnnxGraph::ShapeExample(const onnx::ValueInfoProto& input) const {
+  std::string sizes;
+  for (const auto& dim : input.type().tensor_type().shape().dim()) {
+    sizes += (sizes.empty() ? "" : "x") + std::to_string(GivenDim(dim).value_or(1));
+  }
+  return input.name() + "=" + sizes;
+}
+
+/// The size that the file, or a shape that is given for another input, gives; nothing for an open dimension.
+std::optional<int64_t> OnnxGraph::GivenDim(const onnx::TensorShapeProto::Dimension& dim) const {
+  if (const std::optional<int64_t> known = KnownDim(dim)) return known;
+  const auto bound = bound_.find(NameOf(dim));
+  return bound == bound_.end() ? std::nullopt : std::optional(bound->second);
 }
 
 Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
@@ -241,17 +255,14 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
     return var;
   };
   std::string text;
-  std::string example;
   std::vector<Dim> shape;
   bool is_open = !tensor.has_shape();
   for (const auto& dim : tensor.shape().dim()) {
-    std::optional<int64_t> size = KnownDim(dim);
-    text += (text.empty() ? "" : ", ") + (size                      ? std::to_string(*size)
+    const std::optional<int64_t> known = KnownDim(dim);
+    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(*known)
                                           : dim.dim_param().empty() ? "?"
                                                                     : dim.dim_param());
-    const auto bound = bound_.find(NameOf(dim));
-    if (!size && bound != bound_.end()) size = bound->second;
-    example += (example.empty() ? "" : "x") + std::to_string(size.value_or(1));
+    const std::optional<int64_t> size = GivenDim(dim);
     is_open = is_open || !size;
     shape.push_back(size ? Dim(*size) : Dim::Any());
   }
@@ -272,7 +283,7 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
   }
   if (is_open && !(options_.keeps_open && tensor.has_shape())) {
     throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text), where,
-                fmt::format("give its shape, as in --shape {}={}", input.name(), example));
+                "give its shape, as in --shape " + ShapeExample(input));
   }
   if (!is_open) return param(std::move(shape));
   dimension_names_.back().resize(shape.size());
@@ -418,8 +429,9 @@ IRModule OnnxGraph::Finish() {
   }
   const Expr body = results.size() == 1 ? results[0] : MakeTuple(std::move(results));
   Attrs attrs{{"output_names", std::move(names)}};
-  const bool has_names = std::ranges::any_of(
-      dimension_names_, [](const auto& dims) { return std::ranges::any_of(dims, [](const auto& name) { return !name.empty(); }); });
+  const bool has_names = std::ranges::any_of(dimension_names_, [](const auto& dims) {
+    return std::ranges::any_of(dims, [](const auto& name) { return !name.empty(); });
+  });
   if (has_names) attrs.Set(kAttrDimensionNames, AttrOf(dimension_names_));
   Function main = MakeFunction(params_, body, nullptr, std::move(attrs));
   InferType(main);

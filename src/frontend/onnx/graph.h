@@ -54,6 +54,9 @@ class OnnxGraph {
   /// A parameter with the shape that options or the model give, its open dimensions bound to symbols.
   Var InputParam(const onnx::ValueInfoProto& input);
   static std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim);
+  std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
+  /// "x=1x3": sizes of `input` that are not given are 1.
+  std::string ShapeExample(const onnx::ValueInfoProto& input) const;
   static std::string NameOf(const onnx::TensorShapeProto::Dimension& dim);
   void BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs);
   IRModule Finish();

@@ -76,8 +76,6 @@ class NodeContext {
   int64_t IntWithin(const char* name, int64_t fallback, int64_t least, int64_t most) const;
   /// From 1 to 2^31 - 1.
   int64_t PositiveInt(const char* name, int64_t fallback) const;
-  /// The integer attribute `name` as an axis of `rank` dimensions, counted from the front.
-  int64_t Axis(const char* name, int64_t fallback, int rank) const;
   /// `count` integers from 1 to 2^31 - 1; ones when absent.
   std::vector<int64_t> PositiveInts(const char* name, size_t count) const;
   /// `count` integers of 31 bits and a sign; zeros when absent.
@@ -120,7 +118,9 @@ class NodeContext {
   /// A scalar of int64.
   Expr ComputeScalar(const SymbolicSize& size);
   /// `x`, whose type says less than is known of its sizes. Those that are nothing are not known.
-  Expr WithSizes(const Expr& x, const std::vector<std::optional<SymbolicSize>>& sizes);
+  Expr WithSizes(const Expr& x, const PartialSizes& sizes);
+  /// As WithSizes: `sizes`, but for `size` along `axis`.
+  Expr WithSizeAlong(const Expr& x, const Sizes& sizes, int64_t axis, std::optional<SymbolicSize> size);
 
   /// Throws kUnsupported: the size of something decides what a run only can.
   [[noreturn]] void NeedsSize(const std::string& what) const;

@@ -111,7 +111,7 @@ Results ConvertOneHot(NodeContext& node) {
   }
   const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(indices) + 1);
   const Sizes shape = node.SizesOf(indices);
-  std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
+  PartialSizes sizes(shape.begin(), shape.end());
   sizes.insert(sizes.begin() + axis, size);
   return {node.WithSizes(
       node.Op("dyn.one_hot", {indices, on, off, node.ComputeScalar(size)}, {{"axis", axis}, {"dtype", dtype}}), sizes)};
@@ -127,15 +127,12 @@ Results ConvertTopK(NodeContext& node) {
   if (!size.is_known()) {
     const Expr call = node.Op("dyn.topk", {node.Input(0), node.ComputeScalar(size)},
                               {{"axis", axis}, {"is_ascend", node.Int("largest", 1) == 0}, {"dtype", kInt64}});
-    std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
-    sizes[static_cast<size_t>(axis)] = size;
-    Results results{node.WithSizes(node.Field(call, 0), sizes), node.WithSizes(node.Field(call, 1), sizes)};
-    if (size.lower_bound() >= 1) return results;
-    // topk takes 0 for all.
-    results.clear();
-    sizes[static_cast<size_t>(axis)] = std::nullopt;
+    const bool may_be_all = size.lower_bound() < 1;  // topk takes 0 for all
+    Results results;
     for (int i = 0; i < 2; ++i) {
-      results.push_back(SliceBetween(node, node.WithSizes(node.Field(call, i), sizes), axis, 0, size));
+      const auto own = may_be_all ? std::nullopt : std::optional(size);
+      const Expr field = node.WithSizeAlong(node.Field(call, i), shape, axis, own);
+      results.push_back(may_be_all ? SliceBetween(node, field, axis, 0, size) : field);
     }
     return results;
   }

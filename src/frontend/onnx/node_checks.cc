@@ -27,13 +27,6 @@ int64_t NodeContext::PositiveInt(const char* name, int64_t fallback) const {
   return IntWithin(name, fallback, 1, kLargestInt);
 }
 
-int64_t NodeContext::Axis(const char* name, int64_t fallback, int rank) const {
-  const int64_t axis = Int(name, fallback);
-  if (axis < -rank || axis >= rank)
-    Invalid(fmt::format("attribute '{}' is {}, an axis of {} dimensions is wanted", name, axis, rank));
-  return axis < 0 ? axis + rank : axis;
-}
-
 std::vector<int64_t> NodeContext::IntsWithin(const char* name, size_t count, int64_t fallback, int64_t least) const {
   const std::vector<int64_t> values = Ints(name, std::vector<int64_t>(count, fallback));
   const bool fits = std::ranges::all_of(values, [&](int64_t value) { return value >= least && value <= kLargestInt; });

@@ -248,7 +248,8 @@ std::optional<std::vector<int64_t>> StepByStep(const Sizes& from, const Sizes& t
       if ((to[j].is_known() && to[j].known() == 0) || (to[j + 1].is_known() && to[j + 1].known() == 0)) {
         return std::nullopt;
       }
-      steps.insert(steps.end(), {-4, to[j].is_known() ? to[j].known() : -1, to[j + 1].is_known() ? to[j + 1].known() : -1});
+      steps.insert(steps.end(),
+                   {-4, to[j].is_known() ? to[j].known() : -1, to[j + 1].is_known() ? to[j + 1].known() : -1});
       ++i;
       ++j;
     } else {
@@ -259,14 +260,14 @@ std::optional<std::vector<int64_t>> StepByStep(const Sizes& from, const Sizes& t
   return steps;
 }
 
-std::vector<std::optional<SymbolicSize>> AsKnown(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
+PartialSizes AsKnown(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
 
 }  // namespace
 
 Expr NodeContext::Reshape(const Expr& x, const Sizes& shape, int inferred) {
   const Sizes from = SizesOf(x);
   Sizes wanted = shape;
-  // What is inferred is a quotient that holds for all sizes, if there is one.
+  // The inferred size is a quotient that holds for all sizes, if there is one.
   if (inferred >= 0) {
     const auto at = static_cast<size_t>(inferred);
     wanted[at] = 1;
@@ -280,7 +281,7 @@ Expr NodeContext::Reshape(const Expr& x, const Sizes& shape, int inferred) {
     return Op("reshape", {x}, {{"newshape", wanted.known()}, {"allowzero", true}});
   }
   const auto reshaped = [&](const Expr& result) {
-    std::vector<std::optional<SymbolicSize>> sizes = AsKnown(wanted);
+    PartialSizes sizes = AsKnown(wanted);
     if (inferred >= 0) sizes[static_cast<size_t>(inferred)] = std::nullopt;
     return WithSizes(result, sizes);
   };
@@ -322,7 +323,13 @@ Expr NodeContext::Compute(const Sizes& sizes) { return graph_.sizes().Compute(si
 
 Expr NodeContext::ComputeScalar(const SymbolicSize& size) { return Reshape(Compute({size}), {}); }
 
-Expr NodeContext::WithSizes(const Expr& x, const std::vector<std::optional<SymbolicSize>>& sizes) {
+Expr NodeContext::WithSizeAlong(const Expr& x, const Sizes& sizes, int64_t axis, std::optional<SymbolicSize> size) {
+  PartialSizes all = AsKnown(sizes);
+  all[static_cast<size_t>(axis)] = std::move(size);
+  return WithSizes(x, all);
+}
+
+Expr NodeContext::WithSizes(const Expr& x, const PartialSizes& sizes) {
   const std::vector<Dim> own = TypeOf(x).shape();
   std::vector<int64_t> numbers;
   bool is_wiser = false;

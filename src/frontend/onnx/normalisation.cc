@@ -89,9 +89,7 @@ Results ConvertLayerNorm(NodeContext& node) {
   Sizes flat(shape.begin(), shape.begin() + axis);
   flat.push_back(length);
   const DataType dtype = node.TypeOf(data).dtype();
-  const auto vector = [&](const Expr& x) {
-    return node.Reshape(node.BroadcastTo(x, inner), {length});
-  };
+  const auto vector = [&](const Expr& x) { return node.Reshape(node.BroadcastTo(x, inner), {length}); };
   const Expr gamma = vector(node.Input(1));
   const Expr beta = node.HasInput(2) ? vector(node.Input(2)) : Filled(0, {length}, dtype);
   Expr result = node.Op("nn.layer_norm", {node.Reshape(data, flat), gamma, beta}, {{"epsilon", epsilon}});

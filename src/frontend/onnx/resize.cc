@@ -154,8 +154,8 @@ void KeepAspectRatio(NodeContext& node, const Sizes& sizes, const std::string& p
   double scale = 0;
   if (NumElements(shape) == 0) node.Invalid("there are no pixels to resize");
   for (size_t i = 0; i < request.axes.size(); ++i) {
-    const double own =
-        static_cast<double>(request.sizes[i].known()) / static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
+    const double own = static_cast<double>(request.sizes[i].known()) /
+                       static_cast<double>(shape[static_cast<size_t>(request.axes[i])]);
     scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
   }
   request.scales.assign(request.axes.size(), scale);

@@ -132,7 +132,7 @@ std::string CountText(size_t least, size_t most) {
   return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
 }
 
-/// What is wrong with the number of inputs or outputs; "" when nothing is.
+/// The problem with the number of inputs or outputs; "" when there is none.
 std::string WrongCount(const char* what, size_t count, size_t least, size_t most, const std::string& names) {
   if (count >= least && count <= most) return "";
   return fmt::format("has {} {}{}, {} wanted{}", count, what, count == 1 ? "" : "s",

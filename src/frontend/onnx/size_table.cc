@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
@@ -12,6 +11,7 @@
 #include "collage/support/error.h"
 #include "ir/evaluate.h"
 #include "ir/ops/relations.h"
+#include "ir/unknown_sizes.h"
 
 namespace collage {
 namespace {
@@ -83,14 +83,6 @@ const std::map<std::string_view, Binary>& BinaryRules() {
       {"greater_equal", [](const auto& a, const auto& b) { return Holds(IsAtMost(b, a), IsBelow(a, b)); }},
   };
   return rules;
-}
-
-/// Operators whose result has elements of the first argument, wherever its other arguments and attributes say.
-bool OnlyMoves(std::string_view op) {
-  static const std::set<std::string_view> ops{"reshape",     "expand_dims",   "squeeze",   "transpose",
-                                              "concatenate", "strided_slice", "take",      "gather",
-                                              "stack",       "reverse",       "broadcast_to", "tile", "copy"};
-  return ops.contains(op);
 }
 
 /// Where each element of a result comes from in an operand that is stretched to its shape.
@@ -227,13 +219,13 @@ Expr SizeTable::Follow(const Expr& expr) {
   const CallNode* call = As<CallNode>(expr);
   if (call == nullptr || call->op() == nullptr) return nullptr;
   const bool is_shape = call->op()->name == "shape_of" || call->op()->name == "ndarray_size";
-  if (!is_shape &&
-      !std::ranges::all_of(call->args(), [&](const Expr& arg) { return IsComputedFromSizes(arg); })) {
+  if (!is_shape && !std::ranges::all_of(call->args(), [&](const Expr& arg) { return IsComputedFromSizes(arg); })) {
     return nullptr;
   }
   from_sizes_.emplace(expr.get(), expr);
   // Constants alone are evaluated as any others.
-  if (!is_shape && std::ranges::all_of(call->args(), [](const Expr& arg) { return As<ConstantNode>(arg) != nullptr; })) {
+  if (!is_shape &&
+      std::ranges::all_of(call->args(), [](const Expr& arg) { return As<ConstantNode>(arg) != nullptr; })) {
     return nullptr;
   }
   const std::optional<Sizes> values = Evaluate(*call);
@@ -253,6 +245,7 @@ std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
   const TensorTypeNode* type = AsTensorType(call.checked_type());
   if (type == nullptr || !MayHoldSizes(*type)) return std::nullopt;
   const std::string& name = call.op()->name;
+  const bool moves = MovesElements(*call.op());
   std::vector<Sizes> operands;
   std::vector<Shape> shapes;
   std::vector<Type> arg_types;
@@ -267,10 +260,11 @@ std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
       std::optional<Sizes> values = tensor == nullptr ? std::nullopt : ValuesOf(leaf);
       if (!values) return std::nullopt;
       shapes.push_back(tensor->static_shape());
-      if (OnlyMoves(name) && i > 0) {
+      if (moves && i > 0) {
         if (!values->is_known()) return std::nullopt;
-        positions.push_back(As<ConstantNode>(leaf) != nullptr ? As<ConstantNode>(leaf)->value()
-                                                              : Tensor::Of<int64_t>(shapes.back(), kInt64, values->known()));
+        positions.push_back(As<ConstantNode>(leaf) != nullptr
+                                ? As<ConstantNode>(leaf)->value()
+                                : Tensor::Of<int64_t>(shapes.back(), kInt64, values->known()));
         fields.push_back(TensorType(shapes.back(), positions.back().dtype()));
       } else {
         std::vector<int64_t> numbers;
@@ -285,7 +279,7 @@ std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
   }
   const Shape result = type->static_shape();
   Sizes values;
-  if (OnlyMoves(name)) {
+  if (moves) {
     for (const int64_t position : EvaluateOp(*call.op(), call.attrs(), arg_types, positions)[0].ToInts()) {
       values.push_back(all[static_cast<size_t>(position)]);
     }
@@ -347,8 +341,8 @@ Expr SizeTable::ComputeFactor(const SymbolicSize::Factor& factor) {
   if (factor.kind == Kind::kSymbol) {
     const Origin& origin = origins_.at(&factor);
     const Expr sizes = Typed(MakeCall("shape_of", {origin.value}, Attrs{{"dtype", "int64"}}));
-    return Typed(MakeCall("strided_slice", {sizes}, Attrs{{"begin", AttrValue::List{origin.dim}},
-                                                          {"end", AttrValue::List{origin.dim + 1}}}));
+    return Typed(MakeCall("strided_slice", {sizes},
+                          Attrs{{"begin", AttrValue::List{origin.dim}}, {"end", AttrValue::List{origin.dim + 1}}}));
   }
   const char* op = factor.kind == Kind::kFloorDivide ? "floor_divide"
                    : factor.kind == Kind::kMinimum   ? "minimum"

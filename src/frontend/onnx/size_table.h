@@ -30,6 +30,9 @@ class Sizes : public std::vector<SymbolicSize> {
   std::string ToString() const;
 };
 
+/// As Sizes, of which some may be nothing: they are not known.
+using PartialSizes = std::vector<std::optional<SymbolicSize>>;
+
 /// Symbols of one model and what they stand for. Expressions must be typed.
 class SizeTable {
  public:

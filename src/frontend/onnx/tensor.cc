@@ -74,12 +74,10 @@ Results ConvertShape(NodeContext& node) {
   return {node.Compute(Sizes(shape.begin() + start, shape.begin() + end))};
 }
 
-Results ConvertSize(NodeContext& node) {
-  return {node.ComputeScalar(node.SizesOf(node.Input(0)).Product())};
-}
+Results ConvertSize(NodeContext& node) { return {node.ComputeScalar(node.SizesOf(node.Input(0)).Product())}; }
 
-/// Whether a size that is 0 in some run would copy another than 0 then. Where only one of the sizes may be 0 and none is
-/// inferred, the data are as empty as what it copies.
+/// Whether a size that is 0 in some run would copy another than 0 then. Where only one of the sizes may be 0 and none
+/// is inferred, the data are as empty as what it copies.
 bool MayCopy(const Sizes& from, const Sizes& to) {
   int num_empty = 0;
   bool copies_others = false;
@@ -114,7 +112,7 @@ Results ConvertReshape(NodeContext& node) {
     const Expr result = node.Op("dyn.reshape", {data, node.Cast(node.Input(1), kInt64)});
     if (!known) return {result};
     // Several sizes must be 0 for one to be copied: the tensor is empty then, and all others have the sizes asked for.
-    std::vector<std::optional<SymbolicSize>> sizes;
+    PartialSizes sizes;
     for (size_t i = 0; i < known->size(); ++i) {
       const SymbolicSize& size = (*known)[i];
       sizes.emplace_back(size);
@@ -221,8 +219,8 @@ Results ConvertTranspose(NodeContext& node) {
 Results SplitByInput(NodeContext& node, const Expr& data, int64_t axis, const SymbolicSize& length) {
   const Sizes parts = node.SizeInts(1);
   if (parts.size() != node.num_outputs()) {
-    node.Invalid(fmt::format("cannot split {} into {} parts of {}", length.ToString(), node.num_outputs(),
-                             parts.ToString()));
+    node.Invalid(
+        fmt::format("cannot split {} into {} parts of {}", length.ToString(), node.num_outputs(), parts.ToString()));
   }
   Results results;
   SymbolicSize at = 0;
@@ -232,10 +230,7 @@ Results SplitByInput(NodeContext& node, const Expr& data, int64_t axis, const Sy
     if (may_be_negative) node.NeedsSize("whether parts of " + parts.ToString() + " have sizes below 0");
     const SymbolicSize end = at + parts[i];
     const Expr part = SliceBetween(node, data, axis, at, end);
-    std::vector<std::optional<SymbolicSize>> sizes;
-    for (const SymbolicSize& size : node.SizesOf(part)) sizes.emplace_back(size);
-    sizes[static_cast<size_t>(axis)] = parts[i];
-    results.push_back(node.WithSizes(part, sizes));
+    results.push_back(node.WithSizeAlong(part, node.SizesOf(part), axis, parts[i]));
     at = end;
   }
   if (!(at == length)) node.NeedsSize("whether " + parts.ToString() + " are " + length.ToString() + " together");
@@ -283,18 +278,15 @@ Results ConvertSplit(NodeContext& node) {
     }
     return results;
   }
-  const bool equal = length.is_known() &&
-                     std::all_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size == sizes[0]; });
+  const bool equal =
+      length.is_known() && std::all_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size == sizes[0]; });
   const AttrValue how = equal ? AttrValue(static_cast<int64_t>(sizes.size())) : AttrValue(cuts);
   const Expr call = node.Op("split", {data}, {{"indices_or_sections", how}, {"axis", axis}});
   Results results;
   for (size_t i = 0; i < sizes.size(); ++i) results.push_back(node.Field(call, static_cast<int>(i)));
   if (!length.is_known()) {
-    // What is left for the last must be what it is said to be.
-    std::vector<std::optional<SymbolicSize>> last;
-    for (const SymbolicSize& size : node.SizesOf(results.back())) last.emplace_back(size);
-    last[static_cast<size_t>(axis)] = sizes.back();
-    results.back() = node.WithSizes(results.back(), last);
+    // The last part must be as long as it is said to be.
+    results.back() = node.WithSizeAlong(results.back(), node.SizesOf(results.back()), axis, sizes.back());
   }
   return results;
 }
@@ -314,7 +306,7 @@ Expr SliceByInputs(NodeContext& node, V axes, V steps) {
                               {data, node.Cast(node.Input(1), kInt64), node.Cast(node.Input(2), kInt64), Int64s(steps)},
                               {{"axes", axes}});
   const Sizes shape = node.SizesOf(data);
-  std::vector<std::optional<SymbolicSize>> sizes(shape.begin(), shape.end());
+  PartialSizes sizes(shape.begin(), shape.end());
   const std::optional<Sizes> begin = node.KnownInts(1), end = node.KnownInts(2);
   for (size_t i = 0; i < count; ++i) {
     const auto axis = static_cast<size_t>(NormalAxis(node, axes[i], static_cast<int>(shape.size())));
@@ -387,7 +379,7 @@ Results ConvertTile(NodeContext& node) {
   if (repeats.is_known()) return {node.Op("tile", {data}, {{"reps", repeats.known()}})};
   const Sizes shape = node.SizesOf(data);
   if (repeats.size() != shape.size()) node.Invalid("expects one repetition per dimension");
-  std::vector<std::optional<SymbolicSize>> sizes;
+  PartialSizes sizes;
   for (size_t i = 0; i < shape.size(); ++i) sizes.emplace_back(shape[i] * repeats[i]);
   return {node.WithSizes(node.Op("dyn.tile", {data, node.Compute(repeats)}), sizes)};
 }
@@ -472,8 +464,8 @@ void CheckRangeCount(NodeContext& node) {
 
 Results ConvertRange(NodeContext& node) {
   CheckRangeCount(node);
-  const Expr range =
-      node.Op("arange", {node.Reshape(node.Input(0), {}), node.Reshape(node.Input(1), {}), node.Reshape(node.Input(2), {})});
+  const Expr range = node.Op(
+      "arange", {node.Reshape(node.Input(0), {}), node.Reshape(node.Input(1), {}), node.Reshape(node.Input(2), {})});
   if (node.IsStatic(range)) return {range};
   const std::optional<Sizes> start = node.KnownInts(0), stop = node.KnownInts(1), step = node.KnownInts(2);
   if (!start || !stop || !step || !(*step)[0].is_known() || (*step)[0].known() == 0) return {range};

@@ -328,8 +328,8 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
     const auto d = static_cast<size_t>(i);
     if (data.shape()[d + 2].is_any() || weight.shape()[d + 2].is_any()) {
       const auto size = data.shape()[d + 2].symbolic(), kernel = weight.shape()[d + 2].symbolic();
-      const int64_t rest = extra[d] + 1 - conv.padding.before[d] - conv.padding.after[d] - conv.strides[d] -
-                           conv.dilation[d];
+      const int64_t rest =
+          extra[d] + 1 - conv.padding.before[d] - conv.padding.after[d] - conv.strides[d] - conv.dilation[d];
       shape.push_back(size && kernel ? Dim::Of(*size * conv.strides[d] + *kernel * conv.dilation[d] + rest)
                                      : Dim::Any());
       continue;

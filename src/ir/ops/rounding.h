@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collage/ir/op.h"
+#include "runtime/split_mix.h"
 
 namespace collage {
 
@@ -18,7 +19,7 @@ class Rounder {
   static Rounder AtRandom(uint64_t seed) {
     Rounder rounder;
     rounder.is_random_ = true;
-    rounder.state_ = seed;
+    rounder.generator_ = SplitMix(seed);
     return rounder;
   }
 
@@ -27,21 +28,13 @@ class Rounder {
   double operator()(double value) {
     if (!is_random_) return std::nearbyint(value);
     const double below = std::floor(value);
-    return value - below > Uniform() ? below + 1 : below;  // of infinities and NaN the difference is NaN: as they are
+    // The difference of infinities, and of NaN, is NaN: they stay as they are.
+    return value - below > generator_.Uniform() ? below + 1 : below;
   }
 
  private:
-  /// In [0, 1).
-  double Uniform() {
-    state_ += 0x9e3779b97f4a7c15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-
   bool is_random_ = false;
-  uint64_t state_ = 0;
+  SplitMix generator_;
 };
 
 /// As ReferenceFn, with the rounding at hand.

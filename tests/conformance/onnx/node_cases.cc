@@ -124,4 +124,28 @@ std::string RunApart(const std::function<std::string()>& run,
   return message;
 }
 
+int ReportUnused(const std::vector<Refusal>& table) {
+  int unused = 0;
+  for (const Refusal& row : table) {
+    if (row.uses > 0) continue;
+    ++unused;
+    fmt::print("FAIL the table's pattern '{}' fits no case\n", row.pattern);
+  }
+  return unused;
+}
+
+int RunConformance(int argc, char** argv, int least, const char* usage, int (*run)(int argc, char** argv)) {
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (argc <= least) {
+    fmt::print(stderr, "usage: {}\n", usage);
+    return 2;
+  }
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  }
+}
+
 }  // namespace collage

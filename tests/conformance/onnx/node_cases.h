@@ -34,11 +34,18 @@ Refusal* FindRefusal(std::vector<Refusal>& table, const std::string& name);
 /// Whether `name` fits the shell's `pattern`.
 bool Fits(const std::string& pattern, const std::string& name);
 
+/// Prints the lines that fit no case, and returns how many there are.
+int ReportUnused(const std::vector<Refusal>& table);
+
+/// Calls `run` if there are at least `least` arguments, and prints `usage` otherwise, or the error that it throws.
+/// Returns the exit code.
+int RunConformance(int argc, char** argv, int least, const char* usage, int (*run)(int argc, char** argv));
+
 /// The models in `folder`, by name.
 std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder);
 NodeCase ReadNodeCase(const std::filesystem::path& arrays);
 
-/// What differs between `actual` and the results that are wanted; "" where nothing does.
+/// The difference between `actual` and the wanted results; "" where there is none.
 std::string Difference(const std::vector<Tensor>& actual, const NodeCase& wanted);
 
 /// Calls `run` in a process of its own, for at most a minute, and returns its answer; where there is none, `failed`

@@ -129,11 +129,7 @@ int Main(int argc, char** argv) {
                                         : "is wrong";
     fmt::print("FAIL {} {}: {}\n", name, why, outcome.text);
   }
-  for (const Refusal& row : table) {
-    if (!all || row.uses > 0) continue;
-    ++failed;
-    fmt::print("FAIL the table's pattern '{}' fits no case\n", row.pattern);
-  }
+  if (all) failed += ReportUnused(table);
   fmt::print(
       "{} of {} cases pass ({} with open inputs, {} with constant integers, {} as constants), {} are refused as the "
       "table says, {} fail\n",
@@ -145,15 +141,5 @@ int Main(int argc, char** argv) {
 }  // namespace collage
 
 int main(int argc, char** argv) {
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (argc < 3) {
-    fmt::print(stderr, "usage: onnx_conformance CASES TABLE [NAME...]\n");
-    return 2;
-  }
-  try {
-    return collage::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
-  }
+  return collage::RunConformance(argc, argv, 2, "onnx_conformance CASES TABLE [NAME...]", collage::Main);
 }

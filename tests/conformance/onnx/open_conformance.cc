@@ -274,11 +274,7 @@ int Main(int argc, char** argv) {
     fmt::print("{}{} {}: {}\n", why, name, NameOf(outcome.kind), outcome.text);
   }
   if (updates) WriteTable(argv[3], rows);
-  for (const Refusal& row : table) {
-    if (!all || updates || row.uses > 0) continue;
-    ++failed;
-    fmt::print("FAIL the table's pattern '{}' fits no case\n", row.pattern);
-  }
+  if (all && !updates) failed += ReportUnused(table);
   fmt::print(
       "{} cases: {} right with all inputs symbolic, {} with the first one, {} refused, {} without symbols, {} wrong; "
       "at "
@@ -295,15 +291,6 @@ int Main(int argc, char** argv) {
 }  // namespace collage
 
 int main(int argc, char** argv) {
-  setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (argc < 4) {
-    fmt::print(stderr, "usage: open_conformance CASES REFUSED OPEN_REFUSED [NAME... | --update]\n");
-    return 2;
-  }
-  try {
-    return collage::Main(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 2;
-  }
+  constexpr const char* kUsage = "open_conformance CASES REFUSED OPEN_REFUSED [NAME... | --update]";
+  return collage::RunConformance(argc, argv, 3, kUsage, collage::Main);
 }

@@ -223,7 +223,8 @@ TEST(ImportTest, WhatNeedsANumberCannotStayOpen) {
   SetInts(pool, "strides", {2});
   SetString(pool, "auto_pad", "SAME_UPPER");
   const std::string error = ImportError(model, {.keeps_open = true});
-  EXPECT_NE(error.find("node 'strided' (AveragePool, opset 17): needs to know the padding of auto_pad SAME_UPPER, "), std::string::npos)
+  EXPECT_NE(error.find("node 'strided' (AveragePool, opset 17): needs to know the padding of auto_pad SAME_UPPER, "),
+            std::string::npos)
       << error;
   EXPECT_NE(error.find("which the model leaves open"), std::string::npos) << error;
 }

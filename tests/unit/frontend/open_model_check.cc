@@ -67,7 +67,7 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Runner(const IRMo
   };
 }
 
-/// What differs between results; "" where nothing does.
+/// The difference between results; "" where there is none.
 std::string Difference(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
   if (actual.size() != expected.size()) {
     return fmt::format("{} results, {} are right", actual.size(), expected.size());

@@ -16,7 +16,7 @@ namespace collage {
 /// Shapes of a model's inputs, by name: one assignment of sizes to its symbols.
 using InputShapes = std::map<std::string, Shape>;
 
-/// What runs the import that keeps its sizes symbolic.
+/// The engine that runs the import with symbolic sizes.
 enum class OpenEngine {
   kInterpreter,  ///< the reference evaluation
   kBytecode,     ///< the virtual machine, operators of dynamic shapes in native kernels

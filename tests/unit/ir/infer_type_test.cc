@@ -153,7 +153,9 @@ TEST(InferTypeTest, UnknownSizesAcceptKnownOnes) {
 
 /// -1 says `?` in a type, and must not get there from an attribute.
 TEST(InferTypeTest, SizesBelowZeroAreRefused) {
-  const auto call = [](const std::string& text) { return "def @main(%x: Tensor[(1, 2, 1, 1), float32]) { " + text + " }"; };
+  const auto call = [](const std::string& text) {
+    return "def @main(%x: Tensor[(1, 2, 1, 1), float32]) { " + text + " }";
+  };
   ExpectTypeError(call("broadcast_to(%x, shape=[1, 2, -1, 1])"), "cannot broadcast to a dimension of -1");
   ExpectTypeError(call("tile(%x, reps=[1, 1, 1, -1])"), "cannot repeat -1 times");
   ExpectTypeError(call("image.resize2d(%x, size=[-1, 2])"), "cannot resize to -1 pixels");

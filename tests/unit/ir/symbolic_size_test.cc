@@ -15,7 +15,7 @@ namespace {
 const SymbolicSize kW = SymbolicSize::Symbol("w", 0);
 const SymbolicSize kH = SymbolicSize::Symbol("h", 1);
 
-/// What `size` is for these numbers in place of w and h.
+/// The value of `size` for these numbers in place of w and h.
 int64_t ValueOf(const SymbolicSize& size, int64_t w, int64_t h) {
   using Kind = SymbolicSize::Factor::Kind;
   int64_t sum = size.constant();
@@ -103,7 +103,9 @@ TEST(SymbolicSizeTest, WhatIsFoundHoldsForEveryNumber) {
       const auto [a, x] = known[static_cast<size_t>(below(static_cast<int64_t>(known.size())))];
       const auto [b, y] = known[static_cast<size_t>(below(static_cast<int64_t>(known.size())))];
       const int64_t divisor = 1 + below(5);
-      const auto floor = [&](int64_t value) { return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor); };
+      const auto floor = [&](int64_t value) {
+        return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
+      };
       switch (below(6)) {
         case 0: known.emplace_back(a + b, x + y); break;
         case 1: known.emplace_back(a - b, x - y); break;

@@ -126,8 +126,9 @@ TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
   options.toolchains = {"native", "adjustable"};
   EXPECT_EQ(Refusal(options), "accepted");
   options.toolchains = {"native"};
-  EXPECT_EQ(Refusal(options), "--partition-for adjustable -level=3|'adjustable' is not among the toolchains that are to "
-                              "take part: native");
+  EXPECT_EQ(Refusal(options),
+            "--partition-for adjustable -level=3|'adjustable' is not among the toolchains that are to "
+            "take part: native");
   options.toolchains.clear();
   options.require = {"native", "adjustable"};
   EXPECT_EQ(Refusal(options), "accepted");
@@ -135,7 +136,8 @@ TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
   EXPECT_EQ(Refusal(options), "--partition-for native|'adjustable' is required, and takes no part beside 'native'");
   options.require.clear();
   options.targets = {"llvm", "llvm -compiler=adjustable -level=2"};
-  EXPECT_EQ(Refusal(options), "--partition-for native|a target names 'adjustable', which takes no part beside 'native'");
+  EXPECT_EQ(Refusal(options),
+            "--partition-for native|a target names 'adjustable', which takes no part beside 'native'");
 }
 
 TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {

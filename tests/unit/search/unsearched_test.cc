@@ -16,8 +16,7 @@
 namespace collage {
 namespace {
 
-const std::string kOpen =
-    "def @main(%x: Tensor[(?, 3), float32]) { nn.softmax(nn.relu(%x), axis=1) }";
+const std::string kOpen = "def @main(%x: Tensor[(?, 3), float32]) { nn.softmax(nn.relu(%x), axis=1) }";
 const std::string kWithUnique =
     "def @main(%x: Tensor[(?), float32]) { %0 = unique(nn.relu(%x), sorted=1, return_counts=0); %0.0 }";
 const std::string kStatic = "def @main(%x: Tensor[(4, 3), float32]) { nn.relu(%x) }";
@@ -231,7 +230,8 @@ TEST_F(UnsearchedTest, ARequiredToolchainMustRunAPart) {
   CompileOptions options;
   options.require = {"acme"};
   CompileReport report;
-  report.contestants = {contestant("native", {{"native", 3}}), contestant("acme", {{"acme -level=3", 2}, {"native", 1}})};
+  report.contestants = {contestant("native", {{"native", 3}}),
+                        contestant("acme", {{"acme -level=3", 2}, {"native", 1}})};
   CheckRequired(options, report, "m");
   report.contestants[1].failure = "crashed with signal 11";
   ExpectError([&] { CheckRequired(options, report, "m"); }, ErrorCategory::kUnavailable, "crashed with signal 11");

@@ -33,7 +33,7 @@ std::string Interrupt(int signal, int& status, const std::function<std::string()
   close(ends[1]);
   std::string path;
   std::array<char, 256> buffer{};
-  // What the child has forked may hold the other end, too.
+  // Processes that the child forked may hold the other end, too.
   for (ssize_t got = 0; !path.ends_with('\n') && (got = read(ends[0], buffer.data(), buffer.size())) > 0;) {
     path.append(buffer.data(), static_cast<size_t>(got));
   }

@@ -183,8 +183,8 @@ TEST(TensorProgramTest, NamesThatAreNoIdentifiersAreKept) {
     params.push_back(MakeVar(name, TensorType(std::vector<Dim>{Dim::Any()}, kFloat32)));
     results.push_back(MakeCall("nn.relu", {params.back()}));
   }
-  const Function main = MakeFunction(params, MakeTuple(results), nullptr,
-                                     {{"output_names", AttrValue::List{"y:0", "y.0"}}});
+  const Function main =
+      MakeFunction(params, MakeTuple(results), nullptr, {{"output_names", AttrValue::List{"y:0", "y.0"}}});
   const std::string bytes = vm::Compile(InferTypes(IRModule::FromFunction(main))).Serialize();
   const vm::Executable again = vm::Executable::Deserialize(bytes);
   std::vector<std::string> kept;

@@ -234,8 +234,8 @@ llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& ma
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  // Looking for loops that compute a CRC, LLVM 22 walks all paths of a loop's expressions, twice as many for each value that
-  // is used twice: of unrolled integer products it does not come to an end. Kernels compute none.
+  // Looking for loops that compute a CRC, LLVM 22 walks all paths of a loop's expressions, twice as many for each value
+  // that is used twice: of unrolled integer products it does not come to an end. Kernels compute none.
   llvm::DisableLIRP::HashRecognize = true;
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   StoreSingleLanesPlainly(module);
