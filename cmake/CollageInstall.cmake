@@ -4,8 +4,9 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Collage)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/collage DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(NOT SKBUILD)  # a wheel has it with the package
+if(NOT SKBUILD)  # a wheel has these by itself
   install(FILES ${CMAKE_SOURCE_DIR}/python/collage/ray_runner.py DESTINATION ${CMAKE_INSTALL_DATADIR}/collage)
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
 install(EXPORT CollageTargets NAMESPACE Collage:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/CollageConfig.cmake.in

@@ -31,7 +31,7 @@ class Native : public Toolchain {
   std::string name() const override { return "native"; }
   std::string description() const override { return "kernels generated through MLIR and LLVM"; }
   int priority() const override { return 0; }
-  std::string license() const override { return "Collage's own"; }
+  std::string license() const override { return "Apache-2.0"; }
   bool is_native() const override { return true; }
   FusionStyle fusion_style() const override { return FusionStyle::kTVMFusion; }
   int max_depth() const override { return 8; }
