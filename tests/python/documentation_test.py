@@ -77,14 +77,9 @@ class Documentation(unittest.TestCase):
         self.assertGreater(results.attempted, 20)
         self.assertEqual(results.failed, 0)
 
-    def test_pins_are_those_of_the_build(self):
-        import tomllib
-
-        with open(os.path.join(SOURCE, "pyproject.toml"), "rb") as file:
-            project = tomllib.load(file)
+    def test_version_is_that_of_the_build(self):
         with open(os.path.join(SOURCE, "CMakeLists.txt")) as file:
-            self.assertIn(f"project(Collage VERSION {project['project']['version']} ", file.read())
-        self.assertEqual(collage.__version__, project["project"]["version"])
+            self.assertIn(f"project(Collage VERSION {collage.__version__} ", file.read())
 
 
 if __name__ == "__main__":
