@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -45,10 +46,12 @@ int WriteMemoryFile(std::span<const std::byte> blob) {
 
 /// A path of `fd` that no earlier call gave. The dynamic linker takes equal paths for the same library without looking
 /// at the file, and descriptors are used again once closed; so a counter is spelled in the path, one bit a segment:
-/// "/." or "/".
+/// "/." or "/". The path names the process by number: debuggers and profilers open it, too, and "self" would be them.
 std::string UniquePath(int fd) {
   static std::atomic<uint64_t> counter{0};
-  std::string path = "/proc/self/fd";
+  std::error_code ignored;
+  const std::string self = std::filesystem::read_symlink("/proc/self", ignored).string();
+  std::string path = fmt::format("/proc/{}/fd", self.empty() ? "self" : self);
   for (uint64_t bits = ++counter; bits != 0; bits >>= 1) path += (bits & 1) != 0 ? "/." : "/";
   return path + fmt::format("/{}", fd);
 }

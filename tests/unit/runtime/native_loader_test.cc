@@ -1,8 +1,13 @@
 // native_loader_test.cc: kernels that are machine code, opened from memory.
 #include "runtime/native_loader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <link.h>
+#include <unistd.h>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "collage/runtime/thread_pool.h"
@@ -77,6 +82,24 @@ TEST(ObjectLoader, ObjectsThatAreOpenAtOnceKeepTheirOwnCode) {
   LoadedKernel twenty(*loader, "add_20", 0.0f);
   EXPECT_EQ(ten.Run(), 10);
   EXPECT_EQ(twenty.Run(), 20);
+}
+
+/// Debuggers and profilers open loaded libraries by the paths that the dynamic linker has; "/proc/self" is not this
+/// process to them, and what their descriptor of that number is may block them.
+TEST(ObjectLoader, PathsOfObjectsNameThisProcess) {
+  const std::unique_ptr<KernelLoader> loader = MakeObjectLoader();
+  const LoadedKernel kernel(*loader, "add_10", 0.0f);
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* found) {
+        if (std::string_view(info->dlpi_name).starts_with("/proc/")) {
+          static_cast<std::vector<std::string>*>(found)->emplace_back(info->dlpi_name);
+        }
+        return 0;
+      },
+      &paths);
+  ASSERT_FALSE(paths.empty());
+  for (const std::string& path : paths) EXPECT_TRUE(path.starts_with(fmt::format("/proc/{}/fd", getpid()))) << path;
 }
 
 TEST(ObjectLoader, ConstantsAreCopiedUnlessTheyAreReadInPlace) {
