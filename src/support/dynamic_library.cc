@@ -3,22 +3,20 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <vector>
 
 #include "collage/support/error.h"
+#include "support/environment.h"
 
 namespace collage {
 
 std::vector<std::filesystem::path> ModuleFolders() {
   std::vector<std::filesystem::path> folders;
-  if (const char* path = std::getenv("COLLAGE_MODULE_PATH")) {
-    std::istringstream parts(path);
-    for (std::string part; std::getline(parts, part, ':');) {
-      if (!part.empty()) folders.emplace_back(part);
-    }
+  std::istringstream parts(GetEnvironment("COLLAGE_MODULE_PATH").value_or(""));
+  for (std::string part; std::getline(parts, part, ':');) {
+    if (!part.empty()) folders.emplace_back(part);
   }
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&FindModuleSymbol), &info) != 0 && info.dli_fname != nullptr) {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "collage/support/error.h"
+#include "support/environment.h"
 #include "support/file.h"
 #include "support/hash.h"
 
@@ -20,10 +20,9 @@ namespace collage {
 namespace fs = std::filesystem;
 
 fs::path UserCacheFolder() {
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && *xdg != '\0') return fs::path(xdg) / "collage";
-  const char* home = std::getenv("HOME");
-  return fs::path(home == nullptr ? "." : home) / ".cache" / "collage";
+  const std::string xdg = GetEnvironment("XDG_CACHE_HOME").value_or("");
+  if (!xdg.empty()) return fs::path(xdg) / "collage";
+  return fs::path(GetEnvironment("HOME").value_or(".")) / ".cache" / "collage";
 }
 
 FileCache::FileCache(fs::path folder, int64_t max_bytes)

@@ -1,13 +1,17 @@
 // main.cc: the `collage` command: sub-commands, errors, exit codes.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 #include <system_error>
 
 #include "collage/support/error.h"
 #include "command.h"
+#include "support/environment.h"
 #include "support/interruption.h"
 
 namespace {
@@ -21,6 +25,15 @@ constexpr const char* kFooter = R"(Examples:
 
 Exit codes: 0 done · 1 ran, but the answer is no · 2 wrong input · 3 unsupported · 4 something is not available here
             5 damaged file · 6 disk, memory or permission · 70 a mistake of Collage's own)";
+
+/// The environment variables that Collage reads, a line each.
+std::string EnvironmentHelp() {
+  std::string text = "\n\nEnvironment:";
+  for (const collage::EnvironmentVariable& variable : collage::EnvironmentVariables()) {
+    text += fmt::format("\n  {:<22}{} (default: {})", variable.name, variable.meaning, variable.when_unset);
+  }
+  return text;
+}
 
 int Fail(const collage::Error& error) {
   // A place comes first, as editors and other tools expect it.
@@ -65,6 +78,7 @@ int main(int argc, char** argv) {
   collage::cli::AddPartitionCommand(app);
   collage::cli::AddDatabaseCommand(app);
   collage::cli::AddWorkerCommand(app);
+  app.footer(kFooter + EnvironmentHelp());  // after the sub-commands, which take over the footer that they find
   try {
     app.parse(argc, argv);
     return Finish(0);

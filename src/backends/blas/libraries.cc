@@ -2,8 +2,9 @@
 // its own, on which products are split.
 #include "backends/blas/libraries.h"
 
-#include <cstdlib>
 #include <filesystem>
+
+#include "support/environment.h"
 
 namespace collage::blas_toolchain {
 namespace {
@@ -30,8 +31,7 @@ std::vector<std::string> Candidates(const std::string& name) {
   std::vector<std::string> paths;
   if (name == "mkl") {
     std::vector<std::string> folders;
-    if (const char* root = std::getenv("MKLROOT"))
-      folders = {std::string(root) + "/lib", std::string(root) + "/lib/intel64"};
+    if (const auto root = GetEnvironment("MKLROOT")) folders = {*root + "/lib", *root + "/lib/intel64"};
     folders.insert(folders.end(), {"/opt/intel/oneapi/mkl/latest/lib", "/opt/intel/oneapi/mkl/latest/lib/intel64"});
 #ifdef COLLAGE_PYTHON_ENV
     folders.emplace_back(COLLAGE_PYTHON_ENV "/lib");  // where the wheel `mkl` puts it

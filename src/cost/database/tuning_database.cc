@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "collage/support/error.h"
+#include "support/environment.h"
 #include "support/file_cache.h"
 
 namespace collage {
@@ -200,8 +200,8 @@ void TuningDatabase::Migrate() {
 }
 
 std::string TuningDatabase::DefaultPlace() {
-  if (const char* place = std::getenv("COLLAGE_DATABASE"); place != nullptr && *place != '\0') return place;
-  return (UserCacheFolder() / "tuning.db").string();
+  const std::string place = GetEnvironment("COLLAGE_DATABASE").value_or("");
+  return !place.empty() ? place : (UserCacheFolder() / "tuning.db").string();
 }
 
 std::optional<TuningRecord> TuningDatabase::Find(const TuningKey& key) {

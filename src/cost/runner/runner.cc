@@ -4,13 +4,13 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
 #include "collage/support/error.h"
 #include "cost/runner/external_runner.h"
 #include "cost/runner/measuring_worker.h"
+#include "support/environment.h"
 
 namespace collage {
 namespace {
@@ -50,7 +50,7 @@ std::filesystem::path FindRayHelper() {
 
 std::string FindPython(const std::string& given) {
   if (!given.empty()) return given;
-  if (const char* chosen = std::getenv("COLLAGE_PYTHON")) return chosen;
+  if (const auto chosen = GetEnvironment("COLLAGE_PYTHON")) return *chosen;
   const std::string built_with = COLLAGE_PYTHON_ENV "/bin/python";
   std::error_code ignored;
   return std::filesystem::exists(built_with, ignored) ? built_with : "python3";

@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 #include <thread>
+
+#include "support/environment.h"
 
 namespace collage {
 namespace {
@@ -20,9 +21,9 @@ constexpr auto kLookAgain = std::chrono::microseconds(500);
 
 /// The folder of the lock's files, made if need be; empty when it is not this user's own.
 std::string LockFolder() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string folder = runtime != nullptr && *runtime == '/' ? fmt::format("{}/collage", runtime)
-                                                                   : fmt::format("/tmp/collage-{}", getuid());
+  const std::string runtime = GetEnvironment("XDG_RUNTIME_DIR").value_or("");
+  const std::string folder =
+      runtime.starts_with('/') ? fmt::format("{}/collage", runtime) : fmt::format("/tmp/collage-{}", getuid());
   mkdir(folder.c_str(), S_IRWXU);
   struct stat status {};
   const bool is_own = lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid();

@@ -24,6 +24,7 @@
 #include "cost/worker/drift.h"
 #include "cost/worker/process_state.h"
 #include "cost/worker/worker_message.h"
+#include "support/environment.h"
 #include "support/interruption.h"
 
 namespace collage {
@@ -339,7 +340,7 @@ Worker::Outcome Worker::Ask(const std::string& request, const std::function<void
 
 Result<std::string> Worker::Call(const std::string& request,
                                  const std::function<void(const std::string&)>& on_progress) {
-  if (std::getenv("COLLAGE_NO_WORKER") != nullptr) return CallHere(request, on_progress);
+  if (GetEnvironment("COLLAGE_NO_WORKER")) return CallHere(request, on_progress);
   std::signal(SIGPIPE, SIG_IGN);
   if (child_ > 0 && (!IsAlive() || HasGrown())) Stop();
   const bool was_fresh = child_ < 0;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -55,6 +54,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "runtime/native_loader.h"
+#include "support/environment.h"
 #include "support/file.h"
 #include "support/machine.h"
 
@@ -131,8 +131,8 @@ Cpu CpuOf(const NativeOptions& options) {
   std::string problem;
   cpu.target = llvm::TargetRegistry::lookupTarget(cpu.triple, problem);
   if (cpu.target == nullptr) throw Error(ErrorCategory::kUnavailable, "this LLVM makes no such code: " + problem);
-  const char* variable = std::getenv("COLLAGE_CPU");
-  cpu.name = options.cpu.empty() && variable != nullptr && is_host ? variable : options.cpu;
+  const std::optional<std::string> variable = GetEnvironment("COLLAGE_CPU");
+  cpu.name = options.cpu.empty() && variable && is_host ? *variable : options.cpu;
   const bool is_this_machine = is_host && (cpu.name == "native" || (cpu.name.empty() && options.triple.empty()));
   if (is_this_machine) {
     cpu.name = llvm::sys::getHostCPUName().str();
@@ -252,8 +252,8 @@ llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& ma
 /// Of this machine's objects the system's own linker, which starts in a sixth of the time that lld takes: a kernel is
 /// so small that starting is what linking costs. lld links for all kinds of processors.
 std::string LinkerFor(const Cpu& cpu) {
-  const char* chosen = std::getenv("COLLAGE_LINKER");
-  if (chosen != nullptr && *chosen != '\0') return chosen;
+  const std::string chosen = GetEnvironment("COLLAGE_LINKER").value_or("");
+  if (!chosen.empty()) return chosen;
   const bool is_host = cpu.triple.getArch() == llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArch();
   return is_host && access(COLLAGE_LD, X_OK) == 0 ? COLLAGE_LD : COLLAGE_LLD;
 }

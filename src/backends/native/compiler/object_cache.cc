@@ -1,11 +1,11 @@
 // object_cache.cc: two levels, both by a digest.
 #include "backends/native/compiler/object_cache.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
+#include "support/environment.h"
 #include "support/file_cache.h"
 #include "support/hash.h"
 #include "toolchain_revisions.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{512} << 20;
 
 std::filesystem::path CacheFolder() {
-  const char* chosen = std::getenv("COLLAGE_KERNEL_CACHE");
-  return chosen != nullptr ? std::filesystem::path(chosen) : UserCacheFolder() / "kernels";
+  const std::optional<std::string> chosen = GetEnvironment("COLLAGE_KERNEL_CACHE");
+  return chosen ? std::filesystem::path(*chosen) : UserCacheFolder() / "kernels";
 }
 
 }  // namespace

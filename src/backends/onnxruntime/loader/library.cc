@@ -3,10 +3,10 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 
+#include "support/environment.h"
 #include "support/machine.h"
 
 namespace collage::onnxruntime {
@@ -17,7 +17,7 @@ constexpr const char* kHint = "install it with pip install onnxruntime, or name 
 /// What may be the library, in the order in which it is tried.
 std::vector<std::string> Candidates(const std::string& hinted) {
   std::vector<std::string> paths;
-  if (const char* chosen = std::getenv("COLLAGE_ONNXRUNTIME")) paths.emplace_back(chosen);
+  if (const auto chosen = GetEnvironment("COLLAGE_ONNXRUNTIME")) paths.push_back(*chosen);
   if (!hinted.empty()) paths.push_back(hinted);
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(COLLAGE_ONNXRUNTIME_FOLDER, ignored)) {
