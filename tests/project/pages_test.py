@@ -1,0 +1,63 @@
+"""Pages: their links lead somewhere, the files that they name are there, and docs/README.md lists every page."""
+
+import re
+import unittest
+from pathlib import Path
+
+from source import ROOT, files, text
+
+PAGES = [path for path in files() if path.suffix == ".md"]
+FOLDERS = ("benchmarks", "cmake", "docs", "examples", "include", "python", "src", "tests", "tools")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a page's headings make: lower case, words joined by hyphens, no punctuation."""
+    headings = re.findall(r"^#+ (.*)$", text(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Pages(unittest.TestCase):
+    def test_links_lead_to_files_and_headings(self):
+        missing = []
+        for page in PAGES:
+            for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                name, _, anchor = target.partition("#")
+                path = (page.parent / name).resolve() if name else page
+                if not path.exists() or (anchor and anchor not in anchors(path)):
+                    missing.append(f"{page.relative_to(ROOT)}: {target}")
+        self.assertEqual(missing, [])
+
+    def test_named_files_are_there(self):
+        """Paths in code spans, `src/x/y`, may lack the suffix that a header and its source share."""
+        missing = []
+        for page in PAGES:
+            for name in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[a-z0-9_./-]*)`", text(page)):
+                if "/acme/" in name:  # what a guide has its reader write
+                    continue
+                if not (ROOT / name).exists() and not list(ROOT.glob(name + ".*")):
+                    missing.append(f"{page.relative_to(ROOT)}: {name}")
+        self.assertEqual(missing, [])
+
+    def test_the_index_lists_every_page(self):
+        linked = set(re.findall(r"\]\(([a-z-]+\.md)(?:#[a-z-]+)?\)", text("docs/README.md")))
+        self.assertEqual(linked, {path.name for path in files("docs") if path.suffix == ".md"} - {"README.md"})
+        self.assertTrue("(docs/README.md)" in text("README.md"), "README.md has no link to docs/README.md")
+
+    def test_figures_of_the_readme_are_those_of_the_benchmarks(self):
+        own = text("README.md").partition("\n## ")[0]
+        rows = re.findall(r"^\| `(\w+)`[^|]*\| ([\d.]+) ms \| ([\d.]+) \| ([\d.]+) \|$", own, re.MULTILINE)
+        self.assertGreater(len(rows), 3)
+        results = text("benchmarks/README.md")
+        for model, latency, to_openvino, to_onnxruntime in rows:
+            measured = rf"\| full/{model} \| {latency} ms \| [\d.]+ ms \| {to_openvino} \|"
+            measured += rf"(?:[^|\n]*\|){{3}} {to_onnxruntime} \|"
+            self.assertTrue(re.search(measured, results), f"benchmarks/README.md has other figures of {model}")
+        for mean in re.findall(r"(?:mean \| \| |Two threads: )(0\.\d+)", own):
+            stated = f"To the faster engine of each model: {mean} in the geometric mean over these 23"
+            self.assertTrue(stated in results, f"benchmarks/README.md has no mean of {mean}")
+
+
+if __name__ == "__main__":
+    unittest.main()
