@@ -1,5 +1,6 @@
 // local_runner.cc: measurements by a child of this process.
 #include "cost/runner/runner.h"
+#include "cost/worker/drift.h"
 
 namespace collage {
 namespace {
@@ -9,7 +10,9 @@ class LocalRunner : public Runner {
   LocalRunner(FindPartition find, const WorkerLimits& limits)
       : worker_([find = std::move(find)](const std::string& request,
                                          const SendProgress&) { return AnswerMeasureRequest(request, find); },
-                limits) {}
+                limits) {
+    ShareDriftReadings();
+  }
 
   void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "collage/support/error.h"
+#include "cost/worker/drift.h"
 #include "support/machine.h"
 
 namespace collage {
@@ -137,6 +138,7 @@ void ServeMeasurements(const WorkerIdentity& here, const WorkerIdentity* wanted,
   const std::string unfit = wanted == nullptr ? "" : WhyUnfit(here, *wanted);
   if (!unfit.empty()) hello["unfit"] = unfit;
   Say(answers, hello);
+  ShareDriftReadings();
   Worker worker([](const std::string& request, const SendProgress&) { return Answer(request); }, limits);
   for (std::string line; std::getline(requests, line);) {
     if (line.empty() || line.starts_with(R"({"cancel":)")) continue;  // what was asked before is answered by now

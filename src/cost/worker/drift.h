@@ -26,7 +26,8 @@ struct DriftReadings {
   std::array<double, kKept> latest{};
 };
 
-/// Called before workers are forked: their readings are then one another's.
+/// Makes the readings of this process and of all workers that it forks later one common list. To be called before a
+/// worker that measures is forked.
 void ShareDriftReadings();
 
 class DriftWatch {

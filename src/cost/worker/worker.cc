@@ -21,7 +21,6 @@
 #include <thread>
 
 #include "collage/support/error.h"
-#include "cost/worker/drift.h"
 #include "cost/worker/process_state.h"
 #include "cost/worker/worker_message.h"
 #include "support/environment.h"
@@ -112,7 +111,6 @@ Worker::Worker(WorkerHandler handler, WorkerLimits limits) : handler_(std::move(
 Worker::~Worker() { Stop(); }
 
 void Worker::Start() {
-  ShareDriftReadings();
   ShareTemporaries();
   int pipes[3][2];  // request, answer, output
   for (auto& ends : pipes) {
