@@ -92,6 +92,9 @@ struct CompileOptions {
   std::filesystem::path partitioning;
   /// Where the winner's choice of partitions is written as JSON; empty = nowhere.
   std::filesystem::path write_partitioning;
+  /// Folder for what each partition of the winner is made of and compiled to: Relay, MLIR, LLVM IR, assembly, schedule
+  /// and layouts (docs/debugging.md). It must be empty or not exist; empty = nowhere.
+  std::filesystem::path dump;
   /// Tuning database: a file or a "postgresql://…" URL; empty = $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db.
   std::string database;
   /// Where kernels find what only they read when they are timed: "near", "shared" or "memory" (see docs/costs.md);

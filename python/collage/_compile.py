@@ -150,6 +150,7 @@ def compile(
     partition_for: str | None = None,
     partitioning: str | os.PathLike[str] | None = None,
     write_partitioning: str | os.PathLike[str] | None = None,
+    dump: str | os.PathLike[str] | None = None,
     database: str | os.PathLike[str] | None = None,
     operands: str = "",
     percentile: int = 50,
@@ -188,6 +189,7 @@ def compile(
         partition_for: no search: what this toolchain takes in pieces as large as possible, the rest natively.
         partitioning: no search: the choice in this file, as ``write_partitioning`` wrote it.
         write_partitioning: where to write the winner's choice of partitions, as JSON.
+        dump: a new folder for each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts (docs/debugging.md).
         database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
         operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
         percentile: which percentile of a candidate's times is its cost, 1 to 99; above 50 against high variance.
@@ -260,7 +262,8 @@ def compile(
         options["estimate"] = estimate
     if database is not None:
         options["database"] = os.fspath(database)
-    for name, path in (("partitioning", partitioning), ("write_partitioning", write_partitioning)):
+    files = {"partitioning": partitioning, "write_partitioning": write_partitioning, "dump": dump}
+    for name, path in files.items():
         if path is not None:
             options[name] = os.fspath(path)
     tell = _Printer() if progress is True else progress

@@ -265,6 +265,7 @@ CompileOptions OptionsFrom(const nb::dict& given) {
   read("partition_for", options.partition_for);
   read("partitioning", options.partitioning);
   read("write_partitioning", options.write_partitioning);
+  read("dump", options.dump);
   read("database", options.database);
   read("operands", options.operands);
   read("percentile", options.percentile);

@@ -32,16 +32,6 @@ std::vector<std::string> SourceNodes(const Function& function) {
   return names;
 }
 
-/// Operators of `function` joined by '+', as RFC 0.81 labels sub-graphs.
-std::string OperatorLabel(const Function& function) {
-  std::string label;
-  PostOrder(function, [&](const Expr& expr) {
-    const CallNode* call = As<CallNode>(expr);
-    if (call != nullptr && call->op() != nullptr) label += (label.empty() ? "" : "+") + call->op()->name;
-  });
-  return label;
-}
-
 /// `partition` without the attributes that differ between equal partitions, so that these are compiled once.
 Function WithoutAnnotations(const Function& partition) {
   Function bare = MakeFunction(partition->params(), partition->body(), partition->result_type());
@@ -52,7 +42,8 @@ Function WithoutAnnotations(const Function& partition) {
 /// State of one lowering.
 class Lowering {
  public:
-  Lowering(const IRModule& module, int num_threads, PartitionCache& cache) : main_(module.main()), cache_(cache) {
+  Lowering(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump)
+      : main_(module.main()), cache_(cache), dump_(dump) {
     plan_.num_threads = num_threads;
   }
 
@@ -160,6 +151,7 @@ class Lowering {
     ExecutionPlan::Step step;
     step.kind = ExecutionPlan::Step::kKernel;
     step.kernel = AddKernel(*compiled, function);
+    if (dump_ != nullptr) dump_->Add(*cache_.Find(toolchain), request, *compiled, plan_.kernels.back().nodes);
     for (const Expr& arg : call.args()) {
       for (int value : values_.at(arg.get())) {
         step.inputs.push_back(InLayout(value, request.layouts.inputs[step.inputs.size()]));
@@ -325,6 +317,7 @@ class Lowering {
 
   Function main_;
   PartitionCache& cache_;
+  PartitionDump* dump_;
   ExecutionPlan plan_;
   std::unordered_map<const ExprNode*, Values> values_;
   std::map<std::pair<int, Layout>, int> converted_;
@@ -369,8 +362,8 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   return entry;
 }
 
-ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache) {
-  return Lowering(module, num_threads, cache).Run();
+ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump) {
+  return Lowering(module, num_threads, cache, dump).Run();
 }
 
 }  // namespace collage

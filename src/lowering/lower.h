@@ -10,6 +10,7 @@
 #include "collage/ir/module.h"
 #include "collage/runtime/executable.h"
 #include "collage/target/toolchain.h"
+#include "lowering/partition_dump.h"
 #include "target/annotations.h"
 #include "target/toolchain_configuration.h"
 
@@ -45,6 +46,8 @@ class PartitionCache {
 /// `@main` must be typed and static, and hold only calls of Primitive functions, tuples, projections, constants and
 /// operators that are reshapes (which become aliases). A value that is wanted in another layout than it has gets one
 /// conversion. Graph results are written in place by their producers wherever possible.
-ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache);
+///
+/// `dump`, if it is not null, gets every partition.
+ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump = nullptr);
 
 }  // namespace collage

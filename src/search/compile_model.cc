@@ -19,8 +19,10 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "cost/estimator/estimators.h"
+#include "lowering/partition_dump.h"
 #include "search/compile_program.h"
 #include "search/cover_finder.h"
+#include "search/dump.h"
 #include "search/end_to_end_errors.h"
 #include "search/participants.h"
 #include "search/partitioner.h"
@@ -430,6 +432,11 @@ class Compilation {
       file.Write(entrants[static_cast<size_t>(result.winner)].partitioning);
       file.Commit();
     }
+    if (!options_.dump.empty()) {
+      Phase("dump");
+      DumpPartitions(entrants[static_cast<size_t>(result.winner)].module, report_.num_threads, play_off.limits,
+                     options_.dump);
+    }
     report_.play_off_parts = result.seconds;
     const auto best = std::ranges::find(report_.contestants, "", &Contestant::failure);
     if (best != report_.contestants.end() && best->estimated_seconds > 0) {
@@ -490,6 +497,7 @@ void CheckOptions(const CompileOptions& options, bool only_tunes) {
     }
     CheckCanWrite(options.write_partitioning);
   }
+  if (!options.dump.empty()) PartitionDump{options.dump};  // throws where it cannot be begun
   CheckCanWrite(options.output);
 }
 

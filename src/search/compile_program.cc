@@ -15,6 +15,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "cost/worker/roofline.h"
+#include "lowering/partition_dump.h"
 #include "search/regions.h"
 #include "search/unsearched.h"
 #include "search/whole_model_check.h"
@@ -242,6 +243,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   CompileReport report = ForEachRegion(regions, name, options, [&](const DistinctRegion& region, CompileOptions own) {
     own.output = folder / fmt::format("region{}.clg", kernels.size());
     partitionings.SetFiles(kernels.size(), own);
+    if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
     CompileReport made = compile_region(IRModule::FromFunction(region.function),
                                         fmt::format("{}, region {}", name, kernels.size()), own);
     kernels.emplace(region.digest, Executable::Load(own.output));
@@ -267,6 +269,13 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   compiling.on_declined = [&](const Function& function, const std::string& reason) {
     AddEvaluated(function, reason, evaluated);
   };
+  std::optional<PartitionDump> dump;
+  if (!options.dump.empty()) {
+    dump.emplace(options.dump / "dynamic");
+    compiling.on_partition = [&](const PartitionRequest& request, const CompiledPartition& compiled) {
+      dump->Add(*unknown.toolchain, request, compiled, {});
+    };
+  }
   const vm::Executable executable = vm::Compile(program.module, compiling);
   RefuseProducts(evaluated, name, unknown);
   Check(source, executable, name, options, report);

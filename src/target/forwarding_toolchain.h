@@ -66,6 +66,9 @@ class ForwardingToolchain : public Toolchain {
                                               const CompiledPartition& compiled) const override {
     return inner_.UpdateConstants(request, compiled);
   }
+  std::vector<Listing> Listings(const PartitionRequest& request, const CompiledPartition& compiled) const override {
+    return inner_.Listings(request, compiled);
+  }
 
  private:
   const Toolchain& inner_;

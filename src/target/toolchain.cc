@@ -45,6 +45,11 @@ Result<std::vector<Tensor>> Toolchain::UpdateConstants(const PartitionRequest&, 
   return Reason{"has no hook UpdateConstants", name()};
 }
 
+std::vector<Listing> Toolchain::Listings(const PartitionRequest&, const CompiledPartition& compiled) const {
+  if (compiled.source.empty()) return {};
+  return {{"txt", compiled.source}};
+}
+
 Result<void> Toolchain::SupportsCall(const CallNode&) const {
   return Reason{"takes patterns, not single operators", name()};
 }

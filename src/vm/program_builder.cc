@@ -135,9 +135,11 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
 
 void ProgramBuilder::AddCode(ShapedKernel& kernel, const Function& function, int64_t rows) const {
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
-  Result<CompiledPartition> compiled = options_.for_unknown_shapes->RelayToRuntime(
-      {function, PlainLayouts(type->args().size(), FlattenTensorTypes(type->result()).size()), options_.num_threads});
+  const PartitionRequest request{function, PlainLayouts(type->args().size(), FlattenTensorTypes(type->result()).size()),
+                                 options_.num_threads};
+  Result<CompiledPartition> compiled = options_.for_unknown_shapes->RelayToRuntime(request);
   if (!compiled.ok()) throw Error(ErrorCategory::kUnsupported, compiled.reason().text);
+  if (options_.on_partition) options_.on_partition(request, *compiled);
   ShapedKernel::Code code{rows, compiled->loader, std::move(compiled->blob), {}, 0};
   code.workspace_bytes = static_cast<int64_t>(compiled->workspace_bytes);
   for (Tensor& constant : compiled->constants) {

@@ -290,6 +290,9 @@ void AddCompileCommand(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("--write-partitioning", options.write_partitioning,
                       "Write which partitions won, as JSON that can be edited and given to --partitioning");
+  command->add_option(
+      "--dump", options.dump,
+      "Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder");
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option(
       "--operands", options.operands,

@@ -71,7 +71,13 @@ struct CompiledPartition {
   std::vector<std::byte> blob;    ///< opaque to all but the loader; equal blobs are stored once
   std::vector<Tensor> constants;  ///< weights kept outside of the blob, stored once and mapped
   size_t workspace_bytes = 0;     ///< scratch memory that `Kernel::Bind` gets
-  std::string source;             ///< readable form of what was generated, for `--emit`; may be empty
+  std::string source;             ///< readable form of what was generated, for `Listings`; may be empty
+};
+
+/// One step from a partition to its code, as a text for people to read.
+struct Listing {
+  std::string extension;  ///< of a file with it: "mlir"
+  std::string text;
 };
 
 /// A partition as loops: what RFC 10 calls TIR is MLIR here.
@@ -198,6 +204,10 @@ class Toolchain {
   /// the partition is then compiled by itself.
   virtual Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
                                                       const CompiledPartition& compiled) const;
+
+  /// The steps from `request` to `compiled`, which was made of it, in their order (`collage compile --dump`). Called in
+  /// a worker process and may compile again. Unless overridden: `compiled.source` as "txt", if there is any.
+  virtual std::vector<Listing> Listings(const PartitionRequest& request, const CompiledPartition& compiled) const;
 };
 
 /// The toolchains of this process in their fixed order. Built-in ones come from the generated list of src/backends/;

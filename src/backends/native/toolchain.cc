@@ -24,6 +24,8 @@ using SchedulesFn = void(const PartitionRequest& request, const NativeOptions& o
 using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions& options,
                             Result<CompiledPartition>& result);
 
+using ListingsFn = void(const CompiledPartition& compiled, const NativeOptions& options, std::vector<Listing>& result);
+
 class Native : public Toolchain {
  public:
   explicit Native(const NativeOptions& options = {}) : options_(options) {}
@@ -143,6 +145,13 @@ class Native : public Toolchain {
       return Reason{"the loops depend on the values of constants", name()};
     }
     return std::move(lowered->constants);
+  }
+
+  /// MLIR, LLVM IR after its passes, assembly.
+  std::vector<Listing> Listings(const PartitionRequest&, const CompiledPartition& compiled) const override {
+    std::vector<Listing> listings;
+    reinterpret_cast<ListingsFn*>(OpenCompilerModule(name(), "collage_native_listings"))(compiled, options_, listings);
+    return listings;
   }
 
   std::vector<AttrField> Options() const override {

@@ -223,7 +223,7 @@ void StoreSingleLanesPlainly(llvm::Module& module) {
   }
 }
 
-llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
+void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -239,14 +239,18 @@ llvm::SmallVector<char> EmitObject(llvm::Module& module, llvm::TargetMachine& ma
   llvm::DisableLIRP::HashRecognize = true;
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   StoreSingleLanesPlainly(module);
-  llvm::SmallVector<char> object;
-  llvm::raw_svector_ostream stream(object);
+}
+
+/// An object file or assembly. Changes `module` on the way.
+llvm::SmallVector<char> Emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
+  llvm::SmallVector<char> code;
+  llvm::raw_svector_ostream stream(code);
   llvm::legacy::PassManager emitter;
-  if (machine.addPassesToEmitFile(emitter, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
-    throw Error(ErrorCategory::kInternal, "LLVM cannot emit an object file for this machine");
+  if (machine.addPassesToEmitFile(emitter, stream, nullptr, kind)) {
+    throw Error(ErrorCategory::kInternal, "LLVM cannot emit code for this machine");
   }
   emitter.run(module);
-  return object;
+  return code;
 }
 
 /// Of this machine's objects the system's own linker, which starts in a sixth of the time that lld takes: a kernel is
@@ -338,31 +342,50 @@ TargetInfo TargetOf(const NativeOptions& options) {
 
 namespace {
 
-std::vector<std::byte> CompileNew(const std::string& text, const Cpu& cpu) {
-  mlir::MLIRContext& context = Context();
-  std::string diagnostics;
-  const mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
-    diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
-    return mlir::success();
-  });
-  try {
-    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    if (!module) throw Error(ErrorCategory::kInternal, "generated MLIR does not parse");
-    const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(cpu);
-    const bool has_bfloat16 = Has(*machine, "+avx512bf16");
-    Lower(*module, !has_bfloat16 && text.find("bf16") != std::string::npos);
-    llvm::LLVMContext llvm_context;
-    const std::unique_ptr<llvm::Module> llvm_module = mlir::translateModuleToLLVMIR(*module, llvm_context);
-    if (!llvm_module) throw Error(ErrorCategory::kInternal, "generated MLIR does not translate to LLVM IR");
-    llvm_module->setDataLayout(machine->createDataLayout());
-    llvm_module->setTargetTriple(machine->getTargetTriple());
-    RelaxMath(*llvm_module, cpu, LanesOf(*machine));
-    RecordNeeds(*llvm_module, *machine);
-    return Link(EmitObject(*llvm_module, *machine), cpu);
-  } catch (const Error& error) {
-    if (diagnostics.empty()) throw;
-    throw Error(error.category(), error.message() + ": " + diagnostics.substr(0, 600));
+/// MLIR translated to LLVM IR and optimised for one processor.
+class OptimisedModule {
+ public:
+  /// Throws kInternal with MLIR's diagnostics.
+  OptimisedModule(const std::string& text, const Cpu& cpu) : machine_(MakeTargetMachine(cpu)) {
+    std::string diagnostics;
+    const mlir::ScopedDiagnosticHandler handler(&Context(), [&](mlir::Diagnostic& diagnostic) {
+      diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
+      return mlir::success();
+    });
+    try {
+      Make(text, cpu);
+    } catch (const Error& error) {
+      if (diagnostics.empty()) throw;
+      throw Error(error.category(), error.message() + ": " + diagnostics.substr(0, 600));
+    }
   }
+
+  llvm::Module& module() { return *module_; }
+  llvm::TargetMachine& machine() { return *machine_; }
+
+ private:
+  void Make(const std::string& text, const Cpu& cpu) {
+    mlir::OwningOpRef<mlir::ModuleOp> parsed = mlir::parseSourceString<mlir::ModuleOp>(text, &Context());
+    if (!parsed) throw Error(ErrorCategory::kInternal, "generated MLIR does not parse");
+    const bool has_bfloat16 = Has(*machine_, "+avx512bf16");
+    Lower(*parsed, !has_bfloat16 && text.find("bf16") != std::string::npos);
+    module_ = mlir::translateModuleToLLVMIR(*parsed, context_);
+    if (!module_) throw Error(ErrorCategory::kInternal, "generated MLIR does not translate to LLVM IR");
+    module_->setDataLayout(machine_->createDataLayout());
+    module_->setTargetTriple(machine_->getTargetTriple());
+    RelaxMath(*module_, cpu, LanesOf(*machine_));
+    RecordNeeds(*module_, *machine_);
+    Optimise(*module_, *machine_);
+  }
+
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::Module> module_;
+};
+
+std::vector<std::byte> CompileNew(const std::string& text, const Cpu& cpu) {
+  OptimisedModule optimised(text, cpu);
+  return Link(Emit(optimised.module(), optimised.machine(), llvm::CodeGenFileType::ObjectFile), cpu);
 }
 
 }  // namespace
@@ -373,6 +396,17 @@ std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions&
   const std::string made_from = fmt::format("LLVM {} {}\n{} {} {}\n{}", LLVM_VERSION_STRING, LinkerFor(cpu),
                                             cpu.triple.str(), cpu.name, cpu.features, text);
   return FindOrMakeObject(made_from, [&] { return CompileNew(text, cpu); });
+}
+
+CodeListing ListCode(const std::string& text, const NativeOptions& options) {
+  OptimisedModule optimised(text, CpuOf(options));
+  CodeListing listing;
+  llvm::raw_string_ostream stream(listing.llvm_ir);
+  optimised.module().print(stream, nullptr);
+  const llvm::SmallVector<char> assembly =
+      Emit(optimised.module(), optimised.machine(), llvm::CodeGenFileType::AssemblyFile);
+  listing.assembly.assign(assembly.data(), assembly.size());
+  return listing;
 }
 
 }  // namespace collage::native

@@ -28,4 +28,13 @@ TargetInfo TargetOf(const NativeOptions& options);
 /// use. Throws as TargetOf, and Error with MLIR's or LLVM's diagnostics.
 std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options);
 
+/// What CompileMlir makes of a module on the way, as texts.
+struct CodeListing {
+  std::string llvm_ir;  ///< after LLVM's passes
+  std::string assembly;
+};
+
+/// Compiles `text` as CompileMlir does, without linking. Throws as that.
+CodeListing ListCode(const std::string& text, const NativeOptions& options);
+
 }  // namespace collage::native

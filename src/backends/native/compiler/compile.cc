@@ -399,3 +399,10 @@ extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
     result = collage::Reason{error.message(), "native"};
   }
 }
+
+extern "C" void collage_native_listings(const collage::CompiledPartition& compiled,
+                                        const collage::native::NativeOptions& options,
+                                        std::vector<collage::Listing>& result) {
+  collage::native::CodeListing listing = collage::native::ListCode(compiled.source, options);
+  result = {{"mlir", compiled.source}, {"ll", std::move(listing.llvm_ir)}, {"s", std::move(listing.assembly)}};
+}
