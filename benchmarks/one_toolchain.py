@@ -13,8 +13,8 @@ For each of them and each toolchain T:
 
 and prints a row of a Markdown table: how many partitions of which toolchain each has, how many of the operators another
 toolchain or another partition has in the other cover, medians over the processes of both latencies and of their ratio
-(below 1: the search is faster) with its smallest and largest. Covers of the same partitions in the same layouts are not timed: their
-kernels are the same.
+(below 1: the search is faster) with its smallest and largest. Covers of the same partitions in the same layouts are not timed:
+their kernels are the same.
 Costs come from the tuning database and go there; what T's own partitioning is made of competes in the search's play-off, so
 that ratios above 1 are noise. Covers of the same partitions in the same layouts are the same kernels, and are not timed.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, Union, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from collage import _core
 from collage._core import IRModule
@@ -28,7 +28,7 @@ class CostEstimator(Protocol):
         """
 
 
-_registered: dict[str, Callable[[], Union[CostEstimator, Estimate]]] = {}
+_registered: dict[str, Callable[[], CostEstimator | Estimate]] = {}
 
 
 def estimators() -> dict[str, str]:

@@ -15,7 +15,7 @@ __all__ = ["OnnxModel", "from_onnx", "onnx_operators", "to_onnx"]
 
 
 class _Proto(Protocol):
-    def SerializeToString(self) -> bytes: ...
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 (protobuf's name)
 
 
 OnnxModel = Union[str, "os.PathLike[str]", bytes, _Proto]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Union
 
 from collage import _core
 
@@ -81,7 +80,7 @@ class Target:
         return hash(str(self))
 
 
-Targets = Union[str, Target, Sequence[Union[str, Target]], Mapping[object, Union[str, Target]], None]
+Targets = str | Target | Sequence[str | Target] | Mapping[object, str | Target] | None
 
 
 def as_targets(target: Targets) -> list[Target]:

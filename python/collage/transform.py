@@ -52,7 +52,7 @@ class Instrument(Protocol):
         """Called behind the pass, with what it made."""
 
 
-_current: contextvars.ContextVar[tuple["PassContext", ...]] = contextvars.ContextVar("collage_pass_context", default=())
+_current: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("collage_pass_context", default=())
 
 
 class PassContext:

@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(os.environ["COLLAGE_SOURCE"]) / "benchmarks"))
-import direct_use  # noqa: E402
-import whole_models  # noqa: E402
+import direct_use
+import whole_models
 
 
 class BenchmarkRowsTest(unittest.TestCase):
@@ -60,7 +60,8 @@ class BenchmarkRowsTest(unittest.TestCase):
 
     def test_the_mean_is_to_the_faster_engine(self) -> None:
         def line(name, openvino, onnxruntime):
-            return f"| {name} | 1 | native 1 | 1.000 ms | native 1.000 ms | 1.000 | {openvino} | {onnxruntime} | 0.0e+00 | 9 s | 1 s |"
+            times = f"1.000 ms | native 1.000 ms | 1.000 | {openvino} | {onnxruntime}"
+            return f"| {name} | 1 | native 1 | {times} | 0.0e+00 | 9 s | 1 s |"
 
         lines = [line("a", "0.500", "0.400"), line("b", "none", "0.320"), line("c", "none", "none")]
         mean = whole_models.engines_mean(lines)

@@ -1,6 +1,5 @@
 """Executables: arrays without copies, errors, files, threads."""
 
-import os
 import threading
 import time
 import unittest

@@ -21,7 +21,7 @@ class Passes(unittest.TestCase):
                 with transform.PassContext(config=config):
                     self.assertIn("main", one(module))
         with self.assertRaisesRegex(AttributeError, "no such pass"):
-            transform.FuseOp
+            _ = transform.FuseOp
 
     def test_sequential_obeys_the_context(self):
         fold = transform.Sequential(["FoldConstant", "FuseOps"])

@@ -156,9 +156,9 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(collage.InputError, "conv2d"):
             relay.get_op("nn.conv2")
         with self.assertRaisesRegex(AttributeError, "no operator 'nn.conv2'"):
-            relay.nn.conv2
+            _ = relay.nn.conv2
         with self.assertRaisesRegex(AttributeError, "no such operator"):
-            relay.nothing
+            _ = relay.nothing
 
     def test_wrong_attributes(self):
         x = relay.var("x", shape=(2, 2))

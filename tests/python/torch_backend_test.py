@@ -16,7 +16,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 OPTIONS = {"threads": 1, "partition_for": "native"}
 
 
-def Attention(torch, width, heads):
+def Attention(torch, width, heads):  # noqa: N802 (makes a layer)
     class Layer(torch.nn.Module):
         def __init__(self):
             super().__init__()

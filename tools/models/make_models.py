@@ -30,8 +30,8 @@ import numpy as np
 import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import zoo  # noqa: E402
-from net import Net  # noqa: E402
+import zoo
+from net import Net
 
 # Largest allowed |actual - expected| relative to max |expected|, by model suffix; float32 otherwise.
 TOLERANCE = {"_fp16": 2e-2, "_int8": 5e-2, "": 1e-4}

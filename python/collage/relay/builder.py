@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -198,7 +198,7 @@ def parse_expr(text: str, file_name: str = "text", infer_types: bool = False) ->
     return _core.parse_expr(text, file_name, infer_types)
 
 
-PatternLike = Union[Pattern, Var, None]
+PatternLike = Pattern | Var | None
 
 
 def _as_pattern(pattern: PatternLike) -> Pattern:
@@ -207,7 +207,7 @@ def _as_pattern(pattern: PatternLike) -> Pattern:
     return Pattern.variable(pattern) if isinstance(pattern, Var) else pattern
 
 
-def PatternWildcard() -> Pattern:  # noqa: N802: named as the node it makes
+def PatternWildcard() -> Pattern:  # noqa: N802 (named as the node it makes)
     """`_` in a clause of `Match`: matches anything."""
     return Pattern.wildcard()
 

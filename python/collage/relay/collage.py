@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Union
+from typing import Any, Protocol
 
 from collage import _core
 from collage._core import DFPattern, Function, IRModule
@@ -90,7 +90,7 @@ class Rule:
         return Rule(fields.pop("rule"), fields)
 
 
-RuleLike = Union[Rule, str]
+RuleLike = Rule | str
 
 
 def _json_of(rule: RuleLike) -> str:
@@ -101,7 +101,7 @@ def _as_rule(rule: RuleLike) -> Rule:
     return Rule.from_json(rule) if isinstance(rule, str) else rule
 
 
-def PatternRule(pattern: DFPattern | str, name: str | None = None) -> Rule:  # noqa: N802: kinds of rules, as in texts
+def PatternRule(pattern: DFPattern | str, name: str | None = None) -> Rule:  # noqa: N802 (kinds of rules, as in texts)
     """Every match of a pattern (rule "DFPattern").
 
     >>> from collage.relay.dataflow_pattern import is_op, wildcard

@@ -139,8 +139,8 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
     """Compiles a program under the current `PassContext`.
 
     With ``relay.collage.enable_collage`` the program, or each region of dataflow between its control flow, is covered by
-    the best mix of the targets' toolchains, measured on this machine. Else partitions (`collage.partition_for`) are compiled by their toolchains,
-    passes fuse other operators into kernels of the native one, and the rest becomes bytecode.
+    the best mix of the targets' toolchains, measured on this machine. Else partitions (`collage.partition_for`) are
+    compiled by their toolchains, passes fuse other operators into kernels of the native one, and the rest becomes bytecode.
 
     Args:
         mod: a module, or a function.
