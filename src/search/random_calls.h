@@ -25,8 +25,8 @@ std::span<const DataType> DataTypesToTry();
 
 /// A call like `example`, its tensors of floats (of the first argument's type, when there are none) made `dtype`, sizes
 /// above 1 made larger at random, equal ones alike; as they are, should the operator not take others. Arguments from
-/// `first_constant` on are constants. Sums and products of many elements do not overflow. Nothing when the operator does
-/// not take `dtype`, or its result has no static type.
+/// `first_constant` on are constants. Sums and products of many elements do not overflow. Nothing when the operator
+/// does not take `dtype`, or its result has no static type.
 std::optional<RandomCall> MakeRandomCall(const OpDef& op, const OpExample& example, DataType dtype,
                                          size_t first_constant, std::mt19937& random);
 

@@ -101,7 +101,8 @@ void AddPoolsAndNormalisations(Graphs& graphs) {
 
 void AddElementWise(Graphs& graphs) {
   const Var x = Input("x", {2, 5, 6, 7}), y = Input("y", {2, 5, 6, 7});
-  for (const char* name : {"abs", "negative", "floor", "ceil", "round", "trunc", "sqrt", "sigmoid", "nn.relu", "nn.leaky_relu"}) {
+  for (const char* name :
+       {"abs", "negative", "floor", "ceil", "round", "trunc", "sqrt", "sigmoid", "nn.relu", "nn.leaky_relu"}) {
     Add(graphs, {x}, MakeCall(name, {x}));
   }
   Add(graphs, {x}, Clip(x, 0, 6));
@@ -120,7 +121,8 @@ void AddElementWise(Graphs& graphs) {
   }
   Add(graphs, {x}, MakeCall("image.resize2d", {x}, {{"size", std::vector<int64_t>{12, 14}}, {"method", "linear"}}));
   const AttrValue none(std::vector<int64_t>{0, 0}), two(std::vector<int64_t>{2, 2});
-  Add(graphs, {x}, MakeCall("nn.pad", {x, Scalar(0)}, {{"pad_width", AttrValue(AttrValue::List{none, none, two, two})}}));
+  Add(graphs, {x},
+      MakeCall("nn.pad", {x, Scalar(0)}, {{"pad_width", AttrValue(AttrValue::List{none, none, two, two})}}));
   std::vector<Expr> fields{x};
   for (int count = 2; count <= 8; ++count) {
     fields.push_back(y);
@@ -136,7 +138,8 @@ void AddQuantised(Graphs& graphs) {
   };
   const auto add = [&](const std::vector<Var>& params, const Expr& y, double scale, int point) {
     for (const Expr& result : {y, MakeCall("nn.relu", {y})}) {
-      Add(graphs, params, MakeCall("qnn.quantize", {result, Scalar(scale), zero(point)}, {{"axis", -1}, {"out_dtype", kUInt8}}));
+      Add(graphs, params,
+          MakeCall("qnn.quantize", {result, Scalar(scale), zero(point)}, {{"axis", -1}, {"out_dtype", kUInt8}}));
     }
   };
   const auto weights = [&](const Shape& shape) {

@@ -1,5 +1,5 @@
-// text_fuzzer.cc: whatever bytes are parsed, the answer is a module or an Error for the user; and a module survives being
-// written and read again.
+// text_fuzzer.cc: whatever bytes are parsed, the answer is a module or an Error for the user; and a module survives
+// being written and read again.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -26,16 +26,13 @@ struct Arguments {
 };
 
 Json ToJson(const ToolchainReport& toolchain) {
-  Json json{{"name", toolchain.name},     {"available", toolchain.available}, {"version", toolchain.version},
-            {"default", toolchain.is_default},
-            {"reason", toolchain.reason}, {"hint", toolchain.hint},           {"license", toolchain.license},
-            {"hooks", toolchain.hooks}};
+  Json json{{"name", toolchain.name},          {"available", toolchain.available}, {"version", toolchain.version},
+            {"default", toolchain.is_default}, {"reason", toolchain.reason},       {"hint", toolchain.hint},
+            {"license", toolchain.license},    {"hooks", toolchain.hooks}};
   json["options"] = Json::array();
   for (const ToolchainOption& option : toolchain.options) {
-    json["options"].push_back({{"name", option.name},
-                               {"type", option.type},
-                               {"default", option.default_value},
-                               {"meaning", option.doc}});
+    json["options"].push_back(
+        {{"name", option.name}, {"type", option.type}, {"default", option.default_value}, {"meaning", option.doc}});
   }
   for (const auto& [name, reason] : toolchain.incompatible) {
     json["incompatible"].push_back({{"toolchain", name}, {"reason", reason}});

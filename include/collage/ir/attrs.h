@@ -18,15 +18,15 @@ class AttrValue {
  public:
   using List = std::vector<AttrValue>;
 
-  AttrValue() = default;                                             // None
-  AttrValue(bool value) : value_(value) {}                           // NOLINT: implicit on purpose, as all below
-  AttrValue(int value) : value_(static_cast<int64_t>(value)) {}      // NOLINT
-  AttrValue(int64_t value) : value_(value) {}                        // NOLINT
-  AttrValue(double value) : value_(value) {}                         // NOLINT
-  AttrValue(const char* value) : value_(std::string(value)) {}       // NOLINT
-  AttrValue(std::string value) : value_(std::move(value)) {}         // NOLINT
-  AttrValue(DataType value) : value_(value.ToString()) {}            // NOLINT
-  AttrValue(List value) : value_(std::move(value)) {}                // NOLINT
+  AttrValue() = default;                                         // None
+  AttrValue(bool value) : value_(value) {}                       // NOLINT: implicit on purpose, as all below
+  AttrValue(int value) : value_(static_cast<int64_t>(value)) {}  // NOLINT
+  AttrValue(int64_t value) : value_(value) {}                    // NOLINT
+  AttrValue(double value) : value_(value) {}                     // NOLINT
+  AttrValue(const char* value) : value_(std::string(value)) {}   // NOLINT
+  AttrValue(std::string value) : value_(std::move(value)) {}     // NOLINT
+  AttrValue(DataType value) : value_(value.ToString()) {}        // NOLINT
+  AttrValue(List value) : value_(std::move(value)) {}            // NOLINT
   AttrValue(const std::vector<int64_t>& values) : value_(List(values.begin(), values.end())) {}  // NOLINT
 
   bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
@@ -64,7 +64,7 @@ class Attrs {
   double Double(std::string_view name) const;  ///< also an integer
   const std::string& String(std::string_view name) const;
   std::vector<int64_t> Ints(std::string_view name) const;  ///< a list of integers, or one integer as a list of one
-  DataType Type(std::string_view name) const;               ///< a string that names a dtype
+  DataType Type(std::string_view name) const;              ///< a string that names a dtype
   /// The value if present and of that kind, else `fallback`.
   int64_t IntOr(std::string_view name, int64_t fallback) const;
   std::string StringOr(std::string_view name, std::string fallback) const;

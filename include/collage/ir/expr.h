@@ -284,8 +284,8 @@ using Constructor = std::shared_ptr<const ConstructorNode>;
 struct Pattern {
   enum class Kind : uint8_t { kWildcard, kVar, kConstructor, kTuple };
   Kind kind = Kind::kWildcard;
-  Var var;                          ///< kVar
-  Constructor constructor;          ///< kConstructor
+  Var var;                            ///< kVar
+  Constructor constructor;            ///< kConstructor
   std::vector<Pattern> sub_patterns;  ///< kConstructor, kTuple
 };
 

@@ -64,8 +64,8 @@ using ReferenceFn = std::function<void(std::span<const Tensor> inputs, const Att
 
 /// As ReferenceFn, for an operator that rounds: what lies between two results becomes the upper one with the likelihood
 /// of its distance to the lower one, so that the mean over `seed`s is what was to be rounded.
-using RandomRoundingFn = std::function<void(std::span<const Tensor> inputs, const Attrs& attrs,
-                                            std::span<Tensor> outputs, uint64_t seed)>;
+using RandomRoundingFn =
+    std::function<void(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs, uint64_t seed)>;
 
 /// Products that the operator adds up, computed by its definition; those with padding are not counted. Shapes are
 /// static.

@@ -8,8 +8,8 @@
 
 namespace collage {
 
-/// An element type: a code, a width in bits, and how many lanes an element has ("float32x4" has 4; nearly all have one).
-/// Bool has code kBool, one bit, and takes one byte in memory. Vectors may be stored, passed on and compared for
+/// An element type: a code, a width in bits, and how many lanes an element has ("float32x4" has 4; nearly all have
+/// one). Bool has code kBool, one bit, and takes one byte in memory. Vectors may be stored, passed on and compared for
 /// equality; nothing computes on their lanes.
 struct DataType {
   enum class Code : uint8_t { kInt, kUInt, kFloat, kBFloat, kBool };

@@ -1,5 +1,5 @@
-// fold_scale_axis.cc: y = conv(x, w) * s + b becomes y = conv(x, w * s) + b: a factor per output channel costs nothing in
-// the weights. Also through additions: (conv + a) * s = conv' + a * s.
+// fold_scale_axis.cc: y = conv(x, w) * s + b becomes y = conv(x, w * s) + b: a factor per output channel costs nothing
+// in the weights. Also through additions: (conv + a) * s = conv' + a * s.
 #include <cmath>
 #include <unordered_map>
 
@@ -52,8 +52,8 @@ bool FindAnchor(const CallNode& call, Anchor* anchor) {
   return false;
 }
 
-/// The factor per channel when constant `factor`, broadcast against `rank` dimensions, varies along `axis` only: a vector
-/// of one or `channels` elements. Undefined tensor otherwise.
+/// The factor per channel when constant `factor`, broadcast against `rank` dimensions, varies along `axis` only: a
+/// vector of one or `channels` elements. Undefined tensor otherwise.
 Tensor ChannelFactor(const Tensor& factor, int rank, int axis, int64_t channels) {
   for (int i = 0; i < factor.rank(); ++i) {
     const int64_t size = factor.shape()[static_cast<size_t>(i)];

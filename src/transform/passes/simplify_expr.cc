@@ -46,8 +46,10 @@ Expr DropIdentity(const Expr& expr, const CallNode& call) {
     const std::vector<int64_t> axes = call.attrs().IsNone("axes") ? std::vector<int64_t>{} : call.attrs().Ints("axes");
     if (!axes.empty() && std::is_sorted(axes.begin(), axes.end())) return call.args()[0];
   }
-  if ((name == "multiply" || name == "divide") && IsFilledWith(call.args()[1], 1) && same_type(call.args()[0])) return call.args()[0];
-  if ((name == "add" || name == "subtract") && IsFilledWith(call.args()[1], 0) && same_type(call.args()[0])) return call.args()[0];
+  if ((name == "multiply" || name == "divide") && IsFilledWith(call.args()[1], 1) && same_type(call.args()[0]))
+    return call.args()[0];
+  if ((name == "add" || name == "subtract") && IsFilledWith(call.args()[1], 0) && same_type(call.args()[0]))
+    return call.args()[0];
   return expr;
 }
 
@@ -59,7 +61,8 @@ Expr MergePadding(const Expr& expr, const CallNode& conv) {
   const AttrValue::List& widths = *pad->attrs().Get("pad_width").as_list();
   const size_t rank = widths.size() - 2;
   std::vector<int64_t> padding = conv.attrs().Ints("padding");
-  if (padding.size() == rank) padding.insert(padding.end(), padding.begin(), padding.begin() + static_cast<int64_t>(rank));
+  if (padding.size() == rank)
+    padding.insert(padding.end(), padding.begin(), padding.begin() + static_cast<int64_t>(rank));
   if (padding.size() != 2 * rank) return expr;
   for (size_t i = 0; i < widths.size(); ++i) {
     const int64_t before = *(*widths[i].as_list())[0].as_int();

@@ -29,7 +29,8 @@ Expr UnpackBatchNorm(const CallNode& call) {
   int axis = static_cast<int>(call.attrs().Int("axis"));
   if (axis < 0) axis += type->rank();
   const auto make = [&](const char* op, std::vector<Expr> args) { return Typed(MakeCall(op, std::move(args)), call); };
-  const Expr deviation = make("sqrt", {make("add", {call.args()[4], MakeScalar(call.attrs().Double("epsilon"), dtype)})});
+  const Expr deviation =
+      make("sqrt", {make("add", {call.args()[4], MakeScalar(call.attrs().Double("epsilon"), dtype)})});
   Expr scale = make("divide", {MakeScalar(1, dtype), deviation});
   if (call.attrs().Bool("scale")) scale = make("multiply", {scale, call.args()[1]});
   Expr shift = make("negative", {make("multiply", {call.args()[3], scale})});

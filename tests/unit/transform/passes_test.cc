@@ -50,7 +50,8 @@ TEST(PassesTest, EachPassKeepsTheMeaning) {
   const std::vector<Tensor> inputs{x};
   const Tensor expected = Evaluate(before.main(), inputs)[0];
   IRModule module = before;
-  for (const char* name : {"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "EliminateCommonSubexpr"}) {
+  for (const char* name :
+       {"SimplifyInference", "FoldConstant", "SimplifyExpr", "FoldScaleAxis", "EliminateCommonSubexpr"}) {
     module = RunPass(GetPass(name), module);
     const Comparison comparison = Compare(Evaluate(module.main(), inputs)[0], expected, {1e-5, 1e-6});
     EXPECT_TRUE(comparison.agrees) << name << ": " << comparison.difference;
@@ -69,9 +70,11 @@ TEST(PassesTest, AnUnknownPassHasNearMisses) {
 TEST(PassesTest, PaddingGoesIntoTheConvolution) {
   const Var x = MakeVar("x", TensorType(Shape{1, 3, 8, 8}, kFloat32));
   AttrValue::List widths;
-  for (const std::vector<int64_t>& pair : {std::vector<int64_t>{0, 0}, {0, 0}, {1, 2}, {3, 4}}) widths.emplace_back(pair);
+  for (const std::vector<int64_t>& pair : {std::vector<int64_t>{0, 0}, {0, 0}, {1, 2}, {3, 4}})
+    widths.emplace_back(pair);
   const Expr pad = MakeCall("nn.pad", {x, MakeScalar(0, kFloat32)}, {{"pad_width", widths}});
-  const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.conv2d", {pad, Random({4, 3, 3, 3}, 1)}))));
+  const IRModule module =
+      InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.conv2d", {pad, Random({4, 3, 3, 3}, 1)}))));
   const IRModule simplified = RunPass(GetPass("SimplifyExpr"), module);
   EXPECT_EQ(CountOps(simplified.main()), (std::map<std::string, int>{{"nn.conv2d", 1}}));
   EXPECT_EQ(As<CallNode>(simplified.main()->body())->attrs().Ints("padding"), (std::vector<int64_t>{1, 3, 2, 4}));

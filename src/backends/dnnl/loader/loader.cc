@@ -1,5 +1,5 @@
-// loader.cc: the module that the runtime opens for oneDNN kernels. oneDNN computes with OpenMP; before it is loaded, OpenMP is
-// put on the process's own thread pool, so that no second team of spinning threads competes with it.
+// loader.cc: the module that the runtime opens for oneDNN kernels. oneDNN computes with OpenMP; before it is loaded,
+// OpenMP is put on the process's own thread pool, so that no second team of spinning threads competes with it.
 #include "backends/dnnl/query.h"
 #include "collage/runtime/kernel.h"
 #include "support/dynamic_library.h"
