@@ -26,10 +26,10 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "cost/estimator/estimators.h"
+#include "cost/measure/timing.h"
 #include "cost/runner/runner.h"
-#include "cost/worker/timing.h"
+#include "driver/partitioner.h"
 #include "run_main.h"
-#include "search/partitioner.h"
 #include "support/machine.h"
 
 namespace collage {

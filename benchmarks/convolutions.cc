@@ -24,8 +24,8 @@
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "cost/worker/measure.h"
-#include "cost/worker/timing.h"
+#include "cost/measure/measure.h"
+#include "cost/measure/timing.h"
 #include "random_tensor.h"
 #include "run_main.h"
 

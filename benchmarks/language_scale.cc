@@ -14,7 +14,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
 #include "collage/vm/vm.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 
 namespace {
 

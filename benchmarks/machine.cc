@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/runtime/thread_pool.h"
-#include "cost/worker/roofline.h"
-#include "cost/worker/timing.h"
+#include "cost/machine/roofline.h"
+#include "cost/measure/timing.h"
 #include "run_main.h"
 
 namespace collage {

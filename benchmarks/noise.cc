@@ -14,17 +14,17 @@
 #include <set>
 
 #include "collage/compile.h"
-#include "collage/extract.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/structural.h"
-#include "collage/partition_rule.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "cost/measure/measure.h"
 #include "cost/runner/measure_request.h"
-#include "cost/worker/measure.h"
-#include "cost/worker/worker.h"
+#include "partition/extract.h"
+#include "partition/partition_rule.h"
 #include "run_main.h"
+#include "worker/worker.h"
 
 namespace collage {
 namespace {

@@ -1,7 +1,7 @@
 // overhead.cc: what a partition costs beyond its kernel: a chain of kernels that do nothing, run through the executor.
 #include <fmt/format.h>
 
-#include "cost/worker/transition.h"
+#include "cost/machine/transition.h"
 
 int main() {
   const collage::TuningRecord hop = collage::MeasureEmptyHop({.min_seconds = 0.5});

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "collage/runtime/executable.h"
-#include "cost/worker/timing.h"
+#include "cost/measure/timing.h"
 #include "run_main.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"

@@ -17,14 +17,14 @@
 #include <map>
 
 #include "collage/compile.h"
-#include "collage/extract.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "driver/layout_analysis.h"
+#include "partition/extract.h"
 #include "run_main.h"
 #include "search/find_covers.h"
-#include "search/layout_analysis.h"
 
 namespace collage {
 namespace {

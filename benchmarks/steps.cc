@@ -18,7 +18,7 @@
 
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
-#include "cost/worker/timing.h"
+#include "cost/measure/timing.h"
 #include "run_main.h"
 #include "runtime/random_inputs.h"
 

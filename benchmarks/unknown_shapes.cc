@@ -13,9 +13,9 @@
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
+#include "program/regions.h"
 #include "random_tensor.h"
 #include "run_main.h"
-#include "search/regions.h"
 
 namespace collage {
 namespace {

@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "collage/estimate.h"
 #include "collage/ir/module.h"
 #include "collage/runtime/tensor.h"
+#include "collage/search.h"
 #include "collage/target/target.h"
 
 namespace collage {
@@ -32,34 +34,6 @@ class CompileProgress {
   /// Something the user should know and can act on; each text once.
   virtual void Warn(const std::string& text) = 0;
 };
-
-/// Seconds that a candidate partition, @main of `candidate`, takes as a kernel for `target` (RFC 0.81, Appendix E).
-/// Infinity: it cannot be run. NaN: unknown, so it is only used where nothing else will do.
-using EstimateCandidate = std::function<double(const IRModule& candidate, const Target& target)>;
-
-/// What a search of one's own chooses from: positions 0, 1, … (the operator calls that must be covered, in an order of
-/// dataflow) and candidates 0, 1, … (partitions with layouts at their boundaries), each of which covers some.
-class CoverTask {
- public:
-  virtual ~CoverTask() = default;
-  virtual int num_positions() const = 0;
-  virtual int num_candidates() const = 0;
-  /// Ascending.
-  virtual const std::vector<int>& positions(int candidate) const = 0;
-  /// Whose it is: a toolchain's name.
-  virtual std::string toolchain(int candidate) const = 0;
-  /// Seconds, found out when they are first asked for, which may take long. Infinity when it cannot be run,
-  /// NaN when nobody knows.
-  virtual double cost(int candidate) = 0;
-  /// Cheap, never above `cost`.
-  virtual double lower_bound(int candidate) = 0;
-  /// Of a cover: its candidates' costs, what partitions cost beside, what their layouts make necessary. Infinity when
-  /// it is none. The candidates' order does not matter.
-  virtual double seconds(const std::vector<int>& cover) = 0;
-};
-
-/// Covers, best first, as lists of candidates.
-using SearchOfOnesOwn = std::function<std::vector<std::vector<int>>(CoverTask& task)>;
 
 struct CompileOptions {
   /// Where the executable goes.

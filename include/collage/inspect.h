@@ -13,15 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "collage/estimate.h"
 #include "collage/ir/module.h"
+#include "collage/support/json_text.h"
 
 namespace collage {
-
-/// JSON, and the file that errors name.
-struct JsonText {
-  std::string text;
-  std::string file = "text";
-};
 
 struct DataflowNodeReport {
   int index = 0;
@@ -85,15 +81,11 @@ struct CoverReport {
   int64_t num_costs = 0;  ///< that were asked for
   Function rewritten;     ///< null unless asked for
 };
-/// What a candidate costs as a function of its own: infinity when it cannot be run, NaN when nobody knows. Asked
-/// once for each structurally different one per target, when the search needs it.
-using CandidateCost = std::function<double(const Function& candidate, const std::string& target)>;
 /// The least-cost cover of a function by targets with rules, at costs that are given instead of measured: by the
 /// formula of `costs`, or by `estimate` in its place if that is given; overrides hold either way. `targets` is a list
-/// of
-/// {"name", "external", "rule"}, and of targets of registered toolchains as text, which find candidates as these do and
-/// only take nodes that are planned for their device (pass PlanDevices) or for none. Throws kUnsupported when there is
-/// no cover, naming nodes, their operators, and why each target declines; kInput for an estimate below zero.
+/// of {"name", "external", "rule"}, and of targets of registered toolchains as text, which find candidates as these do
+/// and only take nodes that are planned for their device (pass PlanDevices) or for none. Throws kUnsupported when there
+/// is no cover, naming nodes, their operators, and why each target declines; kInput for an estimate below zero.
 CoverReport PartitionByGivenCosts(const Function& function, const JsonText& targets, const JsonText& costs,
                                   bool rewrite = false, CandidateCost estimate = nullptr);
 

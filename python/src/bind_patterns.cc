@@ -6,12 +6,12 @@
 
 #include "bindings.h"
 #include "casters.h"
-#include "collage/extract.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
-#include "collage/rewrite.h"
 #include "collage/support/error.h"
 #include "dataflow/pattern_builder.h"
+#include "partition/extract.h"
+#include "partition/rewrite.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

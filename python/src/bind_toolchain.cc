@@ -12,8 +12,8 @@
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "cost/worker/worker.h"
-#include "search/serve_worker.h"
+#include "driver/serve_worker.h"
+#include "worker/worker.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

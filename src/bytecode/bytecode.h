@@ -11,7 +11,7 @@
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
-#include "ir/unknown_sizes.h"
+#include "ir/shapes/unknown_sizes.h"
 
 namespace collage::vm {
 

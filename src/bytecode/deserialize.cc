@@ -13,7 +13,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
-#include "runtime/kernel_signature.h"
+#include "runtime/plan/kernel_signature.h"
 #include "support/checksum.h"
 
 namespace collage::vm {

@@ -6,7 +6,7 @@
 #include "bytecode/tensor_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 
 namespace collage::vm {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "ir/tensor_types.h"
 
 namespace collage::vm {

@@ -7,7 +7,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/tensor_types.h"
-#include "runtime/program.h"
+#include "runtime/plan/program.h"
 
 namespace collage::vm {
 namespace {

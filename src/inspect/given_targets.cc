@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "collage/rules/rule_kinds.h"
+#include "partition/rules/rule_kinds.h"
 
 namespace collage {
 

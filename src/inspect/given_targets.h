@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "collage/inspect.h"
-#include "collage/partition_rule.h"
-#include "collage/partition_spec.h"
+#include "partition/partition_rule.h"
+#include "partition/partition_spec.h"
 #include "support/json_reader.h"
 
 namespace collage {

@@ -9,12 +9,12 @@
 #include <set>
 
 #include "collage/inspect.h"
-#include "collage/name_supply.h"
-#include "collage/rewrite.h"
 #include "cost/estimator/given_costs.h"
 #include "dataflow/needs.h"
 #include "inspect/given_targets.h"
-#include "search/compatible_covers.h"
+#include "partition/name_supply.h"
+#include "partition/rewrite.h"
+#include "search/strategies/compatible_covers.h"
 
 namespace collage {
 namespace {

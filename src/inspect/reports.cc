@@ -5,10 +5,10 @@
 #include <set>
 
 #include "collage/inspect.h"
-#include "collage/partition_rule.h"
-#include "collage/rewrite.h"
-#include "collage/rules/rule_kinds.h"
 #include "inspect/given_targets.h"
+#include "partition/partition_rule.h"
+#include "partition/rewrite.h"
+#include "partition/rules/rule_kinds.h"
 
 namespace collage {
 namespace {

@@ -11,7 +11,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "runtime/memory_planner.h"
+#include "runtime/plan/memory_planner.h"
 
 namespace collage {
 namespace {

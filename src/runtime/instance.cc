@@ -8,8 +8,8 @@
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "runtime/executable_state.h"
 #include "runtime/huge_pages.h"
+#include "runtime/plan/executable_state.h"
 
 namespace collage {
 namespace {

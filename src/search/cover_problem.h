@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collage/extract.h"
+#include "partition/extract.h"
 #include "search/find_covers.h"
 
 namespace collage {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "search/compatible_covers.h"
+#include "search/strategies/compatible_covers.h"
 
 namespace collage {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collage/compile.h"
-#include "collage/partition_rule.h"
+#include "collage/search.h"
+#include "partition/partition_rule.h"
 
 namespace collage {
 

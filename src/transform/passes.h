@@ -1,5 +1,5 @@
 // passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Those that
-// need toolchains or the dataflow graph are in src/collage/passes/ and src/collage/byoc/.
+// need toolchains or the dataflow graph are in src/partition/passes/ and src/partition/byoc/.
 #pragma once
 
 #include "collage/ir/expr.h"

@@ -10,7 +10,7 @@
 
 #include "bytecode/bytecode.h"
 #include "collage/vm/vm.h"
-#include "ir/interpreter_scope.h"
+#include "ir/eval/interpreter_scope.h"
 #include "lowering/lower.h"
 
 namespace collage::vm {

@@ -10,7 +10,7 @@
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "conformance/narrow_values.h"
-#include "cost/worker/measure.h"
+#include "cost/measure/measure.h"
 #include "support/machine.h"
 #include "target/toolchain_configuration.h"
 

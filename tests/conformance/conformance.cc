@@ -14,7 +14,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
 #include "conformance/guarded_result.h"
-#include "ir/reference.h"
+#include "ir/eval/reference.h"
 
 namespace collage::conformance {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "collage/runtime/kernel.h"
 #include "conformance/dnnl_rows.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 
 namespace collage {
 namespace {

@@ -9,9 +9,9 @@
 #include "backends/onednn_graph/describe.h"
 #include "backends/onednn_graph/operators.h"
 #include "collage/ir/infer_type.h"
-#include "collage/partition_rule.h"
 #include "conformance/conformance.h"
 #include "dataflow/dataflow_graph.h"
+#include "partition/partition_rule.h"
 #include "support/machine.h"
 
 namespace collage {

@@ -11,7 +11,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 #include "conformance/conformance.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 
 namespace collage {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "collage/partition_rule.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "conformance/primitive_calls.h"
 #include "conformance/quantised_calls.h"
+#include "partition/partition_rule.h"
 
 namespace collage {
 namespace {

@@ -19,7 +19,7 @@
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "conformance/pattern_text.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {

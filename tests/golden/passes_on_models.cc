@@ -12,7 +12,7 @@
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 

@@ -2,9 +2,9 @@
 
 import importlib.metadata
 import re
-import tomllib
 import unittest
 
+import tomllib
 from source import ROOT, files, text
 
 

@@ -1,6 +1,6 @@
 // cover_search_test.cc: every exact search equals the enumeration of all covers on random problems: cost, ties, and the
 // k best ones.
-#include "search/cover_search.h"
+#include "search/strategies/cover_search.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "property/random_cover_problem.h"
-#include "search/compatible_covers.h"
+#include "search/strategies/compatible_covers.h"
 
 namespace collage {
 namespace {

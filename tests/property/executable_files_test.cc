@@ -28,14 +28,14 @@
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
-#include "cost/worker/worker.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "lowering/lower.h"
 #include "property/crafted_files.h"
 #include "property/for_random_modules.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 #include "target/annotations.h"
+#include "worker/worker.h"
 
 namespace collage {
 namespace {

@@ -13,15 +13,15 @@
 
 #include "collage/compile.h"
 #include "collage/inspect.h"
-#include "collage/partition_rule.h"
 #include "collage/support/error.h"
 #include "cost/database/tuning_json.h"
 #include "dataflow/dataflow_graph.h"
+#include "driver/partitioning_json.h"
+#include "partition/partition_rule.h"
 #include "property/random_source.h"
-#include "search/partitioning_json.h"
 #include "support/file.h"
 #include "support/json_reader.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

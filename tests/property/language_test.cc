@@ -8,7 +8,7 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "property/for_random_modules.h"
 
 namespace collage {

@@ -10,21 +10,21 @@
 #include <memory>
 
 #include "backends/builtin_toolchains.h"
-#include "backends/native/schedule.h"
-#include "collage/extract.h"
+#include "backends/native/description/schedule.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
-#include "collage/partition_rule.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
 #include "conformance/guarded_result.h"
-#include "cost/worker/worker.h"
-#include "ir/evaluate.h"
-#include "ir/reference.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/reference.h"
+#include "partition/extract.h"
+#include "partition/partition_rule.h"
 #include "property/for_random_modules.h"
 #include "property/function_generator.h"
 #include "property/widened_function.h"
 #include "runtime/compare.h"
+#include "worker/worker.h"
 
 namespace collage {
 namespace {

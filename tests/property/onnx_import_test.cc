@@ -18,7 +18,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "property/for_random_modules.h"
 #include "property/onnx_grid.h"
 #include "property/random_source.h"

@@ -7,13 +7,13 @@
 #include "collage/inspect.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
-#include "collage/rewrite.h"
 #include "collage/support/error.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
+#include "partition/rewrite.h"
 #include "property/for_random_modules.h"
 #include "property/random_source.h"
-#include "unit/collage/brute_force.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/brute_force.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

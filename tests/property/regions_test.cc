@@ -1,5 +1,5 @@
 // Regions of random programs: taking them out keeps what is computed, and what is taken out can be compiled.
-#include "search/regions.h"
+#include "program/regions.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "property/for_random_modules.h"
 
 namespace collage {

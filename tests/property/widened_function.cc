@@ -9,7 +9,7 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 
 namespace collage {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "collage/ir/expr.h"
 #include "collage/runtime/tensor.h"
-#include "ir/reference.h"
+#include "ir/eval/reference.h"
 
 namespace collage {
 

@@ -9,7 +9,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "command.h"
-#include "cost/worker/timing.h"
+#include "cost/measure/timing.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 

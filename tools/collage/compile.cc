@@ -273,6 +273,21 @@ void Run(const Arguments& arguments) {
   }
 }
 
+/// Partitions that are given, written or shown.
+void AddPartitionOptions(CLI::App& command, CompileOptions& options) {
+  command.add_option("--partition-for", options.partition_for,
+                     "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
+  command
+      .add_option("--partitioning", options.partitioning,
+                  "No search: the partitions that this file chooses, see --write-partitioning")
+      ->check(CLI::ExistingFile);
+  command.add_option("--write-partitioning", options.write_partitioning,
+                     "Write which partitions won, as JSON that can be edited and given to --partitioning");
+  command.add_option(
+      "--dump", options.dump,
+      "Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder");
+}
+
 }  // namespace
 
 void AddCompileCommand(CLI::App& app) {
@@ -282,17 +297,7 @@ void AddCompileCommand(CLI::App& app) {
   command->add_option("model", arguments->model, "ONNX model, or Relay text (.relay)")->required();
   command->add_option("-o,--output", options.output, "Executable to write (default: MODEL.clg)");
   AddSharedOptions(*command, arguments->shared);
-  command->add_option("--partition-for", options.partition_for,
-                      "No search: all that this toolchain takes in pieces as large as possible, the rest natively");
-  command
-      ->add_option("--partitioning", options.partitioning,
-                   "No search: the partitions that this file chooses, see --write-partitioning")
-      ->check(CLI::ExistingFile);
-  command->add_option("--write-partitioning", options.write_partitioning,
-                      "Write which partitions won, as JSON that can be edited and given to --partitioning");
-  command->add_option(
-      "--dump", options.dump,
-      "Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder");
+  AddPartitionOptions(*command, options);
   command->add_option("--require", arguments->require, "Fail unless these toolchains are available");
   command->add_option(
       "--operands", options.operands,

@@ -14,7 +14,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "ir/expression_text.h"
+#include "ir/text/expression_text.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 #include "support/json_reader.h"

@@ -18,7 +18,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "command.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 #include "runtime/npy.h"
 #include "runtime/random_inputs.h"
 #include "support/edit_distance.h"

@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "command.h"
-#include "search/serve_worker.h"
+#include "driver/serve_worker.h"
 
 namespace collage::cli {
 namespace {

@@ -110,7 +110,7 @@ class Executable {
   std::vector<PortInfo> inputs() const;
   std::vector<PortInfo> outputs() const;
 
-  struct State;  // src/runtime/executable_state.h
+  struct State;  // src/runtime/plan/executable_state.h
 
  private:
   friend class ExecutionInstance;

@@ -1,5 +1,5 @@
 // vm.h: runs modules with control flow, closures, data and shapes known only at run time, where an execution plan
-// (runtime/executable.h) would not do: a module becomes bytecode, a register machine runs it.
+// (runtime/plan/executable.h) would not do: a module becomes bytecode, a register machine runs it.
 #pragma once
 
 #include <cstddef>
@@ -73,8 +73,8 @@ struct CompileOptions {
   std::function<void(const Function& function, const std::string& reason)> on_declined;
 };
 
-/// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/interpreter.h): strict, from left
-/// to right, a shared node is evaluated once per call and only when needed; calls in tail position take no room.
+/// Compiles all functions of a typed `module`. The meaning is `Interpret`'s (src/ir/eval/interpreter.h): strict, from
+/// left to right, a shared node is evaluated once per call and only when needed; calls in tail position take no room.
 ///
 /// Throws kUnsupported when branches nest deeper than a thousand levels or a toolchain declines a partition.
 Executable Compile(const IRModule& module, const CompileOptions& options = {});

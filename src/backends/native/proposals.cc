@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "backends/native/attention.h"
-#include "backends/native/depthwise_chain.h"
-#include "backends/native/operators.h"
-#include "backends/native/scaled_convolution.h"
+#include "backends/native/description/attention.h"
+#include "backends/native/description/depthwise_chain.h"
+#include "backends/native/description/operators.h"
+#include "backends/native/description/scaled_convolution.h"
 #include "collage/ir/visitor.h"
-#include "collage/partition_rule.h"
+#include "partition/partition_rule.h"
 
 namespace collage::native {
 namespace {

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "backends/native/narrowed.h"
-#include "backends/native/native_form.h"
-#include "backends/native/operators.h"
-#include "backends/native/options.h"
+#include "backends/native/description/narrowed.h"
+#include "backends/native/description/native_form.h"
+#include "backends/native/description/operators.h"
+#include "backends/native/description/options.h"
 #include "backends/native/proposals.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
-#include "ir/unknown_sizes.h"
+#include "ir/shapes/unknown_sizes.h"
 
 namespace collage::native {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "cost/worker/probes.h"
+#include "cost/machine/probes.h"
 
 namespace collage {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "cost/worker/roofline.h"
+#include "cost/machine/roofline.h"
 
 namespace collage {
 

@@ -10,7 +10,7 @@
 
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
-#include "cost/worker/roofline.h"
+#include "cost/machine/roofline.h"
 #include "target/annotations.h"
 
 namespace collage {

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "collage/compile.h"
-#include "collage/sub_graph.h"
+#include "collage/estimate.h"
 #include "cost/estimator/estimator.h"
 #include "cost/estimator/measuring_estimator.h"
+#include "partition/sub_graph.h"
 
 namespace collage {
 

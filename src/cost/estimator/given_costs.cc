@@ -7,8 +7,8 @@
 #include <climits>
 #include <cmath>
 
-#include "collage/extract.h"
 #include "collage/ir/structural.h"
+#include "partition/extract.h"
 #include "support/json_reader.h"
 
 namespace collage {

@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "collage/cost.h"
-#include "collage/inspect.h"
-#include "collage/sub_graph.h"
+#include "collage/estimate.h"
+#include "collage/support/json_text.h"
+#include "partition/cost.h"
+#include "partition/sub_graph.h"
 
 namespace collage {
 

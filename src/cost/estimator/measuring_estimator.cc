@@ -9,7 +9,7 @@
 
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/settling.h"
-#include "cost/worker/probes.h"
+#include "cost/machine/probes.h"
 #include "target/accuracy.h"
 #include "target/toolchain_configuration.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cost/worker/timing.h"
+#include "cost/measure/timing.h"
 
 namespace collage {
 namespace {

@@ -1,6 +1,6 @@
 // local_runner.cc: measurements by a child of this process.
+#include "cost/measure/drift.h"
 #include "cost/runner/runner.h"
-#include "cost/worker/drift.h"
 
 namespace collage {
 namespace {

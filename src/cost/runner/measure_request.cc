@@ -14,12 +14,12 @@
 #include "collage/ir/text.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
-#include "cost/worker/measure.h"
-#include "cost/worker/probes.h"
-#include "cost/worker/roofline.h"
-#include "cost/worker/transition.h"
-#include "cost/worker/worker.h"
+#include "cost/machine/probes.h"
+#include "cost/machine/roofline.h"
+#include "cost/machine/transition.h"
+#include "cost/measure/measure.h"
 #include "target/toolchain_configuration.h"
+#include "worker/worker.h"
 
 namespace collage {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
-#include "cost/worker/timing.h"
+#include "cost/measure/timing.h"
 
 namespace collage {
 

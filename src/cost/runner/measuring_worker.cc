@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "collage/support/error.h"
-#include "cost/worker/drift.h"
+#include "cost/measure/drift.h"
 #include "support/machine.h"
 
 namespace collage {

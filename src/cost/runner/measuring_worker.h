@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost/runner/runner.h"
-#include "cost/worker/worker.h"
+#include "worker/worker.h"
 
 namespace collage {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cost/runner/measure_request.h"
-#include "cost/worker/worker.h"
+#include "worker/worker.h"
 
 namespace collage {
 

@@ -8,7 +8,7 @@
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/tensor_reader.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "ir/ops/relations.h"
 #include "onnx/onnx-ml.pb.h"
 

@@ -9,9 +9,9 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "ir/ops/relations.h"
-#include "ir/unknown_sizes.h"
+#include "ir/shapes/unknown_sizes.h"
 
 namespace collage {
 namespace {

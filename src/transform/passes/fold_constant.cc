@@ -2,7 +2,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "transform/passes.h"
 
 namespace collage {

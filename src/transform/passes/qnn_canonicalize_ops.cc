@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "collage/ir/infer_type.h"
-#include "ir/ops/quantised.h"
+#include "ir/ops/qnn/quantised.h"
 #include "transform/passes.h"
 #include "transform/rewriting.h"
 

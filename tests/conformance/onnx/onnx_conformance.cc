@@ -19,7 +19,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/support/error.h"
 #include "conformance/onnx/node_cases.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 
 namespace collage {
 namespace {

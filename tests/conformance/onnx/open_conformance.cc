@@ -24,8 +24,8 @@
 #include "collage/frontend/onnx.h"
 #include "collage/support/error.h"
 #include "conformance/onnx/node_cases.h"
-#include "ir/evaluate.h"
-#include "ir/interpreter.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/interpreter.h"
 #include "onnx/onnx-ml.pb.h"
 #include "unit/frontend/open_model_check.h"
 

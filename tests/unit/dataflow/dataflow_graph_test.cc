@@ -7,7 +7,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "dataflow/dominators.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "collage/ir/text.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

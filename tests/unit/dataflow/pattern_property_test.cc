@@ -8,7 +8,7 @@
 
 #include "collage/ir/visitor.h"
 #include "dataflow/pattern_builder.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "dataflow/pattern_builder.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -7,8 +7,8 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "ir/evaluate.h"
-#include "ir/interpreter.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/interpreter.h"
 #include "unit/frontend/model_file.h"
 
 namespace collage {

@@ -9,7 +9,7 @@
 
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/npy.h"
 #include "unit/frontend/model_file.h"

@@ -14,11 +14,11 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
-#include "ir/evaluate.h"
-#include "ir/interpreter.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/interpreter.h"
+#include "program/regions.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
-#include "search/regions.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/support/error.h"
 #include "frontend/onnx/importer.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "unit/frontend/model_file.h"
 
 namespace collage {

@@ -12,7 +12,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/frontend/onnx_export.h"
 #include "collage/ir/infer_type.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "onnx/onnx-ml.pb.h"
 #include "runtime/compare.h"
 #include "support/file.h"

@@ -8,7 +8,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 
 namespace collage {
 namespace {

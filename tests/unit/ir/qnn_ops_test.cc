@@ -4,8 +4,8 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/text.h"
-#include "ir/evaluate.h"
-#include "ir/reference.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/reference.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "target/annotations.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

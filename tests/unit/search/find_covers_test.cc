@@ -9,9 +9,9 @@
 #include <random>
 #include <set>
 
-#include "collage/extract.h"
 #include "collage/ir/infer_type.h"
-#include "unit/collage/graphs.h"
+#include "partition/extract.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -6,7 +6,7 @@
 #include "collage/ir/value.h"
 #include "collage/ir/visitor.h"
 #include "collage/transform/passes.h"
-#include "ir/interpreter.h"
+#include "ir/eval/interpreter.h"
 
 namespace collage {
 namespace {

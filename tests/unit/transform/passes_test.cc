@@ -6,7 +6,7 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/evaluate.h"
+#include "ir/eval/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 

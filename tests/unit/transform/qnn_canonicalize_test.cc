@@ -10,8 +10,8 @@
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/transform/passes.h"
-#include "ir/evaluate.h"
-#include "ir/reference.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/reference.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {

@@ -8,8 +8,8 @@
 
 #include "collage/ir/text.h"
 #include "collage/runtime/kernel.h"
-#include "ir/evaluate.h"
-#include "ir/interpreter.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/interpreter.h"
 #include "support/checksum.h"
 #include "support/file.h"
 #include "unit/ir/deep.h"

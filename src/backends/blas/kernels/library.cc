@@ -9,7 +9,7 @@
 
 #include "backends/blas/libraries.h"
 #include "collage/support/error.h"
-#include "runtime/shared_gomp.h"
+#include "runtime/threads/shared_gomp.h"
 
 namespace collage::blas_toolchain {
 namespace {

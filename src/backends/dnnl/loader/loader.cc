@@ -4,15 +4,15 @@
 #include "collage/runtime/kernel.h"
 #include "support/dynamic_library.h"
 
-#if __has_include("runtime/shared_gomp.h")
-#include "runtime/shared_gomp.h"
+#if __has_include("runtime/threads/shared_gomp.h")
+#include "runtime/threads/shared_gomp.h"
 #endif
 
 namespace collage::dnnl_toolchain {
 namespace {
 
 void* OpenImplementation(const char* symbol) {
-#if __has_include("runtime/shared_gomp.h")
+#if __has_include("runtime/threads/shared_gomp.h")
   UseSharedGomp();
 #endif
   return FindModuleSymbol("libcollage_rt_dnnl_impl.so", symbol);

@@ -3,7 +3,7 @@
 // with it.
 #include "backends/onednn_graph/query.h"
 #include "collage/runtime/kernel.h"
-#include "runtime/shared_gomp.h"
+#include "runtime/threads/shared_gomp.h"
 #include "support/dynamic_library.h"
 
 namespace collage::onednn_graph {

@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "cost/worker/probes.h"
-#include "unit/collage/graphs.h"
+#include "cost/machine/probes.h"
+#include "unit/partition/graphs.h"
 
 namespace collage {
 namespace {

@@ -6,11 +6,12 @@
 #include <cmath>
 #include <limits>
 
-#include "collage/extract.h"
+#include "collage/compile.h"
 #include "collage/ir/structural.h"
-#include "collage/partition_rule.h"
+#include "partition/extract.h"
+#include "partition/partition_rule.h"
 #include "support/file.h"
-#include "unit/collage/graphs.h"
+#include "unit/partition/graphs.h"
 #include "unit/support/throws.h"
 
 namespace collage {

@@ -1,0 +1,81 @@
+// byte_products.h: products of integers of 8 bits less their zero points, exactly, by instructions that multiply two or
+// four of them at a time and add the products to a sum of 32 bits.
+//
+// Two or four neighbours of the innermost dimension that is summed over lie in four bytes: memory of such words is
+// described as int32 with so many times fewer elements in that dimension, and loops over it are those of int32.
+//
+// kBytes (VPDPBUSD) takes data without sign and weights with one, as they lie in memory. With x = q - zero,
+//
+//     sum of x * w  =  sum of q * w  -  zero * (sum of w)
+//
+// and the last term is what sums begin with: a constant, but for zero points of run time. Signed data are flipped to
+// unsigned, which moves their zero point by 128. kInt16 (VPDPWSSD, or VPMADDWD and an addition) takes q - zero and
+// weights of up to 16 bits; data are widened in memory. Neither saturates: of VPMADDUBSW, which does, no use is made.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/native/compiler/contraction/product_form.h"
+
+namespace collage::native {
+
+/// A product of data by weights of 8 bits, both integers less their zero points, or numbers that these stand for.
+struct ByteProduct {
+  Factors factors = Factors::kBytes;
+  int64_t per_word = 4;  ///< factors in an element of the product
+  Expr data;             ///< what is to lie in memory, as elements of `dtype`
+  DataType dtype = kUInt8;
+  int64_t zero = 0;  ///< the element that stands for the number 0,
+  Expr late_zero;    ///< where it is known at run time only: an integer of one element
+  bool flips_signs = false;
+  Tensor weight;              ///< int32, of the weight's shape, less zero points; nothing where it is not known:
+  Expr late_weight;           ///< integers less the zero point
+  std::vector<float> scales;  ///< that make numbers of sums: none, one, or one for each of the weight's channels
+
+  int64_t RoundUp(int64_t depth) const { return (depth + per_word - 1) / per_word * per_word; }
+  /// The zero point in all lanes.
+  Value Zero(PartitionState& state) const;
+};
+
+/// `data` times `weight`, whose dimension `channels` is that of the result's channels, as such a product; nothing where
+/// it is none, or where the processor has no instructions for it. `is_padded`: data are read beyond their ends.
+/// Weights that are not known are taken where `may_be_late`.
+std::optional<ByteProduct> ReadByteProduct(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
+                                           bool is_padded, bool may_be_late);
+
+/// A known weight with zeros behind the end of dimension `axis`, as many as make whole words.
+void PadWeight(ByteProduct& product, size_t axis);
+
+/// The data as matrices of words, row-major, words along the last dimension: of [rows, depth], or [batch, rows, depth].
+/// `is_turned`: the data are [depth, rows].
+Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_turned);
+
+/// The data channels-last in words of channels, with what stands for 0 around each spatial dimension.
+Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::vector<int64_t>& before,
+                 const std::vector<int64_t>& after);
+
+/// Packed weights, and numbers for each channel of each panel [groups, panels, width], of which there may be none (the
+/// buffer has no number then).
+struct PackedWords {
+  Buffer words;    ///< [groups, panels, product of inner / per_word, width]
+  Buffer start;    ///< int32: what sums begin with,
+  Buffer slope;    ///< and how much more of it for each 1 of a zero point of run time,
+  Expr late_zero;  ///< which is this
+  Buffer scale;    ///< float32: makes numbers of sums
+
+  /// Has `form` use all but the words: groups are the first of its outer dimensions, or there is one for all.
+  void ReadBy(ProductForm& form, PartitionState& state) const;
+};
+/// `packing` is of the padded weight, or of one that is not known, whose last word is filled with zeros here.
+PackedWords PackWords(PartitionState& state, const ByteProduct& product, const PackedWeights& packing);
+
+/// sum + the products of the integers in `a` and `b`; all are vectors of int32. `has_vnni`: multiplies and adds at
+/// once.
+std::string AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const std::string& a, const std::string& b,
+                               const std::string& sum);
+
+/// The bytes of `words`, a vector of int32, each plus 128.
+std::string FlipSigns(Emitter& e, const std::string& words);
+
+}  // namespace collage::native

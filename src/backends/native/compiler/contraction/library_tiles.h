@@ -1,0 +1,57 @@
+// library_tiles.h: tiles of products that a library computes (target option `libs`). What is computed from them follows
+// at once, by generated code, while a tile is in the nearest cache:
+//
+//     for each tile:  call f(B, A, tile)      the library's, made for these sizes when the kernel is loaded
+//                     for each row of it:     bias, activation, residual … → result
+//
+// Where nothing follows, the library writes into the result.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backends/native/compiler/contraction/product_form.h"
+#include "collage/runtime/micro_kernels.h"
+
+namespace collage::native {
+
+class LibraryTiles {
+ public:
+  /// Nothing where the target names no library, or none has functions for all tiles of `form`. `vectors`: of a panel.
+  /// All must outlive it.
+  static std::optional<LibraryTiles> For(PartitionState& state, const ProductForm& form, const StageOutput& output,
+                                         int vectors);
+
+  /// Of a tile; the last one may have fewer.
+  int64_t rows() const { return rows_; }
+
+  /// Writes, at the beginning of a function, the memory of its tile.
+  void Begin();
+  /// Writes where the emitter stands one tile: `rows` rows from `row` times the first `width` channels of `panel`.
+  void Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t width);
+
+ private:
+  LibraryTiles(PartitionState& state, const ProductForm& form, const StageOutput& output, int vectors);
+
+  TileProduct TileOf(int64_t rows, int64_t width, bool adds) const;
+  /// Whether `library` makes functions for all sizes of tiles.
+  bool HasAll(const CalledLibrary& library) const;
+  void Multiply(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t width,
+                const std::string& result);
+  void Call(const TileProduct& tile, const std::string& a, const std::string& b, const std::string& c);
+  void StoreTile(const Names& outer, const std::string& row, int64_t rows, const std::string& channel, int64_t width);
+
+  PartitionState* state_;
+  const ProductForm* form_;
+  const StageOutput* output_;
+  const CalledLibrary* library_ = nullptr;
+  const MicroKernel* kernel_ = nullptr;
+  int64_t panel_width_;
+  int64_t rows_;
+  bool transposes_a_;
+  bool is_direct_;    ///< whether tiles are parts of the result
+  std::string tile_;  ///< their memory where they are not
+};
+
+}  // namespace collage::native

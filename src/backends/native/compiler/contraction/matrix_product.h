@@ -1,0 +1,17 @@
+// matrix_product.h: matrices as the factors of a product form.
+#pragma once
+
+#include "backends/native/compiler/contraction/product_form.h"
+
+namespace collage::native {
+
+/// A buffer of two or three dimensions as [batch, first, second], where `swap` exchanges the last two. One matrix is
+/// read again for each of the batch.
+Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch);
+
+/// Gives `form`, whose dtype, outer and inner sizes and channels are known, the matrices `right`: [K, N], or [N, K]
+/// when `transpose`, for each of its outer positions or one for all. Rows are read as they lie where they are
+/// contiguous; else they are packed by a stage, or as a constant.
+void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose);
+
+}  // namespace collage::native

@@ -1,0 +1,114 @@
+// product_form.h: what convolutions and matrix products have in common, and the register tiles that compute it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/native/compiler/emit/stages.h"
+
+namespace collage::native {
+
+using Names = std::vector<std::string>;
+
+/// What an element of a and one of b hold, and so by which instruction their product is added to a sum.
+enum class Factors : uint8_t {
+  kOne,       ///< one number of the sums' type
+  kBFloat16,  ///< a pair of bfloat16, described as float32 (narrow_products.h)
+  kInt16,     ///< a pair of int16, described as int32 (byte_products.h)
+  kBytes,     ///< four bytes, described as int32: a's without sign, b's with one
+};
+
+/// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
+struct ProductForm {
+  DataType dtype = kFloat32;  ///< of a, b and the sums: float32, float64, int32 or int64
+  Factors factors = Factors::kOne;
+  bool flips_signs = false;    ///< kBytes: a's have signs; 128 is added to each of them, which `start` makes up for
+  std::vector<int64_t> outer;  ///< sizes of the outer dimensions
+  int64_t rows = 1;
+  int64_t channels = 1;
+  std::vector<int64_t> inner;  ///< sizes of the dimensions that are summed over, innermost last
+  /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
+  std::function<std::string(const Names& outer, const std::string& row, const Names& inner)> a_address;
+  int64_t row_stride = 1;
+  int64_t line = 0;         ///< where not 0, only so many rows follow each other so: lines begin `line_stride` elements
+  int64_t line_stride = 0;  ///< apart, and all rows are one register tile
+  int64_t depth_stride = 0;  ///< of a's elements along the innermost of `inner`; 0: not known, or not always the same
+  /// The address of b(outer, inner, first channel of panel); channels follow each other.
+  std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
+  /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
+  bool b_is_padded = true;
+  bool may_pack = false;          ///< whether b could be packed, and is not
+  int64_t b_row_stride = 0;       ///< of b's rows of channels along the innermost of `inner`; set where depth_stride is
+  int64_t result_row_stride = 0;  ///< of neighbouring rows in the memory of the result; 0: as depth_stride
+  /// For a vector from channel `first` of a panel on, what sums of integers begin with (int32); without, 0.
+  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> start;
+  /// The scales (float32) that make numbers of such sums; without, they stay integers.
+  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> scale;
+  /// Indices of the result.
+  std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
+
+  /// How many elements behind the first row of a register tile its row `t` begins in a.
+  int64_t RowOffset(int64_t t) const {
+    return line == 0 ? t * row_stride : t / line * line_stride + t % line * row_stride;
+  }
+};
+
+/// Channels per panel.
+int64_t PanelWidth(const PartitionState& state, DataType dtype);
+
+/// Vectors that are multiplied and added in a cycle.
+int MultipliersOf(const PartitionState& state);
+
+/// A row of `floats` floats: where its multiples would fall on two sets of a cache or one, a line more.
+int64_t SpreadRow(int64_t floats);
+
+/// Rows of a register tile, at most.
+int64_t MostTileRows(const PartitionState& state, DataType dtype);
+/// Rows of the register tiles that `rows` rows are cut into: a divisor where there is a good one, else even parts.
+int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows);
+
+/// Few sums leave multipliers idle: into how many parts a sum over `depth` is split that `count` others go beside.
+int64_t ChainsOf(int64_t count, int64_t depth);
+
+/// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`
+/// vectors of `panel`, of whose channels `width` exist. Vector v of row t is element t * vectors + v.
+Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
+                   int64_t rows, const std::string& panel, int vectors, int64_t width);
+
+/// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
+ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles);
+
+/// Emits the stages of a product.
+void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output);
+
+/// The dtype in which products of `dtype` are summed: float32 for narrower floats, int32 for narrower integers.
+DataType SumType(DataType dtype);
+
+/// `expr` in memory as elements of `dtype`; a new buffer has `layout`.
+Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype);
+
+/// The value of an expression without parameters; nothing when it has some.
+std::optional<Tensor> ConstantValue(const Expr& expr);
+
+/// Weights as [panel][inner][width], channels innermost: a constant when they are known, else packed by a stage. `at`
+/// gives the weight's indices of (channel, position in inner).
+struct PackedWeights {
+  Shape inner;           ///< sizes that `at` gets coordinates of
+  int64_t groups = 1;    ///< outermost: packed one after the other
+  int64_t channels = 1;  ///< of each group
+  std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
+  /// Where the element of a constant of `shape` lies: linear in each of the coordinates.
+  std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
+};
+/// Constant weights so packed, in panels of `width` channels; nothing for others.
+std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width);
+/// Writes the stage that packs into `buffer`: [groups, panels, inner…, width].
+void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& packing, const Buffer& buffer);
+/// The result has shape [groups, panels, product of inner, width].
+Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype);
+
+/// Coordinates without lanes.
+Indices Bases(const Names& names);
+
+}  // namespace collage::native

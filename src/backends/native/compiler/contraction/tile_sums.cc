@@ -1,0 +1,138 @@
+// tile_sums.cc: one multiplication and addition for each row and vector, at each position of the inner dimensions.
+#include "backends/native/compiler/contraction/tile_sums.h"
+
+#include "backends/native/compiler/contraction/byte_products.h"
+#include "backends/native/compiler/contraction/narrow_products.h"
+
+namespace collage::native {
+
+Names TileSums::Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t first,
+                     int vectors, int64_t width) {
+  first_ = first;
+  type_ = type();
+  const int64_t count = rows * vectors;
+  // Few rows: several positions of the innermost dimension are summed apart.
+  const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
+  const int64_t chains = IsUnknown(depth) ? 1 : ChainsOf(count, depth);
+  turns_ = IsUnknown(depth) ? 1 : unroll_;
+  while (!IsUnknown(depth) && depth % (chains * turns_) != 0) --turns_;
+  Names sums = Starts(outer, rows, panel, vectors);
+  sums.resize(static_cast<size_t>(count * chains), Zeros());
+  sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
+  for (int64_t i = count; i < count * chains; ++i) {
+    std::string& sum = sums[static_cast<size_t>(i % count)];
+    sum = e_.Def(fmt::format("arith.{} {}, {} : {}", form_.dtype.is_floating() ? "addf" : "addi", sum,
+                             sums[static_cast<size_t>(i)], type_));
+  }
+  sums.resize(static_cast<size_t>(count));
+  return sums;
+}
+
+std::string TileSums::Zeros() {
+  return e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_));
+}
+
+Names TileSums::Starts(const Names& outer, int64_t rows, const std::string& panel, int vectors) {
+  if (!form_.start) return Names(static_cast<size_t>(rows * vectors), Zeros());
+  Names row;
+  for (int v = 0; v < vectors; ++v) row.push_back(form_.start(outer, panel, first_ + v * e_.lanes()));
+  Names all;
+  for (int64_t t = 0; t < rows; ++t) all.insert(all.end(), row.begin(), row.end());
+  return all;
+}
+
+std::string TileSums::Combine(const std::string& a, const std::string& b, const std::string& sum) {
+  if (form_.factors == Factors::kBFloat16) return AddPairProducts(e_, a, b, sum);
+  if (form_.factors != Factors::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
+  if (form_.dtype.is_floating()) return e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_));
+  const std::string product = e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_));
+  return e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_));
+}
+
+Names TileSums::Accumulate(const Names& outer, const std::string& row, int64_t rows, const std::string& panel,
+                           int vectors, int64_t width, int64_t chains, const Names& inner, const Names& sums) {
+  if (inner.size() < form_.inner.size()) {
+    const bool is_last = inner.size() + 1 == form_.inner.size();
+    const int64_t size = form_.inner[inner.size()];
+    const auto go_deeper = [&](const std::string& k, const Names& carried) {
+      Names deeper = inner;
+      deeper.push_back(k);
+      return Accumulate(outer, row, rows, panel, vectors, width, chains, deeper, carried);
+    };
+    if (size == 1) return go_deeper(e_.Int(0), sums);
+    const int64_t step = chains * turns_;
+    return e_.ForCarrying(e_.Int(0), e_.Int(is_last ? size / step : size), sums, type_,
+                          [&](const std::string& k, const Names& carried) {
+                            return go_deeper(is_last ? e_.MulInt(k, step) : k, carried);
+                          });
+  }
+  Names carried = sums;
+  for (int64_t turn = 0; turn < turns_; ++turn) {
+    Names next;
+    for (int64_t chain = 0; chain < chains; ++chain) {
+      Names at = inner;
+      if (!at.empty()) at.back() = e_.Plus(at.back(), turn * chains + chain);
+      Step(outer, row, rows, panel, vectors, width, at, carried, static_cast<size_t>(chain * rows * vectors), next);
+    }
+    carried = std::move(next);
+  }
+  return carried;
+}
+
+std::string TileSums::Offset(const std::string& base, int64_t elements) {
+  return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, {}", base, elements, element_));
+}
+
+void TileSums::Fetch(const Names& inner) {
+  constexpr int64_t kLineBytes = 64;
+  if (ahead_.empty()) return;
+  std::string flat = e_.Int(0);
+  for (size_t d = 0; d < inner.size(); ++d) flat = e_.AddInt(e_.MulInt(flat, form_.inner[d]), inner[d]);
+  const std::string address = e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8",
+                                                 ahead_, e_.MulInt(flat, ahead_step_)));
+  for (int64_t byte = 0; byte < ahead_step_; byte += kLineBytes) {
+    e_.Prefetch(byte == 0
+                    ? address
+                    : e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", address, byte)),
+                {.nearest = ahead_nearest_});
+  }
+}
+
+void TileSums::Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+                    int64_t width, const Names& inner, const Names& sums, size_t first, Names& next) {
+  const std::string b_base = form_.b_address(outer, panel, inner);
+  const size_t bytes = form_.dtype.size_bytes();
+  Fetch(inner);
+  Names b;
+  for (int v = 0; v < vectors; ++v) {
+    const std::string address = Offset(b_base, first_ + v * e_.lanes());
+    const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
+    if (form_.b_is_padded || left >= e_.lanes()) {
+      b.push_back(
+          e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address, bytes, type_)));
+    } else {
+      e_.MaskedRest(left, [&](const std::string&) {
+        b.push_back(e_.Def(fmt::format(
+            "llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}", address,
+            e_.mask(), Zeros(), bytes, e_.lanes(), type_, type_)));
+      });
+    }
+  }
+  const std::string a_base = form_.a_address(outer, row, inner);
+  for (int64_t t = 0; t < rows; ++t) {
+    const std::string at = IsUnknown(form_.row_stride)
+                               ? e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}",
+                                                    a_base, e_.MulInt(e_.Int(t), form_.row_stride), element_))
+                               : Offset(a_base, form_.RowOffset(t));
+    const std::string one =
+        e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", at, bytes, element_));
+    std::string a = e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_));
+    if (form_.flips_signs) a = FlipSigns(e_, a);
+    for (int v = 0; v < vectors; ++v) {
+      const size_t i = first + static_cast<size_t>(t * vectors + v);
+      next.push_back(Combine(a, b[static_cast<size_t>(v)], sums[i]));
+    }
+  }
+}
+
+}  // namespace collage::native

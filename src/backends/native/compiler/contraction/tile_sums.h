@@ -1,0 +1,66 @@
+// tile_sums.h: the sums of a register tile: so many rows times so many vectors of a panel, in registers while the inner
+// dimensions are walked.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "backends/native/compiler/contraction/product_form.h"
+
+namespace collage::native {
+
+/// Writes the sums of register tiles of a product, which must outlive it.
+class TileSums {
+ public:
+  TileSums(PartitionState& state, const ProductForm& form)
+      : e_(state.emitter),
+        form_(form),
+        has_vnni_(state.target.has_byte_products),
+        unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
+        element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)) {}
+
+  /// Of a vector of as many lanes as the emitter has now.
+  std::string type() const { return fmt::format("vector<{}x{}>", e_.lanes(), element_); }
+
+  /// Each position of the sums that are written next also fetches into the caches, from number `nearest` on, what lies
+  /// at `base`, `step` bytes further each. Without a base nothing is fetched.
+  void FetchAhead(const std::string& base, int64_t step, int nearest) {
+    ahead_ = base;
+    ahead_step_ = step;
+    ahead_nearest_ = nearest;
+  }
+
+  /// The sums of `vectors` vectors of the panel from its channel `first` on, of which `width` channels exist: vector v
+  /// of row t is element t * vectors + v.
+  Names Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t first,
+             int vectors, int64_t width);
+
+ private:
+  std::string Zeros();
+  /// What the sums of a tile begin with.
+  Names Starts(const Names& outer, int64_t rows, const std::string& panel, int vectors);
+  std::string Combine(const std::string& a, const std::string& b, const std::string& sum);
+  /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
+  Names Accumulate(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+                   int64_t width, int64_t chains, const Names& inner, const Names& sums);
+  std::string Offset(const std::string& base, int64_t elements);
+  void Fetch(const Names& inner);
+  /// One position of the inner dimensions.
+  void Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
+            int64_t width, const Names& inner, const Names& sums, size_t first, Names& next);
+
+  Emitter& e_;
+  const ProductForm& form_;
+  bool has_vnni_;
+  int64_t unroll_;  ///< positions of the innermost dimension that a turn of its loop should do, for each chain
+  std::string element_;
+  std::string ahead_;  ///< what is fetched meanwhile
+  int64_t ahead_step_ = 0;
+  int ahead_nearest_ = 0;
+  // Of the tile that is written:
+  int64_t turns_ = 1;  ///< positions that a turn of the loop does
+  std::string type_;
+  int64_t first_ = 0;
+};
+
+}  // namespace collage::native

@@ -1,0 +1,74 @@
+// convolution.h: the geometry of convolutions over any number of spatial dimensions, and data with zeros around it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/native/compiler/contraction/product_form.h"
+
+namespace collage::native {
+
+/// Attributes and shapes of a call of nn.convNd or nn.convNd_transpose.
+struct ConvolutionGeometry {
+  size_t rank;  ///< spatial dimensions
+  std::vector<int64_t> stride, dilation, pad_before, pad_after;
+  int64_t groups;
+  Shape data, weight, result;
+
+  ConvolutionGeometry(const CallNode& call, const Expr& result);
+  int64_t taps() const;
+  /// Multiplications and additions.
+  double flops() const;
+};
+
+/// Whether the pixels of channels-last data follow each other without gaps.
+bool IsDense(const Buffer& data);
+
+/// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
+Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
+
+/// The data as elements of `dtype`, with `before` and `after` rows around each spatial dimension: of what `fill` gives,
+/// of zeros without. Channels-last unless `layout` says otherwise, which may be plain for data that lie so.
+Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int64_t>& before,
+                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill = {},
+                  Layout layout = Layout::kChannelsLast);
+
+/// Convolutions with few channels a group: lanes run over the channels of several groups. False when this one has other
+/// groups.
+bool EmitSmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+                     const StageOutput& output);
+
+/// The rows of such a convolution, for stages that write them one by one.
+class GroupRows {
+ public:
+  /// Neighbouring channels: how many, the first one, and where in the data that is.
+  struct Block {
+    int64_t size = 0;
+    std::string first;
+    std::string of_data;
+  };
+  /// Gets each sum with its place in the result.
+  using StoreFn = std::function<void(const Indices& at, const Value& sum)>;
+
+  virtual ~GroupRows() = default;
+  /// Begins sums with the constants that are added to them, where such are: gives what is left to do behind them.
+  virtual StageOutput BeginWithBias(const StageOutput& output) = 0;
+  /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
+  /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
+  virtual int64_t ChannelsOfBlock() const = 0;
+  /// Writes the row at `outer` of the result: its image and the coordinates of all other dimensions but the last. It
+  /// is made of `image` of the data.
+  virtual void EmitRow(const Names& outer, const Block& block, const std::string& image, const StoreFn& store) = 0;
+};
+/// Of data in memory, which are laid out by a stage where they must be.
+std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
+/// Of two-dimensional data that are never in memory together: row y is row y modulo the height of `ring`, which lies
+/// channels-last as well. Not where zeros must be stored around the data.
+std::unique_ptr<GroupRows> RowsOfRing(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+                                      const Buffer& ring);
+/// Whether they must, since most of the results read beyond the data.
+bool NeedsStoredZeros(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
+
+}  // namespace collage::native

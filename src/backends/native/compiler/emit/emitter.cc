@@ -1,0 +1,380 @@
+// emitter.cc: loops, functions and the module as MLIR text.
+#include "backends/native/compiler/emit/emitter.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "collage/support/error.h"
+#include "runtime/native_loader.h"
+
+namespace collage::native {
+
+std::vector<int64_t> LayoutStrides(const Shape& shape, Layout layout) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(shape.size()));
+  for (size_t i = axes.size(); i-- > 0;) {
+    strides[static_cast<size_t>(axes[i])] = stride;
+    stride *= shape[static_cast<size_t>(axes[i])];
+  }
+  return strides;
+}
+
+std::string Emitter::Float(double value) {
+  return Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))));
+}
+
+std::string Emitter::MulInt(const std::string& a, int64_t factor) {
+  if (factor == 1) return a;
+  return Def(fmt::format("arith.muli {}, {} : i64", a, Int(factor)));
+}
+
+std::string Emitter::Plus(const std::string& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
+
+int64_t Emitter::Size(UnknownSize size) {
+  const int64_t number = std::find(unknown_.begin(), unknown_.end(), size) - unknown_.begin();
+  if (number == static_cast<int64_t>(unknown_.size())) unknown_.push_back(std::move(size));
+  return kFirstUnknown + number;
+}
+
+// Factors that are no products themselves, in order, and one number.
+int64_t Emitter::Times(int64_t a, int64_t b) {
+  if (!IsUnknown(a) && !IsUnknown(b)) return a * b;
+  if (a == 0 || b == 0) return 0;
+  UnknownSize product{UnknownSize::kProduct, 1, {}};
+  for (const int64_t size : {a, b}) {
+    if (!IsUnknown(size)) {
+      product.number *= size;
+    } else if (const UnknownSize& of = DefinitionOf(size); of.kind == UnknownSize::kProduct) {
+      product.number *= of.number;
+      product.parts.insert(product.parts.end(), of.parts.begin(), of.parts.end());
+    } else {
+      product.parts.push_back(size);
+    }
+  }
+  if (product.number == 1 && product.parts.size() == 1) return product.parts[0];
+  std::sort(product.parts.begin(), product.parts.end());
+  return Size(std::move(product));
+}
+
+int64_t Emitter::Added(int64_t a, int64_t b) {
+  if (!IsUnknown(a) && !IsUnknown(b)) return a + b;
+  if (a == 0 || b == 0) return a + b;
+  return Size({UnknownSize::kSum, 1, {std::min(a, b), std::max(a, b)}});
+}
+
+int64_t Emitter::CeilDivided(int64_t a, int64_t known) {
+  if (!IsUnknown(a)) return (a + known - 1) / known;
+  return known == 1 ? a : Size({UnknownSize::kQuotient, known, {a}});
+}
+
+int64_t Emitter::Product(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product = Times(product, size);
+  return product;
+}
+
+std::vector<int64_t> Emitter::Strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride = Times(stride, shape[i]);
+  }
+  return strides;
+}
+
+std::string Emitter::UnknownSizes() const {
+  if (unknown_.empty()) return "";
+  std::string lines = fmt::format(
+      "  %n_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %n_base = llvm.load %n_slot : !llvm.ptr -> !llvm.ptr\n",
+      sizes_);
+  int constants = 0;
+  const auto operand = [&](int64_t size) {
+    if (IsUnknown(size)) return NameOf(size);
+    lines += fmt::format("  %n_c{} = arith.constant {} : i64\n", constants, size);
+    return fmt::format("%n_c{}", constants++);
+  };
+  for (size_t i = 0; i < unknown_.size(); ++i) {
+    const UnknownSize& size = unknown_[i];
+    if (size.kind == UnknownSize::kPlace) {
+      lines += fmt::format(
+          "  %n{0}_at = llvm.getelementptr %n_base[{1}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
+          "  %n{0} = llvm.load %n{0}_at {{alignment = 8 : i64}} : !llvm.ptr -> i64\n",
+          i, size.number);
+    } else if (size.kind == UnknownSize::kSum) {
+      const std::string a = operand(size.parts[0]), b = operand(size.parts[1]);
+      lines += fmt::format("  %n{} = arith.addi {}, {} : i64\n", i, a, b);
+    } else if (size.kind == UnknownSize::kQuotient) {
+      const std::string more = operand(size.number - 1), by = operand(size.number);
+      lines += fmt::format("  %n{0}_up = arith.addi {1}, {2} : i64\n  %n{0} = arith.divui %n{0}_up, {3} : i64\n", i,
+                           NameOf(size.parts[0]), more, by);
+    } else {
+      std::string product = operand(size.number);
+      for (size_t k = 0; k < size.parts.size(); ++k) {
+        const std::string name = k + 1 == size.parts.size() ? fmt::format("%n{}", i) : fmt::format("%n{}_{}", i, k);
+        lines += fmt::format("  {} = arith.muli {}, {} : i64\n", name, product, NameOf(size.parts[k]));
+        product = name;
+      }
+    }
+  }
+  return lines;
+}
+
+std::string Emitter::TypeOf(ElementKind kind) const {
+  const char* element = kind == ElementKind::kFloat    ? "f32"
+                        : kind == ElementKind::kDouble ? "f64"
+                        : kind == ElementKind::kInt    ? "i64"
+                                                       : "i1";
+  return fmt::format("vector<{}x{}>", lanes_, element);
+}
+
+std::string Emitter::Splat(double value) {
+  return Def(fmt::format("arith.constant dense<0x{:08X}> : {}", std::bit_cast<uint32_t>(static_cast<float>(value)),
+                         FloatVector()));
+}
+
+void Emitter::For(const std::string& from, const std::string& to, int64_t step,
+                  const std::function<void(const std::string&)>& body) {
+  const std::string variable = Fresh();
+  Open(fmt::format("scf.for {} = {} to {} step {} : i64 {{", variable, from, to, Int(step)));
+  body(variable);
+  Close();
+}
+
+std::vector<std::string> Emitter::ForCarrying(
+    const std::string& from, const std::string& to, const std::vector<std::string>& start, const std::string& type,
+    const std::function<std::vector<std::string>(const std::string&, const std::vector<std::string>&)>& body) {
+  const std::string variable = Fresh();
+  const std::string result = Fresh();
+  std::string inits;
+  std::string types;
+  std::string yields;
+  std::vector<std::string> carried;
+  std::vector<std::string> results;
+  for (size_t i = 0; i < start.size(); ++i) {
+    carried.push_back(Fresh());
+    inits += fmt::format("{}{} = {}", i ? ", " : "", carried[i], start[i]);
+    types += (i ? ", " : "") + type;
+    results.push_back(start.size() == 1 ? result : fmt::format("{}#{}", result, i));
+  }
+  const std::string step = Int(1);
+  Open(fmt::format("{}{} = scf.for {} = {} to {} step {} iter_args({}) -> ({}) : i64 {{", result,
+                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits, types));
+  const std::vector<std::string> next = body(variable, carried);
+  for (size_t i = 0; i < next.size(); ++i) yields += (i ? ", " : "") + next[i];
+  Line(fmt::format("scf.yield {} : {}", yields, types));
+  Close();
+  return results;
+}
+
+std::vector<Value> Emitter::ForValues(
+    const std::string& from, const std::string& to, const std::vector<Value>& start,
+    const std::function<std::vector<Value>(const std::string&, const std::vector<Value>&)>& body) {
+  const std::string variable = Fresh();
+  const std::string result = Fresh();
+  std::string inits;
+  std::string types;
+  std::string yields;
+  std::vector<Value> carried;
+  std::vector<Value> results;
+  for (size_t i = 0; i < start.size(); ++i) {
+    carried.push_back({Fresh(), start[i].kind});
+    inits += fmt::format("{}{} = {}", i ? ", " : "", carried[i].name, start[i].name);
+    types += (i ? ", " : "") + TypeOf(start[i].kind);
+    results.push_back({start.size() == 1 ? result : fmt::format("{}#{}", result, i), start[i].kind});
+  }
+  const std::string step = Int(1);
+  Open(fmt::format("{}{} = scf.for {} = {} to {} step {} iter_args({}) -> ({}) : i64 {{", result,
+                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits, types));
+  const std::vector<Value> next = body(variable, carried);
+  for (size_t i = 0; i < next.size(); ++i) yields += (i ? ", " : "") + next[i].name;
+  Line(fmt::format("scf.yield {} : {}", yields, types));
+  Close();
+  return results;
+}
+
+void Emitter::If(const std::string& condition, const std::function<void()>& body) {
+  Open(fmt::format("scf.if {} {{", condition));
+  body();
+  Close();
+}
+
+void Emitter::WithMask(const std::string& condition, const std::function<void()>& body) {
+  const std::string before = mask_;
+  mask_ = before.empty() ? condition : Def(fmt::format("arith.andi {}, {} : vector<{}xi1>", before, condition, lanes_));
+  const bool was_guarded = std::exchange(is_guarded_, true);
+  body();
+  is_guarded_ = was_guarded;
+  mask_ = before;
+}
+
+void Emitter::Unobserved(const std::function<void()>& body) {
+  const bool was_unobserved = std::exchange(is_unobserved_, true);
+  body();
+  is_unobserved_ = was_unobserved;
+}
+
+void Emitter::DryRun(const std::function<void()>& write) {
+  const std::string body = body_;
+  const auto pointers = pointers_;
+  write();
+  body_ = body;
+  pointers_ = pointers;
+}
+
+void Emitter::ForLanes(int64_t count, const std::function<void(const std::string&)>& body) {
+  if (IsUnknown(count)) return ForLanesBetween(Int(0), Int(count), body);
+  const int64_t whole = count / lanes_ * lanes_;
+  if (whole > 0) For(Int(0), Int(whole), lanes_, body);
+  if (whole < count) MaskedRest(count, body);
+}
+
+namespace {
+
+/// Writes a mask of the first lane alone that LLVM does not know to be one: with AVX-512, LLVM 22 stores narrow
+/// integers under a known one by a scalar store that is wider than they are.
+std::string FirstLaneOf(Emitter& e) {
+  const std::string type = e.TypeOf(ElementKind::kInt);
+  std::string numbers;
+  for (int i = 0; i < e.lanes(); ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
+  const std::string lanes = e.Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
+  const std::string one = e.Def(fmt::format(R"(llvm.inline_asm "", "=r,0" {} : (i64) -> i64)", e.Int(1)));
+  const std::string count = e.Def(fmt::format("vector.broadcast {} : i64 to {}", one, type));
+  return e.Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+}
+
+}  // namespace
+
+void Emitter::MaskedBefore(const std::string& first, const std::string& end, const std::function<void()>& body) {
+  const std::string before = mask_;
+  const std::string type = TypeOf(ElementKind::kInt);
+  std::string numbers;
+  for (int i = 0; i < lanes_; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
+  const std::string lanes = Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
+  const std::string count = Def(fmt::format("vector.broadcast {} : i64 to {}", IntOp("subi", end, first), type));
+  mask_ = Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+  body();
+  mask_ = before;
+}
+
+void Emitter::ForLanesBetween(const std::string& begin, const std::string& end,
+                              const std::function<void(const std::string& first)>& body) {
+  if (lanes_ == 1) return For(begin, end, 1, body);
+  const std::string left = IntOp("remui", IntOp("subi", end, begin), Int(lanes_));
+  const std::string whole = IntOp("subi", end, left);
+  For(begin, whole, lanes_, body);
+  If(IntCompare("slt", whole, end), [&] { MaskedBefore(whole, end, [&] { body(whole); }); });
+}
+
+void Emitter::MaskedRest(int64_t count, const std::function<void(const std::string&)>& body) {
+  const int64_t whole = count / lanes_ * lanes_;
+  if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
+    mask_ = FirstLaneOf(*this);
+  } else {
+    std::string bits;
+    for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
+    mask_ = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_));
+  }
+  body(Int(whole));
+  mask_.clear();
+}
+
+void Emitter::Function(const std::string& name,
+                       const std::function<void(const std::string&, const std::string&)>& write) {
+  body_.clear();
+  pointers_.clear();
+  write("%begin", "%end");
+  functions_ += fmt::format("func.func private @{}(%ctx: !llvm.ptr, %begin: i64, %end: i64) {{\n", name);
+  functions_ += UnknownSizes();
+  for (const auto& [key, pointer] : pointers_) {
+    functions_ += fmt::format(
+        "  {0}_slot = llvm.getelementptr %ctx[{1}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+        "  {0}_base = llvm.load {0}_slot : !llvm.ptr -> !llvm.ptr\n"
+        "  {0} = llvm.getelementptr {0}_base[{2}] : (!llvm.ptr) -> !llvm.ptr, i8\n",
+        pointer, key.first, key.second);
+  }
+  functions_ += body_ + "  return\n}\n";
+}
+
+std::string Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
+  const std::string line = library + "|" + request + "|" + hint;
+  const auto known = std::find(library_functions_.begin(), library_functions_.end(), line);
+  const auto number = known - library_functions_.begin();
+  if (known == library_functions_.end()) library_functions_.push_back(line);
+  const std::string table = Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses));
+  const std::string slot =
+      Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr", table, number));
+  return Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot));
+}
+
+/// The table of their addresses, and what they are.
+std::string Emitter::LibraryFunctions() const {
+  if (library_functions_.empty()) return "";
+  std::string lines;
+  for (const std::string& line : library_functions_) {
+    for (const char c : line) lines += c == '"' || c == '\\' ? fmt::format("\\{:02X}", c) : std::string(1, c);
+    lines += "\\0A";
+  }
+  const std::string type = fmt::format("!llvm.array<{} x ptr>", library_functions_.size());
+  return fmt::format(
+      "llvm.mlir.global external constant @{}(\"{}\\00\")\n"
+      "llvm.mlir.global external @{}() : {} {{\n  %none = llvm.mlir.zero : {}\n  llvm.return %none : {}\n}}\n",
+      kObjectCalls, lines, kObjectAddresses, type, type, type);
+}
+
+void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
+  const int n = num_calls_++;
+  calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n", n);
+  // The same number where it stands for one: plus 0.
+  calls_ += IsUnknown(count) ? fmt::format("  %count{0} = arith.addi {1}, %zero{0} : i64\n", n, NameOf(count))
+                             : fmt::format("  %count{0} = arith.constant {1} : i64\n", n, count);
+  if (!parallel) {
+    calls_ += fmt::format("  func.call @{1}(%ctx, %zero{0}, %count{0}) : (!llvm.ptr, i64, i64) -> ()\n", n, name);
+    return;
+  }
+  calls_ += fmt::format(
+      "  %f{0} = func.constant @{1} : (!llvm.ptr, i64, i64) -> ()\n"
+      "  %fp{0} = builtin.unrealized_conversion_cast %f{0} : (!llvm.ptr, i64, i64) -> () to !llvm.ptr\n"
+      "  func.call @collage_parallel_for(%count{0}, %fp{0}, %ctx) : (i64, !llvm.ptr, !llvm.ptr) -> ()\n",
+      n, name);
+}
+
+void Emitter::CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body) {
+  const int n = num_calls_++;
+  calls_ += fmt::format(
+      "  %cz{0} = arith.constant 0 : i64\n  %co{0} = arith.constant 1 : i64\n  %cn{0} = arith.constant {1} : i64\n"
+      "  %cs{0} = llvm.getelementptr %ctx[{2}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %cb{0} = llvm.load %cs{0} : !llvm.ptr -> !llvm.ptr\n"
+      "  %cp{0} = llvm.getelementptr %cb{0}[{3}] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+      "  scf.for %ci{0} = %cz{0} to %cn{0} step %co{0} : i64 {{\n"
+      "  llvm.store %ci{0}, %cp{0} : i64, !llvm.ptr\n",
+      n, count, counter.number, counter.offset_bytes);
+  body();
+  calls_ += "  }\n";
+}
+
+void Emitter::CallScratch(int64_t bytes, int number) {
+  calls_ += fmt::format(
+      "  %scratch = func.call @collage_scratch({}) : (i64) -> !llvm.ptr\n"
+      "  %scratch_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n",
+      IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes", number);
+  if (!IsUnknown(bytes)) calls_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes) + calls_;
+  uses_scratch_ = true;
+}
+
+std::string Emitter::Scratch(int64_t bytes) {
+  uses_scratch_ = true;
+  return Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)));
+}
+
+std::string Emitter::Module() const {
+  const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
+  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch + LibraryFunctions() +
+         functions_ + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + UnknownSizes() + calls_ + "  return\n}\n";
+}
+
+}  // namespace collage::native

@@ -1,0 +1,316 @@
+// memory.cc: coordinates, and elements in memory as vectors.
+#include <numeric>
+
+#include "backends/native/compiler/emit/emitter.h"
+#include "collage/support/error.h"
+
+namespace collage::native {
+namespace {
+
+const char* ScalarType(DataType dtype) {
+  if (dtype.code == DataType::Code::kBFloat) return "bf16";
+  if (dtype.is_floating()) return dtype.bits == 64 ? "f64" : dtype.bits == 16 ? "f16" : "f32";
+  return dtype.bits == 64 ? "i64" : dtype.bits == 32 ? "i32" : dtype.bits == 16 ? "i16" : "i8";
+}
+
+/// As which type elements are read and written. Processors without instructions for bfloat16 can move it as integers
+/// only.
+const char* MemoryType(DataType dtype) { return dtype == kBFloat16 ? "i16" : ScalarType(dtype); }
+
+}  // namespace
+
+ElementKind KindOf(DataType dtype) {
+  if (dtype.is_bool()) return ElementKind::kBool;
+  if (dtype.is_integer()) return ElementKind::kInt;
+  return dtype == kFloat64 ? ElementKind::kDouble : ElementKind::kFloat;
+}
+
+bool Buffer::is_contiguous() const { return strides == LayoutStrides(shape, Layout::kPlain); }
+
+// ---- coordinates ----
+
+Index Emitter::Shifted(const Index& index, int64_t addend) {
+  if (addend == 0) return index;
+  if (!index.vector.empty()) return IndexOp("addi", index, addend);
+  return {Plus(index.base, addend), index.step, "", IsUnknown(addend) ? 1 : std::gcd(index.multiple, addend)};
+}
+
+Index Emitter::Scaled(const Index& index, int64_t factor) {
+  if (factor == 1) return index;
+  if (IsUnknown(factor) && index.is_scalar()) return {MulInt(index.base, factor)};
+  if (!index.vector.empty() || IsUnknown(factor)) return IndexOp("muli", index, factor);
+  return {MulInt(index.base, factor), index.step * factor, "", std::abs(index.multiple * factor)};
+}
+
+Index Emitter::Sum(const Index& a, const Index& b) {
+  if (!a.vector.empty() || !b.vector.empty()) return IndexOp("addi", a, b);
+  return {AddInt(a.base, b.base), a.step + b.step, "", std::gcd(a.multiple, b.multiple)};
+}
+
+std::string Emitter::LanesOf(const Index& index) {
+  if (!index.vector.empty()) return index.vector;
+  const std::string type = TypeOf(ElementKind::kInt);
+  const std::string base = Def(fmt::format("vector.broadcast {} : i64 to {}", index.base, type));
+  if (index.step == 0 || lanes_ == 1) return base;
+  std::string offsets;
+  for (int i = 0; i < lanes_; ++i) offsets += fmt::format("{}{}", i ? ", " : "", i * index.step);
+  const std::string steps = Def(fmt::format("arith.constant dense<[{}]> : {}", offsets, type));
+  return Def(fmt::format("arith.addi {}, {} : {}", base, steps, type));
+}
+
+Index Emitter::FromLanes(const std::string& vector) {
+  if (lanes_ > 1) return {"", 0, vector};
+  return {Def(fmt::format("vector.extract {}[0] : i64 from {}", vector, TypeOf(ElementKind::kInt))), 0};
+}
+
+Index Emitter::IndexOp(const char* op, const Index& a, const Index& b) {
+  if ((a.is_scalar() && b.is_scalar()) || (lanes_ == 1 && a.vector.empty() && b.vector.empty())) {
+    return {IntOp(op, a.base, b.base), 0};
+  }
+  return FromLanes(Def(fmt::format("arith.{} {}, {} : {}", op, LanesOf(a), LanesOf(b), TypeOf(ElementKind::kInt))));
+}
+
+std::string Emitter::IndexCompare(const char* predicate, const Index& index, int64_t bound) {
+  const std::string limit = LanesOf({Int(bound), 0});
+  return Def(fmt::format("arith.cmpi {}, {}, {} : {}", predicate, LanesOf(index), limit, TypeOf(ElementKind::kInt)));
+}
+
+std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
+  if (divisor == 1) return {index, Zero()};
+  if (IsUnknown(divisor)) return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
+  // Lanes that cannot cross a multiple of the divisor share the quotient.
+  const bool shared =
+      index.vector.empty() &&
+      (index.step == 0 || lanes_ == 1 || (index.step == 1 && divisor % lanes_ == 0 && index.multiple % lanes_ == 0));
+  if (shared) {
+    const std::string size = Int(divisor);
+    const int64_t multiple = std::gcd(index.multiple, divisor);
+    return {{IntOp("divui", index.base, size), 0}, {IntOp("remui", index.base, size), index.step, "", multiple}};
+  }
+  return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
+}
+
+// ---- memory ----
+
+std::string Emitter::Pointer(const Buffer& buffer) {
+  auto [it, is_new] = pointers_.emplace(std::pair(buffer.number, buffer.offset_bytes), "");
+  if (is_new) it->second = fmt::format("%p{}_{}", buffer.number, buffer.offset_bytes);
+  return it->second;
+}
+
+std::string Emitter::Address(const Buffer& buffer, const Indices& indices) {
+  std::string offset;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (buffer.strides[i] == 0 || buffer.shape[i] == 1 || !indices[i].vector.empty()) continue;
+    const std::string term = MulInt(indices[i].base, buffer.strides[i]);
+    offset = offset.empty() ? term : AddInt(offset, term);
+  }
+  if (offset.empty()) return Pointer(buffer);
+  return Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", Pointer(buffer), offset,
+                         ScalarType(buffer.dtype)));
+}
+
+std::string Emitter::VectorAt(const std::string& address, bool masked) {
+  if (!masked || mask_.empty()) {
+    return Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> {}", address, FloatVector()));
+  }
+  const std::string zero = Splat(0);
+  return Def(
+      fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = 4 : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
+                  address, mask_, zero, lanes_, FloatVector(), FloatVector()));
+}
+
+void Emitter::Prefetch(const std::string& address, const Fetch& fetch) {
+  Line(
+      fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = {} : i32, rw = {} : i32}}> : "
+                  "(!llvm.ptr) -> ()",
+                  address, 4 - fetch.nearest, fetch.to_write ? 1 : 0));
+}
+
+/// Distance of neighbouring lanes in elements; kUneven when they are not evenly spaced.
+int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const {
+  int64_t stride = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
+    if (!indices[i].vector.empty()) return kUneven;
+    if (indices[i].step == 0) continue;
+    if (IsUnknown(buffer.strides[i])) return kUneven;
+    stride += indices[i].step * buffer.strides[i];
+  }
+  return stride;
+}
+
+std::string Emitter::Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
+  const std::string scalar = MemoryType(buffer.dtype);
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
+  const std::string int_type = TypeOf(ElementKind::kInt);
+  std::string offsets;
+  if (lane_stride != kUneven) {
+    std::string list;
+    for (int i = 0; i < lanes_; ++i) list += fmt::format("{}{}", i ? ", " : "", i * lane_stride);
+    offsets = Def(fmt::format("arith.constant dense<[{}]> : {}", list, int_type));
+  } else {
+    Index sum = {Int(0), 0};
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
+      Index term = indices[i];
+      if (term.vector.empty()) term = {Int(0), term.step};  // the base is in the address
+      sum = Sum(sum, Scaled(term, buffer.strides[i]));
+    }
+    offsets = LanesOf(sum);
+  }
+  std::string mask = mask_;
+  if (mask.empty()) mask = Def(fmt::format("arith.constant dense<true> : vector<{}xi1>", lanes_));
+  const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
+  const std::string pointers =
+      Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, vector<{}xi64>) -> vector<{}x!llvm.ptr>, {}",
+                      Address(buffer, indices), offsets, lanes_, lanes_, scalar));
+  return Def(fmt::format(
+      "llvm.intr.masked.gather {}, {}, {} {{alignment = {} : i32}} : (vector<{}x!llvm.ptr>, vector<{}xi1>, {}) -> {}",
+      pointers, mask, zero, buffer.dtype.size_bytes(), lanes_, lanes_, raw_type, raw_type));
+}
+
+std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
+  const std::string scalar = MemoryType(buffer.dtype);
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
+  const size_t align = buffer.dtype.size_bytes();
+  const char* invariant = buffer.is_constant ? " invariant" : "";
+  // Under a condition, addresses of lanes that are not read may lie anywhere.
+  if (is_guarded_ && (lanes_ == 1 || lane_stride == 0)) return Gather(buffer, indices, 0);
+  if (lane_stride == 0 || lanes_ == 1) {
+    const std::string one = Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}",
+                                            Address(buffer, indices), invariant, align, scalar));
+    return Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type));
+  }
+  if (lane_stride != 1) return Gather(buffer, indices, lane_stride);
+  return RawAt(Address(buffer, indices), buffer.dtype, buffer.is_constant);
+}
+
+std::string Emitter::RawAt(const std::string& address, DataType dtype, bool is_constant) {
+  const std::string scalar = MemoryType(dtype);
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
+  const size_t align = dtype.size_bytes();
+  if (mask_.empty()) {
+    return Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address,
+                           is_constant ? " invariant" : "", align, raw_type));
+  }
+  const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
+  return Def(
+      fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
+                  address, mask_, zero, align, lanes_, raw_type, raw_type));
+}
+
+Value Emitter::Load(const Buffer& buffer, const Indices& indices) {
+  const int64_t lane_stride = LaneStride(buffer, indices);
+  if (is_unobserved_) return LoadNow(buffer, indices, lane_stride);
+  const int number = num_loads_++;
+  if (load_hook_) {
+    if (std::optional<Value> value = load_hook_(number, lane_stride)) return *value;
+  }
+  const Value value = LoadNow(buffer, indices, lane_stride);
+  if (capture_) capture_(number, value);
+  return value;
+}
+
+Value Emitter::LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
+  return Widened(RawLoad(buffer, indices, lane_stride), buffer.dtype);
+}
+
+Value Emitter::LoadAt(const std::string& address, DataType dtype) {
+  return Widened(RawAt(address, dtype, /*is_constant=*/false), dtype);
+}
+
+Value Emitter::WidenBFloat16(const std::string& bits) {
+  const std::string narrow = fmt::format("vector<{}xi16>", lanes_);
+  const std::string wide = fmt::format("vector<{}xi32>", lanes_);
+  const std::string extended = Def(fmt::format("arith.extui {} : {} to {}", bits, narrow, wide));
+  const std::string sixteen = Def(fmt::format("arith.constant dense<16> : {}", wide));
+  const std::string shifted = Def(fmt::format("arith.shli {}, {} : {}", extended, sixteen, wide));
+  const std::string value = Def(fmt::format("arith.bitcast {} : {} to {}", shifted, wide, FloatVector()));
+  bits_of_.emplace(value, bits);
+  return {value, ElementKind::kFloat};
+}
+
+std::string Emitter::RoundBFloat16(const Value& value) {
+  const auto known = bits_of_.find(value.name);
+  if (known != bits_of_.end()) return known->second;
+  const std::string narrow = fmt::format("vector<{}xbf16>", lanes_);
+  const std::string rounded = Def(fmt::format("arith.truncf {} : {} to {}", value.name, FloatVector(), narrow));
+  return Def(fmt::format("arith.bitcast {} : {} to vector<{}xi16>", rounded, narrow, lanes_));
+}
+
+Value Emitter::Widened(const std::string& elements, DataType dtype) {
+  const ElementKind kind = KindOf(dtype);
+  if (dtype == kBFloat16) return WidenBFloat16(elements);
+  const std::string& raw = elements;
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, ScalarType(dtype));
+  if (kind == ElementKind::kBool) {
+    const std::string zero = Def(fmt::format("arith.constant dense<0> : {}", raw_type));
+    return {Def(fmt::format("arith.cmpi ne, {}, {} : {}", raw, zero, raw_type)), kind};
+  }
+  if (dtype == kFloat32 || dtype == kFloat64 || (kind == ElementKind::kInt && dtype.bits == 64)) return {raw, kind};
+  const char* widen = kind == ElementKind::kFloat ? "extf" : dtype.code == DataType::Code::kUInt ? "extui" : "extsi";
+  return {Def(fmt::format("arith.{} {} : {} to {}", widen, raw, raw_type, TypeOf(kind))), kind};
+}
+
+void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& value) {
+  COLLAGE_CHECK(value.kind == KindOf(buffer.dtype))
+      << "a value of another kind than the tensor's " << buffer.dtype.ToString();
+  const int64_t lane_stride = lanes_ == 1 ? 1 : LaneStride(buffer, indices);
+  const bool is_single = lane_stride == 0 && !mask_.empty();  // the one lane of a dimension of size 1
+  COLLAGE_CHECK(lane_stride == 1 || is_single) << "results are stored along their innermost dimension";
+  StoreAt(Address(buffer, indices), value, buffer.dtype);
+}
+
+void Emitter::StoreAt(const std::string& address, const Value& value, DataType dtype) {
+  const std::string scalar = MemoryType(dtype);
+  const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
+  const size_t align = dtype.size_bytes();
+  std::string raw = value.name;
+  if (value.kind == ElementKind::kBool) {
+    raw = Def(fmt::format("arith.extui {} : vector<{}xi1> to {}", raw, lanes_, raw_type));
+  } else if (dtype == kBFloat16) {
+    raw = RoundBFloat16(value);
+  } else if (TypeOf(value.kind) != raw_type) {
+    raw = Def(fmt::format("arith.{} {} : {} to {}", value.kind == ElementKind::kInt ? "trunci" : "truncf", raw,
+                          TypeOf(value.kind), raw_type));
+  }
+  if (lanes_ == 1) {
+    const std::string one = Def(fmt::format("vector.extract {}[0] : {} from {}", raw, scalar, raw_type));
+    Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", one, address, align, scalar));
+  } else if (mask_.empty()) {
+    Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", raw, address, align, raw_type));
+  } else {
+    Line(fmt::format("llvm.intr.masked.store {}, {}, {} {{alignment = {} : i32}} : {}, vector<{}xi1> into !llvm.ptr",
+                     raw, address, mask_, align, raw_type, lanes_));
+  }
+}
+
+namespace {
+
+/// One element has no mask: where no lane may be there, some element is read.
+std::string ScalarAddress(Emitter& e, const Buffer& buffer, const std::vector<std::string>& bases) {
+  Indices indices;
+  for (size_t i = 0; i < bases.size(); ++i) {
+    std::string base = bases[i];
+    if (e.is_guarded()) {
+      base = e.IntOp("minsi", e.IntOp("maxsi", base, e.Int(0)), e.Plus(e.Int(buffer.shape[i]), -1));
+    }
+    indices.push_back({base, 0});
+  }
+  return e.Address(buffer, indices);
+}
+
+}  // namespace
+
+std::string Emitter::LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases) {
+  return Def(
+      fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", ScalarAddress(*this, buffer, bases)));
+}
+
+std::string Emitter::LoadInt(const Buffer& buffer, const std::vector<std::string>& bases) {
+  return Def(
+      fmt::format("llvm.load {} {{alignment = 8 : i64}} : !llvm.ptr -> i64", ScalarAddress(*this, buffer, bases)));
+}
+
+}  // namespace collage::native

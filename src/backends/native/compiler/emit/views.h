@@ -1,0 +1,25 @@
+// views.h: what only moves elements as another way to walk the same memory.
+#pragma once
+
+#include <optional>
+
+#include "backends/native/compiler/emit/expressions.h"
+
+namespace collage::native {
+
+/// Which axis of its argument each axis of a `transpose` is.
+std::vector<size_t> TransposedAxes(const CallNode& call, size_t rank);
+
+/// `buffer` under another shape of as many elements in the same order; nothing where they are not evenly spaced along
+/// each of its dimensions.
+std::optional<Buffer> Reshaped(const Buffer& buffer, const Shape& shape);
+
+/// The value of `expr` where it lies: its buffer, or that of what it is a transposition and reshape of. Nothing where
+/// there is none.
+std::optional<Buffer> ViewOf(const Expressions& expressions, const Expr& expr);
+
+/// Where to put `inner` so that `outer`, transpositions and reshapes of it, lies in `place`. Nothing where `outer` is
+/// anything else.
+std::optional<Buffer> PlaceOf(const Expr& inner, const Expr& outer, const Buffer& place);
+
+}  // namespace collage::native

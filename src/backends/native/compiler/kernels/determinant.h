@@ -1,0 +1,11 @@
+// determinant.h: determinants.
+#pragma once
+
+#include "backends/native/compiler/emit/stages.h"
+
+namespace collage::native {
+
+/// linalg.det.
+void EmitDeterminant(PartitionState& state, const CallNode& call, const StageOutput& output);
+
+}  // namespace collage::native

@@ -1,0 +1,81 @@
+// scatter.cc: the data with updates written, or combined with it, at computed places. Updates are taken in order by one
+// thread, since several may go to one place.
+#include "backends/native/compiler/emit/stages.h"
+
+namespace collage::native {
+namespace {
+
+Value Combine(VectorMath& m, const std::string& how, const Value& old, const Value& update) {
+  if (how == "add") return m.Add(old, update);
+  if (how == "mul") return m.Multiply(old, update);
+  if (how == "min") return m.Smaller(old, update);
+  if (how == "max") return m.Larger(old, update);
+  return update;
+}
+
+/// A scalar index; negative ones count from the end, what is beyond is clipped.
+std::string ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, int64_t length) {
+  Emitter& e = state.emitter;
+  const Value value = state.expressions.At(indices, at);
+  const std::string one =
+      e.Def(fmt::format("vector.extract {}[0] : i64 from {}", value.name, e.TypeOf(ElementKind::kInt)));
+  const std::string zero = e.Int(0);
+  const std::string is_negative = e.IntCompare("slt", one, zero);
+  const std::string moved = e.Def(fmt::format("arith.select {}, {}, {} : i64", is_negative, e.Plus(one, length), one));
+  return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(length - 1));
+}
+
+}  // namespace
+
+void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  Emitter& e = state.emitter;
+  EmitPointwise(state, call.args()[0], output.buffer);
+  const bool is_nd = call.op()->name == "scatter_nd";
+  const std::string& how = call.attrs().String(is_nd ? "mode" : "reduction");
+  const Shape data = output.buffer.shape;
+  const Shape indices = ShapeOf(call.args()[1]);
+  const Shape updates = ShapeOf(call.args()[2]);
+  if (NumElements(updates) == 0 || NumElements(data) == 0) return;
+  // Of scatter_nd, slices behind the index tuple; their last dimension in vectors.
+  const size_t places = is_nd ? indices.size() - 1 : updates.size();
+  const bool has_slices = places < updates.size() && output.buffer.strides.back() == 1;
+  if (!has_slices) e.SetLanes(1);
+  Shape units = updates;
+  if (has_slices) units.pop_back();
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& unit) {
+      Indices place;
+      for (const std::string& part : Delinearise(e, unit, units)) place.push_back({part, 0});
+      Indices target;
+      if (is_nd) {
+        for (int64_t m = 0; m < indices[0]; ++m) {
+          Indices at{{e.Int(m), 0}};
+          at.insert(at.end(), place.begin(), place.begin() + static_cast<int64_t>(places));
+          target.push_back({ScalarIndex(state, call.args()[1], at, data[static_cast<size_t>(m)]), 0});
+        }
+        target.insert(target.end(), place.begin() + static_cast<int64_t>(places), place.end());
+      } else {
+        const size_t axis = AxisAttr(call, "axis", data.size());
+        target = place;
+        target[axis] = {ScalarIndex(state, call.args()[1], place, data[axis]), 0};
+      }
+      const auto update = [&](const Indices& from, const Indices& to) {
+        const Value value = state.expressions.At(call.args()[2], from);
+        const Value result = how == "update" ? value : Combine(state.math(), how, e.Load(output.buffer, to), value);
+        e.Store(output.buffer, to, result);
+      };
+      if (!has_slices) return update(place, target);
+      place.push_back({});
+      target.push_back({});
+      e.ForLanes(updates.back(), [&](const std::string& first) {
+        place.back() = target.back() = {first, 1, "", e.lanes()};
+        update(place, target);
+      });
+    });
+  });
+  e.Call(name, NumElements(units), false);
+  e.SetLanes(e.native_lanes());
+}
+
+}  // namespace collage::native

@@ -1,0 +1,25 @@
+// narrowed.h: which products are computed in bfloat16 where that is asked for. Whoever offers candidates and the
+// compiler ask the same question, so that none is offered in which there would be no such product.
+#pragma once
+
+#include "backends/native/description/options.h"
+#include "collage/ir/expr.h"
+
+namespace collage::native {
+
+/// How a product may be computed of pairs of bfloat16.
+enum class Narrowing : uint8_t {
+  kNone,         ///< not at all
+  kTransformed,  ///< by Winograd's algorithm alone, which follows odd numbers of channels by zeros
+  kPairs,        ///< by every algorithm: what is summed over are whole pairs
+};
+
+/// That of a typed call under `options`, which are asked for bfloat16: of products of float32 values other than those
+/// that lanes over groups of few channels, or 8-bit integers, are faster for.
+Narrowing NarrowingOf(const CallNode& call, const NativeOptions& options);
+
+/// Whether a convolution of `groups`, of `channels_in` to `channels_out`, has groups that vectors of `lanes` hold
+/// several of: each of as many channels before and behind it.
+bool HasSmallGroups(int64_t groups, int64_t channels_in, int64_t channels_out, int64_t lanes);
+
+}  // namespace collage::native

@@ -1,0 +1,91 @@
+// winograd_model.h: whether a convolution is faster by Winograd's algorithm, by tiles of which sides, and in blocks of
+// how many of them: a model of the cycles that each way takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/native/description/options.h"
+#include "backends/native/description/winograd_transforms.h"
+
+namespace collage::native {
+
+/// A number for each axis: depth, height, width.
+using PerAxis = std::array<int64_t, kAxes>;
+
+/// A convolution with stride 1, no dilation and no groups.
+struct PlainConvolution {
+  int64_t images = 1;
+  int64_t channels_in = 1;
+  int64_t channels_out = 1;
+  PerAxis result{1, 1, 1};
+  PerAxis taps{1, 3, 3};
+  bool in_bfloat16 = false;  ///< what products are of, which are added up in pairs; all else is float32
+
+  int64_t num_taps() const { return taps[0] * taps[1] * taps[2]; }
+  int64_t pixels() const { return images * result[0] * result[1] * result[2]; }
+};
+
+/// What the model knows of the processor and of the register tiles of products.
+struct ProductMachine {
+  int lanes = 8;            ///< float32 in a vector
+  int units = 2;            ///< vectors that are multiplied and added in a cycle
+  int64_t tile_rows = 6;    ///< of a register tile, at most
+  int64_t tile_width = 16;  ///< channels of a panel
+  int threads = 1;
+  double near_bytes = 512 << 10;   ///< of a core's own cache
+  double shared_bytes = 16 << 20;  ///< of the last level one
+};
+
+/// The caches of this machine.
+ProductMachine ThisMachine(int lanes, int units, int64_t tile_rows, int64_t tile_width, int threads);
+
+struct WinogradPlan {
+  PerAxis tile{1, 4, 4};      ///< sides of a tile of the result; 1 on axes of one tap
+  int64_t rows = 6;           ///< of the register tiles: tiles that are multiplied at a time
+  int64_t block = 6;          ///< tiles that are transformed, multiplied and transformed back at a time
+  int64_t channel_parts = 1;  ///< parts of the output channels that are different units of work
+  double cycles = 0;
+};
+
+/// The transforms of tiles of `tile` results, which must exist.
+AxisTransforms TransformsOf(const PlainConvolution& conv, const PerAxis& tile);
+
+/// Whether there are transforms for the taps, and something to transform.
+bool HasWinograd(const PlainConvolution& conv);
+
+/// Whether errors of rounding may grow no more than is allowed with those tiles.
+bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
+
+/// Whether those tiles may be chosen where nobody asks for them: of bfloat16, fewer are worth their errors.
+bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
+
+/// All tiles that may be chosen, where nobody asks for others.
+std::vector<PerAxis> PossibleTiles(const PlainConvolution& conv);
+
+/// Of the tiles that an algorithm of schedules has along each axis.
+int64_t SideOf(int64_t algorithm);
+
+/// The sides of tiles that are asked for, as TilesTold takes them; 0 where none are.
+int64_t ToldSides(const NativeOptions& options);
+
+/// `told`, as a target option says it, by axis: its digits belong to the last axes, the first of them to those before,
+/// too.
+PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
+
+/// Tiles with such sides that cover the result.
+int64_t NumTiles(const PlainConvolution& conv, const PerAxis& tile);
+
+/// Cycles of the direct convolution.
+double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine);
+
+/// The fastest plan with tiles of those sides.
+WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
+
+/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast. Of an odd number
+/// of channels in bfloat16 there is no direct one.
+std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
+
+}  // namespace collage::native

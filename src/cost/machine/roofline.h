@@ -1,0 +1,57 @@
+// roofline.h: what a partition must take at least: the products that it adds up and the bytes that it moves, at the
+// highest rates measured on this machine (Williams, Waterman and Patterson 2009).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "collage/ir/expr.h"
+#include "collage/target/toolchain.h"
+#include "cost/measure/timing.h"
+
+namespace collage {
+
+/// What a partition does, however it is implemented.
+struct Work {
+  double multiply_adds = 0;   ///< float32 ones; those of narrower types count less, as processors do more at once
+  double constant_bytes = 0;  ///< weights, each read once
+  double boundary_bytes = 0;  ///< inputs read and outputs written, each once
+  bool rounds = false;        ///< to integers: results are judged by what that leaves open
+  double spared = 0;          ///< of multiply_adds, those that an algorithm with accuracy "standard" may spare
+};
+
+/// Of a closed, typed function of static shapes, values at its boundary kept as their types say.
+Work WorkOf(const Function& function);
+/// The same with values at its boundary kept as `layouts` says.
+Work WorkOf(const Function& function, const BoundaryLayouts& layouts);
+
+/// The same with float32 values computed, and weights kept, in a type of 16 bits.
+Work InLowerPrecision(Work work);
+
+/// What this machine does at most, by all threads together. 0: unknown.
+struct MachineRates {
+  double multiply_adds = 0;                 ///< float32, per second
+  std::array<double, 3> bytes = {0, 0, 0};  ///< read per second, by CacheLevel
+
+  MachineRates Scaled(double factor) const {
+    return {multiply_adds * factor, {bytes[0] * factor, bytes[1] * factor, bytes[2] * factor}};
+  }
+};
+
+/// Measured with the pool's threads, in some tens of milliseconds each.
+double MeasureMultiplyAddRate();
+double MeasureReadRate(CacheLevel level);
+/// Of `bytes` that each thread reads, its own, again and again.
+double MeasureReadRate(int64_t bytes);
+/// Bytes read and bytes written, both counted, where each thread copies half of `bytes` into the other half, and back,
+/// again and again. A line that is written is fetched before: copies move fewer bytes per second than reads.
+double MeasureCopyRate(int64_t bytes);
+
+/// Seconds that moving what `work` reads and writes takes at least, operands as below.
+double MovingSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);
+
+/// Seconds that `work` takes at least when the operands that only it reads are at `operands`, and values that it shares
+/// with neighbours where they fit. Rates that are unknown bound nothing.
+double RooflineSeconds(const Work& work, const MachineRates& rates, int num_threads, CacheLevel operands);
+
+}  // namespace collage

@@ -1,0 +1,451 @@
+// measure.cc: one candidate, from function to seconds.
+#include "cost/measure/measure.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "cost/machine/roofline.h"
+#include "cost/measure/after_effects.h"
+#include "cost/measure/drift.h"
+#include "cost/measure/timing_lock.h"
+#include "ir/eval/reference.h"
+#include "runtime/compare.h"
+#include "target/toolchain_configuration.h"
+#include "worker/worker.h"
+
+namespace collage {
+namespace {
+
+constexpr size_t kReferencesKept = 64;
+constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
+constexpr size_t kMarginBytes = 4096;    // around outputs; a multiple of their alignment
+// Evaluating the reference takes longer than measuring for partitions that add up more products than this.
+constexpr double kSmallPartition = 2e7;
+
+bool IsPoison(const unsigned char* bytes, size_t count) {
+  return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == kPoison; });
+}
+
+/// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
+/// `inputs` are always the same of one draw, but for those that `layouts` rounds.
+Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts, const std::vector<Tensor>& inputs,
+                       Draw draw) {
+  static std::deque<std::pair<std::string, Reference>> known;
+  std::string key = StructuralHash(function) + std::to_string(static_cast<int>(draw));
+  for (const Layout layout : layouts.inputs)
+    key += LetterOf(Keeping(Layout::kPlain, NarrowType(layout).value_or(kFloat32)));
+  for (const auto& [hash, reference] : known) {
+    if (hash == key) return reference;
+  }
+  Reference reference(function, inputs, {.only_finite = draw == Draw::kWide, .on_operator = {}});
+  known.emplace_back(std::move(key), reference);
+  if (known.size() > kReferencesKept) known.pop_front();
+  return reference;
+}
+
+std::vector<Type> ParameterTypes(const Function& function) {
+  std::vector<Type> types;
+  for (const Var& param : function->params()) {
+    for (const Type& type :
+         FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
+      types.push_back(type);
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+PartitionBuffers::PartitionBuffers(const PartitionRequest& request)
+    : function_(request.function), layouts_(request.layouts) {
+  const std::vector<Type> types = ParameterTypes(function_);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(types[i]);
+    inputs_.push_back(Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.inputs[i]),
+                                    StoredType(layouts_.inputs[i], type->dtype())));
+  }
+  Fill(Draw::kUnit);
+  output_types_ = FlattenTensorTypes(request.function->body()->checked_type());
+  for (size_t i = 0; i < output_types_.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(output_types_[i]);
+    const Shape shape = PhysicalShape(type->static_shape(), layouts_.outputs[i]);
+    const DataType stored = StoredType(layouts_.outputs[i], type->dtype());
+    const auto bytes = static_cast<size_t>(NumElements(shape)) * stored.size_bytes();
+    const Tensor margin = Tensor::Empty({static_cast<int64_t>(bytes + 2 * kMarginBytes)}, kUInt8);
+    std::memset(margin.raw(), kPoison, margin.size_bytes());
+    margins_.push_back(margin);
+    outputs_.push_back(Tensor::View(shape, stored, static_cast<std::byte*>(margin.raw()) + kMarginBytes,
+                                    std::make_shared<Tensor>(margin)));
+  }
+}
+
+void PartitionBuffers::Fill(Draw draw) {
+  plain_inputs_ = SampleInputs(function_, draw);
+  pristine_inputs_.clear();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Tensor& plain = plain_inputs_[i];
+    Tensor physical = plain;
+    if (layouts_.inputs[i] != Layout::kPlain) {
+      const size_t bytes = plain.dtype().size_bytes();
+      physical = Tensor::Empty(inputs_[i].shape(), inputs_[i].dtype());
+      ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(), bytes);
+      // Rounding an input is not the kernel's error.
+      ConvertLayout(physical.raw(), layouts_.inputs[i], plain.raw(), Layout::kPlain, plain.shape(), bytes);
+    }
+    if (physical.size_bytes() > 0) std::memcpy(inputs_[i].raw(), physical.raw(), physical.size_bytes());
+    pristine_inputs_.push_back(std::move(physical));
+  }
+}
+
+std::string PartitionBuffers::FindStrayWrites() const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const auto* begin = static_cast<const unsigned char*>(margins_[i].raw());
+    const auto* end = begin + kMarginBytes + outputs_[i].size_bytes();
+    if (!IsPoison(begin, kMarginBytes) || !IsPoison(end, kMarginBytes)) return fmt::format("wrote beyond result {}", i);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].size_bytes() == 0) continue;
+    if (std::memcmp(inputs_[i].raw(), pristine_inputs_[i].raw(), inputs_[i].size_bytes()) != 0) {
+      return fmt::format("wrote to input {}", i);
+    }
+  }
+  return "";
+}
+
+std::vector<Tensor> PartitionBuffers::PlainOutputs() const {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(output_types_[i]);
+    Tensor plain = Tensor::Empty(type->static_shape(), type->dtype());
+    ConvertLayout(outputs_[i].raw(), layouts_.outputs[i], plain.raw(), Layout::kPlain, plain.shape(),
+                  plain.dtype().size_bytes());
+    result.push_back(std::move(plain));
+  }
+  return result;
+}
+
+void PartitionBuffers::PoisonOutputs() {
+  for (Tensor& output : outputs_) std::memset(output.raw(), kPoison, output.size_bytes());
+}
+
+void PartitionBuffers::ReadThroughBoundary() const {
+  for (const Tensor& output : outputs_) ReadThrough(output.raw(), output.size_bytes());
+  for (const Tensor& input : inputs_) ReadThrough(input.raw(), input.size_bytes());
+}
+
+std::vector<void*> PartitionBuffers::InputAddresses() const {
+  std::vector<void*> result;
+  for (const Tensor& tensor : inputs_) result.push_back(tensor.raw());
+  return result;
+}
+
+std::vector<void*> PartitionBuffers::OutputAddresses() const {
+  std::vector<void*> result;
+  for (const Tensor& tensor : outputs_) result.push_back(tensor.raw());
+  return result;
+}
+
+LoadedPartition::LoadedPartition(CompiledPartition compiled, int num_threads) : compiled_(std::move(compiled)) {
+  if (compiled_.workspace_bytes > 0) {
+    workspace_ = Tensor::Zeros({static_cast<int64_t>(compiled_.workspace_bytes)}, kUInt8);
+  }
+  kernel_ = GetKernelLoader(compiled_.loader).Load({compiled_.blob, compiled_.constants, num_threads});
+}
+
+void LoadedPartition::Bind(const PartitionBuffers& buffers) {
+  const std::vector<void*> inputs = buffers.InputAddresses();
+  const std::vector<void*> outputs = buffers.OutputAddresses();
+  kernel_->Bind(inputs, outputs, workspace_.defined() ? workspace_.raw() : nullptr);
+}
+
+uint64_t PartitionBuffers::OutputDigest() const {
+  // Four sums side by side, so that reading is what it costs.
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
+  std::array<uint64_t, 4> sums{1, 2, 3, 4};
+  const auto add = [&](size_t i, uint64_t word) { sums[i] = (sums[i] ^ word) * kPrime; };
+  for (const Tensor& output : outputs_) {
+    const auto* bytes = static_cast<const unsigned char*>(output.raw());
+    const size_t size = output.size_bytes();
+    size_t i = 0;
+    for (; i + sizeof sums <= size; i += sizeof sums) {
+      std::array<uint64_t, 4> words;
+      std::memcpy(words.data(), bytes + i, sizeof words);
+      for (size_t lane = 0; lane < words.size(); ++lane) add(lane, words[lane]);
+    }
+    for (; i < size; ++i) add(i % 4, bytes[i]);
+  }
+  uint64_t digest = 0;
+  for (const uint64_t sum : sums) digest = (digest ^ (sum ^ (sum >> 29U))) * kPrime;
+  return digest;
+}
+
+namespace {
+
+/// Compares what runs leave with what they should have.
+class ResultCheck {
+ public:
+  /// `reference`: of the inputs that runs are timed on.
+  ResultCheck(const PartitionBuffers& buffers, Reference reference, std::optional<DataType> computed_in)
+      : buffers_(buffers), reference_(std::move(reference)), computed_in_(computed_in) {}
+
+  /// Every element of the last run's results.
+  bool Compare() {
+    const std::string difference = FindDifference(reference_, /*counts=*/true);
+    ++num_checked_;
+    if (difference.empty()) {
+      ++num_right_;
+      right_digests_.insert(buffers_.OutputDigest());
+    } else if (difference_.empty()) {
+      difference_ = difference;
+    }
+    return difference.empty();
+  }
+
+  /// The same of a run on other inputs, far larger than usual or not.
+  void CompareWith(const Reference& reference, bool is_wide) {
+    const std::string difference = FindDifference(reference, /*counts=*/!is_wide);
+    ++num_checked_;
+    if (difference.empty()) {
+      ++num_right_;
+    } else if (difference_.empty()) {
+      difference_ = difference;
+    }
+  }
+
+  /// As Compare, at the price of reading the results once where a run whose every element was compared left the same
+  /// bytes. Of a kernel that never leaves the same, ever fewer runs are looked at.
+  TimingHooks::Check CompareQuickly() {
+    ++num_quick_;
+    if (right_digests_.contains(buffers_.OutputDigest())) {
+      ++num_checked_;
+      ++num_right_;
+      return TimingHooks::Check::kSame;
+    }
+    const bool is_due = right_digests_.size() < kDigestsKept || std::has_single_bit(static_cast<uint64_t>(num_quick_));
+    if (!is_due) return TimingHooks::Check::kSame;
+    return Compare() ? TimingHooks::Check::kDisturbed : TimingHooks::Check::kStop;
+  }
+
+  /// Empty when all was right so far.
+  std::string Verdict() const {
+    if (num_right_ == num_checked_) return "";
+    if (num_right_ == 0) return difference_;
+    return fmt::format("right in {} of {} runs: {}", num_right_, num_checked_, difference_);
+  }
+  double max_error() const { return max_error_; }
+
+ private:
+  static constexpr size_t kDigestsKept = 16;
+
+  /// `counts`: whether the error is one of those that are told of.
+  std::string FindDifference(const Reference& reference, bool counts) {
+    const std::vector<Tensor> actual = buffers_.PlainOutputs();
+    if (actual.size() != reference.results().size()) return "the number of results differs";
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const Comparison comparison = reference.Compare(i, actual[i], computed_in_);
+      if (counts) max_error_ = std::max(max_error_, comparison.max_relative_error);
+      if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
+    }
+    return "";
+  }
+
+  const PartitionBuffers& buffers_;
+  Reference reference_;
+  std::optional<DataType> computed_in_;
+  std::set<uint64_t> right_digests_;
+  std::string difference_;  ///< of the first run that was wrong
+  int64_t num_checked_ = 0;
+  int64_t num_right_ = 0;
+  int64_t num_quick_ = 0;
+  double max_error_ = 0;
+};
+
+/// While this lives, and if the pool has one thread, the calling thread stays on the processor that it is on: moving
+/// costs what is in its caches. Threads of larger pools are left to the system, which knows which processors share a
+/// core; and a library's own threads would share the caller's processor if theirs were set by it.
+class StaysOnProcessor {
+ public:
+  StaysOnProcessor() {
+    if (NumThreads() != 1 || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    const int processor = sched_getcpu();
+    if (processor < 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    is_pinned_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~StaysOnProcessor() {
+    if (is_pinned_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  StaysOnProcessor(const StaysOnProcessor&) = delete;
+  StaysOnProcessor& operator=(const StaysOnProcessor&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool is_pinned_ = false;
+};
+
+/// Times a kernel that was right so far, and looks at what its runs leave behind.
+class KernelTimer {
+ public:
+  KernelTimer(Kernel& kernel, PartitionBuffers& buffers, ResultCheck& results, const TimingOptions& timing)
+      : kernel_(kernel), buffers_(buffers), results_(results), timing_(timing) {}
+
+  TuningRecord Time() {
+    const MemoryInUse before = MemoryInUse::Now();
+    TuningRecord record = TimeAlone();
+    // Once more as in the beginning: a kernel may have stopped to write anything.
+    buffers_.PoisonOutputs();
+    Run();
+    results_.Compare();
+    record.reason = results_.Verdict();
+    if (record.reason.empty()) record.reason = buffers_.FindStrayWrites();
+    if (record.reason.empty()) record.reason = FindLeak(before, num_runs_, [&] { Run(); });
+    if (record.reason.empty()) record.reason = FindBusyThreads([&] { Run(); });
+    return record;
+  }
+
+ private:
+  void Run() {
+    kernel_.Run();
+    ++num_runs_;
+  }
+
+  TuningRecord TimeAlone() {
+    const TimingLock lock(TimingLock::Mode::kAlone);
+    const StaysOnProcessor stays;
+    const TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
+                            .check = [&](int) { return results_.CompareQuickly(); }};
+    const Undisturbed timed =
+        TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing_, hooks); }, ThisDriftWatch());
+    TuningRecord record = RecordOf(timed.samples, timing_);
+    record.drift = timed.drift;
+    return record;
+  }
+
+  Kernel& kernel_;
+  PartitionBuffers& buffers_;
+  ResultCheck& results_;
+  const TimingOptions& timing_;
+  int64_t num_runs_ = 0;
+};
+
+/// Other inputs in `buffers`, and what is computed of them; nothing where the reference refuses them.
+std::optional<Reference> FillWith(Draw draw, const PartitionRequest& request, PartitionBuffers& buffers) {
+  buffers.Fill(draw);
+  try {
+    return ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), draw);
+  } catch (const Error&) {  // a scatter beyond the end, say
+    return std::nullopt;
+  }
+}
+
+/// Loads, checks, times; the reason, if any, is in the record.
+TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
+                              std::optional<DataType> computed_in) {
+  auto together = std::make_unique<TimingLock>(TimingLock::Mode::kShared);
+  LoadedPartition partition(std::move(compiled), request.num_threads);
+  PartitionBuffers buffers(request);
+  partition.Bind(buffers);
+  ResultCheck results(buffers, ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), Draw::kUnit),
+                      computed_in);
+  TuningRecord record;
+  const auto run = [&] {
+    if (!record.reason.empty()) return false;
+    buffers.PoisonOutputs();
+    partition.kernel().Run();
+    record.reason = buffers.FindStrayWrites();
+    return record.reason.empty();
+  };
+  if (run()) results.Compare();
+  const bool takes_long = WorkOf(request.function).multiply_adds > kSmallPartition;
+  for (const Draw draw : DrawsToCheck(takes_long, computed_in == kFloat16)) {
+    if (draw == Draw::kUnit) continue;  // compared above
+    if (!record.reason.empty() || !results.Verdict().empty()) break;
+    const std::optional<Reference> other = FillWith(draw, request, buffers);
+    if (other && run()) results.CompareWith(*other, draw == Draw::kWide);
+  }
+  // Results follow the inputs, also back to the first ones, which are timed.
+  buffers.Fill(Draw::kUnit);
+  for (int again = 0; again < 2 && run(); ++again) results.Compare();
+  if (record.reason.empty()) record.reason = results.Verdict();
+  together.reset();
+  if (record.reason.empty()) record = KernelTimer(partition.kernel(), buffers, results, timing).Time();
+  record.max_error = results.max_error();
+  return record;
+}
+
+}  // namespace
+
+TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing) {
+  TuningRecord record;
+  record.ok = true;
+  record.minimum = samples.minimum();
+  record.p10 = samples.Quantile(0.1);
+  record.p25 = samples.Quantile(0.25);
+  record.p50 = samples.p50();
+  record.p75 = samples.Quantile(0.75);
+  record.p90 = samples.p90();
+  record.p99 = samples.p99();
+  record.num_samples = static_cast<int64_t>(samples.size());
+  const std::optional<Interval> interval = samples.QuantileInterval(timing.percentile);
+  record.half_width = interval ? interval->half_width() : (samples.Quantile(1) - samples.minimum()) / 2;
+  return record;
+}
+
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request) {
+  SetNumThreads(request.num_threads);
+  const TimingLock together(TimingLock::Mode::kShared);
+  Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
+  if (!compiled.ok()) return Reason{"declined: " + compiled.reason().text, compiled.reason().origin};
+  return compiled;
+}
+
+TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
+                             std::optional<DataType> computed_in) {
+  SetNumThreads(request.num_threads);
+  try {
+    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing, computed_in);
+    record.ok = record.reason.empty();
+    // What does one thing wrong may have done others: no more is measured in this process.
+    if (!record.ok) AskForFreshWorker();
+    return record;
+  } catch (...) {
+    AskForFreshWorker();
+    throw;
+  }
+}
+
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                              const TimingOptions& timing) {
+  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  if (compiled.ok()) {
+    return MeasureCompiled(std::move(*compiled), request, timing, InferencePrecisionOf(toolchain));
+  }
+  TuningRecord record;
+  record.reason = compiled.reason().text;
+  return record;
+}
+
+Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads) {
+  SetNumThreads(num_threads);
+  const Tensor source = Tensor::Zeros(shape, dtype);
+  const Tensor target = Tensor::Zeros(shape, dtype);
+  return TimeRuns([&] { ConvertLayout(source.raw(), from, target.raw(), to, shape, dtype.size_bytes()); });
+}
+
+}  // namespace collage

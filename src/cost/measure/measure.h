@@ -1,0 +1,91 @@
+// measure.h: compiles one partition with one toolchain, checks it against the reference evaluation and times it. Runs
+// in a worker: it may crash or hang.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/kernel.h"
+#include "collage/target/toolchain.h"
+#include "cost/database/tuning_database.h"
+#include "cost/measure/timing.h"
+#include "ir/eval/sample_inputs.h"
+
+namespace collage {
+
+/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, those
+/// of Draw::kUnit at first, and outputs with a margin around each.
+class PartitionBuffers {
+ public:
+  explicit PartitionBuffers(const PartitionRequest& request);
+
+  /// Other values in the same places; plain_inputs() are new tensors then.
+  void Fill(Draw draw);
+  /// Flattened parameters and results in logical, plain order.
+  const std::vector<Tensor>& plain_inputs() const { return plain_inputs_; }
+  /// The results, converted back from their boundary layouts.
+  std::vector<Tensor> PlainOutputs() const;
+  /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
+  void PoisonOutputs();
+
+  /// A digest of the bytes of all results, as fast as they can be read.
+  uint64_t OutputDigest() const;
+
+  /// What was written that is none of the partition's: "wrote beyond result 0"; empty when nothing was.
+  std::string FindStrayWrites() const;
+
+  /// Brings inputs into the caches, as their maker leaves them, and outputs, as memory that was in use a moment ago.
+  void ReadThroughBoundary() const;
+  std::vector<void*> InputAddresses() const;
+  std::vector<void*> OutputAddresses() const;
+
+ private:
+  Function function_;
+  BoundaryLayouts layouts_;
+  std::vector<Tensor> plain_inputs_;
+  std::vector<Tensor> inputs_;           // physical order
+  std::vector<Tensor> pristine_inputs_;  // as inputs_ should be
+  std::vector<Tensor> outputs_;          // physical order; views into `margins_`
+  std::vector<Tensor> margins_;          // bytes: margin, output, margin
+  std::vector<Type> output_types_;
+};
+
+/// The loaded kernel of `compiled` with what it refers to.
+class LoadedPartition {
+ public:
+  LoadedPartition(CompiledPartition compiled, int num_threads);
+  Kernel& kernel() { return *kernel_; }
+  void Bind(const PartitionBuffers& buffers);
+
+ private:
+  CompiledPartition compiled_;
+  Tensor workspace_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+/// Compiles with `request.num_threads` threads. A toolchain's refusal is the reason "declined: …"; throws what it
+/// throws.
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
+
+/// Loads what `CompilePartition` made of `request`, checks it on inputs of several ranges and times it on those of
+/// Draw::kUnit. A record with `ok` false and the reason when a result is wrong, be it in one of many runs, when
+/// something was written that is not the kernel's, when memory leaks, or when threads go on running after a run; then,
+/// too, a fresh worker is asked for. Throws what loading and running throw. `computed_in`: a type below float32 that
+/// float32 results may be as exact as.
+TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
+                             const TimingOptions& timing = {}, std::optional<DataType> computed_in = {});
+
+/// Both: compiles, checks, times. A refusal or a wrong result gives a record with `ok` false and the reason.
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                              const TimingOptions& timing = {});
+
+/// Quantiles of `samples` and the interval of the percentile that `timing` asks for, as a record that is ok.
+TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing);
+
+/// Times changing the layout of one value.
+Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads);
+
+}  // namespace collage

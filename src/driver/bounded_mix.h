@@ -1,0 +1,60 @@
+// bounded_mix.h: how much of the best mix may stay in a lower precision where all of it is off by too much.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "driver/partitioner.h"
+
+namespace collage {
+
+/// What of a cover in a lower precision can be taken back to full precision by itself.
+struct PrecisionUnit {
+  std::vector<int> nodes;  ///< operators, ascending
+  double gain = 0;         ///< seconds that the lower precision saves, about
+  double error = 0;        ///< of the partition that it is from, by its own check; 0 = not known
+};
+
+/// Numbers of units that together pass `fits`, ascending; it is known that all together do not, and taken for granted
+/// that none do. `fits` is asked `max_tries` times at most, last with "yes" for what is returned, if that is not empty.
+///
+/// Roundings are independent of each other, so their errors add up by their squares, and a unit's worth is its gain by
+/// the square of its error. In the order of worth, the longest run of units that fits is found by bisection; the one
+/// that breaks it is passed over, and the rest is tried in the same way. Where errors are as stated, what is kept gains
+/// no less than the best choice without its greatest gain; where one unit's error weighs more in the end than its own
+/// check tells, that unit is the one passed over. Deterministic: equals in the order of `units`.
+std::vector<int> ChooseWithin(std::span<const PrecisionUnit> units, int max_tries,
+                              const std::function<bool(const std::vector<int>& units)>& fits);
+
+/// Whether a toolchain computes float32 values in a lower precision.
+bool IsLower(const Toolchain& toolchain);
+
+/// How many of a cover's partitions are computed in a lower precision.
+int CountLower(const Partitioner& partitioner, const Cover& cover);
+
+/// Which toolchains' partitions are kept only as far as they fit: IsLower, or fewer.
+using IsRationed = std::function<bool(const Toolchain& toolchain)>;
+
+/// The units of `best`: its partitions by toolchains that `is_rationed` says, those of several products cut before each
+/// product but the first. What it gains is judged by `standard`, a cover without any; costs within a partition are
+/// divided by what its operators compute and write.
+std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard,
+                                          const IsRationed& is_rationed = IsLower);
+
+/// A cover and how far it is off.
+struct BoundedCover {
+  Cover cover;
+  double error = 0;
+};
+
+/// A cover that is off by no more than `allowed`, in which nothing but units of `best` is computed by toolchains that
+/// are rationed: as many as ChooseWithin finds, the best cover that `search` finds with them. Nothing when none is
+/// found. `error_of`, which builds and runs a cover, is asked about twice the binary logarithm of the number of units.
+std::optional<BoundedCover> FindBoundedCover(
+    Partitioner& partitioner, const Cover& best, const Cover& standard, double allowed,
+    const std::function<std::optional<Cover>(const std::function<bool(int candidate)>& may)>& search,
+    const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed = IsLower);
+
+}  // namespace collage

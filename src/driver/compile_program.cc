@@ -1,0 +1,314 @@
+// compile_program.cc: regions compiled one by one, bytecode around them.
+#include "driver/compile_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "collage/vm/vm.h"
+#include "cost/machine/roofline.h"
+#include "driver/play_off/whole_model_check.h"
+#include "driver/unsearched.h"
+#include "lowering/partition_dump.h"
+#include "program/regions.h"
+#include "support/file.h"
+#include "support/json_reader.h"
+#include "support/machine.h"
+#include "target/annotations.h"
+
+namespace collage {
+namespace {
+
+/// A region and those equal to it.
+struct DistinctRegion {
+  Function function;
+  std::string digest;
+  int num_equal = 0;
+  double share = 0;  ///< of the budget
+};
+
+std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions) {
+  std::vector<DistinctRegion> distinct;
+  std::map<std::string, size_t> known;
+  double all = 0;
+  for (const Function& region : regions) {
+    const Function plain = MakeFunction(region->params(), region->body());
+    const auto [it, is_new] = known.emplace(StructuralHash(Expr(plain)), distinct.size());
+    if (is_new) distinct.push_back({plain, it->first, 0, 1 + WorkOf(plain).multiply_adds});
+    ++distinct[it->second].num_equal;
+  }
+  for (const DistinctRegion& region : distinct) all += region.share;
+  for (DistinctRegion& region : distinct) region.share /= all;
+  return distinct;
+}
+
+void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
+  all.machine = region.machine;
+  all.num_threads = region.num_threads;
+  all.toolchains = region.toolchains;
+  all.precision_variants = region.precision_variants;
+  all.no_precision_variants = region.no_precision_variants;
+  all.num_operators += region.num_operators * num_equal;
+  all.num_parameters += region.num_parameters;
+  all.num_candidates += region.num_candidates;
+  all.num_variants += region.num_variants;
+  all.num_distinct += region.num_distinct;
+  all.num_measured += region.num_measured;
+  all.num_remeasured += region.num_remeasured;
+  all.num_from_database += region.num_from_database;
+  all.num_failed += region.num_failed;
+  all.num_below_bound += region.num_below_bound;
+  all.num_states += region.num_states;
+  all.budget_spent = all.budget_spent || region.budget_spent;
+  all.tuning.partitions += region.tuning.partitions;
+  all.tuning.faster += region.tuning.faster;
+  all.tuning.trials += region.tuning.trials;
+  all.tuning.known_trials += region.tuning.known_trials;
+  all.tuning.seconds += region.tuning.seconds;
+  all.tuning.gain = std::max(all.tuning.gain, region.tuning.gain);  // of one region's time
+  all.tuning.budget_spent = all.tuning.budget_spent || region.tuning.budget_spent;
+  all.search_seconds += region.search_seconds;
+  all.play_off_seconds += region.play_off_seconds;
+  for (const auto& [kind, failure] : region.failures) {
+    auto& [count, example] = all.failures[kind];
+    if (count == 0) example = failure.second;
+    count += failure.first;
+  }
+}
+
+CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const std::string& name,
+                            const CompileOptions& options,
+                            const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
+  CompileReport all;
+  all.model = name;
+  all.output = options.output;
+  for (const DistinctRegion& region : regions) {
+    CompileOptions own = options;
+    own.shapes.clear();
+    own.check_inputs.clear();  // they are the program's
+    own.budget_seconds *= region.share;
+    own.tuning_seconds *= region.share;
+    if (own.tuning_trials > 0) {
+      own.tuning_trials = std::max<int64_t>(std::llround(static_cast<double>(own.tuning_trials) * region.share), 1);
+    }
+    all.regions.push_back(compile(region, own));
+    AddUp(all.regions.back(), region.num_equal, all);
+  }
+  return all;
+}
+
+/// What is in kernels that take any size, which are in no region's report.
+void AddShaped(const IRModule& module, CompileReport& report) {
+  for (const auto& [_, function] : module.functions()) {
+    PostOrder(function->body(), [&](const Expr& expr) {
+      const FunctionNode* inner = As<FunctionNode>(expr);
+      if (inner == nullptr || !IsShapedGroup(*inner)) return;
+      PostOrder(inner->body(), [&](const Expr& within) {
+        const CallNode* call = As<CallNode>(within);
+        report.num_operators += call != nullptr && call->op() != nullptr ? 1 : 0;
+        const ConstantNode* constant = As<ConstantNode>(within);
+        report.num_parameters += constant == nullptr ? 0 : constant->value().num_elements();
+      });
+    });
+  }
+}
+
+/// Refuses products that are evaluated as the reference does, where the model could have been given its shapes.
+void RefuseProducts(const std::vector<EvaluatedOperator>& evaluated, const std::string& name,
+                    const UnknownShapesOptions& unknown) {
+  if (!unknown.refuses_evaluation) return;
+  const auto product = std::ranges::find(evaluated, true, &EvaluatedOperator::is_product);
+  if (product == evaluated.end()) return;
+  throw Error(ErrorCategory::kInput,
+              fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel: {}", product->op,
+                          product->node.empty() ? "" : fmt::format(" at node '{}'", product->node), product->reason),
+              name, unknown.hint);
+}
+
+/// Says what is not searched and what is slow.
+void WarnOf(const CompileReport& report, const CompileOptions& options, const UnknownShapesOptions& unknown) {
+  if (options.progress == nullptr) return;
+  if (report.regions.empty() && !unknown.inputs.empty()) {
+    options.progress->Warn(NothingSearchedText(unknown.inputs, report.evaluated, unknown.hint));
+    return;
+  }
+  if (!report.evaluated.empty()) options.progress->Warn(EvaluatedText(report.evaluated));
+  const std::vector<std::string> flags = FlagsOfASearch(options);
+  if (!report.regions.empty() || flags.empty()) return;
+  options.progress->Warn(
+      fmt::format("{} had no effect: no part of the model has known sizes and enough work", fmt::join(flags, ", ")));
+}
+
+ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_shapes) {
+  if (for_unknown_shapes == nullptr) return FindRegions(module);
+  return FindRegions(module, kFewElements,
+                     {[&](const CallNode& call) { return for_unknown_shapes->SupportsUnknownSizes(call).ok(); },
+                      [&](const CallNode& call) { return for_unknown_shapes->SupportsCall(call).ok(); }});
+}
+
+/// Throws where `program` is wrong; the report says at which sizes it was right.
+void Check(const ProgramSource& source, const vm::Executable& program, const std::string& name,
+           const CompileOptions& options, CompileReport& report) {
+  constexpr auto kLongestSilence = std::chrono::seconds(60);
+  if (options.progress != nullptr) options.progress->Phase("check");
+  ProgramCheckOptions checking{
+      .num_threads = report.num_threads, .limits = {.timeout = kLongestSilence}, .bind = source.bind, .inputs = {}};
+  for (const NamedInputs& inputs : options.check_inputs) {
+    checking.inputs.push_back(InOrderOfParameters(inputs, source.module.main(), name));
+  }
+  const ProgramCheckResult result = CheckProgram(source.module, program, checking);
+  report.verified_sizes = result.sizes;
+  report.verified_error = result.max_error;
+  report.not_verified = result.not_verified;
+  if (result.not_verified.empty() || options.progress == nullptr) return;
+  options.progress->Warn(fmt::format("the program was not run to check it: {}", result.not_verified));
+}
+
+/// Writes partitions of dynamic shapes, which `toolchain` compiles, into `folder`.
+std::function<void(const PartitionRequest&, const CompiledPartition&)> DumpTo(const std::filesystem::path& folder,
+                                                                              const Toolchain* toolchain) {
+  return [dump = std::make_shared<PartitionDump>(folder), toolchain](const PartitionRequest& request,
+                                                                     const CompiledPartition& compiled) {
+    dump->Add(*toolchain, request, compiled, {});
+  };
+}
+
+/// What code around kernels needs to know; where nothing was searched, the report is told of it.
+vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const UnknownShapesOptions& unknown,
+                                    CompileReport& report) {
+  vm::CompileOptions compiling;
+  compiling.num_threads = report.num_threads > 0    ? report.num_threads
+                          : options.num_threads > 0 ? options.num_threads
+                                                    : AvailableProcessors();
+  compiling.for_unknown_shapes = unknown.toolchain;
+  if (!options.dump.empty()) compiling.on_partition = DumpTo(options.dump / "dynamic", unknown.toolchain);
+  if (!report.regions.empty()) return compiling;
+  report.machine = ThisMachine().cpu;
+  report.num_threads = compiling.num_threads;
+  return compiling;
+}
+
+/// The choices of all regions in one file:
+///
+///     {"format": "collage-partitioning", "version": 1, "regions": [region 0's, …]}
+class RegionPartitionings {
+ public:
+  RegionPartitionings(const CompileOptions& options, const std::filesystem::path& folder)
+      : options_(options), folder_(folder) {
+    if (options.partitioning.empty()) return;
+    const JsonReader json = JsonReader::Parse(ReadFile(options.partitioning), options.partitioning.string());
+    json.AllowOnly({"format", "version", "regions"});
+    for (const JsonReader& region : json.At("regions").Items()) given_.push_back(region.value().dump(2));
+  }
+
+  /// Throws kInput when the file has another number of regions.
+  void CheckNumber(size_t num_regions) const {
+    if (options_.partitioning.empty() || given_.size() == num_regions) return;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("the file chooses for {} regions, the program has {}", given_.size(), num_regions),
+                options_.partitioning.string());
+  }
+
+  void SetFiles(size_t region, CompileOptions& own) {
+    if (!options_.write_partitioning.empty()) own.write_partitioning = File("written", region);
+    if (options_.partitioning.empty()) return;
+    own.partitioning = File(options_.partitioning.stem().string(), region);
+    WriteFile(own.partitioning, given_[region]);
+  }
+
+  void Write(size_t num_regions) const {
+    if (options_.write_partitioning.empty()) return;
+    Json json{{"format", "collage-partitioning"}, {"version", 1}, {"regions", Json::array()}};
+    for (size_t region = 0; region < num_regions; ++region) {
+      json["regions"].push_back(Json::parse(ReadFile(File("written", region))));
+    }
+    AtomicFile file(options_.write_partitioning);
+    file.Write(json.dump(2) + "\n");
+    file.Commit();
+  }
+
+ private:
+  using Json = nlohmann::ordered_json;
+  std::filesystem::path File(const std::string& name, size_t region) const {
+    return folder_ / fmt::format("{}-region{}.json", name, region);
+  }
+
+  const CompileOptions& options_;
+  std::filesystem::path folder_;
+  std::vector<std::string> given_;
+};
+
+}  // namespace
+
+CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                             const UnknownShapesOptions& unknown, const ProgramSource& source,
+                             const CompileRegion& compile_region) {
+  const auto started = std::chrono::steady_clock::now();
+  const ProgramRegions program = RegionsFor(module, unknown.toolchain);
+  std::vector<EvaluatedOperator> evaluated = FindEvaluated(program.module, unknown.toolchain);
+  RefuseProducts(evaluated, name, unknown);
+  const std::vector<DistinctRegion> regions = Distinct(program.regions);
+  if (regions.empty()) {
+    CheckRequired(options, {}, name);
+    if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint);
+  }
+  const TemporaryFolder folder;
+  RegionPartitionings partitionings(options, folder.path());
+  partitionings.CheckNumber(regions.size());
+  std::map<std::string, Executable> kernels;
+  CompileReport report = ForEachRegion(regions, name, options, [&](const DistinctRegion& region, CompileOptions own) {
+    own.output = folder / fmt::format("region{}.clg", kernels.size());
+    partitionings.SetFiles(kernels.size(), own);
+    if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
+    CompileReport made = compile_region(IRModule::FromFunction(region.function),
+                                        fmt::format("{}, region {}", name, kernels.size()), own);
+    kernels.emplace(region.digest, Executable::Load(own.output));
+    return made;
+  });
+  CheckRequired(options, report, name);
+  partitionings.Write(kernels.size());
+  vm::CompileOptions compiling = OptionsOfProgram(options, unknown, report);
+  AddShaped(program.module, report);
+  compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
+    const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
+    if (it == kernels.end()) return std::nullopt;
+    return it->second;
+  };
+  compiling.on_declined = [&](const Function& function, const std::string& reason) {
+    AddEvaluated(function, reason, evaluated);
+  };
+  const vm::Executable executable = vm::Compile(program.module, compiling);
+  RefuseProducts(evaluated, name, unknown);
+  Check(source, executable, name, options, report);
+  executable.Save(options.output);
+  report.evaluated = std::move(evaluated);
+  WarnOf(report, options, unknown);
+  report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
+  report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
+}
+
+CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                          const UnknownShapesOptions& unknown, const CompileRegion& tune_region) {
+  const auto started = std::chrono::steady_clock::now();
+  const std::vector<DistinctRegion> regions = Distinct(FindRegions(module).regions);
+  CompileReport report =
+      ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
+        return tune_region(IRModule::FromFunction(region.function), name, own);
+      });
+  WarnOf(report, options, unknown);
+  report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
+}
+
+}  // namespace collage

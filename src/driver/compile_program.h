@@ -1,0 +1,46 @@
+// compile_program.h: models with control flow, closures, data or shapes known at run time only.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "collage/ir/module.h"
+#include "collage/target/toolchain.h"
+#include "driver/play_off/program_check.h"
+#include "driver/unsearched.h"
+
+namespace collage {
+
+/// Compiles a region, which is a model of its own, as `options` says.
+using CompileRegion =
+    std::function<CompileReport(const IRModule& region, const std::string& name, const CompileOptions& options)>;
+
+/// What becomes of operators on shapes that only a run knows.
+struct UnknownShapesOptions {
+  const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
+  bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
+  std::vector<OpenInput> inputs;         ///< whose sizes are open
+  std::string hint;                      ///< how to bind them
+};
+
+/// The model that a program is checked against.
+struct ProgramSource {
+  const IRModule& module;  ///< typed, as it was before any pass
+  BindShapes bind;         ///< ProgramCheckOptions::bind
+};
+
+/// Compiles a typed module that a plan cannot hold (IsProgram): equal regions of dataflow are compiled once, each for
+/// itself, and become kernels of a bytecode program, which is checked as a whole before it is written. The budget is
+/// shared out among the regions by the products that they add up. A file of partitionings holds those of all distinct
+/// regions, in order.
+CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                             const UnknownShapesOptions& unknown, const ProgramSource& source,
+                             const CompileRegion& compile_region);
+
+/// Measures what compiling the regions will need; writes nothing.
+CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
+                          const UnknownShapesOptions& unknown, const CompileRegion& tune_region);
+
+}  // namespace collage

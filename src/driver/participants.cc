@@ -1,0 +1,289 @@
+// participants.cc: names, targets, then what is asked of all.
+#include "driver/participants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "collage/support/error.h"
+#include "support/machine.h"
+#include "target/accuracy.h"
+#include "target/option_text.h"
+
+namespace collage {
+namespace {
+
+// Options that toolchains declare by these names mean the same wherever they are (docs/add-a-toolchain.md).
+constexpr const char* kPrecision = "inference_precision";
+constexpr int kProcessor = 1;  // DLDeviceType
+
+bool Named(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void CheckChoice(const char* what, const std::string& value, std::array<const char*, 2> choices) {
+  if (value.empty() || value == choices[0] || value == choices[1]) return;
+  throw Error(ErrorCategory::kInput, fmt::format("there is no {} '{}'", what, value), "",
+              fmt::format("there are: {}, {}", choices[0], choices[1]));
+}
+
+[[noreturn]] void FailUnavailable(const std::string& name, const std::string& reason, const std::string& hint) {
+  throw Error(ErrorCategory::kUnavailable, fmt::format("toolchain '{}' is not available: {}", name, reason), "", hint);
+}
+
+}  // namespace
+
+Participants::Participants(const CompileOptions& options, const std::vector<ToolchainReport>& probed)
+    : options_(options), configured_(ToolchainRegistry::Global()) {
+  CheckChoice("accuracy", options.accuracy, {"exact", "standard"});
+  CheckChoice("precision", options.precision, {"any", "standard"});
+  if (options.accuracy == kExact && options.precision == "any") {
+    throw Error(ErrorCategory::kInput, "precision 'any' rounds more than accuracy 'exact' allows");
+  }
+  CheckNames(options);
+  ReadTargets();
+  CheckAlone();
+  Gather(probed);
+  SetAccuracy();
+  Configure();
+  if (toolchains_.empty())
+    throw Error(ErrorCategory::kUnavailable, "no toolchain is available", "", "see collage targets");
+}
+
+void Participants::CheckNames(const CompileOptions& options) const {
+  const ToolchainRegistry& registry = ToolchainRegistry::Global();
+  const std::vector<std::string> alone(options.partition_for.empty() ? 0 : 1, RegisteredName(options.partition_for));
+  for (const std::vector<std::string>* names : {&options.toolchains, &options.require, &alone}) {
+    for (const std::string& name : *names) {
+      if (registry.Find(name) != nullptr) continue;
+      std::string known;
+      for (const Toolchain* toolchain : registry.All()) known += (known.empty() ? "" : ", ") + toolchain->name();
+      throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "", "there are: " + known);
+    }
+  }
+}
+
+/// Refuses what names other toolchains beside the one that is to be alone.
+void Participants::CheckAlone() const {
+  if (options_.partition_for.empty()) return;
+  const std::string alone = RegisteredName(options_.partition_for);
+  const auto fail = [&](const std::string& message, const std::string& hint) {
+    throw Error(ErrorCategory::kInput, message, "--partition-for " + options_.partition_for, hint);
+  };
+  if (!options_.toolchains.empty() && !Named(options_.toolchains, alone)) {
+    fail(fmt::format("'{}' is not among the toolchains that are to take part: {}", alone,
+                     fmt::join(options_.toolchains, ", ")),
+         "leave --toolchains out");
+  }
+  const auto is_other = [&](const std::string& name) {
+    return name != alone && !ToolchainRegistry::Global().Find(name)->is_native();
+  };
+  for (const std::string& name : options_.require) {
+    if (is_other(name)) fail(fmt::format("'{}' is required, and takes no part beside '{}'", name, alone), "");
+  }
+  for (const Participant& one : given_) {
+    const std::string name = one.configuration.registered().name();
+    if (is_other(name)) fail(fmt::format("a target names '{}', which takes no part beside '{}'", name, alone), "");
+  }
+}
+
+void Participants::ReadTargets() {
+  for (const std::string& text : options_.targets) AddTarget(text);
+  const std::string& alone = options_.partition_for;
+  if (!IsConfigured(alone)) return;
+  const std::string name = RegisteredName(alone);
+  AddTarget("llvm" + OptionText({{"compiler", name}}) + alone.substr(name.size()));
+}
+
+void Participants::AddTarget(const std::string& text) {
+  const Target target = Target::Parse(text);
+  if (target.device_type() != kProcessor) {
+    const auto kinds = TargetKinds();
+    const auto kind =
+        std::find_if(kinds.begin(), kinds.end(), [&](const TargetKind& one) { return target.kind() == one.name; });
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc), "",
+                "targets of kind llvm run on the processor");
+  }
+  const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
+  for (const Participant& other : given_) {
+    if (!(other.configuration == configuration)) continue;
+    if (other.partition_rule == target.partition_rule()) return;
+    throw Error(ErrorCategory::kInput, fmt::format("targets give '{}' two partition rules", configuration.ToString()));
+  }
+  given_.push_back({configuration, text, target.partition_rule()});
+}
+
+/// Whether it takes part though no target names it.
+bool Participants::JoinsUnasked(const ToolchainReport& probed) const {
+  const Toolchain& toolchain = *ToolchainRegistry::Global().Find(probed.name);
+  if (toolchain.is_native() || Named(options_.toolchains, probed.name)) return true;
+  if (!options_.partition_for.empty()) return RegisteredName(options_.partition_for) == probed.name;
+  const bool by_default = options_.toolchains.empty() && options_.targets.empty();
+  return by_default && (toolchain.is_default() || Named(options_.require, probed.name));
+}
+
+void Participants::Gather(const std::vector<ToolchainReport>& probed) {
+  const std::string& alone = options_.partition_for;
+  for (const ToolchainReport& report : probed) {
+    const Toolchain& registered = *ToolchainRegistry::Global().Find(report.name);
+    const bool is_alone = RegisteredName(alone) == report.name;
+    std::vector<Participant> own;
+    std::copy_if(given_.begin(), given_.end(), std::back_inserter(own),
+                 [&](const Participant& one) { return &one.configuration.registered() == &registered; });
+    const bool is_named = Named(options_.require, report.name) || Named(options_.toolchains, report.name) || is_alone;
+    if (!report.available && (is_named || !own.empty())) FailUnavailable(report.name, report.reason, report.hint);
+    if (!report.available || (!alone.empty() && !is_alone && !registered.is_native())) continue;
+    // Alone, native kernels under options take no more than another toolchain does: the rest is plain ones'.
+    const bool leaves_rest = is_alone && IsConfigured(alone) && registered.is_native();
+    if ((own.empty() && JoinsUnasked(report)) || leaves_rest) {
+      own.insert(own.begin(), {ToolchainConfiguration(registered), "", ""});
+    }
+    gathered_.insert(gathered_.end(), own.begin(), own.end());
+  }
+}
+
+void Participants::SetAccuracy() {
+  if (options_.accuracy.empty()) return;
+  bool is_declared = false;
+  for (Participant& one : gathered_) {
+    if (!one.configuration.options().Has(kAccuracyOption)) continue;
+    is_declared = true;
+    const std::string said =
+        one.target.empty() ? "" : Target::Parse(one.target).options().StringOr(kAccuracyOption, "");
+    if (!said.empty() && said != options_.accuracy) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("target '{}' has another accuracy than '{}', which all are to have", one.target,
+                              options_.accuracy));
+    }
+    one.configuration = one.configuration.With(kAccuracyOption, options_.accuracy);
+  }
+  if (!is_declared && options_.accuracy == kExact) {
+    notices_.push_back("no toolchain that takes part has an option 'accuracy': none is told that it is to be exact");
+  }
+}
+
+void Participants::Configure() {
+  const bool wants_variants = options_.precision == "any";
+  const std::vector<std::string>& features = ThisMachine().features;
+  const std::vector<std::string> precisions = wants_variants ? LowerPrecisions(features) : std::vector<std::string>();
+  for (const Participant& one : gathered_) {
+    Add(one);
+    AddVariants(one, precisions, /*they_only_keep=*/false);
+  }
+  const bool must_wait = !variants_.empty();
+  // Where they would have to wait, only an error that is too large can bring them in.
+  if (wants_variants && (!must_wait || options_.max_error)) {
+    const size_t before = toolchains_.size();
+    for (const Participant& one : gathered_) AddVariants(one, ConvertedPrecisions(features), /*they_only_keep=*/true);
+    if (must_wait) waiting_.insert(toolchains_.begin() + static_cast<std::ptrdiff_t>(before), toolchains_.end());
+  }
+  if (!wants_variants || !variants_.empty()) return;
+  std::string types;
+  for (const std::string& precision : precisions) types += (types.empty() ? "" : " or ") + precision;
+  no_variants_ = precisions.empty() ? "this processor computes no type below float32 natively"
+                                    : "no toolchain that takes part can be told to compute in " + types;
+}
+
+void Participants::AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep) {
+  for (const ToolchainConfiguration& variant : VariantsOf(of.configuration, precisions)) {
+    const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
+                                      [&](const Participant& other) { return other.configuration == variant; });
+    const Toolchain& toolchain = configured_.Get(variant);
+    const bool takes_part = std::ranges::find(toolchains_, &toolchain) != toolchains_.end();
+    if (is_given || takes_part || !toolchain.Probe().available) continue;
+    if (they_only_keep && !toolchain.only_keeps_precision()) continue;
+    Add({variant, "", of.partition_rule});
+    variants_.push_back(variant.ToString());
+  }
+}
+
+void Participants::Add(const Participant& one) {
+  const Toolchain* toolchain = nullptr;
+  try {
+    toolchain = &configured_.Get(one.configuration);
+  } catch (const Error& error) {
+    if (one.target.empty()) throw;
+    throw Error(error.category(), error.message(), fmt::format("target '{}'", one.target), error.hint());
+  }
+  if (std::find(toolchains_.begin(), toolchains_.end(), toolchain) != toolchains_.end()) return;
+  if (!one.configuration.IsDefault()) {
+    const Availability here = toolchain->Probe();
+    if (!here.available) FailUnavailable(toolchain->name(), here.reason, here.hint);
+  }
+  toolchains_.push_back(toolchain);
+  if (!one.partition_rule.empty()) rules_[toolchain] = one.partition_rule;
+}
+
+const Toolchain* Participants::native() const {
+  const auto it =
+      std::find_if(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return one->is_native(); });
+  return it == toolchains_.end() ? nullptr : *it;
+}
+
+std::map<const Toolchain*, PartitionRulePtr> Participants::Rules() const {
+  std::map<const Toolchain*, PartitionRulePtr> rules;
+  for (const auto& [toolchain, text] : rules_) {
+    rules[toolchain] = ParseRule(text, "partition rule of '" + toolchain->name() + "'");
+  }
+  for (const auto& [name, text] : options_.partition_rules) {
+    bool takes_part = false;
+    for (const Toolchain* toolchain : toolchains_) {
+      if (!GoesBy(*toolchain, name)) continue;
+      takes_part = true;
+      if (!rules.contains(toolchain)) rules[toolchain] = ParseRule(text, "partition rule of '" + name + "'");
+    }
+    if (takes_part) continue;
+    throw Error(ErrorCategory::kInput, fmt::format("a rule is given for '{}', which does not take part", name));
+  }
+  return rules;
+}
+
+std::string Participants::TargetOf(const Toolchain& toolchain) const {
+  const auto rule = rules_.find(&toolchain);
+  return TargetText(toolchain) + (rule == rules_.end() ? "" : OptionText({{"partition_rule", rule->second}}));
+}
+
+bool GoesBy(const Toolchain& toolchain, std::string_view name) {
+  const std::string own = toolchain.name();
+  return own == name || RegisteredName(own) == name;
+}
+
+std::vector<std::string> LowerPrecisions(std::span<const std::string> features) {
+  const auto has = [&](std::string_view feature) {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  };
+  std::vector<std::string> precisions;
+  if (has("avx512_bf16") || has("amx_bf16")) precisions.emplace_back("bf16");
+  if (has("avx512_fp16")) precisions.emplace_back("f16");
+  return precisions;
+}
+
+std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features) {
+  const bool has_float16 = std::find(features.begin(), features.end(), "f16c") != features.end();
+  return has_float16 ? std::vector<std::string>{"f16"} : std::vector<std::string>();
+}
+
+std::vector<ToolchainConfiguration> VariantsOf(const ToolchainConfiguration& configuration,
+                                               std::span<const std::string> precisions) {
+  const AttrValue* told = configuration.options().Find(kPrecision);
+  const ToolchainConfiguration untold(configuration.registered());
+  if (told == nullptr || told->as_string() == nullptr || !(*told == untold.options().Get(kPrecision))) return {};
+  std::vector<ToolchainConfiguration> variants;
+  for (const std::string& precision : precisions) {
+    if (precision == *told->as_string()) continue;
+    ToolchainConfiguration variant = configuration.With(kPrecision, precision);
+    try {
+      variant.Make();
+    } catch (const Error&) {
+      continue;  // a type that it does not compute in
+    }
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+}  // namespace collage

@@ -1,0 +1,91 @@
+// participants.h: who takes part in a compilation, and how it is told to: from names, targets, and what is asked of all
+// at once.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collage/compile.h"
+#include "partition/partition_rule.h"
+#include "target/toolchain_configuration.h"
+
+namespace collage {
+
+/// The toolchains of one compilation. Those under options live as long as this.
+class Participants {
+ public:
+  /// `probed`: what is here. Throws kInput for names, targets and options that there are not, or that contradict each
+  /// other, kUnavailable for toolchains that are named and not here.
+  Participants(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
+
+  /// In the registry's order; those of one toolchain in the order of the targets, variants behind them, those that
+  /// only keep values in another type behind all.
+  const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
+  /// The native one among them, the first if there are several.
+  const Toolchain* native() const;
+  /// Rules of targets and of `CompileOptions::partition_rules`. Throws kInput for a rule whose toolchain takes no part.
+  std::map<const Toolchain*, PartitionRulePtr> Rules() const;
+  /// The targets by which `toolchain`, one of these, takes part in the same way.
+  std::string TargetOf(const Toolchain& toolchain) const;
+
+  /// Names of those that take part in a lower precision because any was asked for.
+  const std::vector<std::string>& variants() const { return variants_; }
+  /// Whether a toolchain, one of these, is a variant that is tried only where the errors of the others are too large:
+  /// it keeps values in a type of smaller errors, and computes no faster.
+  bool Waits(const Toolchain& toolchain) const { return waiting_.contains(&toolchain); }
+  /// Why there are none, where they were asked for; else empty.
+  const std::string& no_variants() const { return no_variants_; }
+  /// What whoever asked should know.
+  const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  struct Participant {
+    ToolchainConfiguration configuration;
+    std::string target;          ///< that says so; empty: none does
+    std::string partition_rule;  ///< JSON; empty: the toolchain's own
+  };
+
+  void CheckNames(const CompileOptions& options) const;
+  void CheckAlone() const;
+  void ReadTargets();
+  void AddTarget(const std::string& text);
+  void Gather(const std::vector<ToolchainReport>& probed);
+  bool JoinsUnasked(const ToolchainReport& probed) const;
+  void SetAccuracy();
+  void Configure();
+  void AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep);
+  void Add(const Participant& one);
+
+  CompileOptions options_;
+  std::vector<Participant> given_;     ///< by targets
+  std::vector<Participant> gathered_;  ///< all but variants
+  ConfiguredToolchains configured_;
+  std::vector<const Toolchain*> toolchains_;
+  std::map<const Toolchain*, std::string> rules_;  ///< of targets
+  std::vector<std::string> variants_;
+  std::set<const Toolchain*> waiting_;
+  std::string no_variants_;
+  std::vector<std::string> notices_;
+};
+
+/// Whether `toolchain` goes by `name`: its own, or the one that it was registered with.
+bool GoesBy(const Toolchain& toolchain, std::string_view name);
+
+/// Types below float32 that a processor with these features (MachineInfo::features) computes natively, as the option
+/// `inference_precision` calls them: elsewhere they are emulated, and win nothing.
+std::vector<std::string> LowerPrecisions(std::span<const std::string> features);
+
+/// Those that it only converts by an instruction of its own: for toolchains that keep values so
+/// (Toolchain::only_keeps_precision).
+std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features);
+
+/// `configuration` in each of `precisions` that its toolchain takes; none where it declares no `inference_precision`,
+/// or is told one already.
+std::vector<ToolchainConfiguration> VariantsOf(const ToolchainConfiguration& configuration,
+                                               std::span<const std::string> precisions);
+
+}  // namespace collage

@@ -1,0 +1,44 @@
+// partitioning_json.h: a choice of partitions as text, so that phase 4 can run alone, with what a search found or with
+// what a person made of it (RFC 0.81, Phase 3: "materialized and restored").
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partition/rewrite.h"
+
+namespace collage {
+
+/// The text of `chosen`:
+///
+///     {"format": "collage-partitioning", "version": 1,
+///      "graph": {"nodes": 431, "hash": "…"},
+///      "partitions": [{"toolchain": "dnnl", "inside": [6, 8], "operators": "nn.dense+add", "rule": "dnnl.dense_bias",
+///                      "inputs": ["plain"], "outputs": ["plain"], "seconds": 1.2e-05,
+///                      "nested": [{"inside": [6, 8], "attrs": {"Composite": "dnnl.dense_bias"}}]}, …]}
+///
+/// Nodes are post-dfs indices of `graph`, as `collage dataflow` shows them.
+std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen);
+
+/// A choice that was read; it owns its candidates.
+struct RestoredPartitioning {
+  std::deque<CandidatePartition> candidates;
+  std::vector<ChosenPartition> chosen;  ///< point into `candidates`
+};
+
+/// Reads what PartitioningToJson wrote and a person may have changed. Only "toolchain" and "inside" are needed:
+/// "operators" is for people, but refused when it is wrong; without "nested", the toolchain's own candidate of these
+/// nodes says what is nested; without "inputs" and "outputs", the toolchain says which layouts it likes best among
+/// those that the values may have at all (`eligible`, by node).
+///
+/// Throws kInput, with all mistakes of a kind at once, when the text is no partitioning, is of another graph, names an
+/// unknown toolchain or node, when a partition is no valid sub-graph, when two overlap, when an operator that needs a
+/// toolchain is left over, or when partitions need each other in a circle. `where` is the file's name.
+RestoredPartitioning PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
+                                          const std::vector<bool>& eligible,
+                                          const std::vector<const Toolchain*>& toolchains);
+
+}  // namespace collage

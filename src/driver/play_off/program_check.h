@@ -1,0 +1,48 @@
+// program_check.h: whether a program, bytecode with kernels in it, computes what its model means.
+//
+// A plan is checked in the play-off that it wins; a program is made of many plans, of kernels that are told their
+// sizes, and of what the import made of sizes that it did not know. So it is run as a whole, at several sizes where it
+// takes any, in a worker that may crash or hang, and held against the model with just these sizes bound, which knows
+// nothing of open ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/vm/vm.h"
+#include "worker/worker.h"
+
+namespace collage {
+
+/// The model whose inputs have just these shapes, in the order of the parameters. Throws where it has no meaning for
+/// them.
+using BindShapes = std::function<IRModule(const std::vector<Shape>& shapes)>;
+
+struct ProgramCheckOptions {
+  int num_threads = 1;
+  WorkerLimits limits;
+  /// Null: the program is held against the interpretation of its own module.
+  BindShapes bind;
+  /// Inputs to run the program on beside random ones, each in the order of the parameters.
+  std::vector<std::vector<Tensor>> inputs;
+};
+
+struct ProgramCheckResult {
+  std::vector<std::string> sizes;  ///< at which it was right: "x=2x33, y=2"
+  double max_error = 0;            ///< of all results, each relative to its largest element
+  std::string not_verified;        ///< why it was run at no sizes; empty when it was
+};
+
+/// Runs `program`, which `module` was compiled to, and compares all results. Throws kInternal where one is wrong, which
+/// names the result and the sizes. Sizes and inputs that the model refuses are replaced by others.
+ProgramCheckResult CheckProgram(const IRModule& module, const vm::Executable& program,
+                                const ProgramCheckOptions& options);
+
+/// Shapes to try for the parameters of `function`, whose types are tensors: one where all sizes are known. The first
+/// come first: batches and lengths that are small, odd, one, equal, and larger than what models cut at.
+std::vector<std::vector<Shape>> ShapesToTry(const Function& function);
+
+}  // namespace collage

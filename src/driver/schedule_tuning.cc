@@ -1,0 +1,108 @@
+// schedule_tuning.cc: hill climbing over schedules.
+#include "driver/schedule_tuning.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace collage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A trial that is faster by less is not worth measuring again: medians differ by as much from one worker to the next.
+constexpr double kNoticed = 0.02;
+// What makes no more of the whole than this is not worth the time.
+constexpr double kLeastShare = 1e-3;
+
+/// Of one partition.
+struct Climb {
+  ScheduleTask* task;
+  int steps = 0;
+  bool is_over = false;
+  std::set<std::string> tried;
+
+  double Priority() const { return task->share / (1 + steps); }
+};
+
+class Climber {
+ public:
+  Climber(CostEstimator& estimator, const ScheduleLimits& limits)
+      : estimator_(estimator), limits_(limits), before_(estimator.counts()), started_(Clock::now()) {}
+
+  TuningReport Run(std::vector<ScheduleTask>& tasks) {
+    std::vector<Climb> climbs;
+    for (ScheduleTask& task : tasks) {
+      if (task.share >= kLeastShare) climbs.push_back({&task, 0, false, {task.record.schedule}});
+    }
+    report_.partitions = static_cast<int64_t>(climbs.size());
+    std::vector<double> costs;
+    for (const Climb& climb : climbs) costs.push_back(estimator_.CostOf(climb.task->record));
+    for (;;) {
+      const auto next = std::max_element(climbs.begin(), climbs.end(), [](const Climb& a, const Climb& b) {
+        return a.is_over != b.is_over ? a.is_over : a.Priority() < b.Priority();
+      });
+      if (next == climbs.end() || next->is_over) break;
+      if (!Step(*next)) {
+        report_.budget_spent = true;
+        break;
+      }
+    }
+    for (size_t i = 0; i < climbs.size(); ++i) {
+      const ScheduleTask& task = *climbs[i].task;
+      const double saved = 1 - estimator_.CostOf(task.record) / costs[i];
+      if (saved <= 0) continue;
+      ++report_.faster;
+      report_.gain += task.share * saved;
+    }
+    report_.trials = NumTrials();
+    report_.known_trials = estimator_.counts().known_trials - before_.known_trials;
+    report_.seconds = Seconds();
+    return report_;
+  }
+
+ private:
+  /// False when the budget was spent before all near schedules were tried.
+  bool Step(Climb& climb) {
+    ScheduleTask& task = *climb.task;
+    std::vector<std::string> wanted = estimator_.SchedulesNear(task.query, task.record.schedule);
+    std::erase_if(wanted, [&](const std::string& schedule) { return !climb.tried.insert(schedule).second; });
+    const std::vector<TuningRecord> records = estimator_.TrySchedules(task.query, wanted, [&] { return MayGoOn(); });
+    const TuningRecord* best = nullptr;
+    bool is_complete = true;
+    for (const TuningRecord& record : records) {
+      is_complete = is_complete && !record.is_skipped;
+      if (record.ok && (best == nullptr || estimator_.CostOf(record) < estimator_.CostOf(*best))) best = &record;
+    }
+    ++climb.steps;
+    climb.is_over = true;
+    if (best != nullptr && estimator_.CostOf(*best) < (1 - kNoticed) * estimator_.CostOf(task.record)) {
+      const std::string before = task.record.schedule;
+      task.record = estimator_.AdoptIfFaster(task.query, best->schedule);
+      climb.is_over = task.record.schedule == before;
+    }
+    return is_complete;
+  }
+
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+  int64_t NumTrials() const { return estimator_.counts().trials - before_.trials; }
+  bool MayGoOn() const {
+    if (limits_.seconds > 0 && Seconds() >= limits_.seconds) return false;
+    if (limits_.trials > 0 && NumTrials() >= limits_.trials) return false;
+    return !limits_.should_stop || !limits_.should_stop();
+  }
+
+  CostEstimator& estimator_;
+  const ScheduleLimits& limits_;
+  EstimatorCounts before_;
+  Clock::time_point started_;
+  TuningReport report_;
+};
+
+}  // namespace
+
+TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits) {
+  return Climber(estimator, limits).Run(tasks);
+}
+
+}  // namespace collage

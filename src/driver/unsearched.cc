@@ -1,0 +1,273 @@
+// unsearched.cc: a table of options, and a walk over what is in no kernel.
+#include "driver/unsearched.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "collage/ir/op.h"
+#include "collage/ir/value.h"
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "ir/tensor_types.h"
+#include "program/regions.h"
+#include "target/annotations.h"
+#include "target/toolchain_configuration.h"
+
+namespace collage {
+namespace {
+
+// Lists in messages are cut behind so many.
+constexpr size_t kMostListed = 3;
+
+bool IsNative(const std::string& name) {
+  const Toolchain* toolchain = ToolchainRegistry::Global().Find(RegisteredName(name));
+  return toolchain != nullptr && toolchain->is_native();
+}
+
+/// Whether all of some names are of other toolchains.
+bool LeavesOutNative(const std::vector<std::string>& names) {
+  return !names.empty() && std::none_of(names.begin(), names.end(), IsNative);
+}
+
+bool TargetsLeaveOutNative(const std::vector<std::string>& targets) {
+  std::vector<std::string> names;
+  for (const std::string& target : targets) {
+    names.push_back(ToolchainConfiguration::Of(Target::Parse(target), ToolchainRegistry::Global()).registered().name());
+  }
+  return LeavesOutNative(names);
+}
+
+struct Row {
+  const char* flag;
+  bool (*is_asked)(const CompileOptions& options);
+};
+
+const CompileOptions& Defaults() {
+  static const CompileOptions defaults;
+  return defaults;
+}
+
+constexpr Row kRows[] = {
+    {"--partition-for", [](const CompileOptions& o) { return !o.partition_for.empty() && !IsNative(o.partition_for); }},
+    {"--toolchains", [](const CompileOptions& o) { return LeavesOutNative(o.toolchains); }},
+    {"--target", [](const CompileOptions& o) { return TargetsLeaveOutNative(o.targets); }},
+    {"--partitioning", [](const CompileOptions& o) { return !o.partitioning.empty(); }},
+    {"--write-partitioning", [](const CompileOptions& o) { return !o.write_partitioning.empty(); }},
+    {"--partition-rule", [](const CompileOptions& o) { return !o.partition_rules.empty(); }},
+    {"--budget", [](const CompileOptions& o) { return std::isfinite(o.budget_seconds); }},
+    {"--trials", [](const CompileOptions& o) { return o.max_measurements > 0; }},
+    {"--tuning-budget", [](const CompileOptions& o) { return o.tuning_seconds > 0 || o.tuning_trials > 0; }},
+    {"--search", [](const CompileOptions& o) { return o.search_with || o.search != Defaults().search; }},
+    {"--evolution-budget", [](const CompileOptions& o) { return o.evolution_seconds != Defaults().evolution_seconds; }},
+    {"--evolution-population",
+     [](const CompileOptions& o) { return o.evolution_population != Defaults().evolution_population; }},
+    {"--evolution-seed", [](const CompileOptions& o) { return o.evolution_seed != Defaults().evolution_seed; }},
+    {"--estimator", [](const CompileOptions& o) { return o.estimate || o.estimator != Defaults().estimator; }},
+    {"--precision", [](const CompileOptions& o) { return o.precision == "any"; }},
+    {"--max-error", [](const CompileOptions& o) { return o.max_error.has_value(); }},
+    {"--covers", [](const CompileOptions& o) { return o.num_covers != Defaults().num_covers; }},
+    {"--optimality-covers",
+     [](const CompileOptions& o) { return o.max_optimality_covers != Defaults().max_optimality_covers; }},
+    {"--percentile", [](const CompileOptions& o) { return o.percentile != Defaults().percentile; }},
+    {"--operands", [](const CompileOptions& o) { return !o.operands.empty(); }},
+    {"--runner", [](const CompileOptions& o) { return o.runner != Defaults().runner; }},
+};
+
+/// "'x' [batch, 3], 'y' [batch]".
+std::string InputsText(const std::vector<OpenInput>& inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size() && i < kMostListed; ++i) {
+    text += fmt::format("{}'{}' [{}]", i == 0 ? "" : ", ", inputs[i].name, fmt::join(inputs[i].dims, ", "));
+  }
+  if (inputs.size() > kMostListed) text += fmt::format(" and {} more", inputs.size() - kMostListed);
+  return text;
+}
+
+bool IsStatic(const Type& type) {
+  const std::vector<Type> types = FlattenTensorTypes(type);
+  return std::all_of(types.begin(), types.end(), [](const Type& one) { return AsTensorType(one)->is_static(); });
+}
+
+/// Whether a call gives no more than a few numbers, or its argument in another shape.
+bool IsCheap(const CallNode& call) {
+  const OpDef& op = *call.op();
+  if (op.is_reshape) return true;
+  if (op.name.starts_with("dyn.")) {
+    const Op fixed = FindOp(op.name.substr(4));
+    if (fixed && fixed->def().is_reshape) return true;
+  }
+  const Type& type = call.checked_type();
+  if (!HasTensorsOnly(type)) return true;
+  const std::vector<Type> results = FlattenTensorTypes(type);
+  return std::all_of(results.begin(), results.end(), [](const Type& one) {
+    const TensorTypeNode* tensor = AsTensorType(one);
+    return tensor->is_static() && NumElements(tensor->static_shape()) <= kFewElements;
+  });
+}
+
+void Add(const CallNode& call, const std::string& reason, std::vector<EvaluatedOperator>& all) {
+  const auto known = std::ranges::find(all, call.op()->name, &EvaluatedOperator::op);
+  if (known != all.end()) {
+    ++known->count;
+  } else {
+    all.push_back({call.op()->name, 1, call.span().source, reason, static_cast<bool>(call.op()->multiply_adds)});
+  }
+}
+
+/// Calls of operators in functions that are no kernels.
+void ForEachEvaluated(const IRModule& module, const std::function<void(const CallNode& call)>& visit) {
+  for (const auto& [_, function] : module.functions()) {
+    const std::function<void(const Expr&)> walk = [&](const Expr& root) {
+      PostOrderInScope(root, [&](const Expr& expr) {
+        const FunctionNode* inner = As<FunctionNode>(expr);
+        if (inner != nullptr && inner->attrs().IntOr(kAttrPrimitive, 0) == 0) walk(inner->body());
+        const CallNode* call = As<CallNode>(expr);
+        if (call != nullptr && call->op() != nullptr) visit(*call);
+      });
+    };
+    if (function->attrs().IntOr(kAttrPrimitive, 0) == 0) walk(function->body());
+  }
+}
+
+}  // namespace
+
+std::vector<OpenInput> FindOpenInputs(const IRModule& module) {
+  const std::vector<Var>& params = module.main()->params();
+  const DimensionNames names = DimensionNamesOf(module.main()->attrs());
+  std::vector<OpenInput> inputs;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const TensorTypeNode* type = AsTensorType(params[i]->checked_type());
+    if (type == nullptr || type->is_static()) continue;
+    inputs.push_back({params[i]->name(), {}});
+    for (size_t d = 0; d < type->shape().size(); ++d) {
+      const bool is_named = i < names.size() && d < names[i].size() && !names[i][d].empty();
+      inputs.back().dims.push_back(is_named ? names[i][d] : type->shape()[d].ToString());
+    }
+  }
+  return inputs;
+}
+
+std::vector<std::string> FlagsOfASearch(const CompileOptions& options) {
+  std::vector<std::string> flags;
+  for (const Row& row : kRows) {
+    if (row.is_asked(options)) flags.emplace_back(row.flag);
+  }
+  return flags;
+}
+
+void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
+                          const std::string& hint) {
+  const std::vector<std::string> flags = FlagsOfASearch(options);
+  if (flags.empty()) return;
+  throw Error(ErrorCategory::kUnsupported,
+              fmt::format("{} cannot be followed: no part of the model has known sizes, input{} {} leave{} them open, "
+                          "and only Collage's own any-size kernels take part",
+                          fmt::join(flags, ", "), inputs.size() == 1 ? "" : "s", InputsText(inputs),
+                          inputs.size() == 1 ? "s" : ""),
+              where, hint);
+}
+
+void CheckRequired(const CompileOptions& options, const CompileReport& report, const std::string& where) {
+  const auto runs = [](const CompileReport& of, const std::string& name) {
+    return std::ranges::any_of(of.contestants, [&](const Contestant& one) {
+      return one.failure.empty() && std::ranges::any_of(one.partitions, [&](const auto& partition) {
+               return RegisteredName(partition.first) == name;
+             });
+    });
+  };
+  for (const std::string& name : options.require) {
+    const bool is_met = runs(report, name) || std::ranges::any_of(report.regions, [&](const CompileReport& region) {
+                          return runs(region, name);
+                        });
+    const bool is_fall_back = report.contestants.empty() && IsNative(name);  // of a program
+    if (is_met || is_fall_back) continue;
+    std::string reason;
+    const auto look_into = [&](const CompileReport& of) {
+      for (const Contestant& one : of.contestants) {
+        if (reason.empty() && RegisteredName(one.name) == name) reason = one.failure;
+      }
+      for (const auto& [kind, failure] : of.failures) {
+        const bool is_its = kind.starts_with(name) && kind.substr(name.size()).find_first_of(": ") == 0;
+        if (reason.empty() && is_its)
+          reason = fmt::format("{} ({} times), first: {}", kind, failure.first, failure.second);
+      }
+    };
+    look_into(report);
+    for (const CompileReport& region : report.regions) look_into(region);
+    if (reason.empty() && report.contestants.empty() && report.regions.empty()) {
+      reason = "no part of the model has known sizes";
+    }
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("toolchain '{}' is required, and none of its kernels runs a part of the model: {}", name,
+                            reason.empty() ? "it takes none of its operators" : reason),
+                where, "`collage targets --support` says which operators it takes, and why not");
+  }
+}
+
+std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolchain* toolchain) {
+  std::vector<EvaluatedOperator> all;
+  ForEachEvaluated(module, [&](const CallNode& call) {
+    if (IsCheap(call)) return;
+    const bool is_static = IsStatic(call.checked_type()) && std::ranges::all_of(call.args(), [](const Expr& arg) {
+                             return HasTensorsOnly(arg->checked_type()) && IsStatic(arg->checked_type());
+                           });
+    if (is_static) return;  // a region left it alone: its work is not worth a kernel
+    std::string reason = "there is no native toolchain";
+    if (toolchain != nullptr) {
+      const Result<void> supported = toolchain->SupportsUnknownSizes(call);
+      reason = supported.ok() ? "it is in no group that one kernel can compute" : supported.reason().text;
+    }
+    Add(call, reason, all);
+  });
+  return all;
+}
+
+void AddEvaluated(const Function& function, const std::string& reason, std::vector<EvaluatedOperator>& all) {
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call != nullptr && call->op() != nullptr && !IsCheap(*call)) Add(*call, reason, all);
+  });
+}
+
+std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated) {
+  int64_t count = 0;
+  std::string list;
+  for (size_t i = 0; i < evaluated.size(); ++i) {
+    const EvaluatedOperator& one = evaluated[i];
+    count += one.count;
+    if (i >= kMostListed) continue;
+    list += fmt::format("{}'{}'{} ({})", i == 0 ? "" : ", ", one.op,
+                        one.count == 1 ? "" : fmt::format(" x {}", one.count), one.reason);
+  }
+  if (evaluated.size() > kMostListed) list += fmt::format(" and {} other kinds", evaluated.size() - kMostListed);
+  return fmt::format("{} operator{} run{} by reference evaluation, slowly: {}", count, count == 1 ? "" : "s",
+                     count == 1 ? "s" : "", list);
+}
+
+std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
+                                const std::string& hint) {
+  return fmt::format(
+      "nothing was searched: the sizes of input{} {} are open, so only Collage's own any-size kernels take part{}\n"
+      "  for a search of all toolchains, {}",
+      inputs.size() == 1 ? "" : "s", InputsText(inputs),
+      evaluated.empty() ? "" : fmt::format(" ({})", EvaluatedText(evaluated)), hint);
+}
+
+std::string BindingHint(const std::vector<OpenInput>& inputs) {
+  std::string text = "bind the sizes:";
+  for (const OpenInput& input : inputs) {
+    text += fmt::format(" --shape {}=", input.name);
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      const bool is_number = input.dims[i].find_first_not_of("0123456789") == std::string::npos;
+      text +=
+          fmt::format("{}{}", i == 0 ? "" : "x",
+                      is_number ? input.dims[i] : fmt::format("<{}>", input.dims[i] == "?" ? "size" : input.dims[i]));
+    }
+  }
+  return text;
+}
+
+}  // namespace collage

@@ -1,0 +1,135 @@
+// random_rounding.cc: how many terms an operator adds up, and noise of that size.
+#include "ir/eval/random_rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string_view>
+
+#include "runtime/split_mix.h"
+
+namespace collage {
+namespace {
+
+/// Half a unit in the last place of 1, as the numbers of `dtype` have it.
+double UnitRoundoff(DataType dtype) {
+  if (dtype.code == DataType::Code::kBFloat) return 0x1p-8;
+  if (dtype.bits == 16) return 0x1p-11;
+  return dtype.bits == 64 ? 0x1p-53 : 0x1p-24;
+}
+
+/// About how many terms make one element of the result; 1 where nothing is added up.
+double NumTerms(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types, std::span<const Tensor> inputs,
+                std::span<const Tensor> outputs) {
+  if (inputs.empty() || outputs.empty() || !outputs[0].defined()) return 1;
+  const auto made = static_cast<double>(std::max<int64_t>(outputs[0].num_elements(), 1));
+  const auto read = static_cast<double>(inputs[0].num_elements());
+  if (op.multiply_adds) return std::max(1.0, op.multiply_adds({arg_types, attrs}) / made);
+  // Normalisations add up along an axis, or over all that lies behind channels.
+  static const std::set<std::string_view> over_axis{"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.l2_normalize",
+                                                    "nn.lrn",     "cumsum",         "cumprod"};
+  static const std::set<std::string_view> over_images{"nn.instance_norm", "nn.group_norm"};
+  const Shape& shape = inputs[0].shape();
+  if (over_axis.contains(op.name) && !shape.empty()) {
+    return static_cast<double>(*std::max_element(shape.begin(), shape.end()));
+  }
+  if (over_images.contains(op.name) && !shape.empty())
+    return read / static_cast<double>(std::max<int64_t>(shape[0], 1));
+  return std::max(1.0, read / made);
+}
+
+/// Draws noise for one tensor after the other.
+class Noise {
+ public:
+  explicit Noise(uint64_t seed) : generator_(seed) {}
+
+  /// Elements of `tensor` times 1 + `share` · [-1, 1).
+  void Disturb(const Tensor& tensor, double share) {
+    const int64_t count = tensor.num_elements();
+    if (tensor.dtype() == kFloat32) {
+      float* data = tensor.data<float>();
+      for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(Disturbed(data[i], share));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) tensor.Set(i, Disturbed(tensor.At(i), share));
+  }
+
+ private:
+  double Disturbed(double value, double share) {
+    const double noise = 2 * generator_.Uniform() - 1;
+    return std::isfinite(value) && value != std::trunc(value) ? value * (1 + share * noise) : value;
+  }
+
+  SplitMix generator_;
+};
+
+}  // namespace
+
+bool MovesOnly(const OpDef& op) {
+  static const std::set<std::string_view> others{"copy",
+                                                 "nn.relu",
+                                                 "negative",
+                                                 "abs",
+                                                 "clip",
+                                                 "maximum",
+                                                 "minimum",
+                                                 "max",
+                                                 "min",
+                                                 "where",
+                                                 "sort",
+                                                 "topk",
+                                                 "floor",
+                                                 "ceil",
+                                                 "round",
+                                                 "trunc",
+                                                 "sign",
+                                                 "nn.max_pool1d",
+                                                 "nn.max_pool2d",
+                                                 "nn.max_pool3d",
+                                                 "nn.global_max_pool1d",
+                                                 "nn.global_max_pool2d",
+                                                 "nn.global_max_pool3d",
+                                                 "nn.adaptive_max_pool2d",
+                                                 "one_hot",
+                                                 "scatter_nd",
+                                                 "nn.pad",
+                                                 "nn.dropout"};
+  return op.is_reshape || others.contains(op.name) ||
+         (op.pattern == OpPatternKind::kInjective && !op.name.starts_with("image."));
+}
+
+void EvaluateRoundingAtRandom(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
+                              std::span<const Tensor> inputs, const EvaluateOptions& options,
+                              std::span<Tensor> outputs) {
+  const bool rounds_nothing = MovesOnly(op) || op.name == "cast";
+  Noise noise(options.seed * 0xd1342543de82ef95u);
+  const double terms = rounds_nothing ? 1 : NumTerms(op, attrs, arg_types, inputs, outputs);
+  const double sums = UnitRoundoff(kFloat32) * std::sqrt(terms);
+  const auto share_of = [&](DataType dtype) {
+    if (dtype == kFloat64) return UnitRoundoff(dtype) * std::sqrt(terms);
+    return std::max({sums, UnitRoundoff(dtype),
+                     dtype == kFloat32 && options.computed_in ? UnitRoundoff(*options.computed_in) : 0.0});
+  };
+  std::vector<Tensor> disturbed(inputs.begin(), inputs.end());
+  if (terms > 1 || (op.multiply_adds && options.computed_in)) {
+    for (Tensor& input : disturbed) {
+      if (!input.dtype().is_floating()) continue;
+      input = input.Clone();
+      noise.Disturb(input, share_of(input.dtype()));
+    }
+  }
+  if (op.random_rounding) {
+    op.random_rounding(disturbed, attrs, outputs, options.seed);
+  } else {
+    op.reference(disturbed, attrs, outputs);
+  }
+  // A cast to a narrower type rounds as it does everywhere; its argument was off already.
+  if (rounds_nothing) return;
+  for (Tensor& output : outputs) {
+    if (!output.defined() || !output.dtype().is_floating()) continue;
+    noise.Disturb(output, share_of(output.dtype()));
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,106 @@
+// reference.h: what a function's results must be, and how far from it right ones may lie.
+//
+// Floats are compared with a tolerance: sums in another order differ in their last places. There are functions that
+// make more of such a difference than any tolerance allows: what is rounded to an integer (qnn.quantize, round) may
+// fall to the other one of two neighbours, and be a whole step off; what is left of two large numbers that nearly
+// cancel is as wrong as they were. How far off results may be is therefore measured where they are not within
+// tolerance: the function is evaluated some times more, each operator rounding at random (random_rounding.h), which is
+// off at every place where a kernel may be off, and mostly by more. What was found so bounds four things about a
+// result's deviations from the reference:
+//
+//     statistic   of all elements                        what exceeds it
+//     largest     the largest deviation                  single elements, borders, channels that are wrong
+//     rms         the root of the mean square            noise of another size: truncation, fewer bits
+//     offset      the mean                               a wrong zero point, be it by one
+//     slope       of their regression on the reference   a wrong scale
+//
+// Noise adds up to little in offset and slope, where errors that have a system do not. What rounding hardly changes is
+// compared with the tolerance, about.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collage/ir/expr.h"
+#include "collage/runtime/tensor.h"
+#include "ir/eval/evaluate.h"
+#include "runtime/compare.h"
+
+namespace collage {
+
+/// How one result lies about another; elements that are not finite in both do not count.
+struct Deviation {
+  double largest = 0;
+  double rms = 0;
+  double offset = 0;
+  double slope = 0;
+
+  static Deviation Of(const Tensor& actual, const Tensor& expected);
+};
+
+struct ReferenceOptions {
+  /// Whether elements that are not finite by the reference may be anything: of inputs so large that values overflow.
+  bool only_finite = false;
+  /// Called after each operator that is evaluated: evaluation may take long.
+  std::function<void()> on_operator;
+};
+
+/// The results of a function on certain inputs by reference evaluation, and what rounding leaves open about them.
+/// Copies share everything. Not thread-safe: what rounding leaves open is found when it is first wanted.
+class Reference {
+ public:
+  /// Evaluates the same function on the same inputs, as it is told.
+  using Evaluation = std::function<std::vector<Tensor>(const EvaluateOptions& options)>;
+
+  Reference() = default;
+  /// Throws what `Evaluate` throws.
+  Reference(const Function& function, std::span<const Tensor> inputs, ReferenceOptions options = {});
+  /// Calls `evaluate` now and whenever more is wanted; `computed_in` is what ComputedIn returns for its results.
+  Reference(Evaluation evaluate, std::vector<std::optional<DataType>> computed_in, ReferenceOptions options = {});
+  /// Results about which nothing is open.
+  explicit Reference(std::vector<Tensor> results);
+
+  const std::vector<Tensor>& results() const { return state_->results; }
+
+  /// Compares result `index` under the tolerance of the narrowest type of floats that it was computed in, be it the
+  /// function's or `computed_in`, widened by what rounding leaves open.
+  Comparison Compare(size_t index, const Tensor& actual, std::optional<DataType> computed_in = {}) const;
+  /// The same under `tolerance`.
+  Comparison Compare(size_t index, const Tensor& actual, const Tolerance& tolerance,
+                     std::optional<DataType> computed_in = {}) const;
+
+  /// The deviation of result `index` that rounding explains: the largest of each statistic over four evaluations.
+  Deviation Open(size_t index, std::optional<DataType> computed_in = {}) const;
+
+ private:
+  static constexpr int kEvaluations = 4;
+
+  /// Deviations found by evaluations that rounded at random.
+  struct OpenResults {
+    int num_evaluations = 0;
+    std::vector<Deviation> results;
+  };
+  struct State {
+    std::vector<Tensor> results;
+    Evaluation evaluate;  ///< null: nothing is open
+    std::vector<std::optional<DataType>> computed_in;
+    ReferenceOptions options;
+    std::map<std::string, OpenResults> open;  ///< by the type that was computed in
+  };
+
+  OpenResults& OpenIn(std::optional<DataType> computed_in) const;
+  void EvaluateOnceMore(OpenResults& open, std::optional<DataType> computed_in) const;
+
+  std::shared_ptr<State> state_;
+};
+
+/// Whether something in `function`, inner functions included, rounds to integers.
+bool RoundsToIntegers(const Function& function);
+
+}  // namespace collage

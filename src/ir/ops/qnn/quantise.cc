@@ -1,0 +1,174 @@
+// quantise.cc: operators between floats and the integers that stand for them.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "ir/eval/evaluate.h"
+#include "ir/ops/families.h"
+#include "ir/ops/qnn/quantised.h"
+#include "ir/ops/relations.h"
+#include "runtime/dispatch.h"
+
+namespace collage {
+namespace {
+
+std::vector<double> Elements(const Tensor& tensor) {
+  std::vector<double> elements;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) elements.push_back(tensor.At(i));
+  return elements;
+}
+
+}  // namespace
+
+void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axis, size_t scale, size_t zero_point) {
+  if (!TensorArg(call, scale).dtype().is_floating()) {
+    throw RelationFailure{"expects a float as scale, got " + ToString(call.args[scale])};
+  }
+  if (!TensorArg(call, zero_point).dtype().is_integer()) {
+    throw RelationFailure{"expects an integer as zero point, got " + ToString(call.args[zero_point])};
+  }
+  for (size_t i : {scale, zero_point}) {
+    const std::vector<Dim>& shape = TensorArg(call, i).shape();
+    if (shape.empty() || (shape.size() == 1 && shape[0] == Dim(1))) continue;
+    const Dim length = data.shape()[static_cast<size_t>(NormalAxis(axis, data.rank()))];
+    if (shape.size() != 1 || (shape[0] != length && !length.is_any() && !shape[0].is_any())) {
+      throw RelationFailure{fmt::format("expects one value or {} along axis {} as argument {}, got {}",
+                                        length.ToString(), axis, i, ToString(call.args[i]))};
+    }
+  }
+}
+
+void CheckParameters(const OpCall& call, size_t scale, size_t zero_point) {
+  for (size_t i : {scale, zero_point}) {
+    const std::vector<Dim>& shape = TensorArg(call, i).shape();
+    const bool is_one = shape.empty() || (shape.size() == 1 && (shape[0] == Dim(1) || shape[0].is_any()));
+    if (!is_one)
+      throw RelationFailure{fmt::format("expects one value as argument {}, got {}", i, ToString(call.args[i]))};
+  }
+  CheckParameters(call, TensorArg(call, scale), 0, scale, zero_point);
+}
+
+const TensorTypeNode& IntegersArg(const OpCall& call, size_t index) {
+  const TensorTypeNode& type = TensorArg(call, index);
+  if (!type.dtype().is_integer()) {
+    throw RelationFailure{fmt::format("expects integers as argument {}, got {}", index, ToString(call.args[index]))};
+  }
+  return type;
+}
+
+Tensor Apply(std::string_view name, const std::vector<Tensor>& inputs, Attrs attrs) {
+  const OpDef& op = GetOp(name)->def();
+  std::vector<Type> types;
+  for (const Tensor& input : inputs) types.push_back(TensorType(input.shape(), input.dtype()));
+  if (op.name == "concatenate") types = {TupleType(types)};
+  return EvaluateOp(op, CompleteAttrs(op, std::move(attrs)), types, inputs).at(0);
+}
+
+Channels::Channels(const Shape& shape, int64_t axis) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (axis < -rank || axis >= rank) return;  // one scale for all: the axis means nothing
+  const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  length_ = shape[at];
+  for (size_t d = at + 1; d < shape.size(); ++d) inner_ *= shape[d];
+}
+
+void Dequantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, const Tensor& output) {
+  const Channels channels(data.shape(), axis);
+  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  DispatchType(data.dtype(), [&]<typename From>() {
+    DispatchType(output.dtype(), [&]<typename To>() {
+      for (int64_t i = 0; i < data.num_elements(); ++i) {
+        const double shifted = ToDouble(data.data<From>()[i]) - zeros[static_cast<size_t>(channels.Of(zero_point, i))];
+        output.data<To>()[i] = FromDouble<To>(shifted * scales[static_cast<size_t>(channels.Of(scale, i))]);
+      }
+    });
+  });
+}
+
+Tensor Dequantised(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis) {
+  const Tensor result = Tensor::Empty(data.shape(), kFloat32);
+  Dequantise(data, scale, zero_point, axis, result);
+  return result;
+}
+
+void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, Rounder& round,
+              const Tensor& output) {
+  const Channels channels(data.shape(), axis);
+  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  const bool is_double = data.dtype() == kFloat64;
+  DispatchType(data.dtype(), [&]<typename From>() {
+    DispatchType(output.dtype(), [&]<typename To>() {
+      for (int64_t i = 0; i < data.num_elements(); ++i) {
+        const double x = ToDouble(data.data<From>()[i]);
+        const double step = scales[static_cast<size_t>(channels.Of(scale, i))];
+        const double quotient =
+            is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
+        output.data<To>()[i] = FromDouble<To>(round(quotient) + zeros[static_cast<size_t>(channels.Of(zero_point, i))]);
+      }
+    });
+  });
+}
+
+namespace {
+
+OpDef Quantize() {
+  OpDef op;
+  op.name = "qnn.quantize";
+  op.doc = "round(data / scale) + zero_point, ties to even, limited to the range of out_dtype.";
+  op.args = {"data", "output_scale", "output_zero_point"};
+  op.attrs = {{"axis", AttrKind::kInt, -1, "the axis of scales per channel"},
+              {"out_dtype", AttrKind::kDType, "int8", "an integer dtype"}};
+  op.pattern = OpPatternKind::kElemWise;
+  op.layout_agnostic = true;
+  op.relation = Relation([](const OpCall& call) {
+    CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
+    const DataType dtype = call.attrs.Type("out_dtype");
+    if (!dtype.is_integer()) throw RelationFailure{"quantises to integers, not to " + dtype.ToString()};
+    return TensorType(TensorArg(call, 0).shape(), dtype);
+  });
+  SetRoundedReference(op,
+                      [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs, Rounder round) {
+                        Quantise(inputs[0], inputs[1], inputs[2], attrs.Int("axis"), round, outputs[0]);
+                      });
+  const Type zero = TensorType(Shape{}, kInt8);
+  op.examples = {
+      {{F32({2, 3, 17}), F32({}), zero}, {}, 0.01, 1},
+      {{F32({2, 6, 5}), F32({6}), TensorType(Shape{6}, kUInt8)}, {{"axis", 1}, {"out_dtype", "uint8"}}, 0.01, 1}};
+  return op;
+}
+
+OpDef Dequantize() {
+  OpDef op;
+  op.name = "qnn.dequantize";
+  op.doc = "(data - zero_point) * scale.";
+  op.args = {"data", "input_scale", "input_zero_point"};
+  op.attrs = {{"axis", AttrKind::kInt, -1, "the axis of scales per channel"},
+              {"out_dtype", AttrKind::kDType, "", "a float dtype; empty: the scale's"}};
+  op.pattern = OpPatternKind::kElemWise;
+  op.layout_agnostic = true;
+  op.relation = Relation([](const OpCall& call) {
+    CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
+    if (!TensorArg(call, 0).dtype().is_integer()) {
+      throw RelationFailure{"expects integers, got " + ToString(call.args[0])};
+    }
+    const std::string& name = call.attrs.String("out_dtype");
+    const DataType dtype = name.empty() ? TensorArg(call, 1).dtype() : DataType::FromString(name);
+    if (!dtype.is_floating()) throw RelationFailure{"dequantises to floats, not to " + name};
+    return TensorType(TensorArg(call, 0).shape(), dtype);
+  });
+  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+    Dequantise(inputs[0], inputs[1], inputs[2], attrs.Int("axis"), outputs[0]);
+  };
+  op.examples = {{{TensorType(Shape{2, 3, 17}, kUInt8), F32({}), TensorType(Shape{}, kUInt8)}, {}, 0, 9},
+                 {{TensorType(Shape{6, 5}, kInt8), F32({6}), TensorType(Shape{6}, kInt8)}, {{"axis", 0}}, -9, 9}};
+  return op;
+}
+
+}  // namespace
+
+void AddQuantisedOps(std::vector<OpDef>& rows) {
+  rows.push_back(Quantize());
+  rows.push_back(Dequantize());
+}
+
+}  // namespace collage

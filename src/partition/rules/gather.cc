@@ -1,0 +1,70 @@
+// gather.cc: phase 1 of RFC 0.81: from what a toolchain says of itself to the rule that finds its candidates.
+#include <fmt/format.h>
+
+#include "collage/ir/visitor.h"
+#include "partition/partition_rule.h"
+
+namespace collage {
+namespace {
+
+/// What fusion by operator kinds leaves apart, since nothing comes before an anchor: products and pools of 8-bit
+/// integers with what makes these what the operator is written for, numbers (qnn.dequantize), or integers of 32 bits
+/// less a zero point.
+std::vector<std::string> QuantisedPatterns() {
+  const std::string numbers = "qnn.dequantize(*, const, const)";
+  const std::string integers = "(subtract(cast(*), *) | cast(*))";
+  const std::string products =
+      "(nn.dense | nn.matmul | nn.batch_matmul | nn.conv1d | nn.conv2d | nn.conv3d | nn.conv1d_transpose | "
+      "nn.conv2d_transpose | nn.conv3d_transpose)";
+  std::string pools;
+  for (const char* kind : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"}) {
+    for (int rank : {1, 2, 3}) pools += fmt::format("{}nn.{}{}d", pools.empty() ? "" : " | ", kind, rank);
+  }
+  return {fmt::format("{0}({1}, {1})", products, numbers), fmt::format("{0}({1}, (const | {1}))", products, integers),
+          fmt::format("({})({})", pools, numbers)};
+}
+
+/// Whether the predicate takes every call in `function`; otherwise why not the first that it does not take.
+Result<void> TakesAll(const Toolchain& toolchain, const Function& function) {
+  Result<void> answer;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call != nullptr && call->op() != nullptr && answer.ok()) answer = toolchain.SupportsCall(*call);
+  });
+  return answer;
+}
+
+PartitionRulePtr BaseRule(const Toolchain& toolchain) {
+  if (!toolchain.PatternTable().empty()) return PatternTableRule(toolchain);
+  if (toolchain.fusion_style() != FusionStyle::kTVMFusion) return OpPredicateRule();
+  std::vector<PartitionRulePtr> rules;
+  rules.push_back(OpPredicateRule());
+  for (const std::string& pattern : QuantisedPatterns()) {
+    rules.push_back(DFPatternRule("", ParsePattern(pattern),
+                                  [&toolchain](const Function& function) { return TakesAll(toolchain, function); }));
+  }
+  return UnionRule(std::move(rules));
+}
+
+}  // namespace
+
+PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain) {
+  using Kind = OpPatternKind;
+  PartitionRulePtr rule = BaseRule(toolchain);
+  CombineOptions options{.limits = {.max_exits = 1, .max_depth = toolchain.max_depth()}};
+  switch (toolchain.fusion_style()) {
+    case FusionStyle::kNoFusion: return OnlyValidRule({.max_exits = 1}, std::move(rule));
+    case FusionStyle::kTVMFusion:
+      options.kinds = {{Kind::kOutEWiseFusable, Kind::kBroadcast},
+                       {Kind::kBroadcast, Kind::kCommReduce},
+                       {Kind::kInjective, Kind::kInjective}};
+      break;
+    case FusionStyle::kArbitrary: options.join_anything = options.through_tuples = true; break;
+  }
+  rule = CombineRule(std::move(options), std::move(rule));
+  if (toolchain.proposes()) rule = ProposedRule(std::move(rule));
+  if (toolchain.wants_maximal()) rule = MaximalRule(std::move(rule));
+  return TrimFreeEndsRule(std::move(rule));
+}
+
+}  // namespace collage

@@ -1,0 +1,216 @@
+// plan_check.cc: every field of a plan against the others.
+#include "runtime/plan/plan_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace collage {
+namespace {
+
+using Value = ExecutionPlan::Value;
+using Step = ExecutionPlan::Step;
+
+constexpr int64_t kMostElements = int64_t{1} << 40;  // no product of such a size and an element's overflows
+constexpr size_t kArenaAlignment = 64;               // what kernels rely on
+
+size_t Aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+
+/// The size of its memory.
+int64_t Bytes(const Value& value) {
+  return NumElements(value.shape) * static_cast<int64_t>(StoredType(value.layout, value.dtype).size_bytes());
+}
+
+/// Memory that a step reads or writes: bytes [begin, end) of the arena, or of an output.
+struct Extent {
+  int64_t space;  ///< -1: the arena; an output's number
+  int64_t begin;
+  int64_t end;
+};
+
+class PlanChecker {
+ public:
+  PlanChecker(const ExecutionPlan& plan, size_t num_blobs) : plan_(plan), num_blobs_(num_blobs) {}
+
+  std::string Find() {
+    for (size_t i = 0; i < plan_.values.size() && IsRight(); ++i) CheckValue(static_cast<int>(i));
+    CheckPorts(plan_.inputs, Value::Storage::kInput);
+    CheckPorts(plan_.outputs, Value::Storage::kOutput);
+    for (size_t i = 0; i < plan_.values.size() && IsRight(); ++i) CheckFitsPort(plan_.values[i]);
+    for (size_t i = 0; i < plan_.kernels.size() && IsRight(); ++i) CheckKernel(plan_.kernels[i]);
+    is_run_.resize(plan_.kernels.size());
+    for (size_t i = 0; i < plan_.steps.size() && IsRight(); ++i) CheckStep(plan_.steps[i]);
+    if (IsRight() && std::ranges::find(is_run_, false) != is_run_.end()) Problem("no step runs one of the kernels");
+    if (IsRight() && plan_.arena_bytes > Aligned(used_bytes_)) Problem("the arena is larger than what lies in it");
+    return problem_;
+  }
+
+ private:
+  bool IsRight() const { return problem_.empty(); }
+  void CheckIndex(int64_t index, size_t count, const char* what) {
+    if (index < 0 || index >= static_cast<int64_t>(count)) Problem(fmt::format("{} is out of range", what));
+  }
+  void Problem(std::string text) {
+    if (problem_.empty()) problem_ = std::move(text);
+  }
+  const Value& ValueAt(int index) const { return plan_.values[static_cast<size_t>(index)]; }
+
+  bool IsInArena(int64_t offset, size_t bytes) const {
+    return offset >= 0 && static_cast<size_t>(offset) % kArenaAlignment == 0 && bytes <= plan_.arena_bytes &&
+           static_cast<size_t>(offset) <= plan_.arena_bytes - bytes;
+  }
+  void UseArena(int64_t offset, size_t bytes) {
+    used_bytes_ = std::max(used_bytes_, static_cast<size_t>(offset) + bytes);
+  }
+
+  /// Aliases are of values that have memory, so this is one step.
+  const Value& Root(int index) const {
+    const Value& value = ValueAt(index);
+    return value.alias_of >= 0 ? ValueAt(value.alias_of) : value;
+  }
+
+  /// The value of graph input or output `i` must be the whole of memory number `i` of that kind.
+  void CheckPorts(const std::vector<ExecutionPlan::Port>& ports, Value::Storage storage) {
+    for (size_t i = 0; i < ports.size() && IsRight(); ++i) {
+      CheckIndex(ports[i].value, plan_.values.size(), "the value of an input or output");
+      if (!IsRight()) return;
+      const Value& value = ValueAt(ports[i].value);
+      const Value& root = Root(ports[i].value);
+      if (root.storage != storage || root.offset_or_index != static_cast<int64_t>(i) || Bytes(root) != Bytes(value)) {
+        Problem(fmt::format("'{}' is not where an input or output must be", ports[i].name));
+      }
+      if (value.layout != Layout::kPlain) Problem(fmt::format("input or output '{}' is not plain", ports[i].name));
+    }
+  }
+
+  /// The memory of an input or output is as large as its port says; what is computed with must not be larger.
+  void CheckFitsPort(const Value& value) {
+    const bool is_input = value.storage == Value::Storage::kInput;
+    if (value.alias_of >= 0 || (!is_input && value.storage != Value::Storage::kOutput)) return;
+    const auto& port = (is_input ? plan_.inputs : plan_.outputs)[static_cast<size_t>(value.offset_or_index)];
+    if (Bytes(value) > Bytes(ValueAt(port.value))) Problem(fmt::format("'{}' is smaller than what uses it", port.name));
+  }
+
+  static bool LayoutFits(const Value& value) {
+    if (static_cast<size_t>(value.layout) >= AllLayouts().size()) return false;
+    if (NarrowType(value.layout) && value.dtype != kFloat32) return false;
+    const size_t rank = value.shape.size();
+    return !IsChannelsLast(value.layout) || (rank >= 3 && rank <= 5 && !value.dtype.is_vector());
+  }
+
+  void CheckValue(int index) {
+    const Value& value = ValueAt(index);
+    int64_t elements = 1;
+    for (int64_t size : value.shape) {
+      if (size < 0 || size > kMostElements || (size > 0 && elements > kMostElements / size)) {
+        return Problem("a value's shape is out of range");
+      }
+      elements *= size;
+    }
+    if (!LayoutFits(value)) return Problem("a value's layout does not fit");
+    if (value.alias_of >= 0) {
+      if (value.alias_of >= index) return Problem("an alias stands before what it is an alias of");
+      if (ValueAt(value.alias_of).alias_of >= 0) return Problem("an alias is of another alias");
+      if (Bytes(ValueAt(value.alias_of)) < Bytes(value)) Problem("an alias is too large");
+      return;
+    }
+    switch (value.storage) {
+      case Value::Storage::kArena: {
+        const auto bytes = static_cast<size_t>(Bytes(value));
+        if (!IsInArena(value.offset_or_index, bytes)) return Problem("a value lies outside of the arena");
+        return UseArena(value.offset_or_index, bytes);
+      }
+      case Value::Storage::kInput: return CheckIndex(value.offset_or_index, plan_.inputs.size(), "an input's number");
+      case Value::Storage::kOutput:
+        return CheckIndex(value.offset_or_index, plan_.outputs.size(), "an output's number");
+      case Value::Storage::kConstant:
+        CheckIndex(value.offset_or_index, plan_.constants.size(), "a constant's number");
+        if (IsRight() && plan_.constants[static_cast<size_t>(value.offset_or_index)].size_bytes() <
+                             static_cast<size_t>(Bytes(value))) {
+          Problem("a constant is too small");
+        }
+        break;
+      default: Problem("a value's storage is unknown");
+    }
+  }
+
+  void CheckKernel(const ExecutionPlan::KernelEntry& kernel) {
+    CheckIndex(kernel.blob, num_blobs_, "a kernel's blob");
+    for (int constant : kernel.constants) CheckIndex(constant, plan_.constants.size(), "a kernel's constant");
+  }
+
+  void CheckStep(const Step& step) {
+    for (int value : step.inputs) CheckIndex(value, plan_.values.size(), "a step's input");
+    for (int value : step.outputs) CheckIndex(value, plan_.values.size(), "a step's output");
+    if (!IsRight()) return;
+    size_t workspace = 0;
+    if (step.kind == Step::kKernel) {
+      CheckIndex(step.kernel, plan_.kernels.size(), "a step's kernel");
+      if (!IsRight()) return;
+      is_run_[static_cast<size_t>(step.kernel)] = true;
+      workspace = plan_.kernels[static_cast<size_t>(step.kernel)].workspace_bytes;
+    } else if (step.kind > Step::kCopy || step.inputs.size() != 1 || step.outputs.size() != 1) {
+      return Problem("a step is malformed");
+    } else {
+      const Value& from = ValueAt(step.inputs[0]);
+      const Value& to = ValueAt(step.outputs[0]);
+      if (from.shape != to.shape || from.dtype != to.dtype) return Problem("a copy changes the type");
+    }
+    const bool has_place = workspace == 0 ? step.workspace_offset == -1 : IsInArena(step.workspace_offset, workspace);
+    if (!has_place) return Problem("a workspace lies outside of the arena");
+    CheckMemory(step, workspace);
+  }
+
+  Extent ExtentOf(const Value& root, int64_t bytes) const {
+    if (root.storage == Value::Storage::kArena) return {-1, root.offset_or_index, root.offset_or_index + bytes};
+    return {root.offset_or_index, 0, bytes};
+  }
+
+  /// Kernels rely on it that nothing changes what they read, and that what they keep in their workspace stays.
+  void CheckMemory(const Step& step, size_t workspace) {
+    std::vector<Extent> written;
+    for (int value : step.outputs) {
+      const Value& root = Root(value);
+      if (root.storage != Value::Storage::kArena && root.storage != Value::Storage::kOutput) {
+        return Problem("a step writes an input or a constant");
+      }
+      written.push_back(ExtentOf(root, Bytes(ValueAt(value))));
+    }
+    if (workspace > 0) {
+      written.push_back({-1, step.workspace_offset, step.workspace_offset + static_cast<int64_t>(workspace)});
+      UseArena(step.workspace_offset, workspace);
+    }
+    std::erase_if(written, [](const Extent& extent) { return extent.begin == extent.end; });
+    const auto order = [](const Extent& extent) { return std::pair(extent.space, extent.begin); };
+    std::ranges::sort(written, {}, order);
+    for (size_t i = 1; i < written.size(); ++i) {
+      if (Overlap(written[i - 1], written[i])) return Problem("a step writes memory twice");
+    }
+    for (int value : step.inputs) {
+      const Value& root = Root(value);
+      if (root.storage != Value::Storage::kArena && root.storage != Value::Storage::kOutput) continue;
+      const Extent read = ExtentOf(root, Bytes(ValueAt(value)));
+      if (read.begin == read.end) continue;
+      // Written extents are disjoint: only the last that begins before the end of a read extent can reach into it.
+      const auto after = std::ranges::lower_bound(written, std::pair(read.space, read.end), {}, order);
+      if (after != written.begin() && Overlap(*std::prev(after), read)) return Problem("a step writes what it reads");
+    }
+  }
+
+  static bool Overlap(const Extent& a, const Extent& b) {
+    return a.space == b.space && a.begin < b.end && b.begin < a.end;
+  }
+
+  const ExecutionPlan& plan_;
+  size_t num_blobs_;
+  std::vector<bool> is_run_;  ///< by kernel
+  size_t used_bytes_ = 0;     ///< of the arena
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string FindPlanProblem(const ExecutionPlan& plan, size_t num_blobs) { return PlanChecker(plan, num_blobs).Find(); }
+
+}  // namespace collage

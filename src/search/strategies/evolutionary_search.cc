@@ -1,0 +1,156 @@
+// evolutionary_search.cc: the paper's graph-level search among the variants of a problem. Its form that merges
+// partitions beyond what is a candidate is in graph_level.h.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "search/strategies/cover_search.h"
+#include "search/strategies/evolution.h"
+
+namespace collage {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Genes are the partitions of an op-level cover. Allele 0 keeps a partition; any other hands its nodes to another
+/// toolchain, which takes what it was handed in the largest variants that fit.
+class HandingOver {
+ public:
+  HandingOver(const CoverProblem& problem, const Cover& base) : problem_(problem), base_(base) {
+    for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) {
+      const CoverVariant& variant = problem.variants[static_cast<size_t>(v)];
+      by_size_[variant.toolchain].push_back(v);
+      coverable_[variant.toolchain].insert(variant.covers.begin(), variant.covers.end());
+    }
+    for (auto& [_, variants] : by_size_) {
+      std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) {
+        return problem.variants[static_cast<size_t>(a)].covers.size() >
+               problem.variants[static_cast<size_t>(b)].covers.size();
+      });
+    }
+    for (int v : base.variants) {
+      const CoverVariant& own = problem.variants[static_cast<size_t>(v)];
+      std::vector<int> alleles{own.toolchain};
+      for (const auto& [toolchain, coverable] : coverable_) {
+        const bool takes_all = std::all_of(own.covers.begin(), own.covers.end(),
+                                           [&](int position) { return coverable.contains(position); });
+        if (toolchain != own.toolchain && takes_all) alleles.push_back(toolchain);
+      }
+      alleles_.push_back(std::move(alleles));
+    }
+  }
+
+  std::vector<int> NumAlleles() const {
+    std::vector<int> counts;
+    for (const std::vector<int>& alleles : alleles_) counts.push_back(static_cast<int>(alleles.size()));
+    return counts;
+  }
+
+  /// For each toolchain, all that it can take.
+  std::vector<Genome> Seeds() const {
+    std::vector<Genome> seeds;
+    for (const auto& [toolchain, _] : by_size_) {
+      Genome& genome = seeds.emplace_back();
+      for (const std::vector<int>& alleles : alleles_) {
+        const auto it = std::find(alleles.begin(), alleles.end(), toolchain);
+        genome.push_back(it == alleles.end() ? 0 : static_cast<int>(it - alleles.begin()));
+      }
+    }
+    return seeds;
+  }
+
+  /// The variants of the cover that a genome stands for; empty when there is none.
+  std::vector<int> Realise(const Genome& genome, const CostBook& book) const {
+    std::vector<int> handed(static_cast<size_t>(problem_.num_positions), -1);  // position → toolchain
+    std::vector<int> variants;
+    std::set<int> takers;
+    for (size_t gene = 0; gene < genome.size(); ++gene) {
+      if (genome[gene] == 0) {
+        variants.push_back(base_.variants[gene]);
+        continue;
+      }
+      const int toolchain = alleles_[gene][static_cast<size_t>(genome[gene])];
+      takers.insert(toolchain);
+      for (int position : problem_.variants[static_cast<size_t>(base_.variants[gene])].covers) {
+        handed[static_cast<size_t>(position)] = toolchain;
+      }
+    }
+    for (int toolchain : takers) {
+      for (int v : by_size_.at(toolchain)) {
+        const std::vector<int>& covers = problem_.variants[static_cast<size_t>(v)].covers;
+        const auto is_handed = [&](int position) { return handed[static_cast<size_t>(position)] == toolchain; };
+        if (!book.CanRun(v) || !std::all_of(covers.begin(), covers.end(), is_handed)) continue;
+        for (int position : covers) handed[static_cast<size_t>(position)] = -1;
+        variants.push_back(v);
+      }
+    }
+    if (std::any_of(handed.begin(), handed.end(), [](int toolchain) { return toolchain >= 0; })) return {};
+    std::sort(variants.begin(), variants.end(), [&](int a, int b) {
+      return problem_.variants[static_cast<size_t>(a)].covers < problem_.variants[static_cast<size_t>(b)].covers;
+    });
+    return variants;
+  }
+
+ private:
+  const CoverProblem& problem_;
+  const Cover& base_;
+  std::map<int, std::vector<int>> by_size_;  ///< toolchain → its variants, the largest first
+  std::map<int, std::set<int>> coverable_;   ///< toolchain → positions
+  std::vector<std::vector<int>> alleles_;    ///< by gene: toolchains, the partition's own first
+};
+
+class EvolutionarySearch : public CoverSearch {
+ public:
+  SearchResult Run(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) const override {
+    SearchOptions op_level = options;
+    op_level.num_covers = 1;
+    SearchResult result = MakeDijkstra()->Run(problem, costs, op_level);
+    if (result.covers.empty()) return result;
+    result.is_exact = false;
+    CostBook book(problem.variants.size(), costs);
+    const HandingOver handing_over(problem, result.covers[0]);
+    std::vector<std::pair<double, Cover>> seen;
+    const EvolutionResult evolved =
+        Evolve(handing_over.NumAlleles(), handing_over.Seeds(), options.evolution, [&](const Genome& genome) {
+          const Cover cover = Costed(problem, costs, book, handing_over.Realise(genome, book));
+          if (cover.variants.empty()) return kInfinity;
+          const double fitness =
+              options.fitness ? options.fitness(cover) : cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds;
+          if (fitness < kInfinity) seen.emplace_back(fitness, cover);
+          return fitness;
+        });
+    result.num_states += evolved.num_evaluations;
+    result.num_exact += book.num_exact();
+    std::stable_sort(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (!seen.empty()) result.covers.clear();
+    for (const auto& [_, cover] : seen) {
+      if (static_cast<int>(result.covers.size()) == options.num_covers) break;
+      const auto is_same = [&](const Cover& other) { return other.variants == cover.variants; };
+      if (std::none_of(result.covers.begin(), result.covers.end(), is_same)) result.covers.push_back(cover);
+    }
+    return result;
+  }
+
+ private:
+  /// Without variants when it cannot be run.
+  static Cover Costed(const CoverProblem& problem, CoverCosts& costs, CostBook& book, std::vector<int> variants) {
+    std::vector<double> exact(problem.variants.size());
+    Cover cover;
+    for (int v : variants) {
+      exact[static_cast<size_t>(v)] = book.Ask(v);
+      if (!book.CanRun(v)) return {};
+      if (!book.IsUnknown(v)) continue;
+      exact[static_cast<size_t>(v)] = 0;
+      ++cover.num_unknown;
+    }
+    cover.seconds = CoverSeconds(problem, variants, exact, costs);
+    if (!variants.empty() && cover.seconds < kInfinity) cover.variants = std::move(variants);
+    return cover;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<CoverSearch> MakeEvolutionary() { return std::make_unique<EvolutionarySearch>(); }
+
+}  // namespace collage

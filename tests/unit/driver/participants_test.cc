@@ -1,0 +1,253 @@
+#include "driver/participants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "collage/support/error.h"
+#include "support/machine.h"
+#include "unit/partition/graphs.h"
+
+namespace collage {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// Has the options that mean the same in every toolchain, and one of its own. It takes nothing: it is here to be
+/// chosen.
+class Adjustable : public testing_graphs::AnyToolchain {
+ public:
+  Adjustable() : AnyToolchain("adjustable") {}
+  bool is_default() const override { return false; }
+  Result<void> SupportsCall(const CallNode&) const override { return Reason{"nothing", name()}; }
+  std::vector<AttrField> Options() const override {
+    return {{"accuracy", AttrKind::kString, "standard", "exact or standard"},
+            {"inference_precision", AttrKind::kString, "f32", "f32 or bf16"},
+            {"level", AttrKind::kInt, 0, "of effort"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& precision = options.String("inference_precision");
+    if (precision != "f32" && precision != "bf16") {
+      throw Error(ErrorCategory::kInput, "option 'inference_precision' of 'adjustable' is f32 or bf16");
+    }
+    return std::make_unique<Adjustable>();
+  }
+};
+
+class ParticipantsTest : public ::testing::Test {
+ protected:
+  ParticipantsTest() : probed_(Probed()) {}
+
+  Names NamesOf(const CompileOptions& options) const {
+    Names names;
+    const Participants participants(options, probed_);
+    for (const Toolchain* toolchain : participants.toolchains()) names.push_back(toolchain->name());
+    return names;
+  }
+  std::string Refusal(const CompileOptions& options) const {
+    try {
+      const Participants participants(options, probed_);
+    } catch (const Error& error) {
+      return error.where() + "|" + error.message();
+    }
+    return "accepted";
+  }
+
+  std::vector<ToolchainReport> probed_;
+
+ private:
+  /// The native toolchain and this test's: which others are here is the machine's business.
+  static std::vector<ToolchainReport> Probed() {
+    ProbeToolchains();  // registers the built-in ones
+    static std::once_flag once;
+    std::call_once(once, [] { ToolchainRegistry::Global().Add(std::make_unique<Adjustable>()); });
+    std::vector<ToolchainReport> all = ProbeToolchains();
+    std::erase_if(all, [](const ToolchainReport& one) { return one.name != "native" && one.name != "adjustable"; });
+    return all;
+  }
+};
+
+CompileOptions WithTargets(Names targets) {
+  CompileOptions options;
+  options.targets = std::move(targets);
+  return options;
+}
+
+bool HasOption(const Toolchain& toolchain, const std::string& name) {
+  const std::vector<AttrField> options = toolchain.Options();
+  return std::any_of(options.begin(), options.end(), [&](const AttrField& one) { return one.name == name; });
+}
+
+/// What the native toolchain is called under this accuracy, if it knows any.
+std::string NativeWith(const std::string& accuracy) {
+  const Toolchain& native = *ToolchainRegistry::Global().Native();
+  if (!HasOption(native, "accuracy")) return native.name();
+  return ToolchainConfiguration(native).With("accuracy", accuracy).ToString();
+}
+
+TEST_F(ParticipantsTest, TargetsSayWhoAndHow) {
+  EXPECT_EQ(NamesOf({}), (Names{"native"})) << "the other waits until it is named";
+  EXPECT_EQ(NamesOf(WithTargets({"llvm"})), (Names{"native"}));
+  EXPECT_EQ(NamesOf(WithTargets({"llvm -compiler=adjustable"})), (Names{"native", "adjustable"}))
+      << "the native one always joins";
+  EXPECT_EQ(NamesOf(WithTargets({"llvm -compiler=adjustable -level=2", "llvm"})),
+            (Names{"native", "adjustable -level=2"}));
+  EXPECT_EQ(NamesOf(WithTargets({"llvm -compiler=adjustable -level=2", "llvm -compiler=adjustable",
+                                 "llvm -compiler=adjustable -level=2 -num_cores=4"})),
+            (Names{"native", "adjustable -level=2", "adjustable"}))
+      << "each configuration once";
+  CompileOptions both = WithTargets({"llvm"});
+  both.toolchains = {"adjustable"};
+  EXPECT_EQ(NamesOf(both), (Names{"native", "adjustable"}));
+  both.targets = {"llvm -compiler=adjustable -level=2"};
+  EXPECT_EQ(NamesOf(both), (Names{"native", "adjustable -level=2"})) << "the target says how";
+}
+
+TEST_F(ParticipantsTest, OneAloneMayHaveOptions) {
+  CompileOptions options;
+  options.partition_for = "adjustable -level=3";
+  EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable -level=3"}));
+  options.partition_for = "adjustable";
+  EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable"}));
+  options.targets = {"llvm -compiler=adjustable -level=3"};
+  EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable -level=3"}));
+  options.targets.clear();
+  options.partition_for = "native";
+  EXPECT_EQ(NamesOf(options), (Names{"native"}));
+  options.partition_for = NativeWith("exact");
+  EXPECT_EQ(NamesOf(options), (Names{"native", NativeWith("exact")})) << "the rest is plain kernels'";
+}
+
+TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
+  CompileOptions options;
+  options.partition_for = "adjustable -level=3";
+  options.toolchains = {"native", "adjustable"};
+  EXPECT_EQ(Refusal(options), "accepted");
+  options.toolchains = {"native"};
+  EXPECT_EQ(Refusal(options),
+            "--partition-for adjustable -level=3|'adjustable' is not among the toolchains that are to "
+            "take part: native");
+  options.toolchains.clear();
+  options.require = {"native", "adjustable"};
+  EXPECT_EQ(Refusal(options), "accepted");
+  options.partition_for = "native";
+  EXPECT_EQ(Refusal(options), "--partition-for native|'adjustable' is required, and takes no part beside 'native'");
+  options.require.clear();
+  options.targets = {"llvm", "llvm -compiler=adjustable -level=2"};
+  EXPECT_EQ(Refusal(options),
+            "--partition-for native|a target names 'adjustable', which takes no part beside 'native'");
+}
+
+TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {
+  CompileOptions options;
+  options.toolchains = {"adjustable"};
+  options.accuracy = "exact";
+  EXPECT_EQ(NamesOf(options), (Names{NativeWith("exact"), "adjustable -accuracy=exact"}));
+  options.accuracy = "standard";
+  EXPECT_EQ(NamesOf(options), (Names{NativeWith("standard"), "adjustable"})) << "what is the default changes no key";
+  options.accuracy = "exact";
+  options.targets = {"llvm -compiler=adjustable -accuracy=exact -level=1"};
+  EXPECT_EQ(NamesOf(options), (Names{NativeWith("exact"), "adjustable -accuracy=exact -level=1"}));
+  options.targets = {"llvm -compiler=adjustable -accuracy=standard"};
+  EXPECT_EQ(
+      Refusal(options),
+      "|target 'llvm -compiler=adjustable -accuracy=standard' has another accuracy than 'exact', which all are to "
+      "have");
+  options.targets.clear();
+  options.accuracy = "high";
+  EXPECT_EQ(Refusal(options), "|there is no accuracy 'high'");
+  options.accuracy = "exact";
+  options.precision = "any";
+  EXPECT_EQ(Refusal(options), "|precision 'any' rounds more than accuracy 'exact' allows");
+}
+
+TEST_F(ParticipantsTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
+  EXPECT_EQ(LowerPrecisions({}), Names{});
+  EXPECT_EQ(LowerPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{}) << "conversions are no arithmetic";
+  EXPECT_EQ(ConvertedPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{"f16"});
+  EXPECT_EQ(ConvertedPrecisions(Names{"avx2"}), Names{});
+  EXPECT_EQ(LowerPrecisions(Names{"avx512_bf16"}), Names{"bf16"});
+  EXPECT_EQ(LowerPrecisions(Names{"amx_bf16", "amx_tile", "avx512_fp16"}), (Names{"bf16", "f16"}));
+  const ToolchainConfiguration plain(*ToolchainRegistry::Global().Find("adjustable"));
+  const auto variants = [](const ToolchainConfiguration& of, const Names& precisions) {
+    Names names;
+    for (const ToolchainConfiguration& variant : VariantsOf(of, precisions)) names.push_back(variant.ToString());
+    return names;
+  };
+  EXPECT_EQ(variants(plain, {"bf16", "f16"}), Names{"adjustable -inference_precision=bf16"})
+      << "it refuses the other value";
+  EXPECT_EQ(variants(plain.With("level", 2), {"bf16"}), Names{"adjustable -inference_precision=bf16 -level=2"});
+  EXPECT_EQ(variants(plain.With("inference_precision", "bf16"), {"bf16"}), Names{}) << "it is told one already";
+  EXPECT_EQ(variants(plain, {}), Names{});
+}
+
+TEST_F(ParticipantsTest, WhatOnlyKeepsValuesWaitsForOthersToBeOffByTooMuch) {
+  const std::vector<std::string>& features = ThisMachine().features;
+  const std::string keeps = "native -inference_precision=f16";
+  if (ConvertedPrecisions(features).empty()) GTEST_SKIP() << "this processor converts no narrower type";
+  CompileOptions options;
+  options.toolchains = {"native"};
+  options.precision = "any";
+  for (const bool is_bounded : {false, true}) {
+    if (is_bounded) options.max_error = 0.01;
+    const Participants participants(options, probed_);
+    const auto it = std::ranges::find(participants.toolchains(), keeps, &Toolchain::name);
+    const bool is_alone = LowerPrecisions(features).empty();
+    EXPECT_EQ(it != participants.toolchains().end(), is_alone || is_bounded);
+    if (it == participants.toolchains().end()) continue;
+    EXPECT_EQ(participants.Waits(**it), !is_alone);
+    EXPECT_FALSE(participants.Waits(*participants.native()));
+  }
+  options.targets = {"llvm -inference_precision=f16", "llvm"};
+  const Participants asked(options, probed_);
+  for (const Toolchain* one : asked.toolchains()) EXPECT_FALSE(asked.Waits(*one)) << "targets say so";
+}
+
+TEST_F(ParticipantsTest, AnyPrecisionIsNeverSilent) {
+  CompileOptions options;
+  options.toolchains = {"adjustable"};
+  options.precision = "any";
+  const Participants participants(options, probed_);
+  EXPECT_NE(participants.variants().empty(), participants.no_variants().empty());
+  for (const std::string& name : participants.variants()) {
+    const auto is_it = [&](const Toolchain* toolchain) { return toolchain->name() == name; };
+    EXPECT_TRUE(std::ranges::any_of(participants.toolchains(), is_it)) << name;
+  }
+  options.precision = "standard";
+  EXPECT_TRUE(Participants(options, probed_).no_variants().empty()) << "nobody asked";
+}
+
+TEST_F(ParticipantsTest, TargetsSayAgainWhatTheyWereGiven) {
+  const std::string rule = R"({"rule": "OpCallByKind"})";
+  const Participants participants(
+      WithTargets({"llvm -partition_rule='" + rule + "'", "llvm -compiler=adjustable -level=2"}), probed_);
+  ASSERT_EQ(participants.toolchains().size(), 2u);
+  EXPECT_EQ(participants.TargetOf(*participants.toolchains()[0]), "llvm -partition_rule='" + rule + "'");
+  EXPECT_EQ(participants.TargetOf(*participants.toolchains()[1]), "llvm -compiler=adjustable -level=2");
+  EXPECT_EQ(participants.native(), participants.toolchains()[0]);
+  EXPECT_EQ(participants.Rules().size(), 1u);
+  CompileOptions by_name = WithTargets({"llvm -compiler=adjustable -level=2"});
+  by_name.partition_rules["adjustable"] = rule;
+  EXPECT_EQ(Participants(by_name, probed_).Rules().size(), 1u) << "a name means it under any options";
+}
+
+TEST_F(ParticipantsTest, WhatCannotBeIsRefused) {
+  EXPECT_EQ(Refusal(WithTargets({"llvm -compiler=nobody"})),
+            "|there is no toolchain 'nobody' for target 'llvm -compiler=nobody'");
+  EXPECT_EQ(Refusal(WithTargets({"llvm -compiler=adjustable -levle=2"})),
+            "|there is no option 'levle' of 'adjustable', at character 27 of target 'llvm -compiler=adjustable "
+            "-levle=2'");
+  EXPECT_EQ(
+      Refusal(WithTargets({"llvm -compiler=adjustable -inference_precision=f64"})),
+      "target 'llvm -compiler=adjustable -inference_precision=f64'|option 'inference_precision' of 'adjustable' is "
+      "f32 or bf16");
+  EXPECT_EQ(Refusal(WithTargets({"cuda"})),
+            "|target 'cuda' is for NVIDIA's graphics processors, which this build cannot use");
+  EXPECT_EQ(Refusal(WithTargets({"llvm", R"(llvm -partition_rule='{"rule": "Host"}')"})),
+            "|targets give 'native' two partition rules");
+}
+
+}  // namespace
+}  // namespace collage

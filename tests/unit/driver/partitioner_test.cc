@@ -1,0 +1,361 @@
+#include "driver/partitioner.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "collage/compile.h"
+#include "collage/ir/visitor.h"
+#include "cost/estimator/estimators.h"
+#include "support/file.h"
+#include "unit/partition/graphs.h"
+
+namespace collage {
+namespace {
+
+/// Costs that are drawn anew for each kind of partition and seed; some fail.
+class RandomEstimator : public CostEstimator {
+ public:
+  RandomEstimator(uint32_t seed, bool may_fail) : seed_(seed), may_fail_(may_fail) {}
+
+  TuningRecord Estimate(const CostQuery& query) override {
+    std::mt19937 random(seed_ ^ static_cast<uint32_t>(std::hash<std::string>{}(query.toolchain.name() + query.label)));
+    TuningRecord record;
+    const bool is_single = query.label.find('+') == std::string::npos;
+    record.ok = !may_fail_ || (query.toolchain.is_native() && is_single) || random() % 5 != 0;
+    if (!record.ok) record.reason = "declined: by chance";
+    record.p50 = 1e-6 * (1 + static_cast<double>(random() % 1000) / 100);
+    return record;
+  }
+  double ConvertSeconds(const Shape&, DataType, Layout from, Layout to) override { return from == to ? 0 : 1e-6; }
+
+ private:
+  uint32_t seed_;
+  bool may_fail_;
+};
+
+double SecondsOf(Partitioner& partitioner, const Cover& cover) {
+  double seconds = 0;
+  for (int variant : cover.variants) seconds += partitioner.Exact(variant) + partitioner.Transition(variant);
+  return seconds;
+}
+
+TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioning) {
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  int num_better = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto style = static_cast<FusionStyle>(seed % 3);
+    const testing_graphs::AnyToolchain acme("acme", style, 2 + static_cast<int>(seed % 4), seed % 2 == 0);
+    const Function function = testing_graphs::RandomFunction(3 + static_cast<int>(random() % 10), random);
+    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme}, 1);
+    RandomEstimator estimator(seed, seed % 4 != 0);
+    partitioner.SetEstimator(&estimator);
+    const std::optional<Cover> greedy = partitioner.GreedyCover(acme, &native, nullptr);
+    ASSERT_TRUE(greedy.has_value());
+    const double of_greedy = SecondsOf(partitioner, *greedy);
+    for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
+      SCOPED_TRACE(strategy);
+      const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+      ASSERT_FALSE(found.covers.empty());
+      EXPECT_LE(found.covers[0].seconds, of_greedy * (1 + 1e-12));
+      EXPECT_NEAR(found.covers[0].seconds, SecondsOf(partitioner, found.covers[0]), 1e-12);
+      num_better += found.covers[0].seconds < of_greedy * 0.999 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(num_better, 100) << "the costs never favour a mix";
+}
+
+TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
+  class Library : public testing_graphs::AnyToolchain {
+   public:
+    Library() : AnyToolchain("library", FusionStyle::kNoFusion) {}
+    std::vector<PatternTableEntry> PatternTable() const override {
+      return {{"library.dense", "nn.dense(*, *)", {}}, {"library.exp", "exp(*)", {}, /*is_greedy=*/false}};
+    }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const Library library;
+  const Var x = testing_graphs::Param("x", {4, 4});
+  const Expr product = MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})});
+  const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("exp", {product})}));
+  RandomEstimator estimator(1, /*may_fail=*/false);
+  Partitioner partitioner(IRModule::FromFunction(function), {&native, &library}, 1);
+  partitioner.SetEstimator(&estimator);
+  const auto chosen = [&](const Cover& cover) {
+    std::multiset<std::string> toolchains;
+    for (int variant : cover.variants) toolchains.insert(partitioner.Find(variant).second->name());
+    return toolchains;
+  };
+  // Exponential and relu stay together, as the fall-back fuses them.
+  const std::optional<Cover> greedy = partitioner.GreedyCover(library, &native, nullptr);
+  ASSERT_TRUE(greedy.has_value());
+  EXPECT_EQ(chosen(*greedy), (std::multiset<std::string>{"library", "native"}));
+  // A search may take them.
+  int num_candidates = 0;
+  for (int candidate = 0; candidate < static_cast<int>(partitioner.num_candidates()); ++candidate) {
+    num_candidates += partitioner.ToolchainOf(candidate) == &library ? 1 : 0;
+  }
+  EXPECT_EQ(num_candidates, 2);
+
+  // Where nobody else computes an operator, they are taken after all.
+  const Function bare = testing_graphs::Typed({x}, MakeCall("exp", {product}));
+  Partitioner alone(IRModule::FromFunction(bare), {&library}, 1);
+  alone.SetEstimator(&estimator);
+  const std::optional<Cover> own = alone.GreedyCover(library, nullptr, nullptr);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(own->variants.size(), 2U);
+  const SearchResult found = alone.Search([](int) { return true; }, {});
+  ASSERT_FALSE(found.covers.empty());
+  EXPECT_EQ(found.covers[0].variants.size(), 2U);
+}
+
+TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) {
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const Var x = testing_graphs::Param("x", {4, 4});
+  const Expr scale = MakeScalar(0.5, kFloat32), zero = MakeScalar(0, kUInt8);
+  const auto product = [&] { return MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})}); };
+  const auto biased = [&] { return MakeCall("add", {product(), testing_graphs::Weights({4, 4})}); };
+  const auto rounded = [&] {
+    const Expr bytes = MakeCall("qnn.quantize", {biased(), scale, zero}, {{"out_dtype", kUInt8}});
+    return MakeCall("qnn.dequantize", {bytes, scale, zero}, {{"out_dtype", kFloat32}});
+  };
+  // Of each partition of the sum of two branches how many products, additions, and operators between numbers and bytes
+  // it has.
+  using Counts = std::multiset<std::vector<int>>;
+  const auto counts_of = [&](const Expr& a, const Expr& b) {
+    const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("add", {a, b})}));
+    RandomEstimator estimator(1, /*may_fail=*/false);
+    Partitioner partitioner(IRModule::FromFunction(function), {&native}, 1);
+    partitioner.SetEstimator(&estimator);
+    const std::optional<Cover> greedy = partitioner.GreedyCover(native, nullptr, nullptr);
+    EXPECT_TRUE(greedy.has_value());
+    Counts counts;
+    for (int variant : greedy->variants) {
+      std::vector<int> count(3);
+      PostOrder(partitioner.Find(variant).first.function->body(), [&](const Expr& expr) {
+        const CallNode* call = As<CallNode>(expr);
+        if (call == nullptr || call->op() == nullptr) return;
+        count[0] += call->op()->name == "nn.dense" ? 1 : 0;
+        count[1] += call->op()->name == "add" ? 1 : 0;
+        count[2] += call->op()->name.starts_with("qnn.") ? 1 : 0;
+      });
+      counts.insert(count);
+    }
+    return counts;
+  };
+  EXPECT_EQ(counts_of(product(), product()), (Counts{{1, 0, 0}, {1, 1, 0}}));
+  EXPECT_EQ(counts_of(biased(), biased()), (Counts{{1, 1, 0}, {1, 2, 0}}));
+  EXPECT_EQ(counts_of(rounded(), rounded()), (Counts{{1, 1, 1}, {1, 2, 3}}));
+}
+
+TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
+  class Loner : public testing_graphs::AnyToolchain {
+   public:
+    using AnyToolchain::AnyToolchain;
+    std::vector<Incompatibility> Incompatible() const override { return {{"acme", "for the test"}}; }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const testing_graphs::AnyToolchain acme("acme", FusionStyle::kTVMFusion, 3);
+  const Loner loner("loner", FusionStyle::kTVMFusion, 3);
+  const testing_graphs::AnyToolchain friendly("loner", FusionStyle::kTVMFusion, 3);
+  int num_dearer = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 8), random);
+    RandomEstimator estimator(seed, false);
+    const auto search = [&](Partitioner& partitioner) {
+      partitioner.SetEstimator(&estimator);
+      return partitioner.Search([](int) { return true; }, {.num_covers = 5, .slack = 1}).covers;
+    };
+    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
+    Partitioner unhindered(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
+    std::vector<Cover> covers = search(partitioner);
+    ASSERT_FALSE(covers.empty());
+    num_dearer += covers[0].seconds > search(unhindered).at(0).seconds ? 1 : 0;
+    if (const auto all = partitioner.AllCovers(1000)) covers.insert(covers.end(), all->begin(), all->end());
+    if (const auto greedy = partitioner.GreedyCover(acme, &loner, nullptr)) covers.push_back(*greedy);
+    for (const Cover& cover : covers) {
+      std::set<std::string> met;
+      for (int variant : cover.variants) met.insert(partitioner.Find(variant).second->name());
+      EXPECT_FALSE(met.contains("acme") && met.contains("loner"));
+    }
+  }
+  EXPECT_GT(num_dearer, 10) << "the costs never favour such a mix";
+}
+
+TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
+  class Counting : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      ++asked[query.workload];
+      TuningRecord record;
+      record.ok = true;
+      record.p50 = query.work.boundary_bytes;
+      return record;
+    }
+    double LowerBound(const CostQuery& query) override { return query.work.boundary_bytes / 2; }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+    std::map<std::string, int> asked;
+  };
+  const Var x = testing_graphs::Param("x", {2});
+  Expr value = x;
+  for (int block = 0; block < 6; ++block) value = MakeCall("exp", {MakeCall("tanh", {value})});
+  const IRModule module = IRModule::FromFunction(testing_graphs::Typed({x}, value));
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
+    SCOPED_TRACE(strategy);
+    Counting estimator;
+    Partitioner partitioner(module, {&native}, 1);
+    partitioner.SetEstimator(&estimator);
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    ASSERT_FALSE(found.covers.empty());
+    EXPECT_EQ(found.covers[0].variants.size(), 6U);
+    // tanh, exp, tanh+exp and exp+tanh are all that there is.
+    EXPECT_LE(found.num_exact, 4);
+    EXPECT_LE(estimator.asked.size(), 4U);
+    for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
+    // What is known is a bound for the next search, which asks for nothing.
+    partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
+  class Settling : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      static const std::map<std::string, double> seconds{{"native", 1.03}, {"near", 1.0}, {"far", 1.2}};
+      return Took(seconds.at(query.toolchain.name()));
+    }
+    std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override {
+      std::vector<TuningRecord> records;
+      settled.emplace_back();
+      for (const CostQuery& rival : rivals) {
+        settled.back().push_back(rival.toolchain.name() + " " + rival.label);
+        records.push_back(Took(rival.toolchain.name() == "native" ? 0.9 : 1.0));
+      }
+      return records;
+    }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+    std::vector<std::vector<std::string>> settled;
+
+   private:
+    static TuningRecord Took(double seconds) {
+      TuningRecord record;
+      record.ok = true;
+      record.p50 = seconds;
+      return record;
+    }
+  };
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kNoFusion), near("near", FusionStyle::kNoFusion),
+      far("far", FusionStyle::kNoFusion);
+  const Var x = testing_graphs::Param("x", {2});
+  const Expr body = MakeCall("exp", {MakeCall("tanh", {MakeCall("tanh", {x})})});
+  Settling estimator;
+  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
+  partitioner.SetEstimator(&estimator);
+  const auto search = [&] { return partitioner.Search([](int) { return true; }, {.strategy = "dp"}).covers.at(0); };
+  const Cover before = search();
+  for (int variant : before.variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "near");
+  partitioner.Settle(before);
+  // Equal partitions are settled once.
+  const std::vector<std::vector<std::string>> wanted{{"native tanh", "near tanh"}, {"native exp", "near exp"}};
+  EXPECT_EQ(estimator.settled, wanted);
+  for (int variant : search().variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "native");
+}
+
+TEST(PartitionerTest, ATableDecidesTheCover) {
+  ProbeToolchains();  // registers the names
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  const testing_graphs::AnyToolchain dnnl("dnnl", FusionStyle::kNoFusion);
+  // tanh 3, exp 4, tanh 5, exp 6: equal pairs, of which the table tells the second apart.
+  const Var x = testing_graphs::Param("x", {2});
+  Expr value = x;
+  for (int block = 0; block < 2; ++block) value = MakeCall("exp", {MakeCall("tanh", {value})});
+  const IRModule module = IRModule::FromFunction(testing_graphs::Typed({x}, value));
+  const TemporaryFolder folder;
+  TuningDatabase database((folder / "tuning.db").string());
+  const std::string table = R"({"op_cost": {"native": {"tanh": 5, "exp": 4}, "dnnl": {"tanh": 2, "exp": 6}},
+      "fusion_benefit": 0.25, "overrides": [{"target": "native", "inside": [5, 6], "cost": 100}]})";
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+    SCOPED_TRACE(strategy);
+    Partitioner partitioner(module, {&native, &dnnl}, 1);
+    const auto estimator =
+        MakeEstimator("mock=" + table, {.database = database,
+                                        .runner = nullptr,
+                                        .find = nullptr,
+                                        .find_sub_graph = [&](int64_t job) { return partitioner.FindSubGraph(job); },
+                                        .options = {},
+                                        .on_measure = nullptr,
+                                        .argument = ""});
+    partitioner.SetEstimator(estimator.get());
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    ASSERT_FALSE(found.covers.empty());
+    std::vector<std::pair<std::string, std::vector<int>>> chosen;
+    for (int variant : found.covers[0].variants) {
+      chosen.emplace_back(partitioner.Find(variant).second->name(), partitioner.FindSubGraph(variant).second.members());
+    }
+    // Both pairs together would be 10.5, all operators apart 12.
+    const std::vector<std::pair<std::string, std::vector<int>>> wanted{
+        {"native", {3, 4}}, {"dnnl", {5}}, {"native", {6}}};
+    EXPECT_EQ(chosen, wanted);
+    EXPECT_NEAR(found.covers[0].seconds, 5.25 + 2 + 4, 1e-6);
+  }
+}
+
+/// Takes what is not refused.
+class Picky : public testing_graphs::AnyToolchain {
+ public:
+  Picky(std::string name, std::set<std::string> refused)
+      : AnyToolchain(std::move(name), FusionStyle::kNoFusion), refused_(std::move(refused)) {}
+  Result<void> SupportsCall(const CallNode& call) const override {
+    if (call.op() != nullptr && refused_.contains(call.op()->name)) return Reason{"no " + call.op()->name, name()};
+    return {};
+  }
+
+ private:
+  std::set<std::string> refused_;
+};
+
+TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
+  const Picky native("native", {"tanh", "exp"}), acme("acme", {"tanh"});
+  const Var x = testing_graphs::Param("x", {2});
+  const Expr tanh = MakeCall("tanh", {MakeCall("abs", {x})});
+  tanh->set_span({"tanh_7"});
+  const Expr exp = MakeCall("exp", {tanh});
+  exp->set_span({"exp_9"});
+  class Failing : public CostEstimator {
+   public:
+    TuningRecord Estimate(const CostQuery& query) override {
+      TuningRecord record;
+      record.ok = query.label != "exp";
+      record.reason = record.ok ? "" : "crashed with signal 11";
+      record.p50 = 1;
+      return record;
+    }
+    double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
+  } estimator;
+  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, exp)), {&native, &acme}, 1);
+  partitioner.SetEstimator(&estimator);
+  for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
+    SCOPED_TRACE(strategy);
+    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    EXPECT_TRUE(found.covers.empty());
+    const std::string text = partitioner.ExplainStuck(found.stuck_at);
+    EXPECT_NE(text.find("'tanh' (node tanh_7), acme: no tanh, native: no tanh"), std::string::npos) << text;
+    // What was never asked for is no reason: with tanh in nobody's candidates the search may not come to exp.
+    if (text.find("'exp'") == std::string::npos) continue;
+    EXPECT_NE(text.find("'exp' (node exp_9), acme: crashed with signal 11, native: no exp"), std::string::npos) << text;
+  }
+  std::vector<int> open;
+  EXPECT_FALSE(partitioner.GreedyCover(acme, &native, &open).has_value());
+  EXPECT_NE(partitioner.ExplainStuck(open).find("'tanh'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collage

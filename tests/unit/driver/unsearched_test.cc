@@ -1,0 +1,252 @@
+// Programs of which nothing is searched, and required toolchains: nothing that is asked for is ignored in silence.
+#include "driver/unsearched.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collage/ir/text.h"
+#include "collage/vm/vm.h"
+#include "support/file.h"
+#include "unit/support/throws.h"
+
+namespace collage {
+namespace {
+
+const std::string kOpen = "def @main(%x: Tensor[(?, 3), float32]) { nn.softmax(nn.relu(%x), axis=1) }";
+const std::string kWithUnique =
+    "def @main(%x: Tensor[(?), float32]) { %0 = unique(nn.relu(%x), sorted=1, return_counts=0); %0.0 }";
+const std::string kStatic = "def @main(%x: Tensor[(4, 3), float32]) { nn.relu(%x) }";
+
+/// Keeps what it is told.
+class Listener : public CompileProgress {
+ public:
+  void Phase(const std::string&) override {}
+  void Measuring(int64_t, int64_t, const std::string&) override {}
+  void PlayOff(int, int, const std::string&) override {}
+  void Warn(const std::string& text) override { warnings.push_back(text); }
+
+  std::vector<std::string> warnings;
+};
+
+class UnsearchedTest : public testing::Test {
+ protected:
+  UnsearchedTest() { ProbeToolchains(); }
+
+  CompileOptions Options() {
+    CompileOptions options;
+    options.output = folder_ / "model.clg";
+    options.database = (folder_ / "tuning.db").string();
+    options.num_threads = 1;
+    options.progress = &listener_;
+    return options;
+  }
+
+  static IRModule Module(const std::string& text) { return ParseModule(text, "m.relay"); }
+
+  TemporaryFolder folder_;
+  Listener listener_;
+};
+
+TEST_F(UnsearchedTest, DefaultsAskForNoSearch) { EXPECT_TRUE(FlagsOfASearch(CompileOptions()).empty()); }
+
+TEST_F(UnsearchedTest, EveryOptionThatOnlyASearchFollowsIsNamed) {
+  CompileOptions options;
+  options.partition_for = "dnnl";
+  options.toolchains = {"dnnl"};
+  options.targets = {"llvm -compiler=dnnl"};
+  options.partitioning = "p.json";
+  options.write_partitioning = "w.json";
+  options.partition_rules = {{"dnnl", "{}"}};
+  options.budget_seconds = 0;
+  options.max_measurements = 1;
+  options.tuning_trials = 1;
+  options.search = "dp";
+  options.evolution_seconds = 1;
+  options.evolution_population = 2;
+  options.evolution_seed = 3;
+  options.estimator = "analytic";
+  options.precision = "any";
+  options.max_error = 0.5;
+  options.num_covers = 3;
+  options.max_optimality_covers = 0;
+  options.percentile = 90;
+  options.operands = "near";
+  options.runner = "ray";
+  const std::vector<std::string> flags = FlagsOfASearch(options);
+  EXPECT_EQ(flags.size(), 21u);
+  try {
+    RefuseFlagsOfASearch(options, {{"image", {"?", "3", "height"}}, {"mask", {"batch"}}}, "m.onnx",
+                         BindingHint({{"image", {"?", "3", "height"}}, {"mask", {"batch"}}}));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kUnsupported);
+    EXPECT_EQ(error.where(), "m.onnx");
+    for (const std::string& flag : flags) EXPECT_NE(error.message().find(flag), std::string::npos) << flag;
+    EXPECT_NE(error.message().find("inputs 'image' [?, 3, height], 'mask' [batch] leave them open"), std::string::npos)
+        << error.message();
+    EXPECT_EQ(error.hint(), "bind the sizes: --shape image=<size>x3x<height> --shape mask=<batch>");
+  }
+}
+
+TEST_F(UnsearchedTest, ListsWithTheNativeToolchainAreFollowed) {
+  CompileOptions options;
+  options.toolchains = {"dnnl", "native"};
+  options.targets = {"llvm -compiler=dnnl", "llvm -accuracy=exact"};
+  options.partition_for = "native";
+  options.accuracy = "exact";
+  EXPECT_TRUE(FlagsOfASearch(options).empty());
+}
+
+TEST_F(UnsearchedTest, AModelOfOpenSizesRefusesWhatItCannotFollowAndWritesNothing) {
+  CompileOptions options = Options();
+  options.budget_seconds = 5;
+  ExpectError([&] { CompileModule(Module(kOpen), "m", options); }, ErrorCategory::kUnsupported,
+              "--budget cannot be followed: no part of the model has known sizes, input 'x' [?, 3] leaves them open");
+  options = Options();
+  options.require = {"dnnl"};
+  ExpectError([&] { CompileModule(Module(kOpen), "m", options); }, ErrorCategory::kUnavailable,
+              "toolchain 'dnnl' is required, and none of its kernels runs a part of the model");
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+  options.require = {"native"};
+  CompileModule(Module(kOpen), "m", options);
+  EXPECT_TRUE(std::filesystem::exists(options.output));
+}
+
+TEST_F(UnsearchedTest, AModelOfOpenSizesSaysThatNothingWasSearched) {
+  const CompileReport report = CompileModule(Module(kOpen), "m", Options());
+  EXPECT_TRUE(report.evaluated.empty());
+  ASSERT_EQ(listener_.warnings.size(), 1u);
+  EXPECT_EQ(listener_.warnings[0],
+            "nothing was searched: the sizes of input 'x' [?, 3] are open, so only Collage's own any-size kernels take "
+            "part\n  for a search of all toolchains, give the sizes in the types of @main's parameters");
+}
+
+TEST_F(UnsearchedTest, OperatorsWithoutAKernelAreReportedWithTheReason) {
+  const CompileReport report = CompileModule(Module(kWithUnique), "m", Options());
+  ASSERT_EQ(report.evaluated.size(), 1u);
+  EXPECT_EQ(report.evaluated[0].op, "unique");
+  EXPECT_EQ(report.evaluated[0].count, 1);
+  EXPECT_FALSE(report.evaluated[0].reason.empty());
+  ASSERT_EQ(listener_.warnings.size(), 1u);
+  EXPECT_NE(listener_.warnings[0].find("1 operator runs by reference evaluation, slowly: 'unique' ("),
+            std::string::npos)
+      << listener_.warnings[0];
+}
+
+TEST_F(UnsearchedTest, ExactNativeKernelsTakeAnySize) {
+  for (const char* how : {"accuracy", "target"}) {
+    CompileOptions options = Options();
+    if (how == std::string("accuracy")) options.accuracy = "exact";
+    if (how == std::string("target")) options.targets = {"llvm -accuracy=exact"};
+    EXPECT_TRUE(CompileModule(Module(kOpen), "m", options).evaluated.empty()) << how;
+    EXPECT_NE(vm::Executable::Load(options.output).Disassemble().find("shaped_kernel"), std::string::npos) << how;
+  }
+}
+
+/// Declines every kernel once it is to be compiled.
+class Declining : public Toolchain {
+ public:
+  std::string name() const override { return "declining"; }
+  std::string description() const override { return "for tests"; }
+  Availability Probe() const override { return {true, "1", "", ""}; }
+  int priority() const override { return 1; }
+  Result<void> SupportsUnknownSizes(const CallNode&) const override { return {}; }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override {
+    return Reason{"no registers left", "declining"};
+  }
+};
+
+TEST_F(UnsearchedTest, TheReasonOfAKernelThatIsDeclinedIsKept) {
+  const Declining declining;
+  const IRModule module = Module(
+      "def @main(%x: Tensor[(?, 3), float32]) {\n"
+      "  %0 = fn (%y: Tensor[(?, 3), float32], Primitive=1) { tanh(nn.relu(%y)) };\n  %0(%x)\n}");
+  std::vector<EvaluatedOperator> evaluated;
+  vm::CompileOptions options;
+  options.for_unknown_shapes = &declining;
+  options.on_declined = [&](const Function& function, const std::string& reason) {
+    AddEvaluated(function, reason, evaluated);
+  };
+  vm::Compile(module, options);
+  ASSERT_EQ(evaluated.size(), 2u);
+  EXPECT_EQ(evaluated[0].op, "nn.relu");
+  EXPECT_EQ(evaluated[1].op, "tanh");
+  EXPECT_EQ(evaluated[1].reason, "no registers left");
+  EXPECT_EQ(EvaluatedText(evaluated),
+            "2 operators run by reference evaluation, slowly: 'nn.relu' (no registers left), 'tanh' (no registers "
+            "left)");
+}
+
+TEST_F(UnsearchedTest, OptionsAreCheckedBeforeAnyWork) {
+  const auto refuse = [&](const CompileOptions& options, ErrorCategory category, const std::string& text) {
+    ExpectError([&] { CompileModule(Module(kStatic), "m", options); }, category, text);
+  };
+  CompileOptions options = Options();
+  options.output = folder_ / "none" / "m.clg";
+  refuse(options, ErrorCategory::kResource, "cannot create: No such file or directory");
+  options.output = folder_.path();
+  refuse(options, ErrorCategory::kResource, "cannot write: it is a folder");
+  options = Options();
+  options.write_partitioning = folder_ / "none" / "p.json";
+  refuse(options, ErrorCategory::kResource, "cannot create");
+  options.write_partitioning = options.output;
+  refuse(options, ErrorCategory::kInput, "go to the same file");
+  for (const double error : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    options = Options();
+    options.max_error = error;
+    refuse(options, ErrorCategory::kInput, "the largest error is a share from 0 to 1");
+  }
+  options = Options();
+  options.budget_seconds = -1;
+  refuse(options, ErrorCategory::kInput, "a budget is not below 0 seconds");
+  options = Options();
+  options.partition_for = "native";
+  options.partitioning = "p.json";
+  refuse(options, ErrorCategory::kInput, "beside a toolchain that is to be alone");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 0) << "nothing is left";
+}
+
+TEST_F(UnsearchedTest, ABudgetOfNothingMeasuresNothing) {
+  CompileOptions options = Options();
+  options.budget_seconds = 0;
+  options.toolchains = {"native"};
+  const CompileReport report = CompileModule(Module(kStatic), "m", options);
+  EXPECT_EQ(report.num_measured, 0);
+  EXPECT_TRUE(report.budget_spent);
+  EXPECT_TRUE(std::filesystem::exists(options.output));
+}
+
+TEST_F(UnsearchedTest, ARequiredToolchainMustRunAPart) {
+  const auto contestant = [](const std::string& name, std::map<std::string, int> partitions, std::string failure = "") {
+    Contestant one{.name = name};
+    one.partitions = std::move(partitions);
+    one.failure = std::move(failure);
+    return one;
+  };
+  CompileOptions options;
+  options.require = {"acme"};
+  CompileReport report;
+  report.contestants = {contestant("native", {{"native", 3}}),
+                        contestant("acme", {{"acme -level=3", 2}, {"native", 1}})};
+  CheckRequired(options, report, "m");
+  report.contestants[1].failure = "crashed with signal 11";
+  ExpectError([&] { CheckRequired(options, report, "m"); }, ErrorCategory::kUnavailable, "crashed with signal 11");
+  report.contestants = {contestant("native", {{"native", 3}}), contestant("acme", {{"native", 3}})};
+  report.failures["acme: wrong result 0"] = {2, "cumsum: wrong result 0, got 1, wanted 2"};
+  report.failures["acmes: other"] = {1, "other"};
+  ExpectError([&] { CheckRequired(options, report, "m"); }, ErrorCategory::kUnavailable,
+              "'acme' is required, and none of its kernels runs a part of the model: acme: wrong result 0 (2 times), "
+              "first: cumsum: wrong result 0, got 1, wanted 2");
+  CompileReport program;
+  program.regions.resize(2);
+  program.regions[0] = report;
+  program.regions[1].contestants = {contestant("collage", {{"acme", 1}})};
+  CheckRequired(options, program, "m");
+}
+
+}  // namespace
+}  // namespace collage

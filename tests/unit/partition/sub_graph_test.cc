@@ -1,0 +1,101 @@
+#include "partition/sub_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "collage/ir/infer_type.h"
+#include "ir/eval/evaluate.h"
+#include "partition/rewrite.h"
+#include "runtime/compare.h"
+#include "runtime/random_inputs.h"
+#include "unit/partition/graphs.h"
+
+namespace collage {
+namespace {
+
+/// relu(x); abs; exp of the relu; add of both: a diamond.
+struct Diamond {
+  Var x = MakeVar("x", TensorType(Shape{3, 4}, kFloat32));
+  Expr relu = MakeCall("nn.relu", {x});
+  Expr abs = MakeCall("abs", {relu});
+  Expr exp = MakeCall("exp", {relu});
+  Expr add = MakeCall("add", {abs, exp});
+  Function function = MakeFunction({x}, add);
+  Diamond() { InferType(function); }
+};
+
+TEST(SubGraphTest, NodeSetsOfADiamond) {
+  const Diamond d;
+  const DataflowGraph graph(d.function);
+  const SubGraph sub_graph(graph, {graph.IndexOf(d.relu), graph.IndexOf(d.abs)});
+  EXPECT_EQ(sub_graph.entry(), std::vector<int>{graph.IndexOf(d.relu)});
+  EXPECT_EQ(sub_graph.input(), std::vector<int>{graph.IndexOf(d.x)});
+  EXPECT_EQ(sub_graph.exit(), (std::vector<int>{graph.IndexOf(d.relu), graph.IndexOf(d.abs)}));
+  EXPECT_EQ(sub_graph.depth(), 2);
+  EXPECT_FALSE(sub_graph.CheckValid(graph, {}).ok()) << "relu is a tap";
+  EXPECT_TRUE(sub_graph.CheckValid(graph, {.allow_taps = true}).ok());
+  EXPECT_FALSE(sub_graph.CheckValid(graph, {.max_exits = 1, .allow_taps = true}).ok());
+}
+
+TEST(SubGraphTest, PathsThatLeaveAndComeBackAreRefused) {
+  const Diamond d;
+  const DataflowGraph graph(d.function);
+  const SubGraph around(graph, {graph.IndexOf(d.relu), graph.IndexOf(d.abs), graph.IndexOf(d.add)});
+  EXPECT_FALSE(around.CheckValid(graph, {.allow_taps = true}).ok()) << "exp lies outside";
+  const SubGraph whole(graph,
+                       {graph.IndexOf(d.relu), graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)});
+  EXPECT_TRUE(whole.CheckValid(graph, {.max_exits = 1}).ok());
+}
+
+TEST(SubGraphTest, CombineFindsBothSidesOfADiamond) {
+  const Diamond d;
+  const DataflowGraph graph(d.function);
+  RuleLog log;
+  const testing_graphs::AnyToolchain toolchain("acme", FusionStyle::kArbitrary, /*max_depth=*/2);
+  const auto candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
+  const auto has = [&](std::vector<int> inside) {
+    const IndexSet wanted(graph.size(), inside);
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const CandidatePartition& c) { return c.sub_graph.inside() == wanted; });
+  };
+  // Depth 2 and one exit: the sum with either or both of its operands, never relu with one of its users.
+  EXPECT_TRUE(has({graph.IndexOf(d.abs), graph.IndexOf(d.add)}));
+  EXPECT_TRUE(has({graph.IndexOf(d.exp), graph.IndexOf(d.add)}));
+  EXPECT_TRUE(has({graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)}));
+  EXPECT_FALSE(has({graph.IndexOf(d.relu), graph.IndexOf(d.abs)}));
+  EXPECT_EQ(candidates.size(), 7u);
+}
+
+TEST(SubGraphTest, SubstitutionMovesItToAnotherGraph) {
+  const Diamond d;
+  const DataflowGraph graph(d.function);
+  const SubGraph abs(graph, {graph.IndexOf(d.abs)});
+  const Var y = MakeVar("y", TensorType(Shape{3, 4}, kFloat32));
+  const Expr alone = MakeCall("abs", {y});
+  const Function small = MakeFunction({y}, alone);
+  InferType(small);
+  const DataflowGraph other(small);
+  const SubGraph moved =
+      abs.Wrapped({{"Composite", "c"}}).Substituted(other, {{graph.IndexOf(d.abs), other.IndexOf(alone)}});
+  EXPECT_EQ(moved.members(), std::vector<int>{other.IndexOf(alone)});
+  EXPECT_EQ(moved.nested.at(0).inside, moved.members());
+  EXPECT_EQ(moved.exit(), moved.members());
+}
+
+TEST(SubGraphTest, RewritingKeepsTheMeaning) {
+  const Diamond d;
+  const DataflowGraph graph(d.function);
+  const testing_graphs::AnyToolchain toolchain("acme", FusionStyle::kArbitrary, /*max_depth=*/2);
+  const CandidatePartition first{"first", SubGraph(graph, {graph.IndexOf(d.relu)}), &toolchain};
+  const CandidatePartition second{
+      "second", SubGraph(graph, {graph.IndexOf(d.abs), graph.IndexOf(d.exp), graph.IndexOf(d.add)}), &toolchain};
+  const auto rewritten = RewritePartitions(graph, {{&first, PlainLayouts(1, 1), 0}, {&second, PlainLayouts(1, 1), 0}});
+  ASSERT_TRUE(rewritten.has_value());
+  const Tensor x = Tensor::Empty({3, 4}, kFloat32);
+  FillRandom(x, 7);
+  const std::vector<Tensor> inputs{x};
+  const Comparison comparison = Compare(Evaluate(*rewritten, inputs)[0], Evaluate(d.function, inputs)[0], {0, 0});
+  EXPECT_TRUE(comparison.agrees) << comparison.difference;
+}
+
+}  // namespace
+}  // namespace collage
