@@ -7,8 +7,8 @@
 
 #include "backends/native/description/attention.h"
 #include "backends/native/description/depthwise_chain.h"
-#include "backends/native/description/operators.h"
 #include "backends/native/description/scaled_convolution.h"
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 #include "partition/partition_rule.h"
 

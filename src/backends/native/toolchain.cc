@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "backends/native/description/narrowed.h"
-#include "backends/native/description/native_form.h"
-#include "backends/native/description/operators.h"
 #include "backends/native/description/options.h"
+#include "backends/native/native_form.h"
+#include "backends/native/operators.h"
 #include "backends/native/proposals.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"

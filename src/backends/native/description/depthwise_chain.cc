@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 #include "support/machine.h"
 

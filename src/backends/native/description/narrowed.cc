@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 #include "backends/native/description/winograd_model.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "backends/native/compiler/kernels/determinant.h"
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 
 namespace collage::native {

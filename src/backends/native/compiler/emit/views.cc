@@ -1,7 +1,7 @@
 // views.cc: shapes and strides of moved elements.
 #include "backends/native/compiler/emit/views.h"
 
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // native_form.cc: rewriting partitions before loops are made of them.
-#include "backends/native/description/native_form.h"
+#include "backends/native/native_form.h"
 
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
 #include "transform/rewriting.h"
 

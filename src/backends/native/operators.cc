@@ -1,6 +1,6 @@
 // operators.cc: one row per operator: its name and what it cannot do. The lowerings themselves are the tables of
 // compiler/elementwise.cc, compiler/indexing.cc and compiler/stages.cc.
-#include "backends/native/description/operators.h"
+#include "backends/native/operators.h"
 
 #include <fmt/format.h>
 
