@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/native/operators.h"
 #include "backends/native/description/winograd_model.h"
+#include "backends/native/operators.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 
