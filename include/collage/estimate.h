@@ -13,8 +13,8 @@ namespace collage {
 /// Infinity: it cannot be run. NaN: unknown, so it is only used where nothing else will do.
 using EstimateCandidate = std::function<double(const IRModule& candidate, const Target& target)>;
 
-/// What a candidate costs as a function of its own: infinity when it cannot be run, NaN when nobody knows. Asked
-/// once for each structurally different one per target, when the search needs it.
+/// Returns the cost of a candidate that was extracted as a function: infinity when it cannot be run, NaN when it is
+/// unknown. Asked once for each target and structurally different candidate, when the search needs it.
 using CandidateCost = std::function<double(const Function& candidate, const std::string& target)>;
 
 }  // namespace collage

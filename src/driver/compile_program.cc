@@ -183,7 +183,7 @@ std::function<void(const PartitionRequest&, const CompiledPartition&)> DumpTo(co
   };
 }
 
-/// What code around kernels needs to know; where nothing was searched, the report is told of it.
+/// Options for compiling the code around kernels. Sets machine and threads of the report where no region did.
 vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const UnknownShapesOptions& unknown,
                                     CompileReport& report) {
   vm::CompileOptions compiling;

@@ -59,7 +59,7 @@ struct ExecutionInstance::State {
 
   const ExecutionPlan& plan() const { return executable.plan(); }
 
-  /// Whose memory `value` lies in. Aliases are of values that have some.
+  /// The value whose memory `value` lies in. No alias refers to another alias.
   const Value& Root(int value) const {
     const Value& own = plan().values[static_cast<size_t>(value)];
     return own.alias_of >= 0 ? plan().values[static_cast<size_t>(own.alias_of)] : own;

@@ -308,7 +308,7 @@ class Searches(unittest.TestCase):
 
 
 class EndTest(unittest.TestCase):
-    """What a process leaves when it ends; nanobind says so on standard error."""
+    """Objects that live until a process ends; nanobind reports them on standard error."""
 
     BEGIN = """
 import sys, collage

@@ -1,1 +1,1 @@
-"""What `tools/check_layers` checks: one module for each kind of rule, over one description of the tree."""
+"""The rules of `tools/check_layers`: one module for each kind of rule, over one description of the tree."""

@@ -29,7 +29,7 @@ class _Token:
 
 @dataclass
 class _Block:
-    """What a brace opened: a `scope` (namespace or type), a `function`, or something else, such as an initializer."""
+    """The kind of block that a brace opened: a `scope` (namespace or type), a `function`, or another, such as an initializer."""
 
     kind: str
     depth: int

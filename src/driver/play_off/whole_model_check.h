@@ -30,7 +30,7 @@ struct WholeModelCheckOptions {
   std::function<void()> on_progress;
 };
 
-/// What a function computes on certain inputs, which are the same each time. Slow to make, where the model is large.
+/// The results of a function on fixed inputs, to compare executables with. Slow to make for a large model.
 class WholeModelCheck {
  public:
   WholeModelCheck(const Function& main, WholeModelCheckOptions options);

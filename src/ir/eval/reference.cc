@@ -54,7 +54,7 @@ Magnitude MagnitudeOf(const Tensor& tensor) {
   return {mean, std::sqrt(squares / count), std::sqrt(std::max(0.0, squares / count - mean * mean))};
 }
 
-/// What is wrong with deviations of `found` where `open` is what rounding leaves open; empty when nothing is.
+/// Says how the deviation `found` exceeds `open`, the one that rounding explains; empty when it does not.
 std::string FindExcess(const Deviation& found, const Deviation& open, const Magnitude& size,
                        const Tolerance& tolerance) {
   const double usual = tolerance.absolute + tolerance.relative * size.rms;

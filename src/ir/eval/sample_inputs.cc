@@ -183,7 +183,7 @@ class RangeFinder {
     return {OriginsOf(call, arguments, all), all.influences};
   }
 
-  /// Whose elements the result has.
+  /// The parameters whose elements the result of `call` holds.
   static std::set<Origin> OriginsOf(const CallNode& call, const Arguments& arguments, const Flow& all) {
     const std::string& name = call.op()->name;
     if (name == "where" && arguments.size() == 3) {

@@ -272,7 +272,7 @@ void CheckSignatures(const Executable::State& state, const std::vector<SealedCod
   }
 }
 
-/// What the file's `bytes` say, checked. `owner` holds them.
+/// Reads and checks the `bytes` of a file. `owner` keeps them alive.
 std::shared_ptr<const Executable::State> ReadState(std::span<std::byte> bytes, std::shared_ptr<void> owner,
                                                    const std::filesystem::path& path) {
   const FileHeader header = ReadHeader(bytes, path);

@@ -28,7 +28,7 @@ TargetInfo TargetOf(const NativeOptions& options);
 /// use. Throws as TargetOf, and Error with MLIR's or LLVM's diagnostics.
 std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options);
 
-/// What CompileMlir makes of a module on the way, as texts.
+/// The steps of CompileMlir, as texts.
 struct CodeListing {
   std::string llvm_ir;  ///< after LLVM's passes
   std::string assembly;
