@@ -1,4 +1,4 @@
-"""docs/debugging.md lists the environment variables that the tree reads: all of them, and no others."""
+"""docs/environment.md lists the environment variables that the tree reads: all of them, and no others."""
 
 import re
 import unittest
@@ -10,8 +10,7 @@ CODE = {".cc", ".h", ".c", ".py", ""}  # scripts have no suffix
 
 def page() -> dict[str, tuple[str, ...]]:
     """The page's table: variable → meaning, when unset, read by."""
-    section = text("docs/debugging.md").partition("## Environment variables")[2]
-    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) \| (.*?) \| (.*?) \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) \| (.*?) \| (.*?) \|$", text("docs/environment.md"), re.MULTILINE)
     return {name: tuple(rest) for name, *rest in rows}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from made_up_tree import SOURCE, MadeUpTreeTest
 
-FAST = ["format", "layers", "links", "spelling", "ruff", "types"]
+FAST = ["format", "layers", "links", "words", "spelling", "ruff", "types"]
 MISSPELT = "t" + "eh"
 
 
@@ -33,7 +33,7 @@ class Check(MadeUpTreeTest):
         self.append("README.md", "[a](absent) " + MISSPELT)
         code, output = self.run_tool("check", *FAST)
         self.assertEqual(code, 1)
-        for name, word in zip(FAST, ["FAILED", "ok", "FAILED", "FAILED", "ok", "ok"], strict=True):
+        for name, word in zip(FAST, ["FAILED", "ok", "FAILED", "ok", "FAILED", "ok", "ok"], strict=True):
             self.assertRegex(output, rf"(?m)^{word} +{name} ")
         self.assertTrue(output.endswith("failed: format, links, spelling\n"), output)
 
@@ -48,6 +48,10 @@ class Check(MadeUpTreeTest):
     def test_links(self) -> None:
         self.append("README.md", "\n[a](absent)\n")
         self.finds("README.md:7: error: link 'absent': there is no 'absent'", "links")
+
+    def test_words(self) -> None:
+        self.append("src/ir/node.h", "/// Of all nodes.\nint Nodes();\n")
+        self.finds("src/ir/node.h:2: opening: Of all nodes.", "words")
 
     def test_spelling(self) -> None:
         self.append("src/ir/node.h", f"\n// And {MISSPELT} node.\n")

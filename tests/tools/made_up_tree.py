@@ -27,6 +27,7 @@ TOOLS = (
     "pyproject.toml",
     "tools/check_layers",
     "tools/check_links",
+    "tools/check_words",
     "tools/spelling.txt",
 )
 
