@@ -1,6 +1,5 @@
 // compile_model.cc: the main job: import, candidates, search, play-off.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,10 +25,12 @@
 #include "driver/play_off/play_off.h"
 #include "driver/play_off/whole_model_check.h"
 #include "driver/unsearched.h"
+#include "driver/write_executable.h"
 #include "lowering/partition_dump.h"
 #include "program/regions.h"
 #include "support/file.h"
 #include "support/machine.h"
+#include "support/stopwatch.h"
 
 namespace collage {
 namespace {
@@ -67,7 +68,7 @@ int64_t FootprintBytes(const IRModule& module) {
   return bytes;
 }
 
-/// Adds entrants, each distinct cover once.
+/// Adds contenders, each distinct cover once.
 class Field {
  public:
   Field(Partitioner& partitioner, const IRModule& module) : partitioner_(partitioner), module_(module) {}
@@ -76,12 +77,12 @@ class Field {
   void Add(const std::string& name, bool is_single, const Cover& cover, bool is_extra = false) {
     std::vector<int> sorted = cover.variants;
     std::sort(sorted.begin(), sorted.end());
-    auto [it, is_new] = seen_.emplace(std::move(sorted), entrants_.size());
+    auto [it, is_new] = seen_.emplace(std::move(sorted), contenders_.size());
     if (!is_new) {
       // A mix that is a single toolchain's cover goes by the toolchain's name.
-      if (is_single && !entrants_[it->second].is_single) {
-        entrants_[it->second].name = name;
-        entrants_[it->second].is_single = true;
+      if (is_single && !contenders_[it->second].is_single) {
+        contenders_[it->second].name = name;
+        contenders_[it->second].is_single = true;
       }
       return;
     }
@@ -90,16 +91,16 @@ class Field {
       seen_.erase(it);
       return;
     }
-    entrants_.push_back(
+    contenders_.push_back(
         {name, is_single, is_extra, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
   }
 
-  const std::vector<Entrant>& entrants() const { return entrants_; }
+  const std::vector<ContenderModule>& contenders() const { return contenders_; }
 
  private:
   Partitioner& partitioner_;
   const IRModule& module_;
-  std::vector<Entrant> entrants_;
+  std::vector<ContenderModule> contenders_;
   std::map<std::vector<int>, size_t> seen_;
 };
 
@@ -110,19 +111,25 @@ class Compilation {
   Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule& given)
       : model_(model), options_(options), given_(given) {}
 
-  CompileReport Run() {
+  /// `check_required`: throws before anything is written unless required toolchains take part.
+  CompileReport Run(bool check_required) {
     const auto started = Clock::now();
     Prepare();
-    const std::vector<Entrant> entrants = FindEntrants(/*must_cover=*/true);
+    std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
+    PlayOffResult result;
     try {
-      PlayOff(entrants);
+      result = PlayOff(contenders);
     } catch (const Error& error) {
       // A toolchain may decline, when it is to build, what nothing was left of the budget to try.
       if (error.category() != ErrorCategory::kUnsupported || !report_.budget_spent) throw;
       Warn("nothing could be built of what the budget left unmeasured: it is left out, but for native kernels");
       leaves_out_unknown_ = true;
-      PlayOff(FindEntrants(/*must_cover=*/true));
+      contenders = FindContenders(/*must_cover=*/true);
+      result = PlayOff(contenders);
     }
+    Report(result);
+    if (check_required) CheckRequired(options_, report_, model_.string());
+    Write(result, contenders[static_cast<size_t>(result.winner)]);
     report_.total_seconds = SecondsSince(started);
     return std::move(report_);
   }
@@ -130,7 +137,7 @@ class Compilation {
   CompileReport Tune() {
     const auto started = Clock::now();
     Prepare();
-    FindEntrants(/*must_cover=*/false);
+    FindContenders(/*must_cover=*/false);
     report_.total_seconds = SecondsSince(started);
     return std::move(report_);
   }
@@ -204,9 +211,9 @@ class Compilation {
   }
 
   /// The covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
-  std::vector<Entrant> FindEntrants(bool must_cover) {
+  std::vector<ContenderModule> FindContenders(bool must_cover) {
     const auto started = Clock::now();
-    if (!options_.partitioning.empty()) return {GivenEntrant()};
+    if (!options_.partitioning.empty()) return {GivenContender()};
     Phase("candidates");
     Partitioner partitioner(module_, toolchains(), report_.num_threads, participants_->Rules());
     report_.num_candidates = static_cast<int64_t>(partitioner.num_candidates());
@@ -259,7 +266,7 @@ class Compilation {
     for (size_t i = 0; i < all.size(); ++i) {
       field.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
     }
-    if (field.entrants().empty() && must_cover) {
+    if (field.contenders().empty() && must_cover) {
       throw Error(ErrorCategory::kUnsupported,
                   "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
     }
@@ -271,7 +278,7 @@ class Compilation {
     report_.budget_spent = estimator.counts().skipped > 0;
     report_.failures = estimator.failures();
     report_.search_seconds = SecondsSince(started);
-    return field.entrants();
+    return field.contenders();
   }
 
   std::unique_ptr<CostEstimator> MakeEstimatorFor(const Partitioner& partitioner,
@@ -332,7 +339,7 @@ class Compilation {
   }
 
   /// Phase 4 alone: the choice of partitions that a file holds.
-  Entrant GivenEntrant() const {
+  ContenderModule GivenContender() const {
     const Partitioner partitioner(module_, {}, report_.num_threads);
     const std::string text = ReadFile(options_.partitioning);
     auto [partitioned, seconds] = partitioner.ApplyJson(text, options_.partitioning.string(), toolchains(), module_);
@@ -345,13 +352,11 @@ class Compilation {
     constexpr double kTimedSeconds = 1;
     std::optional<IRModule> partitioned = partitioner.Apply(cover, module_);
     if (!partitioned || (options_.should_stop && options_.should_stop())) return kInfinity;
-    const TemporaryFolder folder;
     PlayOffOptions play_off = PlayOffSettings();
     play_off.first_seconds = kTimedSeconds;
-    play_off.output = folder / "individual.clg";
     try {
-      const std::vector<Entrant> entrants{{"individual", false, false, std::move(*partitioned), cover.seconds, ""}};
-      return RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, nullptr).contestants[0].p50;
+      const std::vector<ContenderModule> one{{"individual", false, false, std::move(*partitioned), cover.seconds, ""}};
+      return RunPlayOff(module_, one, *database_, ThisMachine().fingerprint, play_off, nullptr).contestants[0].p50;
     } catch (const Error& error) {
       if (error.category() == ErrorCategory::kUnsupported) return kInfinity;
       throw;
@@ -364,7 +369,6 @@ class Compilation {
     play_off.limits = Limits();
     play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
     play_off.limits.memory_bytes = 0;
-    play_off.output = options_.output;
     play_off.max_error = options_.max_error;
     play_off.check_inputs = check_inputs_;
     for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
@@ -375,26 +379,36 @@ class Compilation {
     return play_off;
   }
 
-  void PlayOff(const std::vector<Entrant>& entrants) {
+  PlayOffResult PlayOff(const std::vector<ContenderModule>& contenders) {
     Phase("play-off");
-    const auto started = Clock::now();
-    const PlayOffOptions play_off = PlayOffSettings();
-    PlayOffResult result =
-        RunPlayOff(module_, entrants, *database_, ThisMachine().fingerprint, play_off, options_.progress);
-    report_.play_off_seconds = SecondsSince(started);
-    report_.contestants = std::move(result.contestants);
-    report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
-    report_.output_bytes = result.output_bytes;
+    const Stopwatch stopwatch(report_.play_off_seconds);
+    return RunPlayOff(module_, contenders, *database_, ThisMachine().fingerprint, PlayOffSettings(), options_.progress);
+  }
+
+  /// The winner, its choice of partitions, and what they are compiled to, as far as these are wanted.
+  void Write(PlayOffResult& result, const ContenderModule& winner) {
+    if (options_.progress != nullptr) options_.progress->PlayOff(0, 0, "write");
+    {
+      const Stopwatch play_off(report_.play_off_seconds);
+      const Stopwatch writing(report_.play_off_parts.write);
+      report_.output_bytes = WriteExecutable(*result.executable, options_.output);
+      result.executable.reset();  // with its worker
+    }
     if (!options_.write_partitioning.empty()) {
       AtomicFile file(options_.write_partitioning);
-      file.Write(entrants[static_cast<size_t>(result.winner)].partitioning);
+      file.Write(winner.partitioning);
       file.Commit();
     }
     if (!options_.dump.empty()) {
       Phase("dump");
-      DumpPartitions(entrants[static_cast<size_t>(result.winner)].module, report_.num_threads, play_off.limits,
-                     options_.dump);
+      DumpPartitions(winner.module, report_.num_threads, PlayOffSettings().limits, options_.dump);
     }
+  }
+
+  /// What the play-off found out, in the report and the database.
+  void Report(PlayOffResult& result) {
+    report_.contestants = std::move(result.contestants);
+    report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
     report_.play_off_parts = result.seconds;
     const auto best = std::ranges::find(report_.contestants, "", &Contestant::failure);
     if (best != report_.contestants.end() && best->estimated_seconds > 0) {
@@ -414,7 +428,7 @@ class Compilation {
     record.model = report_.model;
     record.machine = ThisMachine().fingerprint;
     record.num_threads = report_.num_threads;
-    record.versions = play_off.versions;
+    record.versions = PlayOffSettings().versions;
     record.winner = report_.winner;
     record.seconds = winner.p50;
     record.additive_error = report_.additive_error_seconds;
@@ -495,44 +509,9 @@ CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::str
   return own;
 }
 
-/// A file that goes to its place once it is known to be right; else it is removed.
-class PendingFile {
- public:
-  explicit PendingFile(const std::filesystem::path& place)
-      : place_(place), path_(place.string() + fmt::format(".{}.pending", getpid())), noted_(path_) {}
-  ~PendingFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void Commit() const { std::filesystem::rename(path_, place_); }
-
- private:
-  std::filesystem::path place_;
-  std::filesystem::path path_;
-  NotedTemporary noted_;
-};
-
 /// Compiles a graph. Where toolchains are required, nothing is written unless they take part.
 CompileReport CompileGraph(const IRModule& graph, const std::filesystem::path& name, const CompileOptions& options) {
-  if (options.require.empty()) return Compilation(name, options, graph).Run();
-  CompileOptions own = options;
-  const PendingFile output(options.output);
-  own.output = output.path();
-  std::optional<PendingFile> partitioning;
-  if (!options.write_partitioning.empty()) {
-    partitioning.emplace(options.write_partitioning);
-    own.write_partitioning = partitioning->path();
-  }
-  CompileReport report = Compilation(name, own, graph).Run();
-  CheckRequired(options, report, name.string());
-  output.Commit();
-  if (partitioning) partitioning->Commit();
-  report.output = options.output;
-  return report;
+  return Compilation(name, options, graph).Run(/*check_required=*/true);
 }
 
 /// The ONNX model `model`, which was imported as `main`, once more with all its shapes bound.
@@ -556,7 +535,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
       if (own.progress != nullptr) own.progress->Warn(notice);
     }
     Compilation compilation(called, own, graph);
-    return only_tunes ? compilation.Tune() : compilation.Run();
+    return only_tunes ? compilation.Tune() : compilation.Run(/*check_required=*/false);
   };
   const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
   if (!IsProgram(graph)) return on_graph(graph, name, options);

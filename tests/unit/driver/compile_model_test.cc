@@ -19,8 +19,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "driver/participants.h"
-#include "driver/play_off/play_off.h"
-#include "driver/play_off/rounds.h"
+#include "driver/play_off/ranking.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 #include "support/machine.h"
@@ -346,10 +345,10 @@ TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
   EXPECT_EQ(again.winner, report.winner);
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.play_off_parts.timing, 0);  // taken from the database
-  // It is written while it is checked.
   EXPECT_NO_THROW(Executable::Verify(options.output));
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     EXPECT_NE(entry.path().extension(), ".part");
+    EXPECT_NE(entry.path().extension(), ".pending");
   }
 }
 

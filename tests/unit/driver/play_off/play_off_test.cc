@@ -2,60 +2,106 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <string>
-#include <vector>
+#include <filesystem>
+
+#include "collage/ir/infer_type.h"
+#include "collage/runtime/executable.h"
+#include "collage/support/error.h"
+#include "driver/play_off/messages.h"
+#include "driver/write_executable.h"
+#include "support/file.h"
+#include "unit/driver/fake_library.h"
+#include "unit/support/throws.h"
 
 namespace collage {
 namespace {
 
-Contestant Timed(double relative, std::map<std::string, int> partitions, bool is_finalist = true) {
-  Contestant contestant;
-  contestant.relative = relative;
-  contestant.partitions = std::move(partitions);
-  contestant.is_finalist = is_finalist;
-  return contestant;
+/// relu, as a model, and as a partition of toolchain `name`.
+IRModule Relu() {
+  const Var x = testing_graphs::Param("x", {64});
+  return InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.relu", {x}))));
 }
 
-using Indices = std::vector<size_t>;
-
-TEST(RankedTest, TheFastestIsFirst) {
-  EXPECT_EQ(Ranked(std::vector{Timed(1.2, {{"a", 1}}), Timed(0.9, {{"a", 3}, {"b", 2}}), Timed(1.0, {{"b", 1}})}),
-            (Indices{1, 2, 0}));
+ContenderModule ReluBy(const std::string& name) {
+  testing_library::Library(name);
+  const Var x = testing_graphs::Param("x", {64});
+  const Var inner = testing_graphs::Param("y", {64});
+  const Function partition =
+      WithAttr(WithAttr(MakeFunction({inner}, MakeCall("nn.relu", {inner})), "Primitive", 1), "Compiler", name);
+  return {name, true, false, InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall(partition, {x})))), 1, ""};
 }
 
-TEST(RankedTest, OfThoseAsGoodTheOneOfFewestToolchainsIsFirst) {
-  // As good as the fastest, and better than the last by more.
-  EXPECT_EQ(Ranked(std::vector{Timed(1.0, {{"a", 3}, {"b", 2}}), Timed(1.003, {{"b", 9}}), Timed(1.02, {{"a", 1}})}),
-            (Indices{1, 0, 2}));
-  EXPECT_EQ(Ranked(std::vector{Timed(1.0, {{"a", 3}, {"b", 2}}), Timed(1.006, {{"b", 9}})}), (Indices{0, 1}));
+class PlayOffTest : public testing::Test {
+ protected:
+  PlayOffResult Run(const std::vector<ContenderModule>& contenders) {
+    PlayOffOptions options;
+    options.first_seconds = options.final_seconds = 0;
+    options.max_rounds = options.min_rounds;
+    return RunPlayOff(Relu(), contenders, database_, "machine", options, nullptr);
+  }
+
+  TemporaryFolder folder_;
+  TuningDatabase database_{(folder_ / "tuning.db").string()};
+};
+
+TEST_F(PlayOffTest, TheWinnerIsWrittenByWhoeverWantsIt) {
+  const PlayOffResult result = Run({ReluBy("paper"), ReluBy("scissors")});
+  ASSERT_GE(result.winner, 0);
+  EXPECT_EQ(result.seconds.write, 0);
+  for (const Contestant& one : result.contestants) EXPECT_EQ(one.failure, "") << one.name;
+  const std::filesystem::path output = folder_ / "model.clg";
+  const int64_t bytes = WriteExecutable(*result.executable, output);
+  EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(output)));
+  const Executable executable = Executable::Load(output);
+  EXPECT_EQ(executable.plan().kernels.at(0).toolchain, result.contestants[static_cast<size_t>(result.winner)].name);
+  const std::string first = ReadFile(output);
+  WriteExecutable(*result.executable, output);
+  EXPECT_EQ(ReadFile(output), first);
 }
 
-TEST(RankedTest, TheFinalDecidesBeforeTheFirstRounds) {
-  EXPECT_EQ(Ranked(std::vector{Timed(0.8, {{"a", 1}}, false), Timed(1.0, {{"a", 1}, {"b", 1}})}), (Indices{1, 0}));
+TEST_F(PlayOffTest, AFileThatCannotBeWrittenIsNoFaultOfAContender) {
+  const PlayOffResult result = Run({ReluBy("paper")});
+  ExpectError([&] { WriteExecutable(*result.executable, folder_ / "missing/model.clg"); }, ErrorCategory::kResource,
+              "cannot create");
+  EXPECT_EQ(result.contestants[0].failure, "");
+  EXPECT_GT(WriteExecutable(*result.executable, folder_ / "model.clg"), 0);
 }
 
-TEST(RankedTest, FailuresHaveNoRank) {
-  std::vector<Contestant> contestants{Timed(0.5, {{"a", 1}}), Timed(1.0, {{"b", 1}})};
-  contestants[0].failure = "wrong result";
-  EXPECT_EQ(Ranked(contestants), (Indices{1}));
-  contestants[1].failure = "crashed";
-  EXPECT_TRUE(Ranked(contestants).empty());
+TEST_F(PlayOffTest, ARankingThatIsKnownIsNotTimedAgain) {
+  const std::vector<ContenderModule> contenders{ReluBy("paper"), ReluBy("scissors")};
+  const PlayOffResult first = Run(contenders);
+  const PlayOffResult again = Run(contenders);
+  EXPECT_EQ(again.winner, first.winner);
+  EXPECT_EQ(again.seconds.timing, 0);
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    Contestant known = again.contestants[i];
+    known.max_error = first.contestants[i].max_error;
+    EXPECT_EQ(ToJsonText(known), ToJsonText(first.contestants[i]));
+    EXPECT_EQ(known.name, first.contestants[i].name);
+  }
+  WriteExecutable(*again.executable, folder_ / "model.clg");
+  EXPECT_NO_THROW(Executable::Verify(folder_ / "model.clg"));
 }
 
-TEST(SecondsBesideTest, ComparesByTheRoundsInWhichBothRan) {
-  Contestant winner = Timed(0.98, {});
-  winner.p50 = 2.0;  // of the first rounds and of a final in which the machine was slower
-  winner.first_relative = 0.9;
-  Contestant finalist = Timed(1.02, {});
-  finalist.p50 = 2.1;
-  finalist.first_relative = 0.89;
-  EXPECT_DOUBLE_EQ(SecondsBeside(finalist, winner), 2.0 * 1.02 / 0.98);
-  Contestant other = Timed(1.1, {}, false);
-  other.p50 = 1.9;  // of the first rounds alone
-  other.first_relative = 1.1;
-  EXPECT_DOUBLE_EQ(SecondsBeside(other, winner), 2.0 * 1.1 / 0.9);
-  EXPECT_DOUBLE_EQ(SecondsBeside(winner, winner), 2.0);
+TEST(PlayOffMessagesTest, AreReadBack) {
+  ContenderAnswer answer{2, {}};
+  answer.found.name = "not sent";
+  answer.found.p50 = 1.0 / 3;
+  answer.found.samples = 7;
+  answer.found.partitions = {{"paper", 3}};
+  answer.found.is_finalist = true;
+  answer.found.failure = "\"quoted\"";
+  const PlayOffAnswer whole{{answer}, -1, {.check = 1, .build = 2, .timing = 3, .write = 4}};
+  const auto read = FromJsonText<PlayOffAnswer>(ToJsonText(whole));
+  ASSERT_EQ(read.contenders.size(), 1U);
+  EXPECT_EQ(read.contenders[0].contender, 2);
+  EXPECT_EQ(read.contenders[0].found.name, "");
+  EXPECT_EQ(ToJsonText(read.contenders[0]), ToJsonText(answer));
+  EXPECT_EQ(read.winner, -1);
+  EXPECT_EQ(read.seconds.timing, 3);
+  const auto news = FromJsonText<PlayOffNews>(ToJsonText(PlayOffNews{PlayOffNews::Kind::kBuild, 0, 0, 0}));
+  EXPECT_EQ(news.kind, PlayOffNews::Kind::kBuild);
+  EXPECT_EQ(news.contender, 0);
 }
 
 }  // namespace

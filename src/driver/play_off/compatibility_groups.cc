@@ -1,0 +1,104 @@
+// compatibility_groups.cc: which contenders can share a process, and the best of those that cannot.
+#include "driver/play_off/compatibility_groups.h"
+
+#include <algorithm>
+#include <set>
+
+#include "collage/ir/visitor.h"
+#include "collage/support/error.h"
+#include "collage/target/toolchain.h"
+#include "target/annotations.h"
+#include "target/toolchain_configuration.h"
+
+namespace collage {
+namespace {
+
+/// The toolchains that compile a partitioned module.
+std::vector<const Toolchain*> ToolchainsOf(const IRModule& module) {
+  const ToolchainRegistry& registry = ToolchainRegistry::Global();
+  std::set<const Toolchain*> found;
+  PostOrder(module.main(), [&](const Expr& expr) {
+    const FunctionNode* function = As<FunctionNode>(expr);
+    if (function == nullptr || function->attrs().IntOr(kAttrPrimitive, 0) == 0) return;
+    const std::string name = function->attrs().StringOr(kAttrCompiler, "");
+    const Toolchain* toolchain = name.empty() ? registry.Native() : registry.Find(RegisteredName(name));
+    if (toolchain != nullptr) found.insert(toolchain);
+  });
+  return {found.begin(), found.end()};
+}
+
+/// Adds the result of the contenders `members` to that of all. The winner is the fastest of the groups' winners so far.
+void AddGroup(PlayOffResult group, const std::vector<size_t>& members, PlayOffResult& all) {
+  for (size_t i = 0; i < members.size(); ++i) all.contestants[members[i]] = std::move(group.contestants[i]);
+  const size_t winner = members[static_cast<size_t>(group.winner)];
+  if (all.winner < 0 || all.contestants[winner].p50 < all.contestants[static_cast<size_t>(all.winner)].p50) {
+    all.winner = static_cast<int>(winner);
+    all.executable = std::move(group.executable);
+  }
+  all.seconds.check += group.seconds.check;
+  all.seconds.build += group.seconds.build;
+  all.seconds.timing += group.seconds.timing;
+}
+
+void NoteFailure(const Error& error, const ContenderModule& module, Contestant& contestant) {
+  contestant.name = module.name;
+  contestant.is_single = module.is_single;
+  contestant.is_extra = module.is_extra;
+  contestant.estimated_seconds = module.estimated_seconds;
+  contestant.failure = error.hint().empty() ? error.message() : error.hint();
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> CompatibilityGroups(std::span<const std::vector<const Toolchain*>> toolchains) {
+  std::vector<std::vector<size_t>> groups;
+  std::vector<std::vector<const Toolchain*>> met;  // by group
+  for (size_t i = 0; i < toolchains.size(); ++i) {
+    size_t group = 0;
+    for (; group < groups.size(); ++group) {
+      std::vector<const Toolchain*> together = met[group];
+      together.insert(together.end(), toolchains[i].begin(), toolchains[i].end());
+      if (CompatibleSets(together).size() == 1) break;
+    }
+    if (group == groups.size()) {
+      groups.emplace_back();
+      met.emplace_back();
+    }
+    groups[group].push_back(i);
+    met[group].insert(met[group].end(), toolchains[i].begin(), toolchains[i].end());
+    std::sort(met[group].begin(), met[group].end());
+    met[group].erase(std::unique(met[group].begin(), met[group].end()), met[group].end());
+  }
+  return groups;
+}
+
+PlayOffResult RunInGroups(const std::vector<ContenderModule>& modules, const RunGroup& run) {
+  std::vector<std::vector<const Toolchain*>> toolchains;
+  for (const ContenderModule& module : modules) toolchains.push_back(ToolchainsOf(module.module));
+  const std::vector<std::vector<size_t>> groups = CompatibilityGroups(toolchains);
+  if (groups.size() <= 1) return run(modules);
+  PlayOffResult all;
+  all.contestants.resize(modules.size());
+  for (const std::vector<size_t>& members : groups) {
+    std::vector<ContenderModule> group;
+    for (const size_t member : members) group.push_back(modules[member]);
+    try {
+      AddGroup(run(group), members, all);
+    } catch (const Error& error) {
+      if (error.category() != ErrorCategory::kUnsupported) throw;
+      for (size_t i = 0; i < group.size(); ++i) NoteFailure(error, group[i], all.contestants[members[i]]);
+    }
+  }
+  if (all.winner < 0) {
+    throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
+                "first failure: " + all.contestants.front().failure);
+  }
+  // What ranks them within a group says nothing of other groups.
+  const double best = all.contestants[static_cast<size_t>(all.winner)].p50;
+  for (Contestant& contestant : all.contestants) {
+    if (contestant.failure.empty()) contestant.relative = contestant.first_relative = contestant.p50 / best;
+  }
+  return all;
+}
+
+}  // namespace collage

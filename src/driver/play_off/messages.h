@@ -1,0 +1,118 @@
+// messages.h: what a play-off and its worker say to each other, as JSON (support/json_fields.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "support/json_fields.h"
+
+namespace collage {
+
+/// What is found out about a contender when it is built, checked and timed: the message's fields and those of its
+/// record in the tuning database (ranking is by them). A new one is a line here.
+template <typename Self, typename Visitor>
+requires IsMessage<Self, Contestant>
+void VisitFields(Self& contestant, Visitor& visit) {
+  visit.Field("p50", contestant.p50);
+  visit.Field("p90", contestant.p90);
+  visit.Field("minimum", contestant.minimum);
+  visit.Field("num_samples", contestant.samples);
+  visit.Field("max_error", contestant.max_error);
+  visit.Field("reason", contestant.failure);
+  visit.Field("partitions", contestant.partitions);
+  visit.Field("relative", contestant.relative);
+  visit.Field("first_relative", contestant.first_relative);
+  visit.Field("is_finalist", contestant.is_finalist);
+}
+
+/// What the worker is asked.
+struct PlayOffRequest {
+  enum class Kind : uint8_t {
+    kTime,       ///< build, check, time and rank the contenders
+    kCheck,      ///< build and check them
+    kSerialise,  ///< write the executable of the only one to `file`
+  };
+  Kind kind = Kind::kTime;
+  std::vector<int> contenders;  ///< their indices
+  std::string file;
+};
+
+constexpr std::array<const char*, 3> NamesOf(PlayOffRequest::Kind) { return {"time", "check", "serialise"}; }
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, PlayOffRequest>
+void VisitFields(Self& request, Visitor& visit) {
+  visit.Field("kind", request.kind);
+  visit.Field("contenders", request.contenders);
+  visit.OptionalField("file", request.file);
+}
+
+/// What the worker is doing, sent while it does it.
+struct PlayOffNews {
+  enum class Kind : uint8_t { kReference, kBuild, kRound };
+  Kind kind = Kind::kReference;
+  int contender = -1;  ///< that is being built
+  int round = 0;
+  int rounds = 0;
+};
+
+constexpr std::array<const char*, 3> NamesOf(PlayOffNews::Kind) { return {"reference", "build", "round"}; }
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, PlayOffNews>
+void VisitFields(Self& news, Visitor& visit) {
+  visit.Field("kind", news.kind);
+  visit.Field("contender", news.contender);
+  visit.Field("round", news.round);
+  visit.Field("rounds", news.rounds);
+}
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, PlayOffSeconds>
+void VisitFields(Self& seconds, Visitor& visit) {
+  visit.Field("check", seconds.check);
+  visit.Field("build", seconds.build);
+  visit.Field("timing", seconds.timing);
+}
+
+/// One contender's part of an answer.
+struct ContenderAnswer {
+  int contender = -1;
+  Contestant found;  ///< what VisitFields says of it
+};
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, ContenderAnswer>
+void VisitFields(Self& answer, Visitor& visit) {
+  visit.Field("contender", answer.contender);
+  visit.Field("found", answer.found);
+}
+
+/// The answer to kTime and kCheck.
+struct PlayOffAnswer {
+  std::vector<ContenderAnswer> contenders;
+  int winner = -1;  ///< its index; -1: all failed
+  PlayOffSeconds seconds;
+};
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, PlayOffAnswer>
+void VisitFields(Self& answer, Visitor& visit) {
+  visit.Field("contenders", answer.contenders);
+  visit.Field("winner", answer.winner);
+  visit.Field("seconds", answer.seconds);
+}
+
+/// The answer to kSerialise.
+struct SerialiseAnswer {
+  std::string failure;  ///< why the file could not be written; empty when it was
+};
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, SerialiseAnswer>
+void VisitFields(Self& answer, Visitor& visit) { visit.Field("failure", answer.failure); }
+
+}  // namespace collage

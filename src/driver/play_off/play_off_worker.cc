@@ -1,0 +1,195 @@
+// play_off_worker.cc: builds contenders one by one, times those that are right, keeps the winner's executable.
+#include "driver/play_off/play_off_worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "cost/measure/timing_lock.h"
+#include "driver/play_off/ranking.h"
+#include "support/stopwatch.h"
+
+namespace collage {
+namespace {
+
+// A play-off has a final: of contenders that first rounds put this close together, noise alone may have chosen.
+constexpr double kFinalMargin = 1.03;
+constexpr size_t kMaxFinalists = 4;
+// How often the time of a final is spent, at most.
+constexpr int kMaxFinals = 3;
+// Rounds that fit in here are timed under one lock.
+constexpr double kLockedSeconds = 0.05;
+// The part of a stage's time that may be spent on waiting for the lock.
+constexpr double kPatienceShare = 0.25;
+
+/// Holds the timing lock for some rounds and then lets others have their turn.
+class RoundLock {
+ public:
+  /// Waits for `patience` seconds in all: then what others do is borne.
+  RoundLock(int rounds, double patience) : rounds_(rounds), patience_(patience) {}
+  void BeginRound(int round) {
+    if (round % rounds_ != 0) return;
+    lock_.reset();
+    const std::chrono::duration<double> wait(std::max(patience_, 0.0));
+    patience_ -= SecondsOf(
+        [&] { lock_.emplace(TimingLock::Mode::kAlone, std::chrono::duration_cast<std::chrono::milliseconds>(wait)); });
+  }
+
+ private:
+  int rounds_;
+  double patience_;
+  std::optional<TimingLock> lock_;
+};
+
+std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
+  std::map<std::string, int> counts;
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) ++counts[kernel.toolchain];
+  return counts;
+}
+
+}  // namespace
+
+PlayOffWorker::PlayOffWorker(const IRModule& original, const std::vector<ContenderModule>& modules,
+                             const PlayOffOptions& options)
+    : original_(original), modules_(modules), options_(options), cache_(ToolchainRegistry::Global()) {}
+
+std::string PlayOffWorker::Answer(const std::string& text, const SendProgress& progress) {
+  const auto request = FromJsonText<PlayOffRequest>(text);
+  alive_.emplace(progress);
+  cache_.OnCompile([this] { alive_->SayAgain(); });
+  SetNumThreads(options_.num_threads);
+  if (request.kind == PlayOffRequest::Kind::kSerialise) {
+    return ToJsonText(Serialise(request.contenders.at(0), request.file));
+  }
+  return ToJsonText(Compare(request));
+}
+
+PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
+  seconds_ = {};
+  PrepareCheck();
+  const bool is_timed = request.kind == PlayOffRequest::Kind::kTime;
+  std::vector<Built> built;
+  for (const int contender : request.contenders) {
+    Tell({.kind = PlayOffNews::Kind::kBuild, .contender = contender});
+    built.push_back(Build(contender, is_timed));
+  }
+  if (is_timed) Time(built);
+  PlayOffAnswer answer;
+  std::vector<Contestant> found;
+  for (const Built& one : built) {
+    answer.contenders.push_back({one.contender, one.found});
+    found.push_back(one.found);
+  }
+  const std::vector<size_t> ranked = Ranked(found);
+  if (!ranked.empty()) {
+    answer.winner = winner_ = built[ranked.front()].contender;
+    winners_executable_ = built[ranked.front()].executable;
+  }
+  answer.seconds = seconds_;
+  return answer;
+}
+
+/// A child that took the place of the one that built the winner builds it again.
+SerialiseAnswer PlayOffWorker::Serialise(int contender, const std::filesystem::path& file) {
+  alive_->Say(ToJsonText(PlayOffNews{.kind = PlayOffNews::Kind::kBuild, .contender = contender}));
+  try {
+    Contestant ignored;
+    if (winner_ != contender) winners_executable_ = MakeExecutable(contender, ignored);
+    winners_executable_->Save(file);
+  } catch (const Error& error) {
+    return {error.message()};
+  }
+  return {};
+}
+
+void PlayOffWorker::PrepareCheck() {
+  Tell({.kind = PlayOffNews::Kind::kReference});
+  const Stopwatch stopwatch(seconds_.check);
+  const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
+  SetNumThreads(AvailableProcessors());
+  check_.emplace(original_.main(),
+                 WholeModelCheckOptions{options_.max_error, options_.check_inputs, [this] { alive_->SayAgain(); }});
+  SetNumThreads(options_.num_threads);
+}
+
+PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
+  Built built;
+  built.contender = contender;
+  try {
+    {
+      const Stopwatch stopwatch(seconds_.build);
+      built.executable = MakeExecutable(contender, built.found);
+      built.instance = std::make_unique<ExecutionInstance>(*built.executable, /*in_place=*/!is_timed);
+      check_->SetInputs(*built.instance);
+    }
+    const Stopwatch stopwatch(seconds_.check);
+    built.found.failure = check_->Check(*built.instance, built.found.max_error);
+  } catch (const std::exception& error) {
+    built.found.failure = error.what();
+  }
+  if (!is_timed || !built.found.failure.empty()) built.instance.reset();
+  return built;
+}
+
+std::shared_ptr<Executable> PlayOffWorker::MakeExecutable(int contender, Contestant& found) {
+  ExecutionPlan plan = Lower(modules_[static_cast<size_t>(contender)].module, options_.num_threads, cache_);
+  found.partitions = CountPartitions(plan);
+  plan.metadata_json = options_.metadata_json;
+  return std::make_shared<Executable>(Executable::FromPlan(std::move(plan)));
+}
+
+void PlayOffWorker::Time(std::vector<Built>& built) {
+  const Stopwatch stopwatch(seconds_.timing);
+  std::vector<Built*> timed;
+  for (Built& one : built) {
+    if (one.instance) timed.push_back(&one);
+  }
+  if (timed.empty()) return;
+  std::vector<Samples> rounds(timed.size());
+  TimeRounds(timed, options_.first_seconds, rounds);
+  for (Built* one : timed) one->found.first_relative = one->found.relative;
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const Built* a, const Built* b) { return a->found.relative < b->found.relative; });
+  const double bound = timed.front()->found.relative * kFinalMargin;
+  std::erase_if(timed, [&](const Built* one) { return one->found.relative > bound; });
+  if (timed.size() > kMaxFinalists) timed.resize(kMaxFinalists);
+  for (Built* one : timed) one->found.is_finalist = true;
+  rounds.assign(timed.size(), {});
+  for (int final = 0; final < kMaxFinals && !AreToldApart(rounds); ++final) {
+    TimeRounds(timed, options_.final_seconds, rounds);
+  }
+}
+
+/// Times `contenders` in turn for about `seconds` and adds the times to `rounds`, by which all are compared.
+void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds) {
+  std::vector<std::function<void()>> runs;
+  for (Built* one : contenders) runs.emplace_back([one] { one->instance->Run(); });
+  const double round_seconds = SecondsOf([&] { TimeInterleaved(runs, 2); }) / 2;
+  const bool settle = round_seconds / static_cast<double>(runs.size()) < kSettleBelowSeconds;
+  const double needed = std::max(settle ? 2 * round_seconds : round_seconds, 1e-6);
+  const int count = std::clamp(static_cast<int>(seconds / needed), options_.min_rounds, options_.max_rounds);
+  RoundLock lock(std::max(1, static_cast<int>(kLockedSeconds / needed)), seconds * kPatienceShare);
+  const std::vector<Samples> samples = TimeInterleaved(runs, count, settle, [&](int done) {
+    lock.BeginRound(done);
+    Tell({.kind = PlayOffNews::Kind::kRound, .round = done, .rounds = count});
+  });
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    for (const double sample : samples[i].values()) {
+      contenders[i]->samples.Add(sample);
+      rounds[i].Add(sample);
+    }
+  }
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    Contestant& found = contenders[i]->found;
+    found.relative = RelativeToRounds(rounds, i);
+    found.p50 = contenders[i]->samples.p50();
+    found.p90 = contenders[i]->samples.p90();
+    found.minimum = contenders[i]->samples.minimum();
+    found.samples = static_cast<int>(contenders[i]->samples.size());
+  }
+}
+
+}  // namespace collage

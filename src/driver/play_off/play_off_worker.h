@@ -1,0 +1,58 @@
+// play_off_worker.h: the play-off's side in the child process: builds covers whole, checks and times them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/measure/timing.h"
+#include "driver/play_off/messages.h"
+#include "driver/play_off/play_off.h"
+#include "driver/play_off/whole_model_check.h"
+#include "lowering/lower.h"
+#include "worker/worker.h"
+
+namespace collage {
+
+/// Answers the requests of messages.h. Lives in the parent, too, but works only in the child that is forked from it.
+class PlayOffWorker {
+ public:
+  /// All must outlive it.
+  PlayOffWorker(const IRModule& original, const std::vector<ContenderModule>& modules, const PlayOffOptions& options);
+
+  /// The text of an answer to the text of a request.
+  std::string Answer(const std::string& request, const SendProgress& progress);
+
+ private:
+  struct Built {
+    int contender = -1;
+    Contestant found;
+    std::shared_ptr<Executable> executable;
+    std::unique_ptr<ExecutionInstance> instance;
+    Samples samples;
+  };
+
+  PlayOffAnswer Compare(const PlayOffRequest& request);
+  SerialiseAnswer Serialise(int contender, const std::filesystem::path& file);
+  void PrepareCheck();
+  Built Build(int contender, bool is_timed);
+  std::shared_ptr<Executable> MakeExecutable(int contender, Contestant& found);
+  void Time(std::vector<Built>& built);
+  void TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds);
+  void Tell(const PlayOffNews& news) { alive_->Say(ToJsonText(news)); }
+
+  const IRModule& original_;
+  const std::vector<ContenderModule>& modules_;
+  const PlayOffOptions& options_;
+  PartitionCache cache_;
+  std::optional<WholeModelCheck> check_;
+  PlayOffSeconds seconds_;
+  std::optional<SignsOfLife> alive_;  ///< of the request that is being answered
+  int winner_ = -1;
+  std::shared_ptr<Executable> winners_executable_;
+};
+
+}  // namespace collage
