@@ -142,14 +142,14 @@ void Run(const Arguments& arguments) {
 
 void AddBenchmarkCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("benchmark", "Time executables, interleaved");
+  CLI::App* command = app.add_subcommand("benchmark", "Time executables, run in turns");
   command->add_option("executables", arguments->executables, "Executables (.clg)")->required();
   command->add_option("--model", arguments->model, "ONNX model: also time every toolchain alone on it");
   command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of the model, NAME=1x3x640x640");
   command->add_option("--toolchains", arguments->toolchains,
-                      "Which toolchains alone, separated by commas (default: all)");
-  command->add_option("--seconds", arguments->seconds, "How long, about (default: 5)");
-  command->add_flag("--steps", arguments->steps, "Also the time of every step");
+                      "With --model: only these toolchains, separated by commas (default: all)");
+  command->add_option("--seconds", arguments->seconds, "Approximate time to run, in seconds (default: 5)");
+  command->add_flag("--steps", arguments->steps, "Also print the time of every step");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -61,7 +61,7 @@ void AddCandidatesCommand(CLI::App& app) {
   auto arguments = std::make_shared<CandidatesArguments>();
   CLI::App* command = app.add_subcommand("candidates", "List the candidate partitions that a rule finds");
   AddInspectFlags(*command, arguments->input);
-  command->add_option("--rule", arguments->rule, "The rule: JSON, or a file of it")->required();
+  command->add_option("--rule", arguments->rule, "The rule, as JSON or a JSON file (docs/inspection.md)")->required();
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunCandidates(*arguments); }); });
 }
 
@@ -69,8 +69,8 @@ void AddRewriteCommand(CLI::App& app) {
   auto arguments = std::make_shared<RewriteArguments>();
   CLI::App* command = app.add_subcommand("rewrite", "Print the module with all candidates of a rule applied");
   AddInspectFlags(*command, arguments->input);
-  command->add_option("--rule", arguments->rule, "The rule: JSON, or a file of it")->required();
-  command->add_option("--spec", arguments->spec, "Whose candidates they are: NAME, or NAME:external")
+  command->add_option("--rule", arguments->rule, "The rule, as JSON or a JSON file (docs/inspection.md)")->required();
+  command->add_option("--spec", arguments->spec, "Toolchain that the candidates belong to: NAME, or NAME:external")
       ->capture_default_str();
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunRewrite(*arguments); }); });

@@ -172,7 +172,7 @@ CLI::App* AddAction(CLI::App& command, const std::shared_ptr<Arguments>& argumen
 
 void AddDatabaseCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("db", "Show, carry about and tidy what the tuning database holds");
+  CLI::App* command = app.add_subcommand("db", "Show, export, import and clean up the tuning database");
   command->add_option("--database", arguments->place,
                       "A file, or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME (default: $COLLAGE_DATABASE or "
                       "~/.cache/collage/tuning.db)");
@@ -181,21 +181,21 @@ void AddDatabaseCommand(CLI::App& app) {
   command->callback([command, arguments] {
     if (command->get_subcommands().empty()) ShowStats(*arguments);
   });
-  AddAction(*command, arguments, "stats", "Counts by toolchain, and how honest sums of partitions were (the default)",
-            ShowStats);
+  AddAction(*command, arguments, "stats",
+            "Count records by toolchain; compare estimates with times of past compilations (default)", ShowStats);
   AddAction(*command, arguments, "export", "Write all records to a file, one line of JSON each; - is standard output",
             Export, "FILE")
       ->get_option("FILE")
       ->expected(1);
-  AddAction(*command, arguments, "import", "Read such files, and take what is new or newer", Import, "FILE");
-  AddAction(*command, arguments, "merge", "Take what is new or newer in other databases", Merge, "DATABASE");
+  AddAction(*command, arguments, "import", "Read exported files; add records that are new or newer", Import, "FILE");
+  AddAction(*command, arguments, "merge", "Add records of other databases that are new or newer", Merge, "DATABASE");
   AddAction(*command, arguments, "verify", "Check the store and every record; exit code 1 when something is wrong",
             Verify);
-  CLI::App* gc = AddAction(*command, arguments, "gc", "Remove records that are of no more use", Collect);
+  CLI::App* gc = AddAction(*command, arguments, "gc", "Remove records that are no longer needed", Collect);
   gc->add_flag("--other-versions", arguments->other_versions,
-               "This machine's records of toolchain versions that are not here now");
-  gc->add_option("--older-than", arguments->older_than, "Records older than this, such as 90d");
-  gc->add_flag("--failures", arguments->failures, "Records of failures, so that they are tried again");
+               "Remove this machine's records of toolchain versions that are no longer installed");
+  gc->add_option("--older-than", arguments->older_than, "Remove records older than this, such as 90d");
+  gc->add_flag("--failures", arguments->failures, "Remove records of failures, so that they are tried again");
 }
 
 }  // namespace collage::cli

@@ -94,7 +94,7 @@ void AddSubGraphCommand(CLI::App& app) {
   auto arguments = std::make_shared<SubGraphArguments>();
   CLI::App* command = app.add_subcommand("subgraph", "Describe the sub-graph of some nodes: boundary, kind, validity");
   AddInspectFlags(*command, arguments->input);
-  command->add_option("--inside", arguments->inside, "Indices of the nodes inside, by comma")->required();
+  command->add_option("--inside", arguments->inside, "Indices of the nodes inside, separated by commas")->required();
   command->add_option("--config", arguments->config, R"(Limits: {"max_exits", "allow_taps", "max_depth"}, or a file)");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunSubGraph(*arguments); }); });
 }

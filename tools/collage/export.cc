@@ -36,13 +36,13 @@ void Run(const Arguments& arguments) {
 
 void AddExportCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("export", "Write a model, or a program of Relay, as an ONNX model");
+  CLI::App* command = app.add_subcommand("export", "Write an ONNX model or a Relay program as an ONNX model");
   AddInspectFlags(*command, arguments->input);
-  command->add_option("-o,--output", arguments->output, "Where the ONNX model goes")->required();
-  command->add_flag("--prepare", arguments->prepare, "After the passes that run before partitioning");
+  command->add_option("-o,--output", arguments->output, "ONNX model to write")->required();
+  command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command
       ->add_option("--inline-constants", arguments->most_inside,
-                   "Constants go beside the model, to OUTPUT.data, when they have more bytes than this")
+                   "Write constants to OUTPUT.data, beside the model, if they have more bytes than this")
       ->capture_default_str();
   command->callback([arguments] { Run(*arguments); });
 }

@@ -43,7 +43,7 @@ void AddImportCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "Read a model and list its Relay operators");
   command->add_option("model", arguments->model, "ONNX model")->required();
   command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
-  command->add_flag("--prepare", arguments->prepare, "After the passes that run before partitioning");
+  command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

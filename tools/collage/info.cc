@@ -108,7 +108,8 @@ void Run(const Arguments& arguments) {
 
 void AddInfoCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("info", "Show what is in an executable, and which nodes run where");
+  CLI::App* command = app.add_subcommand(
+      "info", "Show inputs, outputs and partitions of an executable, and which toolchain runs each node");
   command->add_option("executable", arguments->executable, "Executable (.clg)")->required();
   command->add_flag("--verify", arguments->verify, "Read the whole file and check all checksums");
   command->add_flag("--json", arguments->json, "Print as JSON");

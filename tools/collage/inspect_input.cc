@@ -63,7 +63,7 @@ InspectedFile WrapExpression(const Expr& expr) {
 
 void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
   command.add_option("file", arguments.file, "Relay text, or an ONNX model (.onnx)")->required();
-  command.add_option("--function", arguments.function, "Which global function to look at")->capture_default_str();
+  command.add_option("--function", arguments.function, "Global function to inspect")->capture_default_str();
   command.add_option("--constants", arguments.constants,
                      "JSON file: shapes of meta[relay.Constant][i] where the text has no metadata");
   command.add_option("--shape", arguments.shapes, "Shape of a dynamic input of an ONNX model; may be repeated");

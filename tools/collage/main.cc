@@ -17,14 +17,14 @@
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
-  collage compile model.onnx -o model.clg                   fastest mix of all toolchains that are here
+  collage compile model.onnx -o model.clg                   the fastest mix of all available toolchains
   collage compile detector.onnx -o d.clg --shape x=1x3x640x640 --threads 1 --budget 10m
   collage run model.clg --inputs in.npz --outputs out.npz
-  collage benchmark model.clg --model model.onnx            against every toolchain alone, interleaved
-  collage targets                                           what can be used here, and why not
+  collage benchmark model.clg --model model.onnx            beside every toolchain alone, run in turns
+  collage targets                                           which toolchains are available, and why not
 
-Exit codes: 0 done · 1 ran, but the answer is no · 2 wrong input · 3 unsupported · 4 something is not available here
-            5 damaged file · 6 disk, memory or permission · 70 a mistake of Collage's own)";
+Exit codes: 0 success · 1 ran, but the answer is no (a comparison failed) · 2 wrong input · 3 unsupported
+            4 not available here · 5 damaged file · 6 disk, memory or permission · 70 internal error of Collage)";
 
 /// The environment variables that Collage reads, a line each.
 std::string EnvironmentHelp() {
@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
   collage::CleanUpWhenInterrupted();
   CLI::App app(
-      "Runs a trained model at the lowest latency that this machine can give: measures which sub-graphs run\n"
-      "best on which toolchain, covers the model with the best mix, and writes one file that runs it.");
+      "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
+      "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
   app.name("collage");
   app.footer(kFooter);
   app.require_subcommand(1);

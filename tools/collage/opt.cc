@@ -104,15 +104,15 @@ void RunOpt(const OptArguments& arguments) {
 
 void AddOptCommand(CLI::App& app) {
   auto arguments = std::make_shared<OptArguments>();
-  CLI::App* command = app.add_subcommand("opt", "Run passes on Relay text or an ONNX model, print Relay text");
+  CLI::App* command = app.add_subcommand("opt", "Run passes on Relay text or an ONNX model, and print Relay text");
   command->add_option("file", arguments->file, "Relay text, or an ONNX model (.onnx)");
-  command->add_option("--passes", arguments->passes, "Passes in order, by comma");
-  command->add_option("--config", arguments->config, "Option of a pass, KEY=VALUE; may be repeated")
+  command->add_option("--passes", arguments->passes, "Passes to run, in order, separated by commas");
+  command->add_option("--config", arguments->config, "Set an option of a pass, KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--opt-level", arguments->opt_level, "Leave out passes of higher levels")->capture_default_str();
-  command->add_option("--disable", arguments->disabled, "Passes not to run, by comma");
+  command->add_option("--opt-level", arguments->opt_level, "Skip passes of higher levels")->capture_default_str();
+  command->add_option("--disable", arguments->disabled, "Passes to skip, separated by commas");
   command->add_option("--print-after", arguments->print_after,
-                      "Print the module behind these passes, or 'all', to standard error");
+                      "Print the module after these passes, or after 'all', to standard error");
   command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
   command->add_flag("--types", arguments->types, "Print the type of each bound value");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");

@@ -92,7 +92,7 @@ void Run(const Arguments& arguments) {
 
 void AddParseCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("parse", "Check Relay text or an ONNX model and print it with its types");
+  CLI::App* command = app.add_subcommand("parse", "Check Relay text or an ONNX model, and print it with its types");
   AddInspectFlags(*command, arguments->input);
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--check-roundtrip", arguments->check_roundtrip,

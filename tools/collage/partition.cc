@@ -77,15 +77,15 @@ void Run(const Arguments& arguments) {
 
 void AddPartitionCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("partition", "Choose partitions by given targets, rules and costs");
+  CLI::App* command =
+      app.add_subcommand("partition", "Choose partitions from given targets, rules and costs, without measuring");
   AddInspectFlags(*command, arguments->input);
   command->add_option("--targets", arguments->targets, R"([{"name", "external", "rule"}, …], or a file of it)")
       ->required();
   command->add_option("--costs", arguments->costs, R"({"op_cost", "fusion_benefit", …}, or a file of it)");
-  command->add_option("--emit", arguments->emit, "'relay' prints the rewritten module")
-      ->check(CLI::IsMember({"relay"}));
+  command->add_option("--emit", arguments->emit, "Print the rewritten module: relay")->check(CLI::IsMember({"relay"}));
   command->add_flag("--plan-devices", arguments->plan_devices,
-                    "Plan devices by on_device first: targets only take what is on theirs");
+                    "Plan devices by on_device annotations first; targets then take only nodes on their device");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }

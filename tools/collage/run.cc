@@ -118,23 +118,24 @@ void AddRunCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("run", "Run an executable, or a Relay program, once");
   command->add_option("executable", arguments->executable, "Executable (.clg), or Relay text (.relay)")->required();
-  command->add_option("--inputs", arguments->inputs, "Inputs by name (.npz)");
-  command->add_option("--input", arguments->input_files,
-                      "One input, NAME=FILE.npy or NAME=FILE.pb; may be repeated. Of Relay text also NAME=NUMBER or "
-                      "NAME=EXPRESSION");
-  command->add_flag("--random", arguments->random, "Random values for inputs that are not given");
-  command->add_option("--outputs", arguments->outputs, "Where to write the outputs (.npz)");
+  command->add_option("--inputs", arguments->inputs, "File with inputs by name (.npz)");
+  command->add_option(
+      "--input", arguments->input_files,
+      "One input, NAME=FILE.npy or NAME=FILE.pb; for Relay text also NAME=NUMBER or NAME=EXPRESSION; may be "
+      "repeated");
+  command->add_flag("--random", arguments->random, "Use random values for inputs that are not given");
+  command->add_option("--outputs", arguments->outputs, "File to write outputs to (.npz)");
   command->add_option("--compare", arguments->comparison.expected,
-                      "Expected outputs (.npz); exit code 1 when they differ");
+                      "Compare with expected outputs (.npz); exit code 1 if they differ");
   command->add_option("--rtol", arguments->comparison.relative,
                       "Relative tolerance of --compare (default: 1e-3, more for 16-bit floats)");
   command->add_option("--atol", arguments->comparison.absolute,
                       "Absolute tolerance of --compare (default: 1e-4, more for 16-bit floats)");
-  command->add_option("--function", arguments->function, "Of a program: the global function to call")
+  command->add_option("--function", arguments->function, "For programs: global function to call")
       ->capture_default_str();
   command->add_flag("--interpret", arguments->interpret,
-                    "Of Relay text: by the reference interpreter, not as bytecode");
-  command->add_flag("--disassemble", arguments->disassemble, "Of a program: print its bytecode and do not run it");
+                    "For Relay text: use the reference interpreter instead of bytecode");
+  command->add_flag("--disassemble", arguments->disassemble, "For programs: print the bytecode instead of running it");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -187,21 +187,26 @@ void Run(const Arguments& arguments) {
 
 void AddTargetsCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("targets", "List the toolchains: available, version, or the reason why not");
-  command->add_option("--support", arguments->model.file,
-                      "Say what each takes of this model (ONNX, or Relay text), and why not the rest");
-  command->add_option("--shape", arguments->model.shapes, "With --support: shape of a dynamic input; may be repeated");
+  CLI::App* command =
+      app.add_subcommand("targets", "List toolchains, their versions and options, and why some are not available");
+  command->add_option(
+      "--support", arguments->model.file,
+      "Show which calls of this model (ONNX or Relay text) each toolchain takes, and why not the others");
+  command->add_option("--shape", arguments->model.shapes,
+                      "With --support: shape of a dynamic input, NAME=1x3x640x640; may be repeated");
   command->add_option("--toolchains", arguments->toolchains,
-                      "With --support and --table: these only, separated by commas");
-  command->add_flag("--table", arguments->table,
-                    "Print which operators each takes, of which types, in which layouts, checking each row on random "
-                    "shapes against the reference evaluation");
-  command->add_option("--operators", arguments->operators, "With --table: these only, separated by commas");
-  command->add_option("--dtypes", arguments->dtypes, "With --table: these only, separated by commas");
-  command->add_option("--calls", arguments->num_calls, "With --table: random calls for each row")
+                      "With --support or --table: only these toolchains, separated by commas");
+  command->add_flag(
+      "--table", arguments->table,
+      "Print the operators, types and layouts that each toolchain takes, each checked on random shapes against "
+      "the reference evaluation; takes minutes");
+  command->add_option("--operators", arguments->operators, "With --table: only these operators, separated by commas");
+  command->add_option("--dtypes", arguments->dtypes, "With --table: only these types, separated by commas");
+  command->add_option("--calls", arguments->num_calls, "With --table: random calls per row")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "With --table: of shapes and values")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "With --table: seed of random shapes and values")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

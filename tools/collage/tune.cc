@@ -121,12 +121,13 @@ void Run(const Arguments& arguments) {
 
 void AddTuneCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("tune", "Measure what compiling models will need, ahead; goes on where it stopped");
+  CLI::App* command = app.add_subcommand(
+      "tune", "Measure ahead the costs that compiling these models will need; resumes where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
   AddSharedOptions(*command, arguments->shared);
   command
-      ->add_option("--trials", arguments->trials, "Measurements for all models; 0 measures nothing (default: no limit)")
+      ->add_option("--trials", arguments->trials,
+                   "Number of measurements for all models together; 0 measures nothing (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");

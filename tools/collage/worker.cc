@@ -24,12 +24,13 @@ void Run(const Arguments& arguments) {
 void AddWorkerCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "worker", "Measure what standard input asks for, in lines of JSON (started by compile --runner on its machines)");
+      "worker",
+      "Measure partitions requested on standard input, in lines of JSON (started by --runner on other machines)");
   command->add_option("--wanted", arguments->wanted,
-                      "What this machine should be, as the first line that this prints: it then says how it differs");
-  command->add_option("--timeout", arguments->timeout, "A measurement that answers nothing for so long has failed")
+                      "Required machine, as the first line that a worker prints; this one then reports how it differs");
+  command->add_option("--timeout", arguments->timeout, "Time after which a silent measurement has failed")
       ->capture_default_str();
-  command->add_option("--memory", arguments->memory_bytes, "Bytes that a measurement may take; 0 = no limit")
+  command->add_option("--memory", arguments->memory_bytes, "Memory limit of a measurement, in bytes; 0 = no limit")
       ->check(CLI::NonNegativeNumber);
   command->callback([arguments] { Run(*arguments); });
 }
