@@ -38,8 +38,8 @@ struct SubGraphReport {
   bool is_valid = false;
   std::string why_invalid;
 };
-/// Of the sub-graph of nodes `inside`. `config` is {"max_exits", "allow_taps", "max_depth"}. Throws kInput for indices
-/// that are not in the graph.
+/// Reports on the sub-graph of nodes `inside`. `config` is {"max_exits", "allow_taps", "max_depth"}. Throws kInput for
+/// indices that are not in the graph.
 SubGraphReport InspectSubGraph(const Function& function, const std::vector<int>& inside, const JsonText& config);
 
 struct CandidateReport {
@@ -49,10 +49,10 @@ struct CandidateReport {
   char kind = 'O';
   int depth = 0;
 };
-/// What a rule finds, each set of nodes once.
+/// Returns the candidates of a rule, each set of nodes once.
 std::vector<CandidateReport> InspectCandidates(const Function& function, const JsonText& rule);
 
-/// Whose candidates: "acme:external" has a Compiler attribute, "acme" is native.
+/// Names the toolchain of candidates: "acme:external" has a Compiler attribute, "acme" is native.
 struct TargetName {
   std::string name;
   bool is_external = false;
@@ -68,7 +68,7 @@ struct PartitionReport {
   std::string target;
   std::string rule_name;
   std::vector<int> inside;
-  std::vector<std::string> ops;  ///< of the operator calls inside, in order
+  std::vector<std::string> ops;  ///< operators called inside, in order
   double cost = 0;
 };
 struct CoverReport {
@@ -78,7 +78,7 @@ struct CoverReport {
   std::vector<int> host;                    ///< nodes left to the host
   int64_t num_states = 0;
   int64_t num_candidates = 0;
-  int64_t num_costs = 0;  ///< that were asked for
+  int64_t num_costs = 0;  ///< costs that the search asked for
   Function rewritten;     ///< null unless asked for
 };
 /// The least-cost cover of a function by targets with rules, at costs that are given instead of measured: by the

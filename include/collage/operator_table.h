@@ -14,9 +14,9 @@ namespace collage {
 /// One operator on one dtype with one choice of layouts at its boundary.
 struct OperatorRow {
   std::string op;
-  std::string dtype;                  ///< of what it computes with; indices and the like have types of their own
+  std::string dtype;                  ///< type of the data; indices have types of their own
   std::string layouts;                ///< "plain", "channels-last", or "IN → OUT" where they differ
-  int num_calls = 0;                  ///< that were compiled, run and compared
+  int num_calls = 0;                  ///< calls that were compiled, run and compared
   double max_error = 0;               ///< against the reference, relative to its largest result
   std::vector<std::string> failures;  ///< "Tensor[(2, 3), float32]: wrong result 0, …"; empty: all calls agree
 };
@@ -32,7 +32,7 @@ struct OperatorTableOptions {
   std::vector<std::string> operators;   ///< empty: all of the op table
   std::vector<std::string> dtypes;      ///< "float32", …; empty: all
   int num_calls = 1;                    ///< tried for a row, at most, each of other shapes
-  uint32_t seed = 1;                    ///< of shapes and values
+  uint32_t seed = 1;                    ///< seed of random shapes and values
   int num_threads = 1;
   /// Told before a toolchain's rows are checked, and now and then while they are.
   std::function<void(const std::string& toolchain, size_t done, size_t all)> on_progress;

@@ -44,7 +44,7 @@ struct Instruction {
   Opcode opcode;
   int dst = -1;
   int index = -1;
-  int target = -1;  ///< of a jump, always forward
+  int target = -1;  ///< target of a jump, always forward
   std::vector<int> regs;
   std::string where;      ///< the expression's place in the source, for errors
   std::vector<int> dead;  ///< registers that nothing mentions behind this; see FindDeadRegisters
@@ -53,14 +53,14 @@ struct Instruction {
 /// Parameters are in the first registers, what was captured behind them, the function itself in `self` when it calls
 /// itself.
 struct VmFunction {
-  std::string name;  ///< of a global function, "@main"; of others, where they are: "@main/fn1"
+  std::string name;  ///< a global function's name, "@main"; for others their place: "@main/fn1"
   /// Annotations of a global function that outside arguments are checked against; null where there are none.
   std::vector<Type> params;
-  std::vector<std::string> param_names;  ///< of a global function
-  DimensionNames param_dims;             ///< of a global function; empty where it names none
-  /// Of a global function whose result is a tensor or a tuple of such; null for others.
+  std::vector<std::string> param_names;  ///< set for global functions
+  DimensionNames param_dims;             ///< set for global functions; empty without names
+  /// Result type of a global function that returns a tensor or a tuple of tensors; null for others.
   Type result;
-  std::vector<std::string> result_names;  ///< of the result's tensors, where the function names them
+  std::vector<std::string> result_names;  ///< names of the result's tensors, if the function has them
   std::vector<TypeVar> type_params;
   int num_params = 0;
   int num_captured = 0;
@@ -92,12 +92,12 @@ struct ShapedKernel {
     int64_t workspace_bytes = 0;
   };
   std::string name;
-  std::vector<Type> params;  ///< of tensors, with `?`
+  std::vector<Type> params;  ///< types of tensors, with `?`
   UnknownSizes sizes;
-  std::vector<Code> codes;  ///< of many rows first, the last one of one row or as many as there are
+  std::vector<Code> codes;  ///< for many rows first; the last one for one row, or any number
   std::vector<Tensor> constants;
   int num_threads = 1;
-  /// Those of `sizes.steps`, in order, where a run may find that `sizes` do not hold; else empty. Operators are then
+  /// Constants of `sizes.steps`, in order, if a run may find that `sizes` do not hold; else empty. Operators are then
   /// evaluated one by one.
   std::vector<Tensor> step_constants;
 };
@@ -115,12 +115,12 @@ struct Program {
 
 std::string Disassemble(const Program& program);
 
-/// Refuses what would read or write outside of tables and registers, jump backwards or run past a function's end, call
-/// operators and kernels with another number of arguments than they have, or take other results from kernels than they
-/// give: throws kCorrupt, naming `source`, function and instruction. What a register holds is known when an instruction
-/// reads it, which then fails with kInput; an empty one is a value of no kind.
+/// Refuses programs that read or write outside of tables and registers, jump backwards or run past a function's end,
+/// call operators and kernels with a wrong number of arguments, or take wrong results from kernels: throws kCorrupt,
+/// naming `source`, function and instruction. The kind of a register's value is checked when an instruction reads it,
+/// which fails with kInput; an empty register has no kind.
 ///
-/// Within a function all jumps go forward, so that each call of it ends; whether a recursion does, nobody can tell.
+/// Within a function all jumps go forward, so that each call of it ends; a recursion may not.
 void Verify(const Program& program, const std::string& source);
 
 /// Fills in Instruction::dead.

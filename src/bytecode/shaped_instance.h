@@ -12,7 +12,7 @@
 
 namespace collage::vm {
 
-/// What was found out about shapes is kept for the latest few sets of them. Not thread-safe.
+/// Results of shape inference are kept for the latest few sets of shapes. Not thread-safe.
 class ShapedInstance {
  public:
   /// `kernel` must outlive it.
@@ -22,10 +22,10 @@ class ShapedInstance {
   Value Run(const std::vector<Value>& args, TensorPool& pool);
 
  private:
-  /// What a call with certain shapes needs.
+  /// Everything that a call with certain shapes needs.
   struct Shapes {
     std::vector<Shape> inputs;
-    std::optional<Tensor> sizes;  ///< what the kernel is told; nothing where it cannot run
+    std::optional<Tensor> sizes;  ///< the kernel's sizes; empty if it cannot run
     Type result;
     std::vector<std::pair<Shape, DataType>> outputs;
   };
@@ -47,7 +47,7 @@ class ShapedInstance {
   const ShapedKernel& kernel_;
   std::vector<LoadedCode> codes_;
   std::vector<Shapes> known_;
-  size_t next_ = 0;  ///< of `known_`, to be replaced
+  size_t next_ = 0;  ///< next entry of `known_` to replace
 };
 
 }  // namespace collage::vm

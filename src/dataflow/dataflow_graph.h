@@ -63,14 +63,15 @@ class DataflowGraph {
   /// The operator that node `index` calls; null for everything else.
   const OpDef* OpAt(int index) const;
   /// Fusion kind of one node: an operator's, injective for tuples and projections of tensors, else opaque. Operators
-  /// with results of unknown shape are opaque.
+  /// whose results have dynamic shapes are opaque.
   OpPatternKind KindAt(int index) const;
   bool IsConstant(int index) const { return node(index).expr->kind() == ExprKind::kConstant; }
   /// Operators, functions and scalar constants: pulled into sub-graphs that use them, never an input of one.
   bool CanInline(int index) const;
   /// A constant of which each partition has its own copy: it counts neither as an exit nor as shared work.
   bool IsCopied(int index) const { return boundaries_ == Boundaries::kTensors && IsConstant(index); }
-  /// What needs no parameter when a sub-graph becomes a function: what can be inlined, and constants that are copied.
+  /// Whether a node needs no parameter when a sub-graph becomes a function: it can be inlined, or is a constant that is
+  /// copied.
   bool IsInlinedInPartitions(int index) const { return IsCopied(index) || CanInline(index); }
   /// "add" (a call), "`add" (the operator), "%x", "const", "scalar", "tuple", "proj", "fn", "let", "if", "match",
   /// "ref", "@g"; "call_prim", "call_fun", "call_any" for calls of partitions, functions, anything else.

@@ -36,7 +36,7 @@ class IndexSet {
   IndexSet operator|(const IndexSet& other) const;
   IndexSet operator&(const IndexSet& other) const;
   IndexSet operator-(const IndexSet& other) const;
-  /// The same members under new indices, old → new; every member must be in the map, no two become one.
+  /// Returns the members under new indices, old → new; every member must be in the map, and new indices must differ.
   IndexSet Substitute(size_t new_size, const std::unordered_map<int, int>& new_index) const;
 
   size_t PopCount() const;

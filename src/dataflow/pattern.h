@@ -40,7 +40,7 @@ struct DFPattern {
     kVar,
     kExpr,
     kOp,
-    kCall,  ///< of operator `op`, or of what args[0] matches when that is empty
+    kCall,  ///< call of operator `op`, or, if that is empty, of an expression that args[0] matches
     kTuple,
     kProjection,
     kAlternative,
@@ -76,7 +76,7 @@ bool IsOptional(const DFPattern& pattern);
 /// than one says that all of them are the same node.
 std::unordered_map<const DFPattern*, int> CountUses(const DFPattern& pattern);
 
-/// Finds matches in one graph. What belongs to the graph, such as dominators, is worked out once.
+/// Finds matches in one graph. Properties of the graph, such as dominators, are computed once.
 class PatternMatcher {
  public:
   explicit PatternMatcher(const DataflowGraph& graph) : graph_(graph) {}
@@ -92,7 +92,7 @@ class PatternMatcher {
   std::vector<int> dominators_;  ///< empty until needed
 };
 
-/// The same for one match.
+/// Reports one match.
 void MatchPattern(const DataflowGraph& graph, const DFPattern& pattern, int root,
                   const std::function<void(const std::vector<int>& inside)>& found);
 

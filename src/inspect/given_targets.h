@@ -46,7 +46,7 @@ struct GivenTarget {
   PartitionRulePtr rule;
   std::shared_ptr<const PartitionSpec> spec;  ///< null when the rule was given
 
-  /// What the rule finds, without what may not run on the target by planned devices.
+  /// Returns the rule's candidates, without those that planned devices exclude from the target.
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, RuleLog& log) const;
 };
 

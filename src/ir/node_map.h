@@ -43,7 +43,7 @@ class NodeMap {
 
   static Value* ValueOrNull(Slot& slot) { return slot.node == nullptr ? nullptr : &slot.value; }
 
-  /// Where `node` is, or would be put: the first free slot behind its own.
+  /// Returns the slot that holds `node`, or the first free slot behind its own.
   size_t SlotOf(const ExprNode* node) const {
     const size_t mask = slots_.size() - 1;
     // The upper bits of the product depend on all bits of the address.

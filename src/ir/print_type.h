@@ -9,7 +9,7 @@
 
 namespace collage {
 
-/// Type variables are told apart by node, in text by name: one that would hide another, or a type, gets a number.
+/// Type variables are distinguished by node, in text by name: one that would hide another, or a type, gets a number.
 class TypePrinter {
  public:
   /// No variable gets the name of a data type.

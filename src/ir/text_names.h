@@ -11,7 +11,7 @@ std::string QuotedText(const std::string& text);
 /// A name as it is when it reads as one word that is no keyword, else in quotes.
 std::string NameText(const std::string& name);
 
-/// The same for attributes, where words may be joined by dots: `relay.reshape_only`.
+/// Returns an attribute's name as text; words may be joined by dots: `relay.reshape_only`.
 std::string AttrNameText(const std::string& name);
 
 }  // namespace collage

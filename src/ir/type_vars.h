@@ -14,7 +14,7 @@ namespace collage {
 using TypeVarScope = std::vector<std::pair<TypeVar, TypeVar>>;
 
 struct TypeVarNaming {
-  /// What stands for a variable that the type does not bind itself.
+  /// Replacement of a variable that the type does not bind itself.
   std::function<TypeVar(const TypeVar&)> free;
   /// The name for a variable that a function type inside the type binds, given those bound around it.
   std::function<std::string(const TypeVar&, const TypeVarScope& around)> bound;

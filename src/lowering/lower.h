@@ -16,8 +16,8 @@
 
 namespace collage {
 
-/// Compiles partitions, each distinct one (function, constants included, and layouts) once. Of those that differ by
-/// constants that are tensors only, toolchains with UpdateConstants compile the first.
+/// Compiles partitions, each distinct one (function, constants included, and layouts) once. Partitions that differ only
+/// by constant tensors are compiled once by toolchains with UpdateConstants.
 class PartitionCache {
  public:
   explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains), configured_(toolchains) {}

@@ -24,16 +24,16 @@ struct CandidatePartition {
 
 /// Nodes that a rule matched, and why they are no candidate all the same.
 struct Refusal {
-  std::string rule_name;      ///< of a pattern table, the row's; of operators, what the candidate would be called
+  std::string rule_name;      ///< name of the pattern table's row, or the name that a candidate of operators would have
   const SubGraph* sub_graph;  ///< null: everything
   const Reason& reason;
 };
 
-/// What was refused while candidates were found, for explanations.
+/// Refusals while candidates are found, for explanations.
 struct RuleLog {
   /// The operators of a refused match, joined by '+'.
   std::function<void(const std::string& label, const Reason& reason)> on_refusal;
-  /// The same with the match itself, for who counts by node.
+  /// Reports the match itself, too, to count by node.
   std::function<void(const Refusal& refusal)> on_refused_match;
   /// A rule found more candidates than it may return: the largest ones are missing.
   bool candidates_capped = false;
@@ -45,7 +45,7 @@ using RuleJson = nlohmann::ordered_json;
 class PartitionRule {
  public:
   virtual ~PartitionRule() = default;
-  /// What `ParseRule` reads back, but for predicates of toolchains.
+  /// Returns the rule as `ParseRule` reads it, without predicates of toolchains.
   virtual RuleJson ToJson() const = 0;
   /// In a fixed order; each set of nodes once per rule that makes sub-graphs.
   virtual std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain,
@@ -107,7 +107,7 @@ struct CombineOptions {
   bool through_tuples = false;     ///< join_anything: tuples and projections between two let them touch, and join them
   /// Two are joined only if the sum of their depths is at most this; 0 = no limit.
   int max_depth = 0;
-  /// What is made must be valid under `limits`; else only that no path leaves it and comes back.
+  /// Combined candidates must be valid under `limits`; else only no path may leave and re-enter them.
   bool only_valid = true;
   SubGraphConfig limits;      ///< taps only count when `max_exits` is set
   size_t max_candidates = 0;  ///< 0: 20000, or four for each node if that is more; smaller ones are found first
@@ -141,7 +141,7 @@ PartitionRulePtr HorizontalAnchorsRule(AnchorOptions options, PartitionRulePtr s
 /// take. Regions obey no limits.
 PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
 /// Sub-candidates, and the partitions that the toolchain's own partitioner makes of the whole graph, each set of nodes
-/// once. Those that cannot be run whole are refused.
+/// once. Partitions that cannot be run whole are refused.
 PartitionRulePtr ProposedRule(PartitionRulePtr sub_rule);
 /// Sub-candidates without the reshapes, tuples and projections at which they begin or end, each set of nodes once: the
 /// host does these for nothing. Nor do they end by making numbers of 8-bit integers (qnn.dequantize) that they make,

@@ -13,13 +13,13 @@ namespace collage {
 /// A rule, and for which target. Candidates refer to `toolchain`, which lives in the registry; or here: the host's, and
 /// those that a target gives options.
 struct PartitionSpec {
-  std::string name;    ///< of the toolchain; a second one of that name has its number behind it
+  std::string name;    ///< the toolchain's name; a number follows the name of a second one
   std::string target;  ///< as text; empty for the host
   const Toolchain* toolchain = nullptr;
   PartitionRulePtr rule;
   std::shared_ptr<const Toolchain> owned;  ///< null when the registry's
 
-  /// What the rule finds, without what may not run on the target by the devices that nodes are planned for.
+  /// Returns the rule's candidates, without those that the nodes' planned devices exclude from the target.
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, RuleLog& log) const;
 };
 

@@ -1,5 +1,5 @@
 // scope_builder.h: rebuilds some nodes of a dataflow graph as a new expression, nested sub-graphs as calls of
-// functions. What extraction (phase 3) and rewriting (phase 4) have in common.
+// functions. Extraction (phase 3) and rewriting (phase 4) share it.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class ScopeBuilder {
   /// Makes the function of nested sub-graph number i final, given without attributes that only the caller knows.
   using Finish = std::function<Function(size_t number, Function function)>;
 
-  /// `members` null: the whole graph. What a member needs from outside of them becomes a parameter.
+  /// `members` null: the whole graph. Values that members need from outside become parameters.
   ScopeBuilder(const DataflowGraph& graph, const IndexSet* members, const std::vector<NestedSubGraph>& nested,
                Finish finish = {});
 
@@ -33,7 +33,7 @@ class ScopeBuilder {
   const std::vector<BoundaryValue>& inputs() const { return inputs_; }
 
  private:
-  /// What is built in one go.
+  /// Nodes that are built in one step.
   struct Unit {
     int node;    ///< when `nested` is negative
     int nested;  ///< number of the nested sub-graph
@@ -75,7 +75,7 @@ class ScopeBuilder {
   std::unordered_map<int, NestedFunction> functions_;
   std::unordered_map<int, Progress> node_progress_, nested_progress_;
   std::unordered_map<int, Expr> values_;
-  std::map<BoundaryValue, Expr> fields_;  ///< of tuples that come in field by field
+  std::map<BoundaryValue, Expr> fields_;  ///< fields of tuples that are passed field by field
   std::vector<Var> params_;
   std::vector<BoundaryValue> inputs_;
 };

@@ -18,8 +18,8 @@ struct SubGraphConfig {
   bool allow_taps = false;  ///< whether an exit may feed other nodes inside as well
 };
 
-/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite. Those
-/// nested within it are subsets of it; neighbours are disjoint.
+/// Nodes that are wrapped by a function with attributes when the sub-graph becomes one, such as a Composite. Nested
+/// ones are subsets of it; neighbours are disjoint.
 struct NestedSubGraph {
   std::vector<int> inside;  ///< ascending
   Attrs attrs;
@@ -60,10 +60,11 @@ class SubGraph {
 
   std::vector<NestedSubGraph> nested;
 
-  /// The same nodes, to be wrapped whole by a function with `attrs`; what was nested stays within that.
+  /// Returns the same nodes, to be wrapped whole by a function with `attrs`; nested functions stay inside it.
   SubGraph Wrapped(Attrs attrs) const;
 
-  /// The same nodes in another graph, old index → new; every member must be in the map, no two become one.
+  /// Returns the same nodes in another graph, old index → new; every member must be in the map, and new indices must
+  /// differ.
   SubGraph Substituted(const DataflowGraph& graph, const std::unordered_map<int, int>& new_index) const;
 
   /// Yes, or where a path leaves the sub-graph and comes back. Linear in last() - first().

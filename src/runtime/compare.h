@@ -29,7 +29,7 @@ Comparison Compare(const Tensor& actual, const Tensor& expected, const Tolerance
 /// Tolerance for a result computed in `dtype` from terms as large as `expected`'s elements: exact for integers, the
 /// absolute part scaled by the largest element for floats (sums are reordered, terms may cancel).
 Tolerance ToleranceFor(const Tensor& expected);
-/// The same where results were computed in `computed_in`, if that is narrower than what they are of.
+/// Returns the tolerance of results that were computed in `computed_in`, if that is narrower than their type.
 Tolerance ToleranceFor(const Tensor& expected, std::optional<DataType> computed_in);
 
 /// Tolerance for errors of `share` of the largest finite element of `expected`, wherever they are.

@@ -10,7 +10,7 @@ void RoundToBFloat16(const float* source, uint16_t* target, int64_t count);
 /// Exact.
 void WidenFromBFloat16(const uint16_t* source, float* target, int64_t count);
 
-/// The nearest float16, ties to even; what is too large becomes infinite (FloatToHalf). Of NaN, what it carries may
+/// The nearest float16, ties to even; values that are too large become infinite (FloatToHalf). The payload of a NaN may
 /// differ.
 void RoundToFloat16(const float* source, uint16_t* target, int64_t count);
 /// Exact.

@@ -9,9 +9,9 @@
 
 namespace collage {
 
-/// Paths from the start, sharing their beginnings. Of paths of equal cost, the one comes first that at the first
-/// difference has the lesser priority, then the lesser variant: a total order that no search's own order plays into,
-/// and that a prefix's rank decides for all its continuations.
+/// Paths from the start, sharing their beginnings. Among paths of equal cost, the first one has the lower priority at
+/// the first difference, then the lower variant: a total order that no search's own order plays into, and that a
+/// prefix's rank decides for all its continuations.
 class BestPaths {
  public:
   BestPaths(const CoverProblem& problem, int count) : problem_(problem), count_(static_cast<size_t>(count)) {
@@ -60,7 +60,7 @@ class BestPaths {
     int next;     ///< first position not covered
   };
 
-  /// Of paths into the same state.
+  /// Compares paths into the same state.
   bool Precedes(int a, int b) const {
     if (SecondsOf(a) != SecondsOf(b)) return SecondsOf(a) < SecondsOf(b);
     int variant_a = -1, variant_b = -1;

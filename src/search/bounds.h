@@ -26,9 +26,9 @@ class RemainingBound {
   void Refine(SearchSpace& space, const CostBook& book, CoverCosts& costs, size_t max_states);
   bool is_refined() const { return is_refined_; }
 
-  /// Of what a state has not covered; infinite when nothing covers it.
+  /// Bounds the cost of the positions that a state has not covered; infinite if nothing covers them.
   double Seconds(const SearchState& state, const SearchSpace& space);
-  /// Of positions in [begin, end), by shares.
+  /// Bounds the cost of positions in [begin, end), by shares.
   double Between(int begin, int end) const {
     return sums_[static_cast<size_t>(begin)] - sums_[static_cast<size_t>(end)];
   }
@@ -48,15 +48,15 @@ class RemainingBound {
   };
 
   std::vector<double> shares_;   ///< by position
-  std::vector<double> sums_;     ///< of the shares from a position on
+  std::vector<double> sums_;     ///< sums of the shares from a position on
   std::vector<double> of_list_;  ///< by number of a list of positions
   bool is_refined_ = false;
   std::vector<CoveredSets> refined_;  ///< by first position that is not covered
 };
 
 /// Positions that every path passes in one state: no variant that can be run reaches across, no value that may have
-/// several formats is alive there. Ascending, from 0 to `num_positions`. What is before and what is behind are problems
-/// of their own.
+/// several formats is alive there. Ascending, from 0 to `num_positions`. The parts before and behind a cut are separate
+/// problems.
 std::vector<int> CutPositions(const CoverProblem& problem, const CostBook& book);
 
 }  // namespace collage

@@ -40,7 +40,7 @@ class CostBook {
     return any;
   }
 
-  /// The same as if nothing could be run whose cost is not known.
+  /// Returns a copy in which variants of unknown cost cannot be run.
   CostBook OnlyKnown() const {
     CostBook result = *this;
     result.LeaveOutUnknown();

@@ -20,9 +20,9 @@ struct FormatUse {
 /// A variant as searches see it.
 struct CoverVariant {
   std::vector<int> covers;       ///< positions, ascending; one that covers none is never chosen
-  std::vector<FormatUse> wants;  ///< of values with formats that others make; each once, ascending
-  std::vector<FormatUse> makes;  ///< of values with formats; each value once
-  int priority = 0;              ///< of its toolchain: the lesser is taken where costs are equal
+  std::vector<FormatUse> wants;  ///< values with formats that it reads; each once, ascending
+  std::vector<FormatUse> makes;  ///< values with formats that it makes; each once
+  int priority = 0;              ///< its toolchain's; the lower one wins a tie
   int toolchain = 0;             ///< tells toolchains apart
   /// Nodes inside (of `CoverProblem::node_inputs`), for variants with several exits; empty for those with one. Only
   /// partitions with several exits can make a cover that cannot be put in order, see partition_order.h.
@@ -39,17 +39,17 @@ struct FormattedValue {
 struct CoverProblem {
   int num_positions = 0;
   std::vector<CoverVariant> variants;
-  std::unordered_map<int, FormattedValue> values;  ///< those with formats
-  std::vector<FormatUse> returned;                 ///< wanted by whoever calls the function; ascending
-  /// What each node reads, for the order of partitions. May be empty when no variant has `members`.
+  std::unordered_map<int, FormattedValue> values;  ///< values with formats
+  std::vector<FormatUse> returned;                 ///< formats that the function's caller wants; ascending
+  /// Inputs of each node, for the order of partitions. May be empty when no variant has `members`.
   std::vector<std::vector<int>> node_inputs;
   std::vector<int> nodes;  ///< position → graph node, for explanations; may be empty: the same
 
   /// Variants by their first position.
   std::vector<std::vector<int>> StartingAt() const;
-  /// The same problem with these of its variants only, in this order.
+  /// Returns the same problem with only these variants, in this order.
   CoverProblem Of(const std::vector<int>& selected) const;
-  /// The same problem from the other end: position p becomes num_positions - 1 - p.
+  /// Returns the same problem from the other end: position p becomes num_positions - 1 - p.
   CoverProblem Reversed() const;
 };
 
@@ -57,10 +57,10 @@ struct CoverProblem {
 CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                               const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible);
 
-/// What a cover costs when the exact costs of its variants are `exact` (by variant): summed in the cover's order, each
-/// variant's cost, then its transition, the handover from the one before it, and the conversions that it makes
-/// necessary. By the definition of the problem, independently of any search. Infinite when it is no cover or cannot be
-/// put in order.
+/// Returns the cost of a cover whose variants cost `exact` (by variant): the sum, in the cover's order, of each
+/// variant's cost, its transition, the toolchain-switch penalty after the one before it, and the conversions that it
+/// makes necessary. By the definition of the problem, independently of any search. Infinite when it is no cover or
+/// cannot be put in order.
 double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
                     CoverCosts& costs);
 

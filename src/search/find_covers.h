@@ -1,5 +1,5 @@
 // find_covers.h: least-cost covers of a dataflow graph by candidates (RFC 0.81, Phase 3), with formats at the
-// boundaries. What searches are asked with and what they answer; the strategies are in cover_search.h.
+// boundaries. Defines the questions to searches and their answers; the strategies are in cover_search.h.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct CandidateVariant {
   BoundaryLayouts layouts;
 };
 
-/// What the search knows of costs, all in seconds and not negative. `Exact` may be very slow. Infinity means that a
-/// variant cannot be run (Invalid); a NaN that its cost could not be found out (Unknown): it is only used where nothing
-/// else will do.
+/// Source of costs for a search, all in seconds and not negative. `Exact` may be very slow. Infinity means that a
+/// variant cannot be run (Invalid); NaN means that its cost could not be found (Unknown): it is chosen only if there is
+/// no other way.
 ///
 /// Nothing has a default here, so that a decorator that forgets a function does not compile; `BasicCoverCosts` has
 /// them.
@@ -50,7 +50,7 @@ class CoverCosts {
   virtual double Transition(int variant) = 0;
   /// By whose threads and code a variant runs: a small number. Handing over from one to another takes time.
   virtual int PlaceOf(int variant) = 0;
-  /// What a variant at place `to` takes beyond its cost and transition when the one chosen before it is at `from`.
+  /// Returns the toolchain-switch penalty: the additional cost of a variant at place `to` after one at `from`.
   virtual double Handover(int from, int to) = 0;
   /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
   virtual int ClassOf(int variant) = 0;
@@ -76,15 +76,15 @@ struct Cover {
   int num_unknown = 0;        ///< variants of cost Unknown
 };
 
-/// Of the evolutionary search; the defaults are the paper's.
+/// Options of the evolutionary search; the defaults are the paper's.
 struct EvolutionOptions {
   int population = 50;
   int max_generations = 200;
   int max_evaluations = 2000;   ///< distinct individuals whose fitness is asked for
   double budget_seconds = 0;    ///< 0 = no limit
-  double crossover_rate = 0.5;  ///< of neighbours in the mating pool that exchange a stretch of genes
-  double mutation_rate = 0.2;   ///< of individuals
-  double flip_rate = 0.05;      ///< of the genes of one that mutates
+  double crossover_rate = 0.5;  ///< share of neighbours in the mating pool that exchange a stretch of genes
+  double mutation_rate = 0.2;   ///< share of individuals that mutate
+  double flip_rate = 0.05;      ///< share of a mutating individual's genes
   int tournament = 5;
   uint64_t seed = 64;
 };
@@ -93,12 +93,12 @@ struct SearchOptions {
   /// A name from SearchStrategies().
   std::string strategy = "sweep";
   int num_covers = 1;
-  /// Where several covers are wanted, those dearer than the best by more than this share are not looked for.
+  /// Covers that cost more than the best by more than this share are not searched for.
   double slack = 0.02;
   /// Covers dearer than this are not looked for.
   double limit = std::numeric_limits<double>::infinity();
-  /// Where costs are asked for step by step: ends when no cover can be cheaper than the best known one by more than
-  /// this share. Costs are measured, and what is less than their noise is not worth measuring more.
+  /// Ends a search that asks for costs step by step when no cover can be cheaper than the best known one by more than
+  /// this share, since differences below the noise are not worth measuring.
   double tolerance = 0;
   /// At most this many states are expanded for one first uncovered node; more are dropped, and counted. A fall-back for
   /// graphs that nothing can be proven of in the memory there is; 0 = no limit.
@@ -137,7 +137,7 @@ SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidateP
                         const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
                         CoverCosts& costs, const SearchOptions& options);
 
-/// The same where `problem` was made of `variants` (cover_problem.h).
+/// Finds covers of a `problem` that was made of `candidates` (cover_problem.h).
 SearchResult FindCovers(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
                         const std::vector<CandidateVariant>& variants, CoverCosts& costs, const SearchOptions& options);
 

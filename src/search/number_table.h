@@ -8,7 +8,7 @@
 
 namespace collage {
 
-/// What a search numbers is kept elsewhere, by number; this finds the number of what is equal. Open addressing in one
+/// Finds the number of an equal value; the numbered values are stored elsewhere, by number. Open addressing in one
 /// block of memory: eight bytes for each of twice to four times as many slots as there are numbers. Nothing is removed.
 class NumberTable {
  public:
@@ -18,7 +18,7 @@ class NumberTable {
     return slots_.empty() ? kNone : slots_[SlotOf(Mixed(hash), is_equal)].number;
   }
 
-  /// The same, which is `number` from now on if there was none; and whether there was none.
+  /// Finds the number as above, or enters `number` if there is none; also returns whether it entered it.
   template <typename IsEqual>
   std::pair<int, bool> Emplace(uint64_t hash, int number, const IsEqual& is_equal) {
     if (2 * (size_ + 1) > slots_.size()) Grow();

@@ -36,7 +36,8 @@ class PositionLists {
     return false;
   }
 
-  /// Of two lists without a common position. Linear in what lies before the end of the shorter one.
+  /// Returns the union of two lists without a common position. Linear in the positions before the end of the shorter
+  /// one.
   int Union(int a, int b) {
     taken_.clear();
     while (a != 0 && b != 0) {

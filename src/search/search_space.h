@@ -14,7 +14,7 @@
 
 namespace collage {
 
-/// What a partial cover means for those that continue it. Two partial covers in the same state can be continued by the
+/// Identity of a partial cover for all its continuations. Two partial covers in the same state can be continued by the
 /// same variants at the same costs.
 ///
 ///     position   0 1 2 3 4 5 6 7 …
@@ -23,7 +23,7 @@ namespace collage {
 /// The next uncovered position must be covered first, so each cover is reached along one path.
 struct SearchState {
   int next = 0;    ///< first position that is not covered
-  int beyond = 0;  ///< what is covered behind it: a list of SearchSpace::lists()
+  int beyond = 0;  ///< positions covered behind it: a list of SearchSpace::lists()
   int memory = 0;  ///< formats and order: a number of SearchSpace
   bool operator==(const SearchState&) const = default;
 };
@@ -37,15 +37,15 @@ struct SearchStateHash {
   }
 };
 
-/// What a state remembers beside what is covered. All lists ascending.
+/// Memory of a state beside the covered positions. All lists are ascending.
 struct SearchMemory {
   static constexpr int kNoPlace = -1;
 
   std::vector<FormatUse> made;       ///< values made in another format than 0, which have readers left
   std::vector<FormatUse> converted;  ///< further formats that values were converted to, which have readers left
-  std::vector<FormatUse> wanted;     ///< of values that are not made yet, by what is covered
+  std::vector<FormatUse> wanted;     ///< formats that covered positions want of values not made yet
   std::vector<int> risky;            ///< chosen variants that later ones may be on a circle with
-  int place = kNoPlace;              ///< of the variant chosen last, where handing over costs anything
+  int place = kNoPlace;              ///< the last variant's, if switching toolchains costs anything
   bool operator==(const SearchMemory&) const = default;
 };
 
@@ -86,15 +86,15 @@ class SearchSpace {
     return any;
   }
 
-  /// The same as far as covering goes: without memory, and whatever the order.
+  /// Takes the same step for the covered positions only: without memory, in any order.
   std::optional<SearchState> Cover(const SearchState& state, int variant);
 
   const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[static_cast<size_t>(state.memory)]; }
   const PositionLists& lists() const { return lists_; }
 
-  /// What it costs in `better` to have at least the formats that `worse` has; infinity when that may not make it as
-  /// good. The states must cover the same, then nothing that continues `worse` costs less than in `better` plus this.
-  /// More than `most` may be any number above it.
+  /// Returns the cost of making, in `better`, at least the formats that `worse` has; infinity if it may still be worse.
+  /// The states must cover the same, then nothing that continues `worse` costs less than in `better` plus this. More
+  /// than `most` may be any number above it.
   double SecondsToMatch(const SearchState& better, const SearchState& worse,
                         double most = std::numeric_limits<double>::infinity());
 
@@ -124,7 +124,7 @@ class SearchSpace {
   std::vector<int> places_;                     ///< by variant; empty when nothing is handed over at a cost
   std::vector<std::vector<double>> handovers_;  ///< from place, to place
   std::deque<SearchMemory> memories_;
-  NumberTable numbers_;                        ///< of memories
+  NumberTable numbers_;                        ///< numbers of memories
   std::vector<const FormattedValue*> values_;  ///< by value
   std::vector<std::vector<Format>> formats_;   ///< by value: those that anyone wants it in
   size_t num_formats_ = 1;

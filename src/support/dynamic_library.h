@@ -7,8 +7,8 @@
 
 namespace collage {
 
-/// Where modules are looked for, in this order: the folders of $COLLAGE_MODULE_PATH, then that of the library that
-/// holds this function.
+/// Returns the folders in which modules are looked for, in this order: the folders of $COLLAGE_MODULE_PATH, then that
+/// of the library that holds this function.
 std::vector<std::filesystem::path> ModuleFolders();
 
 /// The address of C symbol `symbol` in module `file`, which is looked for in $COLLAGE_MODULE_PATH and then beside the

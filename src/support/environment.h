@@ -7,11 +7,11 @@
 
 namespace collage {
 
-/// A row of the table. `collage --help` prints it, and docs/debugging.md repeats it.
+/// A row of the table. `collage --help` prints it, and docs/environment.md repeats it.
 struct EnvironmentVariable {
   const char* name;
   const char* meaning;
-  const char* when_unset;  ///< what applies instead
+  const char* when_unset;  ///< default
 };
 
 /// All variables that Collage's libraries, its command and its Python package read, by name.

@@ -10,14 +10,14 @@
 
 namespace collage {
 
-/// Where what can be made again is kept for this user: $XDG_CACHE_HOME/collage, else ~/.cache/collage.
+/// Returns the folder for files that can be made again: $XDG_CACHE_HOME/collage, else ~/.cache/collage.
 std::filesystem::path UserCacheFolder();
 
 /// Contents by name, as files of a folder that several processes may share. A cache never fails: what cannot be read,
 /// written or trusted is not there.
 class FileCache {
  public:
-  /// An empty `folder` keeps nothing. Where more than `max_bytes` have gathered, what was not asked for longest goes.
+  /// An empty `folder` keeps nothing. Above `max_bytes`, the least recently used entries are removed.
   FileCache(std::filesystem::path folder, int64_t max_bytes);
 
   /// `name`: letters and digits.

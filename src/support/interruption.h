@@ -8,8 +8,8 @@
 
 namespace collage {
 
-/// Notes that `path`, a file or a folder with all in it, is temporary, for as long as this lives. Whoever makes it
-/// still removes it. There is room for 256 at once in a process and its workers; more are not noted.
+/// Notes that `path`, a file or a folder with all in it, is temporary, for as long as this lives. Its maker still
+/// removes it. There is room for 256 at once in a process and its workers; more are not noted.
 class NotedTemporary {
  public:
   explicit NotedTemporary(const std::filesystem::path& path);

@@ -12,8 +12,8 @@ namespace collage {
 struct MachineInfo {
   std::string cpu;                    ///< "AMD EPYC"
   std::string isa;                    ///< "x86-64"
-  std::vector<std::string> features;  ///< those that generated code may use, sorted: avx2, avx512f, fma …
-  int processors = 1;                 ///< that this process may use
+  std::vector<std::string> features;  ///< features that generated code may use, sorted: avx2, avx512f, fma …
+  int processors = 1;                 ///< processors that this process may use
   /// Short text that is equal on machines of one kind: model numbers and features, caches.
   std::string fingerprint;
 };

@@ -9,9 +9,9 @@
 
 namespace collage {
 
-/// What `answer` gives in a child of this process, which may load what must not be loaded here, and may crash: a
-/// `Reason` then, and where it throws or takes longer than `limit`. What the child prints is lost. The child has this
-/// thread only: `answer` must not need others, nor a lock that they may hold.
+/// Returns the result of `answer` in a child of this process, which may load libraries that must not be loaded here,
+/// and may crash. Returns a `Reason` if it crashes, throws or takes longer than `limit`. The child's output is lost.
+/// The child has this thread only: `answer` must not need others, nor a lock that they may hold.
 Result<std::string> AnswerInChild(const std::function<std::string()>& answer, std::chrono::milliseconds limit);
 
 }  // namespace collage

@@ -14,7 +14,8 @@ class CompositeBody {
   explicit CompositeBody(const Function& partition);
 
   const Expr& root() const { return root_; }
-  /// What a parameter of the composite is called with: a constant, or a parameter of the partition; else `expr` itself.
+  /// Returns the argument of a parameter of the composite: a constant, or a parameter of the partition; else `expr`
+  /// itself.
   Expr Outside(const Expr& expr) const;
 
  private:

@@ -18,7 +18,7 @@ namespace collage {
 struct MatrixProduct {
   static constexpr int64_t kFormat = 0x6d6174707264'0001;
 
-  /// What a matrix is: the number of an input or, less than 0, of a constant: -1 is constant 0.
+  /// Matrix operand: the number of an input or, less than 0, of a constant: -1 is constant 0.
   using Operand = int64_t;
 
   int64_t format = kFormat;

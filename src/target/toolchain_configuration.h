@@ -1,6 +1,6 @@
 // toolchain_configuration.h: registered toolchains under options. As text, "NAME -option=value …", a configuration
 // stands wherever a toolchain's name does: in the attribute Compiler, in keys of costs, in requests to workers, in
-// reports and executables. Whoever has the same toolchains makes the same of it.
+// reports and executables. It means the same on every machine that has the same toolchains.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class ToolchainConfiguration {
   /// `registered` as it is: every option has its default.
   explicit ToolchainConfiguration(const Toolchain& registered);
 
-  /// What `target` asks for. Throws kInput when `registry` has no such toolchain or the toolchain no such option,
-  /// kUnavailable when there is no native one and the target names none.
+  /// Returns the configuration that `target` asks for. Throws kInput when `registry` has no such toolchain or the
+  /// toolchain no such option, kUnavailable when there is no native one and the target names none.
   static ToolchainConfiguration Of(const Target& target, const ToolchainRegistry& registry);
   /// Reads what `ToString` writes; options may be left out, or have their defaults. Throws kInput.
   static ToolchainConfiguration Parse(std::string_view text, const ToolchainRegistry& registry);
@@ -29,7 +29,7 @@ class ToolchainConfiguration {
   const Toolchain& registered() const { return *registered_; }
   /// Complete: a value for each option that the toolchain declares.
   const Attrs& options() const { return options_; }
-  /// The same with another value for an option that is declared.
+  /// Returns a copy with another value for a declared option.
   ToolchainConfiguration With(const std::string& option, AttrValue value) const;
   /// Whether every option has its default.
   bool IsDefault() const { return ChangedOptions().empty(); }

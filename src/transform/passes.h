@@ -1,4 +1,4 @@
-// passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Those that
+// passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Passes that
 // need toolchains or the dataflow graph are in src/partition/passes/ and src/partition/byoc/.
 #pragma once
 

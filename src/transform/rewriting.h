@@ -12,7 +12,7 @@
 
 namespace collage {
 
-/// What became of each node, by the original.
+/// Rewritten nodes, by the original.
 using Rewritten = std::unordered_map<const ExprNode*, Expr>;
 
 /// Rebuilds `root` bottom up as `Rewrite` does. `rewrite` gets the original node and the same with rewritten children,

@@ -40,7 +40,7 @@ class ProgramBuilder {
   /// The kernel of a Primitive function; nothing when kernels are not wanted or it cannot be one: null, not of static
   /// tensors, not closed.
   std::optional<int> KernelIndex(const Function& function);
-  /// The same of one of tensors whose types have `?`.
+  /// Returns the kernel index of a function of tensors whose types have `?`.
   std::optional<int> ShapedKernelIndex(const Function& function);
   /// Makes `function`, within the one called `outer`, wait for its turn.
   int AddFunction(const std::string& outer, const Function& function, std::shared_ptr<const ScopeAnalysis> scopes);
@@ -59,7 +59,7 @@ class ProgramBuilder {
   std::map<std::string, int, std::less<>> constructors_;
   std::unordered_map<const ExprNode*, int> kernels_;
   std::unordered_map<const ExprNode*, std::optional<int>> shaped_kernels_;
-  std::map<std::string, int> shaped_by_digest_;  ///< of equal functions there is one
+  std::map<std::string, int> shaped_by_digest_;  ///< one entry for equal functions
   int num_inner_ = 0;
 };
 

@@ -44,8 +44,8 @@ class ProcessState {
   std::array<rlimit, RLIM_NLIMITS> limits_{};
 };
 
-/// Ends processes that were started from this one and have not ended. Whether there were any. Those that made
-/// themselves daemons count where this process is a subreaper (prctl PR_SET_CHILD_SUBREAPER).
+/// Ends processes that were started from this one and have not ended. Returns whether there were any. Daemons count if
+/// this process is a subreaper (prctl PR_SET_CHILD_SUBREAPER).
 bool EndChildProcesses();
 
 }  // namespace collage

@@ -58,7 +58,7 @@ using WorkerHandler = std::function<std::string(const std::string& request, cons
 /// worker answered nothing before, else the call is made again in a fresh one; in either case this one is replaced.
 void AskForFreshWorker();
 
-/// What another language's runtime, such as Python's, has to do around a fork so that the child can use it. All are
+/// Functions of another language's runtime, such as Python's, around a fork, so that the child can use it. All are
 /// called by the thread that forks.
 struct ForkHooks {
   void (*before)() = nullptr;

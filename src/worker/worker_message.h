@@ -10,14 +10,14 @@ namespace collage {
 
 enum class MessageKind : uint32_t { kRequest = 1, kAnswer, kFailure, kProgress };
 
-/// What comes before the text. A toolchain that writes to descriptors it does not own seldom writes `kMagic`.
+/// Header in front of the text. A toolchain that writes to descriptors it does not own seldom writes `kMagic`.
 struct MessageHeader {
   static constexpr uint32_t kMagic = 0x436f6c57;
   static constexpr uint64_t kLargest = uint64_t{1} << 32;
 
   uint32_t magic = kMagic;
   MessageKind kind = MessageKind::kAnswer;
-  /// That the worker should not be used again, and that the answer counts only from one that answered nothing before.
+  /// Set if the worker should not be used again, and the answer counts only from a fresh worker.
   uint32_t is_last = 0;
   uint32_t is_suspect = 0;
   uint64_t size = 0;

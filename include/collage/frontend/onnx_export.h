@@ -25,14 +25,13 @@ struct OnnxExportOptions {
 ///
 /// Parameters become inputs by their names, `?` dimensions become dynamic ones, constants become initializers, tuples
 /// of results are flattened; functions that are called are inlined. `if` becomes If; a let-bound function that calls
-/// itself last, and only there, becomes Loop. What ONNX has one operator for where Relay has several is written as that
-/// one, so that engines' optimisers know it: biases in their convolutions and products, scales and shifts per channel
-/// as BatchNormalization, products of sequences as MatMul. Throws kUnsupported for what ONNX has no words for (data
-/// types, references, closures as values, other recursion, an attribute that no operator of ONNX has), naming the
-/// operator; kInput for modules that do not type; kResource above 2 GB, where ONNX needs files beside the model
-/// (WriteOnnx).
+/// itself last, and only there, becomes Loop. Several Relay operators for which ONNX has one are written as that one,
+/// which engines' optimisers recognise: biases in their convolutions and products, scales and shifts per channel as
+/// BatchNormalization, products of sequences as MatMul. Throws kUnsupported for constructs that ONNX lacks (data types,
+/// references, closures as values, other recursion, an attribute that no operator of ONNX has), naming the operator;
+/// kInput for modules that do not type; kResource above 2 GB, where ONNX needs files beside the model (WriteOnnx).
 std::string ExportOnnx(const IRModule& module, const OnnxExportOptions& options = {});
-/// The same of a closed function, such as a partition.
+/// Exports a closed function, such as a partition, in the same way.
 std::string ExportOnnx(const Function& function, const OnnxExportOptions& options = {});
 
 /// Writes the model to `path`, whole or not at all. Constants of 1 KiB and more go to a file beside it, `path` with

@@ -32,14 +32,15 @@ enum class ExprKind : uint8_t {
   kRefWrite,
 };
 
-/// Where an expression comes from: the name of the model's node, or file, line and column of a text.
+/// Origin of an expression: the name of the model's node, or file, line and column of a text.
 struct Span {
   std::string source;  ///< file or ONNX node name; empty when unknown
   int line = 0;
   int column = 0;
 };
 
-/// Where a value must be computed or kept (RFC 0.81, Phase 1; TVM's VirtualDevice). Empty means unconstrained.
+/// Device on which a value must be computed or kept (RFC 0.81, Phase 1; TVM's VirtualDevice). Empty means
+/// unconstrained.
 struct VirtualDevice {
   int device_type = 0;  ///< DLDeviceType; 0 = unconstrained
   int device_id = -1;
@@ -357,7 +358,7 @@ template <typename T>
 const T* As(const Expr& expr) {
   return expr && expr->kind() == T::kKind ? static_cast<const T*>(expr.get()) : nullptr;
 }
-/// The same, keeping ownership.
+/// Casts like the above, and keeps ownership.
 template <typename T>
 std::shared_ptr<const T> AsShared(const Expr& expr) {
   return expr && expr->kind() == T::kKind ? std::static_pointer_cast<const T>(expr) : nullptr;

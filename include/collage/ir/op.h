@@ -48,7 +48,7 @@ struct ForeignAttr {
   std::vector<AttrValue> accepted;
 };
 
-/// What a type relation sees: the types of the arguments (tensors, or tuples of tensors) and the complete attributes.
+/// Input of a type relation: the types of the arguments (tensors, or tuples of tensors) and the complete attributes.
 struct OpCall {
   std::span<const Type> args;
   const Attrs& attrs;
@@ -91,10 +91,10 @@ struct OpDef {
   TypeRelation relation;
   ReferenceFn reference;
   std::vector<OpExample> examples;
-  /// Of operators whose results are rounded to integers (qnn.quantize …); empty: the others.
+  /// Set for operators whose results are rounded to integers (qnn.quantize …); empty for others.
   RandomRoundingFn random_rounding;
   int min_args = -1;
-  /// Of contractions; empty: what the operator moves is more than what it computes.
+  /// Set for contractions; empty for operators that move more than they compute.
   MultiplyAddsFn multiply_adds;
   /// The result is the first argument's elements under another shape, unmoved: reshape, expand_dims, squeeze …
   bool is_reshape = false;

@@ -22,8 +22,8 @@ class SymbolicSize {
   struct Factor {
     enum class Kind : uint8_t { kSymbol, kFloorDivide, kMinimum, kMaximum, kProduct };
     Kind kind;
-    std::string name;   ///< of a symbol
-    int64_t order = 0;  ///< of a symbol: where it stands among others
+    std::string name;   ///< a symbol's name
+    int64_t order = 0;  ///< a symbol's position among others
     std::vector<SymbolicSize> operands;
     int depth = 1;
   };
@@ -69,7 +69,7 @@ class SymbolicSize {
   static SymbolicSize CeilDivide(const SymbolicSize& a, int64_t b) { return FloorDivide(a + (b - 1), b); }
   static SymbolicSize Minimum(const SymbolicSize& a, const SymbolicSize& b);
   static SymbolicSize Maximum(const SymbolicSize& a, const SymbolicSize& b);
-  /// q with a = q * b as polynomials; nothing where there is none. Of b = 0 in some run it says nothing.
+  /// Returns q with a = q * b as polynomials, or nothing if there is none. Does not consider b = 0 in some run.
   static std::optional<SymbolicSize> DivideExactly(const SymbolicSize& a, const SymbolicSize& b);
   /// A total order of canonical forms: negative, 0 or positive.
   static int Compare(const SymbolicSize& a, const SymbolicSize& b);

@@ -33,7 +33,7 @@ std::string PrintExpr(const Expr& expr, const PrintOptions& options = {});
 struct ParseOptions {
   /// Infer and check the types of what was read; errors then point into the text.
   bool infer_types = true;
-  /// What `meta[relay.Constant][i]` means, behind the entries of the text's own metadata section.
+  /// Constants that `meta[relay.Constant][i]` refers to, behind the entries of the text's own metadata section.
   std::vector<Constant> constants;
   /// Likewise for `meta[VirtualDevice][i]`.
   std::vector<VirtualDevice> virtual_devices;

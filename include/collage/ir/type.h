@@ -16,10 +16,10 @@ namespace collage {
 
 /// A dimension of a tensor type: a known size, or `Any` (`?`), known at run time only.
 ///
-/// `Any` may carry a symbolic size: what is known of it within one call of the function whose types name it. Symbols
-/// are no part of the type: dimensions that differ in them only are equal, and text does not show them. Type relations
-/// hand them on, so that a front end knows which sizes are the same; whoever copies a dimension into the type of
-/// something else promises that it is.
+/// `Any` may carry a symbolic size: its value in terms of others within one call of the function whose types name it.
+/// Symbols are no part of the type: dimensions that differ in them only are equal, and text does not show them. Type
+/// relations hand them on, so that a front end knows which sizes are the same; code that copies a dimension into
+/// another type promises that both sizes are the same.
 class Dim {
  public:
   Dim(int64_t size) : size_(size) {}  // NOLINT: implicit, so that shapes read as lists of numbers

@@ -27,8 +27,8 @@ class Value {
   static Value Data(Constructor constructor, std::vector<Value> fields);
   /// A new cell, equal to no other.
   static Value Reference(Value content);
-  /// A function and what it captured. What `code` (a function, a constructor, or null) and `index` mean is up to the
-  /// engine that made the value, which alone can call it.
+  /// A function and what it captured. The engine that made the value defines `code` (a function, a constructor, or
+  /// null) and `index`, and only it can call the value.
   static Value Function(Expr code, int index, std::vector<Value> captured);
 
   Kind kind() const;
@@ -37,8 +37,8 @@ class Value {
   /// The fields of a tuple or of data, what a function captured.
   const std::vector<Value>& fields() const;
   const Constructor& constructor() const;
-  const Value& content() const;           ///< of a reference
-  void set_content(Value content) const;  ///< of a reference
+  const Value& content() const;           ///< a reference's content
+  void set_content(Value content) const;  ///< sets a reference's content
   const Expr& code() const;
   int index() const;
 

@@ -15,7 +15,7 @@ std::vector<Expr> Children(const Expr& expr);
 /// Element `index` of `Children`, held by `expr` itself; null behind the last.
 const Expr* ChildAt(const ExprNode& expr, size_t index);
 
-/// What a walk leaves out; a null function leaves nothing out.
+/// Nodes that a walk skips; a null function skips none.
 struct WalkLimits {
   /// Whether a child is visited at all; the root always is.
   std::function<bool(const Expr& child)> visits;

@@ -17,7 +17,7 @@ namespace collage {
 
 class AtomicFile;  // src/support/file.h
 
-/// What to run, in which order, on which memory.
+/// Steps to run, their order and their memory.
 struct ExecutionPlan {
   /// A tensor of the plan; `shape` is logical, `layout` says how it lies in memory.
   struct Value {
@@ -90,12 +90,12 @@ class Executable {
   /// this processor cannot run it. Constants are checked when first used. It holds code: load only what you trust.
   static Executable Load(const std::filesystem::path& path);
 
-  /// The same from the bytes of such a file, which are copied. Errors call them `name`.
+  /// Loads the bytes of such a file, which are copied. Errors call them `name`.
   static Executable FromBytes(std::span<const std::byte> bytes, const std::string& name = "memory");
 
   /// Writes the file, whole or not at all. Equal constants and blobs are stored once.
   void Save(const std::filesystem::path& path) const;
-  /// What Save writes; whether and when it is there is decided by who has `file`.
+  /// Writes the same bytes as Save; the owner of `file` decides whether and when they appear.
   void WriteTo(AtomicFile& file) const;
 
   /// Reads the whole file and checks all checksums; throws kCorrupt. (Loading checks the plan and machine code only, so

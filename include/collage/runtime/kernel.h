@@ -28,7 +28,7 @@ class Kernel {
   virtual void Run() = 0;
 };
 
-/// What a kernel is loaded from. The memory outlives the kernel.
+/// Code and constants that a kernel is loaded from. The memory outlives the kernel.
 struct KernelImage {
   std::span<const std::byte> blob;    ///< written by the toolchain's compiler, meaningful to its loader only
   std::span<const Tensor> constants;  ///< weights kept outside the blob, in the order the compiler listed them

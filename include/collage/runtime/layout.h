@@ -10,9 +10,9 @@
 
 namespace collage {
 
-/// How a value [N, C, spatial…] lies at a boundary: its memory order, and what its elements are kept as. Relay's types
-/// always speak of the logical, plain shape, and of float32 where that is kept as a narrower type. What each is, one
-/// table says (layout.cc). Numbers are in executables: new ones come last.
+/// Layout of a value [N, C, spatial…] at a boundary: its memory order, and the type of its stored elements. Relay's
+/// types always speak of the logical, plain shape, and of float32 where that is kept as a narrower type. One table
+/// defines each layout (layout.cc). Numbers are in executables: new ones come last.
 enum class Layout : uint8_t {
   kPlain,                 ///< row-major in the logical order: NCW, NCHW, NCDHW and every value that has no channels
   kChannelsLast,          ///< axis 1 innermost: NWC, NHWC, NDHWC; only for ranks 3 to 5
@@ -35,10 +35,10 @@ char LetterOf(Layout layout);
 bool IsChannelsLast(Layout layout);
 /// The type below float32 that float32 elements are kept as; nothing where they are kept as they are.
 std::optional<DataType> NarrowType(Layout layout);
-/// The same memory order, float32 elements kept as `dtype`: float32, bfloat16 or float16.
+/// Returns the layout of the same memory order with float32 elements stored as `dtype`: float32, bfloat16 or float16.
 Layout Keeping(Layout layout, DataType dtype);
 
-/// What elements of `dtype` are kept as.
+/// Returns the type in which elements of `dtype` are stored.
 DataType StoredType(Layout layout, DataType dtype);
 
 /// Logical axis held by each physical axis: {0, 1, 2, 3} or {0, 2, 3, 1}.
@@ -47,11 +47,11 @@ std::vector<int> PhysicalAxes(Layout layout, int rank);
 /// The dimensions in memory order: (1, 64, 56, 56) channels-last is (1, 56, 56, 64).
 Shape PhysicalShape(std::span<const int64_t> shape, Layout layout);
 
-/// Copies `source` to `target`, both of logical `shape`, changing the memory order and what elements are kept as:
-/// float32 is rounded to the nearest element of a narrower type, ties to even. What float16 does
-/// not reach, beyond 65519 to each side, becomes infinite: a compilation looks whether a model comes near that
-/// (docs/costs.md). `element_bytes` are those of the logical type, four where one of the layouts keeps a narrower one.
-/// The buffers must not overlap. Runs on the process's thread pool when the tensor is large.
+/// Copies `source` to `target`, both of logical `shape`, changing the memory order and the type of stored elements:
+/// float32 is rounded to the nearest element of a narrower type, ties to even. Values beyond 65519 become infinite in
+/// float16; a compilation checks whether a model comes near that (docs/costs.md). `element_bytes` belong to the logical
+/// type: four if one of the layouts stores a narrower one. The buffers must not overlap. Runs on the process's thread
+/// pool when the tensor is large.
 void ConvertLayout(const void* source, Layout from, void* target, Layout to, std::span<const int64_t> shape,
                    size_t element_bytes);
 

@@ -20,7 +20,7 @@
 
 namespace collage::stable {
 
-/// What failed; `what()` is all of it as text.
+/// A failed call; `what()` is the whole message.
 class Error : public std::runtime_error {
  public:
   explicit Error(const collage_error& error)
@@ -164,7 +164,7 @@ class Instance {
     Output<T>(index);
     Check(collage_instance_bind_output(handle(), index, data, count * sizeof(T)));
   }
-  /// The same with DLPack's tensors.
+  /// Binds a DLPack tensor.
   void BindInput(size_t index, const collage_tensor& tensor) {
     Check(collage_instance_bind_input_tensor(handle(), index, &tensor));
   }
@@ -179,14 +179,14 @@ class Instance {
   void SetInputShape(size_t index, const std::vector<int64_t>& shape) {
     Check(collage_instance_set_input_shape(handle(), index, shape.data(), static_cast<int32_t>(shape.size())));
   }
-  /// What the last run wrote as output `index`.
+  /// Returns shape and type of output `index` as the last run wrote it.
   TensorInfo OutputInfo(size_t index) {
     collage_tensor_info info;
     Check(collage_instance_get_output_info(handle(), index, &info, sizeof info));
     return {info.name, info.dtype, {info.shape, info.shape + info.ndim}, info.size_bytes};
   }
 
-  /// Where an input is read from and an output written to: what was bound, or memory of the instance.
+  /// Returns the memory that an input is read from, or an output written to: the bound memory, or the instance's own.
   collage_tensor InputTensor(size_t index) {
     collage_tensor tensor;
     Check(collage_instance_get_input(handle(), index, &tensor));

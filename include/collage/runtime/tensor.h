@@ -66,7 +66,7 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(num_elements())};
   }
 
-  /// The same elements under another shape of equal size.
+  /// Returns the same elements under another shape of equal size.
   Tensor Reshaped(Shape shape) const;
   /// An independent copy.
   Tensor Clone() const;

@@ -35,7 +35,7 @@ class Target {
   const Attrs& options() const { return options_; }
   /// Which toolchain; empty for native code.
   std::string compiler() const { return options_.StringOr("compiler", ""); }
-  /// What this target says to `toolchain`: a value for each of its options, its default where nothing is said.
+  /// Returns a value for each option of `toolchain`: this target's, or the default.
   Attrs OptionsFor(const Toolchain& toolchain) const;
   /// JSON of the rule that finds its candidates; empty for the one that follows from the toolchain.
   std::string partition_rule() const { return options_.StringOr("partition_rule", ""); }

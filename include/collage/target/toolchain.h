@@ -54,7 +54,7 @@ struct BoundaryLayouts {
   auto operator<=>(const BoundaryLayouts&) const = default;
 };
 
-/// What is to be compiled.
+/// A partition to compile.
 struct PartitionRequest {
   /// A closed, typed function. Parameters are tensors; the result is a tensor or a tuple of tensors. Constants are
   /// inlined in the body. For pattern toolchains the body calls inner functions with a Composite attribute.
@@ -65,7 +65,7 @@ struct PartitionRequest {
   std::string schedule = {};
 };
 
-/// What a toolchain made of a partition, self-contained.
+/// A compiled partition, self-contained.
 struct CompiledPartition {
   std::string loader;             ///< name of the kernel loader, usually the toolchain's
   std::vector<std::byte> blob;    ///< opaque to all but the loader; equal blobs are stored once
@@ -76,7 +76,7 @@ struct CompiledPartition {
 
 /// One step from a partition to its code, as a text for people to read.
 struct Listing {
-  std::string extension;  ///< of a file with it: "mlir"
+  std::string extension;  ///< suffix of a file with the source: "mlir"
   std::string text;
 };
 
@@ -156,8 +156,8 @@ class Toolchain {
   virtual bool wants_maximal() const { return false; }
   /// Whether it has a partitioner of its own, whose partitions are candidates beside those of the rules.
   virtual bool proposes() const { return false; }
-  /// What that makes of `function`, typed dataflow: for each partition the expressions inside, calls and what is
-  /// between them. Empty where it makes nothing of it. Asked in the process that searches: a library that this needs is
+  /// Returns the partitions proposed for `function`, typed dataflow: for each the expressions inside, calls and the
+  /// nodes between them. Empty if there are none. Asked in the process that searches: a library that this needs is
   /// asked in a child (target/child_process.h).
   virtual std::vector<std::vector<Expr>> Proposals(const Function&) const { return {}; }
 
@@ -178,10 +178,10 @@ class Toolchain {
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
 
-  /// Which of the hooks below are set (RFC 10's "HasHook"). Those that are not answer with a `Reason`.
+  /// Which of the hooks below are set (RFC 10's "HasHook"). Hooks that are not set answer with a `Reason`.
   ///
   /// All are called in a worker process: they may throw, crash or hang, which is then the reason. Either RelayToRuntime
-  /// is set, or RelayToTIR; how they differ is in docs/add-a-toolchain.md.
+  /// is set, or RelayToTIR; docs/toolchain-interface.md says how they differ.
   virtual std::vector<Hook> Hooks() const { return {Hook::kRelayToRuntime}; }
   bool Has(Hook hook) const;
 
@@ -255,7 +255,7 @@ bool KeepsNarrow(const BoundaryLayouts& layouts);
 /// `collage_compile_partition`; throws kUnavailable with the loader's reason.
 using CompilePartitionFn = void(const PartitionRequest& request, Result<CompiledPartition>& result);
 CompilePartitionFn* OpenCompilerModule(std::string_view name);
-/// The same for another C symbol of that module.
+/// Opens another C symbol of that module.
 void* OpenCompilerModule(std::string_view name, const std::string& symbol);
 
 }  // namespace collage

@@ -14,15 +14,15 @@ namespace collage {
 /// Counts changes of toolchain.h that modules built before do not survive: these are refused.
 inline constexpr int kToolchainInterface = 3;
 
-/// What a module exports as the C symbol `collage_toolchain_module`.
+/// Content of the C symbol `collage_toolchain_module` of a module.
 struct ToolchainModule {
   int interface_number;
   std::unique_ptr<Toolchain> (*make)();
 };
 
 /// Adds the toolchains of all modules there are, by name, to `registry`, with digests of the modules as revisions. One
-/// that cannot be opened, was built for another interface or gives itself another name than its file does is added as
-/// a toolchain that is not available, with the reason. Of modules of one name the first found counts.
+/// that cannot be opened, was built for another interface or gives itself another name than its file does is added as a
+/// toolchain that is not available, with the reason. If several modules have one name, the first one found counts.
 void AddToolchainModules(ToolchainRegistry& registry);
 
 /// For `Toolchain::Probe`: what to say when one of these modules, "libcollage_rt_NAME.so", is nowhere to be found;

@@ -92,7 +92,7 @@ class PassContext {
   void SetConfig(std::string_view key, AttrValue value);
   /// As SetConfig, the value as text: `true`/`false`/`1`/`0`, a decimal integer, or the string itself.
   void SetConfigText(std::string_view key, std::string_view value);
-  /// What was set, else the default. Throws kInternal for a key that is not in the list.
+  /// Returns the value that was set, else the default. Throws kInternal for a key that is not in the list.
   const AttrValue& Config(std::string_view key) const;
   bool ConfigBool(std::string_view key) const { return *Config(key).as_bool(); }
   int64_t ConfigInt(std::string_view key) const { return *Config(key).as_int(); }

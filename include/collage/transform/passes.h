@@ -58,8 +58,8 @@ class Sequential {
   std::vector<Pass> passes_;
 };
 
-/// What is done to a model before it is partitioned: passes that are right for every toolchain (RFC 0.81, Appendix C,
-/// "safe global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
+/// Passes that run before a model is partitioned and are right for every toolchain (RFC 0.81, Appendix C, "safe
+/// global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
 const Sequential& PreparationPasses();
 /// Runs PreparationPasses at level 3 on a module whose types need not be known.
 IRModule PrepareForPartitioning(IRModule module);

@@ -46,7 +46,7 @@ class Executable {
   void Save(const std::filesystem::path& path) const;
   /// Throws kInput when the file cannot be read, kCorrupt when it is damaged or no bytecode.
   static Executable Load(const std::filesystem::path& path);
-  /// What `Save` writes and `Load` reads.
+  /// Returns the bytes that `Save` writes and `Load` reads.
   std::string Serialize() const;
   static Executable Deserialize(std::string_view bytes, const std::string& name = "bytecode");
 
@@ -82,8 +82,7 @@ Executable Compile(const IRModule& module, const CompileOptions& options = {});
 struct RunOptions {
   /// Calls that may be open at once; beyond it `Invoke` fails with kResource.
   size_t max_depth = 100000;
-  /// Instructions that one `Invoke` may take; beyond it, it fails with kResource. Of use with programs that may not
-  /// end.
+  /// Limit of instructions of one `Invoke`, which fails with kResource beyond it. For programs that may not end.
   uint64_t max_instructions = std::numeric_limits<uint64_t>::max();
 };
 

@@ -18,7 +18,7 @@ struct Part {
   const char* text;
 };
 
-/// What is added behind an anchor with constant weights.
+/// Bias behind an anchor with constant weights.
 inline constexpr Part kBias{"_bias", "(add({0}, const) | nn.bias_add({0}, const))"};
 inline constexpr Part kSum{"_sum", "add({0}, *)"};
 

@@ -46,9 +46,9 @@ class Reading {
   const Expr& root() const { return body_.root(); }
   Layout result_layout() const { return layouts_.outputs.at(0); }
 
-  /// What `expr`, a value from outside of the match, a constant, or one of these dequantised inside of it, is to the
-  /// primitive. Integers that are widened to int32 inside of the match, and their zero point subtracted, count as
-  /// quantised with scale 1. `scale_axis`: the only axis that may have a scale for each index; -1 for none.
+  /// Returns `expr` as an operand of the primitive: a value from outside of the match, a constant, or one of these
+  /// dequantised inside of it. Integers that are widened to int32 inside of the match, and their zero point subtracted,
+  /// count as quantised with scale 1. `scale_axis`: the only axis that may have a scale for each index; -1 for none.
   Operand OperandOf(const Expr& expr, int64_t scale_axis = -1);
 
   /// Adds a constant that operands may name by the number that this returns.

@@ -117,8 +117,8 @@ struct Primitive {
   Binary binary = Binary::kNone;
   Reduction reduction = Reduction::kSum;
   bool is_linear = false;  ///< resampling; else nearest
-  /// What floats are multiplied as, in contractions: the type of their data, or a narrower one, to which data and
-  /// weights are rounded. Sums are float32 either way.
+  /// Type in which contractions multiply floats: that of their data, or a narrower one, to which data and weights are
+  /// rounded. Sums are float32 either way.
   DataType multiplied_as = kFloat32;
   Operand src;
   Operand weights;            ///< second source of a binary operator; layer norm: gamma

@@ -38,7 +38,7 @@ class Builder {
   /// A tensor of just this shape with the elements of `value`: what is given is given under another shape, too; else
   /// the result of a reshape, which the library fuses, or which is a view. Scalars have the shape [1].
   int Shaped(const Value& value, const Shape& shape);
-  /// The same without a reshape; -1 where that cannot be.
+  /// Returns the value under `shape` without a reshape; -1 if that is impossible.
   int View(const Value& value, const Shape& shape);
   int Shaped(const Expr& expr) { return Shaped(ValueOf(expr), ValueOf(expr).shape); }
   /// The only use of `expr` in the function if that reshapes it; else null.
@@ -59,7 +59,7 @@ class Builder {
 
   // ---- the whole
 
-  /// Reads all calls that `function` computes. Where the library has nothing for one of them: throws its Refusal, or
+  /// Reads all calls that `function` computes. If the library has no operation for one of them, throws its Refusal, or
   /// with `wildcards` leaves a gap through which nothing is fused.
   void ReadFunction(const BoundaryLayouts& layouts, bool wildcards);
 

@@ -20,7 +20,7 @@ struct Implementation {
 using QueryFn = Result<Implementation>(const GraphSpec& spec, int num_threads);
 
 /// Signature of `collage_onednn_graph_partitions`: which operations the library would compute together, by number, the
-/// fusing policy being its default. Those that it would not compute are in none.
+/// fusing policy being its default. Unsupported operations are in none.
 using PartitionsFn = std::vector<std::vector<int>>(const GraphSpec& spec);
 
 }  // namespace collage::onednn_graph

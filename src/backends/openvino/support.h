@@ -10,7 +10,7 @@
 
 namespace collage::openvino {
 
-/// What the first argument of an operator (its result, when it has none) may consist of.
+/// Types that the first argument of an operator may have (or its result, if it has no argument).
 enum class ElementTypes : uint8_t {
   kFloats,   ///< float32, float16, bfloat16
   kNumbers,  ///< these and integers
@@ -30,11 +30,11 @@ std::span<const OperatorRow> Operators();
 /// Whether `call`, of an operator and typed, has a translation; the reason when not.
 Result<void> Supports(const CallNode& call);
 
-/// What the operator called `name` cannot do in OpenVINO, beyond types that it does not know.
+/// Checks limits of the operator `name` in OpenVINO, beyond unsupported types.
 Result<void> CheckLimits(const CallNode& call, std::string_view name);
 
 bool IsFloat(DataType dtype);
-/// Of the first argument; of the result where there is none.
+/// Returns the type of the first argument, or of the result if there is no argument.
 DataType FirstDType(const CallNode& call);
 
 }  // namespace collage::openvino

@@ -18,7 +18,7 @@ struct Refusal {
   std::string text;
 };
 
-/// What the elements of a tensor are; refuses what XNNPACK does not compute on.
+/// Returns the element type of a tensor; refuses types that XNNPACK does not compute on.
 Element ElementOf(const Expr& expr);
 
 /// Turns expressions of a match into operands. An operand is a parameter, a constant, or either dequantised.
@@ -30,18 +30,19 @@ class OperandReader {
   const Expr& root() const { return body_.root(); }
   Layout result_layout() const { return layouts_.outputs.at(0); }
 
-  /// What the partition calls the composite with, where `expr` is a parameter of that; else `expr`.
+  /// Returns the partition's argument if `expr` is a parameter of the composite; else `expr`.
   Expr Outside(const Expr& expr) const { return body_.Outside(expr); }
   bool IsLeaf(const Expr& expr) const;
   /// Logical, static.
   Shape ShapeOf(const Expr& expr) const;
-  /// Of a qnn.quantize or qnn.dequantize with constant scales.
+  /// Returns the quantisation of a qnn.quantize or qnn.dequantize with constant scales.
   Quantisation QuantisationOf(const CallNode& call) const;
 
   Operand Plain(const Expr& expr);           ///< in its logical order
   Operand Image(const Expr& expr);           ///< [N, H, W, C]
-  Operand InResultLayout(const Expr& expr);  ///< of the result's rank, in its order
-  /// That broadcasts to `result`, padded with leading ones to its rank. Constants are reordered when they must.
+  Operand InResultLayout(const Expr& expr);  ///< an operand of the result's rank, in its order
+  /// Returns an operand that broadcasts to `result`, padded with leading ones to its rank. Constants are reordered if
+  /// necessary.
   Operand ElementWise(const Expr& expr, const Expr& result);
 
   /// A constant beside the blob, `what` for refusals.
@@ -51,7 +52,7 @@ class OperandReader {
 
   Shape ResultImage(const Expr& result) const;  ///< [N, H, W, C]
   Shape ResultInMemory() const;
-  /// Where the result's logical axis is in memory order.
+  /// Returns the position of the result's logical axis in memory order.
   size_t MemoryAxis(int64_t axis) const;
 
   std::vector<Tensor> TakeConstants() { return std::move(constants_); }

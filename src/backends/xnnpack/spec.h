@@ -48,7 +48,7 @@ enum class Unary : uint8_t {
 
 enum class Binary : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum, kSquaredDifference };
 
-/// What is computed on. Eight bits: q = round(x / scale) + zero point, signed or not.
+/// Element types. Eight bits: q = round(x / scale) + zero point, signed or not.
 enum class Element : uint8_t { kFloat32, kInt8, kUInt8 };
 
 struct Quantisation {

@@ -46,12 +46,12 @@ struct TuningRecord {
   double p90 = 0;
   double p99 = 0;
   int64_t num_samples = 0;
-  double half_width = 0;  ///< of the 95 % interval of the percentile it was timed for, seconds; 0 = not known
-  double drift = 0;       ///< how much slower than usual the machine was, as a ratio; 0 = not known
-  double max_error = 0;   ///< largest |result - reference|, relative to the largest |reference|
-  std::string label;      ///< the operators, for people
-  std::string reason;     ///< when not ok: what failed
-  std::string schedule;   ///< what it was compiled by (PartitionRequest::schedule); empty: as the toolchain thinks best
+  double half_width = 0;    ///< half the width of the 95 % interval of its percentile, seconds; 0 = not known
+  double drift = 0;         ///< how much slower than usual the machine was, as a ratio; 0 = not known
+  double max_error = 0;     ///< largest |result - reference|, relative to the largest |reference|
+  std::string label;        ///< the operators, for people
+  std::string reason;       ///< when not ok: what failed
+  std::string schedule;     ///< schedule (PartitionRequest::schedule); empty: the toolchain's own choice
   std::string measured_at;  ///< UTC, "2026-01-31 23:59:59"; empty = now
 
   /// Seconds at `fraction`, 0 <= fraction <= 1, linear between the quantiles that are known; beyond the last of them
@@ -64,7 +64,7 @@ struct CompilationRecord {
   std::string model;
   std::string machine;
   int num_threads = 1;
-  std::string versions;  ///< of the toolchains that took part
+  std::string versions;  ///< versions of the toolchains that took part
   std::string winner;
   double seconds = 0;         ///< p50 of the winner
   double additive_error = 0;  ///< measured minus estimated seconds of the best mix; 0 when there is none
@@ -83,9 +83,9 @@ struct TuningStats {
   std::map<std::string, int64_t> by_toolchain;
 };
 
-/// What `Collect` removes; fields that are not set remove nothing.
+/// Records that `Collect` removes; fields that are not set remove nothing.
 struct GarbageRule {
-  /// Of these toolchains records of other versions, on `machine` only: nothing will ask for them again.
+  /// Removes records of other versions of these toolchains, on `machine` only, which no compilation will ask for again.
   std::map<std::string, std::string> versions;
   std::string machine;
   std::string before;     ///< records measured before this UTC time
@@ -120,7 +120,7 @@ class TuningDatabase {
   std::vector<std::string> Verify();
   /// Path or URL, without a password.
   const std::string& place() const { return place_; }
-  /// What happened on opening that the user should know; empty mostly.
+  /// Events of opening that the user should know; mostly empty.
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:

@@ -23,7 +23,7 @@ struct WorkByKind {
   std::array<double, kNumWorkKinds> amounts = {};
 };
 
-/// Of a closed, typed function of static shapes.
+/// Counts the work of a closed, typed function of static shapes.
 WorkByKind WorkByKindOf(const Function& function);
 
 /// A toolchain on this machine.
@@ -50,7 +50,7 @@ class AnalyticModel {
   int num_threads_;
   CacheLevel operands_;
   double call_ = 0;                                  ///< seconds
-  double moving_share_ = kUnknownEfficiency;         ///< of the roofline's rates
+  double moving_share_ = kUnknownEfficiency;         ///< share of the roofline's rates
   std::array<double, kNumWorkKinds> per_unit_ = {};  ///< seconds
 };
 

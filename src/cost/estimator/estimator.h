@@ -25,15 +25,15 @@ struct CostQuery {
   std::string label;  ///< operators, for people
 };
 
-/// What an estimator did.
+/// Counts of an estimator's work.
 struct EstimatorCounts {
   int64_t measured = 0;
   int64_t remeasured = 0;  ///< again, to tell rivals apart
   int64_t from_database = 0;
   int64_t failed = 0;
   int64_t skipped = 0;      ///< not measured because the budget was spent
-  int64_t below_bound = 0;  ///< that took less than their bound
-  int64_t trials = 0;       ///< of schedules
+  int64_t below_bound = 0;  ///< kernels that took less than their bound
+  int64_t trials = 0;       ///< trials of schedules
   int64_t known_trials = 0;
 };
 
@@ -49,18 +49,17 @@ class CostEstimator {
   virtual bool FindsOut() const { return true; }
   /// How many partitions are estimated in about the time of one.
   virtual int NumAtOnce() const { return 1; }
-  /// The same for several partitions that are wanted at once, in their order.
+  /// Estimates several partitions at once, in their order.
   virtual std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries);
-  /// Estimates partitions again whose costs are so near each other that noise may have chosen: those that still cannot
-  /// be told apart cost the same from then on, so that priority decides. In the order of `rivals`, which have
-  /// estimates.
+  /// Estimates again partitions whose costs differ by less than noise. Partitions that stay statistically tied cost the
+  /// same from then on, so that priority decides. In the order of `rivals`, which have estimates.
   virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
   // Schedules (Toolchain::Schedules): only who measures tries any.
   virtual bool TriesSchedules() const { return false; }
   /// Schedules one step from `schedule`, most promising first.
   virtual std::vector<std::string> SchedulesNear(const CostQuery&, const std::string& /*schedule*/) { return {}; }
-  /// What `query` takes compiled by each of `schedules`, in their order; skipped from where `may_go_on`, which is asked
-  /// before each that is not known yet, says no.
+  /// Returns the cost of `query` with each of `schedules`, in their order. `may_go_on` is asked before each unknown
+  /// one; after a no, the rest is skipped.
   virtual std::vector<TuningRecord> TrySchedules(const CostQuery&, const std::vector<std::string>& /*schedules*/,
                                                  const std::function<bool()>& /*may_go_on*/) {
     return {};

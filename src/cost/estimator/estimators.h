@@ -1,4 +1,4 @@
-// estimators.h: the estimators by name, behind one interface. What each promises is in docs/costs.md.
+// estimators.h: the estimators by name, behind one interface. docs/search-options.md lists them.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace collage {
 /// Finds the nodes of a partition, and the graph that they are of, by the number that a query names.
 using FindSubGraph = std::function<std::pair<const DataflowGraph&, const SubGraph&>(int64_t job)>;
 
-/// What estimators are made with; all it refers to must outlive them.
+/// Parameters of estimators; everything that they refer to must outlive the estimator.
 struct EstimatorSetting {
   TuningDatabase& database;
   std::unique_ptr<Runner> runner;
@@ -25,14 +25,14 @@ struct EstimatorSetting {
   FindSubGraph find_sub_graph;
   MeasuringEstimator::Options options;
   MeasuringEstimator::OnMeasure on_measure;
-  /// What follows "=" in the text that asks for the estimator.
+  /// Text behind "=" in the estimator's name.
   std::string argument;
 };
 
 /// A row of the table of estimators.
 struct EstimatorKind {
   const char* name;
-  const char* argument;  ///< what must follow "NAME="; null for nothing
+  const char* argument;  ///< required text behind "NAME="; null if there is none
   const char* summary;
   std::unique_ptr<CostEstimator> (*make)(EstimatorSetting setting);
 };

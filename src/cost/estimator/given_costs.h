@@ -25,7 +25,7 @@ class GivenCosts {
  public:
   explicit GivenCosts(const JsonText& json, CandidateCost estimate = nullptr);
 
-  /// What `sub_graph` costs as a candidate of `target`.
+  /// Returns the cost of `sub_graph` as a candidate of `target`.
   Cost CostOf(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const;
   /// Why a candidate's cost is infinite.
   std::string WhyInfinite(const std::string& target, const DataflowGraph& graph, const SubGraph& sub_graph) const;

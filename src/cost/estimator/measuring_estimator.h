@@ -25,7 +25,7 @@ class MeasuringEstimator : public CostEstimator {
     double budget_seconds = std::numeric_limits<double>::infinity();
     int64_t max_measurements = 0;                 ///< 0 = no limit
     std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
-    std::map<std::string, std::string> versions;  ///< of toolchains, part of the keys
+    std::map<std::string, std::string> versions;  ///< versions of toolchains, part of the keys
   };
   /// Told before each measurement.
   using OnMeasure = std::function<void(const EstimatorCounts&, const std::string& label)>;
@@ -44,7 +44,7 @@ class MeasuringEstimator : public CostEstimator {
                                          const std::function<bool()>& may_go_on) override;
   TuningRecord AdoptIfFaster(const CostQuery& query, const std::string& schedule) override;
   int NumAtOnce() const override { return runner_->num_at_once(); }
-  /// What the database knows, else the toolchain's smallest call and the roofline.
+  /// Returns the cost in the database, else the bound by the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
   bool FindsOut() const override { return MayMeasure(); }
@@ -62,22 +62,22 @@ class MeasuringEstimator : public CostEstimator {
  protected:
   /// Measured once for each kind of machine and number of threads.
   const MachineRates& Rates();
-  /// What a probe's function (probes.h) takes with a toolchain.
+  /// Measures a probe's function (probes.h) with a toolchain.
   TuningRecord Probe(const Toolchain& toolchain, const std::string& probe);
   const MeasureContext& context() const { return options_.context; }
 
  private:
-  /// What is to be measured, and under which key it is remembered.
+  /// A measurement to make, and the key to store it under.
   struct Question {
     TuningKey key;
     std::string label;
     std::string request;
   };
 
-  /// What this run or the database knows; null for nothing.
+  /// Returns the record of this run or of the database; null if there is none.
   const TuningRecord* Find(const TuningKey& key);
   double SmallestCall(const CostQuery& query);
-  /// What a candidate takes at least, without looking whether it has been measured.
+  /// Returns a candidate's lower bound, even if it has been measured.
   double Bound(const CostQuery& query);
   /// As it is compiled so far.
   std::string RequestFor(const CostQuery& query) { return RequestFor(query, ScheduleOf(query)); }
@@ -94,12 +94,11 @@ class MeasuringEstimator : public CostEstimator {
   /// Measures as many as the budget allows and remembers the answers.
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
-  /// Of what is measured of a toolchain, under the version of its code and of how it is timed.
+  /// Returns the key of a toolchain's measurement, with the versions of its code and of the timing method.
   TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
   std::string VersionOf(const Toolchain& toolchain) const;
   TuningKey SettledKey(const std::vector<CostQuery>& rivals);
-  /// What measuring each in turn gave, a row for each round; empty when one could not be measured or `may_go_on` said
-  /// no.
+  /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.
   std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<std::string>& rivals,
                                                        const std::function<bool()>& may_go_on);
   TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;

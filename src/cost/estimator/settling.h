@@ -8,10 +8,10 @@
 
 namespace collage {
 
-/// What rivals cost after they were measured in turn. `rounds[r][i]` is what round r found for rival i, all ok; at
-/// least one round. A rival is dearer than the best when it was so in every round and by more than `noise`, a share, in
-/// the middle one; else it gets the times of the best. Compared are the quantiles at `fraction`. In the order of the
-/// rivals.
+/// Returns the costs of rivals that were measured in turn, in their order. `rounds[r][i]` is the record of rival i in
+/// round r, all ok; at least one round. A rival is slower than the best if it was slower in every round, and by more
+/// than `noise`, a share, in the middle one; otherwise it ties and gets the times of the best. Quantiles at `fraction`
+/// are compared.
 std::vector<TuningRecord> SettleRounds(const std::vector<std::vector<TuningRecord>>& rounds, double noise,
                                        double fraction = 0.5);
 

@@ -11,24 +11,24 @@
 
 namespace collage {
 
-/// What a partition does, however it is implemented.
+/// Work of a partition, independent of its implementation.
 struct Work {
   double multiply_adds = 0;   ///< float32 ones; those of narrower types count less, as processors do more at once
   double constant_bytes = 0;  ///< weights, each read once
   double boundary_bytes = 0;  ///< inputs read and outputs written, each once
   bool rounds = false;        ///< to integers: results are judged by what that leaves open
-  double spared = 0;          ///< of multiply_adds, those that an algorithm with accuracy "standard" may spare
+  double spared = 0;          ///< multiply_adds that an algorithm with accuracy "standard" may save
 };
 
-/// Of a closed, typed function of static shapes, values at its boundary kept as their types say.
+/// Returns the work of a closed, typed function of static shapes, with boundary values stored as their types say.
 Work WorkOf(const Function& function);
-/// The same with values at its boundary kept as `layouts` says.
+/// Returns the work with boundary values stored as `layouts` says.
 Work WorkOf(const Function& function, const BoundaryLayouts& layouts);
 
-/// The same with float32 values computed, and weights kept, in a type of 16 bits.
+/// Returns the same work with float32 values computed, and weights stored, in a 16-bit type.
 Work InLowerPrecision(Work work);
 
-/// What this machine does at most, by all threads together. 0: unknown.
+/// Highest rates of this machine, of all threads together. 0: unknown.
 struct MachineRates {
   double multiply_adds = 0;                 ///< float32, per second
   std::array<double, 3> bytes = {0, 0, 0};  ///< read per second, by CacheLevel
@@ -41,7 +41,7 @@ struct MachineRates {
 /// Measured with the pool's threads, in some tens of milliseconds each.
 double MeasureMultiplyAddRate();
 double MeasureReadRate(CacheLevel level);
-/// Of `bytes` that each thread reads, its own, again and again.
+/// Measures the rate at which each thread reads its own `bytes` repeatedly.
 double MeasureReadRate(int64_t bytes);
 /// Bytes read and bytes written, both counted, where each thread copies half of `bytes` into the other half, and back,
 /// again and again. A line that is written is fetched before: copies move fewer bytes per second than reads.

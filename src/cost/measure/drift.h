@@ -1,9 +1,9 @@
 // drift.h: whether the machine is as fast as usual.
 //
 // A small fixed kernel (products that stay in registers, then a read of memory that fits a core's own cache; some 30 us
-// on every thread of the pool) is timed before and after whatever is to be timed. What it takes now, by what it usually
-// takes in this process, is the drift: above 1 when other work, a lower clock or a neighbour holds the machine up. What
-// is usual is the lower quartile of the latest readings, so that a machine that stays slow becomes the usual one.
+// on every thread of the pool) is timed before and after each measurement. Its time divided by its usual time in this
+// process is the drift: above 1 when other work, a lower clock or a neighbour slows the machine down. The usual time is
+// the lower quartile of the latest readings, so a machine that stays slow becomes the norm.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace collage {
 
-/// What the fixed kernel takes now on the pool's threads, in seconds: the median of a few runs.
+/// Returns the fixed kernel's time now on the pool's threads, in seconds: the median of a few runs.
 double ReferenceKernelSeconds();
 
 /// The latest readings, in seconds; plain, since processes share them.

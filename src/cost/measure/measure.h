@@ -34,7 +34,7 @@ class PartitionBuffers {
   /// A digest of the bytes of all results, as fast as they can be read.
   uint64_t OutputDigest() const;
 
-  /// What was written that is none of the partition's: "wrote beyond result 0"; empty when nothing was.
+  /// Returns a description of stray writes, "wrote beyond result 0"; empty if there are none.
   std::string FindStrayWrites() const;
 
   /// Brings inputs into the caches, as their maker leaves them, and outputs, as memory that was in use a moment ago.
@@ -70,11 +70,11 @@ class LoadedPartition {
 /// throws.
 Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
 
-/// Loads what `CompilePartition` made of `request`, checks it on inputs of several ranges and times it on those of
-/// Draw::kUnit. A record with `ok` false and the reason when a result is wrong, be it in one of many runs, when
-/// something was written that is not the kernel's, when memory leaks, or when threads go on running after a run; then,
-/// too, a fresh worker is asked for. Throws what loading and running throw. `computed_in`: a type below float32 that
-/// float32 results may be as exact as.
+/// Loads the result of `CompilePartition` for `request`, checks it on inputs of several ranges and times it on those of
+/// Draw::kUnit. Returns a record with `ok` false and the reason if a result is wrong in any run, if the kernel wrote
+/// outside of its outputs, if memory leaks, or if threads keep running after a run; a fresh worker is then needed.
+/// Throws the errors of loading and running. `computed_in`: float32 results need only be as exact as this narrower
+/// type.
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request,
                              const TimingOptions& timing = {}, std::optional<DataType> computed_in = {});
 

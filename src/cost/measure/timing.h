@@ -40,7 +40,7 @@ CacheLevel CacheLevelFromString(const std::string& text);
 /// Size of a core's own caches, or of the last level one; not for kMemory.
 int64_t CacheBytes(CacheLevel level);
 
-/// Where a model that touches `bytes` per run leaves what it touched, on this machine.
+/// Returns the cache level that holds the operands of a model that touches `bytes` per run, on this machine.
 CacheLevel LevelFor(int64_t bytes);
 
 struct TimingOptions {
@@ -54,7 +54,7 @@ struct TimingOptions {
   double max_half_width = 0.02;
   /// Beyond `min_samples` and `min_seconds` no more than this is spent to narrow the interval, all counted.
   double budget_seconds = 0.15;
-  /// Where operands that only this kernel reads are when it runs.
+  /// Cache level of operands that only this kernel reads when it runs.
   CacheLevel operands = CacheLevel::kNear;
 };
 
@@ -87,7 +87,7 @@ class Samples {
   std::vector<double> values_;
 };
 
-/// What `TimeRuns` calls beside the runs, all outside of what is timed; each may be empty.
+/// Functions that `TimeRuns` calls between the timed runs; each may be empty.
 struct TimingHooks {
   enum class Check : uint8_t {
     kSame,       ///< caches are as the run left them
@@ -116,9 +116,9 @@ void ReadThrough(const void* address, size_t bytes);
 /// Runs shorter than this are settled when they are timed in turn; longer ones find nothing in the caches anyway.
 constexpr double kSettleBelowSeconds = 0.01;
 
-/// Times several contestants interleaved, one run of each in turn for `rounds` rounds, the order rotated each round so
-/// that none always follows the same neighbour. What disturbs the machine then disturbs all alike. With `settle`, an
-/// untimed run comes before each timed one: it finds the caches as repeated runs leave them, not as its neighbour did.
+/// Times several runs interleaved, one of each in turn for `rounds` rounds. The order rotates each round, so that none
+/// always follows the same neighbour; a disturbance of the machine then affects all alike. With `settle`, an untimed
+/// run comes before each timed one: it finds the caches as repeated runs leave them, not as its neighbour did.
 std::vector<Samples> TimeInterleaved(std::span<const std::function<void()>> runs, int rounds, bool settle = false,
                                      const std::function<void(int round)>& on_round = nullptr);
 

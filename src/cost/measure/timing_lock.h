@@ -1,10 +1,10 @@
 // timing_lock.h: several Collage processes on one machine do not disturb each other's timings.
 //
-// Who times holds the lock alone; who compiles or checks holds it together with others. It lies in files of the user's
+// A process that times holds the lock alone; processes that compile or check share it. It is kept in the user's files
 // ($XDG_RUNTIME_DIR/collage, else /tmp/collage-UID), locked by flock, so that the system frees it whatever becomes of
-// the holder. Two files: whoever waits to be alone holds the first, which newcomers pass through, and so is not kept
-// waiting by a stream of them. Waits are bounded, and what cannot be had is done without: a timing may then be
-// disturbed, but no measurement fails or stands still.
+// the holder. There are two files: a process that waits for exclusive access holds the first, through which newcomers
+// pass, so that a stream of newcomers cannot starve it. Waits are bounded: after a timeout the process continues
+// without the lock, and a timing may be disturbed, but no measurement fails or blocks.
 #pragma once
 
 #include <chrono>

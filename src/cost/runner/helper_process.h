@@ -35,7 +35,7 @@ class HelperProcess {
   std::string Bury();
   /// Ends it at once.
   void Kill();
-  /// What it printed last to standard error; may be empty.
+  /// Returns its last output to standard error; may be empty.
   std::string LastErrors() const;
 
   /// How long it may take to end when its input has.

@@ -11,7 +11,7 @@
 
 namespace collage {
 
-/// What a machine must be like for its measurements to hold for another.
+/// Properties that a machine must share with another for its measurements to hold there.
 struct WorkerIdentity {
   std::string collage;                            ///< its version
   std::string machine;                            ///< fingerprint

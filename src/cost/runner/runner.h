@@ -20,12 +20,12 @@ class Runner {
 
   virtual ~Runner() = default;
 
-  /// Whether requests must hold their partitions, because whoever measures does not share this process's memory.
+  /// Whether requests must contain their partitions, because the worker does not share this process's memory.
   virtual bool needs_whole_partitions() const { return false; }
   /// How many requests it answers in about the time of one, as far as it knows.
   virtual int num_at_once() const { return 1; }
-  /// Answers requests, in any order, until there are none or `on_answer` says so. What crashed, hung or failed is
-  /// answered by a record with the reason.
+  /// Answers requests, in any order, until there are none or `on_answer` says so. A request that crashed, hung or
+  /// failed is answered by a record with the reason.
   virtual void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) = 0;
 };
 
@@ -37,9 +37,9 @@ struct RunnerContext {
   FindPartition find;
   WorkerLimits limits;
   int num_threads = 1;
-  /// Of the toolchains that take part, as in tuning keys: machines where they differ are not used.
+  /// Versions of the selected toolchains, as in tuning keys: machines with other versions are not used.
   std::map<std::string, std::string> versions;
-  std::string python;  ///< the interpreter that speaks to Ray; empty = see docs/costs.md
+  std::string python;  ///< the interpreter that speaks to Ray; empty = see docs/many-machines.md
   std::function<void(const std::string&)> on_warning;  ///< may be empty
 };
 

@@ -28,7 +28,7 @@ class OnnxGraph {
 
   const TensorReader& reader() const { return reader_; }
   SizeTable& sizes() { return sizes_; }
-  /// "give the shapes of the model's inputs, as in --shape x=1x3": of those with open dimensions.
+  /// Returns the hint to bind dynamic inputs: "give the shapes of the model's inputs, as in --shape x=1x3".
   std::string ShapeHint() const;
   /// The attribute `name` of `node`; within a local function, references are followed to the call's attributes.
   const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, const std::string& name) const;
@@ -51,7 +51,7 @@ class OnnxGraph {
   void Parse();
   void CheckOperators() const;
   void AddInputs();
-  /// A parameter with the shape that options or the model give, its open dimensions bound to symbols.
+  /// Returns a parameter with the shape that options or the model give, and symbols for its dynamic dimensions.
   Var InputParam(const onnx::ValueInfoProto& input);
   static std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim);
   std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
@@ -80,7 +80,7 @@ class OnnxGraph {
   std::vector<Values> scopes_;
   std::vector<FunctionCall> calls_;
   std::vector<Var> params_;
-  DimensionNames dimension_names_;  ///< of open dimensions, by parameter
+  DimensionNames dimension_names_;  ///< names of dynamic dimensions, by parameter
 };
 
 }  // namespace collage

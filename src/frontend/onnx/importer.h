@@ -117,7 +117,7 @@ class NodeContext {
   Expr Compute(const Sizes& sizes);
   /// A scalar of int64.
   Expr ComputeScalar(const SymbolicSize& size);
-  /// `x`, whose type says less than is known of its sizes. Those that are nothing are not known.
+  /// Returns `x` with known sizes that its type does not have. Empty sizes are unknown.
   Expr WithSizes(const Expr& x, const PartialSizes& sizes);
   /// As WithSizes: `sizes`, but for `size` along `axis`.
   Expr WithSizeAlong(const Expr& x, const Sizes& sizes, int64_t axis, std::optional<SymbolicSize> size);

@@ -42,7 +42,7 @@ struct OnnxOperand {
 /// and ONNX allows more than Collage has.
 struct OnnxSignature {
   std::vector<OnnxOperand> inputs;
-  size_t least_inputs = 0;  ///< of a variadic input
+  size_t least_inputs = 0;  ///< least number of values of a variadic input
   size_t least_outputs = 0;
   size_t most_outputs = 0;
 

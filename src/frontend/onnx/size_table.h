@@ -59,7 +59,7 @@ class SizeTable {
   Expr Compute(const Sizes& sizes);
 
  private:
-  /// Where a run finds a symbol's value.
+  /// Place at which a run finds a symbol's value.
   struct Origin {
     SymbolicSize symbol;  ///< keeps the factor that is the key
     Expr value;

@@ -15,9 +15,8 @@
 
 namespace collage {
 
-/// Writes one model. What a Relay expression is called in the graph is known per scope: a nested graph sees the names
-/// of the graphs around it, they do not see its own; the body of a function that is inlined is a scope of the same
-/// graph.
+/// Writes one model. Names of Relay expressions in the graph are known per scope: a nested graph sees the names of the
+/// graphs around it, they do not see its own; the body of a function that is inlined is a scope of the same graph.
 class OnnxGraphWriter {
  public:
   explicit OnnxGraphWriter(const IRModule& module) : module_(module) {}
@@ -29,14 +28,14 @@ class OnnxGraphWriter {
   OnnxNames AddNode(const std::string& op_type, const OnnxNames& inputs, const Attrs& attributes, size_t num_results,
                     const Span& span);
   std::string AddConstant(const Tensor& value);
-  /// Of a tensor that was converted.
+  /// Returns the name of a converted tensor.
   const std::string& NameOf(const Expr& expr) const { return FindNames(expr.get())->at(0); }
   /// A name that nothing has yet: `wanted`, or that with a number.
   std::string FreshName(const std::string& wanted);
   void NeedsOpset(int64_t opset) { opset_ = std::max(opset_, opset); }
 
  private:
-  /// What expressions are called, and which graph nodes are added to.
+  /// Names of expressions, and the graph that nodes are added to.
   struct Scope {
     std::unordered_map<const ExprNode*, OnnxNames> names;
     std::unordered_map<const ExprNode*, Expr> functions;  ///< variables that are bound to functions
@@ -61,7 +60,7 @@ class OnnxGraphWriter {
   /// The names of `root`'s flattened value; adds nodes for what has none. Goes down chains without recursion, into
   /// nested graphs and functions by recursion.
   OnnxNames Convert(const Expr& root);
-  /// Of one expression whose operands have names.
+  /// Converts one expression whose operands have names.
   OnnxNames ConvertOne(const Expr& expr);
   OnnxNames ConvertCall(const CallNode& call);
   OnnxNames ConvertOperator(const CallNode& call);
@@ -93,7 +92,7 @@ class OnnxGraphWriter {
 
 /// Throws kUnsupported: "ONNX has no words for …".
 [[noreturn]] void ThrowNoWords(const std::string& what, const Span& span);
-/// Of a type, tuples flattened.
+/// Returns the number of tensors in a type, tuples flattened.
 size_t CountTensors(const Type& type);
 
 /// Fills `proto` with a tensor's shape, dtype and bytes.

@@ -16,14 +16,14 @@ namespace collage {
 /// How operators round, to integers and to floats.
 enum class Rounding : uint8_t {
   kNearest,  ///< as their reference evaluation says
-  /// At random: to integers up or down, by OpDef::random_rounding; floats off by as much as kernels' may be that add up
-  /// in their own order (random_rounding.h). What constants alone are computed to is as it is.
+  /// Rounds at random: to integers up or down, by OpDef::random_rounding; floats by as much as kernels may deviate that
+  /// sum in their own order (random_rounding.h). Values of constants alone are exact.
   kRandom,
 };
 
 struct EvaluateOptions {
   Rounding rounding = Rounding::kNearest;
-  uint64_t seed = 0;  ///< of random rounding
+  uint64_t seed = 0;  ///< seed of random rounding
   /// For random rounding: a type below float32 that kernels round float32 values to, constants included.
   std::optional<DataType> computed_in;
   /// Called after each operator; what it throws ends the evaluation. Empty: nothing is.

@@ -23,8 +23,8 @@ class ScopeAnalysis {
  public:
   explicit ScopeAnalysis(const Function& root);
 
-  /// What a closure of `function` takes along: values of outer functions that it or functions within it use, in the
-  /// order in which they are captured. Empty for the root and for functions without free variables.
+  /// Returns the captures of a closure of `function`: values of outer functions that it or functions within it use, in
+  /// the order in which they are captured. Empty for the root and for functions without free variables.
   const std::vector<Expr>& Captures(const FunctionNode& function) const;
   /// The variable that a `let` binds to `function` and by which its body calls it; null when it does not call itself.
   const VarNode* SelfOf(const FunctionNode& function) const;
@@ -50,7 +50,7 @@ class ScopeAnalysis {
 
   std::vector<Scope> scopes_;
   NodeMap<int> index_;  // function → its place in scopes_
-  /// Where a node belongs, and how often it is used.
+  /// Function that a node belongs to, and number of its uses.
   struct Use {
     int owner;
     int count;

@@ -1,12 +1,11 @@
-// reference.h: what a function's results must be, and how far from it right ones may lie.
+// reference.h: the reference results of a function, and how far correct results may deviate.
 //
-// Floats are compared with a tolerance: sums in another order differ in their last places. There are functions that
-// make more of such a difference than any tolerance allows: what is rounded to an integer (qnn.quantize, round) may
-// fall to the other one of two neighbours, and be a whole step off; what is left of two large numbers that nearly
-// cancel is as wrong as they were. How far off results may be is therefore measured where they are not within
-// tolerance: the function is evaluated some times more, each operator rounding at random (random_rounding.h), which is
-// off at every place where a kernel may be off, and mostly by more. What was found so bounds four things about a
-// result's deviations from the reference:
+// Floats are compared with a tolerance: sums in another order differ in their last places. Some functions amplify such
+// differences beyond any tolerance: a value rounded to an integer (qnn.quantize, round) may become the other neighbour,
+// a whole step off, and the difference of two large, nearly equal numbers has their absolute error. If a result exceeds
+// its tolerance, the effect of rounding is therefore measured: the function is evaluated several more times with random
+// rounding in each operator (random_rounding.h), which deviates everywhere a kernel may deviate, and mostly by more.
+// These evaluations bound four statistics of a result's deviations from the reference:
 //
 //     statistic   of all elements                        what exceeds it
 //     largest     the largest deviation                  single elements, borders, channels that are wrong
@@ -14,8 +13,8 @@
 //     offset      the mean                               a wrong zero point, be it by one
 //     slope       of their regression on the reference   a wrong scale
 //
-// Noise adds up to little in offset and slope, where errors that have a system do not. What rounding hardly changes is
-// compared with the tolerance, about.
+// Noise mostly cancels in offset and slope; systematic errors do not. Elements that rounding hardly changes are
+// compared with about the tolerance.
 #pragma once
 
 #include <cstddef>
@@ -68,10 +67,10 @@ class Reference {
 
   const std::vector<Tensor>& results() const { return state_->results; }
 
-  /// Compares result `index` under the tolerance of the narrowest type of floats that it was computed in, be it the
-  /// function's or `computed_in`, widened by what rounding leaves open.
+  /// Compares result `index` under the tolerance of the narrowest float type that it was computed in (the function's or
+  /// `computed_in`), widened by the measured effect of rounding.
   Comparison Compare(size_t index, const Tensor& actual, std::optional<DataType> computed_in = {}) const;
-  /// The same under `tolerance`.
+  /// Compares under `tolerance`.
   Comparison Compare(size_t index, const Tensor& actual, const Tolerance& tolerance,
                      std::optional<DataType> computed_in = {}) const;
 

@@ -11,7 +11,7 @@
 
 namespace collage {
 
-/// Where floats are drawn from. A kernel that is right on one range may be wrong on another.
+/// Distribution of float inputs. A kernel that is right on one range may be wrong on another.
 enum class Draw : uint8_t {
   kUnit,      ///< uniform in [-1, 1)
   kWide,      ///< uniform in [-16, 16); in [-6, 6) where float16 could overflow

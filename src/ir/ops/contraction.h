@@ -19,7 +19,7 @@ void MultiplyPanel(const float* a, int64_t m, int64_t k, const float* panel, int
 /// Writes `sums` to the elements of `output` from `offset` on.
 void Store(std::span<const double> sums, const Tensor& output, int64_t offset);
 
-/// What attribute out_dtype asks for; `data` when it is empty.
+/// Returns the attribute out_dtype; `data` if it is empty.
 DataType OutDType(const OpCall& call, DataType data);
 /// Fails unless the first two arguments have one dtype.
 void CheckSameDType(const OpCall& call);

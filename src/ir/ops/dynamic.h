@@ -19,7 +19,7 @@ struct DynamicOp {
   std::vector<std::string> attrs;  ///< one for each value
 };
 
-/// Of a call's arguments those that the static operator has, too.
+/// Returns the arguments of a call that the static operator also has.
 template <typename T>
 std::vector<T> DataOf(const DynamicOp& op, std::span<const T> args) {
   std::vector<T> data(args.begin(), args.begin() + static_cast<int64_t>(op.first_value));

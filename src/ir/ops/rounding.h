@@ -14,8 +14,8 @@ class Rounder {
  public:
   Rounder() = default;
 
-  /// Rounds at random: 2.3 becomes 3 in three cases of ten, 2 in the others. What is whole stays as it is. The numbers
-  /// of one `seed` are those of the splitmix64 generator.
+  /// Rounds at random: 2.3 becomes 3 in three cases of ten, 2 in the others. Whole numbers stay unchanged. A `seed`
+  /// gives the numbers of the splitmix64 generator.
   static Rounder AtRandom(uint64_t seed) {
     Rounder rounder;
     rounder.is_random_ = true;

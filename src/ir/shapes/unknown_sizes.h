@@ -1,8 +1,8 @@
-// unknown_sizes.h: the sizes that a function's types leave open (`?`), as variables that a run has values for.
+// unknown_sizes.h: the dynamic sizes (`?`) of a function's types, as variables that get values in a run.
 //
-// Dimensions of which operators say that they are equal share a variable, so that whoever makes loops of the function
-// sees one extent where there is one. A run finds all shapes by the operators' type relations (ShapesOf), looks whether
-// the variables hold, and passes their values on:
+// Dimensions that operators require to be equal share a variable, so that a code generator sees them as one extent. A
+// run finds all shapes by the operators' type relations (ShapesOf), looks whether the variables hold, and passes their
+// values on:
 //
 //     fn (%x: Tensor[(?, 64), float32], %y: Tensor[(?, 64), float32]) { nn.relu(add(%x, %y)) }
 //         n0: %x.0, %y.0, add.0, relu.0      assumed: add would stretch an operand of one row, too
@@ -16,8 +16,8 @@
 
 namespace collage {
 
-/// What is known of a function's values, of which there is one for each parameter and then for each constant, call,
-/// tuple and projection in post-order.
+/// Sizes of a function's values: one value for each parameter, then one for each constant, call, tuple and projection
+/// in post-order.
 struct UnknownSizes {
   struct Step {
     enum Kind : uint8_t { kParameter, kConstant, kCall, kTuple, kField } kind;
@@ -36,7 +36,7 @@ struct UnknownSizes {
   };
   struct Variable {
     std::vector<Place> places;
-    int64_t known = -1;       ///< what it must be; -1: anything
+    int64_t known = -1;       ///< required value; -1: any
     bool is_assumed = false;  ///< whether the operators allow that places differ
   };
 
@@ -52,14 +52,14 @@ struct UnknownSizes {
 /// Whether some parameter or result of the typed `function` has a dimension `?`.
 bool HasUnknownSizes(const Function& function);
 
-/// Throws kUnsupported for functions that are not operators on tensors alone. Those of `exprs`, unless null, are the
-/// values in order.
+/// Throws kUnsupported for functions that are not operators on tensors alone. `exprs`, unless null, receives the values
+/// in order.
 UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs = nullptr);
 
 /// The types of all values for parameters of `types`, all static. Throws kInput where a relation does not hold.
 std::vector<Type> TypesOfValues(const UnknownSizes& sizes, const std::vector<Type>& types);
 
-/// What the variables are where values have `types`; nothing where places of one differ.
+/// Returns the variables' values for values of `types`; nothing if the places of one variable differ.
 std::optional<std::vector<int64_t>> ValuesOf(const UnknownSizes& sizes, const std::vector<Type>& types);
 
 /// Whether the elements of `op`'s result are made of those in the same place of its arguments, which are stretched and
@@ -73,7 +73,7 @@ bool MovesElements(const OpDef& op);
 /// Whether tensors of `type` are rows of known shape, as many as a run says: `?` is the first dimension and no other.
 bool AreRows(const Type& type);
 
-/// That type of `rows` rows; other types as they are.
+/// Returns a tensor type with `rows` rows; other types unchanged.
 Type WithRows(const Type& type, int64_t rows);
 /// `function` for parameters of `rows` rows each; typed.
 Function WithRows(const Function& function, int64_t rows);

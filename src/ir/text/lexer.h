@@ -22,7 +22,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string_view text;
-  size_t offset = 0;  ///< of its first character in the text
+  size_t offset = 0;  ///< offset of its first character in the text
 };
 
 /// Thrown inside lexer and parser; caught where reading can go on.
@@ -32,7 +32,7 @@ struct ParseFailure {
   std::string hint;
 };
 
-/// What was wrong with a text, in the order found.
+/// Errors in a text, in the order found.
 class Diagnostics {
  public:
   /// After this many, the rest of a text is not read.
@@ -70,7 +70,7 @@ class Diagnostics {
 
 struct TokenList {
   std::vector<Token> tokens;  ///< the last one is kEnd
-  std::string_view metadata;  ///< what follows `#[metadata]`; empty when absent
+  std::string_view metadata;  ///< text behind `#[metadata]`; empty when absent
 };
 
 /// All tokens of `text`, comments dropped. Characters that start no token are reported to `diagnostics` and skipped.

@@ -85,7 +85,7 @@ class Parser {
   Expr Parenthesised();
   Expr FunctionLiteral(const Token& token);
   Function FunctionRest(const Token& token);
-  /// What may stand behind a variable that is bound: ` {virtual_device=…}: T`.
+  /// Annotations behind a bound variable: ` {virtual_device=…}: T`.
   struct VarNotes {
     std::optional<VirtualDevice> device;
     Type type;

@@ -11,15 +11,15 @@
 
 namespace collage {
 
-/// Nodes without type, children before parents. What has a type is not entered, so that inferring again after a small
-/// change costs little; a node's type implies that its children have theirs.
+/// Returns nodes without type, children before parents. Typed nodes are not visited, so that inferring again after a
+/// small change is cheap; a typed node's children are typed.
 std::vector<Expr> UntypedInOrder(const Expr& root);
 
 /// The functions of `module`, each behind those it calls as far as there is no cycle, so that results without
 /// annotation are known when they are needed.
 std::vector<std::string> CalleesFirst(const IRModule& module);
 
-/// What binds variables: variable → its let, its match and clause; or that it is a parameter.
+/// Binders of variables: variable → its let, or its match and clause, or none for a parameter.
 struct Binders {
   /// Adds what `expr` itself binds.
   void Add(const Expr& expr);

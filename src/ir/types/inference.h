@@ -27,7 +27,7 @@ class Inference {
   Type TypeOf(const Expr& expr) const { return TypeOf(*expr); }
   std::string TextOf(const Type& type) const { return ToString(solver_.Resolve(type)); }
   void SetType(const ExprNode& expr, Type type);
-  /// What was open must be known by now.
+  /// Checks that no type is left open.
   void Finish(const ExprNode& expr) const;
 
   void Visit(const Expr& expr);
@@ -58,7 +58,7 @@ class Inference {
   Type ConstructorType(const ConstructorNode& constructor) const;
   Type ProjectionType(const TupleGetItemNode& item);
 
-  // What must wait: infer_call.cc.
+  // Deferred calls: infer_call.cc.
   /// `expr` is typed when `hole` is solved; until then its type is the hole that this returns.
   Type Defer(const ExprNode& expr, const TypeNode* hole);
   /// Types what waited for the holes that were solved since.

@@ -21,7 +21,7 @@ class TypeSolver {
  public:
   static Type Fresh() { return std::make_shared<IncompleteTypeNode>(); }
 
-  /// What `type` is known to be on its outside: the solution of a hole, or the type itself.
+  /// Returns the outermost known type: the solution of a hole, or the type itself.
   Type Find(Type type) const;
   /// `type` with all solved holes filled in.
   Type Resolve(const Type& type) const;

@@ -16,9 +16,9 @@ namespace collage {
 struct Executable::State {
   ExecutionPlan plan;
   std::vector<std::span<const std::byte>> blobs;  ///< the code alone
-  std::shared_ptr<void> file;                     ///< what holds the file's bytes; null for one made in memory
-  std::string name;                               ///< of the file
-  std::vector<uint64_t> constant_checksums;       ///< that the file states; empty for one made in memory
+  std::shared_ptr<void> file;                     ///< owner of the file's bytes; null for one made in memory
+  std::string name;                               ///< the file's name
+  std::vector<uint64_t> constant_checksums;       ///< as the file states; empty for one made in memory
 
   /// Throws kCorrupt, naming file and constant, unless the bytes of constant `index` are those that were written. They
   /// are read the first time that somebody asks. Thread-safe.

@@ -28,7 +28,7 @@ class TensorProgram {
   /// Sizes are -1 where they are known at run time only.
   virtual const std::vector<PortInfo>& inputs() const = 0;
   virtual const std::vector<PortInfo>& outputs() const = 0;
-  /// That its kernels were compiled for.
+  /// Returns the number of threads that its kernels were compiled for.
   virtual int num_threads() const = 0;
   virtual const std::string& metadata_json() const = 0;
   virtual std::unique_ptr<Machine> NewMachine() const = 0;
@@ -38,7 +38,7 @@ class TensorProgram {
 /// when @main takes or gives what is no tensor, kUnavailable when libcollage_ir is not here.
 std::shared_ptr<const TensorProgram> LoadTensorProgram(std::string_view bytes, const std::string& name);
 
-/// What libcollage_ir exports for that, as the C symbol `collage_load_tensor_program`.
+/// Type of the C symbol `collage_load_tensor_program`, which libcollage_ir exports for that.
 using LoadTensorProgramFn = void(std::string_view bytes, const std::string& name,
                                  std::shared_ptr<const TensorProgram>& program);
 

@@ -11,7 +11,7 @@ namespace collage {
 /// As SearchCovers, of the covers whose variants' toolchains (`CoverVariant::toolchain`) are all in one of `sets`.
 ///
 /// Each set is searched by itself, bounded by what was found before: states need not know who took part, and there are
-/// few sets. What SearchCovers promises of the best covers holds of these; a budget of time is each set's own.
+/// few sets. The promises of SearchCovers hold for these covers; each set has a time budget of its own.
 SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options,
                                     std::span<const std::vector<int>> sets);
 

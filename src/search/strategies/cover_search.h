@@ -1,5 +1,5 @@
-// cover_search.h: the strategies by which covers are searched, behind one interface. What each promises is in
-// docs/search.md.
+// cover_search.h: the strategies by which covers are searched, behind one interface. docs/search-options.md lists their
+// promises.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ std::span<const SearchStrategy> SearchStrategies();
 /// Runs the strategy that `options` names; throws kInput when there is none of that name.
 SearchResult SearchCovers(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options);
 
-/// What the dearest of the covers wanted may cost when the best one costs `best`.
+/// Returns the highest cost of a wanted cover if the best one costs `best`.
 double MostSeconds(double best, const SearchOptions& options);
 
 /// Positions that no variant which can be run covers; when there are none, `dead_ends`.

@@ -20,9 +20,8 @@ struct EvolutionResult {
 };
 
 /// Minimises `fitness`, which may be infinite. The first population holds the genome of zeros, the `seeds`, and random
-/// ones. Each generation is drawn from the one before by
-/// tournaments; neighbours exchange the stretch between two points; some mutate. A genome's fitness is asked for once.
-/// The same seed gives the same result, unless time runs out.
+/// ones. Each generation is drawn from the one before by tournaments; neighbours exchange the stretch between two
+/// points; some mutate. A genome's fitness is asked for once. Equal seeds give equal results, unless time runs out.
 EvolutionResult Evolve(const std::vector<int>& num_alleles, std::vector<Genome> seeds, const EvolutionOptions& options,
                        const std::function<double(const Genome&)>& fitness);
 

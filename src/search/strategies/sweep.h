@@ -38,7 +38,7 @@ class Sweep {
     std::vector<int> best;  ///< paths, best first
   };
 
-  /// Those with one next uncovered position.
+  /// States with one next uncovered position.
   struct Layer {
     std::vector<int> states;
     NumberTable numbers;
@@ -59,7 +59,7 @@ class Sweep {
   BestPaths paths_;
   std::vector<State> states_;
   std::vector<Layer> at_;    ///< by next uncovered position
-  std::vector<int> before_;  ///< of Expand, kept for its memory
+  std::vector<int> before_;  ///< buffer of Expand, kept to reuse its memory
   std::vector<int> dead_ends_;
   int64_t num_dropped_ = 0;
 };

@@ -20,7 +20,7 @@ namespace collage {
 ///                          slice   slice
 using Branch = std::vector<Expr>;
 
-/// What distinguishes the anchors that can be combined.
+/// Properties of the anchors that can be combined.
 struct ParallelAnchor {
   const char* op;
   /// Whether two anchors, which read the same first argument and have equal attributes, fit.
@@ -35,7 +35,7 @@ struct ParallelAnchor {
 
 /// Combines at least `min_branches` of them wherever they read one value, together with as many following operators as
 /// are alike in all branches: element-wise ones, and broadcasting ones whose other argument can be concatenated or is
-/// the same scalar. What they read besides must be known in advance: no result of such an anchor, no let variable.
+/// the same scalar. Their other inputs must be known in advance: no result of such an anchor, no let variable.
 Function CombineParallel(const Function& function, const ParallelAnchor& anchor, int64_t min_branches);
 
 /// Second arguments of `anchors`, concatenated along `axis`.

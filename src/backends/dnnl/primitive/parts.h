@@ -25,7 +25,7 @@ float Finite(double value);
 
 /// Attributes with the post-ops from number `first` on, and the scratchpad given by us. Their operands go to `built`.
 dnnl::primitive_attr Attributes(const Primitive& primitive, Built& built, size_t first = 0);
-/// Where the scales of an operand with one per channel belong: oneDNN's mask, and how many there are.
+/// Axis of an operand's scales, one per channel: oneDNN's mask, and their number.
 struct ScaleAxis {
   int mask = 0;
   int64_t count = 1;

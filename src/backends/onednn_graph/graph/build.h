@@ -22,18 +22,18 @@ struct CompiledPart {
   dnnl::graph::compiled_partition compiled;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  std::string kinds;  ///< of its operations, for reading: "MatMul+ReLU"
+  std::string kinds;  ///< kinds of its operations, to be read by people: "MatMul+ReLU"
 };
 
 /// A graph as kernels run it: its partitions in an order of computation.
 struct Built {
   std::vector<CompiledPart> parts;
-  std::unordered_map<int, LogicalTensor> tensors;  ///< of all inputs and outputs of parts
+  std::unordered_map<int, LogicalTensor> tensors;  ///< all inputs and outputs of parts
   std::unordered_map<int, size_t> offsets;         ///< in the workspace: of what one part leaves for another
   std::unordered_map<int, int> viewed;             ///< view → what it is a view of
   size_t workspace_bytes = 0;
 
-  /// Whose memory holds `tensor`.
+  /// Returns the tensor whose memory holds `tensor`.
   int RootOf(int tensor) const;
 };
 

@@ -18,7 +18,7 @@ struct Value;
 struct IoBinding;
 struct RunOptions;
 
-/// What the library's one exported symbol, OrtGetApiBase, returns.
+/// Result of the library's one exported symbol, OrtGetApiBase.
 struct ApiBase {
   const void* const* (*get_api)(uint32_t version);
   const char* (*version)();

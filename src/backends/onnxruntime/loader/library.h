@@ -55,8 +55,8 @@ class Library {
 /// are exact. With them it is not, since it would then do without them.
 std::vector<std::pair<std::string, std::string>> SessionSettings(const std::vector<std::string>& features);
 
-/// Of the sessions that kernels are: all optimisations, so many threads, `SessionSettings` of this machine; else ONNX
-/// Runtime's defaults.
+/// Options of the sessions of kernels: all optimisations, a number of threads, `SessionSettings` of this machine;
+/// otherwise ONNX Runtime's defaults.
 using SessionOptionsPtr = std::unique_ptr<SessionOptions, std::function<void(SessionOptions*)>>;
 SessionOptionsPtr MakeSessionOptions(const Library& library, int num_threads);
 

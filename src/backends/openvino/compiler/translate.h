@@ -19,7 +19,7 @@ struct Untranslatable {
   std::string text;
 };
 
-/// What a row sees of a call.
+/// A call as a row of the table sees it.
 struct OpArgs {
   const Attrs& attrs;
   const ov::OutputVector& inputs;  ///< tuples flattened
@@ -69,7 +69,7 @@ ov::Output<ov::Node> Transposed(const ov::Output<ov::Node>& value, const std::ve
 ov::Output<ov::Node> AsType(const ov::Output<ov::Node>& value, ov::element::Type type);
 /// The axes that a reduction's attributes `axis` and `exclude` mean, from the front.
 std::vector<int64_t> ReducedAxes(const OpArgs& call);
-/// What `row` makes of a call of `op` whose layout attributes may say another order than the operator's own.
+/// Translates a call of `op` by `row`, even if layout attributes say another order than the operator's own.
 ov::OutputVector InOwnOrder(const OpDef& op, const OpArgs& call, const TranslateFn& row);
 /// `axis` from the front.
 int64_t NormalAxis(int64_t axis, size_t rank);

@@ -11,13 +11,13 @@
 
 namespace collage::openvino {
 
-/// What a blob is written from.
+/// Parts that a blob is written from.
 struct ImageParts {
-  std::string version;    ///< of OpenVINO, that of the export
-  std::string precision;  ///< of the computation: f32, bf16, f16
+  std::string version;    ///< OpenVINO's version, which made the export
+  std::string precision;  ///< precision of the computation: f32, bf16, f16
   std::string exported;   ///< the plugin's own format
   std::string model;      ///< OpenVINO IR, XML
-  std::string weights;    ///< what the IR's constants lie in
+  std::string weights;    ///< bytes that hold the IR's constants
 };
 
 /// The bytes of a kernel's blob:

@@ -14,7 +14,7 @@ inline ov::AnyMap PluginConfig(int num_threads, std::string_view precision) {
           ov::inference_num_threads(num_threads), ov::num_streams(1), ov::hint::enable_cpu_pinning(false)};
 }
 
-/// Of the library that is loaded: plugins read what this version exported, and nothing else.
+/// Returns the version of the loaded library: plugins only read exports of their own version.
 inline std::string RuntimeVersion() { return ov::get_openvino_version().buildNumber; }
 
 }  // namespace collage::openvino

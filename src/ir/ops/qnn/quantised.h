@@ -14,7 +14,7 @@ namespace collage {
 /// Fails unless arguments `scale` and `zero_point` are floats and integers, and scalars (or of one element) or of one
 /// element per index of `axis` of a tensor of type `data`.
 void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axis, size_t scale, size_t zero_point);
-/// The same of a scale and a zero point for all of a tensor.
+/// Checks a scale and a zero point for a whole tensor.
 void CheckParameters(const OpCall& call, size_t scale, size_t zero_point);
 /// Argument `index` as a tensor of integers; fails when it is none.
 const TensorTypeNode& IntegersArg(const OpCall& call, size_t index);
@@ -34,7 +34,7 @@ class Channels {
 
 /// The numbers that `data` stands for, rounded to the dtype of `output`.
 void Dequantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, const Tensor& output);
-/// The same as a tensor of float32.
+/// Returns the dequantised data as a tensor of float32.
 Tensor Dequantised(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis = -1);
 
 /// round(data / scale) + zero_point, limited to the range of `output`'s dtype. The quotient of float32 is a float32: at
