@@ -1,13 +1,12 @@
-"""Collage: runs a trained model at the lowest latency that this machine can give.
+"""Collage: compiles a trained model into one file that runs it at the lowest latency measured on this machine.
 
-It measures which sub-graphs run best on which toolchain, covers the model with the best mix, and writes one file that
-runs it::
+It measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix::
 
     exe = collage.compile("model.onnx", threads=1, budget="5m")
     result = exe(x)
 
 ``collage.relay`` builds and reads programs, ``collage.transform`` has passes, ``collage.relay.dataflow_pattern`` and
-``collage.relay.collage`` patterns, rules and partitioning of one's own.
+``collage.relay.collage`` patterns, rules and your own partitioning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ATen's operators compute, as Relay; ``_aten`` has the table of them."""
+"""Translations of ATen's operators into Relay; ``_aten`` has the table of them."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ CheckInputs = Mapping[str, Any] | str | os.PathLike[str]
 """Arrays by the names of inputs, or an .npz file of such."""
 
 Search = Callable[[SearchTask], Sequence[Sequence[int]]]
-"""A search of one's own: covers, best first, as lists of candidates."""
+"""Your own search: returns covers, best first, as lists of candidates."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What the compiler is doing.
+    """Current work of the compiler.
 
     ``phase`` is "import", "candidates", "search", "play-off" or, of programs, "check"; ``done`` counts measurements in
-    the search and rounds in the play-off, ``total`` the play-off's rounds (None where nobody knows); ``from_database``
-    costs that were known.
+    the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown); ``from_database``
+    counts known costs.
     """
 
     phase: str
@@ -48,7 +48,7 @@ class Progress:
 
 
 class _Teller:
-    """What the C++ side calls while it works."""
+    """Receives progress from the C++ side."""
 
     def __init__(self, tell: Callable[[Progress], object]) -> None:
         self._tell = tell
@@ -298,9 +298,9 @@ def support(
     toolchains: Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """What of a model each toolchain takes, and why it does not take the rest. Nothing is compiled or measured.
+    """Reports which calls of a model each toolchain takes, and why not the others. Nothing is compiled or measured.
 
-    Calls are those that the passes leave with which every compilation begins.
+    Calls are counted after the passes that begin every compilation.
 
     Args:
         model: an ONNX model, a module, or a function.
@@ -308,7 +308,7 @@ def support(
         shapes: shapes of dynamic inputs of an ONNX model, by name.
 
     Returns:
-        ``calls``, how many there are; ``outside``, how many more are in no region of dataflow of static tensors; and a row
+        ``calls``, their number; ``outside``, the number of others, outside of static straight-line parts; and a row
         for each of ``toolchains``: as `collage.toolchains` gives, ``taken``, and ``operators``, each with ``name``,
         ``calls``, how many it takes ``alone`` and only ``in_patterns``, and ``refused``: reasons with numbers of calls.
 
@@ -342,7 +342,7 @@ def operator_table(
     Args:
         toolchains: names; None for all.
         operators: names; None for all, which takes minutes.
-        dtypes: of what is computed with; None for all.
+        dtypes: types of the data; None for all.
         calls: tried for a row, at most, each of other shapes.
         seed: of shapes and values.
         threads: that kernels run on.

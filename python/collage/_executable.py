@@ -49,10 +49,10 @@ class Executable:
         exe = collage.load("model.clg")
         scores = exe(image)
 
-    Takes NumPy arrays, torch tensors and whatever else knows DLPack, and reads them where they lie when that is 64-byte
-    aligned (torch's memory is; `collage.empty` gives NumPy arrays that are), else from a copy. Results are NumPy arrays
-    over memory of their own that the model wrote. May be called from several threads at once: each call runs on an
-    instance that nobody else uses, and the interpreter's lock is free meanwhile.
+    Takes NumPy arrays, torch tensors and other objects with DLPack. Memory that is aligned to 64 bytes (torch's, and that
+    of `collage.empty`) is read in place, other memory is copied. Results are NumPy arrays with memory of their own. May be
+    called from several threads at once: each call runs on an instance of its own, and Python's interpreter lock is
+    released meanwhile.
     """
 
     def __init__(self, model: _core.Model, report: dict[str, Any] | None = None) -> None:
@@ -175,7 +175,7 @@ def random_input(port: Port, random: np.random.Generator) -> npt.NDArray[Any]:
 
 
 def empty(shape: Sequence[int], dtype: str = "float32") -> npt.NDArray[Any]:
-    """An uninitialised NumPy array that is 64-byte aligned: what executables read and write without a copy.
+    """Returns an uninitialised NumPy array, aligned to 64 bytes, which executables read and write without a copy.
 
     >>> empty((2, 3)).ctypes.data % 64
     0

@@ -17,14 +17,14 @@ Estimate = Callable[[IRModule, Target], float]
 
 @runtime_checkable
 class CostEstimator(Protocol):
-    """What says what candidates cost (RFC 0.81, Appendix E)."""
+    """Source of candidates' costs (RFC 0.81, Appendix E)."""
 
     def estimate(self, mod: IRModule, target: Target) -> float:
-        """What ``main`` of ``mod`` costs as a kernel for ``target``; asked once for each different candidate.
+        """Returns the cost of ``main`` of ``mod`` as a kernel for ``target``; called once for each different candidate.
 
         Returns:
-            Seconds, not negative; infinity when it cannot be run, NaN when nobody knows: it is then used only where
-            nothing else will do.
+            Seconds, not negative; infinity if it cannot be run, NaN if unknown: it is then chosen only if there is no
+            other way.
         """
 
 
@@ -32,7 +32,7 @@ _registered: dict[str, Callable[[], CostEstimator | Estimate]] = {}
 
 
 def estimators() -> dict[str, str]:
-    """The built-in estimators: what ``estimator`` of `collage.compile` may be, and what it means.
+    """Returns the built-in estimators: values of ``estimator`` of `collage.compile`, and their meanings.
 
     >>> "measure" in estimators()
     True
@@ -48,7 +48,7 @@ def register_estimator(name: str, factory: Callable[[], CostEstimator | Estimate
     """Makes an estimator known by a name that `collage.compile` takes as ``estimator``.
 
     Args:
-        name: replaces what was registered by it before.
+        name: replaces an earlier estimator of that name.
         factory: called for each compilation.
 
     Raises:
@@ -62,7 +62,7 @@ def register_estimator(name: str, factory: Callable[[], CostEstimator | Estimate
 
 
 def as_estimate(estimator: str | CostEstimator | Estimate) -> Callable[[IRModule, str], float] | None:
-    """What the compiler calls, with a target as text; None for the name of a built-in estimator.
+    """Returns the function that the compiler calls, with a target as text; None for the name of a built-in estimator.
 
     Raises:
         InputError: there is no estimator of that name.

@@ -134,7 +134,7 @@ class _Worker:
         return f"'collage worker' {how}{': ' if printed else ''}{printed}"
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Has ``line`` answered. Whatever interrupts it ends the process, which must not go on measuring."""
+        """Returns the answer to ``line``. An interruption ends the process, which must not continue to measure."""
         assert self._process.stdin is not None
         try:
             try:
@@ -196,7 +196,7 @@ class _Task:
 
 
 class _Events:
-    """What happens, in the order in which the helper deals with it."""
+    """Events, in the order in which the helper handles them."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()

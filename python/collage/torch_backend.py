@@ -83,15 +83,15 @@ class _Compiled:
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-    """What Dynamo calls with each graph that it captured.
+    """Compiles a captured graph; Dynamo calls it with each one.
 
     Args:
         graph_module: a ``torch.fx.GraphModule``.
-        example_inputs: the tensors that it was captured with; shapes and dtypes are what it is compiled for.
+        example_inputs: the tensors that it was captured with, whose shapes and dtypes it is compiled for.
         kwargs: ``options``, a mapping, as ``torch.compile`` passes it on: arguments of `collage.compile`.
 
     Returns:
-        What computes the graph's results.
+        A function that computes the graph's results.
     """
     torch = importlib.import_module("torch")
     options = dict(kwargs.get("options") or {})

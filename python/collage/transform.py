@@ -49,14 +49,14 @@ class Instrument(Protocol):
         """Called in front of the pass."""
 
     def after(self, pass_: Pass, module: IRModule) -> None:
-        """Called behind the pass, with what it made."""
+        """Called after the pass, with its result."""
 
 
 _current: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextVar("collage_pass_context", default=())
 
 
 class PassContext:
-    """Under which conditions passes run; a context manager.
+    """Options and limits of passes; a context manager.
 
     >>> with PassContext(opt_level=3, config={"relay.FuseOps.max_depth": 10}) as context:
     ...     PassContext.current() is context
@@ -94,7 +94,7 @@ class PassContext:
         return stack[-1] if stack else PassContext()
 
     def get(self, key: str) -> object:
-        """What option ``key`` was set to, else its default."""
+        """Returns the value of option ``key``, or its default."""
         known = [one.name for one in _core.all_config_keys()]
         if key not in known:
             raise KeyError(key)
@@ -147,7 +147,7 @@ def module_pass(
     required: Sequence[str] = (),
     summary: str = "",
 ) -> Pass:
-    """A pass of one's own over modules.
+    """Makes a pass over modules from a function.
 
     >>> def keep_main(mod):
     ...     return collage.IRModule({"main": mod.main})
@@ -161,7 +161,7 @@ def module_pass(
         name: its name in reports.
         opt_level: `Sequential` leaves it out at lower levels.
         required: passes that `Sequential` runs first.
-        summary: what it does.
+        summary: a description of the pass.
     """
     return Pass(name, opt_level, list(required), summary, function, False)
 
@@ -173,14 +173,14 @@ def function_pass(
     required: Sequence[str] = (),
     summary: str = "",
 ) -> Pass:
-    """A pass of one's own over global functions, except those that are a toolchain's.
+    """Makes a pass over global functions, except those of toolchains, from a function.
 
     Args:
         function: gets a function and its module, gives the transformed function.
         name: its name in reports.
         opt_level: `Sequential` leaves it out at lower levels.
         required: passes that `Sequential` runs first.
-        summary: what it does.
+        summary: a description of the pass.
     """
     return Pass(name, opt_level, list(required), summary, function, True)
 

@@ -14,14 +14,14 @@ namespace collage {
 /// A partition whose schedules may be tried.
 struct ScheduleTask {
   CostQuery query;
-  double share = 0;     ///< of the time of a cover
-  TuningRecord record;  ///< what it costs, and by which schedule; ok
+  double share = 0;     ///< share of a cover's time
+  TuningRecord record;  ///< its cost and schedule; ok
 };
 
 /// When to end. At least one of the first two is set.
 struct ScheduleLimits {
   double seconds = 0;  ///< 0 = no limit
-  int64_t trials = 0;  ///< those that are known do not count; 0 = no limit
+  int64_t trials = 0;  ///< known ones do not count; 0 = no limit
   std::function<bool()> should_stop = {};
 };
 

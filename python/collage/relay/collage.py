@@ -1,4 +1,4 @@
-"""Partitioning of one's own: rules that find candidates, costs that choose between them, nothing measured.
+"""Partitioning by your own rules and costs, without measuring.
 
 >>> from collage import relay
 >>> x = relay.var("x", shape=(1, 4, 8, 8))
@@ -10,7 +10,7 @@
 (1.0, [['nn.conv2d', 'nn.relu']])
 
 Rules are the objects of ``docs/inspection.md``; `Rule.to_json` gives their JSON, which ``collage candidates`` reads and
-a target takes as ``-partition_rule``. Where a rule is wanted, JSON text will do.
+a target takes as ``-partition_rule``. Functions that take a rule also take its JSON text.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Rule:
 
     @staticmethod
     def from_json(text: str) -> Rule:
-        """Reads what `to_json` writes. What is wrong in it is found when the rule is used."""
+        """Reads the text that `to_json` writes. Errors in it are found when the rule is used."""
         fields = json.loads(text)
         return Rule(fields.pop("rule"), fields)
 
@@ -142,7 +142,7 @@ def Primitive(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N80
 
 
 def Union_(sub_rules: Sequence[RuleLike], name: str | None = None) -> Rule:  # noqa: N802
-    """What any of the rules finds (rule "Union")."""
+    """Candidates of all the rules (rule "Union")."""
     return Rule("Union", {"name": name, "sub_rules": [_as_rule(one) for one in sub_rules]})
 
 
@@ -243,7 +243,7 @@ def _function_of(program: IRModule | Function) -> Function:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a rule found: ``inside`` are nodes by post-dfs index, ``kind`` is the greatest fusion kind inside."""
+    """A candidate of a rule: ``inside`` are nodes by post-dfs index, ``kind`` is the greatest fusion kind inside."""
 
     inside: list[int]
     rule_name: str
@@ -253,7 +253,7 @@ class Candidate:
 
 
 def candidates(program: IRModule | Function, rule: RuleLike) -> list[Candidate]:
-    """What a rule finds in a function, or in ``main`` of a module, each set of nodes once."""
+    """Returns the candidates of a rule in a function, or in ``main`` of a module, each set of nodes once."""
     return [Candidate(**row) for row in _core.inspect_candidates(_function_of(program), _json_of(rule))]
 
 
@@ -263,7 +263,7 @@ def rewrite(program: IRModule | Function, rule: RuleLike, target: str = "inspect
     Args:
         program: a function, or a module whose ``main`` is meant.
         rule: with a Composite or Primitive in it, else nothing changes.
-        target: whose candidates they are: "NAME", or "NAME:external" for one with a Compiler attribute.
+        target: the candidates' toolchain: "NAME", or "NAME:external" for one with a Compiler attribute.
     """
     return _core.rewrite_by_rule(_function_of(program), _json_of(rule), target)
 
@@ -274,10 +274,10 @@ def dataflow(program: IRModule | Function) -> list[dict[str, Any]]:
 
 
 class CostEstimator(Protocol):
-    """What says what a candidate costs; a function of the same arguments will do."""
+    """Source of candidates' costs; may be a function of the same arguments."""
 
     def __call__(self, function: Function, target: str) -> float:
-        """Seconds, or any unit of one's own, not negative; infinity: cannot be run, NaN: unknown."""
+        """Returns seconds, or your own unit, not negative; infinity: cannot be run, NaN: unknown."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class RuleTarget:
 
 @dataclass(frozen=True)
 class PartOfCover:
-    """A candidate that was chosen: whose it is, which nodes and operators are inside, what it costs."""
+    """A chosen candidate: its target, the nodes and operators inside, its cost."""
 
     target: str
     rule_name: str

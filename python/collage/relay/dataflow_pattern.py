@@ -61,7 +61,7 @@ __all__ = [
 
 
 def has_attr(attrs: Mapping[str, object], pattern: DFPattern) -> DFPattern:
-    """What ``pattern``, of a call or a function, matches and has these attributes; as ``pattern.has_attr(attrs)``."""
+    """Matches calls or functions that ``pattern`` matches and that have these attributes; as ``pattern.has_attr(attrs)``."""
     return pattern.has_attr(dict(attrs))
 
 

@@ -90,8 +90,8 @@ class VirtualMachine:
     """Runs the functions of an executable. Calls from several threads take turns; make one machine for each.
 
     Args:
-        executable: what `compile` gave.
-        device: for those who are used to give one; the processor is the only one.
+        executable: the result of `compile`.
+        device: ignored, for compatibility; the processor is the only device.
     """
 
     def __init__(self, executable: Executable, device: object = None) -> None:
@@ -103,7 +103,7 @@ class VirtualMachine:
         """Calls function ``name``.
 
         Args:
-            name: of a global function.
+            name: the global function's name.
             args: arrays (numbers and lists become such), tuples of arguments, `ADT`.
 
         Returns:
@@ -138,9 +138,9 @@ def _load(path: str, report: dict[str, Any]) -> Any:
 def compile(mod: IRModule | Function, target: Targets = None, threads: int | None = None, **options: Any) -> Executable:
     """Compiles a program under the current `PassContext`.
 
-    With ``relay.collage.enable_collage`` the program, or each region of dataflow between its control flow, is covered by
-    the best mix of the targets' toolchains, measured on this machine. Else partitions (`collage.partition_for`) are
-    compiled by their toolchains, passes fuse other operators into kernels of the native one, and the rest becomes bytecode.
+    With ``relay.collage.enable_collage`` the program, or each straight-line part between its control flow, is covered by
+    the best mix of the targets' toolchains, measured on this machine. Otherwise toolchains compile their partitions
+    (`collage.partition_for`), passes fuse other operators into native kernels, and the rest becomes bytecode.
 
     Args:
         mod: a module, or a function.

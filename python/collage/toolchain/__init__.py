@@ -1,9 +1,9 @@
-"""Toolchains of one's own, through the hooks that every toolchain has (RFC 0.81; docs/toolchains.md).
+"""Toolchains in Python, through the hooks that every toolchain has (docs/toolchain-interface.md).
 
-A toolchain says what it takes (`Toolchain.pattern_table` or `Toolchain.supports_call`), compiles what it is given
-(`Toolchain.relay_to_runtime`, a hook of RFC 10) and makes callables of what it compiled (`Toolchain.load`). It is measured,
-checked against the reference and chosen as any other. Compiling and measuring happen in children of this process, which see
-what is registered in it.
+A toolchain states which operators it takes (`Toolchain.pattern_table` or `Toolchain.supports_call`), compiles partitions
+(`Toolchain.relay_to_runtime`, a hook of RFC 10) and turns the result into callables (`Toolchain.load`). It is measured,
+checked against the reference and chosen like any other. Compiling and measuring happen in child processes, which know the
+toolchains registered in this one.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Availability:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A row of a pattern table: what a kernel computes (docs/toolchains.md).
+    """A row of a pattern table: sub-graphs that a kernel computes (docs/inspection.md has the pattern language).
 
-    ``predicate`` gets the match as a typed function and says why it is not supported, None when it is.
+    ``predicate`` takes the match as a typed function and returns why it is not supported, or None if it is.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a toolchain made of a partition.
+    """A compiled partition.
 
     ``constants`` are stored beside the blob, equal ones once. ``loader`` names a kernel loader of C++ that runs it in place
     of `Toolchain.load`: the executable then needs no Python. ``source`` is a readable form.
@@ -71,38 +71,37 @@ class Compiled:
 
 
 class Toolchain:
-    """Base of toolchains. Give it a ``name``, and override what is said to be asked for.
+    """Base class of toolchains. Set ``name``, and override `relay_to_runtime`, `load` and the methods that differ.
 
-    Methods may be called from several threads, and in children of this process: whatever a vendor's library keeps is best
-    made there, when it is first needed.
+    Methods may be called from several threads and in child processes: create a library's state there, on first use.
     """
 
     name: str = ""
     """As in ``-compiler=NAME`` and reports."""
     description: str = ""
     revision: str = ""
-    """Tells states of this code apart: what older ones measured is not taken for this one's."""
+    """Version of this code: measurements of other revisions are not used."""
     license: str = ""
-    """Of what executables with its kernels need at run time, as an SPDX expression."""
+    """Licence of the libraries that its kernels need at run time, as an SPDX expression."""
     incompatible: Mapping[str, str] = {}
-    """Toolchains that it cannot be in one process with, and why."""
+    """Toolchains that cannot share a process with it, and why."""
     priority: int = 100
-    """Decides between candidates that measuring cannot tell apart; the lesser wins."""
+    """Decides between candidates of equal cost; the lower number wins."""
     fusion: Literal["none", "tvm", "arbitrary"] = "none"
     """How candidates are found: each match alone, joined by operator kind as FuseOps would, any connected ones."""
     max_depth: int = 4
     """Longest path of a candidate, in nodes; 0 for no limit."""
     wants_maximal: bool = False
-    """Whether all that it takes in one partition is worth a candidate of its own."""
+    """Whether the largest supported sub-graphs are candidates, too."""
     preamble: Sequence[str] = ()
-    """Names of passes that bring a module into the form that it is written for."""
+    """Names of passes that bring a module into the form that its patterns expect."""
 
     def probe(self) -> Availability:
-        """Looks for it on this machine. Must not import or start what is large."""
+        """Looks for it on this machine. Must be cheap."""
         return Availability(True, "1")
 
     def pattern_table(self) -> Sequence[Pattern]:
-        """What its kernels compute. Asked for once; empty when `supports_call` decides."""
+        """Returns the patterns that its kernels compute. Called once; empty if `supports_call` decides."""
         return ()
 
     def supports_call(self, call: Call) -> str | None:
@@ -134,16 +133,15 @@ class Toolchain:
             threads: how many a run may use.
 
         Raises:
-            UnsupportedError: declines, with a reason for the explanation. Whatever else is raised counts as a failure of
-                the candidate.
+            UnsupportedError: declines, with the reason. Any other exception counts as a failure of the candidate.
         """
         raise UnsupportedError(f"toolchain '{self.name}' compiles nothing")
 
     def load(self, blob: bytes, constants: Sequence[Array], threads: int) -> Run:
-        """Makes what was compiled callable. Must be overridden unless `Compiled.loader` names another loader.
+        """Returns a callable for a compiled partition. Must be overridden unless `Compiled.loader` names another loader.
 
         Args:
-            blob: as `relay_to_runtime` gave it.
+            blob: as `relay_to_runtime` returned it.
             constants: likewise; read only.
             threads: how many a run may use.
         """

@@ -1,7 +1,7 @@
 """ONNX Runtime, from its own wheel (``pip install onnxruntime``), as a toolchain: sub-graphs go out as ONNX.
 
-Whole sub-graphs, as its CPU provider optimises them. What it compiled is run by a kernel loader of C++ over the wheel's
-library, so that an executable needs no Python (src/backends/onnxruntime).
+Whole sub-graphs, as its CPU provider optimises them. A kernel loader in C++ over the wheel's library runs the kernels, so an
+executable needs no Python (src/backends/onnxruntime).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _library() -> str:
 
 
 def _tensors(type_: Type | None) -> list[TensorType]:
-    """Of a checked type, tuples flattened."""
+    """Returns the tensors of a checked type, tuples flattened."""
     if isinstance(type_, TensorType):
         return [type_]
     if isinstance(type_, TupleType):
@@ -96,7 +96,7 @@ class OnnxRuntime(Toolchain):
         return Availability(True, version or "unknown")
 
     def supports_call(self, call: Call) -> str | None:
-        """What can be exported, of float32, integers and bools."""
+        """Takes calls that can be exported, on float32, integers and bools."""
         op = getattr(call.op, "name", "")
         if op in _MISSING:
             return _MISSING[op]

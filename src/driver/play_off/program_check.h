@@ -32,7 +32,7 @@ struct ProgramCheckOptions {
 
 struct ProgramCheckResult {
   std::vector<std::string> sizes;  ///< at which it was right: "x=2x33, y=2"
-  double max_error = 0;            ///< of all results, each relative to its largest element
+  double max_error = 0;            ///< largest of all results, each relative to its largest element
   std::string not_verified;        ///< why it was run at no sizes; empty when it was
 };
 
