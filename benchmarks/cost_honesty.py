@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cost_honesty.py: what measured costs are worth and what they take: additive error, apparent loss, time (RFC 0.81, Drawbacks).
+"""cost_honesty.py: accuracy and price of measured costs: additive error, apparent loss, time (RFC 0.81, Drawbacks).
 
     benchmarks/cost_honesty.py [--threads 1,2] [--budget 0] [--toolchains native,dnnl] [--database FILE] MODEL [MODEL…]
     benchmarks/cost_honesty.py --reports DIR
@@ -8,8 +8,8 @@ The first form compiles each MODEL (as for repeatability.py) twice for each numb
 given; the second compilation must measure nothing. --keep DIR keeps the reports. The second form reads reports: each NAME.json
 that `collage compile --json` printed, and NAME.again.json of the second compilation where there is one. Columns:
 
-    measured, share    what was measured, by all candidates in all formats; rates, conversions and handovers of the machine are
-                       in it, some twenty, so that small models show too much
+    measured, share    measurements, and their share of all candidates in all formats; they include about twenty of the machine's
+                       rates, conversions and transitions, so small models show too much
     additive error     end-to-end time of the best mix, minus the sum of its partitions; percent of the former
     apparent loss      the winner's time minus that of each toolchain's own partitioning, percent of the latter: below 0 the
                        winner is faster

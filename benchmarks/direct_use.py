@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""direct_use.py: what it costs to use OpenVINO or ONNX Runtime through Collage instead of directly.
+"""direct_use.py: the overhead of OpenVINO or ONNX Runtime used through Collage instead of directly.
 
     benchmarks/direct_use.py [--toolchain openvino] [--threads 1] [--times 4] [--seconds 5] [--build build/dev]
                              [--database FILE] [--keep DIR [--compile-only]] [--out FILE] MODEL [MODEL…]
@@ -7,21 +7,21 @@
 MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/resnet50, a pattern such as 'small/*', or a folder;
 `./setup models` writes them. For each:
 
-    targets --support                    which operators the toolchain does not take: a model that it cannot take whole has no
-                                         peer, is named with the reason, and skipped
-    compile --partition-for TOOLCHAIN    no search: what the toolchain takes in pieces as large as possible; by the Python
-                                         package for onnxruntime, which is registered there
+    targets --support                    operators that the toolchain does not take: a model that it cannot take whole is named with
+                                         the reason, and skipped
+    compile --partition-for TOOLCHAIN    no search: the largest partitions that the toolchain takes; by the Python package for
+                                         onnxruntime, which is registered there
     bench_openvino_peer, bench_onnxruntime_peer
                                          that executable and the vendor's own API on the ONNX file, interleaved in one
-                                         process, same threads and options; repeated, since where memory lies differs,
+                                         process, same threads and options; repeated, since the placement of memory varies,
                                          every second time with the vendor's loaded first
 
 and prints a row of a Markdown table: medians over the processes of both latencies, of their ratio (above 1: slower through
-Collage) with its smallest and largest, and of the ratio of minima, and the largest difference of results. A model that is taken
-whole and has several partitions all the same is one of whose larger partitions the results were refused.
+Collage) with its smallest and largest, and of the ratio of minima, and the largest difference of results. If a model that
+is taken whole has several partitions, the results of larger ones were refused.
 
---keep DIR keeps executables and finished rows: started again with the same arguments, it goes on where it was stopped. It does
-not know when Collage or a toolchain changed: take another folder then. Nothing else should run meanwhile.
+--keep DIR keeps executables and finished rows: started again with the same arguments, the program resumes. It does not notice
+changes of Collage or a toolchain: use another folder then. Nothing else should run meanwhile.
 """
 
 import argparse

@@ -7,19 +7,18 @@
 MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as small/resnet50, a pattern such as 'small/*', or a folder.
 For each of them and each toolchain T:
 
-    collage compile --toolchains T       searches; what T cannot take is left to the native toolchain, which always joins
-    collage compile --partition-for T    no search: partition_for_T of RFC 0.81, what T takes in pieces as large as possible
+    collage compile --toolchains T       searches; operators that T cannot take are left to the native toolchain
+    collage compile --partition-for T    no search: partition_for_T of RFC 0.81, the largest partitions that T takes
     collage benchmark                    both executables interleaved in one process, repeated
 
 and prints a row of a Markdown table: how many partitions of which toolchain each has, how many of the operators another
 toolchain or another partition has in the other cover, medians over the processes of both latencies and of their ratio
-(below 1: the search is faster) with its smallest and largest. Covers of the same partitions in the same layouts are not timed:
-their kernels are the same.
-Costs come from the tuning database and go there; what T's own partitioning is made of competes in the search's play-off, so
-that ratios above 1 are noise. Covers of the same partitions in the same layouts are the same kernels, and are not timed.
+(below 1: the search is faster) with its smallest and largest. Covers of the same partitions in the same layouts have the same
+kernels, and are not timed. Costs come from the tuning database and go there. T's own partitioning competes in the search's
+play-off, so ratios above 1 are noise.
 
---keep DIR keeps executables and finished rows: started again with the same arguments, it goes on where it was stopped. It does
-not know when Collage or a toolchain changed: take another folder then. Nothing else should run meanwhile.
+--keep DIR keeps executables and finished rows: started again with the same arguments, the program resumes. It does not notice
+changes of Collage or a toolchain: use another folder then. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -39,7 +38,7 @@ HEADER = (
 
 
 def compile_cover(name: str, choice: list[str], arguments: argparse.Namespace, stem: Path) -> tuple[Path, dict, list[Partition]]:
-    """The executable, the report and the cover. What is in the folder already is not made again."""
+    """The executable, the report and the cover. Files that are in the folder already are not made again."""
     executable, partitioning, notes = (Path(f"{stem}{ending}") for ending in (".clg", ".partitioning.json", ".json"))
     if not notes.exists():
         command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), *shape_arguments(name), *choice]

@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
-"""operators.py: single operators and short chains of them, beside ONNX Runtime, OpenVINO and what the machine can do at most.
+"""operators.py: single operators and short chains of them, beside ONNX Runtime, OpenVINO and the machine's roofline.
 
     benchmarks/operators.py [--threads 1] [--seconds 2] [--toolchains native] [--build build/dev] [--out FILE] [NAME…]
 
-NAME is part of a row's name; all rows if none is given. Each operator is a model of one and a model of five of them in a row;
-what is reported is a quarter of the difference, so that what happens once per run cancels. Where the weights of five come from
-memory, those of one would not: what is reported then is the time of a longer model by its length. Operators that are computed
-element by element have all results as outputs, lest a chain of them become one pass over memory. Collage compiles each model
-with the given toolchains alone and chooses formats as it does for every model. All run interleaved in this process, float32, same
-threads.
+NAME is part of a row's name; all rows if none is given. Each operator is a model of one and a model of five of them in a row.
+The reported time is a quarter of the difference, so that costs per run cancel. If the weights of five come from memory and those of
+one would not, the reported time is that of a longer model divided by its length. Element-wise operators have all results as
+outputs, lest a chain of them become one pass over memory. Collage compiles each model with the given toolchains alone and chooses
+formats as for every model. All run interleaved in this process, float32, same threads.
 
-The roofline of a row is the larger of its multiply-adds by the machine's rate and of the time of its bytes: that of copying the
-input to the output, and that of reading the weights from the cache level that holds those of the longer model. Rates are
-bench_machine's, but copies are measured as the engines are, in turns with them, as many in a row of values of the same size: what a
-cache that others share gives in this minute differs by more than engines do. A recurrence is two of them, one after the other: the
-product of all inputs, and the steps, each of which reads its weights again from the level that holds them with a layer's input and
-output. Where an operator needs exp, erf or tanh, arithmetic that is not counted there makes 2 to 3 the honest limit. Nothing else
-should run meanwhile.
+The roofline of a row is the larger of two times: its multiply-adds at the machine's rate, and its bytes, for copying the input to the
+output and reading the weights from the cache level that holds those of the longer model. Rates are bench_machine's, but copies are
+measured in turns with the engines, as many in a row of values of the same size, since a shared cache varies from minute to minute by
+more than engines differ. A recurrence has two rooflines, one after the other: the product of all inputs, and the steps, each of
+which reads its weights again from the level that holds them with a layer's input and output. For exp, erf and tanh, arithmetic that
+is not counted makes 2 to 3 the practical limit. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -209,7 +207,7 @@ def level_of(footprint: int, machine: dict) -> str:
 
 
 def copies_run(case: Case, length: int) -> Callable[[], object]:
-    """What a model of `length` operators does to memory if they only copy: results between the ends take turns in two values."""
+    """Returns the memory traffic of a model of `length` operators that only copy: inner results alternate between two values."""
     count = length + 1 if case.element_wise else min(length + 1, 4)
     values = [np.ones(case.shape, np.float32) for _ in range(count)]
     between = values[1:-1]
@@ -224,7 +222,7 @@ def copies_run(case: Case, length: int) -> Callable[[], object]:
 
 
 def lengths(case: Case, machine: dict) -> list[int]:
-    """Of the models; one, if it is so long that what happens once per run does not matter."""
+    """Returns the lengths of the models; one, if it is so long that costs per run do not matter."""
     last = machine[f"{LEVELS[-2]}_bytes"]
     weights = 4 * case.weights
     return [1, LONG] if LONG * weights <= last else [last // weights + LONG]
@@ -305,11 +303,11 @@ def result_of(result) -> np.ndarray:
 
 
 def medians(runs: list[Callable[[], object]], seconds: float) -> list[float]:
-    """Of the time of one run of each: batches in turns, each after runs that bring back what others evicted.
+    """Returns the median time of one run of each: batches in turns, each after runs that refill the caches.
 
-    One is too few: what it evicts in its turn from nearer caches fills the last one only as the next run goes.
+    One such run is too few: values that it evicts from nearer caches reach the last one during the next run.
     """
-    least = 1e-3  # of a batch
+    least = 1e-3  # seconds of a batch
     again = 3
     counts = []
     for run in runs:

@@ -3,7 +3,7 @@
 
     benchmarks/record.py NAME [--table 1] [--conditions TEXT] -- COMMAND…
 
-What the command prints appears as usual. The file holds the command, today's date, the machine's processor and the given
+The command's output appears as usual. The file holds the command, today's date, the machine's processor and the given
 conditions ("the other core busy") beside the table's columns and rows. benchmarks/report.py renders pages from these files.
 A result file that is there already keeps its names of columns if their number is the same.
 """

@@ -5,14 +5,14 @@
 
 MODEL is a name below $COLLAGE_MODELS as for whole_models.py, or a path that ends in .onnx. Each compilation begins with an empty
 tuning database of its own. The executables are then timed interleaved in one process (with one thread pinned to the first
-processor), and so again in further processes that load them in another order: the median over processes counts, since where
-memory comes to lie differs from one to the next. Those with the same bytes are timed once. Printed for each model:
+processor), and again in further processes that load them in another order: the median over processes counts, since the placement
+of memory varies between them. Equal executables are timed once. Printed for each model:
 
     a table of the compilations    winner, partitions, sum of estimates, p50 in its own play-off and interleaved, candidates
                                    measured, candidates in all formats, seconds
     a table of pairs               how many of the graph's operators another toolchain has in the other cover, and how
                                    many are in another partition: one of other nodes or another toolchain's
-    a row for benchmarks/README.md most of these over all pairs, spread of p50 (largest by smallest, minus 1): between
+    a row for docs/results.md      most of these over all pairs, spread of p50 (largest by smallest, minus 1): between
                                    covers, each of which counts with the median of its executables, and between all
                                    executables
 
@@ -103,7 +103,7 @@ def common_operators(a: Partition, b: Partition) -> int:
 
 
 def differences(first: list[Partition], second: list[Partition]) -> tuple[int, int]:
-    """Of the operators of `first`: how many another toolchain has in `second`, how many are in another partition."""
+    """Returns how many operators of `first` another toolchain has in `second`, and how many are in another partition."""
     kept = {(partition.toolchain, partition.nodes) for partition in second}
     moved = [partition for partition in first if (partition.toolchain, partition.nodes) not in kept]
     handed = 0

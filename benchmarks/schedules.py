@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""schedules.py: what trying schedules of native kernels gains, and how many trials a minute it takes.
+"""schedules.py: gain of trying schedules of native kernels, and trials per minute.
 
     benchmarks/schedules.py [--threads 1] [--budget 60s] [--build build/dev] [--databases FOLDER] MODEL [MODEL…]
 

@@ -16,9 +16,8 @@ processor that the program itself may use (`taskset -c 1 benchmarks/whole_models
 
 and prints the geometric mean over all models of the ratio to the faster one of the two engines.
 
-With --lower-precision, what OpenVINO computes in where nobody tells it (bfloat16 where the processor has it) is the peer: its error
-on the inputs of the play-off is what `collage compile --precision any --max-error` may have, too, and nothing is compared with
-onnxruntime. Prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
+With --lower-precision, the peer is OpenVINO in its default precision (bfloat16 if the processor has it). Its error on the inputs of
+the play-off is the bound of `collage compile --precision any --max-error`, and nothing is compared with onnxruntime. Prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -64,7 +63,7 @@ def run(command: list[str]) -> str:
 
 
 def pinned_to_one(arguments: argparse.Namespace) -> list[str]:
-    """What keeps a command of one thread on the first processor that this program may use; nothing for more threads."""
+    """Returns a prefix that pins a command of one thread to the first usable processor; empty for more threads."""
     return ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if arguments.threads == 1 else []
 
 
@@ -176,8 +175,8 @@ class NotComparable(Exception):
 
 
 def find_models(patterns: list[str]) -> list[str]:
-    """Names of models, each once: of "full/resnet50" itself, of "small/*" or "full/*_int8" those that match below
-    models_folder(), of "small" all in that folder. A path that ends in .onnx stays as it is."""
+    """Returns names of models, each once: "full/resnet50" itself, matches of "small/*" or "full/*_int8" below
+    models_folder(), all in the folder "small". A path that ends in .onnx stays unchanged."""
     names: list[str] = []
     for pattern in patterns:
         glob = f"{pattern.rstrip('/')}/*" if (models_folder() / pattern).is_dir() else pattern
