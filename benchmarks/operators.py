@@ -4,17 +4,17 @@
     benchmarks/operators.py [--threads 1] [--seconds 2] [--toolchains native] [--build build/dev] [--out FILE] [NAME…]
 
 NAME is part of a row's name; all rows if none is given. Each operator is a model of one and a model of five of them in a row.
-The reported time is a quarter of the difference, so that costs per run cancel. If the weights of five come from memory and those of
-one would not, the reported time is that of a longer model divided by its length. Element-wise operators have all results as
-outputs, lest a chain of them become one pass over memory. Collage compiles each model with the given toolchains alone and chooses
-formats as for every model. All run interleaved in this process, float32, same threads.
+The reported time is a quarter of the difference, so that costs per run cancel. If the weights of five come from memory and
+those of one would not, the reported time is that of a longer model divided by its length. Element-wise operators have all
+results as outputs, lest a chain of them become one pass over memory. Collage compiles each model with the given toolchains
+alone and chooses formats as for every model. All run interleaved in this process, float32, same threads.
 
-The roofline of a row is the larger of two times: its multiply-adds at the machine's rate, and its bytes, for copying the input to the
-output and reading the weights from the cache level that holds those of the longer model. Rates are bench_machine's, but copies are
-measured in turns with the engines, as many in a row of values of the same size, since a shared cache varies from minute to minute by
-more than engines differ. A recurrence has two rooflines, one after the other: the product of all inputs, and the steps, each of
-which reads its weights again from the level that holds them with a layer's input and output. For exp, erf and tanh, arithmetic that
-is not counted makes 2 to 3 the practical limit. Nothing else should run meanwhile.
+The roofline of a row is the larger of two times: its multiply-adds at the machine's rate, and its bytes, for copying the input
+to the output and reading the weights from the cache level that holds those of the longer model. Rates are bench_machine's, but
+copies are measured in turns with the engines, as many in a row of values of the same size, since a shared cache varies from
+minute to minute by more than engines differ. A recurrence has two rooflines, one after the other: the product of all inputs,
+and the steps, each of which reads its weights again from the level that holds them with a layer's input and output. For exp,
+erf and tanh, arithmetic that is not counted makes 2 to 3 the practical limit. Nothing else should run meanwhile.
 """
 
 import argparse

@@ -16,8 +16,9 @@ processor that the program itself may use (`taskset -c 1 benchmarks/whole_models
 
 and prints the geometric mean over all models of the ratio to the faster one of the two engines.
 
-With --lower-precision, the peer is OpenVINO in its default precision (bfloat16 if the processor has it). Its error on the inputs of
-the play-off is the bound of `collage compile --precision any --max-error`, and nothing is compared with onnxruntime. Prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
+With --lower-precision, the peer is OpenVINO in its default precision (bfloat16 if the processor has it). Its error on the
+inputs of the play-off is the bound of `collage compile --precision any --max-error`, and nothing is compared with onnxruntime.
+Prints a row of a Markdown table; ratios below 1 mean that the executable is faster. Nothing else should run meanwhile.
 """
 
 import argparse
