@@ -33,7 +33,7 @@ function(collage_module name)
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# collage_unit_test(STAGE LIBRARIES…): one executable of tests/unit/STAGE/*_test.cc.
+# collage_unit_test(STAGE LIBRARIES…): one executable of tests/unit/STAGE/*_test.cc, whose cases are tests.
 function(collage_unit_test stage)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${stage}/*.cc)
   if(NOT sources)
@@ -42,5 +42,5 @@ function(collage_unit_test stage)
   add_executable(test_${stage} ${sources})
   target_link_libraries(test_${stage} PRIVATE collage_options ${ARGN} GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(test_${stage} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  add_test(NAME unit.${stage} COMMAND test_${stage})
+  collage_cases(test_${stage} unit.${stage})
 endfunction()

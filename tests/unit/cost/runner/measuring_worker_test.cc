@@ -110,10 +110,11 @@ TEST(MeasuringWorkerTest, QuestionsAreJsonHoweverItIsWritten) {
 }
 
 TEST(MeasuringWorkerTest, WhatIsNoRequestIsNoRecord) {
+  ASSERT_EQ(MisbehavingToolchain().name(), "misbehaving");  // is registered
   const std::vector<std::string> lines =
       Serve("garbage\n[1]\n{\"id\":1}\n" + Line(2, "{}") + Line(9, "{") +
             Line(3, PartitionRequestText(7, MeasureContext{})) + "\n{\"cancel\":[1,2]}\n" +
-            Line(4, R"({"threads":1,"operands":0,"toolchain":"native","partition":{"module":"}"}})"));
+            Line(4, R"({"threads":1,"operands":0,"toolchain":"misbehaving","partition":{"module":"}"}})"));
   ASSERT_EQ(lines.size(), 8u);
   for (const std::string& line : lines) EXPECT_THAT(line, Not(HasSubstr("record")));
   for (size_t i : {1, 2, 3}) EXPECT_THAT(lines[i], HasSubstr("no line of JSON with an id and a request"));

@@ -1,0 +1,43 @@
+# slow_cases.cmake: the cases that the quick preset leaves out, those that run while nothing else does, and those that share
+# a process. `ctest --preset ci` runs them all. A list is named after the entries' prefix; patterns are gtest's.
+#
+# A case is slow if it takes more than a second of a processor (`tools/test_report` lists what takes longest), or compiles
+# native kernels or whole models.
+
+set(slow_unit.bytecode MachineTest.TailCallsRunInConstantSpaceAndDeepRecursionIsAnError)
+set(slow_unit.cost TortureTest.* Stores/TuningDatabaseTest.FiftyKillsAtRandomLoseNothingFinished/Sqlite)
+set(slow_unit.dataflow PatternPropertyTest.FindsWhatTheDefinitionFinds)
+set(slow_unit.driver CompileModelTest.* IncompatibleToolchainsTest.AreMeasuredTimedAndChosenApart)
+set(slow_unit.frontend StandardModels/*)
+set(slow_unit.ir ParserTest.DepthIsNoLimitForStatements InterpreterTest.LongChainsAndLongListsNeedNoStack)
+set(slow_unit.program ShapedKernelsTest.*)
+set(slow_unit.search CoverSearchTest.AChainOfOneHugeCandidateAndManySmallOnesIsLinear)
+set(slow_unit.transform PartialEvaluateTest.AFunctionThatIsGivenItselfAsDataEnds
+    PartialEvaluateTest.ManyDoublingsDoNotGrowTheFunction)
+foreach(part native open files search)
+  set(slow_property.${part} *)
+endforeach()
+set(slow_conformance *)
+set(slow_conformance.native Native*)
+
+# NAME=PATTERN: one entry each. A PostgreSQL server starts in 1 to 2 s.
+set(together_unit.cost Postgres=Stores/TuningDatabaseTest.*/Postgres)
+
+# Entries that are no gtest cases: each compiles models, installs Collage or runs other programs for seconds.
+set(slow_tests
+    c_api.documentation c_api.examples c_api.programs
+    cli.add_a_toolchain cli.compiled_programs cli.database cli.dump cli.environment cli.errors cli.flags cli.install
+    cli.interrupted cli.kernel_cache cli.libraries cli.option_grid cli.quantised cli.ray cli.removed_toolchains cli.replay
+    cli.schedules cli.shared_costs cli.support cli.target_options cli.tuning_together cli.worker
+    conformance.onnx conformance.onnx.open conformance.onnx.prepare
+    python.benchmark_rows python.compiling python.documentation python.estimating python.executables python.exporting
+    python.installed python.toolchains python.torch_backend python.typed_use python.types
+    tools.check)
+get_property(toolchains GLOBAL PROPERTY COLLAGE_TOOLCHAINS)
+foreach(toolchain ${toolchains})
+  list(APPEND slow_tests conformance.table.${toolchain})
+endforeach()
+foreach(model mnist resnet50 mobilenet_v2 efficientnet_b0 bert_base gpt2 vit_b16 squeezenet yolo lstm_tagger gru_speech
+              resnet3d_18 dcgan bert_base_fp16 classifier survives_being_killed)
+  list(APPEND slow_tests models.${model})
+endforeach()
