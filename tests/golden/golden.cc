@@ -13,6 +13,7 @@
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
+#include "golden/random_constant.h"
 #include "ir/eval/interpreter.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
@@ -97,18 +98,6 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-/// "float32 [4, 3]": random values, the same for the same case and position.
-Constant RandomConstant(const std::string& text, uint64_t seed) {
-  const size_t bracket = text.find('[');
-  Shape shape;
-  for (const std::string& size : Split(text.substr(bracket + 1, text.find(']') - bracket - 1), ',')) {
-    shape.push_back(std::stoll(size));
-  }
-  const Tensor tensor = Tensor::Empty(shape, DataType::FromString(Trim(text.substr(0, bracket))));
-  FillRandom(tensor, seed);
-  return MakeConstant(tensor);
-}
-
 PassContext ContextOf(const Directives& directives) {
   PassContext context;
   const std::string level = ValueOf(directives, "opt-level");
@@ -154,7 +143,7 @@ std::string RunCase(const fs::path& path, std::string* problem) {
   const Directives directives = ReadDirectives(text);
   ParseOptions options;
   for (auto [it, end] = directives.equal_range("constant"); it != end; ++it) {
-    options.constants.push_back(RandomConstant(it->second, 100 + options.constants.size()));
+    options.constants.push_back(golden::RandomConstant(it->second, 100 + options.constants.size()));
   }
   if (!directives.contains("passes")) throw Error(ErrorCategory::kInput, "no line '// passes: …' at the head");
   const IRModule before = ParseModule(text, path.filename().string(), options);
@@ -204,43 +193,71 @@ bool Check(const fs::path& path, const std::string& name, bool update) {
   return false;
 }
 
-int Main(int argc, char** argv) {
-  for (const char* name : {"acme", "fine"}) ToolchainRegistry::Global().Add(std::make_unique<TestToolchain>(name));
+/// What the command line asks for.
+struct Options {
   bool update = false;
-  std::vector<std::string> words;
+  bool only_count = false;  ///< run no case, check only that there are enough
+  std::string filter;       ///< part of a case's path; empty: all
+};
+
+Options ReadOptions(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--update") {
-      update = true;
+    const std::string word = argv[i];
+    if (word == "--update") {
+      options.update = true;
+    } else if (word == "--count") {
+      options.only_count = true;
     } else {
-      words.emplace_back(argv[i]);
+      options.filter = word;
     }
   }
-  const fs::path folder = COLLAGE_GOLDEN_FOLDER;
+  return options;
+}
+
+/// All modules before passes, sorted. Files without passes are cases that tools/golden runs, and must say so.
+std::vector<fs::path> FindCases(const fs::path& folder) {
   std::vector<fs::path> cases;
-  std::map<std::string, int> per_pass;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string file = entry.path().filename().string();
     if (!entry.is_regular_file() || !file.ends_with(".relay") || file.ends_with(".after.relay")) continue;
-    ++per_pass[entry.path().parent_path().filename().string()];
-    if (words.empty() || entry.path().string().find(words[0]) != std::string::npos) cases.push_back(entry.path());
-  }
-  std::sort(cases.begin(), cases.end());
-  int failed = 0;
-  for (const fs::path& path : cases) {
-    if (!Check(path, fs::relative(path, folder).string(), update)) ++failed;
-  }
-  if (words.empty()) {
-    for (const Pass& pass : AllPasses()) {
-      if (per_pass[pass.name] >= 2) continue;
-      fmt::print("FAILED  {} has {} cases, every pass has at least two\n", pass.name, per_pass[pass.name]);
-      ++failed;
+    if (const std::string text = ReadFile(entry.path()); ("\n" + text).find("\n// RUN: ") == std::string::npos) {
+      cases.push_back(entry.path());
     }
   }
-  fmt::print("{} golden cases, {} failed\n", cases.size(), failed);
-  return failed == 0 && !cases.empty() ? 0 : 1;
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
+/// Reports passes with fewer than two cases; returns how many there are.
+int CountPassesWithoutCases(const std::vector<fs::path>& cases) {
+  std::map<std::string, int> per_pass;
+  for (const fs::path& path : cases) ++per_pass[path.parent_path().filename().string()];
+  int failed = 0;
+  for (const Pass& pass : AllPasses()) {
+    if (per_pass[pass.name] >= 2) continue;
+    fmt::print("FAILED  {} has {} cases, every pass has at least two\n", pass.name, per_pass[pass.name]);
+    ++failed;
+  }
+  return failed;
+}
+
+int Main(const Options& options) {
+  for (const char* name : {"acme", "fine"}) ToolchainRegistry::Global().Add(std::make_unique<TestToolchain>(name));
+  const fs::path folder = COLLAGE_GOLDEN_FOLDER;
+  const std::vector<fs::path> cases = FindCases(folder);
+  int failed = options.filter.empty() ? CountPassesWithoutCases(cases) : 0;
+  int num_run = 0;
+  for (const fs::path& path : cases) {
+    if (options.only_count || path.string().find(options.filter) == std::string::npos) continue;
+    ++num_run;
+    if (!Check(path, fs::relative(path, folder).string(), options.update)) ++failed;
+  }
+  fmt::print("{} golden cases, {} failed\n", num_run, failed);
+  return failed == 0 && (num_run > 0 || options.only_count) ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace collage
 
-int main(int argc, char** argv) { return collage::Main(argc, argv); }
+int main(int argc, char** argv) { return collage::Main(collage::ReadOptions(argc, argv)); }

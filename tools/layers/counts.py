@@ -11,12 +11,18 @@ from layers.sizes import MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_HEADER_LINES, f
 from layers.tree import Tree
 
 _GTEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\(", re.MULTILINE)
-_GOLDEN = re.compile(r"^// passes:", re.MULTILINE)
-_CTEST = re.compile(r"\badd_test\(|\bcollage_unit_test\(")
+_CTEST = re.compile(r"\badd_test\(|\bcollage_(?:unit_test|cases|full_cases)\(")
 
 
 def _occurrences(tree: Tree, files: list[str], pattern: str) -> int:
     return sum(len(re.findall(pattern, tree.source(file).bare)) for file in files)
+
+
+def _golden_cases(text: str) -> int:
+    """Counts the cases of a golden file: several with `// RUN:`, one module before passes, none in one after passes."""
+    if re.search(r"^// RUN: ", text, re.MULTILINE):
+        return len(re.findall(r"^// -----$", text, re.MULTILINE)) + 1
+    return len(re.findall(r"^// passes:", text, re.MULTILINE))
 
 
 def folder_table(tree: Tree) -> Iterator[str]:
@@ -56,8 +62,8 @@ def figures(tree: Tree) -> dict[str, int]:
         "toolchains' names in comments of the core": names_in_comments(tree),
         "lines of the core that speak of native code": roles_in_code(tree),
         "gtest cases": sum(len(_GTEST.findall(tree.source(file).bare)) for file in tests),
-        "golden cases": sum(len(_GOLDEN.findall(tree.text(file))) for file in golden),
-        "ctest entries, those of loops once": sum(len(_CTEST.findall(tree.text(file))) for file in lists),
+        "golden cases": sum(_golden_cases(tree.text(file)) for file in golden),
+        "ctest declarations, those of loops once": sum(len(_CTEST.findall(tree.text(file))) for file in lists),
     }
 
 

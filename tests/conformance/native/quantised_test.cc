@@ -361,10 +361,6 @@ TEST(NativeQuantised, MeansOfBytesAreReadAsTheyLie) {
   const Expr mean = MakeCall("nn.global_avg_pool2d", {Dequantize(x, 0x1p-5, 3)});
   const Function function = MakeFunction({x}, Quantize(mean, 0x1p-4, 2));
   const BoundaryLayouts layouts{{Layout::kChannelsLast}, {Layout::kPlain}};
-  InferType(function);
-  const Result<LoweredPartition> lowered = Native().RelayToTIR({function, layouts, 1});
-  ASSERT_TRUE(lowered.ok()) << lowered.reason().text;
-  EXPECT_EQ(lowered->mlir.find("masked.gather"), std::string::npos) << lowered->mlir;
   ExpectAgrees(Native(), function, {.layouts = layouts, .all_bytes = true, .share_one_off = 0.02});
 }
 
@@ -438,36 +434,6 @@ TEST(NativeQuantised, LargestNumbersAreLargestIntegers) {
   for (const Function& function : {pooled(0.02, kUInt8), pooled(0.03, kUInt8), pooled(0.02, kInt8)}) {
     ExpectAgrees(Native(), function, {.layouts = ChannelsLastOf(function), .all_bytes = true, .share_one_off = 0.005});
   }
-}
-
-std::string LoopsFor(const std::string& options, const Function& function) {
-  InferType(function);
-  const Result<LoweredPartition> lowered =
-      NativeFor(options)->RelayToTIR({function, PlainLayouts(function->params().size(), 1), 1});
-  return lowered.ok() ? lowered->mlir : lowered.reason().text;
-}
-
-TEST(NativeQuantised, TakesTheInstructionsThatThereAre) {
-  const QuantisedAnchor a = QuantisedConv(2, false);
-  const Function conv = MakeFunction({a.x}, Quantize(a.Biased(), 0.02, 100));
-  const Var x = Input("x", {3, 24}, kInt8);
-  const Constant wide = MakeConstant(RandomTensor({32, 24}, kInt32, -255, 255, 3));
-  const Function dense = MakeFunction({x}, MakeCall("nn.dense", {Cast(x, kInt32), wide}));
-  for (const auto& [cpu, for_bytes, for_wide] : {
-           std::tuple{"icelake-server", "avx512.vpdpbusd.512", "avx512.vpdpwssd.512"},
-           {"alderlake", "avx512.vpdpbusd.256", "avx512.vpdpwssd.256"},
-           {"skylake-avx512", "avx512.pmaddw.d.512", "avx512.pmaddw.d.512"},
-           {"x86-64-v3", "avx2.pmadd.wd", "avx2.pmadd.wd"},
-           {"x86-64", "sse2.pmadd.wd", "sse2.pmadd.wd"},
-       }) {
-    SCOPED_TRACE(cpu);
-    const std::string options = std::string("-mcpu=") + cpu;
-    EXPECT_NE(LoopsFor(options, conv).find(for_bytes), std::string::npos);
-    EXPECT_NE(LoopsFor(options, dense).find(for_wide), std::string::npos);
-  }
-  EXPECT_EQ(LoopsFor("-mtriple=aarch64-linux-gnu", conv).find("llvm.x86"), std::string::npos);
-  const Expr pool = MakeCall("nn.max_pool2d", {Dequantize(a.x, 0.02, 3)}, {{"pool_size", V{2, 2}}});
-  EXPECT_EQ(LoopsFor("-mcpu=native", MakeFunction({a.x}, Quantize(pool, 0.02, 3))).find("sitofp"), std::string::npos);
 }
 
 TEST(NativeQuantised, AnchorsAreCandidatesWithTheirOperands) {

@@ -1,0 +1,1 @@
+"""Golden tests that are texts: reading their files, running their commands."""
