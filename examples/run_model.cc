@@ -2,7 +2,7 @@
 //
 //     run_model_cc MODEL.clg THREADS INPUT.raw… > OUTPUTS.raw
 //
-// Inputs and outputs are float32. All threads compute the same; what the first one got is written.
+// Inputs and outputs are float32. All threads compute the same; the first one's results are written.
 #include <collage/runtime/stable.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-/// The elements of all outputs.
+/// Returns the elements of all outputs.
 std::vector<float> RunOnce(const Executable& model, const std::vector<std::string>& inputs) {
   Instance run(model);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// kernels.cc: what runs: running sums of rows.
+// kernels.cc: the kernels: running sums of rows.
 #include "kernels.h"
 
 #include <collage/runtime/kernel.h>

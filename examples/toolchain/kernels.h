@@ -1,4 +1,4 @@
-// kernels.h: what the compiler hands to the kernels: the blob of an executable.
+// kernels.h: the blob that the compiler writes into an executable for the kernels.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace scan {
 
 enum class Operation : int64_t { kSum };
 
-/// Of `count` independent rows of `length` elements each.
+/// Describes `count` independent rows of `length` elements each.
 struct Blob {
   Operation operation;
   int64_t count;

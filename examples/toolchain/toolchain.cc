@@ -1,4 +1,4 @@
-// toolchain.cc: what the toolchain takes, and how a partition becomes a kernel's blob.
+// toolchain.cc: the operators that the toolchain takes, and how a partition becomes a kernel's blob.
 #include <collage/ir/visitor.h>
 #include <collage/target/toolchain_module.h>
 
@@ -22,7 +22,7 @@ const CallNode& OperatorOf(const Function& function) {
   return *found;
 }
 
-/// Of what is moved along an axis: whether that is the last one, of a tensor of float32.
+/// Checks that an operator works along the last axis of a float32 tensor.
 Result<void> CheckRows(const CallNode& call) {
   const TensorTypeNode& data = *AsTensorType(call.args()[0]->checked_type());
   for (const DataType dtype : {data.dtype(), AsTensorType(call.checked_type())->dtype()}) {
