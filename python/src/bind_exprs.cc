@@ -55,7 +55,7 @@ void BindExprBase(nb::module_& m) {
             const Span& span = self.node->span();
             return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
           },
-          "Where it comes from: a place in a text, or the name of a model's node; else empty.")
+          "Its origin: a place in a text, or the name of a model's node; else empty.")
       .def(
           "infer_type", [](const ExprRef& self) { return InferType(self.node); },
           "Infers the types of the expression and all within it; returns its own.")
@@ -105,7 +105,8 @@ void BindLeaves(nb::module_& m) {
                    nb::sig("def data(self) -> numpy.typing.NDArray[typing.Any]"), "The value, read only, not copied.");
   nb::class_<OpRef, ExprRef>(m, "Op", "An operator of the table; there is one object of each.")
       .def_prop_ro("name", Field<OpNode>([](const OpNode& op) { return op.name(); }), "Its name, as \"nn.conv2d\".")
-      .def_prop_ro("doc", Field<OpNode>([](const OpNode& op) { return op.def().doc; }), "What it computes.")
+      .def_prop_ro("doc", Field<OpNode>([](const OpNode& op) { return op.def().doc; }),
+                   "Description of its computation.")
       .def_prop_ro("args", Field<OpNode>([](const OpNode& op) { return op.def().args; }), "Names of its arguments.")
       .def_prop_ro("attrs", Field<OpNode>([](const OpNode& op) {
                      Attrs defaults;
@@ -126,7 +127,7 @@ void BindCompound(nb::module_& m) {
   nb::class_<TupleRef, ExprRef>(m, "Tuple", "`(a, b)`.")
       .def(nb::new_([](std::vector<Expr> fields) { return MakeTuple(std::move(fields)); }), "fields"_a,
            "A tuple of these.")
-      .def_prop_ro("fields", Field<TupleNode>([](const TupleNode& tuple) { return tuple.fields(); }), "What is in it.");
+      .def_prop_ro("fields", Field<TupleNode>([](const TupleNode& tuple) { return tuple.fields(); }), "Its elements.");
   nb::class_<TupleGetItemRef, ExprRef>(m, "TupleGetItem", "`t.0`.")
       .def(nb::new_([](Expr tuple, int index) { return MakeTupleGetItem(std::move(tuple), index); }), "tuple_value"_a,
            "index"_a, "Field `index` of a tuple.")
@@ -144,7 +145,7 @@ void BindCompound(nb::module_& m) {
            }),
            "op"_a, "args"_a, "attrs"_a = nb::none(),
            "A call; attributes of operators are checked and completed with their defaults.")
-      .def_prop_ro("op", Field<CallNode>([](const CallNode& call) { return call.callee(); }), "What is called.")
+      .def_prop_ro("op", Field<CallNode>([](const CallNode& call) { return call.callee(); }), "The callee.")
       .def_prop_ro("args", Field<CallNode>([](const CallNode& call) { return call.args(); }), "The arguments.")
       .def_prop_ro("attrs", Field<CallNode>([](const CallNode& call) { return call.attrs(); }),
                    "All attributes, defaults included.");
@@ -156,7 +157,7 @@ void BindCompound(nb::module_& m) {
       .def_prop_ro("params", Field<FunctionNode>([](const FunctionNode& function) { return function.params(); }),
                    "The parameters.")
       .def_prop_ro("body", Field<FunctionNode>([](const FunctionNode& function) { return function.body(); }),
-                   "What it computes.")
+                   "The expression that it computes.")
       .def_prop_ro("ret_type", Field<FunctionNode>([](const FunctionNode& function) { return function.result_type(); }),
                    nb::sig("def ret_type(self) -> Type | None"), "The type it was said to return, if any.")
       .def_prop_ro("attrs", Field<FunctionNode>([](const FunctionNode& function) { return function.attrs(); }),
@@ -166,15 +167,15 @@ void BindCompound(nb::module_& m) {
           [](const FunctionRef& self, std::string name, AttrValue value) {
             return WithAttr(std::static_pointer_cast<const FunctionNode>(self.node), std::move(name), std::move(value));
           },
-          "name"_a, "value"_a.none(), "The same with one attribute set.");
+          "name"_a, "value"_a.none(), "Returns a copy with one attribute set.");
   nb::class_<LetRef, ExprRef>(m, "Let", "`let %x = value; body`.")
       .def(nb::new_([](Var var, Expr value, Expr body) -> Expr {
              return std::make_shared<LetNode>(std::move(var), std::move(value), std::move(body));
            }),
            "variable"_a, "value"_a, "body"_a, "Binds a variable in `body`.")
       .def_prop_ro("var", Field<LetNode>([](const LetNode& let) { return let.var(); }), "The variable.")
-      .def_prop_ro("value", Field<LetNode>([](const LetNode& let) { return let.value(); }), "What it is bound to.")
-      .def_prop_ro("body", Field<LetNode>([](const LetNode& let) { return let.body(); }), "Where it may be used.");
+      .def_prop_ro("value", Field<LetNode>([](const LetNode& let) { return let.value(); }), "The bound value.")
+      .def_prop_ro("body", Field<LetNode>([](const LetNode& let) { return let.body(); }), "Its scope.");
   nb::class_<IfRef, ExprRef>(m, "If", "`if (condition) { a } else { b }`.")
       .def(nb::new_([](Expr condition, Expr yes, Expr no) -> Expr {
              return std::make_shared<IfNode>(std::move(condition), std::move(yes), std::move(no));
@@ -186,7 +187,7 @@ void BindCompound(nb::module_& m) {
 }
 
 void BindMatch(nb::module_& m) {
-  nb::class_<Pattern>(m, "Pattern", "What a clause of `Match` matches; see `relay.PatternVar` and its like.")
+  nb::class_<Pattern>(m, "Pattern", "Pattern of a clause of `Match`; see `relay.PatternVar` and similar.")
       .def_static(
           "wildcard", [] { return Pattern{}; }, "Matches anything.")
       .def_static(
@@ -215,7 +216,7 @@ void BindMatch(nb::module_& m) {
            }),
            "data"_a, "clauses"_a, "complete"_a = true,
            "The body of the first clause whose pattern matches; clauses are pairs of pattern and body.")
-      .def_prop_ro("data", Field<MatchNode>([](const MatchNode& match) { return match.data(); }), "What is looked at.")
+      .def_prop_ro("data", Field<MatchNode>([](const MatchNode& match) { return match.data(); }), "The matched value.")
       .def_prop_ro("bodies", Field<MatchNode>([](const MatchNode& match) {
                      std::vector<Expr> bodies;
                      for (const Clause& clause : match.clauses()) bodies.push_back(clause.body);
@@ -238,7 +239,7 @@ void BindExprs(nb::module_& m) {
       "A new cell that holds `value`.");
   m.def(
       "ref_read", [](Expr ref) -> Expr { return std::make_shared<RefReadNode>(std::move(ref)); }, "ref"_a,
-      "What a cell holds.");
+      "Reads a cell's value.");
   m.def(
       "ref_write",
       [](Expr ref, Expr value) -> Expr { return std::make_shared<RefWriteNode>(std::move(ref), std::move(value)); },

@@ -154,7 +154,7 @@ void BindClass(nb::module_& m) {
           [](const PatternRef& self, const PatternRef& other) {
             return PatternRef{AlternativePattern({self.pattern, other.pattern})};
           },
-          "What either matches.")
+          "Matches what either pattern matches.")
       .def(
           "optional",
           [](const PatternRef& self, const std::function<PatternRef(PatternRef)>& wrap) {

@@ -168,7 +168,7 @@ void BindRuntime(nb::module_& m) {
           "inputs", [](const Model& self) { return PortsOf(self.executable().inputs()); }, "Names, shapes, dtypes.")
       .def(
           "outputs", [](const Model& self) { return PortsOf(self.executable().outputs()); }, "Names, shapes, dtypes.")
-      .def("partitions", &Partitions, "What runs where.")
+      .def("partitions", &Partitions, "Partitions with their toolchains.")
       .def_prop_ro(
           "num_threads", [](const Model& self) { return self.executable().plan().num_threads; },
           "Threads that it was compiled for.")

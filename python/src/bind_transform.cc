@@ -73,7 +73,7 @@ void BindTransform(nb::module_& m) {
       .def_ro("name", &Pass::name, "Its name.")
       .def_ro("opt_level", &Pass::opt_level, "`Sequential` leaves it out at lower levels.")
       .def_ro("required", &Pass::required, "Passes that `Sequential` runs first.")
-      .def_ro("summary", &Pass::summary, "What it does.")
+      .def_ro("summary", &Pass::summary, "Description of the pass.")
       .def("__repr__", [](const Pass& self) { return "<Pass " + self.name + ">"; })
       .def(
           "__call__",
@@ -89,8 +89,8 @@ void BindTransform(nb::module_& m) {
   nb::class_<ConfigKey>(m, "ConfigKey", "An option of a pass.")
       .def_ro("name", &ConfigKey::name, "Its name, as in `PassContext(config={name: value})`.")
       .def_prop_ro(
-          "default", [](const ConfigKey& self) { return self.default_value; }, "What holds if it is not given.")
-      .def_ro("doc", &ConfigKey::doc, "What it does.")
+          "default", [](const ConfigKey& self) { return self.default_value; }, "Its value if it is not given.")
+      .def_ro("doc", &ConfigKey::doc, "Description of the option.")
       .def("__repr__", [](const ConfigKey& self) { return "<ConfigKey " + self.name + ">"; });
   nb::class_<PassContext>(m, "PassContextCore", "The compiler's side of `collage.transform.PassContext`.")
       .def(nb::new_([](int opt_level, std::vector<std::string> required, std::vector<std::string> disabled,
@@ -110,7 +110,7 @@ void BindTransform(nb::module_& m) {
            "Raises InputError for keys and passes that do not exist and values of another type.")
       .def(
           "config", [](const PassContext& self, const std::string& key) { return self.Config(key); }, "key"_a,
-          "What was set, else the default.");
+          "Returns the value that was set, else the default.");
   m.def(
       "all_passes", [] { return std::vector<Pass>(AllPasses().begin(), AllPasses().end()); },
       "All passes, in the order of the table.");
@@ -130,7 +130,7 @@ void BindTransform(nb::module_& m) {
       "passes"_a, "module"_a, "context"_a, "Runs those that the context enables, with what they require.");
   m.def(
       "preparation_passes", [] { return PreparationPasses().passes(); },
-      "What is done to a model before it is partitioned.");
+      "Passes that run before a model is partitioned.");
   m.def(
       "partition_passes",
       [](const std::string& toolchain) {
