@@ -62,7 +62,7 @@ Result<void> AnswerFrom(const nb::object& answer, const std::string& origin) {
 
 // ---- kernels ----
 
-/// Where the tensors of a kernel's boundary lie, as arrays.
+/// A tensor at a kernel's boundary, as an array.
 struct Port {
   Shape shape;
   DataType dtype;

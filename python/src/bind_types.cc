@@ -34,7 +34,7 @@ nb::tuple ShapeOf(const TensorTypeNode& type) {
   return nb::tuple(shape);
 }
 
-/// Of a type without names of data types, which only a module knows.
+/// Parses a type without names of data types, which only a module knows.
 Type ParseType(const std::string& text) {
   return As<VarNode>(ParseExpr("free_var %x: " + text + "; %x", "type", {.infer_types = false}))->type_annotation();
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-/// What an opcode needs, for text and checks alike.
+/// Operands of an opcode, for text and checks alike.
 struct OpcodeInfo {
   const char* name;
   bool has_dst;
@@ -46,7 +46,7 @@ std::string Registers(const std::vector<int>& regs) {
   return text;
 }
 
-/// What the index of an instruction stands for.
+/// Returns the text of an instruction's index.
 std::string Operand(const Program& program, const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
   switch (instruction.opcode) {
@@ -160,7 +160,7 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   }
 }
 
-/// What is found out about shapes refers to what was found before.
+/// Checks that steps of shape inference refer to earlier ones only.
 void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
   const auto fail = [&] { Corrupt(source, "the shapes of kernel '" + kernel.name + "' are not those of operators"); };
   using Step = UnknownSizes::Step;

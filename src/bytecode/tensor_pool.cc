@@ -11,7 +11,7 @@ namespace collage::vm {
 namespace {
 
 constexpr size_t kAlignment = 64;
-/// What the system's allocator gives without asking the kernel for pages.
+/// Size up to which the system's allocator needs no pages from the kernel.
 constexpr size_t kSmall = size_t{64} << 10;
 /// Blocks that wait for their next use, at most.
 constexpr size_t kMostWaiting = size_t{256} << 20;

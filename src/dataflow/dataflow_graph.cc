@@ -217,7 +217,7 @@ bool HasDataDependentShape(const CallNode& call) {
                      [](const Expr& arg) { return IsStatic(arg->checked_type()); });
 }
 
-/// Of a tuple, and of projections from it.
+/// Returns the kind of a tuple, and of projections from it.
 OpPatternKind KindOfTuple(const Type& type) {
   const TupleTypeNode* tuple = AsTupleType(type);
   const auto is_tensor = [](const Type& field) { return AsTensorType(field) != nullptr; };

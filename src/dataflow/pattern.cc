@@ -174,8 +174,8 @@ class Search {
            !pattern.any_args && pattern.attrs.empty();
   }
 
-  /// What is multiplied and what is divided by. Patterns that occur once only are taken apart: a shared one stands for
-  /// a node, which must exist.
+  /// Factors and divisors of a product. Only patterns that occur once are taken apart: a shared one stands for a node,
+  /// which must exist.
   struct Product {
     std::vector<const DFPattern*> factors, divisors;
   };

@@ -33,7 +33,7 @@ struct Check {
 };
 
 std::string RowText(const BoundaryLayouts& layouts) {
-  // What some of the values lie in that may: others are plain.
+  // Layouts of the eligible values; others are plain.
   const auto text = [](const std::vector<Layout>& all) {
     return std::string(ToString(all.empty() ? Layout::kPlain : *std::ranges::max_element(all)));
   };
@@ -51,8 +51,8 @@ bool MayHaveLayouts(const Type& type) {
   return tensor != nullptr && tensor->rank() >= 3 && tensor->rank() <= 5;
 }
 
-/// Of `function`'s parameters and results: which may be channels-last. Whatever a convolution made may come in; what
-/// goes out may be so where the operator makes or keeps it.
+/// Returns which of `function`'s parameters and results may be channels-last: inputs that a convolution may have made,
+/// and results if the operator makes or keeps the layout.
 std::pair<std::vector<bool>, std::vector<bool>> Eligible(const Function& function, bool makes_layouts) {
   std::pair<std::vector<bool>, std::vector<bool>> eligible;
   for (const Var& param : function->params()) eligible.first.push_back(MayHaveLayouts(param->checked_type()));

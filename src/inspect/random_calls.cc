@@ -26,7 +26,7 @@ struct ValueRange {
   double low, high;
 };
 
-/// Where values of `dtype` are drawn from; those of the example's other tensors stay as they are (indices).
+/// Returns the range of values of `dtype`; those of the example's other tensors (indices) stay unchanged.
 ValueRange RangeFor(const OpExample& example, DataType dtype, bool is_replaced) {
   const ValueRange range{example.low, example.high};
   if (dtype.is_floating() || dtype.is_bool() || !is_replaced) return range;

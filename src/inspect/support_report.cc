@@ -74,11 +74,11 @@ std::string PlaceOf(const Expr& expr) {
   return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
 }
 
-/// What is known of one call.
+/// Findings about one call.
 struct CallSupport {
   bool is_alone = false;
   std::set<std::string> patterns;
-  // Of the smallest match that a predicate refused; without one, of the smallest that is no partition.
+  // Reason of the smallest match that a predicate refused; else of the smallest match that is no partition.
   std::string reason;
   std::string pattern;
   std::pair<bool, size_t> rank{true, 0};  ///< whether it is no partition, calls in it; 0 calls: none was matched

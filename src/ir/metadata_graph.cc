@@ -240,8 +240,8 @@ class NodeGraph {
     return device;
   }
 
-  /// What attributes can hold; nothing for other nodes. Nodes may be shared, so that lists spell out to more than there
-  /// are.
+  /// Reads a value that attributes can hold; nothing for other nodes. Nodes may be shared, so that lists spell out to
+  /// more than there are.
   std::optional<AttrValue> ReadValue(size_t number, int depth) {
     if (depth > kDeepestValue || ++num_values_ > kMostValues) Fail("lists nest too deeply or are too long");
     const nlohmann::json& node = Node(number);
@@ -274,7 +274,7 @@ class NodeGraph {
     return list;
   }
 
-  /// What a node that is a text says.
+  /// Returns the text of a text node.
   static std::string TextOf(const nlohmann::json& node) {
     if (!node.is_object() || !node.contains("repr_str")) return "";
     if (!node["repr_str"].is_string()) Fail("'repr_str' of a node is no text");

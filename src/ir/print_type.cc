@@ -24,7 +24,7 @@ std::string TypePrinter::Text(const Type& type) const {
   return ToString(RenameTypeVars(type, {shown, name}));
 }
 
-/// What stands for a variable; itself when nothing binds it.
+/// Returns the shown variable; the same one if nothing binds it.
 TypeVar TypePrinter::Shown(const TypeVar& var) const {
   for (auto it = scope_.rbegin(); it != scope_.rend(); ++it) {
     if (it->first == var) return it->second;

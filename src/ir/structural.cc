@@ -136,7 +136,7 @@ class Digest {
     return numbered;
   }
 
-  /// Where text says a device: at variables and functions.
+  /// Adds devices where text shows them: at variables and functions.
   void AddDevice(const ExprNode& expr) {
     const VirtualDevice& device = expr.virtual_device();
     if (device == VirtualDevice()) return;

@@ -187,7 +187,7 @@ class Lowering {
     return static_cast<int>(plan_.kernels.size()) - 1;
   }
 
-  /// Whoever chose the partitions should have kept toolchains apart that cannot be in one process; none gets past here.
+  /// Refuses toolchains that cannot share a process, which the choice of partitions should have separated.
   void CheckCompatible() const {
     std::set<std::string> names;
     for (const ExecutionPlan::KernelEntry& kernel : plan_.kernels) names.insert(RegisteredName(kernel.toolchain));

@@ -129,7 +129,7 @@ bool ScopeBuilder::IsDissolvedLet(int node) const {
   return nested_of_.contains(var) || (members_ != nullptr && members_->Contains(var));
 }
 
-/// What the value of a node is made of; a variable inside is what its let binds it to.
+/// Returns the parts of a node's value; a variable inside is replaced by the value of its let.
 std::vector<Expr> ScopeBuilder::PartsOf(int node) const {
   const DataflowGraph::Node& it = graph_.node(node);
   const ExprKind kind = it.expr->kind();

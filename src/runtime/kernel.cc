@@ -12,7 +12,7 @@
 namespace collage {
 namespace {
 
-// Of loaders that Python adds: "python.NAME".
+// Prefix of loaders that Python adds: "python.NAME".
 constexpr std::string_view kPythonPrefix = "python.";
 
 /// Names become those of files: a name that a file gives must not lead elsewhere.

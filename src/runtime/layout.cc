@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kBlock = 16;                  // rows and columns transposed at a time: one cache line of float32
 constexpr int64_t kParallelBytes = 256 * 1024;  // smaller tensors are not worth a second thread
 
-/// What a layout is.
+/// Definition of a layout.
 struct Row {
   Layout layout;
   const char* name;
@@ -46,7 +46,7 @@ const Row& RowOf(Layout layout) {
   return kRows[number];
 }
 
-/// What becomes of elements on the way, `count` at a time. Null: nothing.
+/// Converts elements, `count` at a time. Null: they stay the same.
 using ChangeFn = void (*)(const void* source, void* target, int64_t count);
 
 template <auto convert, typename From, typename To>
@@ -106,7 +106,7 @@ void TransposeRows(const uint32_t* source, uint32_t* target, int64_t rows, int64
   TransposeWords(source, target, rows, columns, first, last);
 }
 
-/// The same, elements changed on the way: blocks of the source are changed first, then turned.
+/// Transposes and converts elements: blocks of the source are converted first, then transposed.
 template <typename To>
 void ChangeAndTurnRows(const Transpose& work, int64_t batch, int64_t first, int64_t last) {
   constexpr int64_t kWide = 256;

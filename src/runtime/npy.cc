@@ -293,7 +293,7 @@ void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Ten
       throw Error(ErrorCategory::kUnsupported, "arrays above 4 GB do not fit in an archive", path.string(),
                   "write fewer outputs");
     }
-    // What local header and directory entry share: version, flags, method, time, date, checksum, sizes.
+    // Fields that local header and directory entry share: version, flags, method, time, date, checksum, sizes.
     const std::string common = ToLittleEndian(20, 2) + ToLittleEndian(kZipNameIsUtf8, 2) + ToLittleEndian(0, 2) +
                                ToLittleEndian(0, 2) + ToLittleEndian(0x21, 2) +
                                ToLittleEndian(Crc32(content.data(), content.size()), 4) +

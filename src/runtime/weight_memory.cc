@@ -13,8 +13,8 @@ namespace collage {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// What of a block is never written takes up no memory, so blocks are much larger than most weights: little is left
-// over where one ends.
+// Pages of a block that are never written take up no memory, so blocks are much larger than most weights, and little is
+// wasted at their ends.
 constexpr size_t kBlock = size_t{64} << 20;
 
 size_t RoundedUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }

@@ -49,7 +49,7 @@ RemainingBound::RemainingBound(const CoverProblem& problem, const CostBook& book
 }
 
 void RemainingBound::Refine(SearchSpace& space, const CostBook& book, CoverCosts& costs, size_t max_states) {
-  // Of variants that cover the same, the cheapest.
+  // Keeps the cheapest of variants that cover the same.
   const CoverProblem& problem = space.problem();
   std::map<std::vector<int>, int> cheapest;
   std::vector<double> seconds;

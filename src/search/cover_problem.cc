@@ -113,7 +113,7 @@ class ProblemBuilder {
       const BoundaryValue& input = boundary.inputs[i];
       const int source = input.field < 0 ? SourceOf(input.node) : -1;
       if (source < 0) continue;
-      // What the host does with a value, it does with the plain one.
+      // The host always uses the plain format of a value.
       const Layout layout = source == input.node ? layouts.inputs[i] : Layout::kPlain;
       variant.wants.push_back({source, static_cast<Format>(layout)});
     }

@@ -194,7 +194,7 @@ double SearchSpace::Convert(int value, Format from, Format to) {
 double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState& worse, double most) {
   const SearchMemory& a = MemoryOf(better);
   const SearchMemory& b = MemoryOf(worse);
-  // Whoever wants less pays less; what is risky must be the same, or be on fewer circles.
+  // A state that wants less costs less; pending cycles must be equal, or fewer.
   if (!std::includes(b.wanted.begin(), b.wanted.end(), a.wanted.begin(), a.wanted.end())) return kInfinity;
   if (!std::includes(b.risky.begin(), b.risky.end(), a.risky.begin(), a.risky.end())) return kInfinity;
   std::vector<int>& values = matched_values_;

@@ -25,8 +25,8 @@ std::string Place(std::string_view text, const std::string& file, size_t at) {
   return fmt::format("{}:{}:{}", file, line, before == std::string_view::npos ? at + 1 : at - before);
 }
 
-/// Where the first number begins that no double holds; the end of the text when there is none. The text is known to be
-/// JSON (with comments) up to that number.
+/// Returns the position of the first number that no double holds; the end of the text if there is none. The text is
+/// known to be JSON (with comments) up to that number.
 size_t FindHugeNumber(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '"') {

@@ -27,7 +27,7 @@ constexpr TargetKind kKinds[] = {
     {"rocm", 10, "AMD's graphics processors"},
 };
 
-/// Of every target.
+/// Options of every target.
 const std::vector<AttrField>& CommonOptions() {
   static const std::vector<AttrField> options{
       {"compiler", AttrKind::kString, "", "which toolchain; native code without"},
@@ -267,7 +267,7 @@ bool Target::Refines(const Target& other) const {
     return target.options_.Has("compiler") || target.options_.Has("partition_rule");
   };
   if (!is_refined(*this) || is_refined(other) || kind_ != other.kind_) return false;
-  // What a toolchain is told is part of the refinement: only options that every target has are compared.
+  // A toolchain's options are part of the refinement: only options that every target has are compared.
   for (const AttrField& option : CommonOptions()) {
     const std::string& name = option.name;
     if (name == "compiler" || name == "partition_rule") continue;

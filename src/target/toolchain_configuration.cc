@@ -27,7 +27,7 @@ class ConfiguredToolchain : public ForwardingToolchain {
         precision_(configuration.options().StringOr(kPrecisionOption, "")),
         configured_(std::move(configured)) {}
 
-  /// What it is told of `inference_precision`; empty where it has no such option.
+  /// Returns its `inference_precision`; empty if it has no such option.
   const std::string& precision() const { return precision_; }
 
   std::string name() const override { return name_; }
@@ -60,7 +60,7 @@ ToolchainConfiguration::ToolchainConfiguration(const Toolchain& registered) : re
 
 ToolchainConfiguration ToolchainConfiguration::Of(const Target& target, const ToolchainRegistry& registry) {
   const Toolchain& registered = RegisteredFor(target, registry);
-  // What was read before the toolchain was registered has the types that its values looked like.
+  // Options that were read before the toolchain was registered have guessed types: they are read again.
   const Target typed = Target::Parse(target.ToString(), registry);
   return {registered, typed.OptionsFor(registered)};
 }

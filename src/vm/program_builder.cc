@@ -26,7 +26,7 @@ bool IsStatic(const Type& type) {
   return tensor != nullptr && tensor->is_static();
 }
 
-/// Of a batch, where there are so many: fewer calls, and weights are read once for all of them.
+/// Rows of a batch per call, if there are so many: fewer calls, and weights are read once for all of them.
 constexpr int64_t kRowsTogether = 8;
 
 /// By flattened tensor: whether it has channels to be last.

@@ -39,8 +39,7 @@ struct Span {
   int column = 0;
 };
 
-/// Device on which a value must be computed or kept (RFC 0.81, Phase 1; TVM's VirtualDevice). Empty means
-/// unconstrained.
+/// Device that computes or keeps a value (RFC 0.81, Phase 1; TVM's VirtualDevice). Empty means unconstrained.
 struct VirtualDevice {
   int device_type = 0;  ///< DLDeviceType; 0 = unconstrained
   int device_id = -1;

@@ -163,7 +163,7 @@ class Describer {
     Push({Eltwise::kLinear, scale, 0});
   }
 
-  /// Of which axis there is one for each index, the library does not say alike for products of batches.
+  /// Checks the axis of slopes: for batched products, the library numbers it differently.
   void CheckSlopes(const Shape& slopes, bool per_channel) const {
     if (!per_channel && NumElements(slopes) != 1) throw Refusal{"takes slopes per channel only"};
     if (primitive_.kind == Kind::kMatMul && slopes.size() != 2)
@@ -351,7 +351,7 @@ Result<Description> Describe(const Function& function, const BoundaryLayouts& la
 
 namespace {
 
-/// The same orders, nothing kept as bfloat16.
+/// Returns the same memory orders, with nothing stored as bfloat16.
 BoundaryLayouts OrdersOf(BoundaryLayouts layouts) {
   for (std::vector<Layout>* kept : {&layouts.inputs, &layouts.outputs}) {
     for (Layout& layout : *kept) layout = IsChannelsLast(layout) ? Layout::kChannelsLast : Layout::kPlain;

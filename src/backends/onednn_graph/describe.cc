@@ -66,7 +66,7 @@ std::vector<Expr> WithWhatIsBetween(const Function& function, const std::vector<
   const auto is_inside = [&](const Expr& expr) { return inside.contains(expr.get()); };
   std::vector<Expr> order;
   PostOrderInScope(function, [&](const Expr& expr) { order.push_back(expr); });
-  // What the partition feeds through reshapes and tuples only, and what feeds it so.
+  // Nodes that the partition feeds through reshapes and tuples only, and nodes that feed it so.
   std::unordered_set<const ExprNode*> fed, feeding;
   for (const Expr& expr : order) {
     if (!IsReshape(expr) && As<TupleNode>(expr) == nullptr) continue;

@@ -35,7 +35,7 @@ void Transpose(Builder& graph, const Call& call, const char* kind) {
   graph.Set(call, Value{graph.Add(call, kind, {{"order", order}}, {operand}, shape, dtype), shape});
 }
 
-/// The same elements, not moved: nothing is computed before somebody needs the shape.
+/// Defers a reshape, which moves no elements, until a reader needs the shape.
 void Reshape(Builder& graph, const Call& call, const char*) {
   const Value x = graph.ValueOf(call->args()[0]);
   if (!IsFloat(DTypeOf(call)) && !IsByte(DTypeOf(call))) {

@@ -20,7 +20,7 @@ Shape WithLead(const Shape& lead, const Shape& shape) {
   return whole;
 }
 
-/// What precedes the last two dimensions of `own`, where those are `shape`'s and there are two dimensions or more.
+/// Returns the dimensions of `own` before the last two, if those are `shape`'s and there are at least two.
 std::optional<Shape> LeadOf(const Shape& own, const Shape& shape) {
   if (own.size() < 4 || !std::equal(own.end() - 2, own.end(), shape.end() - 2)) return {};
   return Shape(own.begin(), own.end() - 2);

@@ -30,7 +30,7 @@ void AddClamped(Table& table, const std::string& name, const std::string& text) 
   Add(table, name, text);
 }
 
-/// The same with its result quantised.
+/// Adds the pattern with a quantised result.
 void AddQuantized(Table& table, const std::string& name, const std::string& text) {
   Add(table, "q_" + name + "_clamp", Quantized(fmt::format("(nn.relu({0}) | clip({0}))", text)));
   Add(table, "q_" + name, Quantized(text));

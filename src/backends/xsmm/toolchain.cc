@@ -54,7 +54,8 @@ class XsmmToolchain : public Toolchain, public HasMicroKernels {
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
 
-  /// Of any size: native kernels pack what they give it. The library counts columns first, so B is its first operand.
+  /// Kernels of any size: native kernels pack their operands. The library counts columns first, so B is its first
+  /// operand.
   std::vector<MicroKernel> MicroKernels() const override {
     return {{"product", {kFloat32, kFloat64}, "b a c", /*takes_transposed=*/true, kHint}};
   }

@@ -234,7 +234,8 @@ int64_t TuningDatabase::Collect(const GarbageRule& rule) {
     removed += static_cast<int64_t>(sql_->Query(statement, parameters).size());
   };
   for (const auto& [toolchain, version] : rule.versions) {
-    // What follows the slash of a version is how it was measured, what follows a toolchain's name are its options.
+    // The text behind the slash of a version says how it was measured; the text behind a toolchain's name has its
+    // options.
     remove("(toolchain = $1 OR toolchain LIKE $2) AND machine = $3 AND version <> $4 AND version NOT LIKE $5",
            {toolchain, toolchain + " -%", rule.machine, version, version + "/%"});
   }

@@ -76,7 +76,7 @@ class DatabaseEstimator : public MeasuringEstimator {
   }
 
  private:
-  /// Of what is no partition, its description is its key.
+  /// Looks up costs other than partitions, whose description is their key.
   template <typename Describe>
   void MissIfSkipped(const Describe& describe) {
     const std::string what = counts_.skipped > 0 ? describe() : "";

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
 constexpr int kMethodVersion = 5;
 
-// The same for how it is judged whether results that were rounded to integers are right.
+// Version of the comparison of results that were rounded to integers.
 constexpr const char* kRoundingVersion = ".r1";
 
 /// How candidates are timed, as part of their keys: "m5.2", with a percentile other than the median "m5.2.p90".
@@ -254,7 +254,7 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
   std::vector<size_t> wanted;
   std::vector<std::string> requests;
   for (size_t i = 0; i < schedules.size(); ++i) {
-    // What it costs now may be by a schedule itself.
+    // Its present cost may already be that of a schedule.
     const TuningRecord* known = Find(TrialKey(query, schedules[i]));
     if (known == nullptr && schedules[i] == ScheduleOf(query)) known = Find(KeyOf(query));
     if (known != nullptr) {
@@ -327,7 +327,7 @@ double MeasuringEstimator::Bound(const CostQuery& query) {
   return SmallestCall(query) + RooflineSeconds(work, Rates(), context.num_threads, context.timing.operands);
 }
 
-/// What any call of a query's toolchain takes, 0 when it is not known.
+/// Returns the least time of any call of a query's toolchain, 0 if unknown.
 double MeasuringEstimator::SmallestCall(const CostQuery& query) {
   const auto [it, is_new] = smallest_calls_.emplace(query.toolchain.name(), 0);
   if (!is_new) return it->second;

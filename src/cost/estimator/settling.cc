@@ -37,7 +37,7 @@ std::vector<TuningRecord> SettleRounds(const std::vector<std::vector<TuningRecor
     for (const std::vector<TuningRecord>& round : rounds) ratios.Add(cost(round[i]) / cost(round[best]));
     const bool is_dearer = ratios.minimum() > 1 && ratios.p50() > 1 + noise;
     const TuningRecord& last = rounds.back()[i];
-    // Those alike get the same times to the last bit, whichever quantile of them is asked for.
+    // Tied rivals get equal times to the last bit, in all quantiles.
     const TuningRecord& like = is_dearer ? last : rounds.back()[best];
     const double wanted = is_dearer ? medians[best] * ratios.p50() : medians[best];
     settled.push_back(Scaled(last, like, cost(like) > 0 ? wanted / cost(like) : 1));

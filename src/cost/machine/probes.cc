@@ -44,7 +44,7 @@ Function Moving() {
   return Typed(x, MakeCall("nn.relu", {x}));
 }
 
-/// The same with four operators on the way.
+/// Returns the same probe with four operators.
 Function Elements() {
   const Var x = Data({1, 64, 64, 64});
   Expr value = MakeCall("multiply", {x, MakeScalar(0.5, kFloat32)});

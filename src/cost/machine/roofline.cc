@@ -21,7 +21,7 @@ constexpr double kNarrowFactor = 16;
 // 1980; Lavin and Gray 2016).
 constexpr double kFilteredTile = 4;
 constexpr int kRepeats = 25;
-// What a repeat moves at least where the caller says of how many bytes.
+// Bytes that a repeat moves at least, if the caller gives their number.
 constexpr int64_t kBytesInAll = 32 << 20;
 
 /// Twelve independent products are added up `rounds` times: enough sums to hide the latency of an addition, few enough
@@ -265,7 +265,7 @@ double MovingSeconds(const Work& work, const MachineRates& rates, int num_thread
   const auto read = [&](double bytes, CacheLevel level) {
     return SecondsAt(bytes, rates.bytes[static_cast<size_t>(level)]);
   };
-  // What of the values at the boundary does not fit a cache comes from the one beyond it.
+  // Boundary values that do not fit a cache come from the next one.
   const auto near = static_cast<double>(CacheBytes(CacheLevel::kNear)) * num_threads;
   const auto shared = static_cast<double>(CacheBytes(CacheLevel::kShared));
   const double beyond_near = std::max(0.0, work.boundary_bytes - near);

@@ -215,7 +215,7 @@ class ResultCheck {
     return difference.empty();
   }
 
-  /// The same of a run on other inputs, far larger than usual or not.
+  /// Compares a run on other inputs, which may be far larger than usual.
   void CompareWith(const Reference& reference, bool is_wide) {
     const std::string difference = FindDifference(reference, /*counts=*/!is_wide);
     ++num_checked_;
@@ -421,7 +421,7 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
   try {
     TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing, computed_in);
     record.ok = record.reason.empty();
-    // What does one thing wrong may have done others: no more is measured in this process.
+    // A kernel with one error may have caused others: nothing more is measured in this process.
     if (!record.ok) AskForFreshWorker();
     return record;
   } catch (...) {

@@ -17,11 +17,11 @@ namespace {
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// What processors of this decade have, where the system does not say.
+// Usual size in processors of this decade, if the system does not say.
 constexpr int64_t kUsualNearBytes = int64_t{1} << 20;
 constexpr int64_t kUsualSharedBytes = int64_t{32} << 20;
 
-/// What two readings of the clock with nothing between them say, the median of many.
+/// Returns the time between two successive readings of the clock, the median of many.
 double ClockSeconds() {
   static const double seconds = [] {
     Samples samples;

@@ -46,7 +46,7 @@ class ExternalRunner : public Runner {
     TuningRecord record;
   };
 
-  /// What is still open when a run ends, in whatever way, is not wanted any more.
+  /// Cancels requests that are still open when a run ends for any reason.
   struct EndOfRun {
     ExternalRunner& runner;
     ~EndOfRun() {

@@ -30,7 +30,7 @@ void Say(std::ostream& answers, const Json& message) {
   answers << message.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;  // whoever asked waits for it
 }
 
-/// What is wrong with a request is told apart from measurements that fail by how the answer begins.
+/// Prefix of answers to wrong requests, which distinguishes them from failed measurements.
 constexpr std::string_view kNotMeasured = "not measured: ";
 
 std::string Answer(const std::string& request) {
@@ -70,7 +70,7 @@ std::optional<Question> QuestionFromText(const std::string& line) {
   return Question{message["id"], message["request"].dump()};
 }
 
-/// What to say to one line.
+/// Returns the reply to one line.
 Json Reply(const std::string& line, Worker& worker) {
   const std::optional<Question> question = QuestionFromText(line);
   if (!question)

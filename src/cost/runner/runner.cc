@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kRayHelper = "ray_runner.py";
 
-/// What Ray calls the cluster; nothing for what is no Ray runner.
+/// Returns Ray's address of the cluster; nothing if `text` is no Ray runner.
 std::optional<std::string> RayAddress(const std::string& text) {
   if (text == "ray") return "auto";
   const bool is_client = text.starts_with("ray://");

@@ -35,7 +35,7 @@ Expr Bias(NodeContext& node, const Expr& condition, DataType dtype) {
 
 Expr Sum(NodeContext& node, const Expr& a, const Expr& b) { return !a ? b : !b ? a : node.Op("add", {a, b}); }
 
-/// What is added to the products of queries and keys [B, H, S, T]; null when nothing is masked.
+/// Mask that is added to the products of queries and keys [B, H, S, T]; null if nothing is masked.
 class AttentionMask {
  public:
   AttentionMask(NodeContext& node, DataType dtype, int64_t batch, int64_t queries, int64_t keys)

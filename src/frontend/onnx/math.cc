@@ -171,7 +171,7 @@ Results ConvertLogSumExp(NodeContext& node) {
   const AttrValue axes = AxesToReduce(node, &noop);
   if (noop) return {input};
   const Expr largest = node.Op("max", {x}, {{"axis", axes}, {"keepdims", true}});
-  // Where all are minus infinity (or there are none) there is nothing to shift by.
+  // If all are minus infinity (or there are none), the shift is 0.
   const Expr shift = node.Op("where", {node.Op("isfinite", {largest}), largest, node.ScalarLike(0, largest)});
   const Expr terms = node.Op("exp", {node.Op("subtract", {x, shift})});
   Expr sum = node.Op("log", {node.Op("sum", {terms}, {{"axis", axes}, {"keepdims", true}})});

@@ -22,8 +22,8 @@ struct Window {
 // Sizes of data that windows move over; products with steps fit 63 bits.
 constexpr int64_t kLargestWindow = int64_t{1} << 31;
 
-/// Where a run decides how far auto_pad pads, `x` is padded with `outside` before the window moves over it; throws
-/// kUnsupported where nothing is given for that.
+/// If a run decides how far auto_pad pads, pads `x` with `outside` before the window moves over it; throws kUnsupported
+/// without `outside`.
 Window ReadWindow(NodeContext& node, Expr& x, V kernel, std::optional<double> outside = {}) {
   const Sizes data = node.SizesOf(x);
   const size_t rank = data.size() - 2;

@@ -13,7 +13,7 @@ namespace {
 using Results = std::vector<Expr>;
 using V = std::vector<int64_t>;
 
-/// What a Resize asks for, one entry per axis in `axes`.
+/// Parameters of a Resize, one entry per axis in `axes`.
 struct Request {
   V axes;
   Sizes sizes;
@@ -206,7 +206,7 @@ Results ConvertResize(NodeContext& node) {
   const Expr result = ResizeAlong(node, data, request);
   const double outside = node.Float("extrapolation_value", 0);
   if (!crops || outside == 0) return {result};
-  // What reads outside the data is 0 when ones are resized.
+  // Resizing ones gives 0 at positions that read outside of the data.
   const Expr ones = ResizeAlong(node, node.Full(MakeScalar(1, kFloat32), shape), request);
   const Expr is_outside = node.Op("equal", {ones, node.ScalarLike(0, ones)});
   return {node.Op("where", {is_outside, node.ScalarLike(outside, result), result})};

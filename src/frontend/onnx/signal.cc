@@ -38,7 +38,7 @@ Tensor FourierMatrix(int64_t in, int64_t in_parts, int64_t out, int64_t out_part
   const double factor = inverse ? 1 / static_cast<double>(turns.length) : 1;
   for (int64_t o = 0; o < out; ++o) {
     for (int64_t i = 0; i < in; ++i) {
-      // Of a spectrum whose other half is its mirror image, all but the first and the middle frequency count twice.
+      // If a spectrum's other half is its mirror image, all frequencies but the first and the middle one count twice.
       const double weight = half && i != 0 && 2 * i != turns.length ? 2 : 1;
       const double c = factor * weight * turns.Cos(o, i);
       const double s = factor * weight * sign * turns.Sin(o, i);

@@ -85,7 +85,7 @@ const std::map<std::string_view, Binary>& BinaryRules() {
   return rules;
 }
 
-/// Where each element of a result comes from in an operand that is stretched to its shape.
+/// Returns, for each element of a result, its index in an operand that is broadcast to its shape.
 std::vector<size_t> Sources(const Shape& shape, const Shape& result) {
   const std::vector<int64_t> strides = BroadcastStrides(shape, result);
   std::vector<size_t> sources;

@@ -19,7 +19,7 @@ OnnxExportRow Direct(const char* onnx) {
   };
 }
 
-/// The same of an operator that came with `opset`.
+/// Makes a direct row of an operator that came with `opset`.
 OnnxExportRow DirectSince(int64_t opset, const char* onnx) {
   return [opset, row = Direct(onnx)](OnnxExportCall& call) -> OnnxNames {
     call.NeedsOpset(opset);
@@ -27,7 +27,7 @@ OnnxExportRow DirectSince(int64_t opset, const char* onnx) {
   };
 }
 
-/// Of bools: ONNX has no logic of numbers.
+/// Makes a row for bools only: ONNX has no logic of numbers.
 OnnxExportRow Logical(const char* onnx) {
   return [onnx](OnnxExportCall& call) -> OnnxNames {
     OnnxNames inputs;
@@ -171,7 +171,7 @@ void AddElementwiseRows(OnnxExportRows& rows) {
        Pairs{{"logical_not", "Not"}, {"logical_and", "And"}, {"logical_or", "Or"}, {"logical_xor", "Xor"}}) {
     rows[relay] = Logical(onnx);
   }
-  // Where a value is computed, and what is compiled together, is nothing that ONNX speaks of.
+  // ONNX has no words for devices and for operators that are compiled together.
   for (const char* same : {"copy", "on_device", "device_copy", "annotation.compiler_begin", "annotation.compiler_end",
                            "annotation.stop_fusion"}) {
     rows[same] = [](OnnxExportCall& call) { return call.Fields(0); };

@@ -13,11 +13,11 @@
 namespace collage {
 namespace {
 
-// What protobuf can write.
+// Size limit of protobuf.
 constexpr int64_t kMostBytes = (int64_t{1} << 31) - 1;
 // Constants that are smaller stay in the model.
 constexpr size_t kLeastOutside = 1024;
-// Where constants begin in the file beside the model: so that they can be mapped.
+// Alignment of constants in the file beside the model, so that they can be mapped.
 constexpr size_t kAlignment = 4096;
 
 onnx::ModelProto ModelOf(const IRModule& module, const OnnxExportOptions& options) {

@@ -154,7 +154,7 @@ class UsualForms {
     const auto maker = makers_.find(name);
     return maker != makers_.end() && maker->second->op_type() == op_type ? maker->second : nullptr;
   }
-  /// The same, if the value is read once.
+  /// Returns the maker if the value is read once.
   const onnx::NodeProto* OnlyMaker(const std::string& name, const std::string& op_type) const {
     const auto reads = reads_.find(name);
     return reads != reads_.end() && reads->second == 1 ? Maker(name, op_type) : nullptr;
@@ -209,7 +209,7 @@ class UsualForms {
     return name;
   }
 
-  /// What `name` is before it was shaped, when it has the shape `wanted` there.
+  /// Returns the value that `name` is a reshape of, if it has the shape `wanted`.
   std::optional<std::string> Unshaped(const std::string& name, const Shape& wanted) const {
     const onnx::NodeProto* reshape = Maker(name, "Reshape");
     if (reshape == nullptr || ShapeOf(reshape->input(0)) != wanted) return std::nullopt;

@@ -29,7 +29,7 @@ std::string Where(const ExprNode& expr) {
   throw Error(ErrorCategory::kInput, message, Where(expr));
 }
 
-/// What one call of a function knows: its parameters, let-bound variables, and the nodes evaluated so far.
+/// State of one call of a function: its parameters, let-bound variables, and the nodes evaluated so far.
 struct Frame {
   const ScopeAnalysis* scopes = nullptr;
   std::unordered_map<const ExprNode*, Value> values;
@@ -382,7 +382,7 @@ Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& arg
   }
   const Result<Type> type = op.relation({types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
-  // The same elements under another shape.
+  // A reshape keeps the elements.
   const TensorTypeNode* tensor = op.is_reshape ? AsTensorType(*type) : nullptr;
   if (tensor != nullptr && tensor->is_static()) return Value(inputs[0].Reshaped(tensor->static_shape()));
   const std::vector<Tensor> outputs = EvaluateOp(op, attrs, types, inputs, options);

@@ -208,7 +208,7 @@ void Reference::EvaluateOnceMore(OpenResults& open, std::optional<DataType> comp
     if (others[i].shape() != results()[i].shape()) continue;  // its size depends on the data: nothing is left open
     const Deviation found = Deviation::Of(others[i], results()[i]);
     Deviation& most = open.results[i];
-    // Where rounding decides whether there is a number at all, it may be any.
+    // If rounding decides whether a result is a number, any value is accepted.
     if (LosesNumbers(others[i], results()[i])) most.largest = std::numeric_limits<double>::infinity();
     most.largest = std::max(most.largest, found.largest);
     most.rms = std::max(most.rms, found.rms);

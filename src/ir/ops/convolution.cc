@@ -117,7 +117,7 @@ std::pair<int64_t, int64_t> ValidRange(int64_t in, int64_t out, int64_t stride, 
   return {std::min(first, out), std::min(last, out)};
 }
 
-/// What references of convolutions, transposed ones included, work on: dimensions as three spatial ones.
+/// Operands of reference convolutions, transposed ones included, with three spatial dimensions.
 struct ConvOperands {
   ConvOperands(std::span<const Tensor> inputs, const Attrs& attrs, const Tensor& output)
       : data(inputs[0].Cast(kFloat32)),
@@ -156,13 +156,13 @@ void ForEachPlane(const ConvOperands& operands, const Tensor& output,
   });
 }
 
-/// Where taps of a few output positions lie in a plane of the data.
+/// Positions of taps in a plane of the data, for a few output positions.
 class TapPositions {
  public:
   explicit TapPositions(const ConvOperands& operands)
       : c_(operands), positions_(static_cast<size_t>(operands.num_taps * kPanelColumns)) {}
 
-  /// Those of `count` output positions from `first` on; -1 outside of the data.
+  /// Finds those of `count` output positions from `first` on; -1 outside of the data.
   void Find(int64_t first, int64_t count) {
     for (int64_t tap = 0; tap < c_.num_taps; ++tap) {
       for (int64_t i = 0; i < count; ++i) positions_[static_cast<size_t>(tap * kPanelColumns + i)] = At(first + i, tap);

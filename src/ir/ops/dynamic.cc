@@ -55,7 +55,7 @@ Type DynamicType(const OpCall& call, const DynamicOp& op, const OpDef& static_op
   }
   const AttrField* dtype = static_op.FindAttr("dtype");
   if (dtype != nullptr && !call.attrs.String("dtype").empty()) return TensorType(shape, call.attrs.Type("dtype"));
-  // What is hot is the second argument, what it is hot at the first.
+  // The second argument is the value, the first one its positions.
   return TensorType(shape, TensorArg(call, op.static_name == "one_hot" ? 1 : 0).dtype());
 }
 

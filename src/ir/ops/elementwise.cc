@@ -266,7 +266,7 @@ OpDef BitwiseNot() {
   return op;
 }
 
-/// Of integers, also those without a sign, modulo the size of their type.
+/// Negates integers, unsigned ones too, modulo the size of their type.
 OpDef Negative() {
   OpDef op = Unary("negative", "-x.", [](double x) { return -x; });
   op.reference = [of_others = op.reference](std::span<const Tensor> inputs, const Attrs& attrs,

@@ -137,8 +137,8 @@ OpDef GlobalPool(int rank, bool is_max) {
   return op;
 }
 
-/// Where the largest element of each window is: an index into the whole data, whose spatial dimensions may be counted
-/// in column-major order.
+/// Finds the largest element of each window: an index into the whole data, whose spatial dimensions may be counted in
+/// column-major order.
 OpDef MaxPoolIndices(int rank) {
   OpDef op = Pool(rank, /*is_max=*/true);
   op.name = fmt::format("nn.max_pool{}d_indices", rank);

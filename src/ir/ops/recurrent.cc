@@ -10,7 +10,7 @@
 namespace collage {
 namespace {
 
-/// What the three layers differ in: gates per unit, activations per direction, where optional arguments stand.
+/// Differences between the three layers: gates per unit, activations per direction, where optional arguments stand.
 struct LayerKind {
   int64_t gates;
   std::vector<std::string> activations;

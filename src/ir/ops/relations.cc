@@ -251,7 +251,7 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
   std::vector<Dim> result;
   size_t source = 0;
   int inferred = -1;
-  // What is copied is on both sides: of what is inferred, it says nothing, though it may be unknown, or 0.
+  // Copied dimensions are on both sides: they do not matter for the inferred one, even if they are dynamic or 0.
   std::vector<bool> is_copied_from(shape.size());
   std::vector<bool> is_copied_to;
   const auto next = [&]() -> Dim {

@@ -349,7 +349,7 @@ UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs
 
 namespace {
 
-/// Where what is known of a function is not of one.
+/// Throws for sizes that do not belong to a function.
 [[noreturn]] void FailAsDamaged() {
   throw Error(ErrorCategory::kCorrupt, "what a kernel knows of its shapes is damaged");
 }

@@ -19,7 +19,7 @@
 namespace collage {
 namespace {
 
-// What the parser reads back; see kDeepestNesting in parser.cc.
+// Depth that the parser reads back; see kDeepestNesting in parser.cc.
 constexpr int kDeepestNesting = 100;
 
 bool IsAtom(const Expr& expr) {
@@ -201,7 +201,7 @@ class Printer {
 
   bool IsReady(const Expr& expr) const { return IsAtom(expr) || bound_.Contains(expr.get()); }
 
-  /// What the options ask to say behind a value.
+  /// Returns the comment behind a value that the options ask for.
   std::string Comment(const Expr& expr) const {
     std::string text;
     if (options_.types && expr->checked_type() && expr->kind() != ExprKind::kFunction) {

@@ -121,7 +121,7 @@ void Inference::RetryOne(const ExprNode& expr) {
 void Inference::FinishDeferred() const {
   for (const ExprNode* expr : deferred_order_) {
     if (!deferred_.at(expr)) continue;
-    // What it waits for is a parameter in most cases, and the message says which.
+    // It mostly waits for a parameter, which the message names.
     for (const ExprNode* open : open_) {
       if (binders_.params.Contains(open)) Finish(*open);
     }

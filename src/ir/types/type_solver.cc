@@ -122,7 +122,7 @@ Type TypeSolver::Instantiate(const FuncTypeNode& type, const std::vector<Type>& 
                   ReplaceTypes(type.result(), bindings));
 }
 
-/// What both have become; null when they disagree.
+/// Returns the unified type; null if they contradict each other.
 Type TypeSolver::Unify(const Type& to, const Type& from, Mode mode) {
   if (depth_ == 0) steps_ = 0;
   if (depth_ > kDeepest || ++steps_ > kMostSteps) return nullptr;
@@ -149,7 +149,7 @@ Type TypeSolver::UnifyKinds(const Type& to_type, const Type& from_type, Mode mod
       return agree ? TupleType(std::move(fields)) : nullptr;
     }
     case TypeKind::kRef: {
-      // What may be written through one may be read through the other.
+      // A value that is written through one may be read through the other.
       Type value = Unify(static_cast<const RefTypeNode&>(*to).value(), static_cast<const RefTypeNode&>(*from).value(),
                          Mode::kExact);
       return value ? std::make_shared<RefTypeNode>(std::move(value)) : nullptr;

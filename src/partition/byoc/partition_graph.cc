@@ -73,7 +73,7 @@ class PartitionMaker {
     return constant == nullptr || bind_constants_ || constant->is_scalar() ? expr : Parameter(expr);
   }
 
-  /// What stands for `value`, once however often it enters.
+  /// Returns the parameter for `value`, one for all its uses.
   Expr Parameter(const Expr& value) {
     Expr& known = inside_[value.get()];
     if (known) return known;
@@ -120,7 +120,7 @@ class Partitioner {
   }
 
  private:
-  /// What `expr` needs before it: a region's result all that enters the region.
+  /// Returns the values that `expr` needs first: a region's result needs all inputs of the region.
   std::vector<Expr> Needs(const Expr& expr) const {
     auto it = region_of_.find(expr.get());
     if (it != region_of_.end()) return partitions_[it->second].args;

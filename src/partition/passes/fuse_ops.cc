@@ -194,7 +194,7 @@ class FunctionMaker {
     return CalledOp(expr) != nullptr || expr->kind() == ExprKind::kTuple || expr->kind() == ExprKind::kTupleGetItem;
   }
 
-  /// What only says something of a value is no kernel.
+  /// Whether an operator only annotates a value, which is no kernel.
   static bool IsAnnotation(const OpDef& op) {
     return op.name.starts_with("annotation.") || op.name == "on_device" || op.name == "device_copy";
   }
@@ -227,7 +227,8 @@ class FunctionMaker {
     return call;
   }
 
-  /// What stands in a function for a value from outside: itself if it is an operator or a scalar, else a parameter.
+  /// Returns the replacement, in a function, of a value from outside: the value if it is an operator or a scalar, else
+  /// a parameter.
   static Expr Outside(const Expr& expr, std::vector<Var>& params, std::vector<Expr>& args, const Rewritten& done) {
     const ConstantNode* constant = As<ConstantNode>(expr);
     if (expr->kind() == ExprKind::kOp || (constant != nullptr && constant->is_scalar())) return expr;

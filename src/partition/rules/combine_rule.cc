@@ -14,9 +14,9 @@
 namespace collage {
 namespace {
 
-// Of rules read from text, which mean every way of combining: a bound against running out of memory only.
+// Limit for rules read from text, which mean every way of combining: it only prevents running out of memory.
 constexpr int kMaxReadCandidates = 1'000'000;
-// Where parallel branches join, unions are as many as products of branches: a graph of any length may have this many.
+// Parallel branches have as many unions as the product of their lengths: a graph of any length may have this many.
 constexpr size_t kCandidatesPerNode = 4;
 constexpr size_t kMinCandidates = 20'000;
 
@@ -40,8 +40,8 @@ class Combination {
                                                 ? options_.max_candidates
                                                 : std::max(kMinCandidates, kCandidatesPerNode * graph_.size()));
     for (CandidatePartition& candidate : base) Add(std::move(candidate));
-    // Where anything joins, each union grows from one sub-candidate by one at a time: in reverse order of dataflow each
-    // step has the exits that the whole has.
+    // If anything joins, each union grows from one sub-candidate by one at a time: in reverse dataflow order, each step
+    // has the exits of the whole.
     const bool grows = options_.join_anything && options_.kinds.empty() && options_.only_valid;
     const size_t num_seeds = all_.size();
     for (size_t i = 0; grows && i < num_seeds; ++i) Index(i);

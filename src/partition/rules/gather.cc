@@ -7,9 +7,8 @@
 namespace collage {
 namespace {
 
-/// What fusion by operator kinds leaves apart, since nothing comes before an anchor: products and pools of 8-bit
-/// integers with what makes these what the operator is written for, numbers (qnn.dequantize), or integers of 32 bits
-/// less a zero point.
+/// Patterns that fusion by operator kinds cannot join, since nothing precedes an anchor: products and pools of 8-bit
+/// integers with their conversion to floats (qnn.dequantize), or to 32-bit integers less a zero point.
 std::vector<std::string> QuantisedPatterns() {
   const std::string numbers = "qnn.dequantize(*, const, const)";
   const std::string integers = "(subtract(cast(*), *) | cast(*))";

@@ -77,7 +77,7 @@ class MaximalPartitionRule : public PartitionRule {
     return regions;
   }
 
-  /// Where sub-candidates are wrapped, all of the region must be: by the largest that fit, without overlap.
+  /// If sub-candidates are wrapped, the whole sub-graph must be: by the largest that fit, without overlap.
   static bool KeepWrapped(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
                           SubGraph& region) {
     std::vector<const CandidatePartition*> by_size;

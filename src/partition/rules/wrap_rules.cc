@@ -156,8 +156,8 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
     return kind == ExprKind::kTuple || kind == ExprKind::kTupleGetItem || (op != nullptr && op->is_reshape);
   }
 
-  /// What makes numbers of 8-bit integers and is inside of a candidate with what reads them: a boundary before it is
-  /// one of bytes, and the reader may compute with these.
+  /// Returns conversions of 8-bit integers to floats that a candidate contains with their readers: a boundary in front
+  /// of them passes bytes, with which the reader may compute.
   static IndexSet LeftToReaders(const DataflowGraph& graph, const Candidates& candidates) {
     IndexSet left(graph.size());
     for (const CandidatePartition& candidate : candidates) {

@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kExecutableMagic = "CLGE";
 constexpr std::string_view kBytecodeMagic{"CLGVM\0\0", 7};
 
-/// What handles of one model share, and what the texts and shapes given out belong to.
+/// State that the handles of one model share; owns the texts and shapes given out.
 struct Model {
   explicit Model(Executable executable)
       : inputs(executable.inputs()),
@@ -49,7 +49,7 @@ struct Model {
   std::variant<Executable, std::shared_ptr<const TensorProgram>> made;
 };
 
-/// What runs a model.
+/// An instance of a plan or of a program.
 using AnyInstance = std::variant<ExecutionInstance, ProgramInstance>;
 
 AnyInstance InstanceOf(const Model& model) {
@@ -205,7 +205,7 @@ class Use {
   collage_instance* operator->() const { return &instance_; }
   const PortInfo& input(size_t index) const { return PortAt(instance_.input_ports, index, "input"); }
   const PortInfo& output(size_t index) const { return PortAt(instance_.output_ports, index, "output"); }
-  /// The same, where the shape must be known by now.
+  /// Returns an input whose shape must be known by now.
   const PortInfo& known_input(size_t index) const {
     const PortInfo& port = input(index);
     if (collage::IsKnown(port.shape)) return port;
@@ -217,7 +217,7 @@ class Use {
     if (collage::IsKnown(port.shape)) return port;
     throw Error(ErrorCategory::kInput, fmt::format("the shape of output '{}' is known after a run only", port.name));
   }
-  /// The same, where the shape must be the same in every run.
+  /// Returns an output whose shape must be the same in every run.
   const PortInfo& fixed_output(size_t index) const {
     const PortInfo& port = PortAt(instance_.model->outputs, index, "output");
     if (collage::IsKnown(port.shape)) return port;

@@ -129,7 +129,7 @@ ArenaPlan PlanArena(const std::vector<LiveRange>& ranges) {
   const auto least = static_cast<size_t>(*std::max_element(load.begin(), load.end()));
   const std::vector<int64_t> peaks = PeaksOfRanges(ranges, load);
   const auto duration = [&](size_t i) { return static_cast<int64_t>(ranges[i].last_use - ranges[i].first_use) + 1; };
-  // What comes first: the largest; the largest in bytes times steps; at the fullest step, the longest.
+  // Orders to try: the largest first; the largest in bytes times steps; at the fullest step, the longest.
   const std::function<std::array<int64_t, 3>(size_t)> orders[] = {
       [&](size_t i) {
         return std::array<int64_t, 3>{ranges[i].bytes, 0, 0};

@@ -18,7 +18,7 @@ constexpr double kRounding = 1e-9;
 // Sets that the refined bound is worked out for; some 100 bytes each.
 constexpr size_t kMostRefined = 1'000'000;
 
-/// What a step or state must cost in all, at least.
+/// Lower bound of the total cost through a step or state.
 class Guide {
  public:
   virtual ~Guide() = default;
@@ -234,7 +234,7 @@ class BestFirst {
     const SearchState from = states_[static_cast<size_t>(entry.state)].key;
     const SearchSpace::Step step = *space_.Apply(from, entry.variant);
     const int target = StateAt(step.to);
-    // Where a better way is known, this one's cost is of no interest.
+    // If a better path is known, this one's cost is not needed.
     if (only_best && states_[static_cast<size_t>(target)].best < entry.so_far) return;
     const double exact = book_.Ask(entry.variant);
     if (exact == kInfinity) return;
@@ -282,7 +282,7 @@ class BestFirstSearch : public CoverSearch {
     Guide& guide = is_guided_ ? static_cast<Guide&>(share_guide) : no_guide;
     const bool has_formats = !problem.values.empty();
     if (has_formats && is_guided_) bound.Refine(space, book, costs, kMostRefined);
-    // Where handing over costs anything, the state at a cut depends on what was chosen last.
+    // If switching toolchains costs anything, the state at a cut depends on the variant chosen last.
     const std::vector<int> cuts =
         space.has_handovers() ? std::vector<int>{0, problem.num_positions} : CutPositions(problem, book);
     BestFirst first(space, book, guide, cuts, options);

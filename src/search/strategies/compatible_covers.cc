@@ -10,7 +10,7 @@
 namespace collage {
 namespace {
 
-/// What is searched for one set: its variants, and their numbers in the whole problem.
+/// Problem of one set: its variants, and their numbers in the whole problem.
 struct Part {
   CoverProblem problem;
   std::vector<int> original;
@@ -89,7 +89,7 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
       all.covers.push_back(std::move(cover));
     }
     SortCovers(problem, all.covers);
-    // What another set would have to beat; an evolution is judged by something else than costs.
+    // Limit that another set must beat; an evolution does not minimise costs.
     if (!all.covers.empty() && all.covers[0].num_unknown == 0 && !options.fitness) {
       own.limit = std::min(options.limit, MostSeconds(all.covers[0].seconds, options));
     }

@@ -73,8 +73,8 @@ void Sweep::Prune(std::vector<int>& states) {
   for (const auto& [_, state] : ranked) states.push_back(state);
 }
 
-/// Of states that cover the same, drops those that as many paths as covers are wanted beat even after making all
-/// formats that they have.
+/// Drops states if, among those that cover the same, as many paths as covers are wanted beat them even after making all
+/// their formats.
 void Sweep::PruneDominated(std::vector<int>& states) {
   if (states.size() < 2) return;
   std::vector<Ranked> ranked;

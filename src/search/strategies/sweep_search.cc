@@ -30,7 +30,7 @@ class KnownCovers {
     if (covers_.size() > static_cast<size_t>(options_.num_covers)) covers_.pop_back();
   }
 
-  /// What a cover that is wanted costs at most.
+  /// Returns the highest cost of a wanted cover.
   double Limit() const {
     if (covers_.empty()) return options_.limit;
     const double most = std::min(options_.limit, MostSeconds(Total(covers_[0]), options_));

@@ -57,8 +57,8 @@ class Combiner {
     return std::find(params.begin(), params.end(), expr) != params.end();
   }
 
-  /// What a branch reads besides its data must not come from an anchor: it could be another branch. Nor from a let: it
-  /// could be bound behind the first branch.
+  /// Other inputs of a branch must not come from an anchor, which could be another branch. Nor from a let: it could be
+  /// bound behind the first branch.
   bool IsIndependent(const Expr& expr) const { return !behind_anchor_.contains(expr.get()); }
 
   static Attrs Without(Attrs attrs, const std::vector<std::string>& names) {

@@ -23,7 +23,7 @@ struct Order {
 
   /// For each dimension now, which one it was.
   size_t Was(size_t index) const { return from.find(to[index]); }
-  /// Where a dimension has gone.
+  /// Returns the new position of a dimension.
   int64_t Now(size_t index) const { return static_cast<int64_t>(to.find(from[index])); }
   bool SameAs(const Order& other) const {
     if (from.size() != other.from.size()) return false;

@@ -63,7 +63,7 @@ Function DynamicToStatic(const Function& function, const IRModule& module, const
   Function result = function;
   for (Function before; before != result;) {
     before = result;
-    // What was annotated with unknown sizes may be known better now.
+    // Sizes that were annotated as dynamic may be known now.
     result = Round(FoldConstant(result));
     if (result != before && result->result_type()) {
       const Function open =

@@ -9,7 +9,7 @@
 namespace collage {
 namespace {
 
-/// What makes two pure expressions equal: operator or projection, children, attributes.
+/// Key of equal pure expressions: operator or projection, children, attributes.
 using Key = std::pair<std::vector<const void*>, std::vector<std::pair<std::string, AttrValue>>>;
 
 bool KeyOf(const Expr& expr, Key* key) {

@@ -27,7 +27,7 @@ Expr Multiply(const Expr& a, const Expr& b, const ExprNode& origin) {
   return MakeConstant(EvaluateOp(*node->op(), node->attrs(), types, inputs)[0]);
 }
 
-/// Where output channels are in the result and in the weight of an anchor.
+/// Axes of output channels in the result and in the weight of an anchor.
 struct Anchor {
   int result_axis;
   int weight_axis;

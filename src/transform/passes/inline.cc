@@ -69,7 +69,7 @@ IRModule Inline(IRModule module, const PassContext&) {
       wanted.insert(name);
     }
   }
-  // Those that call no others that are waiting come first; without recursion there always is one.
+  // Functions that call no waiting ones come first; without recursion there always is one.
   IRModule targets;
   while (!wanted.empty()) {
     for (auto it = wanted.begin(); it != wanted.end();) {

@@ -62,7 +62,7 @@ Match TryMatch(const Pattern& pattern, const Expr& value, std::unordered_map<con
   return result;
 }
 
-/// What evaluating one function may cost, and what it cost already.
+/// Limit and count of steps for evaluating one function.
 struct Effort {
   size_t most_nodes;
   size_t most_work;
@@ -127,8 +127,8 @@ class Round {
     }
   }
 
-  /// What a variable is bound to, where it says more than the variable: constants, other names, tuples, data, and
-  /// functions that do not call themselves. The node is shared, so that nothing is computed twice.
+  /// Returns the value of a variable if it is more informative than the variable: constants, other names, tuples, data,
+  /// and functions that do not call themselves. The node is shared, so that nothing is computed twice.
   Expr KnownValue(const Expr& var, const Rewritten& done) const {
     auto it = lets_.find(var.get());
     if (it == lets_.end() || recursive_.contains(var.get())) return var;

@@ -40,7 +40,7 @@ std::string Text(const VirtualDevice& device) {
   return text;
 }
 
-/// What satisfies both; false when nothing does.
+/// Joins both constraints; returns false if they contradict each other.
 bool Join(VirtualDevice& a, const VirtualDevice& b) {
   const auto join = [](auto& x, const auto& y, const auto& any) {
     if (x == any) x = y;
@@ -134,7 +134,7 @@ class Planner {
     PostOrder(root, [&](const Expr& expr) { Visit(expr); });
   }
 
-  /// What is planned already stays so.
+  /// Keeps devices that are planned already.
   void VisitFunction(const FunctionNode& function) {
     for (const Var& param : function.params()) Constrain(param.get(), param->virtual_device(), function);
     Constrain(function.body().get(), function.virtual_device(), function);

@@ -61,7 +61,7 @@ std::pair<double, double> RangeOf(DataType dtype) {
 
 Expr Number(double value, DataType dtype) { return MakeScalar(value, dtype); }
 
-/// What a sum stands for: `numbers` are floats, `scale` is a constant of one element, or one for each index of `axis`.
+/// Meaning of a sum: `numbers` are floats, `scale` is a constant of one element, or one for each index of `axis`.
 struct Sum {
   Expr numbers;
   Tensor scale;
@@ -71,7 +71,7 @@ struct Sum {
 /// The rules, one for each operator of the dialect, and what they share. `call` is the one being rewritten.
 class Canonicalizer {
  public:
-  /// What `expr`, whose children are rewritten, becomes.
+  /// Rewrites `expr`, whose children are rewritten already.
   Expr Rewrite(const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return expr;
@@ -172,7 +172,7 @@ class Canonicalizer {
     Expr shaped = axis ? Along(call, bias, *axis, rank) : bias;
     const auto channels = static_cast<int64_t>(FromFront(sum.axis, rank));
     if (axis && sum.scale.num_elements() > 1 && static_cast<int64_t>(FromFront(*axis, rank)) != channels) return;
-    // Of the bias, from the front; it is aligned with the last dimensions of the sums.
+    // Axis of the bias, from the front; the bias is aligned with the last dimensions of the sums.
     const int64_t own_axis = channels - (rank - TensorOf(shaped).rank());
     const bool has_channels = sum.scale.num_elements() > 1;
     if (has_channels &&
@@ -312,8 +312,8 @@ class Canonicalizer {
     return Cast(call, Call(call, "clip", {value}, {{"a_min", low}, {"a_max", high}}), dtype);
   }
 
-  /// Of values quantised to a wide type, limited to the range of a narrow one or to less: quantised to that one at
-  /// once.
+  /// Quantises directly to a narrow type if values are quantised to a wide one and limited to the narrow one's range or
+  /// less.
   Expr Narrow(const CallNode& call) {
     const DataType dtype = call.attrs().Type("dtype");
     const CallNode* clip = AsCallOf(call.args()[0], "clip");
@@ -331,7 +331,7 @@ class Canonicalizer {
     return low == least && high == most ? narrow : Call(call, "clip", {narrow}, clip->attrs());
   }
 
-  /// Of sums, what they stand for.
+  /// Dequantises sums.
   Expr Dequantize(const CallNode& call) {
     const std::vector<Expr>& a = call.args();
     const Expr numbers = NumbersOf(a[0], a[1], a[2], call.attrs().Int("axis"));

@@ -29,7 +29,7 @@ Shape Groups(const Shape& shape) {
 
 class Sinker {
  public:
-  /// What replaces `expr`, which became of `original`.
+  /// Returns the replacement of `expr`, the rewritten `original`.
   Expr Sink(const Expr& original, const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return expr;

@@ -24,7 +24,7 @@ Precision PrecisionOf(const OpDef& op) {
   static constexpr std::array kAlways{"nn.conv1d",           "nn.conv2d",           "nn.conv3d", "nn.conv1d_transpose",
                                       "nn.conv2d_transpose", "nn.conv3d_transpose", "nn.dense",  "nn.matmul",
                                       "nn.batch_matmul"};
-  // Of the element-wise ones, those whose error grows with the argument or that need range.
+  // Element-wise operators whose error grows with the argument or that need range.
   static constexpr std::array kNever{"exp",   "log",   "sqrt",  "rsqrt", "erf",      "power", "sin",
                                      "cos",   "tan",   "asin",  "acos",  "atan",     "sinh",  "cosh",
                                      "asinh", "acosh", "atanh", "mod",   "floor_mod"};

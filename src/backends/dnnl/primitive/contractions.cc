@@ -33,7 +33,7 @@ Desc WeightsDesc(const Primitive& p) {
   return {dims, TypeOf(p.weights.dtype), steps};
 }
 
-/// What data are multiplied as: their own type, or a narrower one that they are rounded to.
+/// Returns the type in which data are multiplied: their own, or a narrower one that they are rounded to.
 DType DataTypeOf(const Primitive& p) { return TypeOf(p.src.dtype == kFloat32 ? p.multiplied_as : p.src.dtype); }
 
 /// A matrix stored transposed is the same memory with other strides.

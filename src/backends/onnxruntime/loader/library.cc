@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kHint = "install it with pip install onnxruntime, or name its library in $COLLAGE_ONNXRUNTIME";
 
-/// What may be the library, in the order in which it is tried.
+/// Returns candidates for the library, in the order in which they are tried.
 std::vector<std::string> Candidates(const std::string& hinted) {
   std::vector<std::string> paths;
   if (const auto chosen = GetEnvironment("COLLAGE_ONNXRUNTIME")) paths.push_back(*chosen);

@@ -47,7 +47,7 @@ ov::OutputVector ConvTranspose(const OpArgs& call) {
                                                               ov::op::PadType::EXPLICIT, Diff(extra))};
 }
 
-/// What `value` was before its leading dimensions were merged, when the last `kept` dimensions are untouched.
+/// Returns `value` before its leading dimensions were merged, if the last `kept` dimensions are untouched.
 Value BeforeMerge(const Value& value, size_t kept) {
   if (!ov::is_type<ops::Reshape>(value.get_node())) return value;
   const Value source = value.get_node()->input_value(0);

@@ -12,7 +12,8 @@ namespace ops = ov::opset13;
 using Value = ov::Output<ov::Node>;
 using Direction = ov::op::RecurrentSequenceDirection;
 
-/// What the three layers share. `gates` is the number of gates, `order` where OpenVINO's i-th gate is in ONNX's.
+/// Properties of one of the three layers. `gates` is the number of gates, `order` where OpenVINO's i-th gate is in
+/// ONNX's.
 struct Layer {
   const OpArgs& call;
   size_t gates;

@@ -125,7 +125,7 @@ std::vector<std::byte> WriteImage(const ImageParts& parts) {
     shared.push_back({chunks[id].to, sizeof(Header) + position, chunks[id].size});
   });
   std::ranges::sort(shared, {}, &Chunk::to);
-  // What lies between the shared ones is kept behind everything else.
+  // Bytes between the shared constants are stored behind everything else.
   std::string own;
   std::vector<Chunk> all;
   uint64_t done = 0;

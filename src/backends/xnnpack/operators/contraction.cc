@@ -89,7 +89,7 @@ Part MakeConvolution(const Operation& o, Create create, Arguments... arguments) 
   return part;
 }
 
-/// What gives a convolution its addresses, by the function of its type.
+/// Returns the set-up of a convolution's addresses, by the function of its type.
 template <typename T, typename SetUp>
 void SetUpConvolution(const Operation& o, Part& part, SetUp set_up) {
   const std::vector<size_t> shape = Sizes(o.data[0].shape);
@@ -134,7 +134,7 @@ Part BuildFloat(const Operation& o, const Tensor& weights, const float* bias) {
   return part;
 }
 
-/// What the integer variants take behind the sizes.
+/// Arguments of the integer variants behind the sizes.
 struct IntegerArguments {
   IntegerWeights weights;
   std::vector<int32_t> bias;

@@ -27,7 +27,7 @@ Part OneRow(const Operation& o, Create create, SetUp set_up, Arguments... argume
   return part;
 }
 
-/// The same with each innermost dimension a row.
+/// Makes an operator for which each innermost dimension is a row.
 template <typename T, typename Create, typename SetUp, typename... Arguments>
 Part ManyRows(const Operation& o, Create create, SetUp set_up, Arguments... arguments) {
   const size_t channels = Size(o.result.back());

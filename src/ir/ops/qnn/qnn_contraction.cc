@@ -75,7 +75,7 @@ OpDef Contraction(const std::vector<OpDef>& rows, const std::string& base, bool 
 Type Bytes(Shape shape, DataType dtype = kInt8) { return TensorType(shape, dtype); }
 Type I32(Shape shape = {}) { return TensorType(shape, kInt32); }
 
-/// What follows the data and the weight: zero points and scales.
+/// Appends the types of zero points and scales to data and weight.
 std::vector<Type> WithParameters(Type data, Type weight, const Shape& channels = {}) {
   return {std::move(data), std::move(weight), I32(), I32(channels), F32({}), F32(channels)};
 }

@@ -180,7 +180,7 @@ void AddQuantisedElementwise(std::vector<OpDef>& rows) {
   std::vector<OpDef> added{Binary("add", "add"), Binary("subtract", "subtract"), Binary("mul", "multiply")};
   for (const char* name : {"tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs"}) {
     added.push_back(Unary(name, name));
-    // What has no root or logarithm makes no number that could be quantised.
+    // Arguments without a root or logarithm give no number to quantise.
     const std::string_view text = name;
     if (text.ends_with("sqrt") || text == "log") added.back().examples.clear();
   }

@@ -119,7 +119,7 @@ OpDef Requantize() {
 
 // ---- simulated ----
 
-/// What a code of the simulated operators stands for: none (no quantisation), int8, uint8, int32.
+/// Returns the type of a code of the simulated operators: none (no quantisation), int8, uint8, int32.
 DataType TypeOfCode(double code) {
   constexpr std::array kTypes{kFloat32, kInt8, kUInt8, kInt32};
   const auto index = static_cast<size_t>(std::max(code, 0.0));

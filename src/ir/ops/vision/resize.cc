@@ -136,7 +136,7 @@ void ResizeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::sp
   const Resizer resizer(attrs, x.shape(), outputs[0].shape());
   const V in_strides = Strides(resizer.in);
   const int64_t in_pixels = NumElements(resizer.in);
-  // The same for every plane: taps by dimension and position.
+  // Taps by dimension and position, equal for every plane.
   std::vector<std::vector<Taps>> taps(resizer.out.size());
   for (size_t d = 0; d < taps.size(); ++d) {
     for (int64_t o = 0; o < resizer.out[d]; ++o) taps[d].push_back(resizer.At(d, o));

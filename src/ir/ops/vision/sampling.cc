@@ -244,7 +244,7 @@ OpDef DeformableConv() {
           for (int64_t corner = 0; corner < 4; ++corner) {
             const double r = std::floor(row) + static_cast<double>(corner / 2);
             const double c = std::floor(column) + static_cast<double>(corner % 2);
-            // Where an offset is no number, neither holds.
+            // If an offset is NaN, neither holds.
             const bool is_inside = r >= 0 && c >= 0 && r < static_cast<double>(d[2]) && c < static_cast<double>(d[3]);
             if (!is_inside) continue;
             const double weight = (1 - std::abs(row - r)) * (1 - std::abs(column - c));
