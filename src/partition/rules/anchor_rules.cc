@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collage/ir/structural.h"

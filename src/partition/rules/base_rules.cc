@@ -1,6 +1,8 @@
 // base_rules.cc: candidates straight from the dataflow graph.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "partition/extract.h"
 #include "partition/rules/rule_kinds.h"
 #include "target/toolchain_configuration.h"

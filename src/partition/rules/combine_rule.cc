@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <deque>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>

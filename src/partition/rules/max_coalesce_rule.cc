@@ -1,6 +1,7 @@
 // max_coalesce_rule.cc: adjacent kernels of one toolchain become one partition (RFC 0.7, "MaxCoalesceFusionRule").
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "partition/coalesce.h"
 #include "partition/rewrite.h"

@@ -1,5 +1,6 @@
 // maximal_rule.cc: the largest regions of supported nodes that do not depend on themselves.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "partition/rules/rule_kinds.h"
 

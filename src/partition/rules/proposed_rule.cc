@@ -1,5 +1,6 @@
 // proposed_rule.cc: partitions that a toolchain makes itself.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "partition/rules/rule_kinds.h"
 

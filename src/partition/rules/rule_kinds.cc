@@ -5,6 +5,7 @@
 
 #include <array>
 #include <climits>
+#include <nlohmann/json.hpp>
 
 #include "support/edit_distance.h"
 

@@ -1,5 +1,6 @@
 // wrap_rules.cc: rules that wrap, join lists, or drop candidates without making new sets of nodes.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "partition/rules/rule_kinds.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "unit/partition/graphs.h"
@@ -44,9 +45,8 @@ TEST(PartitionRuleTest, AValueUsedElsewhereMakesAMatchInvalid) {
   const Expr relu = MakeCall("nn.relu", {x});
   const DataflowGraph graph(Typed({x}, MakeCall("add", {MakeCall("abs", {relu}), relu})));
   const auto find = [&](const char* pattern, bool only_valid) {
-    PartitionRulePtr rule = DFPatternRule("p", ParsePattern(pattern), {});
-    if (only_valid) rule = OnlyValidRule({.max_exits = 1}, std::move(rule));
-    return Find(graph, *rule).size();
+    PartitionRulePtr all = DFPatternRule("p", ParsePattern(pattern), {});
+    return Find(graph, only_valid ? *OnlyValidRule({.max_exits = 1}, std::move(all)) : *all).size();
   };
   EXPECT_EQ(find("abs(nn.relu(*))", false), 1u);
   EXPECT_EQ(find("abs(nn.relu(*))", true), 0u);
