@@ -103,7 +103,7 @@ void BindTransform(nb::module_& m) {
                context.instruments.push_back(std::make_shared<PythonInstrument>(one));
              }
              for (const auto& [key, value] : config) context.SetConfig(key, value);
-             context.CheckPassNames();
+             CheckPassNames(context);
              return context;
            }),
            "opt_level"_a, "required_pass"_a, "disabled_pass"_a, "instruments"_a, "config"_a,

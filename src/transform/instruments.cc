@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "collage/ir/text.h"
-#include "collage/transform/passes.h"
+#include "collage/transform/pass.h"
 
 namespace collage {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "collage/support/error.h"
-#include "collage/transform/passes.h"
+#include "collage/transform/pass.h"
 #include "support/edit_distance.h"
 #include "transform/near_misses.h"
 
@@ -82,12 +82,6 @@ bool PassContext::IsEnabled(const Pass& pass) const {
   };
   if (names(disabled_pass)) return false;
   return opt_level >= pass.opt_level || names(required_pass);
-}
-
-void PassContext::CheckPassNames() const {
-  for (const auto* list : {&required_pass, &disabled_pass}) {
-    for (const std::string& name : *list) GetPass(name);
-  }
 }
 
 }  // namespace collage

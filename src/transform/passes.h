@@ -1,5 +1,6 @@
-// passes.h: the passes, one file each under passes/; what they do is said in their rows in pass_table.cc. Passes that
-// need toolchains or the dataflow graph are in src/partition/passes/ and src/partition/byoc/.
+// passes.h: the passes of this stage, one file each under passes/; their rows in
+// src/pipeline/pass_table.cc say what they do. Passes that need toolchains or the dataflow graph are in
+// src/partition/passes.h.
 #pragma once
 
 #include "collage/ir/expr.h"
@@ -12,7 +13,6 @@ namespace collage {
 
 Function AlterOpLayout(const Function& function);
 Function CanonicalizeOps(const Function& function);
-Function CapturePostDfsIndexInSpans(const Function& function);
 Function DefuseOps(const Function& function);
 Function DuplicateDequantize(const Function& function);
 Function EliminateCommonSubexpr(const Function& function);
@@ -27,24 +27,19 @@ Function ToGraphNormalForm(const Function& function);
 
 // ---- on one function, with definitions and options ----
 
-Function AnnotateTarget(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelBatchMatmul(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelConv2D(const Function& function, const IRModule& module, const PassContext& context);
 Function CombineParallelDense(const Function& function, const IRModule& module, const PassContext& context);
 Function ConvertLayout(const Function& function, const IRModule& module, const PassContext& context);
 Function DeadCodeElimination(const Function& function, const IRModule& module, const PassContext& context);
 Function DynamicToStatic(const Function& function, const IRModule& module, const PassContext& context);
-Function FuseOps(const Function& function, const IRModule& module, const PassContext& context);
 Function Legalize(const Function& function, const IRModule& module, const PassContext& context);
-Function MergeCompilerRegions(const Function& function, const IRModule& module, const PassContext& context);
-Function MergeComposite(const Function& function, const IRModule& module, const PassContext& context);
 Function PartialEvaluate(const Function& function, const IRModule& module, const PassContext& context);
 
 // ---- on modules ----
 
 IRModule Inline(IRModule module, const PassContext& context);
 IRModule LambdaLift(IRModule module, const PassContext& context);
-IRModule PartitionGraph(IRModule module, const PassContext& context);
 IRModule PlanDevices(IRModule module, const PassContext& context);
 IRModule ToMixedPrecision(IRModule module, const PassContext& context);
 

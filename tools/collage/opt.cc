@@ -72,7 +72,7 @@ PassContext ContextOf(const OptArguments& arguments) {
     }
     context.SetConfigText(option.substr(0, equals), option.substr(equals + 1));
   }
-  context.CheckPassNames();
+  CheckPassNames(context);
   return context;
 }
 

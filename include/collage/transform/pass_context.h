@@ -100,8 +100,6 @@ class PassContext {
 
   /// Whether `Sequential` runs `pass`.
   bool IsEnabled(const Pass& pass) const;
-  /// Throws kInput, with near misses, when `required_pass` or `disabled_pass` name a pass that does not exist.
-  void CheckPassNames() const;
 
  private:
   std::map<std::string, AttrValue, std::less<>> config_;

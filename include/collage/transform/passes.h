@@ -1,39 +1,23 @@
-// passes.h: transformations of whole modules, named and listed.
+// passes.h: all passes by name, and how they are run one behind the other.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/transform/pass.h"
 #include "collage/transform/pass_context.h"
 
 namespace collage {
-
-/// Transforms a module. May rely on a typed module and need not leave one: RunPass infers types again.
-using ModulePass = std::function<IRModule(IRModule module, const PassContext& context)>;
-/// Transforms one function; `module` gives the definitions that it refers to.
-using FunctionPass =
-    std::function<Function(const Function& function, const IRModule& module, const PassContext& context)>;
-
-/// A named transformation: one row of the table in src/transform/pass_table.cc.
-struct Pass {
-  std::string name;
-  int opt_level = 0;                  ///< `Sequential` leaves it out at lower levels
-  std::vector<std::string> required;  ///< passes that `Sequential` runs first
-  std::string summary;
-  ModulePass run;
-};
-
-/// Applies `pass` to every global function, except those that are a toolchain's (attribute Compiler) and those with
-/// attribute SkipOptimization.
-ModulePass OnEachFunction(FunctionPass pass);
 
 /// All passes, in the order of the table.
 std::span<const Pass> AllPasses();
 /// Throws kInput with near misses when there is none.
 const Pass& GetPass(std::string_view name);
+/// Throws kInput with near misses if `context` requires or disables a pass that does not exist.
+void CheckPassNames(const PassContext& context);
 
 /// Applies one pass, whatever its level, and infers types; the context's instruments are told.
 IRModule RunPass(const Pass& pass, IRModule module, const PassContext& context = {});

@@ -5,7 +5,7 @@
 #include "collage/ir/visitor.h"
 #include "partition/byoc/regions.h"
 #include "partition/byoc/toolchains.h"
-#include "transform/passes.h"
+#include "partition/passes.h"
 #include "transform/rewriting.h"
 
 namespace collage {

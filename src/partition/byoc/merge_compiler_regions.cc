@@ -7,7 +7,7 @@
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
 #include "partition/byoc/regions.h"
-#include "transform/passes.h"
+#include "partition/passes.h"
 #include "transform/rewriting.h"
 
 namespace collage {

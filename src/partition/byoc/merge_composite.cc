@@ -5,8 +5,8 @@
 
 #include "partition/byoc/toolchains.h"
 #include "partition/partition_rule.h"
+#include "partition/passes.h"
 #include "partition/rewrite.h"
-#include "transform/passes.h"
 
 namespace collage {
 namespace {

@@ -6,8 +6,8 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "partition/byoc/regions.h"
+#include "partition/passes.h"
 #include "target/annotations.h"
-#include "transform/passes.h"
 #include "transform/rewriting.h"
 
 namespace collage {

@@ -2,7 +2,7 @@
 // be traced back to it when it is looked at later.
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
-#include "transform/passes.h"
+#include "partition/passes.h"
 #include "transform/rewriting.h"
 
 namespace collage {

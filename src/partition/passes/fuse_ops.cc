@@ -8,7 +8,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
-#include "transform/passes.h"
+#include "partition/passes.h"
 #include "transform/rewriting.h"
 
 namespace collage {

@@ -1,8 +1,9 @@
-// pass_table.cc: the passes, one row each: name, level, what must run first, what it does. Whoever adds a pass adds a
+// pass_table.cc: the passes, one row each: name, level, what must run first, what it does. To add a pass, add a
 // row.
 #include <array>
 
 #include "collage/transform/passes.h"
+#include "partition/passes.h"
 #include "transform/passes.h"
 
 namespace collage {

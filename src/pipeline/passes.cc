@@ -20,15 +20,10 @@ const Pass& GetPass(std::string_view name) {
   throw Error(ErrorCategory::kInput, fmt::format("unknown pass '{}'", name), "", DidYouMean(name, names));
 }
 
-ModulePass OnEachFunction(FunctionPass pass) {
-  return [pass = std::move(pass)](IRModule module, const PassContext& context) {
-    IRModule result = module;
-    for (const auto& [name, function] : module.functions()) {
-      if (function->attrs().Has("Compiler") || function->attrs().IntOr("SkipOptimization", 0) != 0) continue;
-      result.Set(name, pass(function, module, context));
-    }
-    return result;
-  };
+void CheckPassNames(const PassContext& context) {
+  for (const auto* list : {&context.required_pass, &context.disabled_pass}) {
+    for (const std::string& name : *list) GetPass(name);
+  }
 }
 
 IRModule RunPass(const Pass& pass, IRModule module, const PassContext& context) {
@@ -51,7 +46,7 @@ Sequential::Sequential(const std::vector<std::string>& names) {
 }
 
 IRModule Sequential::Run(IRModule module, const PassContext& context) const {
-  context.CheckPassNames();
+  CheckPassNames(context);
   module = InferTypes(std::move(module));
   std::set<std::string, std::less<>> done{"InferType"};  // since the module last changed
   const auto run = [&](const Pass& pass) {
