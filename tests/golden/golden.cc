@@ -1,5 +1,6 @@
-// golden.cc: runs every case of tests/golden: text in, passes, text out, compared with the text expected; see
+// golden.cc: runs the pairs of modules of tests/golden: text in, passes, text out, compared with the text expected; see
 // README.md. Also: what comes out can be read back, and computes what the input computed, on random inputs.
+// --variant=FILE runs them in another way that must give the same (tests/variants).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +14,13 @@
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
+#include "collage/vm/vm.h"
 #include "golden/random_constant.h"
 #include "ir/eval/interpreter.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
+#include "support/json_reader.h"
 
 namespace collage {
 namespace {
@@ -109,8 +112,51 @@ PassContext ContextOf(const Directives& directives) {
   return context;
 }
 
+/// Another way to run the cases, with the same results.
+struct Variant {
+  bool verify = false;         ///< after each pass: it is typed, and its text parses back to the same text
+  bool reparse = false;        ///< between passes: the module is printed and parsed
+  bool save_and_load = false;  ///< results come from bytecode that was serialised and read back
+};
+
+Variant ReadVariant(const std::string& file) {
+  const JsonReader json = JsonReader::Parse(ReadFile(file), file);
+  json.AllowOnly({"summary", "verify", "reparse", "save_and_load"});
+  return {json.BoolOr("verify", false), json.BoolOr("reparse", false), json.BoolOr("save_and_load", false)};
+}
+
+/// Throws kInternal after a pass that leaves a module which is not what its text says.
+class VerifyingInstrument : public PassInstrument {
+ public:
+  void After(const Pass& pass, const IRModule& module) override {
+    const std::string text = PrintModule(module);
+    if (PrintModule(ParseModule(text, "after " + pass.name)) == text) return;
+    throw Error(ErrorCategory::kInternal, "the module after '" + pass.name + "' does not parse back to itself");
+  }
+};
+
+IRModule RunAll(const std::vector<std::string>& passes, const IRModule& module, PassContext context,
+                const Variant& variant) {
+  if (variant.verify) context.instruments.push_back(std::make_shared<VerifyingInstrument>());
+  if (!variant.reparse) return Sequential(passes).Run(module, context);
+  IRModule result = module;
+  for (size_t i = 0; i < passes.size(); ++i) {
+    if (i > 0) result = ParseModule(PrintModule(result), "before " + passes[i]);
+    result = Sequential({passes[i]}).Run(result, context);
+  }
+  return result;
+}
+
+/// What `@main` computes.
+Value Computed(const IRModule& module, const std::vector<Value>& inputs, const Variant& variant) {
+  if (!variant.save_and_load) return Interpret(module, "main", inputs);
+  const vm::Executable loaded = vm::Executable::Deserialize(vm::Compile(module).Serialize());
+  return vm::Machine(loaded).Invoke("main", inputs);
+}
+
 /// Empty, or how `after` computes something else than `before`.
-std::string CompareMeanings(const IRModule& before, const IRModule& after, const Tolerance& tolerance) {
+std::string CompareMeanings(const IRModule& before, const IRModule& after, const Tolerance& tolerance,
+                            const Variant& variant) {
   std::vector<Value> inputs;
   uint64_t seed = 77;
   for (const Var& param : before.main()->params()) {
@@ -127,7 +173,7 @@ std::string CompareMeanings(const IRModule& before, const IRModule& after, const
     }));
   }
   const std::vector<Tensor> expected = FlattenTensors(Interpret(before, "main", inputs));
-  const std::vector<Tensor> actual = FlattenTensors(Interpret(after, "main", inputs));
+  const std::vector<Tensor> actual = FlattenTensors(Computed(after, inputs, variant));
   if (actual.size() != expected.size()) return "another number of results";
   for (size_t i = 0; i < expected.size(); ++i) {
     const Tensor same_type = tolerance.relative > 1e-4 ? actual[i].Cast(expected[i].dtype()) : actual[i];
@@ -138,7 +184,7 @@ std::string CompareMeanings(const IRModule& before, const IRModule& after, const
 }
 
 /// Text after the passes; "error: …" when that is what the case expects. `problem` says what is wrong with the result.
-std::string RunCase(const fs::path& path, std::string* problem) {
+std::string RunCase(const fs::path& path, const Variant& variant, std::string* problem) {
   const std::string text = ReadFile(path);
   const Directives directives = ReadDirectives(text);
   ParseOptions options;
@@ -149,7 +195,7 @@ std::string RunCase(const fs::path& path, std::string* problem) {
   const IRModule before = ParseModule(text, path.filename().string(), options);
   IRModule after;
   try {
-    after = Sequential(Split(ValueOf(directives, "passes"), ',')).Run(before, ContextOf(directives));
+    after = RunAll(Split(ValueOf(directives, "passes"), ','), before, ContextOf(directives), variant);
   } catch (const Error& error) {
     if (!directives.contains("error")) throw;
     if (error.Format().find(ValueOf(directives, "error")) == std::string::npos)
@@ -162,18 +208,18 @@ std::string RunCase(const fs::path& path, std::string* problem) {
   const std::string tolerance = ValueOf(directives, "tolerance");
   const double relative = tolerance.empty() ? 1e-5 : std::stod(tolerance);
   if (problem->empty() && !ValueOf(directives, "evaluate").starts_with("no")) {
-    *problem = CompareMeanings(before, after, {relative, relative});
+    *problem = CompareMeanings(before, after, {relative, relative}, variant);
   }
   return PrintModule(after, {.metadata = false});
 }
 
-bool Check(const fs::path& path, const std::string& name, bool update) {
+bool Check(const fs::path& path, const std::string& name, const Variant& variant, bool update) {
   fs::path expected_path = path;
   expected_path.replace_extension(".after.relay");
   std::string problem;
   std::string actual;
   try {
-    actual = RunCase(path, &problem);
+    actual = RunCase(path, variant, &problem);
   } catch (const Error& error) {
     fmt::print("FAILED  {}: {}\n", name, error.Format());
     return false;
@@ -197,7 +243,8 @@ bool Check(const fs::path& path, const std::string& name, bool update) {
 struct Options {
   bool update = false;
   bool only_count = false;  ///< run no case, check only that there are enough
-  std::string filter;       ///< part of a case's path; empty: all
+  Variant variant;
+  std::string filter;  ///< part of a case's path; empty: all
 };
 
 Options ReadOptions(int argc, char** argv) {
@@ -208,6 +255,8 @@ Options ReadOptions(int argc, char** argv) {
       options.update = true;
     } else if (word == "--count") {
       options.only_count = true;
+    } else if (word.starts_with("--variant=")) {
+      options.variant = ReadVariant(word.substr(word.find('=') + 1));
     } else {
       options.filter = word;
     }
@@ -251,7 +300,7 @@ int Main(const Options& options) {
   for (const fs::path& path : cases) {
     if (options.only_count || path.string().find(options.filter) == std::string::npos) continue;
     ++num_run;
-    if (!Check(path, fs::relative(path, folder).string(), options.update)) ++failed;
+    if (!Check(path, fs::relative(path, folder).string(), options.variant, options.update)) ++failed;
   }
   fmt::print("{} golden cases, {} failed\n", num_run, failed);
   return failed == 0 && (num_run > 0 || options.only_count) ? 0 : 1;

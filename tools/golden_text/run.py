@@ -97,6 +97,7 @@ class Runner:
         self.folders = tempfile.TemporaryDirectory(prefix="collage-golden-")
         self.count = 0
         self.models: dict[str, Path] = {}
+        self.reverse_targets = False
         if not (self.bin / "collage").exists():
             raise MissingToolError(f"there is no {self.bin / 'collage'}")
         self.environment = {**os.environ, "COLLAGE_DATABASE": "tuning.db", "NO_COLOR": "1"}
@@ -178,6 +179,7 @@ class Runner:
         """Chooses partitions by targets and costs of the directives: the choice, and the program with --emit relay."""
         try:
             listed = targets.targets(case.directives["TARGET"])
+            listed = listed[::-1] if self.reverse_targets else listed
             table = targets.costs(case.directives.get("COST", []))
         except ValueError as error:
             raise MalformedCaseError(f"{case.path}:{case.line}: {error}") from error
