@@ -11,7 +11,7 @@ It measures which sub-graphs run fastest on which toolchain, and covers the mode
 
 from __future__ import annotations
 
-from collage import _core, costs, errors, frontend, relay, target, toolchain, transform
+from collage import _core, costs, errors, frontend, relay, reports, target, toolchain, transform
 from collage._compile import Progress, compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask
 from collage._executable import Executable, Partition, Port, empty, load
@@ -66,6 +66,7 @@ __all__ = [
     "register_estimator",
     "register_toolchain",
     "relay",
+    "reports",
     "support",
     "target",
     "toolchain",

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from collage._executable import Executable
 from collage.costs import CostEstimator, Estimate, as_estimate
 from collage.errors import InputError, UnavailableError, UnsupportedError
 from collage.frontend import OnnxModel, _as_file, from_onnx
+from collage.reports import OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
 from collage.toolchain import load_plugins
 
@@ -220,7 +221,7 @@ def compile(
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.
 
     Returns:
-        The executable; its ``report`` holds all that was found out.
+        The executable; its ``report``, a `collage.reports.CompileReport`, holds all that was found out.
 
     Raises:
         InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
@@ -282,7 +283,7 @@ def compile(
         return made
 
 
-def toolchains() -> list[dict[str, Any]]:
+def toolchains() -> list[ToolchainReport]:
     """The toolchains of this build: name, available, version, license, and reason and hint when it is not
     available.
 
@@ -290,14 +291,14 @@ def toolchains() -> list[dict[str, Any]]:
     ['native']
     """
     load_plugins()
-    return _core.toolchains()
+    return cast(list[ToolchainReport], _core.toolchains())
 
 
 def support(
     model: OnnxModel | IRModule | Function,
     toolchains: Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
-) -> dict[str, Any]:
+) -> SupportReport:
     """Reports which calls of a model each toolchain takes, and why not the others. Nothing is compiled or measured.
 
     Calls are counted after the passes that begin every compilation.
@@ -323,7 +324,7 @@ def support(
         model = IRModule.from_expr(model)
     if not isinstance(model, IRModule):
         model = from_onnx(model, shape=shapes)
-    return _core.support(model, list(toolchains or ()))
+    return cast(SupportReport, _core.support(model, list(toolchains or ())))
 
 
 def operator_table(
@@ -333,7 +334,7 @@ def operator_table(
     calls: int = 1,
     seed: int = 1,
     threads: int = 1,
-) -> list[dict[str, Any]]:
+) -> list[OperatorTable]:
     """Which operators each toolchain takes alone, on which types and in which layouts at its boundary.
 
     Random calls of every operator are offered to the toolchain; what it takes is compiled, run and compared with the
@@ -360,6 +361,7 @@ def operator_table(
     {('nn.relu', 'float32', 0)}
     """
     load_plugins()
-    return _core.operator_table(
+    tables = _core.operator_table(
         list(toolchains or ()), list(operators or ()), list(dtypes or ()), calls, seed, threads
     )
+    return cast(list[OperatorTable], tables)

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from collage import _core
 from collage._core import Instance
 from collage.errors import InputError
+from collage.reports import CompileReport
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Executable:
 
     def __init__(self, model: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._model = model
-        self.report = report
+        self.report = cast(CompileReport | None, report)
         """What compiling found out, as ``collage compile --json`` prints it; None for a file that was loaded."""
         self.inputs: list[Port] = _ports(model.inputs())
         """Inputs in their order."""

@@ -10,6 +10,9 @@
 #include "collage/support/error.h"
 #include "collage/support_report.h"
 #include "collage/target/target.h"
+#include "facts.h"
+#include "report/compile_facts.h"
+#include "report/toolchain_facts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,205 +42,6 @@ class PythonProgress : public CompileProgress {
 
   nb::object self_;
 };
-
-nb::dict ToDict(const Contestant& one) {
-  nb::dict row;
-  row["name"] = one.name;
-  row["single"] = one.is_single;
-  row["extra"] = one.is_extra;
-  row["estimated_seconds"] = one.estimated_seconds;
-  row["p50_seconds"] = one.p50;
-  row["p90_seconds"] = one.p90;
-  row["min_seconds"] = one.minimum;
-  row["samples"] = one.samples;
-  row["relative"] = one.relative;
-  row["first_relative"] = one.first_relative;
-  row["is_finalist"] = one.is_finalist;
-  row["max_error"] = one.max_error;
-  row["partitions"] = one.partitions;
-  row["failure"] = one.failure;
-  return row;
-}
-
-nb::dict ToDict(const ToolchainReport& one) {
-  nb::dict row;
-  row["name"] = one.name;
-  row["available"] = one.available;
-  row["version"] = one.version;
-  row["reason"] = one.reason;
-  row["hint"] = one.hint;
-  row["license"] = one.license;
-  nb::list options;
-  for (const ToolchainOption& option : one.options) {
-    nb::dict described;
-    described["name"] = option.name;
-    described["type"] = option.type;
-    described["default"] = option.default_value;
-    described["meaning"] = option.doc;
-    options.append(described);
-  }
-  row["options"] = options;
-  return row;
-}
-
-/// The report of `collage compile --json`.
-nb::dict ToDict(const CompileReport& report) {
-  nb::list toolchains, failures, play_off;
-  for (const ToolchainReport& one : report.toolchains) {
-    nb::dict row = ToDict(one);
-    row["takes_part"] = one.takes_part;
-    row["takes_part_as"] = one.participants;
-    toolchains.append(row);
-  }
-  for (const auto& [kind, failure] : report.failures) {
-    nb::dict row;
-    row["kind"] = kind;
-    row["count"] = failure.first;
-    row["example"] = failure.second;
-    failures.append(row);
-  }
-  for (const Contestant& one : report.contestants) play_off.append(ToDict(one));
-  nb::dict search, tuning, seconds, result;
-  search["candidates"] = report.num_candidates;
-  search["variants"] = report.num_variants;
-  search["states"] = report.num_states;
-  search["distinct"] = report.num_distinct;
-  search["measured"] = report.num_measured;
-  search["remeasured"] = report.num_remeasured;
-  search["from_database"] = report.num_from_database;
-  search["failed"] = report.num_failed;
-  search["below_bound"] = report.num_below_bound;
-  search["budget_spent"] = report.budget_spent;
-  tuning["partitions"] = report.tuning.partitions;
-  tuning["faster"] = report.tuning.faster;
-  tuning["trials"] = report.tuning.trials;
-  tuning["known_trials"] = report.tuning.known_trials;
-  tuning["seconds"] = report.tuning.seconds;
-  tuning["trials_per_minute"] = report.tuning.trials_per_minute();
-  tuning["gain"] = report.tuning.gain;
-  tuning["budget_spent"] = report.tuning.budget_spent;
-  result["tuning"] = tuning;
-  if (report.bounded) {
-    const BoundedMix& one = *report.bounded;
-    nb::dict bounded;
-    bounded["allowed"] = one.allowed;
-    bounded["best_error"] = one.best_error;
-    bounded["best_partitions"] = one.best_partitions;
-    bounded["error"] = one.error;
-    bounded["partitions"] = one.partitions;
-    bounded["built"] = one.num_built;
-    bounded["seconds"] = one.seconds;
-    result["bounded_mix"] = bounded;
-  }
-  seconds["import"] = report.import_seconds;
-  seconds["search"] = report.search_seconds;
-  seconds["play_off"] = report.play_off_seconds;
-  seconds["check"] = report.play_off_parts.check;
-  seconds["build"] = report.play_off_parts.build;
-  seconds["timing"] = report.play_off_parts.timing;
-  seconds["write"] = report.play_off_parts.write;
-  seconds["total"] = report.total_seconds;
-  result["schema"] = 1;
-  result["model"] = report.model;
-  result["operators"] = report.num_operators;
-  result["parameters"] = report.num_parameters;
-  result["machine"] = report.machine;
-  result["threads"] = report.num_threads;
-  result["output"] = report.output.string();
-  result["output_bytes"] = report.output_bytes;
-  result["winner"] = report.winner;
-  result["additive_error_seconds"] = report.additive_error_seconds;
-  result["apparent_loss_seconds"] = report.apparent_loss_seconds;
-  result["optimality_loss_seconds"] = report.optimality_loss_seconds;
-  result["optimality_loss_unknown"] = report.optimality_loss_unknown;
-  result["covers"] = report.num_covers;
-  result["toolchains"] = toolchains;
-  result["precision_variants"] = report.precision_variants;
-  result["no_precision_variants"] = report.no_precision_variants;
-  result["search"] = search;
-  if (!report.verified_sizes.empty() || !report.not_verified.empty()) {
-    nb::dict verified;
-    verified["sizes"] = report.verified_sizes;
-    verified["max_error"] = report.verified_error;
-    verified["not_verified"] = report.not_verified;
-    result["verified"] = verified;
-  }
-  result["failures"] = failures;
-  nb::list evaluated;
-  for (const EvaluatedOperator& one : report.evaluated) {
-    nb::dict row;
-    row["operator"] = one.op;
-    row["count"] = one.count;
-    row["first_node"] = one.node;
-    row["reason"] = one.reason;
-    evaluated.append(row);
-  }
-  if (nb::len(evaluated) > 0) result["reference_evaluation"] = evaluated;
-  result["play_off"] = play_off;
-  result["seconds"] = seconds;
-  return result;
-}
-
-nb::dict ToDict(const OperatorSupport& one) {
-  nb::list refused;
-  for (const RefusedCalls& calls : one.refused) {
-    nb::dict row;
-    row["reason"] = calls.reason;
-    row["pattern"] = calls.pattern;
-    row["calls"] = calls.num_calls;
-    row["example"] = calls.example;
-    refused.append(row);
-  }
-  nb::dict row;
-  row["name"] = one.op;
-  row["calls"] = one.num_calls;
-  row["alone"] = one.num_alone;
-  row["in_patterns"] = one.num_in_patterns;
-  row["patterns"] = one.patterns;
-  row["refused"] = refused;
-  return row;
-}
-
-/// The report of `collage targets --support --json`.
-nb::dict ToDict(const SupportReport& report) {
-  nb::list toolchains;
-  for (const ToolchainSupport& one : report.toolchains) {
-    nb::dict row = ToDict(one.toolchain);
-    nb::list operators;
-    for (const OperatorSupport& op : one.operators) operators.append(ToDict(op));
-    row["taken"] = one.num_taken;
-    row["operators"] = operators;
-    toolchains.append(row);
-  }
-  nb::dict result;
-  result["calls"] = report.num_calls;
-  result["outside"] = report.num_outside;
-  result["toolchains"] = toolchains;
-  return result;
-}
-
-/// The tables of `collage targets --table --json`.
-nb::list ToList(const std::vector<OperatorTable>& tables) {
-  nb::list result;
-  for (const OperatorTable& table : tables) {
-    nb::list rows;
-    for (const OperatorRow& one : table.rows) {
-      nb::dict row;
-      row["operator"] = one.op;
-      row["dtype"] = one.dtype;
-      row["layouts"] = one.layouts;
-      row["calls"] = one.num_calls;
-      row["max_error"] = one.max_error;
-      row["failures"] = one.failures;
-      rows.append(row);
-    }
-    nb::dict toolchain = ToDict(table.toolchain);
-    toolchain["declined"] = table.num_declined;
-    toolchain["rows"] = rows;
-    result.append(toolchain);
-  }
-  return result;
-}
 
 /// A task of a search, for as long as the search is asked.
 struct TaskRef {
@@ -333,7 +137,7 @@ nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object shou
     nb::gil_scoped_release release;
     report = compile(options);
   }
-  return ToDict(report);
+  return nb::cast<nb::dict>(ToPython(CompileFacts(report)));
 }
 
 }  // namespace
@@ -392,12 +196,7 @@ void BindCompile(nb::module_& m) {
           "they make necessary; infinity when it is none.");
   m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
   m.def(
-      "toolchains",
-      [] {
-        nb::list rows;
-        for (const ToolchainReport& one : ProbeToolchains()) rows.append(ToDict(one));
-        return rows;
-      },
+      "toolchains", [] { return nb::cast<nb::list>(ToPython(*ToolchainsFacts(ProbeToolchains()).Find("toolchains"))); },
       "See `collage.toolchains`.");
   m.def(
       "support",
@@ -407,7 +206,7 @@ void BindCompile(nb::module_& m) {
           nb::gil_scoped_release release;
           report = DescribeSupport(module, toolchains);
         }
-        return ToDict(report);
+        return nb::cast<nb::dict>(ToPython(SupportFacts(report, "module")));
       },
       "module"_a, "toolchains"_a, "See `collage.support`.");
   m.def(
@@ -426,7 +225,7 @@ void BindCompile(nb::module_& m) {
           nb::gil_scoped_release release;
           tables = TabulateOperators(options);
         }
-        return ToList(tables);
+        return nb::cast<nb::list>(ToPython(*OperatorTablesFacts(tables).Find("toolchains")));
       },
       "toolchains"_a, "operators"_a, "dtypes"_a, "calls"_a, "seed"_a, "threads"_a, "See `collage.operator_table`.");
   m.def(

@@ -5,58 +5,20 @@
 #include "casters.h"
 #include "collage/inspect.h"
 #include "collage/ir/infer_type.h"
+#include "facts.h"
+#include "report/inspect_facts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace collage::python {
-namespace {
-
-nb::dict ToDict(const PartitionReport& report) {
-  nb::dict row;
-  row["target"] = report.target;
-  row["rule_name"] = report.rule_name;
-  row["inside"] = report.inside;
-  row["ops"] = report.ops;
-  row["cost"] = report.cost;
-  return row;
-}
-
-nb::dict ToDict(const CoverReport& report) {
-  nb::list partitions;
-  for (const PartitionReport& one : report.partitions) partitions.append(ToDict(one));
-  nb::dict searched;
-  searched["states"] = report.num_states;
-  searched["candidates"] = report.num_candidates;
-  searched["costs"] = report.num_costs;
-  nb::dict result;
-  result["cost"] = report.cost;
-  result["next_best_cost"] = report.next_best_cost;
-  result["partitions"] = partitions;
-  result["host"] = report.host;
-  result["searched"] = searched;
-  result["function"] = report.rewritten;
-  return result;
-}
-
-}  // namespace
-
 void BindInspect(nb::module_& m) {
   m.def(
       "inspect_candidates",
       [](const Function& function, const std::string& rule) {
         InferType(function);
-        nb::list rows;
-        for (const CandidateReport& one : InspectCandidates(function, {rule, "rule"})) {
-          nb::dict row;
-          row["inside"] = one.inside;
-          row["rule_name"] = one.rule_name;
-          row["label"] = one.label;
-          row["kind"] = std::string(1, one.kind);
-          row["depth"] = one.depth;
-          rows.append(row);
-        }
-        return rows;
+        const Fact report = CandidatesFacts(InspectCandidates(function, {rule, "rule"}));
+        return nb::cast<nb::list>(ToPython(*report.Find("candidates")));
       },
       "function"_a, "rule"_a, "See `collage.relay.collage.candidates`.");
   m.def(
@@ -78,25 +40,15 @@ void BindInspect(nb::module_& m) {
         CoverReport report =
             PartitionByGivenCosts(function, {targets, "targets"}, {costs, "costs"}, /*rewrite=*/true, cost);
         InferType(report.rewritten);
-        return ToDict(report);
+        nb::dict result = nb::cast<nb::dict>(ToPython(CoverFacts(report)));
+        result["function"] = report.rewritten;
+        return result;
       },
       "function"_a, "targets"_a, "costs"_a, "estimate"_a = nb::none(), "See `collage.relay.collage.partition`.");
   m.def(
       "inspect_dataflow",
       [](const Function& function) {
-        nb::list rows;
-        for (const DataflowNodeReport& one : InspectDataflow(function)) {
-          nb::dict row;
-          row["index"] = one.index;
-          row["label"] = one.label;
-          row["inputs"] = one.inputs;
-          row["outputs"] = one.outputs;
-          row["basic_block"] = one.basic_block;
-          row["external"] = one.is_external;
-          row["dominator_parent"] = one.dominator_parent;
-          rows.append(row);
-        }
-        return rows;
+        return nb::cast<nb::list>(ToPython(*DataflowFacts(InspectDataflow(function)).Find("nodes")));
       },
       "function"_a, "See `collage.relay.collage.dataflow`.");
 }

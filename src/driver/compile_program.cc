@@ -18,6 +18,7 @@
 #include "collage/vm/vm.h"
 #include "cost/machine/roofline.h"
 #include "driver/play_off/whole_model_check.h"
+#include "driver/report/report_numbers.h"
 #include "driver/unsearched.h"
 #include "lowering/partition_dump.h"
 #include "program/regions.h"
@@ -52,40 +53,6 @@ std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions) {
   return distinct;
 }
 
-void AddUp(const CompileReport& region, int num_equal, CompileReport& all) {
-  all.machine = region.machine;
-  all.num_threads = region.num_threads;
-  all.toolchains = region.toolchains;
-  all.precision_variants = region.precision_variants;
-  all.no_precision_variants = region.no_precision_variants;
-  all.num_operators += region.num_operators * num_equal;
-  all.num_parameters += region.num_parameters;
-  all.num_candidates += region.num_candidates;
-  all.num_variants += region.num_variants;
-  all.num_distinct += region.num_distinct;
-  all.num_measured += region.num_measured;
-  all.num_remeasured += region.num_remeasured;
-  all.num_from_database += region.num_from_database;
-  all.num_failed += region.num_failed;
-  all.num_below_bound += region.num_below_bound;
-  all.num_states += region.num_states;
-  all.budget_spent = all.budget_spent || region.budget_spent;
-  all.tuning.partitions += region.tuning.partitions;
-  all.tuning.faster += region.tuning.faster;
-  all.tuning.trials += region.tuning.trials;
-  all.tuning.known_trials += region.tuning.known_trials;
-  all.tuning.seconds += region.tuning.seconds;
-  all.tuning.gain = std::max(all.tuning.gain, region.tuning.gain);  // of one region's time
-  all.tuning.budget_spent = all.tuning.budget_spent || region.tuning.budget_spent;
-  all.search_seconds += region.search_seconds;
-  all.play_off_seconds += region.play_off_seconds;
-  for (const auto& [kind, failure] : region.failures) {
-    auto& [count, example] = all.failures[kind];
-    if (count == 0) example = failure.second;
-    count += failure.first;
-  }
-}
-
 CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const std::string& name,
                             const CompileOptions& options,
                             const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
@@ -102,7 +69,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
       own.tuning_trials = std::max<int64_t>(std::llround(static_cast<double>(own.tuning_trials) * region.share), 1);
     }
     all.regions.push_back(compile(region, own));
-    AddUp(all.regions.back(), region.num_equal, all);
+    AddRegion(all.regions.back(), region.num_equal, all);
   }
   return all;
 }

@@ -57,7 +57,7 @@ class Rules(unittest.TestCase):
     def test_candidates_are_what_the_pattern_matches(self):
         found = parts.candidates(network(), parts.PatternRule("nn.relu(nn.conv2d(*, *))"))
         self.assertEqual([(one.label, one.kind, one.depth) for one in found], [("nn.conv2d+nn.relu", "A", 2)])
-        labels = {row["index"]: row["label"] for row in parts.dataflow(network())}
+        labels = {row["i"]: row["label"] for row in parts.dataflow(network())}
         self.assertEqual([labels[index] for index in found[0].inside], ["nn.conv2d", "nn.relu"])
 
     def test_rewrite(self):

@@ -39,7 +39,7 @@ std::unique_ptr<ExecutionInstance> MakeInstance(const Executable& executable) {
 }
 
 /// Median time of every step, with what it computes.
-void PrintSteps(const Executable& executable, ExecutionInstance& instance) {
+Fact StepsFacts(const std::string& name, const Executable& executable, ExecutionInstance& instance) {
   constexpr int kRuns = 21;
   const ExecutionPlan& plan = executable.plan();
   std::vector<Samples> samples(plan.steps.size());
@@ -47,19 +47,27 @@ void PrintSteps(const Executable& executable, ExecutionInstance& instance) {
     const std::vector<double> seconds = instance.RunTimed();
     for (size_t i = 0; i < seconds.size(); ++i) samples[i].Add(seconds[i]);
   }
-  Table table({"step", "p50", "estimated", "toolchain", "operators"});
+  std::vector<Fact> rows;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const ExecutionPlan::Step& step = plan.steps[i];
-    if (step.kernel < 0) {
-      const bool converts = step.kind == ExecutionPlan::Step::kConvertLayout;
-      table.Add({std::to_string(i), FormatSeconds(samples[i].p50()), "", "host", converts ? "change layout" : "copy"});
-      continue;
-    }
-    const ExecutionPlan::KernelEntry& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-    table.Add({std::to_string(i), FormatSeconds(samples[i].p50()), FormatSeconds(kernel.estimated_seconds),
-               kernel.toolchain, kernel.label.substr(0, 100)});
+    const ExecutionPlan::KernelEntry* kernel =
+        step.kernel < 0 ? nullptr : &plan.kernels[static_cast<size_t>(step.kernel)];
+    const char* of_host = step.kind == ExecutionPlan::Step::kConvertLayout ? "change layout" : "copy";
+    rows.push_back(Fact::Record(
+        "", "",
+        {Fact::Integer("step", "step", static_cast<int64_t>(i)), Fact::Seconds("p50_seconds", "p50", samples[i].p50()),
+         Fact::Seconds("estimated_seconds", "estimated",
+                       kernel == nullptr ? std::nullopt : std::optional(kernel->estimated_seconds)),
+         Fact::Text("toolchain", "toolchain", kernel == nullptr ? "host" : kernel->toolchain),
+         Fact::Text("operators", "operators", kernel == nullptr ? of_host : kernel->label)}));
   }
-  fmt::print("{}", table.ToText());
+  Fact steps = Fact::Table("steps", "steps", std::move(rows))
+                   .Columns({{"step", "{step}"},
+                             {"p50", "{p50_seconds}"},
+                             {"estimated", "[{estimated_seconds}]"},
+                             {"toolchain", "{toolchain}"},
+                             {"operators", "{operators:100}"}});
+  return Fact::Record("", "", {Fact::Text("name", "executable", name), std::move(steps)}).Says("{name}");
 }
 
 struct Contender {
@@ -92,6 +100,17 @@ std::vector<Contender> CompileAlone(const Arguments& arguments, int num_threads,
   return contenders;
 }
 
+Fact TimesRow(const std::string& name, int num_threads, const Samples& samples, double first) {
+  return Fact::Record(
+      "", "",
+      {Fact::Text("name", "executable", name), Fact::Count("threads", "threads", num_threads).Detail(),
+       Fact::Seconds("p50_seconds", "p50", samples.p50()), Fact::Seconds("p90_seconds", "p90", samples.p90()),
+       Fact::Seconds("p99_seconds", "p99", samples.p99()), Fact::Seconds("min_seconds", "min", samples.minimum()),
+       Fact::Count("runs", "runs", static_cast<int64_t>(samples.size())).Detail(),
+       Fact::Number("per_second", "runs/s", 1 / samples.p50(), Unit::kPerSecond),
+       Fact::Number("to_first", "to first", samples.p50() / first, Unit::kFineRatio)});
+}
+
 void Run(const Arguments& arguments) {
   std::vector<Contender> contenders;
   for (const std::string& path : arguments.executables) contenders.push_back({path, path});
@@ -116,26 +135,24 @@ void Run(const Arguments& arguments) {
   const double round_seconds = std::max(settle ? 2 * round : round, 1e-7);
   const int rounds = std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / round_seconds), 11, 100'000);
   const std::vector<Samples> samples = TimeInterleaved(runs, rounds, settle);
-  Json json{{"schema", 1}, {"executables", Json::array()}};
-  Table table({"executable", "p50", "p90", "p99", "min", "runs/s", "to first"});
+  std::vector<Fact> rows;
+  std::vector<Fact> steps;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const Samples& s = samples[i];
-    json["executables"].push_back({{"name", contenders[i].name},
-                                   {"threads", executables[i].plan().num_threads},
-                                   {"p50_seconds", s.p50()},
-                                   {"p90_seconds", s.p90()},
-                                   {"p99_seconds", s.p99()},
-                                   {"min_seconds", s.minimum()},
-                                   {"runs", s.size()},
-                                   {"per_second", 1 / s.p50()}});
-    table.Add({contenders[i].name, FormatSeconds(s.p50()), FormatSeconds(s.p90()), FormatSeconds(s.p99()),
-               FormatSeconds(s.minimum()), fmt::format("{:.1f}", 1 / s.p50()),
-               fmt::format("{:.3f}", s.p50() / samples[0].p50())});
+    rows.push_back(TimesRow(contenders[i].name, executables[i].plan().num_threads, samples[i], samples[0].p50()));
+    if (arguments.steps) steps.push_back(StepsFacts(contenders[i].name, executables[i], *instances[i]));
   }
-  if (arguments.json) return PrintJson(json);
-  fmt::print("{} rounds, interleaved, inputs resident\n{}", rounds, table.ToText());
-  if (!arguments.steps) return;
-  for (size_t i = 0; i < executables.size(); ++i) PrintSteps(executables[i], *instances[i]);
+  std::vector<Fact> facts{
+      Fact::Line("", {Fact::Count("rounds", "rounds", rounds)}).Says("{rounds} rounds, interleaved, inputs resident"),
+      Fact::Table("executables", "executables", std::move(rows))
+          .Columns({{"executable", "{name}"},
+                    {"p50", "{p50_seconds}"},
+                    {"p90", "{p90_seconds}"},
+                    {"p99", "{p99_seconds}"},
+                    {"min", "{min_seconds}"},
+                    {"runs/s", "{per_second}"},
+                    {"to first", "{to_first}"}})};
+  if (arguments.steps) facts.push_back(Fact::Table("steps", "", std::move(steps)));
+  PrintReport(Fact::Report(1, std::move(facts)), arguments.json);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // candidates.cc: `collage candidates`: what a rule finds; `collage rewrite`: the module with all of that applied.
-#include <fmt/format.h>
-
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "inspect_input.h"
+#include "report/inspect_facts.h"
 
 namespace collage::cli {
 namespace {
@@ -17,23 +16,7 @@ void RunCandidates(const CandidatesArguments& arguments) {
   const Function function = InspectedFunction(ReadInspected(arguments.input), arguments.input);
   const std::vector<CandidateReport> candidates =
       InspectCandidates(function, ReadJsonArgument(arguments.rule, "--rule"));
-  if (arguments.input.json) {
-    Json report{{"schema", 1}, {"candidates", Json::array()}};
-    for (const CandidateReport& candidate : candidates) {
-      report["candidates"].push_back({{"inside", candidate.inside},
-                                      {"rule_name", candidate.rule_name},
-                                      {"label", candidate.label},
-                                      {"kind", std::string(1, candidate.kind)},
-                                      {"depth", candidate.depth}});
-    }
-    return PrintJson(report);
-  }
-  Table table({"inside", "rule", "label", "kind", "depth"});
-  for (const CandidateReport& candidate : candidates) {
-    table.Add({JoinNumbers(candidate.inside), candidate.rule_name, candidate.label, std::string(1, candidate.kind),
-               std::to_string(candidate.depth)});
-  }
-  fmt::print("{}{} candidates\n", table.ToText(), candidates.size());
+  PrintReport(CandidatesFacts(candidates), arguments.input.json);
 }
 
 struct RewriteArguments {
@@ -51,8 +34,7 @@ void RunRewrite(const RewriteArguments& arguments) {
   module.Set(arguments.input.function, rewritten);
   const std::string text =
       PrintModule(InferTypes(std::move(module)), {.types = true, .metadata = !arguments.no_metadata});
-  if (arguments.input.json) return PrintJson({{"schema", 1}, {"module", text}});
-  fmt::print("{}", text);
+  PrintReport(Fact::Report(1, {Fact::Text("module", "module", text)}).Says("{module}"), arguments.input.json);
 }
 
 }  // namespace

@@ -1,18 +1,16 @@
-// command.h: what the sub-commands share: registration, arguments, tables, JSON.
+// command.h: what the sub-commands share: registration, arguments, reports.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "collage/compile.h"
 #include "collage/runtime/tensor.h"
+#include "report/fact.h"
+#include "report/text.h"
 
 namespace collage::cli {
-
-using Json = nlohmann::ordered_json;
 
 // Each adds its sub-command to `app`; the callback throws Error, or CLI::RuntimeError for an answer "no" (exit 1).
 void AddCompileCommand(CLI::App& app);
@@ -42,27 +40,8 @@ std::vector<std::string> SplitCommas(const std::string& text);
 
 /// "90s", "10m", "1h", "90d" or a number of seconds; throws kInput.
 double ParseDuration(const std::string& text);
-/// What the search for schedules did, for people; empty when there was none.
-std::string TuningText(const TuningReport& tuning);
-Json TuningJson(const TuningReport& tuning);
 
-/// "8.71 ms", "412 us": three significant digits with the unit that fits.
-std::string FormatSeconds(double seconds);
-/// "437 MB".
-std::string FormatBytes(double bytes);
-
-/// Columns aligned by their widest cell; numbers right, the first column left.
-class Table {
- public:
-  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string ToText() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
-
-/// Prints a JSON report to standard output.
-void PrintJson(const Json& json);
+/// Prints a report to standard output, as text or as JSON.
+void PrintReport(const Fact& report, bool as_json, const TextOptions& options = {});
 
 }  // namespace collage::cli

@@ -10,11 +10,14 @@
 #include "command.h"
 #include "cost/database/tuning_database.h"
 #include "cost/database/tuning_json.h"
+#include "report/json.h"
 #include "support/file.h"
 #include "support/machine.h"
 
 namespace collage::cli {
 namespace {
+
+constexpr int kSchema = 2;
 
 struct Arguments {
   std::string place;
@@ -46,47 +49,54 @@ TuningDatabase OpenExisting(const std::string& place) {
   return Open(place);
 }
 
+Fact CompilationRow(const CompilationRecord& one) {
+  const auto share = [&](std::optional<double> seconds) {
+    return seconds ? std::optional(*seconds / one.seconds) : std::nullopt;
+  };
+  return Fact::Record(
+             "", "",
+             {Fact::Text("model", "compilation", one.model), Fact::Text("machine", "machine", one.machine).Detail(),
+              Fact::Count("threads", "threads", one.num_threads),
+              Fact::Text("versions", "versions", one.versions).Detail(), Fact::Text("winner", "winner", one.winner),
+              Fact::Seconds("p50_seconds", "p50", one.seconds),
+              Fact::Number("additive_error_seconds", "additive error", one.additive_error, Unit::kDifference).Detail(),
+              Fact::Number("additive_error_share", "additive error", share(one.additive_error), Unit::kMoreShare),
+              FactOfJson("apparent_loss_seconds", "apparent loss", one.apparent_loss).Detail(),
+              Fact::Number("optimality_loss_seconds", "optimality loss", one.optimality_loss, Unit::kDifference)
+                  .Detail(),
+              Fact::Number("optimality_loss_share", "optimality loss", share(one.optimality_loss), Unit::kMoreShare),
+              Fact::Text("compiled_at", "compiled at", one.compiled_at)})
+      .Says(one.optimality_loss ? "{optimality_loss_share}" : "unknown");
+}
+
 void ShowStats(const Arguments& arguments) {
   TuningDatabase database = OpenExisting(PlaceOf(arguments));
   const TuningStats stats = database.Stats();
   const std::vector<CompilationRecord> compilations = database.Compilations();
-  if (arguments.json) {
-    Json rows = Json::array();
-    for (const CompilationRecord& one : compilations) {
-      rows.push_back({{"model", one.model},
-                      {"machine", one.machine},
-                      {"threads", one.num_threads},
-                      {"versions", one.versions},
-                      {"winner", one.winner},
-                      {"p50_seconds", one.seconds},
-                      {"additive_error_seconds", one.additive_error},
-                      {"apparent_loss_seconds", Json::parse(one.apparent_loss)},
-                      {"optimality_loss_seconds", one.optimality_loss ? Json(*one.optimality_loss) : Json()},
-                      {"compiled_at", one.compiled_at}});
-    }
-    PrintJson({{"schema", 2},
-               {"path", database.place()},
-               {"records", stats.records},
-               {"failures", stats.failures},
-               {"bytes", stats.bytes},
-               {"by_toolchain", stats.by_toolchain},
-               {"compilations", rows}});
-    return;
+  std::vector<Fact> toolchains;
+  for (const auto& [name, count] : stats.by_toolchain) {
+    toolchains.push_back(
+        Fact::Record("", "", {Fact::Text("name", "toolchain", name), Fact::Count("records", "records", count)}));
   }
-  fmt::print("{}  {} records, {} of failures, {}\n", database.place(), stats.records, stats.failures,
-             FormatBytes(static_cast<double>(stats.bytes)));
-  Table table({"toolchain", "records"});
-  for (const auto& [name, count] : stats.by_toolchain) table.Add({name, std::to_string(count)});
-  fmt::print("{}", table.ToText());
-  if (compilations.empty()) return;
-  Table costs({"compilation", "threads", "winner", "p50", "additive error", "optimality loss", "compiled at"});
-  for (const CompilationRecord& one : compilations) {
-    const auto share = [&](double seconds) { return fmt::format("{:+.1f} %", 100 * seconds / one.seconds); };
-    costs.Add({one.model, std::to_string(one.num_threads), one.winner, FormatSeconds(one.seconds),
-               share(one.additive_error), one.optimality_loss ? share(*one.optimality_loss) : "unknown",
-               one.compiled_at});
-  }
-  fmt::print("{}", costs.ToText());
+  PrintReport(
+      Fact::Report(
+          kSchema,
+          {Fact::Line(
+               "", {Fact::Text("path", "database", database.place()), Fact::Count("records", "records", stats.records),
+                    Fact::Count("failures", "of failures", stats.failures), Fact::Bytes("bytes", "size", stats.bytes)})
+               .Says("{path}  {records} records, {failures} of failures, {bytes}"),
+           Fact::Counts("by_toolchain", "by toolchain", {stats.by_toolchain.begin(), stats.by_toolchain.end()})
+               .Detail(),
+           Fact::Table("", "", std::move(toolchains)).Columns({{"toolchain", "{name}"}, {"records", "{records}"}}),
+           TableOf("compilations", "compilations", compilations, CompilationRow)
+               .Columns({{"compilation", "{model}"},
+                         {"threads", "{threads}"},
+                         {"winner", "{winner}"},
+                         {"p50", "{p50_seconds}"},
+                         {"additive error", "{additive_error_share}"},
+                         {"optimality loss", "{}{?optimality_loss_share}"},
+                         {"compiled at", "{compiled_at}"}})}),
+      arguments.json);
 }
 
 void Export(const Arguments& arguments) {

@@ -5,34 +5,13 @@
 
 #include "collage/support/error.h"
 #include "inspect_input.h"
+#include "report/inspect_facts.h"
 
 namespace collage::cli {
 namespace {
 
-Json OrNull(const std::optional<int>& index) { return index ? Json(*index) : Json(nullptr); }
-std::string OrDash(const std::optional<int>& index) { return index ? std::to_string(*index) : "-"; }
-
 void RunDataflow(const InspectArguments& arguments) {
-  const std::vector<DataflowNodeReport> nodes = InspectDataflow(InspectedFunction(ReadInspected(arguments), arguments));
-  if (arguments.json) {
-    Json report{{"schema", 1}, {"size", nodes.size()}, {"nodes", Json::array()}};
-    for (const DataflowNodeReport& node : nodes) {
-      report["nodes"].push_back({{"i", node.index},
-                                 {"label", node.label},
-                                 {"inputs", node.inputs},
-                                 {"outputs", node.outputs},
-                                 {"basic_block", OrNull(node.basic_block)},
-                                 {"external", node.is_external},
-                                 {"dominator_parent", OrNull(node.dominator_parent)}});
-    }
-    return PrintJson(report);
-  }
-  Table table({"node", "label", "inputs", "outputs", "basic block", "dominator"});
-  for (const DataflowNodeReport& node : nodes) {
-    table.Add({std::to_string(node.index), node.label, JoinNumbers(node.inputs), JoinNumbers(node.outputs),
-               OrDash(node.basic_block), node.is_external ? "external" : OrDash(node.dominator_parent)});
-  }
-  fmt::print("{}", table.ToText());
+  PrintReport(DataflowFacts(InspectDataflow(InspectedFunction(ReadInspected(arguments), arguments))), arguments.json);
 }
 
 struct SubGraphArguments {
@@ -58,27 +37,7 @@ void RunSubGraph(const SubGraphArguments& arguments) {
   const Function function = InspectedFunction(ReadInspected(arguments.input), arguments.input);
   const SubGraphReport report =
       InspectSubGraph(function, ParseIndices(arguments.inside), ReadJsonArgument(arguments.config, "--config"));
-  if (arguments.input.json) {
-    return PrintJson({{"schema", 1},
-                      {"entry", report.entry},
-                      {"exit", report.exit},
-                      {"input", report.input},
-                      {"output", report.output},
-                      {"depth", report.depth},
-                      {"kind", std::string(1, report.kind)},
-                      {"label", report.label},
-                      {"valid", report.is_valid},
-                      {"why_invalid", report.why_invalid}});
-  }
-  Table table({"sub-graph", report.label});
-  table.Add({"entry", JoinNumbers(report.entry)});
-  table.Add({"exit", JoinNumbers(report.exit)});
-  table.Add({"input", JoinNumbers(report.input)});
-  table.Add({"output", JoinNumbers(report.output)});
-  table.Add({"depth", std::to_string(report.depth)});
-  table.Add({"kind", std::string(1, report.kind)});
-  table.Add({"valid", report.is_valid ? "yes" : "no: " + report.why_invalid});
-  fmt::print("{}", table.ToText());
+  PrintReport(SubGraphFacts(report), arguments.input.json);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // export.cc: `collage export`: a model or a program of Relay as an ONNX model.
-#include <fmt/format.h>
-
 #include "collage/frontend/onnx_export.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
@@ -24,11 +22,10 @@ void Run(const Arguments& arguments) {
     if (arguments.prepare) module = PrepareForPartitioning(std::move(module));
     module = RunPasses({"qnn.CanonicalizeOps"}, std::move(module));  // ONNX has its forms, not the dialect
     const int64_t bytes = WriteOnnx(module, arguments.output, {}, arguments.most_inside);
-    if (arguments.input.json) {
-      PrintJson({{"schema", 1}, {"output", arguments.output}, {"bytes", bytes}});
-      return;
-    }
-    fmt::print("{}: {}\n", arguments.output, FormatBytes(static_cast<double>(bytes)));
+    const Fact report =
+        Fact::Report(1, {Fact::Text("output", "output", arguments.output), Fact::Bytes("bytes", "size", bytes)})
+            .Says("{output}: {bytes}");
+    PrintReport(report, arguments.input.json);
   });
 }
 

@@ -1,7 +1,5 @@
 // import.cc: `collage import`: what the compiler makes of a model before it looks for partitions.
-#include <fmt/format.h>
-
-#include <fstream>
+#include <map>
 
 #include "collage/frontend/onnx.h"
 #include "collage/ir/op.h"
@@ -27,13 +25,16 @@ void Run(const Arguments& arguments) {
     const CallNode* call = As<CallNode>(expr);
     if (call != nullptr && call->op() != nullptr) ++counts[call->op()->name];
   });
-  if (arguments.json) {
-    PrintJson({{"schema", 1}, {"operators", counts}, {"type", ToString(module.main()->checked_type())}});
-    return;
+  std::vector<Fact> rows;
+  for (const auto& [name, count] : counts) {
+    rows.push_back(Fact::Record("", "", {Fact::Text("name", "operator", name), Fact::Count("calls", "calls", count)}));
   }
-  Table table({"operator", "calls"});
-  for (const auto& [name, count] : counts) table.Add({name, std::to_string(count)});
-  fmt::print("{}\n{}", ToString(module.main()->checked_type()), table.ToText());
+  const std::string type = ToString(module.main()->checked_type());
+  PrintReport(
+      Fact::Report(1, {Fact::Counts("operators", "operators", counts).Detail(), Fact::Text("type", "type", type),
+                       Fact::Table("", "", rows).Columns({{"operator", "{name}"}, {"calls", "{calls}"}})})
+          .Says("{type}"),
+      arguments.json);
 }
 
 }  // namespace

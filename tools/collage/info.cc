@@ -7,6 +7,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/vm/vm.h"
 #include "command.h"
+#include "report/json.h"
 
 namespace collage::cli {
 namespace {
@@ -17,91 +18,92 @@ struct Arguments {
   bool json = false;
 };
 
-Json PortsJson(const std::vector<PortInfo>& ports) {
-  Json json = Json::array();
-  for (const PortInfo& port : ports) {
-    json.push_back({{"name", port.name}, {"shape", port.shape}, {"dtype", port.dtype.ToString()}});
+Fact PortRow(const PortInfo& port) {
+  return Fact::Record("", "",
+                      {Fact::Text("name", "name", port.name), Fact::Sizes("shape", "shape", port.shape),
+                       Fact::Text("dtype", "dtype", port.dtype.ToString())})
+      .Says("{name} {dtype} " + Literal(ToString(port.shape)) + "{?shape}");
+}
+
+Fact FunctionRow(const vm::Executable& executable, const std::string& name) {
+  std::vector<Fact> inputs;
+  for (const Var& param : executable.Parameters(name)) {
+    const Type& type = param->type_annotation();
+    inputs.push_back(Fact::Record("", "",
+                                  {Fact::Text("name", "name", param->name()),
+                                   Fact::Text("type", "type", type == nullptr ? "" : ToString(type))})
+                         .Says("{name}[: {type}]"));
   }
-  return json;
+  return Fact::Record("", "",
+                      {Fact::Text("name", "function", name),
+                       Fact::Table("inputs", "inputs", std::move(inputs)).Inline().SeparatedBy(", "),
+                       Fact::Texts("outputs", "outputs", executable.ResultNames(name)).SeparatedBy(", ")})
+      .Says("function  @{name}({inputs})[ -> {outputs}]");
+}
+
+Fact KernelRow(const vm::KernelFunction& kernel) {
+  std::vector<Fact> partitions;
+  for (const ExecutionPlan::KernelEntry& entry : kernel.executable.plan().kernels) {
+    partitions.push_back(
+        Fact::Record(
+            "", "",
+            {Fact::Text("toolchain", "toolchain", entry.toolchain), Fact::Text("operators", "operators", entry.label)})
+            .Says(Literal(fmt::format("          {:10} ", entry.toolchain)) + "{?toolchain}{operators}"));
+  }
+  return Fact::Record("", "",
+                      {Fact::Text("name", "kernel", kernel.name),
+                       Fact::Table("partitions", "partitions", std::move(partitions)).Inline().SeparatedBy("\n")})
+      .Says("kernel    {name}[\n{partitions}]");
 }
 
 /// Of a program with control flow: its functions, and its kernels with what is in each.
-void PrintProgram(const Arguments& arguments) {
-  const vm::Executable executable = vm::Executable::Load(arguments.executable);
-  const vm::Program& program = executable.program();
-  Json json{{"schema", 1}, {"functions", Json::array()}, {"kernels", Json::array()}};
-  std::string text;
-  for (const std::string& name : program.globals) {
-    std::string params;
-    Json inputs = Json::array();
-    for (const Var& param : executable.Parameters(name)) {
-      const Type& type = param->type_annotation();
-      const std::string type_text = type == nullptr ? "" : ToString(type);
-      params +=
-          fmt::format("{}{}{}{}", params.empty() ? "" : ", ", param->name(), type_text.empty() ? "" : ": ", type_text);
-      inputs.push_back({{"name", param->name()}, {"type", type_text}});
-    }
-    const std::vector<std::string> outputs = executable.ResultNames(name);
-    json["functions"].push_back({{"name", name}, {"inputs", inputs}, {"outputs", outputs}});
-    text +=
-        fmt::format("function  @{}({}){}{}\n", name, params, outputs.empty() ? "" : " -> ", fmt::join(outputs, ", "));
-  }
-  for (const vm::KernelFunction& kernel : program.kernels) {
-    Json partitions = Json::array();
-    text += fmt::format("kernel    {}\n", kernel.name);
-    for (const ExecutionPlan::KernelEntry& entry : kernel.executable.plan().kernels) {
-      partitions.push_back({{"toolchain", entry.toolchain}, {"operators", entry.label}});
-      text += fmt::format("          {:10} {}\n", entry.toolchain, entry.label);
-    }
-    json["kernels"].push_back({{"name", kernel.name}, {"partitions", std::move(partitions)}});
-  }
-  if (arguments.json) return PrintJson(json);
-  fmt::print("{}", text);
+Fact ProgramFacts(const std::string& file) {
+  const vm::Executable executable = vm::Executable::Load(file);
+  std::vector<Fact> functions;
+  for (const std::string& name : executable.program().globals) functions.push_back(FunctionRow(executable, name));
+  return Fact::Report(1, {Fact::Table("functions", "", std::move(functions)),
+                          TableOf("kernels", "", executable.program().kernels, KernelRow)});
 }
 
-void Run(const Arguments& arguments) {
-  if (vm::Executable::IsBytecode(arguments.executable)) return PrintProgram(arguments);
+Fact PartitionsTable(const ExecutionPlan& plan) {
+  const bool has_schedules =
+      std::ranges::any_of(plan.kernels, [](const auto& kernel) { return !kernel.schedule.empty(); });
+  std::vector<Fact> rows;
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
+    rows.push_back(Fact::Record(
+        "", "",
+        {Fact::Integer("partition", "partition", static_cast<int64_t>(rows.size())),
+         Fact::Text("toolchain", "toolchain", kernel.toolchain), Fact::Text("operators", "operators", kernel.label),
+         Fact::Texts("nodes", "nodes of the model", kernel.nodes).SeparatedBy(" "),
+         Fact::Seconds("estimated_seconds", "estimated", kernel.estimated_seconds)}));
+    if (has_schedules) rows.back().parts.push_back(Fact::Text("schedule", "schedule", kernel.schedule));
+  }
+  return Fact::Table("partitions", "partitions", std::move(rows))
+      .Columns({{"partition", "{partition}"},
+                {"toolchain", "{toolchain}"},
+                {"estimated", "{estimated_seconds}"},
+                {"operators", "{operators:80}"},
+                {"nodes of the model", "[{nodes:80}]"}});
+}
+
+Fact ExecutableFacts(const Arguments& arguments) {
   if (arguments.verify) Executable::Verify(arguments.executable);
   const Executable executable = Executable::Load(arguments.executable);
   const ExecutionPlan& plan = executable.plan();
-  Json json{{"schema", 1},
-            {"inputs", PortsJson(executable.inputs())},
-            {"outputs", PortsJson(executable.outputs())},
-            {"threads", plan.num_threads},
-            {"arena_bytes", plan.arena_bytes},
-            {"steps", plan.steps.size()},
-            {"metadata", Json::parse(plan.metadata_json, nullptr, false)}};
-  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
-    json["partitions"].push_back({{"toolchain", kernel.toolchain},
-                                  {"operators", kernel.label},
-                                  {"nodes", kernel.nodes},
-                                  {"estimated_seconds", kernel.estimated_seconds}});
-    if (!kernel.schedule.empty()) json["partitions"].back()["schedule"] = kernel.schedule;
-  }
-  if (arguments.json) return PrintJson(json);
-  for (const auto& [title, ports] :
-       {std::pair("input", executable.inputs()), std::pair("output", executable.outputs())}) {
-    for (const PortInfo& port : ports) {
-      fmt::print("{:8}{} {} {}\n", title, port.name, port.dtype.ToString(), ToString(port.shape));
-    }
-  }
-  fmt::print("{} steps · {} threads · arena {}{}\n", plan.steps.size(), plan.num_threads,
-             FormatBytes(static_cast<double>(plan.arena_bytes)), arguments.verify ? " · all checksums are right" : "");
-  const bool has_schedules = std::any_of(plan.kernels.begin(), plan.kernels.end(),
-                                         [](const auto& kernel) { return !kernel.schedule.empty(); });
-  std::vector<std::string> columns{"partition", "toolchain", "estimated", "operators", "nodes of the model"};
-  if (has_schedules) columns.emplace_back("schedule");
-  Table table(columns);
-  int number = 0;
-  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
-    std::string nodes;
-    for (const std::string& node : kernel.nodes) nodes += (nodes.empty() ? "" : " ") + node;
-    std::vector<std::string> row{std::to_string(number++), kernel.toolchain, FormatSeconds(kernel.estimated_seconds),
-                                 kernel.label.substr(0, 80), nodes.substr(0, 80)};
-    if (has_schedules) row.push_back(kernel.schedule);
-    table.Add(row);
-  }
-  fmt::print("{}", table.ToText());
+  return Fact::Report(1, {TableOf("inputs", "input", executable.inputs(), PortRow),
+                          TableOf("outputs", "output", executable.outputs(), PortRow),
+                          Fact::Line("", {Fact::Count("threads", "threads", plan.num_threads),
+                                          Fact::Bytes("arena_bytes", "arena", static_cast<int64_t>(plan.arena_bytes)),
+                                          Fact::Count("steps", "steps", static_cast<int64_t>(plan.steps.size())),
+                                          Fact::Flag("verified", "all checksums are right", arguments.verify)})
+                              .Says("{steps} step{s:steps} · {threads} thread{s:threads} · arena {arena_bytes}"),
+                          FactOfJson("metadata", "metadata", plan.metadata_json).Detail(), PartitionsTable(plan)});
+}
+
+void Run(const Arguments& arguments) {
+  PrintReport(vm::Executable::IsBytecode(arguments.executable) ? ProgramFacts(arguments.executable)
+                                                               : ExecutableFacts(arguments),
+              arguments.json);
 }
 
 }  // namespace

@@ -118,12 +118,4 @@ void WithPlace(const std::string& file, const std::function<void()>& command) {
   }
 }
 
-std::string JoinNumbers(const std::vector<int>& numbers) {
-  // An operator of a large model has thousands of users: a table with a column that wide could not be read.
-  constexpr size_t kShown = 12;
-  if (numbers.size() <= kShown) return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, " "));
-  return fmt::format("{} ... {} more", fmt::join(numbers.begin(), numbers.begin() + kShown - 1, " "),
-                     numbers.size() - (kShown - 1));
-}
-
 }  // namespace collage::cli

@@ -38,7 +38,4 @@ JsonText ReadJsonArgument(const std::string& argument, const std::string& flag);
 /// Runs a command; errors that name no line are about the whole file: "file:1:1: error: …".
 void WithPlace(const std::string& file, const std::function<void()>& command);
 
-/// "1 2 3"; "1 2 3 ... 997 more" for many, "-" for none.
-std::string JoinNumbers(const std::vector<int>& numbers);
-
 }  // namespace collage::cli

@@ -12,6 +12,7 @@
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "command.h"
+#include "report/text_table.h"
 #include "support/file.h"
 
 namespace collage::cli {
@@ -43,13 +44,13 @@ IRModule ReadModule(const std::string& file, const std::vector<std::string>& sha
 }
 
 void List() {
-  Table passes({"pass", "level", "needs", "what it does"});
+  TextTable passes({"pass", "level", "needs", "what it does"});
   for (const Pass& pass : AllPasses()) {
     std::string required;
     for (const std::string& name : pass.required) required += (required.empty() ? "" : ", ") + name;
     passes.Add({pass.name, std::to_string(pass.opt_level), required, pass.summary});
   }
-  Table keys({"option", "default", "what it does"});
+  TextTable keys({"option", "default", "what it does"});
   for (const ConfigKey& key : AllConfigKeys()) {
     const AttrValue& value = key.default_value;
     keys.Add({key.name,

@@ -1,6 +1,8 @@
 // parse.cc: `collage parse`: a program's text with its types; whether printing keeps it, whether it equals another.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
@@ -49,6 +51,25 @@ std::vector<std::string> FreeNames(const InspectedFile& file, const Function& fu
   return names;
 }
 
+/// The text of what was read, which is all that text shows, its type and its size.
+Fact FactsOf(const InspectedFile& file, const Arguments& arguments, const std::string& difference) {
+  std::vector<std::string> free_names;
+  std::optional<std::string> type;
+  int64_t size = 0;
+  const bool is_there = file.module.Has(arguments.input.function) || arguments.input.function != "main";
+  if (arguments.input.json && is_there) {
+    const Function function = InspectedFunction(file, arguments.input);
+    type = ToString(function->body()->checked_type());
+    free_names = FreeNames(file, function);
+    size = static_cast<int64_t>(InspectDataflow(function).size());
+  }
+  std::vector<Fact> facts{
+      Fact::Text("module", "module", TextOf(file, arguments)), Fact::Text("result_type", "type", type).Detail(),
+      Fact::Texts("free_vars", "free variables", free_names).Detail(), Fact::Count("size", "nodes", size).Detail()};
+  if (!arguments.equals.empty()) facts.push_back(Fact::Flag("equal", "equal", difference.empty()).Detail());
+  return Fact::Report(1, std::move(facts)).Says("{module}");
+}
+
 void Run(const Arguments& arguments) {
   const InspectedFile file = ReadInspected(arguments.input);
   if (arguments.check_roundtrip) {
@@ -63,24 +84,7 @@ void Run(const Arguments& arguments) {
   if (!arguments.equals.empty()) {
     difference = Difference(file.module, ReadInspected(arguments.equals, arguments.input).module);
   }
-  if (arguments.input.json) {
-    const bool has_function = file.module.Has(arguments.input.function);
-    const bool wants_function = arguments.input.function != "main";
-    Json report{{"schema", 1}, {"module", TextOf(file, arguments)}};
-    report["result_type"] = nullptr;
-    report["free_vars"] = Json::array();
-    report["size"] = 0;
-    if (has_function || wants_function) {
-      const Function function = InspectedFunction(file, arguments.input);
-      report["result_type"] = ToString(function->body()->checked_type());
-      report["free_vars"] = FreeNames(file, function);
-      report["size"] = InspectDataflow(function).size();
-    }
-    if (!arguments.equals.empty()) report["equal"] = difference.empty();
-    PrintJson(report);
-  } else {
-    fmt::print("{}", TextOf(file, arguments));
-  }
+  PrintReport(FactsOf(file, arguments, difference), arguments.input.json);
   if (!difference.empty()) {
     fmt::print(stderr, "collage: '{}' and '{}' are not equal: {}\n", arguments.input.file, arguments.equals,
                difference);

@@ -99,16 +99,11 @@ void Run(const Arguments& arguments) {
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < names.outputs.size(); ++i) outputs.push_back(instance.Output(i));
   if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, names.outputs, outputs);
-  Json json{{"schema", 1}, {"first_run_seconds", seconds}, {"outputs", OutputsJson(names.outputs, outputs)}};
-  bool agrees = true;
-  if (!arguments.comparison.expected.empty()) {
-    agrees = CompareOutputs(arguments.comparison, names.outputs, outputs, arguments.json, json["outputs"]);
-  } else if (!arguments.json) {
-    for (const PortInfo& port : executable.outputs()) {
-      fmt::print("output '{}' {} {}\n", port.name, port.dtype.ToString(), ToString(port.shape));
-    }
-  }
-  if (arguments.json) PrintJson(json);
+  Fact table = OutputsTable(names.outputs, outputs);
+  const bool agrees =
+      arguments.comparison.expected.empty() || CompareOutputs(arguments.comparison, names.outputs, outputs, table);
+  PrintReport(Fact::Report(1, {Fact::Seconds("first_run_seconds", "first run", seconds).Detail(), std::move(table)}),
+              arguments.json);
   if (!agrees) throw CLI::RuntimeError(1);
 }
 

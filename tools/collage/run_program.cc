@@ -160,16 +160,14 @@ bool Report(const ProgramArguments& arguments, const Value& result, std::vector<
   while (names.size() < tensors.size()) names.push_back(fmt::format("output_{}", names.size()));
   names.resize(tensors.size());
   if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, names, tensors);
-  Json json{{"schema", 1}, {"first_run_seconds", seconds}, {"result", ToString(result)}};
-  json["outputs"] = OutputsJson(names, tensors);
-  if (!type.empty()) json["type"] = type;
-  bool agrees = true;
-  if (!arguments.comparison.expected.empty()) {
-    agrees = CompareOutputs(arguments.comparison, names, tensors, arguments.json, json["outputs"]);
-  } else if (!arguments.json) {
-    fmt::print("{}\n", ToString(result));
-  }
-  if (arguments.json) PrintJson(json);
+  const bool compares = !arguments.comparison.expected.empty();
+  Fact table = OutputsTable(names, tensors);
+  const bool agrees = !compares || CompareOutputs(arguments.comparison, names, tensors, table);
+  table.is_detail = !compares;  // the result says it
+  std::vector<Fact> facts{Fact::Seconds("first_run_seconds", "first run", seconds).Detail(),
+                          Fact::Text("result", "result", ToString(result)).Detail(compares), std::move(table)};
+  if (!type.empty()) facts.push_back(Fact::Text("type", "type", type).Detail());
+  PrintReport(Fact::Report(1, std::move(facts)).Says(compares ? "" : "{result}"), arguments.json);
   return agrees;
 }
 

@@ -89,8 +89,20 @@ std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames
               InputsHint(names));
 }
 
+Fact OutputsTable(const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+  std::vector<Fact> rows;
+  for (size_t i = 0; i < names.size(); ++i) {
+    rows.push_back(Fact::Record("", "",
+                                {Fact::Text("name", "output", names[i]),
+                                 Fact::Text("dtype", "dtype", values[i].dtype().ToString()),
+                                 Fact::Sizes("shape", "shape", values[i].shape())})
+                       .Says("output '{name}' {dtype} " + Literal(ToString(values[i].shape())) + "{?shape}"));
+  }
+  return Fact::Table("outputs", "", std::move(rows));
+}
+
 bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
-                    const std::vector<Tensor>& values, bool is_quiet, Json& outputs) {
+                    const std::vector<Tensor>& values, Fact& outputs) {
   const std::map<std::string, Tensor> arrays = ReadNpz(arguments.expected);
   bool all = true;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -98,23 +110,20 @@ bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std:
     const Tolerance tolerance = ChooseTolerance(arguments, expected);
     const Comparison comparison = Compare(values[i], expected, tolerance);
     all = all && comparison.agrees;
-    outputs[i]["agrees"] = comparison.agrees;
-    outputs[i]["max_absolute_error"] = comparison.max_absolute_error;
-    outputs[i]["difference"] = comparison.difference;
-    if (is_quiet) continue;
-    fmt::print("output '{}' {} the expected one: max absolute error {:.2e} (tolerance {:g} + {:g} relative){}\n",
-               names[i], comparison.agrees ? "agrees with" : "DIFFERS from", comparison.max_absolute_error,
-               tolerance.absolute, tolerance.relative, comparison.agrees ? "" : ": " + comparison.difference);
+    Fact& row = outputs.parts[i];
+    row.parts.push_back(Fact::Flag("agrees", "agrees", comparison.agrees));
+    row.parts.push_back(
+        Fact::Number("max_absolute_error", "max absolute error", comparison.max_absolute_error, Unit::kError));
+    row.parts.push_back(Fact::Number("absolute_tolerance", "tolerance", tolerance.absolute));
+    row.parts.push_back(Fact::Number("relative_tolerance", "relative tolerance", tolerance.relative));
+    row.parts.push_back(Fact::Text("difference", "difference", comparison.difference));
+    row.sentence = fmt::format(
+        "output '{{name}}' {} the expected one: max absolute error {{max_absolute_error}} (tolerance "
+        "{{absolute_tolerance}} + {{relative_tolerance}} relative)[: {{difference}}]"
+        "{{?dtype}}{{?shape}}{{?agrees}}",
+        comparison.agrees ? "agrees with" : "DIFFERS from");
   }
   return all;
-}
-
-Json OutputsJson(const std::vector<std::string>& names, const std::vector<Tensor>& values) {
-  Json outputs = Json::array();
-  for (size_t i = 0; i < names.size(); ++i) {
-    outputs.push_back({{"name", names[i]}, {"dtype", values[i].dtype().ToString()}, {"shape", values[i].shape()}});
-  }
-  return outputs;
 }
 
 void WriteOutputs(const std::string& file, const std::vector<std::string>& names, const std::vector<Tensor>& values) {

@@ -37,13 +37,13 @@ struct ComparisonArguments {
   std::optional<double> absolute;
 };
 
-/// Compares outputs, which are in the order of `names`, prints how each differs unless `is_quiet`, and adds to
-/// `outputs`, a list of JSON with an object for each. True when all agree.
-bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
-                    const std::vector<Tensor>& values, bool is_quiet, Json& outputs);
+/// A table with a row for each output: name, dtype, shape.
+Fact OutputsTable(const std::vector<std::string>& names, const std::vector<Tensor>& values);
 
-/// [{"name", "dtype", "shape"}, …].
-Json OutputsJson(const std::vector<std::string>& names, const std::vector<Tensor>& values);
+/// Compares outputs, which are in the order of `names`, and adds to each row of `outputs` how it differs. True when all
+/// agree.
+bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
+                    const std::vector<Tensor>& values, Fact& outputs);
 
 /// Writes outputs as an .npz by their names.
 void WriteOutputs(const std::string& file, const std::vector<std::string>& names, const std::vector<Tensor>& values);

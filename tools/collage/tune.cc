@@ -12,6 +12,7 @@
 #include "command.h"
 #include "compile_options.h"
 #include "console_progress.h"
+#include "report/compile_facts.h"
 
 namespace collage::cli {
 namespace {
@@ -24,50 +25,7 @@ struct Arguments {
   bool quiet = false;
 };
 
-/// How one model went.
-struct Outcome {
-  std::string model;
-  CompileReport report;
-  std::string failure;
-};
-
 std::atomic<bool> interrupted{false};
-
-std::string StateOf(const Outcome& outcome) {
-  if (!outcome.failure.empty()) return "failed: " + outcome.failure;
-  return outcome.report.budget_spent || outcome.report.tuning.budget_spent ? "more to measure" : "complete";
-}
-
-void Print(const std::vector<Outcome>& outcomes, bool json) {
-  if (json) {
-    Json rows = Json::array();
-    for (const Outcome& one : outcomes) {
-      rows.push_back({{"model", one.model},
-                      {"candidates", one.report.num_candidates},
-                      {"measured", one.report.num_measured},
-                      {"from_database", one.report.num_from_database},
-                      {"failed", one.report.num_failed},
-                      {"complete", one.failure.empty() && !one.report.budget_spent && !one.report.tuning.budget_spent},
-                      {"seconds", one.report.total_seconds},
-                      {"error", one.failure},
-                      {"tuning", TuningJson(one.report.tuning)}});
-    }
-    PrintJson({{"schema", 1}, {"interrupted", interrupted.load()}, {"models", rows}});
-    return;
-  }
-  Table table({"model", "candidates", "measured", "known", "failed", "time", "state"});
-  for (const Outcome& one : outcomes) {
-    table.Add({one.model, std::to_string(one.report.num_candidates), std::to_string(one.report.num_measured),
-               std::to_string(one.report.num_from_database), std::to_string(one.report.num_failed),
-               FormatSeconds(one.report.total_seconds), StateOf(one)});
-  }
-  fmt::print("{}", table.ToText());
-  for (const Outcome& one : outcomes) {
-    const std::string tuning = TuningText(one.report.tuning);
-    if (!tuning.empty()) fmt::print("{}: schedules: {}\n", one.model, tuning);
-  }
-  if (interrupted) fmt::print("interrupted: all that was measured is kept; the same command goes on\n");
-}
 
 /// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
 void Run(const Arguments& arguments) {
@@ -79,7 +37,7 @@ void Run(const Arguments& arguments) {
   int64_t trials_left = arguments.trials.value_or(0);
   double tuning_left = options.tuning_seconds;
   int64_t tuning_trials_left = options.tuning_trials;
-  std::vector<Outcome> outcomes;
+  std::vector<TunedModel> outcomes;
   {
     ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
     options.progress = &progress;
@@ -97,7 +55,7 @@ void Run(const Arguments& arguments) {
       if (options.tuning_trials > 0) options.tuning_trials = std::max<int64_t>(tuning_trials_left / models_left, 1);
       progress.SetBudget(options.budget_seconds);
       progress.Phase(arguments.models[i]);
-      Outcome outcome{arguments.models[i], {}, ""};
+      TunedModel outcome{arguments.models[i], {}, ""};
       try {
         outcome.report = TuneModel(arguments.models[i], options);
       } catch (const Error& error) {
@@ -111,8 +69,8 @@ void Run(const Arguments& arguments) {
       outcomes.push_back(std::move(outcome));
     }
   }
-  Print(outcomes, arguments.json);
-  for (const Outcome& outcome : outcomes) {
+  PrintReport(TuneFacts(outcomes, interrupted), arguments.json);
+  for (const TunedModel& outcome : outcomes) {
     if (!outcome.failure.empty()) throw CLI::RuntimeError(1);
   }
 }

@@ -351,6 +351,7 @@ def partition(
     elif cost is not None:
         estimate = cost
     found = _core.partition_by_costs(_function_of(program), json.dumps(rows), json.dumps(formula), estimate)
+    del found["schema"]
     parts = [PartOfCover(**row) for row in found.pop("partitions")]
     return Cover(partitions=parts, **found)
 

@@ -1,0 +1,260 @@
+"""Types of reports: dictionaries with the keys of ``--json``.
+
+Each report is made once, in C++ (``src/report``); tests compare these types with what is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+__all__ = [
+    "BoundedMix",
+    "CompileReport",
+    "ContestantReport",
+    "EvaluatedOperator",
+    "FailureReport",
+    "IncompatibleToolchain",
+    "OperatorRow",
+    "OperatorSupport",
+    "OperatorTable",
+    "ParticipantReport",
+    "RefusedCalls",
+    "SearchCounts",
+    "Seconds",
+    "SupportReport",
+    "ToolchainOption",
+    "ToolchainReport",
+    "ToolchainSupport",
+    "TuningReport",
+    "VerifiedReport",
+]
+
+
+class ToolchainOption(TypedDict):
+    """An option that targets may give a toolchain."""
+
+    name: str
+    type: str
+    default: str
+    meaning: str
+
+
+class IncompatibleToolchain(TypedDict):
+    """A toolchain that is never in the same executable."""
+
+    toolchain: str
+    reason: str
+
+
+class ToolchainReport(TypedDict):
+    """A toolchain of this build; ``reason`` and ``hint`` where it is not available."""
+
+    name: str
+    available: bool
+    version: str
+    default: bool
+    reason: str
+    hint: str
+    license: str
+    hooks: list[str]
+    options: list[ToolchainOption]
+    incompatible: list[IncompatibleToolchain]
+
+
+class RefusedCalls(TypedDict):
+    """Calls that a toolchain does not take for one reason; ``example`` is where the first of them stands."""
+
+    calls: int
+    reason: str
+    pattern: str
+    example: str
+
+
+class OperatorSupport(TypedDict):
+    """What a toolchain takes of the calls of one operator; ``patterns`` counts the calls that each row of its table holds."""
+
+    name: str
+    calls: int
+    alone: int
+    in_patterns: int
+    patterns: dict[str, int]
+    refused: list[RefusedCalls]
+
+
+class ToolchainSupport(ToolchainReport):
+    """A toolchain, and what it takes of a model."""
+
+    taken: int
+    operators: list[OperatorSupport]
+
+
+class SupportReport(TypedDict):
+    """What `collage.support` returns."""
+
+    schema: int
+    model: str
+    calls: int
+    toolchains: list[ToolchainSupport]
+    outside: int
+
+
+class OperatorRow(TypedDict):
+    """One operator on one dtype in one choice of layouts; no ``failures`` where all calls agree with the reference."""
+
+    operator: str
+    dtype: str
+    layouts: str
+    calls: int
+    max_error: float
+    failures: list[str]
+
+
+class OperatorTable(ToolchainReport):
+    """A toolchain, and the operators that it takes alone."""
+
+    rows: list[OperatorRow]
+    declined: int
+
+
+class ParticipantReport(ToolchainReport):
+    """A toolchain, and whether and as what it took part in a compilation."""
+
+    takes_part: bool
+    takes_part_as: list[str]
+
+
+class SearchCounts(TypedDict):
+    """Counts of the search: candidates, with layouts (``variants``), different ones, and where their costs are from."""
+
+    candidates: int
+    variants: int
+    states: int
+    distinct: int
+    measured: int
+    remeasured: int
+    from_database: int
+    failed: int
+    below_bound: int
+    budget_spent: bool
+
+
+class FailureReport(TypedDict):
+    """Candidates that failed in the same way."""
+
+    kind: str
+    count: int
+    example: str
+
+
+class TuningReport(TypedDict):
+    """What the search for schedules did; ``gain`` is a share of the time of all partitions."""
+
+    partitions: int
+    faster: int
+    trials: int
+    known_trials: int
+    seconds: float
+    gain: float
+    budget_spent: bool
+    trials_per_minute: float
+
+
+class BoundedMix(TypedDict):
+    """How much of the best mix may be computed in a lower precision. Errors are shares of each result's largest element."""
+
+    allowed: float
+    best_error: float
+    best_partitions: int
+    error: float
+    partitions: int
+    built: int
+    seconds: float
+
+
+class ContestantReport(TypedDict):
+    """A contestant of the play-off; ``spread_seconds`` is its 90th percentile minus its median."""
+
+    name: str
+    single: bool
+    extra: bool
+    estimated_seconds: float
+    p50_seconds: float
+    spread_seconds: float
+    to_winner: float | None
+    p90_seconds: float
+    min_seconds: float
+    samples: int
+    relative: float
+    first_relative: float
+    is_finalist: bool
+    max_error: float
+    partitions: dict[str, int]
+    failure: str
+
+
+class VerifiedReport(TypedDict):
+    """How far results are from the reference evaluation; ``sizes`` of the inputs that a program was run at."""
+
+    sizes: list[str]
+    max_error: float | None
+    not_verified: str
+
+
+class EvaluatedOperator(TypedDict):
+    """Calls of one operator in a program that run by reference evaluation, which is slow."""
+
+    operator: str
+    count: int
+    first_node: str
+    reason: str
+    product: bool
+
+
+Seconds = TypedDict(
+    "Seconds",
+    {
+        "import": float,
+        "search": float,
+        "play_off": float,
+        "total": float,
+        "build": float,
+        "check": float,
+        "timing": float,
+        "write": float,
+    },
+)
+"""What a compilation's time went to; the last four are parts of the play-off."""
+
+
+class CompileReport(TypedDict):
+    """What compiling found out: the ``report`` of a `collage.Executable`."""
+
+    schema: int
+    model: str
+    operators: int
+    parameters: int
+    machine: str
+    threads: int
+    toolchains: list[ParticipantReport]
+    precision_variants: list[str]
+    no_precision_variants: str
+    search: SearchCounts
+    failures: list[FailureReport]
+    tuning: TuningReport
+    bounded_mix: BoundedMix | None
+    play_off: list[ContestantReport]
+    regions: list[Any]  # of CompileReport
+    winner: str
+    p50_seconds: float | None
+    spread_seconds: float | None
+    partitions: dict[str, int]
+    apparent_loss_seconds: dict[str, float]
+    additive_error_seconds: float
+    optimality_loss_seconds: float | None
+    optimality_loss_unknown: str
+    covers: int
+    verified: VerifiedReport
+    reference_evaluation: list[EvaluatedOperator]
+    output: str
+    output_bytes: int
+    seconds: Seconds

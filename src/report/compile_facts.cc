@@ -1,0 +1,302 @@
+// compile_facts.cc: what compiling and tuning found out, as facts.
+#include "report/compile_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "driver/report/report_numbers.h"
+#include "report/numbers.h"
+#include "report/toolchain_facts.h"
+#include "report/units.h"
+
+namespace collage {
+namespace {
+
+constexpr int kSchema = 2;
+
+std::map<std::string, int64_t> PartitionsOf(const Contestant& contestant) {
+  return {contestant.partitions.begin(), contestant.partitions.end()};
+}
+
+Fact ToolchainsTable(const CompileReport& report) {
+  std::vector<Fact> rows;
+  for (const ToolchainReport& toolchain : report.toolchains) {
+    std::vector<Fact> facts = FactsOfToolchain(toolchain);
+    facts.push_back(Fact::Flag("takes_part", "takes part", toolchain.takes_part).Detail());
+    facts.push_back(Fact::Texts("takes_part_as", "takes part as", toolchain.participants));
+    rows.push_back(Fact::Record("", "", std::move(facts))
+                       .Says("[{takes_part_as} {version}][{name} is not here: {reason}]{?version}{?reason}{?hooks}"));
+  }
+  return Fact::Table("toolchains", "toolchains", std::move(rows)).Inline();
+}
+
+Fact PrecisionLine(const CompileReport& report) {
+  return Fact::Line("precision",
+                    {Fact::Texts("precision_variants", "any", report.precision_variants),
+                     Fact::Text("no_precision_variants", "no more than float32", report.no_precision_variants)})
+      .Says("[any: {precision_variants}][any: no more than float32: {no_precision_variants}]");
+}
+
+Fact SearchRecord(const CompileReport& report) {
+  return Fact::Record("search", "search", FactsOfNumbers(SearchNumbers(), report, Unit::kSeconds))
+      .Says(
+          "{candidates} candidates, with formats {variants} · {measured} measured[ and {remeasured} again], "
+          "{from_database} from the database, {failed} failed");
+}
+
+Fact FailuresTable(const CompileReport& report) {
+  std::vector<Fact> rows;
+  for (const auto& [kind, failure] : report.failures) {
+    rows.push_back(Fact::Record("", "",
+                                {Fact::Text("kind", "kind", kind), Fact::Count("count", "times", failure.first),
+                                 Fact::Text("example", "first", failure.second)})
+                       .Says("{count} x {kind}   first: {example:160}"));
+  }
+  return Fact::Table("failures", "failures", std::move(rows));
+}
+
+Fact TuningRecord(const TuningReport& tuning) {
+  std::vector<Fact> facts = FactsOfNumbers(TuningNumbers(), tuning, Unit::kSeconds);
+  facts.push_back(Fact::Number("trials_per_minute", "trials per minute", tuning.trials_per_minute(), Unit::kPerMinute));
+  Fact record = Fact::Record("tuning", "schedules", std::move(facts));
+  if (tuning.partitions == 0) return record;
+  return std::move(record).Says(
+      "{trials} trials in {seconds}, {trials_per_minute} a minute, {known_trials} known · {faster} of {partitions} "
+      "partitions faster, by {gain} of all");
+}
+
+/// How much of the best mix may be computed in a lower precision.
+std::string BoundedSentence(const BoundedMix& bounded) {
+  const std::string cost = "({built} mixes built in {seconds})";
+  const std::string best =
+      "the best mix has {best_partitions} partition{s:best_partitions} in lower precision, off by {best_error}";
+  if (bounded.best_error <= bounded.allowed) return best + ", {allowed} is allowed " + cost;
+  if (bounded.partitions == 0) return best + ", {allowed} is allowed: no part that fits was found " + cost;
+  return "collage-bounded has {partitions} partition{s:partitions} in lower precision, off by {error}, {allowed} is "
+         "allowed; " +
+         best + " " + cost;
+}
+
+Fact BoundedRecord(const BoundedMix& bounded) {
+  return Fact::Record("bounded_mix", "precision",
+                      {Fact::Number("allowed", "allowed error", bounded.allowed),
+                       Fact::Number("best_error", "error of the best mix", bounded.best_error, Unit::kError),
+                       Fact::Count("best_partitions", "of its partitions in lower precision", bounded.best_partitions),
+                       Fact::Number("error", "error", bounded.error, Unit::kError),
+                       Fact::Count("partitions", "partitions in lower precision", bounded.partitions),
+                       Fact::Count("built", "mixes built", bounded.num_built),
+                       Fact::Number("seconds", "time", bounded.seconds, Unit::kElapsed)})
+      .Says(BoundedSentence(bounded) + "[{?error}][{?partitions}]");
+}
+
+Fact ContestantRow(const Contestant& one, const Contestant* winner) {
+  const bool has_ratio = winner != nullptr && winner->p50 > 0 && one.failure.empty();
+  const std::optional<double> ratio = has_ratio ? std::optional(one.p50 / winner->p50) : std::nullopt;
+  Fact row = Fact::Record(
+      "", "",
+      {Fact::Text("name", "play-off", one.name), Fact::Flag("single", "a toolchain alone", one.is_single),
+       Fact::Flag("extra", "chosen by no search", one.is_extra).Detail(),
+       Fact::Seconds("estimated_seconds", "estimated", one.estimated_seconds),
+       Fact::Seconds("p50_seconds", "p50", one.p50),
+       Fact::Seconds("spread_seconds", "± half p10-p90", one.p90 - one.p50),
+       Fact::Number("to_winner", "to the winner", ratio, Unit::kRatio),
+       Fact::Seconds("p90_seconds", "p90", one.p90).Detail(), Fact::Seconds("min_seconds", "min", one.minimum).Detail(),
+       Fact::Count("samples", "runs", one.samples).Detail(),
+       Fact::Number("relative", "relative", one.relative, Unit::kFineRatio).Detail(),
+       Fact::Number("first_relative", "relative at first", one.first_relative, Unit::kFineRatio).Detail(),
+       Fact::Flag("is_finalist", "in the final", one.is_finalist).Detail(),
+       Fact::Number("max_error", "max error", one.max_error, Unit::kError).Detail(),
+       Fact::Counts("partitions", "partitions", PartitionsOf(one)), Fact::Text("failure", "failure", one.failure)});
+  if (!one.failure.empty()) return std::move(row).Says("{name} is out: {failure}");
+  return std::move(row).Detail(one.is_extra && &one != winner);
+}
+
+Fact PlayOffTable(const CompileReport& report, const Contestant* winner) {
+  std::vector<Fact> rows;
+  for (const Contestant& one : report.contestants) rows.push_back(ContestantRow(one, winner));
+  return Fact::Table("play_off", "play-off", std::move(rows))
+      .Columns({{"play-off", "{name}[{?single} alone]"},
+                {"p50", "{p50_seconds}"},
+                {"± half p10-p90", "{spread_seconds}"},
+                {"", "[{to_winner}]"},
+                {"estimated", "[{estimated_seconds}]"},
+                {"partitions", "{partitions}"}});
+}
+
+Fact RegionsTable(const CompileReport& report) {
+  std::vector<Fact> rows;
+  for (const CompileReport& region : report.regions) rows.push_back(CompileFacts(region).Says(""));
+  return Fact::Table("regions", "regions", std::move(rows))
+      .Columns({{"region", "{model}"},
+                {"operators", "{operators}"},
+                {"winner", "{winner}"},
+                {"p50", "{p50_seconds}"},
+                {"± half p10-p90", "{spread_seconds}"},
+                {"partitions", "{partitions}"}});
+}
+
+Fact WinnerLine(const CompileReport& report, const Contestant* winner) {
+  std::optional<double> p50, spread;
+  if (winner != nullptr) {
+    p50 = winner->p50;
+    spread = winner->p90 - winner->p50;
+  }
+  return Fact::Line("winner",
+                    {Fact::Text("winner", "winner", report.winner), Fact::Seconds("p50_seconds", "p50", p50),
+                     Fact::Seconds("spread_seconds", "± half p10-p90", spread),
+                     Fact::Counts("partitions", "partitions",
+                                  winner == nullptr ? std::map<std::string, int64_t>{} : PartitionsOf(*winner))})
+      .Says("{winner}[: p50 {p50_seconds}][ ± {spread_seconds}][ · {partitions}]");
+}
+
+/// "dnnl alone by 43.7 ms, than native alone by 1.92 ms", where `sign` of the difference is the given one; empty: none.
+std::string ListDifferences(const std::map<std::string, double>& losses, double sign) {
+  std::string text;
+  for (const auto& [toolchain, seconds] : losses) {
+    if (seconds * sign <= 0) continue;
+    text += fmt::format("{} alone by {}", text.empty() ? Literal(toolchain) : ", than " + Literal(toolchain),
+                        FormatSeconds(std::abs(seconds)));
+  }
+  return text;
+}
+
+/// RFC 0.81, Drawbacks: the winner against each toolchain's own partitioning.
+Fact GainLine(const CompileReport& report) {
+  const std::string faster = ListDifferences(report.apparent_loss_seconds, -1);
+  const std::string slower = ListDifferences(report.apparent_loss_seconds, 1);
+  std::string sentence = faster.empty() ? "" : fmt::format("Faster than {}.", faster);
+  if (!slower.empty()) sentence += fmt::format("{}Slower than {}.", sentence.empty() ? "" : " ", slower);
+  return Fact::Line("gain", {Fact::Numbers("apparent_loss_seconds", "apparent loss", report.apparent_loss_seconds,
+                                           Unit::kDifference)})
+      .Says(sentence + "{?apparent_loss_seconds}");
+}
+
+/// RFC 0.81, Drawbacks: what adding up costs is worth.
+Fact CostsLine(const CompileReport& report) {
+  const double error = report.additive_error_seconds;
+  std::string additive;
+  if (error != 0) {
+    additive = fmt::format("The best mix takes {} {} than its costs add up to (additive error).",
+                           FormatSeconds(std::abs(error)), error > 0 ? "more" : "less");
+  }
+  const std::string gap = additive.empty() ? "" : " ";
+  std::string optimality = "[" + gap + "Optimality loss {optimality_loss_unknown}.]";
+  if (report.optimality_loss_seconds && *report.optimality_loss_seconds > 0) {
+    optimality = fmt::format(
+        "{}The best of all {{covers}} covers takes {} less than the best that was searched (optimality loss).", gap,
+        FormatSeconds(*report.optimality_loss_seconds));
+  } else if (report.optimality_loss_seconds) {
+    optimality = gap + "None of all {covers} covers is faster than the best that was searched (optimality loss 0).";
+  }
+  return Fact::Line("costs", {Fact::Number("additive_error_seconds", "additive error", error, Unit::kDifference),
+                              Fact::Number("optimality_loss_seconds", "optimality loss", report.optimality_loss_seconds,
+                                           Unit::kDifference),
+                              Fact::Text("optimality_loss_unknown", "optimality loss", report.optimality_loss_unknown),
+                              Fact::Count("covers", "covers in all", report.num_covers)})
+      .Says(additive + optimality + "{?additive_error_seconds}{?optimality_loss_seconds}{?covers}");
+}
+
+Fact VerifiedRecord(const CompileReport& report, const Contestant* winner) {
+  std::optional<double> error;
+  std::string sentence = "[not: {not_verified}]{?max_error}";
+  if (!report.verified_sizes.empty()) {
+    error = report.verified_error;
+    sentence = "the program at {sizes}: max error {max_error} of the largest result[ · not: {not_verified}]";
+  } else if (winner != nullptr) {
+    error = winner->max_error;
+    sentence = "{winner} against the reference evaluation: max error {max_error} of the largest result";
+  }
+  return Fact::Record("verified", "verified",
+                      {Fact::Texts("sizes", "sizes", report.verified_sizes),
+                       Fact::Number("max_error", "max error", error, Unit::kError),
+                       Fact::Text("not_verified", "not", report.not_verified)})
+      .Says(sentence);
+}
+
+Fact EvaluatedRow(const EvaluatedOperator& one) {
+  return Fact::Record("", "",
+                      {Fact::Text("operator", "operator", one.op), Fact::Count("count", "calls", one.count),
+                       Fact::Text("first_node", "first node", one.node), Fact::Text("reason", "reason", one.reason),
+                       Fact::Flag("product", "a contraction or convolution", one.is_product)})
+      .Says("{count} x {operator} by reference evaluation[, first at {first_node}]: {reason}");
+}
+
+Fact OutputLine(const CompileReport& report) {
+  std::vector<Fact> seconds = FactsOfNumbers(SecondsNumbers(), report, Unit::kElapsed);
+  for (Fact& part : FactsOfNumbers(PlayOffNumbers(), report.play_off_parts, Unit::kElapsed)) {
+    seconds.push_back(std::move(part));
+  }
+  return Fact::Line("wrote", {Fact::Text("output", "output", report.output.string()),
+                              Fact::Bytes("output_bytes", "size", report.output_bytes),
+                              Fact::Record("seconds", "time", std::move(seconds))
+                                  .Says("{total} (import {import}, search {search}, play-off {play_off}: build "
+                                        "{build}, check {check}, timing {timing}, write {write})")})
+      .Says("{output}  {output_bytes}  in {seconds}");
+}
+
+std::string StateOf(const TunedModel& one) {
+  if (!one.failure.empty()) return "failed: " + one.failure;
+  return one.report.budget_spent || one.report.tuning.budget_spent ? "more to measure" : "complete";
+}
+
+Fact TunedRow(const TunedModel& one) {
+  return Fact::Record(
+      "", "",
+      {Fact::Text("model", "model", one.model), Fact::Count("candidates", "candidates", one.report.num_candidates),
+       Fact::Count("measured", "measured", one.report.num_measured),
+       Fact::Count("from_database", "known", one.report.num_from_database),
+       Fact::Count("failed", "failed", one.report.num_failed),
+       Fact::Seconds("seconds", "time", one.report.total_seconds),
+       Fact::Flag("complete", "complete", StateOf(one) == "complete"), Fact::Text("state", "state", StateOf(one)),
+       Fact::Text("error", "error", one.failure).Detail(), TuningRecord(one.report.tuning)});
+}
+
+}  // namespace
+
+Fact CompileFacts(const CompileReport& report) {
+  const auto found = std::ranges::find(report.contestants, report.winner, &Contestant::name);
+  const Contestant* winner = found == report.contestants.end() ? nullptr : &*found;
+  std::vector<Fact> facts{
+      Fact::Text("model", "model", report.model),
+      Fact::Count("operators", "operators", report.num_operators),
+      Fact::Integer("parameters", "parameters", report.num_parameters, Unit::kMillions),
+      Fact::Line("machine", {Fact::Text("machine", "machine", report.machine),
+                             Fact::Count("threads", "threads", report.num_threads)})
+          .Says("{machine} · {threads} thread{s:threads}"),
+      ToolchainsTable(report),
+      PrecisionLine(report),
+      SearchRecord(report),
+      FailuresTable(report),
+      TuningRecord(report.tuning),
+      report.bounded ? BoundedRecord(*report.bounded) : Fact::Text("bounded_mix", "precision", std::nullopt),
+  };
+  facts.push_back(PlayOffTable(report, winner));
+  facts.push_back(RegionsTable(report));
+  facts.push_back(WinnerLine(report, winner));
+  facts.push_back(GainLine(report));
+  facts.push_back(CostsLine(report));
+  facts.push_back(VerifiedRecord(report, winner));
+  facts.push_back(TableOf("reference_evaluation", "evaluated", report.evaluated, EvaluatedRow));
+  facts.push_back(OutputLine(report));
+  return Fact::Report(kSchema, std::move(facts)).Says("{model}  {operators} operators · {parameters} parameters");
+}
+
+Fact TuneFacts(const std::vector<TunedModel>& models, bool interrupted) {
+  Fact table = TableOf("models", "models", models, TunedRow)
+                   .Columns({{"model", "{model}"},
+                             {"candidates", "{candidates}"},
+                             {"measured", "{measured}"},
+                             {"known", "{from_database}"},
+                             {"failed", "{failed}"},
+                             {"time", "{seconds}"},
+                             {"state", "{state}{?complete}"}});
+  const auto is_tuned = [](const TunedModel& one) { return one.report.tuning.partitions > 0; };
+  if (std::ranges::any_of(models, is_tuned)) table.columns.push_back({"schedules", "{tuning}"});
+  return Fact::Report(
+      1, {std::move(table), Fact::Line("interrupted", {Fact::Flag("interrupted", "interrupted", interrupted)})
+                                .Says("[{?interrupted}all that was measured is kept; the same command goes on]")});
+}
+
+}  // namespace collage
