@@ -10,7 +10,7 @@ set(slow_unit.dataflow PatternPropertyTest.FindsWhatTheDefinitionFinds)
 set(slow_unit.driver CompileModelTest.* IncompatibleToolchainsTest.AreMeasuredTimedAndChosenApart)
 set(slow_unit.frontend StandardModels/*)
 set(slow_unit.ir ParserTest.DepthIsNoLimitForStatements InterpreterTest.LongChainsAndLongListsNeedNoStack)
-set(slow_unit.program ShapedKernelsTest.*)
+set(slow_unit.program DynamicKernelsTest.*)
 set(slow_unit.search CoverSearchTest.AChainOfOneHugeCandidateAndManySmallOnesIsLinear)
 set(slow_unit.transform PartialEvaluateTest.AFunctionThatIsGivenItselfAsDataEnds
     PartialEvaluateTest.ManyDoublingsDoNotGrowTheFunction)

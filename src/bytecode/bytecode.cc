@@ -30,7 +30,7 @@ constexpr std::array<OpcodeInfo, kNumOpcodes> kOpcodes{{
     {"call", true, false, 1, -1},        {"tail_call", false, false, 1, -1}, {"return", false, false, 1, 1},
     {"jump", false, true, 0, 0},         {"jump_unless", false, true, 1, 1}, {"jump_unless_is", false, true, 1, 1},
     {"jump_if_done", false, true, 1, 1}, {"new_ref", true, false, 1, 1},     {"read_ref", true, false, 1, 1},
-    {"write_ref", true, false, 2, 2},    {"no_clause", false, false, 1, 1},  {"shaped_kernel", true, false, 0, -1},
+    {"write_ref", true, false, 2, 2},    {"no_clause", false, false, 1, 1},  {"dynamic_kernel", true, false, 0, -1},
 }};
 
 const OpcodeInfo& InfoOf(Opcode opcode) { return kOpcodes[static_cast<size_t>(opcode)]; }
@@ -62,7 +62,7 @@ std::string Operand(const Program& program, const Instruction& instruction) {
     case Opcode::kClosure: return program.functions[index].name;
     case Opcode::kOperator: return program.op_calls[index].op->name;
     case Opcode::kKernel: return program.kernels[index].name;
-    case Opcode::kShapedKernel: return program.shaped_kernels[index].name;
+    case Opcode::kDynamicKernel: return program.dynamic_kernels[index].name;
     default: return "";
   }
 }
@@ -90,7 +90,7 @@ size_t TableSize(const Program& program, Opcode opcode) {
     case Opcode::kClosure: return program.functions.size();
     case Opcode::kOperator: return program.op_calls.size();
     case Opcode::kKernel: return program.kernels.size();
-    case Opcode::kShapedKernel: return program.shaped_kernels.size();
+    case Opcode::kDynamicKernel: return program.dynamic_kernels.size();
     default: return 1u << 30;
   }
 }
@@ -145,7 +145,7 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   }
   const auto index = static_cast<size_t>(instruction.index);
   const size_t num_args = instruction.regs.size();
-  if (instruction.opcode == Opcode::kShapedKernel && program.shaped_kernels[index].params.size() != num_args) {
+  if (instruction.opcode == Opcode::kDynamicKernel && program.dynamic_kernels[index].params.size() != num_args) {
     fail("gives a kernel another number of arguments than it has");
   }
   if (instruction.opcode == Opcode::kKernel && program.kernels[index].executable.plan().inputs.size() != num_args) {
@@ -160,10 +160,10 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   }
 }
 
-/// Checks that steps of shape inference refer to earlier ones only.
-void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
+/// What is found out about shapes refers to what was found before.
+void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
   const auto fail = [&] { Corrupt(source, "the shapes of kernel '" + kernel.name + "' are not those of operators"); };
-  using Step = UnknownSizes::Step;
+  using Step = DynamicSizes::Step;
   size_t constants = 0;
   for (size_t i = 0; i < kernel.sizes.steps.size(); ++i) {
     const Step& step = kernel.sizes.steps[i];
@@ -177,12 +177,12 @@ void VerifySizes(const ShapedKernel& kernel, const std::string& source) {
   }
   const auto is_value = [&](int value) { return value >= 0 && static_cast<size_t>(value) < kernel.sizes.steps.size(); };
   if (!is_value(kernel.sizes.result)) fail();
-  for (const UnknownSizes::Variable& variable : kernel.sizes.variables) {
-    for (const UnknownSizes::Place& place : variable.places) {
+  for (const DynamicSizes::Variable& variable : kernel.sizes.variables) {
+    for (const DynamicSizes::Place& place : variable.places) {
       if (!is_value(place.value) || place.field < 0 || place.dim < 0) fail();
     }
   }
-  for (const ShapedKernel::Code& code : kernel.codes) {
+  for (const DynamicKernel::Code& code : kernel.codes) {
     for (const int constant : code.constants) {
       if (constant < 0 || static_cast<size_t>(constant) >= kernel.constants.size()) fail();
     }
@@ -231,7 +231,7 @@ std::string Disassemble(const Program& program) {
 
 void Verify(const Program& program, const std::string& source) {
   for (const KernelFunction& kernel : program.kernels) VerifyKernel(kernel, source);
-  for (const ShapedKernel& kernel : program.shaped_kernels) VerifySizes(kernel, source);
+  for (const DynamicKernel& kernel : program.dynamic_kernels) VerifySizes(kernel, source);
   if (program.globals.size() > program.functions.size()) Corrupt(source, "more names of functions than functions");
   for (const VmFunction& function : program.functions) {
     // Each instruction writes one register, so more than these could not have a purpose.

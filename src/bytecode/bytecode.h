@@ -11,34 +11,34 @@
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::vm {
 
 enum class Opcode : uint8_t {
-  kMove,          ///< dst = regs[0]
-  kConstant,      ///< dst = constants[index]
-  kTuple,         ///< dst = (regs…)
-  kField,         ///< dst = field `index` of regs[0], a tuple or data
-  kData,          ///< dst = constructors[index](regs…)
-  kConstructor,   ///< dst = constructors[index] as a function
-  kClosure,       ///< dst = functions[index] with regs captured
-  kOperator,      ///< dst = op_calls[index](regs…); its shape function runs on the shapes at hand
-  kKernel,        ///< dst = kernels[index](regs…)
-  kCall,          ///< dst = regs[0](regs[1…])
-  kTailCall,      ///< return regs[0](regs[1…])
-  kReturn,        ///< return regs[0]
-  kJump,          ///< go on at `target`
-  kJumpUnless,    ///< … if regs[0] is false
-  kJumpUnlessIs,  ///< … if regs[0] was not made by constructors[index]
-  kJumpIfDone,    ///< … if regs[0] has a value: a shared node that another branch may have evaluated
-  kNewRef,        ///< dst = a cell that holds regs[0]
-  kReadRef,       ///< dst = what cell regs[0] holds
-  kWriteRef,      ///< dst = (); cell regs[0] holds regs[1] now
-  kNoClause,      ///< no clause of a match fits regs[0]
-  kShapedKernel,  ///< dst = shaped_kernels[index](regs…), whose shapes are those at hand
+  kMove,           ///< dst = regs[0]
+  kConstant,       ///< dst = constants[index]
+  kTuple,          ///< dst = (regs…)
+  kField,          ///< dst = field `index` of regs[0], a tuple or data
+  kData,           ///< dst = constructors[index](regs…)
+  kConstructor,    ///< dst = constructors[index] as a function
+  kClosure,        ///< dst = functions[index] with regs captured
+  kOperator,       ///< dst = op_calls[index](regs…); its shape function runs on the shapes at hand
+  kKernel,         ///< dst = kernels[index](regs…)
+  kCall,           ///< dst = regs[0](regs[1…])
+  kTailCall,       ///< return regs[0](regs[1…])
+  kReturn,         ///< return regs[0]
+  kJump,           ///< go on at `target`
+  kJumpUnless,     ///< … if regs[0] is false
+  kJumpUnlessIs,   ///< … if regs[0] was not made by constructors[index]
+  kJumpIfDone,     ///< … if regs[0] has a value: a shared node that another branch may have evaluated
+  kNewRef,         ///< dst = a cell that holds regs[0]
+  kReadRef,        ///< dst = what cell regs[0] holds
+  kWriteRef,       ///< dst = (); cell regs[0] holds regs[1] now
+  kNoClause,       ///< no clause of a match fits regs[0]
+  kDynamicKernel,  ///< dst = dynamic_kernels[index](regs…), whose shapes are those at hand
 };
-inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kShapedKernel) + 1;
+inline constexpr int kNumOpcodes = static_cast<int>(Opcode::kDynamicKernel) + 1;
 
 struct Instruction {
   Opcode opcode;
@@ -82,8 +82,8 @@ struct KernelFunction {
 };
 
 /// A Primitive function of tensors whose shapes a run knows: one kernel that takes them (Toolchain's
-/// SupportsUnknownSizes), or some for certain numbers of rows, which are called until all rows are done.
-struct ShapedKernel {
+/// SupportsDynamicShapes), or some for certain numbers of rows, which are called until all rows are done.
+struct DynamicKernel {
   struct Code {
     int64_t rows = 0;  ///< 0: as many as there are, it takes the shapes
     std::string loader;
@@ -93,7 +93,7 @@ struct ShapedKernel {
   };
   std::string name;
   std::vector<Type> params;  ///< types of tensors, with `?`
-  UnknownSizes sizes;
+  DynamicSizes sizes;
   std::vector<Code> codes;  ///< for many rows first; the last one for one row, or any number
   std::vector<Tensor> constants;
   int num_threads = 1;
@@ -108,7 +108,7 @@ struct Program {
   std::vector<Tensor> constants;
   std::vector<OpCallEntry> op_calls;
   std::vector<KernelFunction> kernels;
-  std::vector<ShapedKernel> shaped_kernels;
+  std::vector<DynamicKernel> dynamic_kernels;
   IRModule types;  ///< data types alone
   std::vector<Constructor> constructors;
 };

@@ -146,9 +146,9 @@ KernelFunction ReadKernel(Reader& in, Type result) {
           std::move(result)};
 }
 
-UnknownSizes ReadSizes(Reader& in) {
-  using Step = UnknownSizes::Step;
-  UnknownSizes sizes;
+DynamicSizes ReadSizes(Reader& in) {
+  using Step = DynamicSizes::Step;
+  DynamicSizes sizes;
   for (size_t count = in.Count(); count > 0; --count) {
     const int64_t kind = in.Int();
     if (kind < 0 || kind > Step::kField) in.Fail("a step of unknown kind");
@@ -172,7 +172,7 @@ UnknownSizes ReadSizes(Reader& in) {
     sizes.steps.push_back(std::move(step));
   }
   for (size_t count = in.Count(); count > 0; --count) {
-    UnknownSizes::Variable variable;
+    DynamicSizes::Variable variable;
     variable.known = in.Int();
     variable.is_assumed = in.Int() != 0;
     for (size_t places = in.Count(); places > 0; --places) {
@@ -192,8 +192,8 @@ std::vector<Tensor> ReadTensors(Reader& in) {
   return tensors;
 }
 
-ShapedKernel ReadShapedKernel(Reader& in, const std::vector<Var>& params) {
-  ShapedKernel kernel;
+DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params) {
+  DynamicKernel kernel;
   kernel.name = in.Text();
   for (const Var& param : params) {
     kernel.params.push_back(param->type_annotation());
@@ -203,7 +203,7 @@ ShapedKernel ReadShapedKernel(Reader& in, const std::vector<Var>& params) {
   std::vector<uint64_t> signatures;
   kernel.sizes = ReadSizes(in);
   for (size_t count = in.Count(); count > 0; --count) {
-    ShapedKernel::Code& code = kernel.codes.emplace_back();
+    DynamicKernel::Code& code = kernel.codes.emplace_back();
     code.rows = in.Int();
     code.loader = in.Text();
     const SealedCode sealed(std::as_bytes(std::span(in.Text())));
@@ -291,8 +291,8 @@ Program ReadProgram(Reader& in) {
     }
   }
   for (size_t count = in.Count(); count > 0; --count) {
-    const Function shaped = signature(fmt::format("shaped{}", program.shaped_kernels.size()));
-    program.shaped_kernels.push_back(ReadShapedKernel(in, shaped->params()));
+    const Function shaped = signature(fmt::format("shaped{}", program.dynamic_kernels.size()));
+    program.dynamic_kernels.push_back(ReadDynamicKernel(in, shaped->params()));
   }
   if (!in.IsAtEnd()) in.Fail("the bytecode goes on behind its end");
   CheckRegisters(program, in);

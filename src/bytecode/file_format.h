@@ -24,6 +24,6 @@ inline constexpr const char* kParameterNames = "input_names";
 /// A digest of the code of `kernel` and of all that it may rely on: the types of its parameters, how its results'
 /// shapes follow from them, constants and workspace; stored beside each piece of code
 /// (runtime/plan/kernel_signature.h).
-uint64_t SignatureOf(const ShapedKernel& kernel);
+uint64_t SignatureOf(const DynamicKernel& kernel);
 
 }  // namespace collage::vm

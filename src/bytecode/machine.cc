@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "bytecode/bytecode.h"
-#include "bytecode/shaped_instance.h"
+#include "bytecode/dynamic_instance.h"
 #include "bytecode/tensor_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
@@ -26,7 +26,7 @@ struct Frame {
 
 struct Machine::State {
   explicit State(Executable program)
-      : executable(std::move(program)), instances(Code().kernels.size()), shaped(Code().shaped_kernels.size()) {}
+      : executable(std::move(program)), instances(Code().kernels.size()), shaped(Code().dynamic_kernels.size()) {}
 
   const Program& Code() const { return executable.program(); }
 
@@ -37,7 +37,7 @@ struct Machine::State {
   void Step();
   Value Compute(const Instruction& instruction);
   Value RunKernel(const Instruction& instruction);
-  Value RunShapedKernel(const Instruction& instruction);
+  Value RunDynamicKernel(const Instruction& instruction);
   void Call(const Instruction& instruction, bool is_tail);
 
   Value& Register(int index) { return stack.back().registers[static_cast<size_t>(index)]; }
@@ -50,7 +50,7 @@ struct Machine::State {
 
   Executable executable;
   std::vector<std::unique_ptr<ExecutionInstance>> instances;  // of kernels, made when first needed
-  std::vector<std::unique_ptr<ShapedInstance>> shaped;
+  std::vector<std::unique_ptr<DynamicInstance>> shaped;
   TensorPool pool;  // of kernels' results
   std::vector<Frame> stack;
   RunOptions options;
@@ -209,7 +209,7 @@ Value Machine::State::Compute(const Instruction& instruction) {
       }
     }
     case Opcode::kKernel: return RunKernel(instruction);
-    case Opcode::kShapedKernel: return RunShapedKernel(instruction);
+    case Opcode::kDynamicKernel: return RunDynamicKernel(instruction);
     case Opcode::kNewRef: return references.Create(Register(instruction.regs[0]));
     case Opcode::kReadRef:
     case Opcode::kWriteRef: {
@@ -245,10 +245,10 @@ Value Machine::State::RunKernel(const Instruction& instruction) {
   return UnflattenTensors(kernel.result, [&] { return outputs[next++]; });
 }
 
-Value Machine::State::RunShapedKernel(const Instruction& instruction) {
+Value Machine::State::RunDynamicKernel(const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
-  std::unique_ptr<ShapedInstance>& instance = shaped[index];
-  if (!instance) instance = std::make_unique<ShapedInstance>(Code().shaped_kernels[index]);
+  std::unique_ptr<DynamicInstance>& instance = shaped[index];
+  if (!instance) instance = std::make_unique<DynamicInstance>(Code().dynamic_kernels[index]);
   try {
     return instance->Run(Registers(instruction.regs), pool);
   } catch (const Error& error) {

@@ -75,8 +75,8 @@ void Write(Writer& out, const OpDef& op, const Attrs& attrs) {
   }
 }
 
-void Write(Writer& out, const UnknownSizes& sizes) {
-  using Step = UnknownSizes::Step;
+void Write(Writer& out, const DynamicSizes& sizes) {
+  using Step = DynamicSizes::Step;
   out.Int(static_cast<int64_t>(sizes.steps.size()));
   for (const Step& step : sizes.steps) {
     out.Int(step.kind);
@@ -90,11 +90,11 @@ void Write(Writer& out, const UnknownSizes& sizes) {
     for (const int64_t size : tensor.static_shape()) out.Int(size);
   }
   out.Int(static_cast<int64_t>(sizes.variables.size()));
-  for (const UnknownSizes::Variable& variable : sizes.variables) {
+  for (const DynamicSizes::Variable& variable : sizes.variables) {
     out.Int(variable.known);
     out.Int(variable.is_assumed ? 1 : 0);
     out.Int(static_cast<int64_t>(variable.places.size()));
-    for (const UnknownSizes::Place& place : variable.places) out.Ints({place.value, place.field, place.dim});
+    for (const DynamicSizes::Place& place : variable.places) out.Ints({place.value, place.field, place.dim});
   }
   out.Int(sizes.result);
 }
@@ -104,11 +104,11 @@ void Write(Writer& out, const std::vector<Tensor>& tensors) {
   for (const Tensor& tensor : tensors) Write(out, tensor);
 }
 
-void Write(Writer& out, const ShapedKernel& kernel) {
+void Write(Writer& out, const DynamicKernel& kernel) {
   out.Text(kernel.name);
   Write(out, kernel.sizes);
   out.Int(static_cast<int64_t>(kernel.codes.size()));
-  for (const ShapedKernel::Code& code : kernel.codes) {
+  for (const DynamicKernel::Code& code : kernel.codes) {
     out.Int(code.rows);
     out.Text(code.loader);
     const std::vector<std::byte> sealed = SealCode(code.blob, {SignatureOf(kernel)});
@@ -165,9 +165,9 @@ std::string Signatures(const Program& program) {
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     module.Set(fmt::format("kernel{}", i), MakeFunction({}, MakeTuple({}), program.kernels[i].result));
   }
-  for (size_t i = 0; i < program.shaped_kernels.size(); ++i) {
+  for (size_t i = 0; i < program.dynamic_kernels.size(); ++i) {
     std::vector<Var> params;
-    for (const Type& type : program.shaped_kernels[i].params) {
+    for (const Type& type : program.dynamic_kernels[i].params) {
       params.push_back(MakeVar(fmt::format("p{}", params.size()), type));
     }
     module.Set(fmt::format("shaped{}", i), MakeFunction(std::move(params), MakeTuple({})));
@@ -177,15 +177,15 @@ std::string Signatures(const Program& program) {
 
 }  // namespace
 
-uint64_t SignatureOf(const ShapedKernel& kernel) {
+uint64_t SignatureOf(const DynamicKernel& kernel) {
   Writer out;
   for (const Type& type : kernel.params) out.Text(ToString(type));
-  UnknownSizes sizes = kernel.sizes;
-  for (UnknownSizes::Step& step : sizes.steps) {
+  DynamicSizes sizes = kernel.sizes;
+  for (DynamicSizes::Step& step : sizes.steps) {
     if (step.op != nullptr) step.attrs = CompleteAttrs(*step.op, std::move(step.attrs));
   }
   Write(out, sizes);
-  for (const ShapedKernel::Code& code : kernel.codes) {
+  for (const DynamicKernel::Code& code : kernel.codes) {
     out.Int(code.rows);
     out.Text(code.loader);
     out.Int(static_cast<int64_t>(Checksum(code.blob.data(), code.blob.size())));
@@ -220,8 +220,8 @@ std::string Executable::Serialize() const {
     out.Text(kernel.name);
     out.Text(ReadFile(folder / "kernel.clg"));
   }
-  out.Int(static_cast<int64_t>(program.shaped_kernels.size()));
-  for (const ShapedKernel& kernel : program.shaped_kernels) Write(out, kernel);
+  out.Int(static_cast<int64_t>(program.dynamic_kernels.size()));
+  for (const DynamicKernel& kernel : program.dynamic_kernels) Write(out, kernel);
   out.Int(static_cast<int64_t>(Checksum(out.bytes().data(), out.bytes().size())));
   return std::move(out.bytes());
 }

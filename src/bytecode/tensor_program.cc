@@ -55,7 +55,8 @@ class LoadedProgram : public TensorProgram {
       num_threads_ = std::max(num_threads_, plan.num_threads);
       regions += (regions.empty() ? "" : ", ") + plan.metadata_json;
     }
-    for (const ShapedKernel& kernel : program.shaped_kernels) num_threads_ = std::max(num_threads_, kernel.num_threads);
+    for (const DynamicKernel& kernel : program.dynamic_kernels)
+      num_threads_ = std::max(num_threads_, kernel.num_threads);
     metadata_json_ = fmt::format("{{\"regions\": [{}]}}", regions);
   }
 

@@ -544,7 +544,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const CompileOptions own = ForOneProcess(options, notices);
   const Participants participants(own, ProbeToolchains());
   // Of an ONNX model whose inputs are open, the shapes could have been given.
-  UnknownShapesOptions unknown{participants.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
+  DynamicShapesOptions unknown{participants.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
   if (open_inputs.empty()) {
     unknown.inputs = FindOpenInputs(program);
     unknown.hint = "give the sizes in the types of @main's parameters";

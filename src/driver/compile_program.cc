@@ -75,11 +75,11 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
 }
 
 /// What is in kernels that take any size, which are in no region's report.
-void AddShaped(const IRModule& module, CompileReport& report) {
+void AddDynamic(const IRModule& module, CompileReport& report) {
   for (const auto& [_, function] : module.functions()) {
     PostOrder(function->body(), [&](const Expr& expr) {
       const FunctionNode* inner = As<FunctionNode>(expr);
-      if (inner == nullptr || !IsShapedGroup(*inner)) return;
+      if (inner == nullptr || !IsDynamicFusion(*inner)) return;
       PostOrder(inner->body(), [&](const Expr& within) {
         const CallNode* call = As<CallNode>(within);
         report.num_operators += call != nullptr && call->op() != nullptr ? 1 : 0;
@@ -92,7 +92,7 @@ void AddShaped(const IRModule& module, CompileReport& report) {
 
 /// Refuses products that are evaluated as the reference does, where the model could have been given its shapes.
 void RefuseProducts(const std::vector<EvaluatedOperator>& evaluated, const std::string& name,
-                    const UnknownShapesOptions& unknown) {
+                    const DynamicShapesOptions& unknown) {
   if (!unknown.refuses_evaluation) return;
   const auto product = std::ranges::find(evaluated, true, &EvaluatedOperator::is_product);
   if (product == evaluated.end()) return;
@@ -103,7 +103,7 @@ void RefuseProducts(const std::vector<EvaluatedOperator>& evaluated, const std::
 }
 
 /// Says what is not searched and what is slow.
-void WarnOf(const CompileReport& report, const CompileOptions& options, const UnknownShapesOptions& unknown) {
+void WarnOf(const CompileReport& report, const CompileOptions& options, const DynamicShapesOptions& unknown) {
   if (options.progress == nullptr) return;
   if (report.regions.empty() && !unknown.inputs.empty()) {
     options.progress->Warn(NothingSearchedText(unknown.inputs, report.evaluated, unknown.hint));
@@ -116,11 +116,11 @@ void WarnOf(const CompileReport& report, const CompileOptions& options, const Un
       fmt::format("{} had no effect: no part of the model has known sizes and enough work", fmt::join(flags, ", ")));
 }
 
-ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_unknown_shapes) {
-  if (for_unknown_shapes == nullptr) return FindRegions(module);
+ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_dynamic_shapes) {
+  if (for_dynamic_shapes == nullptr) return FindRegions(module);
   return FindRegions(module, kFewElements,
-                     {[&](const CallNode& call) { return for_unknown_shapes->SupportsUnknownSizes(call).ok(); },
-                      [&](const CallNode& call) { return for_unknown_shapes->SupportsCall(call).ok(); }});
+                     {[&](const CallNode& call) { return for_dynamic_shapes->SupportsDynamicShapes(call).ok(); },
+                      [&](const CallNode& call) { return for_dynamic_shapes->SupportsCall(call).ok(); }});
 }
 
 /// Throws where `program` is wrong; the report says at which sizes it was right.
@@ -151,13 +151,13 @@ std::function<void(const PartitionRequest&, const CompiledPartition&)> DumpTo(co
 }
 
 /// Options for compiling the code around kernels. Sets machine and threads of the report where no region did.
-vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const UnknownShapesOptions& unknown,
+vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const DynamicShapesOptions& unknown,
                                     CompileReport& report) {
   vm::CompileOptions compiling;
   compiling.num_threads = report.num_threads > 0    ? report.num_threads
                           : options.num_threads > 0 ? options.num_threads
                                                     : AvailableProcessors();
-  compiling.for_unknown_shapes = unknown.toolchain;
+  compiling.for_dynamic_shapes = unknown.toolchain;
   if (!options.dump.empty()) compiling.on_partition = DumpTo(options.dump / "dynamic", unknown.toolchain);
   if (!report.regions.empty()) return compiling;
   report.machine = ThisMachine().cpu;
@@ -218,7 +218,7 @@ class RegionPartitionings {
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                             const UnknownShapesOptions& unknown, const ProgramSource& source,
+                             const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
   const ProgramRegions program = RegionsFor(module, unknown.toolchain);
@@ -245,7 +245,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   CheckRequired(options, report, name);
   partitionings.Write(kernels.size());
   vm::CompileOptions compiling = OptionsOfProgram(options, unknown, report);
-  AddShaped(program.module, report);
+  AddDynamic(program.module, report);
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
     const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
     if (it == kernels.end()) return std::nullopt;
@@ -266,7 +266,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
 }
 
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                          const UnknownShapesOptions& unknown, const CompileRegion& tune_region) {
+                          const DynamicShapesOptions& unknown, const CompileRegion& tune_region) {
   const auto started = std::chrono::steady_clock::now();
   const std::vector<DistinctRegion> regions = Distinct(FindRegions(module).regions);
   CompileReport report =

@@ -18,7 +18,7 @@ using CompileRegion =
     std::function<CompileReport(const IRModule& region, const std::string& name, const CompileOptions& options)>;
 
 /// What becomes of operators on shapes that only a run knows.
-struct UnknownShapesOptions {
+struct DynamicShapesOptions {
   const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
   bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
   std::vector<OpenInput> inputs;         ///< whose sizes are open
@@ -36,11 +36,11 @@ struct ProgramSource {
 /// shared out among the regions by the products that they add up. A file of partitionings holds those of all distinct
 /// regions, in order.
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                             const UnknownShapesOptions& unknown, const ProgramSource& source,
+                             const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region);
 
 /// Measures what compiling the regions will need; writes nothing.
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
-                          const UnknownShapesOptions& unknown, const CompileRegion& tune_region);
+                          const DynamicShapesOptions& unknown, const CompileRegion& tune_region);
 
 }  // namespace collage

@@ -11,15 +11,10 @@ int RankAt(const DataflowGraph& graph, int index) {
   return type == nullptr || !type->is_static() ? -1 : type->rank();
 }
 
-bool IsSpatial(const OpDef& op) {
-  return op.name.starts_with("nn.conv") || op.name.find("_pool") != std::string::npos ||
-         op.name.starts_with("image.resize");
-}
-
 bool KeepsLayout(const DataflowGraph& graph, int index) {
   const OpDef* op = graph.OpAt(index);
   if (op == nullptr) return false;
-  if (op->layout_agnostic || op->name == "nn.pad") return true;
+  if (op->layout_agnostic) return true;
   const CallNode* call = As<CallNode>(graph.node(index).expr);
   return op->name == "concatenate" && call->attrs().Int("axis") == 1;
 }
@@ -41,7 +36,7 @@ std::vector<int> ValueInputs(const DataflowGraph& graph, int index) {
 }  // namespace
 
 bool MayMakeChannelsLast(const DataflowGraph& graph, int index) {
-  return graph.OpAt(index) != nullptr && (IsSpatial(*graph.OpAt(index)) || KeepsLayout(graph, index));
+  return graph.OpAt(index) != nullptr && (graph.OpAt(index)->spatial || KeepsLayout(graph, index));
 }
 
 std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph) {
@@ -66,7 +61,7 @@ std::vector<bool> ChannelsLastEligible(const DataflowGraph& graph) {
         linked[static_cast<size_t>(input)].push_back(index);
       }
     }
-    if (!IsSpatial(*graph.OpAt(index))) continue;
+    if (!graph.OpAt(index)->spatial) continue;
     mark(index);
     if (!inputs.empty()) mark(inputs[0]);
   }

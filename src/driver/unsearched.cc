@@ -217,7 +217,7 @@ std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolc
     if (is_static) return;  // a region left it alone: its work is not worth a kernel
     std::string reason = "there is no native toolchain";
     if (toolchain != nullptr) {
-      const Result<void> supported = toolchain->SupportsUnknownSizes(call);
+      const Result<void> supported = toolchain->SupportsDynamicShapes(call);
       reason = supported.ok() ? "it is in no group that one kernel can compute" : supported.reason().text;
     }
     Add(call, reason, all);

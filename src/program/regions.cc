@@ -13,15 +13,15 @@
 #include "collage/transform/passes.h"
 #include "dataflow/needs.h"
 #include "partition/rewrite.h"
-#include "program/row_by_row.h"
-#include "program/shaped_groups.h"
+#include "program/batch_analysis.h"
+#include "program/dynamic_fusion.h"
 #include "target/annotations.h"
 
 namespace collage {
 namespace {
 
 constexpr const char* kRegionName = "collage_region";
-constexpr const char* kShapedName = "collage_shaped";
+constexpr const char* kDynamicName = "collage_shaped";
 
 bool IsStaticTensors(const Type& type) {
   if (!type) return false;
@@ -161,22 +161,23 @@ namespace {
 
 /// Regions of what computes each row of a batch by itself, where some of it is nothing that `unknown` takes as it is,
 /// or convolutions: kernels of images whose size is known are faster.
-std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const UnknownShapes& unknown) {
+std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const DynamicShapes& unknown) {
   if (!unknown.takes_one_row) return {};
-  return RegionFinder(graph, 0).Run(FindRowByRow(graph, unknown.takes_one_row), [&](const std::vector<int>& members) {
-    return std::ranges::any_of(members, [&](int index) {
-      const OpDef* op = graph.OpAt(index);
-      if (op == nullptr || op->is_reshape) return false;
-      return op->FindAttr("kernel_layout") != nullptr ||
-             !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
-    });
-  });
+  return RegionFinder(graph, 0).Run(FindBatchParallel(graph, unknown.takes_one_row),
+                                    [&](const std::vector<int>& members) {
+                                      return std::ranges::any_of(members, [&](int index) {
+                                        const OpDef* op = graph.OpAt(index);
+                                        if (op == nullptr || op->is_reshape) return false;
+                                        return op->FindAttr("kernel_layout") != nullptr ||
+                                               !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
+                                      });
+                                    });
 }
 
 }  // namespace
 
-bool IsShapedGroup(const FunctionNode& function) {
-  return function.attrs().StringOr("global_symbol", "").starts_with(kShapedName);
+bool IsDynamicFusion(const FunctionNode& function) {
+  return function.attrs().StringOr("global_symbol", "").starts_with(kDynamicName);
 }
 
 bool IsProgram(const IRModule& module) {
@@ -205,7 +206,7 @@ bool IsProgram(const IRModule& module) {
   return is_program;
 }
 
-ProgramRegions FindRegions(IRModule module, int64_t few_elements, const UnknownShapes& unknown) {
+ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicShapes& unknown) {
   module = RunPasses({"ToGraphNormalForm"}, std::move(module));
   ProgramRegions result{module, {}};
   int number = 0;
@@ -218,8 +219,8 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const UnknownS
       Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kRegionName, number++)}};
       found.push_back({"region", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
     }
-    const auto add_shaped = [&](std::vector<int> members, bool is_by_rows) {
-      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kShapedName, shaped++)}};
+    const auto add_dynamic = [&](std::vector<int> members, bool is_by_rows) {
+      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kDynamicName, shaped++)}};
       if (is_by_rows) attrs.Set(kAttrRows, 1);
       found.push_back({"shaped", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
     };
@@ -231,11 +232,11 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const UnknownS
       for (const CandidatePartition& one : found) all.push_back(&one.sub_graph);
       if (!CanBeOrdered(graph, all)) continue;
       for (const int index : members) is_by_rows[static_cast<size_t>(index)] = true;
-      add_shaped(std::move(members), true);
+      add_dynamic(std::move(members), true);
     }
     if (unknown.takes) {
-      for (std::vector<int>& members : FindShapedGroups(graph, unknown.takes, is_by_rows)) {
-        add_shaped(std::move(members), false);
+      for (std::vector<int>& members : FindDynamicFusions(graph, unknown.takes, is_by_rows)) {
+        add_dynamic(std::move(members), false);
       }
     }
     if (found.empty()) continue;

@@ -17,13 +17,13 @@ struct ProgramRegions {
 };
 
 /// What the toolchain takes that compiles operators on tensors of unknown shapes; empty functions: nothing.
-struct UnknownShapes {
+struct DynamicShapes {
   std::function<bool(const CallNode& call)> takes;          ///< calls with such
   std::function<bool(const CallNode& call)> takes_one_row;  ///< calls with one row where they had a batch
 };
 
 /// Whether a Primitive function that FindRegions made is none of the regions, but operators of unknown shapes.
-bool IsShapedGroup(const FunctionNode& function);
+bool IsDynamicFusion(const FunctionNode& function);
 
 /// A tensor of this many elements is about as much work as a kernel's fixed cost.
 inline constexpr int64_t kFewElements = 16;
@@ -39,8 +39,8 @@ bool IsProgram(const IRModule& module);
 /// Needs a typed module; works on what ToGraphNormalForm makes of it.
 ///
 /// Calls that `unknown` takes become calls of Primitive functions, too, which are not among the regions: groups of them
-/// for one kernel each (program/shaped_groups.h), and as a whole what computes the rows of a batch one by one
-/// (program/row_by_row.h), with attribute `rows`, where some of it only takes a batch of known size.
-ProgramRegions FindRegions(IRModule module, int64_t few_elements = kFewElements, const UnknownShapes& unknown = {});
+/// for one kernel each (program/dynamic_fusion.h), and as a whole what computes the rows of a batch one by one
+/// (program/batch_analysis.h), with attribute `rows`, where some of it only takes a batch of known size.
+ProgramRegions FindRegions(IRModule module, int64_t few_elements = kFewElements, const DynamicShapes& unknown = {});
 
 }  // namespace collage

@@ -27,7 +27,7 @@ class ForwardingToolchain : public Toolchain {
 
   std::vector<PatternTableEntry> PatternTable() const override { return inner_.PatternTable(); }
   Result<void> SupportsCall(const CallNode& call) const override { return inner_.SupportsCall(call); }
-  Result<void> SupportsUnknownSizes(const CallNode& call) const override { return inner_.SupportsUnknownSizes(call); }
+  Result<void> SupportsDynamicShapes(const CallNode& call) const override { return inner_.SupportsDynamicShapes(call); }
   std::vector<std::string> Preamble() const override { return inner_.Preamble(); }
   bool is_native() const override { return inner_.is_native(); }
   FusionStyle fusion_style() const override { return inner_.fusion_style(); }

@@ -54,7 +54,7 @@ Result<void> Toolchain::SupportsCall(const CallNode&) const {
   return Reason{"takes patterns, not single operators", name()};
 }
 
-Result<void> Toolchain::SupportsUnknownSizes(const CallNode&) const {
+Result<void> Toolchain::SupportsDynamicShapes(const CallNode&) const {
   return Reason{"needs to know all shapes", name()};
 }
 

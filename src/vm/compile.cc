@@ -114,7 +114,7 @@ class FunctionCompiler {
         std::vector<Expr> operands = call.args();
         const bool is_direct = call.op() != nullptr || call.callee()->kind() == ExprKind::kConstructor ||
                                builder_.KernelIndex(AsShared<FunctionNode>(call.callee())) ||
-                               builder_.ShapedKernelIndex(AsShared<FunctionNode>(call.callee()));
+                               builder_.DynamicKernelIndex(AsShared<FunctionNode>(call.callee()));
         if (!is_direct) operands.insert(operands.begin(), call.callee());
         return operands;
       }
@@ -229,8 +229,8 @@ class FunctionCompiler {
       Emit(Opcode::kData, dst, std::move(regs), call).index = builder_.ConstructorIndex(constructor);
     } else if (const auto kernel = builder_.KernelIndex(AsShared<FunctionNode>(call.callee()))) {
       Emit(Opcode::kKernel, dst, std::move(regs), call).index = *kernel;
-    } else if (const auto shaped = builder_.ShapedKernelIndex(AsShared<FunctionNode>(call.callee()))) {
-      Emit(Opcode::kShapedKernel, dst, std::move(regs), call).index = *shaped;
+    } else if (const auto shaped = builder_.DynamicKernelIndex(AsShared<FunctionNode>(call.callee()))) {
+      Emit(Opcode::kDynamicKernel, dst, std::move(regs), call).index = *shaped;
     } else {
       regs.insert(regs.begin(), RegisterOf(call.callee()));
       Emit(Opcode::kCall, dst, std::move(regs), call);
@@ -246,7 +246,7 @@ class FunctionCompiler {
     const bool is_function_call = call != nullptr && call->op() == nullptr &&
                                   call->callee()->kind() != ExprKind::kConstructor &&
                                   !builder_.KernelIndex(AsShared<FunctionNode>(call->callee())) &&
-                                  !builder_.ShapedKernelIndex(AsShared<FunctionNode>(call->callee()));
+                                  !builder_.DynamicKernelIndex(AsShared<FunctionNode>(call->callee()));
     if (is_function_call) {
       std::vector<int> regs;
       for (const Expr& operand : Operands(expr)) regs.push_back(Compile(operand));

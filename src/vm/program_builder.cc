@@ -133,14 +133,14 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
   return add(collage::Executable::FromPlan(Lower(module, options_.num_threads, *partitions_)));
 }
 
-void ProgramBuilder::AddCode(ShapedKernel& kernel, const Function& function, int64_t rows) const {
+void ProgramBuilder::AddCode(DynamicKernel& kernel, const Function& function, int64_t rows) const {
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
   const PartitionRequest request{function, PlainLayouts(type->args().size(), FlattenTensorTypes(type->result()).size()),
                                  options_.num_threads};
-  Result<CompiledPartition> compiled = options_.for_unknown_shapes->RelayToRuntime(request);
+  Result<CompiledPartition> compiled = options_.for_dynamic_shapes->RelayToRuntime(request);
   if (!compiled.ok()) throw Error(ErrorCategory::kUnsupported, compiled.reason().text);
   if (options_.on_partition) options_.on_partition(request, *compiled);
-  ShapedKernel::Code code{rows, compiled->loader, std::move(compiled->blob), {}, 0};
+  DynamicKernel::Code code{rows, compiled->loader, std::move(compiled->blob), {}, 0};
   code.workspace_bytes = static_cast<int64_t>(compiled->workspace_bytes);
   for (Tensor& constant : compiled->constants) {
     // Weights are mostly the same for any number of rows.
@@ -152,10 +152,10 @@ void ProgramBuilder::AddCode(ShapedKernel& kernel, const Function& function, int
   kernel.codes.push_back(std::move(code));
 }
 
-std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
-  if (options_.for_unknown_shapes == nullptr || !function || function->attrs().IntOr("Primitive", 0) == 0)
+std::optional<int> ProgramBuilder::DynamicKernelIndex(const Function& function) {
+  if (options_.for_dynamic_shapes == nullptr || !function || function->attrs().IntOr("Primitive", 0) == 0)
     return std::nullopt;
-  const auto [known, is_new] = shaped_kernels_.emplace(function.get(), std::nullopt);
+  const auto [known, is_new] = dynamic_kernels_.emplace(function.get(), std::nullopt);
   if (!is_new) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
   bool is_of_tensors = HasTensorsOnly(type->result()) && FreeVars(function).empty();
@@ -169,21 +169,21 @@ std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
   const Function plain = MakeFunction(function->params(), function->body());
   InferType(plain, module_);
   const bool is_by_rows = function->attrs().IntOr(kAttrRows, 0) != 0;
-  const auto [equal, is_first] = shaped_by_digest_.emplace(StructuralHash(Expr(plain)) + (is_by_rows ? " rows" : ""),
-                                                           static_cast<int>(program_.shaped_kernels.size()));
+  const auto [equal, is_first] = dynamic_by_digest_.emplace(StructuralHash(Expr(plain)) + (is_by_rows ? " rows" : ""),
+                                                            static_cast<int>(program_.dynamic_kernels.size()));
   if (!is_first) return known->second = equal->second;
-  ShapedKernel kernel;
+  DynamicKernel kernel;
   kernel.params = type->args();
   std::vector<Expr> exprs;
   try {
-    kernel.sizes = FindUnknownSizes(plain, &exprs);
+    kernel.sizes = FindDynamicSizes(plain, &exprs);
     for (const int64_t rows : is_by_rows ? std::vector<int64_t>{kRowsTogether, 1} : std::vector<int64_t>{0}) {
-      AddCode(kernel, rows == 0 ? plain : WithRows(plain, rows), rows);
+      AddCode(kernel, rows == 0 ? plain : WithBatchSize(plain, rows), rows);
     }
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kUnsupported) throw;
     if (options_.on_declined) options_.on_declined(plain, error.message());
-    shaped_by_digest_.erase(equal);
+    dynamic_by_digest_.erase(equal);
     return std::nullopt;
   }
   kernel.name = function->attrs().StringOr("global_symbol", fmt::format("shaped{}", equal->second));
@@ -192,7 +192,7 @@ std::optional<int> ProgramBuilder::ShapedKernelIndex(const Function& function) {
     const ConstantNode* constant = kernel.sizes.is_assumed() ? As<ConstantNode>(expr) : nullptr;
     if (constant != nullptr) kernel.step_constants.push_back(constant->value());
   }
-  program_.shaped_kernels.push_back(std::move(kernel));
+  program_.dynamic_kernels.push_back(std::move(kernel));
   return known->second = equal->second;
 }
 

@@ -41,13 +41,13 @@ class ProgramBuilder {
   /// tensors, not closed.
   std::optional<int> KernelIndex(const Function& function);
   /// Returns the kernel index of a function of tensors whose types have `?`.
-  std::optional<int> ShapedKernelIndex(const Function& function);
+  std::optional<int> DynamicKernelIndex(const Function& function);
   /// Makes `function`, within the one called `outer`, wait for its turn.
   int AddFunction(const std::string& outer, const Function& function, std::shared_ptr<const ScopeAnalysis> scopes);
 
  private:
   /// Throws kUnsupported where the toolchain declines.
-  void AddCode(ShapedKernel& kernel, const Function& function, int64_t rows) const;
+  void AddCode(DynamicKernel& kernel, const Function& function, int64_t rows) const;
 
   const IRModule& module_;
   CompileOptions options_;
@@ -58,8 +58,8 @@ class ProgramBuilder {
   std::unordered_map<const ExprNode*, int> constants_;
   std::map<std::string, int, std::less<>> constructors_;
   std::unordered_map<const ExprNode*, int> kernels_;
-  std::unordered_map<const ExprNode*, std::optional<int>> shaped_kernels_;
-  std::map<std::string, int> shaped_by_digest_;  ///< one entry for equal functions
+  std::unordered_map<const ExprNode*, std::optional<int>> dynamic_kernels_;
+  std::map<std::string, int> dynamic_by_digest_;  ///< one entry for equal functions
   int num_inner_ = 0;
 };
 

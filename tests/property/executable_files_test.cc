@@ -126,7 +126,7 @@ def @main(%x: Tensor[(4), float32], %n: int32) -> (Tensor[(4), float32], Tensor[
 }
 
 /// Kernels that are told shapes, and operators that find out theirs.
-std::string UnknownShapesFile() {
+std::string DynamicShapesFile() {
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
 def @main(%x: Tensor[(?, 16), float32], %y: Tensor[(?, 16), float32])
     -> (Tensor[(?, 16), float32], Tensor[(?, 2), int32]) {
@@ -138,9 +138,9 @@ def @main(%x: Tensor[(?, 16), float32], %y: Tensor[(?, 16), float32])
   (strided_slice(transpose(transpose(%z)), begin=[0, 0], end=[2, 16], strides=[1, 1]),
    cast(argwhere(greater(%z, 0.1f)), dtype="int32"))
 })",
-                                      "unknown_shapes");
+                                      "dynamic_shapes");
   vm::CompileOptions options;
-  options.for_unknown_shapes = &Native();
+  options.for_dynamic_shapes = &Native();
   options.num_threads = 2;
   return vm::Compile(module, options).Serialize();
 }
@@ -367,7 +367,7 @@ class ExecutableFilesTest : public testing::Test {
     static std::vector<Base> bases{{"plain", false, PlainFile, ""},
                                    {"large", false, LargeFile, ""},
                                    {"control flow", true, ControlFlowFile, ""},
-                                   {"unknown shapes", true, UnknownShapesFile, ""}};
+                                   {"unknown shapes", true, DynamicShapesFile, ""}};
     return bases;
   }
 

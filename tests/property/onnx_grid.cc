@@ -250,7 +250,7 @@ class Builder {
     type.set_elem_type(operand.type);
     type.mutable_shape();
     for (int64_t size : operand.shape) type.mutable_shape()->add_dim()->set_dim_value(size);
-    return !operand.shape.empty() && Changes() ? WithUnknownSize(name) : name;
+    return !operand.shape.empty() && Changes() ? WithDynamicSize(name) : name;
   }
 
   /// A constant of a shape that is too large to be written in a file.
@@ -271,7 +271,7 @@ class Builder {
   }
 
   /// `name` with an unknown number of slices along its first dimension.
-  std::string WithUnknownSize(const std::string& name) {
+  std::string WithDynamicSize(const std::string& name) {
     onnx::ValueInfoProto& input = *graph_->add_input();
     input.set_name(name + "_chosen");
     input.mutable_type()->mutable_tensor_type()->set_elem_type(TensorProto::BOOL);

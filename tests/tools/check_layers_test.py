@@ -148,6 +148,21 @@ class CheckLayers(MadeUpTreeTest):
         self.append("src/search/find.cc", 'bool kIs = name == "native";\n')
         self.finds("src/search/find.cc:5: error: names toolchain 'native'")
 
+    def test_name_of_an_operator_in_the_core(self) -> None:
+        self.write("src/ir/ops/nn.cc", 'OpDef Pad() { op.name = "nn.pad"; }\nOpDef Sum() { return Reduction("sum"); }\n')
+        self.append("src/search/find.cc", '// as "nn.pad" does\nExpr pad = MakeCall("nn.pad", {x}, {{"axis", 1}});\n')
+        self.write("src/backends/acme/pad.cc", 'bool kIs = name == "nn.pad";\n')
+        self.passes()
+        self.append("src/search/find.cc", 'bool kIs = name == "sum";\n')
+        self.finds("src/search/find.cc:6: error: names operator 'sum': what it must know is a trait in the row (OpDef)")
+
+    def test_list_of_operators_in_the_core(self) -> None:
+        self.write("src/ir/ops/nn.cc", 'OpDef Pad() { op.name = "nn.pad"; }\nOpDef Sum() { return Reduction("sum"); }\n')
+        self.append("src/search/find.cc", 'std::set<std::string> kNames{"sum",\n"nn.conv1d"};\n')
+        self.finds("src/search/find.cc:4: error: names operator 'sum'")
+        self.assert_passes("tools/check_layers", "--update")
+        self.assertIn("\noperator src/search/find.cc 2\n", (self.root / BASELINE).read_text())
+
     def test_long_file(self) -> None:
         self.append("src/search/find.cc", "\n" * 497)
         self.passes()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from layers.includes import private_collage_includes, private_includes_of_users
 from layers.names import names_in_comments, roles_in_code
+from layers.operators import check_operators
 from layers.sizes import MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_HEADER_LINES, folder_sizes, functions, sized_files
 from layers.tree import Tree
 
@@ -61,6 +62,7 @@ def figures(tree: Tree) -> dict[str, int]:
         "private includes in tools and python/src": private_includes_of_users(tree),
         "toolchains' names in comments of the core": names_in_comments(tree),
         "lines of the core that speak of native code": roles_in_code(tree),
+        "operators' names outside of rows, tables, rules": sum(found.figure for found in check_operators(tree)),
         "gtest cases": sum(len(_GTEST.findall(tree.source(file).bare)) for file in tests),
         "golden cases": sum(_golden_cases(tree.text(file)) for file in golden),
         "ctest declarations, those of loops once": sum(len(_CTEST.findall(tree.text(file))) for file in lists),

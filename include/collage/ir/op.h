@@ -1,8 +1,9 @@
 // op.h: the op table. One row per operator holds everything the compiler knows of it: attributes with types and
-// defaults, type relation, fusion kind, reference evaluation, test shapes. Rows live in src/ir/ops/FAMILY.cc.
+// defaults, type relation, fusion kind, traits, reference evaluation, test shapes. Rows live in src/ir/ops/FAMILY.cc.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,54 @@ struct OpExample {
   double high = 1.0;
 };
 
+// ---- traits: what analyses and passes ask of an operator in place of its name ----
+//
+// A trait is a promise: a row that does not state it promises nothing. tests/unit/ir/op_traits_test.cc holds rows to
+// their reference evaluation.
+
+/// A dimension of a call: `dim` of the tensor that argument `argument` is, or of field `field` of a tuple.
+struct DimRef {
+  static constexpr int kResult = -1;  ///< as `argument`: the result
+  int argument = kResult;
+  int field = 0;
+  int dim = 0;
+};
+
+/// Takes in which dimensions of a call are equal in every run, whatever `?` stands for.
+class DimEquations {
+ public:
+  virtual ~DimEquations() = default;
+  virtual void Equal(const DimRef& a, const DimRef& b) = 0;
+  /// `operands`, none of which is known to be 1, broadcast to `result`.
+  virtual void Broadcast(const DimRef& result, const std::vector<DimRef>& operands) = 0;
+};
+
+/// States the equal dimensions of `call` and its `result`; the types may have dimensions `?`.
+using EqualDimsFn = std::function<void(const OpCall& call, const Type& result, DimEquations& equations)>;
+
+/// Whether row i of `result`, along its first dimension, is computed from row i of those arguments that are batches:
+/// whose first dimension is `?` and no other. Arguments of static shapes are read as a whole.
+using KeepsRowsFn = std::function<bool(const OpCall& call, const Type& result)>;
+
+/// For an argument that holds indices, lengths or sizes: the first number above 0 that is too large, -1 where that is
+/// not known; nothing for other arguments.
+using IndexLimitFn = std::function<std::optional<int64_t>(const OpCall& call, size_t argument)>;
+
+/// What an element of the result is added up from.
+enum class SummedOver : uint8_t {
+  kReduced,  ///< the elements that the result has fewer of than the first argument
+  kAxis,     ///< those along attribute `axis`
+  kAxes,     ///< those along several
+  kSample,   ///< all of a sample: the dimensions behind the first
+};
+
+/// How a constant argument hints at the integers that the other argument is meant to hold.
+enum class ConstantHint : uint8_t {
+  kNone,
+  kUpTo,    ///< numbers up to the constant: equal, mod, maximum
+  kBeyond,  ///< numbers on both sides of it: less, greater
+};
+
 struct OpDef {
   std::string name;
   std::string doc;
@@ -100,6 +149,27 @@ struct OpDef {
   bool is_reshape = false;
   /// Whether the layout of the result may be that of the first argument at no cost (relu, add, max_pool2d …).
   bool layout_agnostic = false;
+  /// Works on images, [N, C, spatial…]: the layout of the first argument decides how fast it is.
+  bool spatial = false;
+  /// Each element of the result is made from the elements at its index in the arguments, which are broadcast.
+  bool elementwise = false;
+  /// As `elementwise`, but that the second argument is a vector along attribute `axis`.
+  bool per_channel = false;
+  /// The result's elements are elements of the first argument, or of its fields; attributes and other arguments say
+  /// where they go.
+  bool moves_elements = false;
+  /// Arguments whose elements are the result's, be they moved, chosen, ordered, limited or cast.
+  std::vector<size_t> value_sources;
+  /// Nothing is rounded: results are as exact as the arguments.
+  bool is_exact = false;
+  SummedOver summed_over = SummedOver::kReduced;
+  ConstantHint constant_hint = ConstantHint::kNone;
+  /// Empty: nothing is known; not asked of `elementwise` operators, whose dimensions broadcast.
+  EqualDimsFn equal_dims;
+  /// Empty: never.
+  KeepsRowsFn keeps_rows;
+  /// Empty: all arguments are data.
+  IndexLimitFn index_limit;
 
   const AttrField* FindAttr(std::string_view attr_name) const;
 };

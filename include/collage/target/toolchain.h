@@ -141,9 +141,9 @@ class Toolchain {
   virtual Result<void> SupportsCall(const CallNode& call) const;
   /// Whether it compiles this typed call although shapes in it are not known (`?`). Partitions of such calls are
   /// PartitionRequests of functions whose types leave sizes open; their kernels have one more input, behind the others,
-  /// which tells what these are: int64, in the order of FindUnknownSizes (src/ir/shapes/unknown_sizes.h). All layouts
+  /// which tells what these are: int64, in the order of FindDynamicSizes (src/ir/shapes/dynamic_sizes.h). All layouts
   /// are plain.
-  virtual Result<void> SupportsUnknownSizes(const CallNode& call) const;
+  virtual Result<void> SupportsDynamicShapes(const CallNode& call) const;
   /// Names of the passes that bring a module into the form that its patterns and predicates are written for, in order:
   /// what RFC 0.81 calls optimize_for_NAME.
   virtual std::vector<std::string> Preamble() const { return {}; }

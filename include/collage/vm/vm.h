@@ -65,11 +65,11 @@ struct CompileOptions {
   /// and outputs are those of the function, flattened. Empty, or an answer of nothing: there is none.
   std::function<std::optional<collage::Executable>(const Function&)> find_kernel;
   /// Compiles Primitive functions of tensors whose types have `?`, into kernels that are told the shapes (Toolchain's
-  /// SupportsUnknownSizes). Null, or where it declines: they run as any other function.
-  const Toolchain* for_unknown_shapes = nullptr;
-  /// Told of each partition that `for_unknown_shapes` compiles. May be empty.
+  /// SupportsDynamicShapes). Null, or where it declines: they run as any other function.
+  const Toolchain* for_dynamic_shapes = nullptr;
+  /// Told of each partition that `for_dynamic_shapes` compiles. May be empty.
   std::function<void(const PartitionRequest& request, const CompiledPartition& compiled)> on_partition;
-  /// Told of each Primitive function that `for_unknown_shapes` declines, and why. May be empty.
+  /// Told of each Primitive function that `for_dynamic_shapes` declines, and why. May be empty.
   std::function<void(const Function& function, const std::string& reason)> on_declined;
 };
 

@@ -12,7 +12,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 #include "transform/passes.h"
 
 namespace collage::native {
@@ -319,7 +319,7 @@ std::string WhyNotUnknown(const CallNode& call) {
                                                    "variance",
                                                    "argmax",
                                                    "argmin"};
-  if (IsPlaceByPlace(*call.op()) || std::ranges::find(names, name) != names.end()) return "";
+  if (call.op()->elementwise || std::ranges::find(names, name) != names.end()) return "";
   return fmt::format("'{}' of unknown shapes", name);
 }
 
@@ -412,7 +412,7 @@ Result<void> IsLowered(const CallNode& call) {
   return IsDialect(call) ? IsDialectLowered(call) : IsRowLowered(call, /*may_be_unknown=*/false);
 }
 
-Result<void> IsLoweredUnknown(const CallNode& call) {
+Result<void> IsLoweredDynamic(const CallNode& call) {
   if (Result<void> lowered = IsRowLowered(call, /*may_be_unknown=*/true); !lowered.ok()) return lowered;
   const std::string reason = WhyNotUnknown(call);
   if (!reason.empty()) return Reason{reason, "native"};

@@ -13,7 +13,7 @@ namespace collage::native {
 Result<void> IsLowered(const CallNode& call);
 
 /// Whether it has one where shapes are not known (`?`); `call` has such.
-Result<void> IsLoweredUnknown(const CallNode& call);
+Result<void> IsLoweredDynamic(const CallNode& call);
 
 /// `function` with what its calls of the quantised dialect stand for in their place, typed; itself where it has none.
 Function WithoutDialect(const Function& function);

@@ -12,7 +12,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain_module.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {
@@ -65,11 +65,11 @@ class Native : public Toolchain {
   }
 
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
-  Result<void> SupportsUnknownSizes(const CallNode& call) const override {
+  Result<void> SupportsDynamicShapes(const CallNode& call) const override {
     // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
     if (options_.in_bfloat16 || options_.keeps_float16 || !options_.libraries.empty())
       return Reason{"kernels in lower precision or with tiles of libraries need to know all shapes", name()};
-    return IsLoweredUnknown(call);
+    return IsLoweredDynamic(call);
   }
   bool only_keeps_precision() const override { return options_.keeps_float16; }
   bool proposes() const override { return true; }
@@ -227,7 +227,7 @@ class Native : public Toolchain {
 
   static PartitionRequest InNativeForm(PartitionRequest request) {
     // Whose sizes a run passes on keep their order, and there is nothing to be rewritten among what is taken.
-    if (HasUnknownSizes(request.function)) return request;
+    if (HasDynamicSizes(request.function)) return request;
     request.function = NativeForm(request.function);
     return request;
   }

@@ -18,7 +18,7 @@ constexpr const char* kProbeOf[kNumWorkKinds] = {kProductProbe, kConvolutionProb
 WorkKind KindOf(const CallNode& call) {
   const OpDef& op = *call.op();
   if (op.multiply_adds) {
-    if (!op.name.starts_with("nn.conv")) return WorkKind::kProduct;
+    if (!op.spatial) return WorkKind::kProduct;
     return call.attrs().IntOr("groups", 1) > 1 ? WorkKind::kGroupedConvolution : WorkKind::kConvolution;
   }
   return op.pattern <= OpPatternKind::kInjective ? WorkKind::kElements : WorkKind::kReduction;

@@ -11,7 +11,7 @@
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
 #include "ir/ops/relations.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage {
 namespace {
@@ -245,7 +245,7 @@ std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
   const TensorTypeNode* type = AsTensorType(call.checked_type());
   if (type == nullptr || !MayHoldSizes(*type)) return std::nullopt;
   const std::string& name = call.op()->name;
-  const bool moves = MovesElements(*call.op());
+  const bool moves = call.op()->moves_elements;
   std::vector<Sizes> operands;
   std::vector<Shape> shapes;
   std::vector<Type> arg_types;

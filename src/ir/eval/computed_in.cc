@@ -82,7 +82,7 @@ class Finder {
 
   /// Casts to a wider type do not, nor does what moves elements.
   static bool RoundsNothing(const CallNode& call) {
-    if (call.op()->name != "cast") return MovesOnly(*call.op());
+    if (call.op()->name != "cast") return call.op()->is_exact;
     const TensorTypeNode* from = AsTensorType(call.args()[0]->checked_type());
     const TensorTypeNode* to = AsTensorType(call.checked_type());
     return from != nullptr && to != nullptr && from->dtype().is_floating() && from->dtype().bits <= to->dtype().bits;

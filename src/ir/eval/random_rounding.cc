@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <set>
-#include <string_view>
 
 #include "runtime/split_mix.h"
 
@@ -26,16 +24,14 @@ double NumTerms(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_t
   const auto made = static_cast<double>(std::max<int64_t>(outputs[0].num_elements(), 1));
   const auto read = static_cast<double>(inputs[0].num_elements());
   if (op.multiply_adds) return std::max(1.0, op.multiply_adds({arg_types, attrs}) / made);
-  // Normalisations add up along an axis, or over all that lies behind channels.
-  static const std::set<std::string_view> over_axis{"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.l2_normalize",
-                                                    "nn.lrn",     "cumsum",         "cumprod"};
-  static const std::set<std::string_view> over_images{"nn.instance_norm", "nn.group_norm"};
   const Shape& shape = inputs[0].shape();
-  if (over_axis.contains(op.name) && !shape.empty()) {
-    return static_cast<double>(*std::max_element(shape.begin(), shape.end()));
+  if (shape.empty()) return std::max(1.0, read / made);
+  switch (op.summed_over) {
+    case SummedOver::kReduced: break;
+    case SummedOver::kAxis:
+    case SummedOver::kAxes: return static_cast<double>(*std::max_element(shape.begin(), shape.end()));
+    case SummedOver::kSample: return read / static_cast<double>(std::max<int64_t>(shape[0], 1));
   }
-  if (over_images.contains(op.name) && !shape.empty())
-    return read / static_cast<double>(std::max<int64_t>(shape[0], 1));
   return std::max(1.0, read / made);
 }
 
@@ -66,43 +62,10 @@ class Noise {
 
 }  // namespace
 
-bool MovesOnly(const OpDef& op) {
-  static const std::set<std::string_view> others{"copy",
-                                                 "nn.relu",
-                                                 "negative",
-                                                 "abs",
-                                                 "clip",
-                                                 "maximum",
-                                                 "minimum",
-                                                 "max",
-                                                 "min",
-                                                 "where",
-                                                 "sort",
-                                                 "topk",
-                                                 "floor",
-                                                 "ceil",
-                                                 "round",
-                                                 "trunc",
-                                                 "sign",
-                                                 "nn.max_pool1d",
-                                                 "nn.max_pool2d",
-                                                 "nn.max_pool3d",
-                                                 "nn.global_max_pool1d",
-                                                 "nn.global_max_pool2d",
-                                                 "nn.global_max_pool3d",
-                                                 "nn.adaptive_max_pool2d",
-                                                 "one_hot",
-                                                 "scatter_nd",
-                                                 "nn.pad",
-                                                 "nn.dropout"};
-  return op.is_reshape || others.contains(op.name) ||
-         (op.pattern == OpPatternKind::kInjective && !op.name.starts_with("image."));
-}
-
 void EvaluateRoundingAtRandom(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_types,
                               std::span<const Tensor> inputs, const EvaluateOptions& options,
                               std::span<Tensor> outputs) {
-  const bool rounds_nothing = MovesOnly(op) || op.name == "cast";
+  const bool rounds_nothing = op.is_exact || op.name == "cast";
   Noise noise(options.seed * 0xd1342543de82ef95u);
   const double terms = rounds_nothing ? 1 : NumTerms(op, attrs, arg_types, inputs, outputs);
   const double sums = UnitRoundoff(kFloat32) * std::sqrt(terms);

@@ -19,7 +19,4 @@ void EvaluateRoundingAtRandom(const OpDef& op, const Attrs& attrs, std::span<con
                               std::span<const Tensor> inputs, const EvaluateOptions& options,
                               std::span<Tensor> outputs);
 
-/// Whether `op` gives elements of its arguments as they are, so that it rounds nothing.
-bool MovesOnly(const OpDef& op);
-
 }  // namespace collage

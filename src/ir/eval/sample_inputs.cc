@@ -7,12 +7,10 @@
 #include <numbers>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "ir/shapes/unknown_sizes.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
@@ -43,18 +41,6 @@ struct Flow {
     influences.insert(other.influences.begin(), other.influences.end());
   }
 };
-
-/// Whether results of `op` are elements of its first argument, or of all fields of a tuple, be they cut off or in other
-/// places, or what they are cast to.
-bool HandsOnElements(const OpDef& op) {
-  static const std::set<std::string_view> others{"cast",           "clip",
-                                                 "sort",           "maximum",
-                                                 "minimum",        "dyn.reshape",
-                                                 "dyn.squeeze",    "dyn.broadcast_to",
-                                                 "dyn.tile",       "dyn.strided_slice",
-                                                 "dyn.expand_dims"};
-  return MovesElements(op) || others.contains(op.name);
-}
 
 std::optional<std::pair<double, double>> ExtremesOf(const Tensor& tensor) {
   if (tensor.num_elements() == 0) return std::nullopt;
@@ -180,20 +166,17 @@ class RangeFinder {
       return {{}, all.influences};
     }
     Look(call, arguments);
-    return {OriginsOf(call, arguments, all), all.influences};
+    return {OriginsOf(call, arguments), all.influences};
   }
 
   /// The parameters whose elements the result of `call` holds.
-  static std::set<Origin> OriginsOf(const CallNode& call, const Arguments& arguments, const Flow& all) {
-    const std::string& name = call.op()->name;
-    if (name == "where" && arguments.size() == 3) {
-      Flow either = arguments[1];
-      either.Add(arguments[2]);
-      return either.origins;
+  static std::set<Origin> OriginsOf(const CallNode& call, const Arguments& arguments) {
+    Flow sources;
+    for (const size_t source : call.op()->value_sources) {
+      if (source < arguments.size()) sources.Add(arguments[source]);
     }
-    if (name == "maximum" || name == "minimum") return all.origins;
-    if (HandsOnElements(*call.op())) return arguments.empty() ? std::set<Origin>() : arguments[0].origins;
-    if ((name != "add" && name != "subtract") || call.args().size() != 2) return {};
+    const std::string& name = call.op()->name;
+    if ((name != "add" && name != "subtract") || call.args().size() != 2) return sources.origins;
     for (const size_t constant : {size_t{1}, size_t{0}}) {
       const std::optional<Tensor> value = ConstantOf(call.args()[constant]);
       if (!value || value->num_elements() != 1 || (name == "subtract" && constant == 0)) continue;
@@ -209,51 +192,23 @@ class RangeFinder {
 
   /// Notes what the call reveals about its arguments.
   void Look(const CallNode& call, const Arguments& arguments) {
-    const std::string& name = call.op()->name;
-    const auto size_of = [&](size_t argument, int64_t axis) -> int64_t {
-      const TensorTypeNode* type = AsTensorType(call.args().at(argument)->checked_type());
-      if (type == nullptr || type->rank() == 0) return -1;
-      const Dim dim = type->shape().at(static_cast<size_t>(axis < 0 ? axis + type->rank() : axis));
-      return dim.is_any() ? -1 : dim.size();
-    };
-    if (name == "take" || name == "gather" || name == "scatter_elements") {
-      Limit(arguments[1], size_of(0, call.attrs().IntOr("axis", 0)));
-    } else if (name == "gather_nd" || name == "scatter_nd") {
-      LimitToTuples(call, arguments[1], size_of);
-    } else if (name == "one_hot") {
-      Limit(arguments[0], call.attrs().IntOr("depth", 0));
-    } else if (name == "reverse_sequence") {
-      Limit(arguments[1], size_of(0, call.attrs().IntOr("seq_axis", 1)) + 1);
-    } else if (name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn") {
-      const size_t lengths = name == "nn.lstm" ? 7 : 5;
-      const int64_t time = call.attrs().IntOr("layout", 0) == 0 ? 0 : 1;
-      if (arguments.size() > lengths) Limit(arguments[lengths], size_of(0, time) + 1);
-    } else if (name.starts_with("dyn.") || name == "arange" || name == "full" || name == "topk") {
-      for (size_t i = name.starts_with("dyn.") ? 1 : 0; i < arguments.size(); ++i) Limit(arguments[i], -1);
-    } else if (name == "clip") {
-      Hint(arguments[0], call.attrs().Double("a_min"), call.attrs().Double("a_max"));
-    } else {
-      LookAtConstants(call, arguments);
+    if (call.op()->index_limit) {
+      std::vector<Type> types;
+      for (const Expr& arg : call.args()) types.push_back(arg->checked_type());
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        if (const auto limit = call.op()->index_limit({types, call.attrs()}, i)) Limit(arguments[i], *limit);
+      }
     }
+    if (call.op()->name == "clip") Hint(arguments[0], call.attrs().Double("a_min"), call.attrs().Double("a_max"));
+    LookAtConstants(call, arguments);
     LookAtBytes(call, arguments);
-  }
-
-  template <typename SizeOf>
-  void LimitToTuples(const CallNode& call, const Flow& indices, const SizeOf& size_of) {
-    const int64_t batch_dims = call.attrs().IntOr("batch_dims", 0);
-    int64_t smallest = std::numeric_limits<int64_t>::max();
-    for (int64_t i = 0; i < size_of(1, 0); ++i) smallest = std::min(smallest, size_of(0, batch_dims + i));
-    Limit(indices, smallest);
   }
 
   /// Comparisons with constants, and remainders by them.
   void LookAtConstants(const CallNode& call, const Arguments& arguments) {
-    static const std::set<std::string_view> equalities{"equal", "not_equal", "maximum", "minimum"};
-    static const std::set<std::string_view> orders{"less", "less_equal", "greater", "greater_equal"};
-    static const std::set<std::string_view> remainders{"mod", "floor_mod"};
-    const std::string_view name = call.op()->name;
-    const bool is_order = orders.contains(name);
-    if (!equalities.contains(name) && !is_order && !remainders.contains(name)) return;
+    const ConstantHint kind = call.op()->constant_hint;
+    if (kind == ConstantHint::kNone) return;
+    const bool is_order = kind == ConstantHint::kBeyond;
     for (const size_t constant : {size_t{0}, size_t{1}}) {
       const std::optional<Tensor> value = ConstantOf(call.args().at(constant));
       const auto extremes = value ? ExtremesOf(*value) : std::nullopt;

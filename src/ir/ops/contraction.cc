@@ -10,6 +10,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 #include "runtime/dispatch.h"
 #include "support/clones.h"
 
@@ -180,6 +181,8 @@ double ProductMultiplyAdds(const OpCall& call, bool transpose_a, bool transpose_
 OpDef Dense() {
   OpDef op;
   op.name = "nn.dense";
+  op.equal_dims = ProductDims(false, true);
+  op.keeps_rows = RowsOfFirst;
   op.doc = "data [M, K] times the transpose of weight [N, K].";
   op.args = {"data", "weight"};
   op.attrs = {{"units", AttrKind::kInt, {}, "N; None: from the weight"},
@@ -208,6 +211,12 @@ OpDef Matmul(std::string name, int rank, std::string doc, std::vector<std::strin
               {"transpose_b", AttrKind::kBool, false, "whether the right matrix is stored transposed"},
               {"out_dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.equal_dims = MatmulDims;
+  if (rank == 2) {
+    op.keeps_rows = [](const OpCall& call, const Type& result) {
+      return RowsOfFirst(call, result) && !call.attrs.Bool("transpose_a");
+    };
+  }
   op.relation = Relation([rank](const OpCall& call) {
     TensorArg(call, 0, rank);
     return MatmulRelation(call, call.attrs.Bool("transpose_a"), call.attrs.Bool("transpose_b"));

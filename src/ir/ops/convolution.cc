@@ -9,6 +9,7 @@
 #include "ir/ops/contraction.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 #include "support/clones.h"
 
 namespace collage {
@@ -284,6 +285,8 @@ OpDef Conv(int rank) {
   op.doc = "Convolution of data [N, C, spatial…] with weight [O, C / groups, kernel…].";
   op.args = {"data", "weight"};
   op.attrs = ConvAttrs(rank, rank == 1 ? "OIW" : rank == 2 ? "OIHW" : "OIDHW");
+  SetSpatial(op);
+  op.equal_dims = ConvolutionDims;
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.relation = Relation([rank](const OpCall& call) { return ConvRelation(call, rank); });
   op.reference = ConvReference;
@@ -387,6 +390,7 @@ OpDef ConvTranspose(int rank) {
   op.doc = "Transposed convolution of data [N, C, spatial…] with weight [C, O / groups, kernel…].";
   op.args = {"data", "weight"};
   op.attrs = ConvAttrs(rank, rank == 1 ? "IOW" : rank == 2 ? "IOHW" : "IODHW");
+  SetSpatial(op);
   op.attrs.push_back({"output_padding", AttrKind::kInts, std::vector<int64_t>(static_cast<size_t>(rank), 0),
                       "rows added at the end of each dimension"});
   op.pattern = OpPatternKind::kOutEWiseFusable;

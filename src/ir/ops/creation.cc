@@ -6,6 +6,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -27,11 +28,13 @@ void Fill(const Tensor& output, const Tensor& value) {
 OpDef Full() {
   OpDef op;
   op.name = "full";
+  op.index_limit = SizesFrom(0);
   op.doc = "A tensor of equal elements.";
   op.args = {"fill_value"};
   op.attrs = {{"shape", AttrKind::kInts, {}, "the result's shape", true},
               {"dtype", AttrKind::kDType, "", "dtype of the result; empty: the value's"}};
   op.pattern = OpPatternKind::kElemWise;
+  SetElementwise(op);
   op.relation = Relation([](const OpCall& call) {
     const std::string& name = call.attrs.String("dtype");
     const DataType dtype = TensorArg(call, 0, 0).dtype();
@@ -51,6 +54,7 @@ OpDef Filled(std::string name, std::string doc, double value) {
   op.attrs = {{"shape", AttrKind::kInts, {}, "the result's shape", true},
               {"dtype", AttrKind::kDType, "float32", "dtype of the result"}};
   op.pattern = OpPatternKind::kElemWise;
+  SetElementwise(op);
   op.relation =
       Relation([](const OpCall& call) { return TensorType(WantedShape(call.attrs), call.attrs.Type("dtype")); });
   op.reference = [value](std::span<const Tensor>, const Attrs&, std::span<Tensor> outputs) {
@@ -63,6 +67,7 @@ OpDef Filled(std::string name, std::string doc, double value) {
 OpDef Arange() {
   OpDef op;
   op.name = "arange";
+  op.index_limit = SizesFrom(0);
   op.doc = "start, start + step, … up to, without, stop.";
   op.args = {"start", "stop", "step"};
   op.attrs = {{"dtype", AttrKind::kDType, "", "dtype of the result; empty: the start's"}};
@@ -123,6 +128,11 @@ OpDef NdarraySize() {
 OpDef OneHot() {
   OpDef op;
   op.name = "one_hot";
+  op.is_exact = true;
+  op.index_limit = [](const OpCall& call, size_t argument) -> std::optional<int64_t> {
+    if (argument != 0) return std::nullopt;
+    return call.attrs.IntOr("depth", 0);
+  };
   op.doc = "on_value where the position along a new axis equals the index, off_value elsewhere.";
   op.args = {"indices", "on_value", "off_value"};
   op.attrs = {{"depth", AttrKind::kInt, {}, "size of the new axis", true},

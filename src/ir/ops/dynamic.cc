@@ -10,6 +10,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -69,6 +70,8 @@ OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
     if (std::find(op.attrs.begin(), op.attrs.end(), field.name) == op.attrs.end()) row.attrs.push_back(field);
   }
   row.pattern = OpPatternKind::kOpaque;
+  row.value_sources = static_op.value_sources;
+  row.index_limit = SizesFrom(1);
   row.relation = Relation([op, static_op](const OpCall& call) { return DynamicType(call, op, static_op); });
   row.reference = [op, static_op](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const Attrs all = StaticAttrs(op, attrs, ValuesOf(op, inputs));

@@ -6,6 +6,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 #include "ir/ops/rounding.h"
+#include "ir/ops/traits.h"
 #include "runtime/dispatch.h"
 
 namespace collage {
@@ -42,6 +43,7 @@ OpDef Unary(std::string name, std::string doc, UnaryFn fn, double low = -1, doub
   op.relation = Relation(SameType);
   op.reference = UnaryReference(fn);
   op.layout_agnostic = true;
+  SetElementwise(op);
   op.examples = {{{F32({2, 3, 5, 7})}, {}, low, high}, {{F32({1, 33})}, {}, low, high}, {{F32({})}, {}, low, high}};
   return op;
 }
@@ -49,6 +51,12 @@ OpDef Unary(std::string name, std::string doc, UnaryFn fn, double low = -1, doub
 OpDef Predicate(std::string name, std::string doc, UnaryFn fn) {
   OpDef op = Unary(std::move(name), std::move(doc), fn);
   op.relation = Relation(BoolLikeFirst);
+  return op;
+}
+
+/// `op`, whose results are as exact as its arguments.
+OpDef Exact(OpDef op) {
+  op.is_exact = true;
   return op;
 }
 
@@ -123,6 +131,7 @@ OpDef Binary(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_f
   op.relation = Relation(BroadcastRelation);
   op.reference = BinaryReference(fn, integer_fn);
   op.layout_agnostic = true;
+  SetElementwise(op);
   op.examples = {{{F32({2, 3, 5, 7}), F32({2, 3, 5, 7})}, {}, low, high},
                  {{F32({2, 3, 5, 7}), F32({3, 1, 1})}, {}, low, high},
                  {{F32({1, 5, 1}), F32({4, 1, 9})}, {}, low, high},
@@ -130,9 +139,19 @@ OpDef Binary(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_f
   return op;
 }
 
-OpDef Comparison(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn) {
+OpDef Comparison(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn,
+                 ConstantHint hint = ConstantHint::kBeyond) {
   OpDef op = Binary(std::move(name), std::move(doc), fn, integer_fn);
   op.relation = Relation(BroadcastBoolRelation);
+  op.constant_hint = hint;
+  return op;
+}
+
+/// The larger or the smaller of two.
+OpDef Choice(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn) {
+  OpDef op = Exact(Binary(std::move(name), std::move(doc), fn, integer_fn));
+  op.value_sources = {0, 1};
+  op.constant_hint = ConstantHint::kUpTo;
   return op;
 }
 
@@ -191,7 +210,8 @@ int64_t IntegerPower(int64_t base, int64_t exponent) {
 }
 
 OpDef Clip() {
-  OpDef op = Unary("clip", "Limits every element to [a_min, a_max].", [](double x) { return x; });
+  OpDef op = Exact(Unary("clip", "Limits every element to [a_min, a_max].", [](double x) { return x; }));
+  op.value_sources = {0};
   op.attrs = {{"a_min", AttrKind::kDouble, {}, "lower bound", true},
               {"a_max", AttrKind::kDouble, {}, "upper bound", true}};
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -224,7 +244,7 @@ OpDef LeakyRelu() {
 }
 
 OpDef Round() {
-  OpDef op = Unary("round", "Nearest integer, ties to even.", [](double x) { return std::nearbyint(x); });
+  OpDef op = Exact(Unary("round", "Nearest integer, ties to even.", [](double x) { return std::nearbyint(x); }));
   op.random_rounding = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs, uint64_t seed) {
     Rounder round = Rounder::AtRandom(seed);
     for (int64_t i = 0; i < inputs[0].num_elements(); ++i) outputs[0].Set(i, round(inputs[0].At(i)));
@@ -234,6 +254,7 @@ OpDef Round() {
 
 OpDef Cast() {
   OpDef op = Unary("cast", "Converts every element to another dtype.", [](double x) { return x; });
+  op.value_sources = {0};
   op.attrs = {{"dtype", AttrKind::kDType, {}, "the dtype of the result", true}};
   op.relation =
       Relation([](const OpCall& call) { return TensorType(TensorArg(call, 0).shape(), call.attrs.Type("dtype")); });
@@ -268,7 +289,7 @@ OpDef BitwiseNot() {
 
 /// Negates integers, unsigned ones too, modulo the size of their type.
 OpDef Negative() {
-  OpDef op = Unary("negative", "-x.", [](double x) { return -x; });
+  OpDef op = Exact(Unary("negative", "-x.", [](double x) { return -x; }));
   op.reference = [of_others = op.reference](std::span<const Tensor> inputs, const Attrs& attrs,
                                             std::span<Tensor> outputs) {
     DispatchType(inputs[0].dtype(), [&]<typename T>() {
@@ -291,6 +312,9 @@ OpDef Where() {
   op.args = {"condition", "x", "y"};
   op.pattern = OpPatternKind::kBroadcast;
   op.layout_agnostic = true;
+  SetElementwise(op);
+  op.is_exact = true;
+  op.value_sources = {1, 2};
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& x = TensorArg(call, 1);
     const TensorTypeNode& y = TensorArg(call, 2);
@@ -317,7 +341,7 @@ OpDef Where() {
 }
 
 void AddUnary(std::vector<OpDef>& rows) {
-  rows.push_back(Unary("nn.relu", "max(x, 0).", [](double x) { return x > 0 ? x : (std::isnan(x) ? x : 0.0); }));
+  rows.push_back(Exact(Unary("nn.relu", "max(x, 0).", [](double x) { return x > 0 ? x : (std::isnan(x) ? x : 0.0); })));
   rows.push_back(Unary("sigmoid", "1 / (1 + exp(-x)).", [](double x) { return 1 / (1 + std::exp(-x)); }));
   rows.push_back(Unary("tanh", "Hyperbolic tangent.", [](double x) { return std::tanh(x); }));
   rows.push_back(Unary("exp", "e to the x.", [](double x) { return std::exp(x); }));
@@ -329,12 +353,12 @@ void AddUnary(std::vector<OpDef>& rows) {
       "rsqrt", "1 / sqrt(x).", [](double x) { return 1 / std::sqrt(x); }, 0.1, 4));
   rows.push_back(Unary("erf", "Error function.", [](double x) { return std::erf(x); }));
   rows.push_back(Negative());
-  rows.push_back(Unary("abs", "Magnitude.", [](double x) { return std::abs(x); }));
-  rows.push_back(Unary("floor", "Largest integer not above x.", [](double x) { return std::floor(x); }));
-  rows.push_back(Unary("ceil", "Smallest integer not below x.", [](double x) { return std::ceil(x); }));
+  rows.push_back(Exact(Unary("abs", "Magnitude.", [](double x) { return std::abs(x); })));
+  rows.push_back(Exact(Unary("floor", "Largest integer not above x.", [](double x) { return std::floor(x); })));
+  rows.push_back(Exact(Unary("ceil", "Smallest integer not below x.", [](double x) { return std::ceil(x); })));
   rows.push_back(Round());
-  rows.push_back(Unary("trunc", "Rounds toward zero.", [](double x) { return std::trunc(x); }));
-  rows.push_back(Unary("sign", "-1, 0 or 1.", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }));
+  rows.push_back(Exact(Unary("trunc", "Rounds toward zero.", [](double x) { return std::trunc(x); })));
+  rows.push_back(Exact(Unary("sign", "-1, 0 or 1.", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; })));
   rows.push_back(Unary("sin", "Sine.", [](double x) { return std::sin(x); }));
   rows.push_back(Unary("cos", "Cosine.", [](double x) { return std::cos(x); }));
   rows.push_back(Unary("tan", "Tangent.", [](double x) { return std::tan(x); }));
@@ -348,7 +372,8 @@ void AddUnary(std::vector<OpDef>& rows) {
       "acosh", "Inverse hyperbolic cosine.", [](double x) { return std::acosh(x); }, 1.1, 4));
   rows.push_back(Unary(
       "atanh", "Inverse hyperbolic tangent.", [](double x) { return std::atanh(x); }, -0.9, 0.9));
-  rows.push_back(Unary("copy", "The same elements.", [](double x) { return x; }));
+  rows.push_back(Exact(Unary("copy", "The same elements.", [](double x) { return x; })));
+  SetMovesElements(rows.back());
   rows.push_back(Unary("logical_not", "Not.", [](double x) { return x == 0 ? 1.0 : 0.0; }));
   rows.back().examples = {{{TensorType(Shape{19}, kBool)}, {}}};
   rows.push_back(BitwiseNot());
@@ -373,20 +398,23 @@ void AddBinary(std::vector<OpDef>& rows) {
       "power", "a to the b.", [](double a, double b) { return std::pow(a, b); }, IntegerPower, 0.5, 2));
   rows.push_back(Binary(
       "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); }, Remainder, 0.5, 2));
+  rows.back().constant_hint = ConstantHint::kUpTo;
   rows.push_back(Binary("floor_mod", "Remainder with the sign of b.", FloorMod, FloorRemainder, 0.5, 2));
+  rows.back().constant_hint = ConstantHint::kUpTo;
   rows.push_back(Binary(
       "floor_divide", "floor(a / b).", [](double a, double b) { return std::floor(a / b); }, FloorDivide, 0.5, 2));
-  rows.push_back(Binary(
+  rows.push_back(Choice(
       "maximum", "The larger.", [](double a, double b) { return std::isnan(a) || a > b ? a : b; },
       [](I a, I b) -> I { return std::max(a, b); }));
-  rows.push_back(Binary(
+  rows.push_back(Choice(
       "minimum", "The smaller.", [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
       [](I a, I b) -> I { return std::min(a, b); }));
   rows.push_back(Comparison(
-      "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; }));
+      "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; },
+      ConstantHint::kUpTo));
   rows.push_back(Comparison(
       "not_equal", "a != b.", [](double a, double b) { return a != b ? 1.0 : 0.0; },
-      [](I a, I b) -> I { return a != b; }));
+      [](I a, I b) -> I { return a != b; }, ConstantHint::kUpTo));
   rows.push_back(Comparison(
       "less", "a < b.", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a < b; }));
   rows.push_back(Comparison(

@@ -6,6 +6,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -28,6 +29,10 @@ void CheckIndices(const OpCall& call, size_t argument) {
 OpDef Take() {
   OpDef op;
   op.name = "take";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.equal_dims = TakeDims;
+  op.index_limit = IndicesAlongAxis(1);
   op.doc = "Slices of the data along an axis, at the given indices; negative ones count from the end.";
   op.args = {"data", "indices"};
   // Required: without one, TVM takes from the flattened data, which a reshape before says as well.
@@ -81,6 +86,9 @@ OpDef Take() {
 OpDef Gather() {
   OpDef op;
   op.name = "gather";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.index_limit = IndicesAlongAxis(1);
   op.doc = "Elements of the data at the given indices along an axis; data and indices have equal rank.";
   op.args = {"data", "indices"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}};

@@ -7,6 +7,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -118,6 +119,7 @@ void AcceptLayouts(OpDef& op, const LayoutAttrs& names) {
 OpDef LayoutTransform() {
   OpDef op;
   op.name = "layout_transform";
+  op.is_exact = true;
   op.doc = "Permutes dimensions from one order of letters to another.";
   op.args = {"data"};
   op.attrs = {{"src_layout", AttrKind::kString, {}, "order of the argument's dimensions, such as NCHW", true},

@@ -6,6 +6,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -31,6 +32,8 @@ void Gather(const Tensor& data, const Tensor& output, Source source) {
 OpDef Stack() {
   OpDef op;
   op.name = "stack";
+  op.is_exact = true;
+  SetMovesElements(op);
   op.doc = "Joins the tensors of a tuple along a new axis.";
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "where the new axis is in the result"}};
@@ -73,6 +76,7 @@ OpDef Stack() {
 OpDef Repeat() {
   OpDef op;
   op.name = "repeat";
+  SetMovesElements(op);
   op.doc = "Every element along an axis several times in a row.";
   op.args = {"data"};
   op.attrs = {{"repeats", AttrKind::kInt, {}, "how often", true}, {"axis", AttrKind::kInt, {}, "the axis", true}};
@@ -102,6 +106,8 @@ OpDef Repeat() {
 OpDef Reverse() {
   OpDef op;
   op.name = "reverse";
+  op.is_exact = true;
+  SetMovesElements(op);
   op.doc = "The elements along an axis in reverse order.";
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}};
@@ -125,6 +131,12 @@ OpDef Reverse() {
 OpDef ReverseSequence() {
   OpDef op;
   op.name = "reverse_sequence";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.index_limit = [](const OpCall& call, size_t argument) -> std::optional<int64_t> {
+    if (argument != 1) return std::nullopt;
+    return KnownSize(call, 0, call.attrs.IntOr("seq_axis", 1)) + 1;
+  };
   op.doc = "The first elements along an axis, as many as a length per batch says, in reverse order.";
   op.args = {"data", "seq_lengths"};
   op.attrs = {{"seq_axis", AttrKind::kInt, 1, "the axis along which sequences go"},
@@ -162,6 +174,7 @@ OpDef ReverseSequence() {
 OpDef Trilu() {
   OpDef op;
   op.name = "trilu";
+  op.is_exact = true;
   op.doc = "The upper or lower triangle of matrices, zeros elsewhere; the diagonal is shifted by k.";
   op.args = {"data", "k"};
   op.attrs = {{"upper", AttrKind::kBool, true, "which triangle is kept"}};
@@ -199,6 +212,8 @@ void CheckNchw(const OpCall& call) {
 OpDef DepthToSpace() {
   OpDef op;
   op.name = "nn.depth_to_space";
+  op.is_exact = true;
+  op.keeps_rows = RowsOfFirst;
   op.doc = "Channels become blocks of pixels.";
   op.args = {"data"};
   op.attrs = {{"block_size", AttrKind::kInt, {}, "height and width of a block", true},
@@ -232,6 +247,8 @@ OpDef DepthToSpace() {
 OpDef SpaceToDepth() {
   OpDef op;
   op.name = "nn.space_to_depth";
+  op.is_exact = true;
+  op.keeps_rows = RowsOfFirst;
   op.doc = "Blocks of pixels become channels.";
   op.args = {"data"};
   op.attrs = {{"block_size", AttrKind::kInt, {}, "height and width of a block", true},
@@ -268,6 +285,7 @@ OpDef Reinterpret() {
   op.attrs = {{"dtype", AttrKind::kDType, {}, "the dtype of the result", true}};
   op.pattern = OpPatternKind::kElemWise;
   op.layout_agnostic = true;
+  SetElementwise(op);
   op.relation = Relation([](const OpCall& call) {
     const DataType dtype = call.attrs.Type("dtype");
     if (dtype.size_bytes() != TensorArg(call, 0).dtype().size_bytes()) {

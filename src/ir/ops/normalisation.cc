@@ -6,6 +6,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -51,6 +52,9 @@ OpDef Softmax(std::string name, bool logarithm) {
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, -1, "the axis"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.summed_over = SummedOver::kAxis;
+  op.equal_dims = SameShapeDims;
+  op.keeps_rows = RowsOffAxis;
   op.relation = Relation([](const OpCall& call) {
     NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
     return call.args[0];
@@ -110,6 +114,9 @@ OpDef LayerNorm() {
   op.args = {"data", "gamma", "beta"};
   op.attrs = NormAttrs(-1);
   op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.summed_over = SummedOver::kAxis;
+  op.equal_dims = SameShapeDims;
+  op.keeps_rows = RowsOffAxis;
   op.relation = Relation(NormRelation);
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const AxisView view(inputs[0].shape(), AxisOf(attrs, inputs[0]));
@@ -137,6 +144,9 @@ OpDef InstanceNorm() {
   op.args = {"data", "gamma", "beta"};
   op.attrs = NormAttrs(1);
   op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.summed_over = SummedOver::kSample;
+  op.equal_dims = SameShapeDims;
+  op.keeps_rows = RowsOfFirst;
   op.relation = Relation([](const OpCall& call) {
     const int rank = TensorArg(call, 0).rank();
     if (rank < 2 || NormalAxis(call.attrs.Int("axis"), rank) != 1)
@@ -204,6 +214,8 @@ OpDef Lrn() {
               {"alpha", AttrKind::kDouble, 1e-4, "factor of the mean"},
               {"beta", AttrKind::kDouble, 0.75, "the exponent"}};
   op.pattern = OpPatternKind::kOpaque;
+  op.summed_over = SummedOver::kAxis;
+  op.keeps_rows = RowsOffAxis;
   op.relation = Relation([](const OpCall& call) {
     NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
     if (call.attrs.Int("size") < 1) throw RelationFailure{"expects a positive size"};
@@ -238,6 +250,9 @@ OpDef L2Normalize() {
   op.attrs = {{"eps", AttrKind::kDouble, {}, "lower bound of the squared length", true},
               {"axis", AttrKind::kInts, std::vector<int64_t>{1}, "the axes"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
+  op.summed_over = SummedOver::kAxes;
+  op.equal_dims = SameShapeDims;
+  op.keeps_rows = RowsOffAxis;
   op.relation = Relation([](const OpCall& call) {
     for (int64_t axis : call.attrs.Ints("axis")) NormalAxis(axis, TensorArg(call, 0).rank());
     return call.args[0];
@@ -297,6 +312,9 @@ OpDef BiasAdd() {
   op.attrs = {{"axis", AttrKind::kInt, 1, "the axis"}};
   op.pattern = OpPatternKind::kBroadcast;
   op.layout_agnostic = true;
+  op.per_channel = true;
+  op.equal_dims = PerChannelDims;
+  op.keeps_rows = RowsOffAxis;
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     const int axis = NormalAxis(call.attrs.Int("axis"), data.rank());
@@ -339,6 +357,7 @@ OpDef Dropout() {
   op.args = {"data"};
   op.attrs = {{"rate", AttrKind::kDouble, 0.5, "share of elements dropped in training"}};
   op.pattern = OpPatternKind::kOpaque;
+  op.is_exact = true;
   op.relation = Relation([](const OpCall& call) {
     TensorArg(call, 0);
     return TupleType({call.args[0], call.args[0]});

@@ -7,6 +7,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -95,6 +96,9 @@ OpDef Pool(int rank, bool is_max) {
   if (!is_max) op.attrs.push_back({"count_include_pad", AttrKind::kBool, false, "whether padding counts in the mean"});
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.layout_agnostic = true;
+  SetSpatial(op);
+  op.is_exact = is_max;
+  op.equal_dims = PoolDims;
   op.relation = Relation([rank](const OpCall& call) { return PoolRelation(call, rank); });
   op.reference = [is_max](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     PoolReference(inputs, attrs, outputs, is_max);
@@ -115,6 +119,9 @@ OpDef GlobalPool(int rank, bool is_max) {
   op.attrs = {{"layout", AttrKind::kString, rank == 1 ? "NCW" : rank == 2 ? "NCHW" : "NCDHW", "order of dimensions"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.layout_agnostic = true;
+  SetSpatial(op);
+  op.is_exact = is_max;
+  op.equal_dims = GlobalPoolDims;
   op.relation = Relation([rank](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
     std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
@@ -147,6 +154,8 @@ OpDef MaxPoolIndices(int rank) {
       {"column_major", AttrKind::kBool, false, "whether the last spatial dimension is counted as the outermost"});
   op.layout_agnostic = false;
   op.pattern = OpPatternKind::kOpaque;
+  op.is_exact = false;
+  op.keeps_rows = nullptr;  // indices count from the first sample on
   op.relation = Relation(
       [rank](const OpCall& call) { return TensorType(AsTensorType(PoolRelation(call, rank))->shape(), kInt64); });
   op.reference = [rank](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
@@ -204,6 +213,8 @@ OpDef AdaptivePool(bool is_max) {
               {"out_layout", AttrKind::kString, "", "order of the result's dimensions"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
   op.layout_agnostic = true;
+  SetSpatial(op);
+  op.is_exact = is_max;
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0, 4);
     if (call.attrs.String("layout") != "NCHW")

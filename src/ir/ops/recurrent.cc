@@ -6,6 +6,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -294,6 +295,10 @@ OpDef Recurrent(std::string name, std::string doc, const LayerKind& kind) {
     op.attrs.push_back({"linear_before_reset", AttrKind::kBool, false, "whether the reset gate scales the product"});
   }
   op.pattern = OpPatternKind::kOpaque;
+  op.index_limit = [lengths = op.args.size() - 1](const OpCall& call, size_t argument) -> std::optional<int64_t> {
+    if (argument != lengths) return std::nullopt;
+    return KnownSize(call, 0, call.attrs.IntOr("layout", 0) == 0 ? 0 : 1) + 1;
+  };
   op.relation = Relation([&kind](const OpCall& call) { return RecurrentRelation(call, kind); });
   op.reference = [&kind](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     Layer(inputs, attrs, outputs, kind).Run();

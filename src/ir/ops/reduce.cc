@@ -3,6 +3,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -51,6 +52,8 @@ OpDef Reduction(std::string name, std::string doc, Fold fold) {
   op.args = {"data"};
   op.attrs = ReduceAttrs();
   op.pattern = OpPatternKind::kCommReduce;
+  op.equal_dims = ReduceDims;
+  op.keeps_rows = RowsOfReduction;
   op.relation = Relation([](const OpCall& call) { return TensorType(ReducedShape(call), TensorArg(call, 0).dtype()); });
   op.reference = [fold](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const int64_t results = outputs[0].num_elements();
@@ -81,6 +84,8 @@ OpDef ArgReduction(std::string name, bool is_max) {
   op.attrs = ReduceAttrs();
   op.attrs.push_back({"select_last_index", AttrKind::kBool, false, "whether the last of equal elements is taken"});
   op.pattern = OpPatternKind::kCommReduce;
+  op.equal_dims = ReduceDims;
+  op.keeps_rows = RowsOfReduction;
   op.relation = Relation([](const OpCall& call) { return TensorType(ReducedShape(call), kInt64); });
   op.reference = [is_max](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const std::vector<int> axes = ReduceAxes(attrs, inputs[0].rank());
@@ -113,6 +118,8 @@ OpDef Cumulative(std::string name, std::string doc, double start, double (*combi
               {"dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"},
               {"exclusive", AttrKind::kBool, false, "whether an element's own value is left out"}};
   op.pattern = OpPatternKind::kOpaque;
+  op.summed_over = SummedOver::kAxis;
+  op.equal_dims = SameShapeDims;
   op.relation = Relation([](const OpCall& call) {
     NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
     const std::string& dtype = call.attrs.String("dtype");
@@ -183,7 +190,9 @@ void AddReduceOps(std::vector<OpDef>& rows) {
   rows.push_back(Reduction("mean", "Mean.", {0, add, [](double s, int64_t n) { return s / static_cast<double>(n); }}));
   rows.push_back(Reduction("prod", "Product.", {1, [](double a, double b) { return a * b; }, Same}));
   rows.push_back(Reduction("max", "Largest.", {-INFINITY, [](double a, double b) { return a > b ? a : b; }, Same}));
+  rows.back().is_exact = true;
   rows.push_back(Reduction("min", "Smallest.", {INFINITY, [](double a, double b) { return a < b ? a : b; }, Same}));
+  rows.back().is_exact = true;
   rows.push_back(ArgReduction("argmax", true));
   rows.push_back(ArgReduction("argmin", false));
   const auto multiply = [](double a, double b) { return a * b; };

@@ -6,6 +6,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -59,6 +60,7 @@ void CheckUpdates(const OpCall& call, const std::vector<Dim>& shape) {
 OpDef ScatterElements() {
   OpDef op;
   op.name = "scatter_elements";
+  op.index_limit = IndicesAlongAxis(1);
   op.doc = "The data with updates written at the given indices along an axis.";
   op.args = {"data", "indices", "updates"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"},
@@ -131,6 +133,9 @@ int64_t SliceSize(const Tensor& data, int64_t first) {
 OpDef GatherNd() {
   OpDef op;
   op.name = "gather_nd";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.index_limit = IndexTuples;
   op.doc = "Slices of the data at tuples of indices, which lie along the first axis of the indices.";
   op.args = {"data", "indices"};
   op.attrs = {{"batch_dims", AttrKind::kInt, 0, "leading dimensions that data and indices share"},
@@ -163,6 +168,8 @@ OpDef GatherNd() {
 OpDef ScatterNd() {
   OpDef op;
   op.name = "scatter_nd";
+  op.is_exact = true;
+  op.index_limit = IndexTuples;
   op.doc = "The data with slices written at tuples of indices, which lie along the first axis of the indices.";
   op.args = {"data", "indices", "updates"};
   op.attrs = {{"mode", AttrKind::kString, "update", "update, add, mul, min or max"}};

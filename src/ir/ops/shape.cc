@@ -5,6 +5,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -25,6 +26,8 @@ OpDef ReshapeLike(std::string name, std::string doc, std::vector<AttrField> attr
   op.attrs = std::move(attrs);
   op.pattern = OpPatternKind::kInjective;
   op.is_reshape = true;
+  op.is_exact = true;
+  SetMovesElements(op);
   op.relation = Relation([shape = std::move(shape)](const OpCall& call) {
     const DataType dtype = TensorArg(call, 0).dtype();
     return TensorType(shape(call), dtype);
@@ -109,6 +112,12 @@ V TransposeAxes(const Attrs& attrs, int rank) {
 OpDef TransposeOp() {
   OpDef op;
   op.name = "transpose";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.equal_dims = TransposedDims;
+  op.keeps_rows = [](const OpCall& call, const Type&) {
+    return !call.attrs.IsNone("axes") && call.attrs.Ints("axes")[0] == 0;
+  };
   op.doc = "Permutes the dimensions.";
   op.args = {"data"};
   op.attrs = {{"axes", AttrKind::kInts, {}, "which dimension each of the result's is; None: reversed"}};
@@ -137,6 +146,7 @@ OpDef TransposeOp() {
 OpDef BroadcastTo() {
   OpDef op;
   op.name = "broadcast_to";
+  SetMovesElements(op);
   op.doc = "Repeats dimensions of size 1.";
   op.args = {"data"};
   op.attrs = {{"shape", AttrKind::kInts, {}, "the result's shape", true}};
@@ -163,6 +173,7 @@ OpDef BroadcastTo() {
 OpDef Tile() {
   OpDef op;
   op.name = "tile";
+  SetMovesElements(op);
   op.doc = "Repeats the whole tensor along each dimension.";
   op.args = {"data"};
   op.attrs = {{"reps", AttrKind::kInts, {}, "repetitions, one per dimension", true}};
@@ -209,16 +220,20 @@ void AddShapeOps(std::vector<OpDef>& rows) {
                                                                    : ReshapedDims(shape, newshape);
                              }));
   rows.back().examples = {{{F32({3, 4, 5})}, {{"newshape", V{12, -1}}}}};
+  rows.back().keeps_rows = RowsOfReshape;
   rows.push_back(ReshapeLike(
       "expand_dims", "Inserts dimensions of size 1.",
       {{"axis", AttrKind::kInt, {}, "where", true}, {"num_newaxis", AttrKind::kInt, 1, "how many"}}, ExpandedShape));
   rows.back().pattern = OpPatternKind::kBroadcast;
+  rows.back().keeps_rows = [](const OpCall& call, const Type&) { return call.attrs.Int("axis") > 0; };
   rows.back().examples = {{{F32({3, 4})}, {{"axis", 1}}}};
   rows.push_back(ReshapeLike("squeeze", "Removes dimensions of size 1.",
                              {{"axis", AttrKind::kInts, {}, "which; None: all"}}, SqueezedShape));
   rows.back().examples = {{{F32({3, 1, 4})}, {{"axis", V{1}}}}};
+  rows.back().keeps_rows = RowsUnlessFirstIn("axis");
   rows.push_back(ReshapeLike("nn.batch_flatten", "Merges all dimensions but the first.", {}, FlattenedShape));
   rows.back().examples = {{{F32({2, 3, 4})}, {}}};
+  rows.back().keeps_rows = RowsOfFirst;
   rows.push_back(TransposeOp());
   rows.push_back(BroadcastTo());
   rows.push_back(Tile());

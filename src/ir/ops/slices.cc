@@ -6,6 +6,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -45,6 +46,13 @@ void CopySlices(const Tensor& part, const Tensor& whole, int axis, int64_t at, b
 OpDef Concatenate() {
   OpDef op;
   op.name = "concatenate";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.equal_dims = JoinDims;
+  op.keeps_rows = [](const OpCall& call, const Type& result) {
+    const int64_t axis = call.attrs.Int("axis");
+    return axis != 0 && axis != -AsTensorType(result)->rank();
+  };
   op.doc = "Joins the tensors of a tuple along an axis.";
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}};
@@ -135,6 +143,9 @@ std::vector<Dim> SplitDims(const Attrs& attrs, Dim length) {
 OpDef Split() {
   OpDef op;
   op.name = "split";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.equal_dims = PartDims;
   op.doc = "Cuts a tensor along an axis; the result is a tuple.";
   op.args = {"data"};
   op.attrs = {{"indices_or_sections", AttrKind::kInts, {}, "number of equal parts, or positions of the cuts", true},
@@ -222,6 +233,10 @@ Dim SlicedDim(const Attrs& attrs, int dim, const TensorTypeNode& data) {
 OpDef StridedSlice() {
   OpDef op;
   op.name = "strided_slice";
+  op.is_exact = true;
+  SetMovesElements(op);
+  op.equal_dims = SliceDims;
+  op.keeps_rows = RowsUnlessFirstIn("axes");
   op.doc = "Every strides-th element from begin to end along axes.";
   op.args = {"data"};
   op.attrs = {{"begin", AttrKind::kInts, {}, "first positions", true},
@@ -273,6 +288,8 @@ int64_t PadSource(const std::string& mode, int64_t at, int64_t length) {
 OpDef Pad() {
   OpDef op;
   op.name = "nn.pad";
+  op.layout_agnostic = true;
+  op.is_exact = true;
   op.doc = "Adds elements around the data: a constant, the edge, or a reflection.";
   op.args = {"data", "pad_value"};
   op.attrs = {{"pad_width", AttrKind::kAny, {}, "[before, after] for every dimension", true},

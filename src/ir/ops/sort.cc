@@ -8,6 +8,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 #include "runtime/dispatch.h"
 
 namespace collage {
@@ -50,6 +51,8 @@ void CheckAxis(const OpCall& call) { NormalAxis(call.attrs.Int("axis"), TensorAr
 OpDef Sort() {
   OpDef op;
   op.name = "sort";
+  op.is_exact = true;
+  op.value_sources = {0};
   op.doc = "The elements along an axis in order.";
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, -1, "the axis"},
@@ -74,6 +77,8 @@ OpDef Sort() {
 OpDef ArgSort() {
   OpDef op = Sort();
   op.name = "argsort";
+  op.is_exact = false;
+  op.value_sources = {};
   op.doc = "The positions of the elements along an axis in order.";
   op.attrs.push_back({"dtype", AttrKind::kDType, "int32", "dtype of the result"});
   op.relation = Relation([](const OpCall& call) {
@@ -94,6 +99,8 @@ OpDef ArgSort() {
 OpDef TopK() {
   OpDef op;
   op.name = "topk";
+  op.is_exact = true;
+  op.index_limit = SizesFrom(0);
   op.doc = "The k first elements along an axis in order, and their positions.";
   op.args = {"data"};
   op.attrs = {{"k", AttrKind::kInt, 1, "how many; below 1: all"},

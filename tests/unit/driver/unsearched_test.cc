@@ -143,7 +143,7 @@ TEST_F(UnsearchedTest, ExactNativeKernelsTakeAnySize) {
     if (how == std::string("accuracy")) options.accuracy = "exact";
     if (how == std::string("target")) options.targets = {"llvm -accuracy=exact"};
     EXPECT_TRUE(CompileModule(Module(kOpen), "m", options).evaluated.empty()) << how;
-    EXPECT_NE(vm::Executable::Load(options.output).Disassemble().find("shaped_kernel"), std::string::npos) << how;
+    EXPECT_NE(vm::Executable::Load(options.output).Disassemble().find("dynamic_kernel"), std::string::npos) << how;
   }
 }
 
@@ -154,7 +154,7 @@ class Declining : public Toolchain {
   std::string description() const override { return "for tests"; }
   Availability Probe() const override { return {true, "1", "", ""}; }
   int priority() const override { return 1; }
-  Result<void> SupportsUnknownSizes(const CallNode&) const override { return {}; }
+  Result<void> SupportsDynamicShapes(const CallNode&) const override { return {}; }
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override {
     return Reason{"no registers left", "declining"};
   }
@@ -167,7 +167,7 @@ TEST_F(UnsearchedTest, TheReasonOfAKernelThatIsDeclinedIsKept) {
       "  %0 = fn (%y: Tensor[(?, 3), float32], Primitive=1) { tanh(nn.relu(%y)) };\n  %0(%x)\n}");
   std::vector<EvaluatedOperator> evaluated;
   vm::CompileOptions options;
-  options.for_unknown_shapes = &declining;
+  options.for_dynamic_shapes = &declining;
   options.on_declined = [&](const Function& function, const std::string& reason) {
     AddEvaluated(function, reason, evaluated);
   };

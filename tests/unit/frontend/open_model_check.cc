@@ -56,10 +56,10 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Runner(const IRMo
   const IRModule program = PrepareForPartitioning(RunPasses({"ToGraphNormalForm"}, InferTypes(module)));
   const ProgramRegions regions =
       FindRegions(program, /*few_elements=*/16,
-                  {[&](const CallNode& call) { return native.SupportsUnknownSizes(call).ok(); },
+                  {[&](const CallNode& call) { return native.SupportsDynamicShapes(call).ok(); },
                    [&](const CallNode& call) { return native.SupportsCall(call).ok(); }});
   vm::CompileOptions options;
-  options.for_unknown_shapes = &native;
+  options.for_dynamic_shapes = &native;
   const auto machine =
       std::make_shared<vm::Machine>(vm::Executable::Deserialize(vm::Compile(regions.module, options).Serialize()));
   return [machine, values](const std::vector<Tensor>& inputs) {

@@ -18,7 +18,7 @@ class Tuned : public Toolchain {
   Availability Probe() const override { return {true, "1", "", ""}; }
   int priority() const override { return 7; }
   FusionStyle fusion_style() const override { return FusionStyle::kTVMFusion; }
-  Result<void> SupportsUnknownSizes(const CallNode&) const override { return {}; }
+  Result<void> SupportsDynamicShapes(const CallNode&) const override { return {}; }
   std::vector<Incompatibility> Incompatible() const override { return {{"other", "they clash"}}; }
   std::vector<AttrField> Options() const override {
     return {{"inference_precision", AttrKind::kString, "f32", "f32, bf16 or f16"},
@@ -114,7 +114,7 @@ TEST_F(ConfigurationTest, TheConfiguredToolchainIsTheSameUnderAnotherName) {
   EXPECT_EQ(made->fusion_style(), FusionStyle::kTVMFusion);
   const Expr x = MakeVar("x", TensorType(Shape{4}, kFloat32));
   const Expr call = MakeCall("exp", {x});
-  EXPECT_TRUE(made->SupportsUnknownSizes(static_cast<const CallNode&>(*call)).ok());
+  EXPECT_TRUE(made->SupportsDynamicShapes(static_cast<const CallNode&>(*call)).ok());
   EXPECT_EQ(made->RelayToRuntime({}).reason().text, "level 3, mode fast");
   EXPECT_EQ(WhyIncompatible(*made, *registry_.Find("other")), "they clash");
   EXPECT_EQ(TargetText(*made), "llvm -compiler=tuned -level=3");

@@ -9,6 +9,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/qnn/quantised.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -110,6 +111,8 @@ OpDef WithAttrs(const std::vector<OpDef>& rows, const std::string& name, const s
   const OpDef& row = RowOf(rows, base);
   op.attrs = row.attrs;
   op.pattern = row.pattern;
+  op.spatial = row.spatial;
+  op.equal_dims = row.equal_dims;
   op.relation = Relation([base](const OpCall& call) {
     const TensorTypeNode& data = IntegersArg(call, 0);
     CheckParameters(call, 1, 2);

@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -219,6 +220,7 @@ OpDef Resize(int rank) {
     return TensorType(shape, data.dtype());
   });
   op.layout_agnostic = true;
+  SetSpatial(op);
   op.reference = ResizeReference;
   if (rank == 2) {
     op.examples = {{{F32({1, 3, 5, 7})},

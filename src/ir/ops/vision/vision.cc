@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 
 namespace collage {
 namespace {
@@ -160,6 +161,7 @@ OpDef RoiAlign() {
 OpDef RoiPool() {
   OpDef op;
   op.name = "vision.roi_pool";
+  op.spatial = true;
   op.doc = "Largest elements of the parts of regions, as small images of one size.";
   op.args = {"data", "rois"};
   op.attrs = {{"pooled_size", AttrKind::kInts, {}, "height and width of the result", true},

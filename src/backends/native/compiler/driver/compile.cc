@@ -5,7 +5,7 @@
 #include "backends/native/compiler/contraction/attention_loops.h"
 #include "backends/native/compiler/convolution/depthwise_chain_loops.h"
 #include "backends/native/compiler/driver/codegen.h"
-#include "backends/native/compiler/driver/unknown_sizes.h"
+#include "backends/native/compiler/driver/dynamic_partition.h"
 #include "backends/native/compiler/emit/stages.h"
 #include "backends/native/compiler/emit/views.h"
 #include "backends/native/compiler/kernels/suppression.h"
@@ -15,7 +15,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {
@@ -368,7 +368,7 @@ extern "C" void collage_relay_to_tir(const collage::PartitionRequest& request,
                                      collage::Result<collage::LoweredPartition>& result) {
   try {
     collage::native::CheckTarget(options);
-    result = collage::HasUnknownSizes(request.function) ? collage::native::LowerUnknownSizes(request, options)
+    result = collage::HasDynamicSizes(request.function) ? collage::native::LowerDynamicPartition(request, options)
                                                         : collage::native::PartitionCompiler(request, options).Run();
   } catch (const collage::Error& error) {
     result = collage::Reason{error.message(), "native"};

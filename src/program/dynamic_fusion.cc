@@ -1,10 +1,8 @@
-// shaped_groups.cc: each operator joins the groups of those that it reads, where these are its own.
-#include "program/shaped_groups.h"
+// dynamic_fusion.cc: each operator joins the groups of those that it reads, where these are its own.
+#include "program/dynamic_fusion.h"
 
 #include <algorithm>
 #include <map>
-
-#include "ir/shapes/unknown_sizes.h"
 
 namespace collage {
 namespace {
@@ -129,12 +127,12 @@ class GroupFinder {
     if (other.has_anchor) return !group.has_anchor && KeepsShape(call, producer);
     if (IsInPlace(op)) return true;
     const OpDef* made_by = graph_.OpAt(producer);  // null for a field of a tuple, which is no operator's own
-    const bool is_place_by_place = made_by != nullptr && IsPlaceByPlace(*made_by);
-    if (op.name == "concatenate") return is_place_by_place;
+    const bool is_elementwise = made_by != nullptr && made_by->elementwise;
+    if (op.name == "concatenate") return is_elementwise;
     // Rows that are reduced are computed on the way; matrices are read again and again.
-    const bool is_reduction = op.pattern == OpPatternKind::kCommReduce || op.name == "nn.softmax" ||
-                              op.name == "nn.log_softmax" || op.name == "nn.layer_norm";
-    return is_reduction && graph_.IndexOf(call.args()[0]) == producer && is_place_by_place;
+    const bool reduces_rows = op.pattern == OpPatternKind::kOutEWiseFusable && op.summed_over == SummedOver::kAxis;
+    const bool is_reduction = op.pattern == OpPatternKind::kCommReduce || reduces_rows;
+    return is_reduction && graph_.IndexOf(call.args()[0]) == producer && is_elementwise;
   }
 
   /// Whether each element of `call` is made of the one of `producer` in its place, whatever the sizes turn out to be.
@@ -142,9 +140,8 @@ class GroupFinder {
     const TensorTypeNode* result = AsTensorType(call.checked_type());
     const TensorTypeNode* from = AsTensorType(graph_.node(producer).expr->checked_type());
     if (result == nullptr || result->shape() != from->shape()) return false;
-    const std::string& name = call.op()->name;
-    if (name == "nn.bias_add" || name == "nn.prelu") return graph_.IndexOf(call.args()[0]) == producer;
-    if (!IsPlaceByPlace(*call.op())) return false;
+    if (call.op()->per_channel) return graph_.IndexOf(call.args()[0]) == producer;
+    if (!call.op()->elementwise) return false;
     for (const Expr& arg : call.args()) {
       if (graph_.IndexOf(arg) == producer) continue;
       const TensorTypeNode* other = AsTensorType(arg->checked_type());
@@ -166,9 +163,9 @@ class GroupFinder {
 
 }  // namespace
 
-std::vector<std::vector<int>> FindShapedGroups(const DataflowGraph& graph,
-                                               const std::function<bool(const CallNode&)>& takes,
-                                               const std::vector<bool>& is_elsewhere) {
+std::vector<std::vector<int>> FindDynamicFusions(const DataflowGraph& graph,
+                                                 const std::function<bool(const CallNode&)>& takes,
+                                                 const std::vector<bool>& is_elsewhere) {
   return GroupFinder(graph, takes, is_elsewhere).Run();
 }
 

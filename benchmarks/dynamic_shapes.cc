@@ -1,4 +1,4 @@
-// unknown_shapes.cc: operators on tensors whose shapes a run knows, by native kernels, beside the reference evaluation
+// dynamic_shapes.cc: operators on tensors whose shapes a run knows, by native kernels, beside the reference evaluation
 // and beside kernels that were compiled for the very shapes. The three of a row take turns in one process; times are
 // the least of all turns.
 #include <fmt/format.h>
@@ -110,7 +110,7 @@ int Run(int, char**) {
   constexpr int kTurns = 30, kReferenceTurns = 2;
   AddBuiltinToolchains(ToolchainRegistry::Global());
   const Toolchain& native = *ToolchainRegistry::Global().Native();
-  const UnknownShapes unknown{[&](const CallNode& call) { return native.SupportsUnknownSizes(call).ok(); },
+  const DynamicShapes unknown{[&](const CallNode& call) { return native.SupportsDynamicShapes(call).ok(); },
                               [&](const CallNode& call) { return native.SupportsCall(call).ok(); }};
   fmt::print("{:24} {:>5} {:>12} {:>16} {:>18}\n", "function", "?", "of any size", "reference", "of this size");
   for (const Case& one : kCases) {
@@ -121,7 +121,7 @@ int Run(int, char**) {
     }
     const IRModule prepared = Prepared(open, is_weight);
     vm::CompileOptions options;
-    options.for_unknown_shapes = &native;
+    options.for_dynamic_shapes = &native;
     vm::Machine any(vm::Compile(FindRegions(prepared, 16, unknown).module, options));
     vm::Machine reference(vm::Compile(prepared));
     for (const char* size : {"1", "7", "64", "128", "300"}) {

@@ -1,5 +1,5 @@
 // Programs whose shapes a run knows: by native kernels what the reference evaluation computes, at many sizes.
-#include "program/shaped_groups.h"
+#include "program/dynamic_fusion.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ const Toolchain& Native() {
   return *ToolchainRegistry::Global().Native();
 }
 
-class ShapedKernelsTest : public ::testing::Test {
+class DynamicKernelsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!Native().Probe().available) GTEST_SKIP() << Native().Probe().reason;
@@ -40,10 +40,10 @@ class ShapedKernelsTest : public ::testing::Test {
   static vm::Executable Compiled(const IRModule& module, int num_threads = 1) {
     const ProgramRegions program =
         FindRegions(PrepareForPartitioning(module), /*few_elements=*/16,
-                    {[](const CallNode& call) { return Native().SupportsUnknownSizes(call).ok(); },
+                    {[](const CallNode& call) { return Native().SupportsDynamicShapes(call).ok(); },
                      [](const CallNode& call) { return Native().SupportsCall(call).ok(); }});
     vm::CompileOptions options;
-    options.for_unknown_shapes = &Native();
+    options.for_dynamic_shapes = &Native();
     options.num_threads = num_threads;
     return vm::Executable::Deserialize(vm::Compile(program.module, options).Serialize());
   }
@@ -66,7 +66,7 @@ class ShapedKernelsTest : public ::testing::Test {
     for (const int num_threads : {1, 2}) {
       const vm::Executable executable = Compiled(module, num_threads);
       const std::string code = executable.Disassemble();
-      EXPECT_EQ(Count(code, "shaped_kernel"), kernels) << code;
+      EXPECT_EQ(Count(code, "dynamic_kernel"), kernels) << code;
       EXPECT_EQ(Count(code, "= op "), static_cast<int>(left.size())) << code;
       for (const std::string& name : left) EXPECT_NE(code.find("op " + name), std::string::npos) << code;
       vm::Machine machine(executable);
@@ -97,7 +97,7 @@ class ShapedKernelsTest : public ::testing::Test {
   }
 };
 
-TEST_F(ShapedKernelsTest, ElementsOfAnyNumberOfRows) {
+TEST_F(DynamicKernelsTest, ElementsOfAnyNumberOfRows) {
   Check(R"(def @main(%x: Tensor[(?, 5), float32], %b: Tensor[(5), float32]) {
              nn.relu(multiply(add(%x, %b), tanh(%x))) })",
         ForEach({1, 0, 3, 17, 1000, 2}, [](int64_t n) {
@@ -105,7 +105,7 @@ TEST_F(ShapedKernelsTest, ElementsOfAnyNumberOfRows) {
         }));
 }
 
-TEST_F(ShapedKernelsTest, RowsOfAnyLength) {
+TEST_F(DynamicKernelsTest, RowsOfAnyLength) {
   Check(R"(def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, 1), float32]) {
              where(greater(%x, %y), sqrt(abs(%x)), cast(cast(%x, dtype="int32"), dtype="float32")) })",
         {{{3, 7}, {3, 1}},
@@ -117,7 +117,7 @@ TEST_F(ShapedKernelsTest, RowsOfAnyLength) {
 }
 
 // A field of a tuple is made by no operator of its own.
-TEST_F(ShapedKernelsTest, FieldsOfASplitAreJoinedAndReduced) {
+TEST_F(DynamicKernelsTest, FieldsOfASplitAreJoinedAndReduced) {
   Check(R"(def @main(%x: Tensor[(?, 4, ?), float32]) {
              %0 = split(%x, indices_or_sections=2, axis=1);
              %1 = %0.0;
@@ -128,7 +128,7 @@ TEST_F(ShapedKernelsTest, FieldsOfASplitAreJoinedAndReduced) {
 }
 
 // One field is read by the operator behind, the other by what that operator reads.
-TEST_F(ShapedKernelsTest, FieldsThatComeBackMakeNoCircle) {
+TEST_F(DynamicKernelsTest, FieldsThatComeBackMakeNoCircle) {
   Check(R"(def @main(%x: Tensor[(?, 4, ?), float32], %w: Tensor[(2, 2, 3), float32]) {
              %0 = split(nn.relu(%x), indices_or_sections=2, axis=1);
              %1 = nn.conv1d(%0.0, %w, padding=[1, 1], channels=2, kernel_size=[3]);
@@ -136,13 +136,13 @@ TEST_F(ShapedKernelsTest, FieldsThatComeBackMakeNoCircle) {
         {{{1, 4, 3}, {2, 2, 3}}, {{2, 4, 17}, {2, 2, 3}}}, 3);
 }
 
-TEST_F(ShapedKernelsTest, OperandsThatMayBeStretchedAreWhatTheyTurnOutToBe) {
+TEST_F(DynamicKernelsTest, OperandsThatMayBeStretchedAreWhatTheyTurnOutToBe) {
   Check(R"(def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, ?), float32]) { maximum(multiply(%x, 0.5f), %y) })",
         {{{3, 7}, {3, 7}}, {{3, 7}, {1, 7}}, {{1, 7}, {3, 7}}, {{3, 1}, {3, 20}}, {{2, 1}, {1, 2}}, {{1, 1}, {1, 1}}});
   Check(R"(def @main(%x: Tensor[(?), int64], %y: Tensor[(4), int64]) { add(%x, %y) })", {{{4}, {4}}, {{1}, {4}}});
 }
 
-TEST_F(ShapedKernelsTest, ShapesThatDoNotFitAreRefused) {
+TEST_F(DynamicKernelsTest, ShapesThatDoNotFitAreRefused) {
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
     def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, ?), float32]) { add(%x, %y) })",
                                       "t.relay");
@@ -150,7 +150,7 @@ TEST_F(ShapedKernelsTest, ShapesThatDoNotFitAreRefused) {
   ExpectError([&] { machine.Invoke("main", Arguments(module, {{2, 3}, {2, 4}}, 1)); }, ErrorCategory::kInput, "add");
 }
 
-TEST_F(ShapedKernelsTest, ElementsOfOtherTypes) {
+TEST_F(DynamicKernelsTest, ElementsOfOtherTypes) {
   Check(
       R"(def @main(%x: Tensor[(?), int8], %y: Tensor[(?), int8]) { cast(subtract(multiply(%x, %y), %y), dtype="uint8") })",
       {{{3}, {3}}, {{100}, {100}}, {{1}, {1}}, {{0}, {0}}});
@@ -160,7 +160,7 @@ TEST_F(ShapedKernelsTest, ElementsOfOtherTypes) {
         {{{3, 2}, {3, 2}}, {{30, 2}, {30, 2}}});
 }
 
-TEST_F(ShapedKernelsTest, Transposed) {
+TEST_F(DynamicKernelsTest, Transposed) {
   Check(R"(def @main(%x: Tensor[(2, ?, 3, 8), float32]) { transpose(nn.relu(%x), axes=[0, 2, 1, 3]) })",
         ForEach({1, 5, 64}, [](int64_t n) {
           return std::vector<Shape>{{2, n, 3, 8}};
@@ -169,7 +169,7 @@ TEST_F(ShapedKernelsTest, Transposed) {
         {{{3, 5}}, {{1, 40}}, {{40, 1}}, {{33, 65}}, {{0, 2}}});
 }
 
-TEST_F(ShapedKernelsTest, SlicedTakenAndSplit) {
+TEST_F(DynamicKernelsTest, SlicedTakenAndSplit) {
   Check(R"(def @main(%x: Tensor[(?, 10), float32]) { strided_slice(%x, begin=[1, 2], end=[1000, 9], strides=[2, 3]) })",
         ForEach({2, 3, 20}, [](int64_t n) {
           return std::vector<Shape>{{n, 10}};
@@ -186,13 +186,13 @@ TEST_F(ShapedKernelsTest, SlicedTakenAndSplit) {
         }));
 }
 
-TEST_F(ShapedKernelsTest, Joined) {
+TEST_F(DynamicKernelsTest, Joined) {
   Check(R"(def @main(%x: Tensor[(2, ?), float32], %y: Tensor[(2, ?), float32], %z: Tensor[(2, 3), float32]) {
              nn.relu(concatenate((sqrt(abs(%x)), %y, tanh(%z)), axis=1)) })",
         {{{2, 3}, {2, 5}, {2, 3}}, {{2, 0}, {2, 40}, {2, 3}}, {{2, 1}, {2, 1}, {2, 3}}}, /*kernels=*/1, {"tanh"});
 }
 
-TEST_F(ShapedKernelsTest, Reduced) {
+TEST_F(DynamicKernelsTest, Reduced) {
   for (const char* name : {"sum", "mean", "max", "min", "prod", "variance"}) {
     Check(fmt::format(R"(def @main(%x: Tensor[(?, ?), float32]) {{ {}(nn.relu(%x), axis=[1], keepdims=True) }})", name),
           {{{3, 7}}, {{1, 1}}, {{5, 64}}, {{4, 200}}, {{0, 3}}});
@@ -205,7 +205,7 @@ TEST_F(ShapedKernelsTest, Reduced) {
   Check(R"(def @main(%x: Tensor[(3, ?), bool]) { any(%x, axis=[1]) })", {{{3, 7}}, {{3, 40}}});
 }
 
-TEST_F(ShapedKernelsTest, Normalised) {
+TEST_F(DynamicKernelsTest, Normalised) {
   const auto sizes = std::vector<std::vector<Shape>>{{{2, 7}}, {{1, 1}}, {{3, 64}}, {{4, 201}}, {{0, 3}}};
   for (const char* name : {"nn.softmax", "nn.log_softmax"}) {
     Check(fmt::format("def @main(%x: Tensor[(?, ?), float32]) {{ {}(multiply(%x, 3f)) }}", name), sizes);
@@ -219,7 +219,7 @@ TEST_F(ShapedKernelsTest, Normalised) {
         }));
 }
 
-TEST_F(ShapedKernelsTest, ProductsOfAnyNumberOfRows) {
+TEST_F(DynamicKernelsTest, ProductsOfAnyNumberOfRows) {
   Check(R"(def @main(%x: Tensor[(?, 20), float32], %w: Tensor[(70, 20), float32], %b: Tensor[(70), float32]) {
              nn.relu(add(nn.dense(%x, %w), %b)) })",
         ForEach({1, 2, 3, 5, 11, 12, 13, 0, 100, 129}, [](int64_t n) {
@@ -227,7 +227,7 @@ TEST_F(ShapedKernelsTest, ProductsOfAnyNumberOfRows) {
         }));
 }
 
-TEST_F(ShapedKernelsTest, ProductsOfUnknownSizes) {
+TEST_F(DynamicKernelsTest, ProductsOfUnknownSizes) {
   const auto shapes = [](int64_t m, int64_t k, int64_t n) { return std::vector<Shape>{{2, m, k}, {2, n, k}}; };
   Check(R"(def @main(%x: Tensor[(2, ?, ?), float32], %y: Tensor[(2, ?, ?), float32]) {
              multiply(nn.batch_matmul(%x, %y, transpose_b=True), 0.1f) })",
@@ -237,7 +237,7 @@ TEST_F(ShapedKernelsTest, ProductsOfUnknownSizes) {
         {{{2, 3, 4}, {1, 4, 6}}, {{1, 3, 1}, {1, 1, 6}}, {{20, 3, 9}, {1, 9, 6}}});
 }
 
-TEST_F(ShapedKernelsTest, AConstantMatrixIsPackedAhead) {
+TEST_F(DynamicKernelsTest, AConstantMatrixIsPackedAhead) {
   const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim::Any(), Dim(6)}, kFloat32));
   const Tensor weights = Tensor::Empty({40, 6}, kFloat32);
   FillRandom(weights, 3, -1, 1);
@@ -250,55 +250,55 @@ TEST_F(ShapedKernelsTest, AConstantMatrixIsPackedAhead) {
   }
 }
 
-TEST_F(ShapedKernelsTest, PartitionsOfKnownShapesAreNotAmongThem) {
+TEST_F(DynamicKernelsTest, PartitionsOfKnownShapesAreNotAmongThem) {
   Check(R"(def @main(%x: Tensor[(?, 8), float32], %y: Tensor[(5, 8), float32]) { (tanh(%x), tanh(%y)) })",
         {{{3, 8}, {5, 8}}}, /*kernels=*/1, {"tanh"});
 }
 
-TEST_F(ShapedKernelsTest, DamagedKernelsAreRefused) {
+TEST_F(DynamicKernelsTest, DamagedKernelsAreRefused) {
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
     def @main(%x: Tensor[(?, 6), float32]) { nn.relu(tanh(%x)) })",
                                       "t.relay");
   const vm::Executable whole = Compiled(module);
-  const auto load = [&](const std::function<void(vm::ShapedKernel & kernel)>& damage) {
+  const auto load = [&](const std::function<void(vm::DynamicKernel & kernel)>& damage) {
     vm::Program program = whole.program();
-    damage(program.shaped_kernels[0]);
+    damage(program.dynamic_kernels[0]);
     return vm::Executable::Deserialize(vm::Executable(std::make_shared<const vm::Program>(program)).Serialize());
   };
-  EXPECT_EQ(load([](vm::ShapedKernel&) {}).Disassemble(), whole.Disassemble());
-  const auto expect_refused = [&](const std::function<void(vm::ShapedKernel & kernel)>& damage) {
+  EXPECT_EQ(load([](vm::DynamicKernel&) {}).Disassemble(), whole.Disassemble());
+  const auto expect_refused = [&](const std::function<void(vm::DynamicKernel & kernel)>& damage) {
     ExpectError([&] { load(damage); }, ErrorCategory::kCorrupt, "");
   };
-  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.steps[1].args = {5}; });
+  expect_refused([](vm::DynamicKernel& kernel) { kernel.sizes.steps[1].args = {5}; });
   expect_refused(
-      [](vm::ShapedKernel& kernel) { kernel.sizes.steps.insert(kernel.sizes.steps.begin(), kernel.sizes.steps[0]); });
-  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.result = 9; });
-  expect_refused([](vm::ShapedKernel& kernel) { kernel.sizes.variables[0].places[0].value = -1; });
-  expect_refused([](vm::ShapedKernel& kernel) { kernel.codes.clear(); });
-  expect_refused([](vm::ShapedKernel& kernel) { kernel.codes[0].constants = {3}; });
+      [](vm::DynamicKernel& kernel) { kernel.sizes.steps.insert(kernel.sizes.steps.begin(), kernel.sizes.steps[0]); });
+  expect_refused([](vm::DynamicKernel& kernel) { kernel.sizes.result = 9; });
+  expect_refused([](vm::DynamicKernel& kernel) { kernel.sizes.variables[0].places[0].value = -1; });
+  expect_refused([](vm::DynamicKernel& kernel) { kernel.codes.clear(); });
+  expect_refused([](vm::DynamicKernel& kernel) { kernel.codes[0].constants = {3}; });
   // What only a run can tell.
-  vm::Machine machine(load([](vm::ShapedKernel& kernel) { kernel.sizes.variables[0].places[0].dim = 4; }));
+  vm::Machine machine(load([](vm::DynamicKernel& kernel) { kernel.sizes.variables[0].places[0].dim = 4; }));
   ExpectError([&] { machine.Invoke("main", Arguments(module, {{2, 6}}, 1)); }, ErrorCategory::kCorrupt, "damaged");
 }
 
-TEST_F(ShapedKernelsTest, WhatIsFusedReadsAsText) {
+TEST_F(DynamicKernelsTest, WhatIsFusedReadsAsText) {
   const IRModule module = ParseModule(R"(#[version = "0.0.5"]
     def @main(%x: Tensor[(?, 6), float32], %y: Tensor[(?, 8), float32], %w: Tensor[(8, 6), float32]) {
       let %a = nn.relu(nn.dense(tanh(%x), %w));
       (nn.softmax(multiply(add(%a, %y), 2f)), mean(%a, axis=[1])) })",
                                       "t.relay");
   EXPECT_EQ(Compiled(module).Disassemble(), R"(@main(%0, %1, %2) registers 8
-   0: %3 = shaped_kernel collage_shaped0(%0)
-   1: %4 = shaped_kernel collage_shaped1(%3, %2)
-   2: %5 = shaped_kernel collage_shaped2(%4, %1)
-   3: %6 = shaped_kernel collage_shaped3(%4)
+   0: %3 = dynamic_kernel collage_shaped0(%0)
+   1: %4 = dynamic_kernel collage_shaped1(%3, %2)
+   2: %5 = dynamic_kernel collage_shaped2(%4, %1)
+   3: %6 = dynamic_kernel collage_shaped3(%4)
    4: %7 = tuple(%5, %6)
    5: return(%7)
 )");
 }
 
 // One block of a transformer, its heads split off and joined again, at several lengths.
-TEST_F(ShapedKernelsTest, ATransformerOfAnyLength) {
+TEST_F(DynamicKernelsTest, ATransformerOfAnyLength) {
   Check(R"(def @main(%x: Tensor[(?, 32), float32], %mask: Tensor[(1, ?), float32], %wq: Tensor[(32, 32), float32],
                      %wk: Tensor[(32, 32), float32], %wv: Tensor[(32, 32), float32], %wo: Tensor[(32, 32), float32],
                      %w1: Tensor[(64, 32), float32], %w2: Tensor[(32, 64), float32], %g: Tensor[(32), float32],
@@ -320,7 +320,7 @@ TEST_F(ShapedKernelsTest, ATransformerOfAnyLength) {
         /*kernels=*/17, {"reshape", "reshape", "reshape", "reshape"});
 }
 
-TEST_F(ShapedKernelsTest, ConvolutionsOfImagesOfAnySize) {
+TEST_F(DynamicKernelsTest, ConvolutionsOfImagesOfAnySize) {
   const auto images = [](int64_t channels, const Shape& weight) {
     return [=](const std::vector<int64_t>& size) {
       return std::vector<Shape>{{size[0], channels, size[1], size[2]}, weight, {weight[0], 1, 1}};
@@ -343,7 +343,7 @@ TEST_F(ShapedKernelsTest, ConvolutionsOfImagesOfAnySize) {
   check("nn.conv2d(%x, %w, groups=2, padding=[2, 2, 2, 2])", 6, {10, 3, 5, 5});
 }
 
-TEST_F(ShapedKernelsTest, ConvolutionsOfOtherRanksAndTypes) {
+TEST_F(DynamicKernelsTest, ConvolutionsOfOtherRanksAndTypes) {
   Check(R"(def @main(%x: Tensor[(2, 3, ?), float64], %w: Tensor[(5, 3, 4), float64]) {
              nn.conv1d(%x, %w, strides=[3], padding=[2, 1]) })",
         ForEach({1, 2, 17, 300}, [](int64_t n) {
@@ -356,7 +356,7 @@ TEST_F(ShapedKernelsTest, ConvolutionsOfOtherRanksAndTypes) {
         }));
 }
 
-TEST_F(ShapedKernelsTest, AConstantWindowIsPackedAhead) {
+TEST_F(DynamicKernelsTest, AConstantWindowIsPackedAhead) {
   const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim(1), Dim(6), Dim::Any(), Dim::Any()}, kFloat32));
   const Tensor weights = Tensor::Empty({34, 3, 3, 3}, kFloat32);
   FillRandom(weights, 3, -1, 1);
@@ -370,7 +370,7 @@ TEST_F(ShapedKernelsTest, AConstantWindowIsPackedAhead) {
   }
 }
 
-TEST_F(ShapedKernelsTest, PoolsOfImagesOfAnySize) {
+TEST_F(DynamicKernelsTest, PoolsOfImagesOfAnySize) {
   const std::vector<std::vector<Shape>> shapes{{{1, 3, 9, 9}}, {{2, 3, 5, 40}}, {{1, 3, 64, 33}}, {{1, 3, 6, 7}}};
   for (const std::string call :
        {"nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])",
@@ -388,7 +388,7 @@ TEST_F(ShapedKernelsTest, PoolsOfImagesOfAnySize) {
         {{{2, 3, 5, 4, 2}}, {{2, 3, 2, 4, 33}}});
 }
 
-TEST_F(ShapedKernelsTest, ANetworkOfImagesOfAnySize) {
+TEST_F(DynamicKernelsTest, ANetworkOfImagesOfAnySize) {
   Check(R"(def @main(%x: Tensor[(1, 3, ?, ?), float32], %a: Tensor[(16, 3, 3, 3), float32],
                      %b: Tensor[(16, 16, 3, 3), float32], %d: Tensor[(16, 1, 3, 3), float32],
                      %o: Tensor[(5, 16), float32]) {
@@ -404,7 +404,7 @@ TEST_F(ShapedKernelsTest, ANetworkOfImagesOfAnySize) {
         /*kernels=*/7, {"reshape", "nn.dense", "nn.softmax"});
 }
 
-TEST_F(ShapedKernelsTest, ImagesOfABatchOneByOne) {
+TEST_F(DynamicKernelsTest, ImagesOfABatchOneByOne) {
   Check(R"(def @main(%x: Tensor[(?, 3, 9, 9), float32], %w: Tensor[(8, 3, 3, 3), float32],
                      %b: Tensor[(8, 1, 1), float32], %d: Tensor[(5, 128), float32]) {
              let %c = nn.relu(add(nn.conv2d(%x, %w, padding=[1, 1, 1, 1]), %b));
@@ -416,7 +416,7 @@ TEST_F(ShapedKernelsTest, ImagesOfABatchOneByOne) {
 }
 
 // The state grows by a row each time around.
-TEST_F(ShapedKernelsTest, ShapesThatGrowInALoop) {
+TEST_F(DynamicKernelsTest, ShapesThatGrowInALoop) {
   Check(R"(def @main(%x: Tensor[(1, 8), float32]) { @loop(4, %x) }
            def @loop(%i: int32, %x: Tensor[(?, 8), float32]) -> Tensor[(?, 8), float32] {
              if (equal(%i, 0)) { %x } else { @loop(subtract(%i, 1), concatenate((nn.softmax(%x), tanh(%x)), axis=0)) } })",
@@ -524,7 +524,7 @@ class RandomFunction {
   std::vector<Made> pool_;
 };
 
-TEST_F(ShapedKernelsTest, RandomFunctions) {
+TEST_F(DynamicKernelsTest, RandomFunctions) {
   const char* seed = std::getenv("COLLAGE_PROPERTY_SEED");
   const char* modules = std::getenv("COLLAGE_PROPERTY_MODULES");
   const uint64_t first = seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);

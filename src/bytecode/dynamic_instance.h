@@ -1,4 +1,4 @@
-// shaped_instance.h: a kernel that is told the sizes of its tensors, ready to run.
+// dynamic_instance.h: a kernel that is told the sizes of its tensors, ready to run.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@
 namespace collage::vm {
 
 /// Results of shape inference are kept for the latest few sets of shapes. Not thread-safe.
-class ShapedInstance {
+class DynamicInstance {
  public:
   /// `kernel` must outlive it.
-  explicit ShapedInstance(const ShapedKernel& kernel);
+  explicit DynamicInstance(const DynamicKernel& kernel);
 
   /// Results are in memory of `pool`. Throws kInput where shapes do not fit each other.
   Value Run(const std::vector<Value>& args, TensorPool& pool);
@@ -31,7 +31,7 @@ class ShapedInstance {
   };
 
   struct LoadedCode {
-    const ShapedKernel::Code* code;
+    const DynamicKernel::Code* code;
     std::vector<Tensor> constants;
     Tensor workspace;
     std::unique_ptr<Kernel> kernel;  ///< once it was needed
@@ -44,7 +44,7 @@ class ShapedInstance {
 
   static constexpr size_t kMostKnown = 8;
 
-  const ShapedKernel& kernel_;
+  const DynamicKernel& kernel_;
   std::vector<LoadedCode> codes_;
   std::vector<Shapes> known_;
   size_t next_ = 0;  ///< next entry of `known_` to replace

@@ -1,5 +1,5 @@
-// shaped_instance.cc: shapes by the operators' relations, then one call of machine code.
-#include "bytecode/shaped_instance.h"
+// dynamic_instance.cc: shapes by the operators' relations, then one call of machine code.
+#include "bytecode/dynamic_instance.h"
 
 #include <fmt/format.h>
 
@@ -13,15 +13,15 @@
 namespace collage::vm {
 namespace {
 
-[[noreturn]] void FailAsDamaged(const ShapedKernel& kernel) {
+[[noreturn]] void FailAsDamaged(const DynamicKernel& kernel) {
   throw Error(ErrorCategory::kCorrupt, fmt::format("what kernel '{}' knows of its shapes is damaged", kernel.name));
 }
 
 }  // namespace
 
-ShapedInstance::ShapedInstance(const ShapedKernel& kernel) : kernel_(kernel) {
+DynamicInstance::DynamicInstance(const DynamicKernel& kernel) : kernel_(kernel) {
   SetNumThreads(std::max(kernel.num_threads, 1));
-  for (const ShapedKernel::Code& code : kernel.codes) {
+  for (const DynamicKernel::Code& code : kernel.codes) {
     LoadedCode& loaded = codes_.emplace_back();
     loaded.code = &code;
     for (const int constant : code.constants)
@@ -29,7 +29,7 @@ ShapedInstance::ShapedInstance(const ShapedKernel& kernel) : kernel_(kernel) {
   }
 }
 
-Kernel& ShapedInstance::Load(LoadedCode& code) const {
+Kernel& DynamicInstance::Load(LoadedCode& code) const {
   if (code.kernel == nullptr) {
     code.workspace = Tensor::Empty({code.code->workspace_bytes}, kUInt8);
     code.kernel = GetKernelLoader(code.code->loader).Load({code.code->blob, code.constants, kernel_.num_threads});
@@ -37,7 +37,7 @@ Kernel& ShapedInstance::Load(LoadedCode& code) const {
   return *code.kernel;
 }
 
-const ShapedInstance::Shapes& ShapedInstance::ShapesFor(const std::vector<Tensor>& inputs) {
+const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tensor>& inputs) {
   const auto fits = [&](const Shapes& shapes) {
     return std::ranges::equal(shapes.inputs, inputs, {}, {}, &Tensor::shape);
   };
@@ -66,8 +66,8 @@ const ShapedInstance::Shapes& ShapedInstance::ShapesFor(const std::vector<Tensor
 }
 
 /// Operator by operator.
-Value ShapedInstance::Evaluate(const std::vector<Value>& args) const {
-  using Step = UnknownSizes::Step;
+Value DynamicInstance::Evaluate(const std::vector<Value>& args) const {
+  using Step = DynamicSizes::Step;
   std::vector<Value> values;
   size_t constants = 0;
   for (const Step& step : kernel_.sizes.steps) {
@@ -89,11 +89,11 @@ Value ShapedInstance::Evaluate(const std::vector<Value>& args) const {
   return values[static_cast<size_t>(kernel_.sizes.result)];
 }
 
-void ShapedInstance::RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+void DynamicInstance::RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   // Parameters that have rows are those whose number of them the types leave open.
   std::vector<bool> has_rows(inputs.size());
-  for (const UnknownSizes::Variable& variable : kernel_.sizes.variables) {
-    for (const UnknownSizes::Place& place : variable.places) {
+  for (const DynamicSizes::Variable& variable : kernel_.sizes.variables) {
+    for (const DynamicSizes::Place& place : variable.places) {
       if (static_cast<size_t>(place.value) < inputs.size()) has_rows[static_cast<size_t>(place.value)] = true;
     }
   }
@@ -121,7 +121,7 @@ void ShapedInstance::RunRows(const std::vector<Tensor>& inputs, const std::vecto
   }
 }
 
-Value ShapedInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
+Value DynamicInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
   std::vector<Tensor> inputs;
   for (const Value& arg : args) {
     if (arg.kind() != Value::Kind::kTensor) {

@@ -1,4 +1,4 @@
-// unknown_sizes.h: the dynamic sizes (`?`) of a function's types, as variables that get values in a run.
+// dynamic_sizes.h: the dynamic sizes (`?`) of a function's types, as variables that get values in a run.
 //
 // Dimensions that operators require to be equal share a variable, so that a code generator sees them as one extent. A
 // run finds all shapes by the operators' type relations (ShapesOf), looks whether the variables hold, and passes their
@@ -18,7 +18,7 @@ namespace collage {
 
 /// Sizes of a function's values: one value for each parameter, then one for each constant, call, tuple and projection
 /// in post-order.
-struct UnknownSizes {
+struct DynamicSizes {
   struct Step {
     enum Kind : uint8_t { kParameter, kConstant, kCall, kTuple, kField } kind;
     const OpDef* op = nullptr;  ///< kCall
@@ -50,32 +50,24 @@ struct UnknownSizes {
 };
 
 /// Whether some parameter or result of the typed `function` has a dimension `?`.
-bool HasUnknownSizes(const Function& function);
+bool HasDynamicSizes(const Function& function);
 
 /// Throws kUnsupported for functions that are not operators on tensors alone. `exprs`, unless null, receives the values
 /// in order.
-UnknownSizes FindUnknownSizes(const Function& function, std::vector<Expr>* exprs = nullptr);
+DynamicSizes FindDynamicSizes(const Function& function, std::vector<Expr>* exprs = nullptr);
 
 /// The types of all values for parameters of `types`, all static. Throws kInput where a relation does not hold.
-std::vector<Type> TypesOfValues(const UnknownSizes& sizes, const std::vector<Type>& types);
+std::vector<Type> TypesOfValues(const DynamicSizes& sizes, const std::vector<Type>& types);
 
 /// Returns the variables' values for values of `types`; nothing if the places of one variable differ.
-std::optional<std::vector<int64_t>> ValuesOf(const UnknownSizes& sizes, const std::vector<Type>& types);
-
-/// Whether the elements of `op`'s result are made of those in the same place of its arguments, which are stretched and
-/// lined up from the right as broadcasting has it.
-bool IsPlaceByPlace(const OpDef& op);
-
-/// Whether the elements of `op`'s result are elements of its first argument, or of the fields of that; other arguments
-/// and attributes say where they go.
-bool MovesElements(const OpDef& op);
+std::optional<std::vector<int64_t>> ValuesOf(const DynamicSizes& sizes, const std::vector<Type>& types);
 
 /// Whether tensors of `type` are rows of known shape, as many as a run says: `?` is the first dimension and no other.
-bool AreRows(const Type& type);
+bool IsBatch(const Type& type);
 
 /// Returns a tensor type with `rows` rows; other types unchanged.
-Type WithRows(const Type& type, int64_t rows);
+Type WithBatchSize(const Type& type, int64_t rows);
 /// `function` for parameters of `rows` rows each; typed.
-Function WithRows(const Function& function, int64_t rows);
+Function WithBatchSize(const Function& function, int64_t rows);
 
 }  // namespace collage

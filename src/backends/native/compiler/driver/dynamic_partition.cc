@@ -1,5 +1,5 @@
-// unknown_sizes.cc: a function with numbers in place of its unknown sizes (Emitter::Unknown), and its stage.
-#include "backends/native/compiler/driver/unknown_sizes.h"
+// dynamic_sizes.cc: a function with numbers in place of its unknown sizes (Emitter::Unknown), and its stage.
+#include "backends/native/compiler/driver/dynamic_partition.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "backends/native/compiler/emit/stages.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/shapes/unknown_sizes.h"
+#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// The function again, every type with a number for each of its sizes.
 class WithNumbers {
  public:
-  WithNumbers(const Function& function, Emitter& emitter) : sizes_(FindUnknownSizes(function, &exprs_)), e_(emitter) {
+  WithNumbers(const Function& function, Emitter& emitter) : sizes_(FindDynamicSizes(function, &exprs_)), e_(emitter) {
     for (size_t value = 0; value < exprs_.size(); ++value) Add(static_cast<int>(value));
     for (const Var& param : function->params()) params.push_back(made_.at(param.get()));
     body = made_.at(function->body().get());
@@ -66,7 +66,7 @@ class WithNumbers {
   }
 
   std::vector<Expr> exprs_;
-  UnknownSizes sizes_;
+  DynamicSizes sizes_;
   Emitter& e_;
   std::unordered_map<const ExprNode*, Expr> made_;
 };
@@ -104,7 +104,7 @@ void EmitResult(PartitionState& state, const Expr& body, const Buffer& buffer) {
 
 }  // namespace
 
-LoweredPartition LowerUnknownSizes(const PartitionRequest& request, const NativeOptions& options) {
+LoweredPartition LowerDynamicPartition(const PartitionRequest& request, const NativeOptions& options) {
   PartitionState state(TargetOf(options), request.num_threads, options);
   Emitter& e = state.emitter;
   const WithNumbers function(request.function, e);
