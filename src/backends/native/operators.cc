@@ -1,5 +1,4 @@
-// operators.cc: one row per operator: its name and what it cannot do. The lowerings themselves are the tables of
-// compiler/elementwise.cc, compiler/indexing.cc and compiler/stages.cc.
+// operators.cc: what calls lack to be computed by native kernels, by the rows of operator_rows.inc.
 #include "backends/native/operators.h"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "collage/ir/infer_type.h"
@@ -23,7 +23,7 @@ using Check = std::function<std::string(const CallNode& call)>;
 
 const TensorTypeNode& Argument(const CallNode& call, size_t i) { return *AsTensorType(call.args()[i]->checked_type()); }
 
-std::string Nothing(const CallNode&) { return ""; }
+std::string Anything(const CallNode&) { return ""; }
 
 std::string NoTruthValues(const CallNode& call) {
   return Argument(call, 0).dtype().is_bool() ? fmt::format("'{}' of truth values", call.op()->name) : "";
@@ -95,159 +95,10 @@ std::string Recurrent(const CallNode& call) {
   return "";
 }
 
-const std::map<std::string, Check, std::less<>>& Rows() {
-  static const std::map<std::string, Check, std::less<>> rows = [] {
-    std::map<std::string, Check, std::less<>> made;
-    const auto add = [&](const Check& check, std::initializer_list<const char*> names) {
-      for (const char* name : names) made[name] = check;
-    };
-    add(Nothing, {"abs",
-                  "acos",
-                  "acosh",
-                  "add",
-                  "asin",
-                  "asinh",
-                  "atan",
-                  "atanh",
-                  "bitwise_and",
-                  "bitwise_not",
-                  "bitwise_or",
-                  "bitwise_xor",
-                  "broadcast_to",
-                  "cast",
-                  "ceil",
-                  "clip",
-                  "copy",
-                  "cos",
-                  "cosh",
-                  "divide",
-                  "equal",
-                  "erf",
-                  "exp",
-                  "expand_dims",
-                  "floor",
-                  "floor_divide",
-                  "floor_mod",
-                  "full",
-                  "gather",
-                  "gather_nd",
-                  "greater",
-                  "greater_equal",
-                  "isfinite",
-                  "isinf",
-                  "isnan",
-                  "layout_transform",
-                  "less",
-                  "less_equal",
-                  "log",
-                  "logical_and",
-                  "logical_not",
-                  "logical_or",
-                  "logical_xor",
-                  "maximum",
-                  "minimum",
-                  "mod",
-                  "multiply",
-                  "ndarray_size",
-                  "negative",
-                  "nn.batch_flatten",
-                  "nn.bias_add",
-                  "nn.depth_to_space",
-                  "nn.dropout",
-                  "nn.leaky_relu",
-                  "nn.prelu",
-                  "nn.space_to_depth",
-                  "not_equal",
-                  "one_hot",
-                  "ones",
-                  "power",
-                  "qnn.dequantize",
-                  "qnn.quantize",
-                  "repeat",
-                  "reshape",
-                  "reverse",
-                  "reverse_sequence",
-                  "round",
-                  "rsqrt",
-                  "shape_of",
-                  "sigmoid",
-                  "sign",
-                  "sin",
-                  "sinh",
-                  "split",
-                  "sqrt",
-                  "squeeze",
-                  "strided_slice",
-                  "subtract",
-                  "take",
-                  "tan",
-                  "tanh",
-                  "tile",
-                  "transpose",
-                  "trilu",
-                  "trunc",
-                  "where",
-                  "zeros",
-                  "all",
-                  "any"});
-    add(NoTruthValues, {"left_shift",
-                        "right_shift",
-                        "nn.relu",
-                        "sum",
-                        "mean",
-                        "prod",
-                        "max",
-                        "min",
-                        "argmax",
-                        "argmin",
-                        "cumprod",
-                        "cumsum",
-                        "sort",
-                        "argsort",
-                        "topk",
-                        "scatter_elements",
-                        "scatter_nd",
-                        "nn.max_pool1d",
-                        "nn.max_pool2d",
-                        "nn.max_pool3d",
-                        "nn.global_max_pool1d",
-                        "nn.global_max_pool2d",
-                        "nn.global_max_pool3d",
-                        "nn.adaptive_max_pool1d",
-                        "nn.adaptive_max_pool2d",
-                        "nn.adaptive_max_pool3d",
-                        "nn.avg_pool1d",
-                        "nn.avg_pool2d",
-                        "nn.avg_pool3d",
-                        "nn.adaptive_avg_pool1d",
-                        "nn.adaptive_avg_pool2d",
-                        "nn.adaptive_avg_pool3d",
-                        "nn.global_avg_pool1d",
-                        "nn.global_avg_pool2d",
-                        "nn.global_avg_pool3d",
-                        "vision.roi_pool"});
-    add(FloatsOnly, {"variance", "nn.batch_norm", "nn.lrn", "image.grid_sample", "linalg.det", "nn.deformable_conv2d",
-                     "vision.all_class_non_max_suppression", "vision.roi_align"});
-    add(InterpolatedFloats, {"image.resize1d", "image.resize2d", "image.resize3d"});
-    add(NormalisedFloats,
-        {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"});
-    add(WrittenTuple, {"concatenate", "stack"});
-    add(SumsOfProducts, {"einsum"});
-    add(SmallWindows, {"nn.max_pool1d_indices", "nn.max_pool2d_indices", "nn.max_pool3d_indices"});
-    add(KnownPadMode, {"nn.pad"});
-    add(WideBits, {"reinterpret"});
-    add(Products, {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d",
-                   "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"});
-    add(Recurrent, {"nn.lstm", "nn.gru", "nn.rnn"});
-    return made;
-  }();
-  return rows;
-}
-
-std::string WhyNotType(const Type& type, bool may_be_unknown) {
+std::string WhyNotType(const Type& type, bool may_be_dynamic) {
   for (const Type& leaf : FlattenTensorTypes(type)) {
     const TensorTypeNode* tensor = AsTensorType(leaf);
-    if (tensor == nullptr || (!may_be_unknown && !tensor->is_static())) return "dynamic shapes";
+    if (tensor == nullptr || (!may_be_dynamic && !tensor->is_static())) return "dynamic shapes";
     const DataType dtype = tensor->dtype();
     const bool is_whole =
         dtype.is_bool() || dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
@@ -257,70 +108,91 @@ std::string WhyNotType(const Type& type, bool may_be_unknown) {
   return "";
 }
 
-/// What a call lacks where its shapes are not known; beyond what it lacks anyway.
-std::string WhyNotUnknown(const CallNode& call) {
-  const std::string& name = call.op()->name;
-  const auto is_known = [&](size_t argument, int64_t axis) {
-    const TensorTypeNode& tensor = Argument(call, argument);
-    const int64_t at = axis < 0 ? axis + tensor.rank() : axis;
-    return at < tensor.rank() && !tensor.shape()[static_cast<size_t>(at)].is_any();
-  };
-  if (name == "strided_slice") {
-    const std::vector<int64_t> begin = call.attrs().Ints("begin");
-    for (size_t i = 0; i < begin.size(); ++i) {
-      const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
-      const bool counts_up = call.attrs().IsNone("strides") || i >= call.attrs().Ints("strides").size() ||
-                             call.attrs().Ints("strides")[i] > 0;
-      if (!is_known(0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of an unknown size";
-    }
-    return "";
+// ---- dynamic shapes: what a call lacks beyond what it lacks anyway ----
+
+/// Whether dimension `axis` of argument `i` is the same in every run.
+bool IsStatic(const CallNode& call, size_t i, int64_t axis) {
+  const TensorTypeNode& tensor = Argument(call, i);
+  const int64_t at = axis < 0 ? axis + tensor.rank() : axis;
+  return at < tensor.rank() && !tensor.shape()[static_cast<size_t>(at)].is_any();
+}
+
+/// Stages have vectors of whole floats only.
+std::string Dynamic(const CallNode& call) {
+  const bool is_stage = call.op()->pattern == OpPatternKind::kOutEWiseFusable;
+  return is_stage && Argument(call, 0).dtype().bits < 32 ? "narrow elements of unknown shapes" : "";
+}
+
+std::string NotDynamic(const CallNode& call) {
+  const std::string reason = Dynamic(call);
+  return reason.empty() ? fmt::format("'{}' of unknown shapes", call.op()->name) : reason;
+}
+
+std::string SlicesFromBegin(const CallNode& call) {
+  const std::vector<int64_t> begin = call.attrs().Ints("begin");
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
+    const bool counts_up = call.attrs().IsNone("strides") || i >= call.attrs().Ints("strides").size() ||
+                           call.attrs().Ints("strides")[i] > 0;
+    if (!IsStatic(call, 0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of an unknown size";
   }
-  if (name == "take") {
-    if (call.attrs().IsNone("axis")) return "'take' of elements of all axes";
-    return is_known(0, call.attrs().Int("axis")) ? "" : "'take' along an axis of unknown size";
-  }
-  if (name == "split") return is_known(0, call.attrs().Int("axis")) ? "" : "'split' along an axis of unknown size";
-  if (name == "nn.group_norm") return is_known(0, call.attrs().Int("axis")) ? "" : "groups of unknown channels";
-  if (name.starts_with("nn.max_pool") || name.starts_with("nn.avg_pool")) {
-    const bool is_of_floats = !name.ends_with("_indices") && Argument(call, 0).dtype().is_floating();
-    return is_of_floats ? "" : "pools of unknown shapes but of floats";
-  }
-  const bool is_norm = call.op()->pattern == OpPatternKind::kOutEWiseFusable;
-  if (is_norm && Argument(call, 0).dtype().bits < 32) return "narrow elements of unknown shapes";
-  const bool is_product = name == "nn.dense" || name == "nn.matmul" || name == "nn.batch_matmul";
-  const bool is_convolution = name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
-  if (is_product || is_convolution) {
-    const bool is_whole = Argument(call, 0).dtype() == kFloat32 || Argument(call, 0).dtype() == kFloat64;
-    const bool is_one = Argument(call, 1).dtype() == Argument(call, 0).dtype() &&
-                        AsTensorType(call.checked_type())->dtype() == Argument(call, 0).dtype();
-    if (!is_whole || !is_one) return "products of unknown shapes but of floats";
-  }
-  if (is_convolution) {
-    return is_known(0, 1) && Argument(call, 1).is_static() ? "" : "convolutions of unknown channels or windows";
-  }
-  if (is_product || name.starts_with("nn.global_")) return "";
-  static const std::vector<std::string_view> names{"where",
-                                                   "nn.bias_add",
-                                                   "nn.prelu",
-                                                   "transpose",
-                                                   "concatenate",
-                                                   "nn.softmax",
-                                                   "nn.log_softmax",
-                                                   "nn.layer_norm",
-                                                   "nn.instance_norm",
-                                                   "nn.l2_normalize",
-                                                   "sum",
-                                                   "mean",
-                                                   "max",
-                                                   "min",
-                                                   "prod",
-                                                   "all",
-                                                   "any",
-                                                   "variance",
-                                                   "argmax",
-                                                   "argmin"};
-  if (call.op()->elementwise || std::ranges::find(names, name) != names.end()) return "";
-  return fmt::format("'{}' of unknown shapes", name);
+  return "";
+}
+
+std::string TakesAlongStaticAxis(const CallNode& call) {
+  if (call.attrs().IsNone("axis")) return "'take' of elements of all axes";
+  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "'take' along an axis of unknown size";
+}
+
+std::string StaticAxis(const CallNode& call) {
+  if (IsStatic(call, 0, call.attrs().Int("axis"))) return "";
+  return fmt::format("'{}' along an axis of unknown size", call.op()->name);
+}
+
+std::string StaticChannels(const CallNode& call) {
+  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "groups of unknown channels";
+}
+
+std::string NoDynamicIndices(const CallNode&) { return "pools of unknown shapes but of floats"; }
+
+std::string DynamicPools(const CallNode& call) {
+  return Argument(call, 0).dtype().is_floating() ? "" : NoDynamicIndices(call);
+}
+
+std::string DynamicProducts(const CallNode& call) {
+  if (std::string reason = Dynamic(call); !reason.empty()) return reason;
+  const DataType dtype = Argument(call, 0).dtype();
+  const bool is_whole = dtype == kFloat32 || dtype == kFloat64;
+  const bool is_one = Argument(call, 1).dtype() == dtype && AsTensorType(call.checked_type())->dtype() == dtype;
+  return is_whole && is_one ? "" : "products of unknown shapes but of floats";
+}
+
+std::string DynamicConvolutions(const CallNode& call) {
+  if (std::string reason = DynamicProducts(call); !reason.empty()) return reason;
+  return IsStatic(call, 0, 1) && Argument(call, 1).is_static() ? "" : "convolutions of unknown channels or windows";
+}
+
+// ---- rows ----
+
+struct Row {
+  Check takes;
+  Check takes_dynamic;
+};
+
+/// By name, from operator_rows.inc.
+const std::map<std::string, Row, std::less<>>& Rows() {
+  static const std::map<std::string, Row, std::less<>> rows = [] {
+    std::map<std::string, Row, std::less<>> made;
+    const auto add = [&](const std::string& names, const Row& row) {
+      std::istringstream words(names);
+      for (std::string name; words >> name;) made.emplace(name, row);
+    };
+#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) add(names, {takes, takes_dynamic});
+#include "backends/native/operator_rows.inc"
+#undef NATIVE_OPERATOR
+    return made;
+  }();
+  return rows;
 }
 
 /// Whether it is of the quantised dialect, which is lowered as what it stands for.
@@ -388,20 +260,20 @@ Function WithoutDialect(const Function& function) {
 
 namespace {
 
-Result<void> IsRowLowered(const CallNode& call, bool may_be_unknown) {
+Result<void> IsRowLowered(const CallNode& call, bool may_be_dynamic) {
   const auto no = [](std::string text) { return Reason{std::move(text), "native"}; };
   const std::string& name = call.op()->name;
   const auto row = Rows().find(name);
   if (row == Rows().end()) return no(fmt::format("'{}' has no native lowering", name));
-  std::string reason = WhyNotType(call.checked_type(), may_be_unknown);
+  std::string reason = WhyNotType(call.checked_type(), may_be_dynamic);
   for (const Expr& arg : call.args()) {
-    if (reason.empty()) reason = WhyNotType(arg->checked_type(), may_be_unknown);
+    if (reason.empty()) reason = WhyNotType(arg->checked_type(), may_be_dynamic);
   }
   if (!reason.empty()) return no(reason);
   for (const char* attr : {"layout", "data_layout", "out_layout"}) {
     if (!IsChannelsFirst(call, attr)) return no(fmt::format("{} {}", attr, call.attrs().String(attr)));
   }
-  reason = row->second(call);
+  reason = row->second.takes(call);
   if (!reason.empty()) return no(reason);
   return {};
 }
@@ -409,12 +281,12 @@ Result<void> IsRowLowered(const CallNode& call, bool may_be_unknown) {
 }  // namespace
 
 Result<void> IsLowered(const CallNode& call) {
-  return IsDialect(call) ? IsDialectLowered(call) : IsRowLowered(call, /*may_be_unknown=*/false);
+  return IsDialect(call) ? IsDialectLowered(call) : IsRowLowered(call, /*may_be_dynamic=*/false);
 }
 
 Result<void> IsLoweredDynamic(const CallNode& call) {
-  if (Result<void> lowered = IsRowLowered(call, /*may_be_unknown=*/true); !lowered.ok()) return lowered;
-  const std::string reason = WhyNotUnknown(call);
+  if (Result<void> lowered = IsRowLowered(call, /*may_be_dynamic=*/true); !lowered.ok()) return lowered;
+  const std::string reason = Rows().find(call.op()->name)->second.takes_dynamic(call);
   if (!reason.empty()) return Reason{reason, "native"};
   return {};
 }

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "backends/native/compiler/emit/expressions.h"
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 
 namespace collage::native {
 namespace {
@@ -158,9 +158,8 @@ Value Dequantize(Expressions& x, const CallNode& call, const Indices& indices) {
 
 }  // namespace
 
-void AddQuantisedRows(InPlaceTable& rows) {
-  rows["qnn.quantize"] = Quantize;
-  rows["qnn.dequantize"] = Dequantize;
-}
+Value inline_ops::Quantize(X& x, C call, I indices) { return native::Quantize(x, call, indices); }
+
+Value inline_ops::Dequantize(X& x, C call, I indices) { return native::Dequantize(x, call, indices); }
 
 }  // namespace collage::native

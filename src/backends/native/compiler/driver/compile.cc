@@ -6,9 +6,9 @@
 #include "backends/native/compiler/convolution/depthwise_chain_loops.h"
 #include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/dynamic_partition.h"
+#include "backends/native/compiler/driver/operator_table.h"
 #include "backends/native/compiler/emit/stages.h"
 #include "backends/native/compiler/emit/views.h"
-#include "backends/native/compiler/kernels/suppression.h"
 #include "backends/native/description/written_out.h"
 #include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
@@ -25,20 +25,17 @@ const CallNode* AsOp(const Expr& expr) {
   return call != nullptr && call->op() != nullptr ? call : nullptr;
 }
 
-const StageRow* StageOf(const Expr& expr) {
+const OperatorRow* StageOf(const Expr& expr) {
   const CallNode* call = AsOp(expr);
   return call == nullptr ? nullptr : FindStage(call->op()->name);
 }
 
 /// What writes the fields of an operator of several results; null for all others.
-using FieldsFn = void (*)(PartitionState& state, const CallNode& call, const std::vector<Buffer>& outputs);
 FieldsFn FieldsOf(const Expr& expr) {
   const CallNode* call = AsOp(expr);
   if (call == nullptr || AsTupleType(call->checked_type()) == nullptr) return nullptr;
-  const std::string& name = call->op()->name;
-  if (name == "topk") return EmitTopK;
-  if (name == "vision.all_class_non_max_suppression") return EmitNonMaxSuppression;
-  return name == "nn.lstm" || name == "nn.gru" || name == "nn.rnn" ? EmitRecurrent : nullptr;
+  const OperatorRow* row = FindOperator(call->op()->name);
+  return row == nullptr ? nullptr : row->fields;
 }
 
 /// Writes the loops of one request.
@@ -224,13 +221,13 @@ class PartitionCompiler {
     buffer = *place;
   }
 
-  void Emit(const StageRow& row, const StageOutput& output) {
+  void Emit(const OperatorRow& row, const StageOutput& output) {
     if (NumElements(output.buffer.shape) == 0) return;
     const auto attention = attentions_.find(output.result.get());
     if (attention != attentions_.end()) return EmitAttention(state_, attention->second, output);
     const auto chain = chains_.find(output.result.get());
     if (chain != chains_.end()) return EmitDepthwiseChain(state_, chain->second, output);
-    row.emit(state_, *As<CallNode>(output.result), output);
+    row.stage(state_, *As<CallNode>(output.result), output);
   }
 
   void CompileOutput(size_t index) {
@@ -259,7 +256,7 @@ class PartitionCompiler {
         Materialise(state_, anchor, Layout::kPlain);
         continue;
       }
-      const StageRow& row = *StageOf(anchor);
+      const OperatorRow& row = *StageOf(anchor);
       const bool is_last = i + 1 == anchors.size();
       const bool layout_fits = LayoutFits(row, buffer) && TypeFits(row, anchor, buffer);
       const bool is_fused = is_last && layout_fits && IsEpilogue(body, anchor) &&
@@ -284,14 +281,14 @@ class PartitionCompiler {
     if (state_.expressions.FindBuffer(body) == nullptr) state_.expressions.SetBuffer(body, buffer);
   }
 
-  static bool LayoutFits(const StageRow& row, const Buffer& buffer) {
+  static bool LayoutFits(const OperatorRow& row, const Buffer& buffer) {
     if (row.lanes == ResultLanes::kAny || buffer.shape.empty()) return true;
     const size_t axis = row.lanes == ResultLanes::kChannels ? 1 : buffer.shape.size() - 1;
     return axis >= buffer.shape.size() || buffer.shape[axis] == 1 || buffer.strides[axis] == 1;
   }
 
   /// Results that are read again while they are made are not kept in another type than theirs.
-  static bool TypeFits(const StageRow& row, const Expr& anchor, const Buffer& buffer) {
+  static bool TypeFits(const OperatorRow& row, const Expr& anchor, const Buffer& buffer) {
     return row.fuses_epilogue || buffer.dtype == TensorTypeOf(anchor).dtype();
   }
 

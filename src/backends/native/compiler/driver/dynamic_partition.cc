@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "backends/native/compiler/driver/operator_table.h"
 #include "backends/native/compiler/emit/stages.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -71,14 +72,6 @@ class WithNumbers {
   std::unordered_map<const ExprNode*, Expr> made_;
 };
 
-/// What writes the loops of a stage where sizes are not known.
-StageFn UnknownStage(const StageRow& row) {
-  static const std::map<StageFn, StageFn> own{
-      {EmitMatrixProduct, EmitUnknownProduct}, {EmitConvolution, EmitUnknownConvolution}, {EmitPool, EmitUnknownPool}};
-  const auto it = own.find(row.emit);
-  return it == own.end() ? row.emit : it->second;
-}
-
 /// The one operator in `body` that needs loops of its own; null where there is none.
 Expr AnchorOf(const Expr& body) {
   Expr anchor;
@@ -95,11 +88,11 @@ void EmitResult(PartitionState& state, const Expr& body, const Buffer& buffer) {
   const Expr anchor = AnchorOf(body);
   if (anchor == nullptr) return EmitPointwise(state, body, buffer);
   const CallNode& call = *As<CallNode>(anchor);
-  const StageRow& row = *FindStage(call.op()->name);
+  const OperatorRow& row = *FindStage(call.op()->name);
   if (anchor != body && (!row.fuses_epilogue || !IsEpilogue(body, anchor))) {
     throw Error(ErrorCategory::kUnsupported, "what is behind a stage of unknown shapes is not made in its place");
   }
-  UnknownStage(row)(state, call, {anchor, body, buffer});
+  (row.dynamic_stage != nullptr ? row.dynamic_stage : row.stage)(state, call, {anchor, body, buffer});
 }
 
 }  // namespace

@@ -3,27 +3,9 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/inline_ops/pool_indices.h"
-#include "backends/native/compiler/inline_ops/regions.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
-
-const InPlaceFn* FindInPlace(std::string_view name) {
-  static const InPlaceTable rows = [] {
-    InPlaceTable made;
-    AddElementwiseRows(made);
-    AddQuantisedRows(made);
-    AddIndexingRows(made);
-    AddSamplingRows(made);
-    AddLocalResponseRows(made);
-    AddPoolIndexRows(made);
-    AddRegionRows(made);
-    return made;
-  }();
-  const auto it = rows.find(name);
-  return it == rows.end() ? nullptr : &it->second;
-}
 
 size_t AxisAttr(const CallNode& call, const char* name, size_t rank) {
   const int64_t axis = call.attrs().Int(name);
@@ -99,31 +81,7 @@ Value Expressions::Field(const TupleGetItemNode& item, const Indices& indices) {
   }
   const CallNode* call = As<CallNode>(item.tuple());
   const std::string name = call == nullptr || call->op() == nullptr ? "" : call->op()->name;
-  if (name == "split") {
-    const size_t axis = AxisAttr(*call, "axis", indices.size());
-    int64_t before = 0;
-    for (int i = 0; i < item.index(); ++i) {
-      before += AsTensorType(AsTupleType(call->checked_type())->fields()[static_cast<size_t>(i)])->static_shape()[axis];
-    }
-    Indices source = indices;
-    source[axis] = e_.Shifted(indices[axis], before);
-    return At(call->args()[0], source);
-  }
-  if (name == "nn.dropout") {
-    if (item.index() == 0) return At(call->args()[0], indices);
-    return math_.Number(1, KindOf(TensorTypeOf(call->args()[0]).dtype()));
-  }
-  if (name == "nn.batch_norm") {
-    if (item.index() > 0) return At(call->args()[static_cast<size_t>(item.index()) + 2], indices);
-    const Indices channel{indices[AxisAttr(*call, "axis", indices.size())]};
-    const Value x = At(call->args()[0], indices);
-    const Value variance = At(call->args()[4], channel);
-    Value factor =
-        math_.Divide(math_.Like(1, x), math_.Sqrt(math_.Add(variance, math_.Like(call->attrs().Double("epsilon"), x))));
-    if (call->attrs().Bool("scale")) factor = math_.Multiply(factor, At(call->args()[1], channel));
-    const Value scaled = math_.Multiply(math_.Subtract(x, At(call->args()[3], channel)), factor);
-    return call->attrs().Bool("center") ? math_.Add(scaled, At(call->args()[2], channel)) : scaled;
-  }
+  if (const FieldInPlaceFn field = FindFieldInPlace(name)) return field(*this, *call, item.index(), indices);
   throw Error(ErrorCategory::kUnsupported, fmt::format("a field of '{}' is not computed in place", name));
 }
 

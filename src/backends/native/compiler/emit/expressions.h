@@ -18,19 +18,12 @@ class Expressions;
 
 /// Writes the value of `call` at `indices`.
 using InPlaceFn = std::function<Value(Expressions& x, const CallNode& call, const Indices& indices)>;
-using InPlaceTable = std::map<std::string, InPlaceFn, std::less<>>;
+/// Writes field `field` of what `call` gives at `indices`.
+using FieldInPlaceFn = Value (*)(Expressions& x, const CallNode& call, int field, const Indices& indices);
 
-/// Rows for operators that compute an element from the same element of each (broadcast) argument.
-void AddElementwiseRows(InPlaceTable& rows);
-void AddQuantisedRows(InPlaceTable& rows);
-/// Rows for operators that read one element, or a few, at computed positions.
-void AddIndexingRows(InPlaceTable& rows);
-/// image.grid_sample.
-void AddSamplingRows(InPlaceTable& rows);
-/// nn.lrn.
-void AddLocalResponseRows(InPlaceTable& rows);
-/// The row of `name`; null when it is not computed in place.
+/// What computes operator `name` in place (operator_rows.inc); null when nothing does.
 const InPlaceFn* FindInPlace(std::string_view name);
+FieldInPlaceFn FindFieldInPlace(std::string_view name);
 
 class Expressions {
  public:

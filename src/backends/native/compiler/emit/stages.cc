@@ -1,44 +1,12 @@
-// stages.cc: the table of operators that need loops of their own.
+// stages.cc: what stages share: what follows an anchor, numbers of buffers, work in shares.
 #include "backends/native/compiler/emit/stages.h"
 
-#include <map>
 #include <unordered_set>
 
-#include "backends/native/compiler/kernels/determinant.h"
 #include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 
 namespace collage::native {
-
-const StageRow* FindStage(std::string_view name) {
-  static const std::map<std::string, StageRow, std::less<>> rows = [] {
-    std::map<std::string, StageRow, std::less<>> made;
-    const auto add = [&](std::initializer_list<const char*> names, StageRow row) {
-      for (const char* each : names) made[each] = row;
-    };
-    add({"nn.dense", "nn.matmul", "nn.batch_matmul"}, {EmitMatrixProduct, true, ResultLanes::kLast});
-    add({"nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"},
-        {EmitConvolution, true, ResultLanes::kChannels});
-    add({"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.instance_norm", "nn.group_norm", "nn.l2_normalize"},
-        {EmitNormalisation});
-    add({"nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d",
-         "nn.adaptive_avg_pool1d", "nn.adaptive_avg_pool2d", "nn.adaptive_avg_pool3d", "nn.adaptive_max_pool1d",
-         "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d"},
-        {EmitPool});
-    add({"sum", "mean", "max", "min", "prod", "all", "any", "variance", "nn.global_avg_pool1d", "nn.global_avg_pool2d",
-         "nn.global_avg_pool3d", "nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d"},
-        {EmitReduction});
-    add({"argmax", "argmin"}, {EmitArgReduction});
-    add({"cumsum", "cumprod"}, {EmitCumulativeSum, true, ResultLanes::kLast});
-    add({"concatenate", "stack"}, {EmitConcatenate});
-    add({"sort", "argsort", "topk"}, {EmitSort});
-    add({"linalg.det"}, {EmitDeterminant});
-    add({"scatter_elements", "scatter_nd"}, {EmitScatter, /*fuses_epilogue=*/false});
-    return made;
-  }();
-  const auto it = rows.find(name);
-  return it == rows.end() ? nullptr : &it->second;
-}
 
 bool IsEpilogue(const Expr& root, const Expr& anchor) {
   const Shape shape = ShapeOf(root);

@@ -76,20 +76,6 @@ struct StageOutput {
   Buffer buffer;
 };
 
-/// Writes the stages of an anchor.
-using StageFn = void (*)(PartitionState& state, const CallNode& call, const StageOutput& output);
-/// The dimension of its result along which a stage stores vectors: it must lie innermost.
-enum class ResultLanes : uint8_t { kAny, kChannels, kLast };
-
-/// One row per operator that needs loops of its own.
-struct StageRow {
-  StageFn emit;
-  bool fuses_epilogue = true;  ///< whether element-wise operators behind it may be computed in its registers
-  ResultLanes lanes = ResultLanes::kAny;
-};
-/// The row of operator `name`; null for operators that are computed in place.
-const StageRow* FindStage(std::string_view name);
-
 /// How many elements, about: of those whose sizes are not known yet, many.
 inline double NumberOf(const Shape& shape) { return HasUnknown(shape) ? 1e6 : static_cast<double>(NumElements(shape)); }
 

@@ -1,22 +1,19 @@
-// indexing.cc: one row per operator that reads an element, or a few, at computed positions. Positions that are even
+// indexing.cc: operators that read an element, or a few, at computed positions. Positions that are even
 // progressions along the lanes stay such, so that reading them is one vector load; others become gathers.
 #include <algorithm>
 #include <numeric>
 
 #include "backends/native/compiler/emit/views.h"
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
-namespace {
+namespace inline_ops {
 
-using X = Expressions;
-using C = const CallNode&;
-using I = const Indices&;
-
-Shape DataShape(C call) { return ShapeOf(call.args()[0]); }
+static Shape DataShape(C call) { return ShapeOf(call.args()[0]); }
 
 /// The value of an integer expression as a coordinate: one for all lanes when it is read at one place.
-Index IndexAt(X& x, const Expr& expr, I indices) {
+static Index IndexAt(X& x, const Expr& expr, I indices) {
   Emitter& e = x.emitter();
   const Value value = x.At(expr, indices);
   const bool is_scalar = std::all_of(indices.begin(), indices.end(), [](const Index& i) { return i.is_scalar(); });
@@ -32,7 +29,7 @@ Index IndexAt(X& x, const Expr& expr, I indices) {
 }
 
 /// Negative ones count from the end; what is beyond is clipped, or wrapped around.
-Index InRange(Emitter& e, const Index& index, int64_t length, bool wraps) {
+static Index InRange(Emitter& e, const Index& index, int64_t length, bool wraps) {
   if (wraps) {
     const Index remainder = e.IndexOp("remsi", index, length);
     return e.IndexOp("remsi", e.Shifted(remainder, length), length);
@@ -51,7 +48,6 @@ Value Transpose(X& x, C call, I indices) {
   return x.At(call.args()[0], source);
 }
 
-/// Letters say which dimension is which.
 Value LayoutTransform(X& x, C call, I indices) {
   const std::string& from = call.attrs().String("src_layout");
   const std::string& to = call.attrs().String("dst_layout");
@@ -94,7 +90,7 @@ Value StridedSlice(X& x, C call, I indices) {
 }
 
 /// One dimension's source position; nothing where the constant is read, which `inside` then says.
-Index PadSource(Emitter& e, const std::string& mode, const Index& index, int64_t before, int64_t length) {
+static Index PadSource(Emitter& e, const std::string& mode, const Index& index, int64_t before, int64_t length) {
   const Index at = e.Shifted(index, -before);
   if (mode == "constant") return at;
   if (mode == "edge") return e.IndexOp("minsi", e.IndexOp("maxsi", at, 0), length - 1);
@@ -161,7 +157,6 @@ Value Gather(X& x, C call, I indices) {
   return x.At(call.args()[0], source);
 }
 
-/// Index tuples lie along the first axis of the indices.
 Value GatherNd(X& x, C call, I indices) {
   Emitter& e = x.emitter();
   const Shape data = DataShape(call);
@@ -180,7 +175,7 @@ Value GatherNd(X& x, C call, I indices) {
 }
 
 /// Pieces along an axis: each is read where the position is its own.
-Value Join(X& x, C call, I indices, bool is_stack) {
+static Value Join(X& x, C call, I indices, bool is_stack) {
   Emitter& e = x.emitter();
   const TupleNode* tuple = As<TupleNode>(call.args()[0]);
   if (tuple == nullptr) throw Error(ErrorCategory::kUnsupported, "joins tuples that are written out only");
@@ -263,7 +258,6 @@ Value ReverseSequence(X& x, C call, I indices) {
   return x.At(call.args()[0], source);
 }
 
-/// The same bits: of 32 or 64 of them, or between integers.
 Value Reinterpret(X& x, C call, I indices) {
   Emitter& e = x.emitter();
   const DataType from = TensorTypeOf(call.args()[0]).dtype();
@@ -327,7 +321,50 @@ Value Resize(X& x, C call, I indices) {
   return dtype.is_floating() ? *sum : m.Convert(*sum, dtype);
 }
 
-}  // namespace
+Value Concatenate(X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/false); }
+Value Stack(X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/true); }
+
+Value BroadcastTo(X& x, C call, I indices) { return x.Operand(call, 0, indices); }
+
+Value Tile(X& x, C call, I indices) {
+  const Shape shape = DataShape(call);
+  Indices source = indices;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (call.attrs().Ints("reps")[d] != 1) source[d] = x.emitter().Divided(indices[d], shape[d]).second;
+  }
+  return x.At(call.args()[0], source);
+}
+
+Value Repeat(X& x, C call, I indices) {
+  Indices source = indices;
+  Index& index = source[AxisAttr(call, "axis", indices.size())];
+  index = x.emitter().Divided(index, call.attrs().Int("repeats")).first;
+  return x.At(call.args()[0], source);
+}
+
+Value Reverse(X& x, C call, I indices) {
+  const size_t axis = AxisAttr(call, "axis", indices.size());
+  Indices source = indices;
+  source[axis] = x.emitter().Shifted(x.emitter().Scaled(indices[axis], -1), DataShape(call)[axis] - 1);
+  return x.At(call.args()[0], source);
+}
+
+Value ShapeOfData(X& x, C call, I indices) {
+  const Shape shape = DataShape(call);
+  Tensor sizes = Tensor::Empty({static_cast<int64_t>(shape.size())}, kInt64);
+  std::copy(shape.begin(), shape.end(), sizes.data<int64_t>());
+  return x.emitter().Load(x.Table(call, 0, [&] { return sizes; }), indices);
+}
+
+Value Full(X& x, C call, I) { return x.math().Convert(x.At(call.args()[0], {}), ResultType(call)); }
+
+InPlaceFn Filled(double number) {
+  return [number](X& x, C call, I) { return x.math().Number(number, KindOf(ResultType(call))); };
+}
+
+Value NdarraySize(X& x, C call, I) { return x.math().Integer(NumElements(DataShape(call))); }
+
+}  // namespace inline_ops
 
 Indices ReshapedIndices(Emitter& e, const Shape& from, const Shape& to, const Indices& indices) {
   Indices source(from.size(), e.Zero());
@@ -364,62 +401,6 @@ Indices ReshapedIndices(Emitter& e, const Shape& from, const Shape& to, const In
     }
   }
   return source;
-}
-
-void AddIndexingRows(InPlaceTable& rows) {
-  rows["transpose"] = Transpose;
-  rows["layout_transform"] = LayoutTransform;
-  for (const char* name : {"reshape", "expand_dims", "squeeze", "nn.batch_flatten"}) rows[name] = Reshape;
-  rows["broadcast_to"] = [](X& x, C call, I indices) { return x.Operand(call, 0, indices); };
-  rows["strided_slice"] = StridedSlice;
-  rows["nn.pad"] = Pad;
-  rows["take"] = Take;
-  rows["gather"] = Gather;
-  rows["gather_nd"] = GatherNd;
-  rows["concatenate"] = [](X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/false); };
-  rows["stack"] = [](X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/true); };
-  rows["one_hot"] = OneHot;
-  rows["trilu"] = Trilu;
-  rows["nn.depth_to_space"] = DepthToSpace;
-  rows["nn.space_to_depth"] = SpaceToDepth;
-  rows["reverse_sequence"] = ReverseSequence;
-  rows["reinterpret"] = Reinterpret;
-  for (const char* name : {"image.resize1d", "image.resize2d", "image.resize3d"}) rows[name] = Resize;
-  rows["tile"] = [](X& x, C call, I indices) {
-    const Shape shape = DataShape(call);
-    Indices source = indices;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (call.attrs().Ints("reps")[d] != 1) source[d] = x.emitter().Divided(indices[d], shape[d]).second;
-    }
-    return x.At(call.args()[0], source);
-  };
-  rows["repeat"] = [](X& x, C call, I indices) {
-    Indices source = indices;
-    Index& index = source[AxisAttr(call, "axis", indices.size())];
-    index = x.emitter().Divided(index, call.attrs().Int("repeats")).first;
-    return x.At(call.args()[0], source);
-  };
-  rows["reverse"] = [](X& x, C call, I indices) {
-    const size_t axis = AxisAttr(call, "axis", indices.size());
-    Indices source = indices;
-    source[axis] = x.emitter().Shifted(x.emitter().Scaled(indices[axis], -1), DataShape(call)[axis] - 1);
-    return x.At(call.args()[0], source);
-  };
-  rows["full"] = [](X& x, C call, I) {
-    return x.math().Convert(x.At(call.args()[0], {}), AsTensorType(call.checked_type())->dtype());
-  };
-  for (const auto& [name, value] : {std::pair{"zeros", 0.0}, {"ones", 1.0}}) {
-    rows[name] = [number = value](X& x, C call, I) {
-      return x.math().Number(number, KindOf(AsTensorType(call.checked_type())->dtype()));
-    };
-  }
-  rows["shape_of"] = [](X& x, C call, I indices) {
-    const Shape shape = DataShape(call);
-    Tensor sizes = Tensor::Empty({static_cast<int64_t>(shape.size())}, kInt64);
-    std::copy(shape.begin(), shape.end(), sizes.data<int64_t>());
-    return x.emitter().Load(x.Table(call, 0, [&] { return sizes; }), indices);
-  };
-  rows["ndarray_size"] = [](X& x, C call, I) { return x.math().Integer(NumElements(DataShape(call))); };
 }
 
 }  // namespace collage::native

@@ -1,8 +1,7 @@
 // pool_indices.cc: nn.max_pool*_indices: where in the data the largest element of a window is, looked for tap by tap.
-#include "backends/native/compiler/inline_ops/pool_indices.h"
-
 #include <optional>
 
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 #include "backends/native/compiler/reduction/pool_windows.h"
 
 namespace collage::native {
@@ -85,12 +84,6 @@ class PoolIndices {
 
 }  // namespace
 
-void AddPoolIndexRows(InPlaceTable& rows) {
-  for (const char* name : {"nn.max_pool1d_indices", "nn.max_pool2d_indices", "nn.max_pool3d_indices"}) {
-    rows[name] = [](Expressions& x, const CallNode& call, const Indices& indices) {
-      return PoolIndices(x, call, indices).Run();
-    };
-  }
-}
+Value inline_ops::MaxPoolIndices(X& x, C call, I indices) { return PoolIndices(x, call, indices).Run(); }
 
 }  // namespace collage::native

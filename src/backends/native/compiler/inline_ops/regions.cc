@@ -1,11 +1,11 @@
 // regions.cc: vision.roi_align: an element is the mean, or the largest, of samples between the pixels of a region whose
 // corners are data; and vision.roi_pool: the largest of the pixels of a part of one. How many there are may be data,
 // too: loops then go as far as the lane with the most of them wants, and the others leave what they do not have out.
-#include "backends/native/compiler/inline_ops/regions.h"
-
 #include <cmath>
 #include <limits>
 #include <optional>
+
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 
 namespace collage::native {
 namespace {
@@ -240,13 +240,8 @@ class RegionPool : public RegionRow {
 
 }  // namespace
 
-void AddRegionRows(InPlaceTable& rows) {
-  rows["vision.roi_align"] = [](Expressions& x, const CallNode& call, const Indices& indices) {
-    return RegionSampler(x, call, indices).Run();
-  };
-  rows["vision.roi_pool"] = [](Expressions& x, const CallNode& call, const Indices& indices) {
-    return RegionPool(x, call, indices).Run();
-  };
-}
+Value inline_ops::RoiAlign(X& x, C call, I indices) { return RegionSampler(x, call, indices).Run(); }
+
+Value inline_ops::RoiPool(X& x, C call, I indices) { return RegionPool(x, call, indices).Run(); }
 
 }  // namespace collage::native

@@ -2,7 +2,7 @@
 // channels the place is one for all of them, and taps are vector loads; else they are gathers.
 #include <algorithm>
 
-#include "backends/native/compiler/emit/expressions.h"
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 
 namespace collage::native {
 namespace {
@@ -146,10 +146,6 @@ class GridSampler {
 
 }  // namespace
 
-void AddSamplingRows(InPlaceTable& rows) {
-  rows["image.grid_sample"] = [](Expressions& x, const CallNode& call, const Indices& indices) {
-    return GridSampler(x, call, indices).Run();
-  };
-}
+Value inline_ops::GridSample(X& x, C call, I indices) { return GridSampler(x, call, indices).Run(); }
 
 }  // namespace collage::native

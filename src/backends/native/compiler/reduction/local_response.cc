@@ -1,7 +1,7 @@
 // local_response.cc: nn.lrn: an element divided by a power of the mean square of its neighbours along an axis.
 #include <cstdlib>
 
-#include "backends/native/compiler/emit/expressions.h"
+#include "backends/native/compiler/inline_ops/inline_ops.h"
 
 namespace collage::native {
 namespace {
@@ -42,6 +42,6 @@ Value LocalResponse(Expressions& x, const CallNode& call, const Indices& indices
 
 }  // namespace
 
-void AddLocalResponseRows(InPlaceTable& rows) { rows["nn.lrn"] = LocalResponse; }
+Value inline_ops::LocalResponse(X& x, C call, I indices) { return native::LocalResponse(x, call, indices); }
 
 }  // namespace collage::native

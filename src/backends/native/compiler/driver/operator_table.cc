@@ -1,0 +1,55 @@
+// operator_table.cc: the rows of operator_rows.inc, as the compiler needs them.
+#include "backends/native/compiler/driver/operator_table.h"
+
+#include <cmath>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "backends/native/compiler/inline_ops/inline_ops.h"
+#include "backends/native/compiler/kernels/determinant.h"
+#include "backends/native/compiler/kernels/suppression.h"
+
+namespace collage::native {
+namespace {
+
+using namespace inline_ops;
+
+using Table = std::map<std::string, OperatorRow, std::less<>>;
+
+Table MakeTable() {
+  Table table;
+  const auto add = [&](const std::string& names, const OperatorRow& row) {
+    std::istringstream words(names);
+    for (std::string name; words >> name;) table.emplace(name, row);
+  };
+#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) add(names, OperatorRow __VA_ARGS__);
+#include "backends/native/operator_rows.inc"
+#undef NATIVE_OPERATOR
+  return table;
+}
+
+}  // namespace
+
+const OperatorRow* FindOperator(std::string_view name) {
+  static const Table table = MakeTable();
+  const auto row = table.find(name);
+  return row == table.end() ? nullptr : &row->second;
+}
+
+const OperatorRow* FindStage(std::string_view name) {
+  const OperatorRow* row = FindOperator(name);
+  return row != nullptr && row->stage != nullptr ? row : nullptr;
+}
+
+const InPlaceFn* FindInPlace(std::string_view name) {
+  const OperatorRow* row = FindOperator(name);
+  return row != nullptr && row->in_place ? &row->in_place : nullptr;
+}
+
+FieldInPlaceFn FindFieldInPlace(std::string_view name) {
+  const OperatorRow* row = FindOperator(name);
+  return row == nullptr ? nullptr : row->field_in_place;
+}
+
+}  // namespace collage::native
