@@ -1,4 +1,4 @@
-// batch_analysis.cc: operator by operator, which dimension is the batch's.
+// batch_analysis.cc: follows batches from operator to operator.
 #include "program/batch_analysis.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// batch_analysis.h: operators that compute each row of a batch, whose size a run knows, of that row alone.
+// batch_analysis.h: finds operators that compute each row of a dynamic batch from that row alone.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace collage {
 
-/// For each node of `graph` whether it gives rows, each of which is made of the same row of what rows it reads and of
-/// tensors of known shapes, and is a tuple of such, or a call that `takes` takes with one row in place of many. Rows
-/// that may be of different numbers are not read by one node.
+/// Returns for each node of `graph` whether it computes row i of a batch from row i of the batches that it reads
+/// (OpDef::keeps_rows) and from tensors of static shapes. `takes` must accept the call with batches of one row. A tuple
+/// of such nodes counts, too. A node does not count if it reads batches that may differ in size.
 std::vector<bool> FindBatchParallel(const DataflowGraph& graph, const std::function<bool(const CallNode& call)>& takes);
 
 }  // namespace collage

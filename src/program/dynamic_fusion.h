@@ -1,4 +1,4 @@
-// dynamic_fusion.h: operators on tensors of unknown shapes that one kernel can compute.
+// dynamic_fusion.h: groups operators on dynamic shapes, one kernel a group.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace collage {
 
-/// Disjoint sets of nodes that are not `is_elsewhere`, ascending: calls that `takes` takes, with a dimension `?` in
-/// what they read or give, and the tuples between them. Element-wise and injective operators go into whoever alone
-/// reads them; behind a product, a reduction or a normalisation go those that surely keep its shape. Each set has one
-/// value that others read, or the fields of one.
+/// Returns disjoint, ascending sets of nodes: calls that `takes` accepts, with a dimension `?` in an argument or the
+/// result, and tuples between them. Nodes that are `is_elsewhere` are left out. Element-wise and injective operators
+/// join their only reader; operators that keep a shape, whatever its sizes, join the product, reduction or
+/// normalisation that they read. Other nodes read one value of each set, or the fields of one.
 std::vector<std::vector<int>> FindDynamicFusions(const DataflowGraph& graph,
                                                  const std::function<bool(const CallNode& call)>& takes,
                                                  const std::vector<bool>& is_elsewhere);

@@ -159,17 +159,17 @@ class RegionFinder {
 
 namespace {
 
-/// Regions of what computes each row of a batch by itself, where some of it is nothing that `unknown` takes as it is,
+/// Regions of what computes each row of a batch by itself, where some of it is nothing that `dynamic` takes as it is,
 /// or convolutions: kernels of images whose size is known are faster.
-std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const DynamicShapes& unknown) {
-  if (!unknown.takes_one_row) return {};
-  return RegionFinder(graph, 0).Run(FindBatchParallel(graph, unknown.takes_one_row),
+std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const DynamicShapes& dynamic) {
+  if (!dynamic.takes_one_row) return {};
+  return RegionFinder(graph, 0).Run(FindBatchParallel(graph, dynamic.takes_one_row),
                                     [&](const std::vector<int>& members) {
                                       return std::ranges::any_of(members, [&](int index) {
                                         const OpDef* op = graph.OpAt(index);
                                         if (op == nullptr || op->is_reshape) return false;
                                         return op->FindAttr("kernel_layout") != nullptr ||
-                                               !unknown.takes(static_cast<const CallNode&>(*graph.node(index).expr));
+                                               !dynamic.takes(static_cast<const CallNode&>(*graph.node(index).expr));
                                       });
                                     });
 }
@@ -206,7 +206,7 @@ bool IsProgram(const IRModule& module) {
   return is_program;
 }
 
-ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicShapes& unknown) {
+ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicShapes& dynamic) {
   module = RunPasses({"ToGraphNormalForm"}, std::move(module));
   ProgramRegions result{module, {}};
   int number = 0;
@@ -225,7 +225,7 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicS
       found.push_back({"shaped", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
     };
     std::vector<bool> is_by_rows(graph.size());
-    for (std::vector<int>& members : unknown.takes ? RowRegions(graph, unknown) : std::vector<std::vector<int>>{}) {
+    for (std::vector<int>& members : dynamic.takes ? RowRegions(graph, dynamic) : std::vector<std::vector<int>>{}) {
       // Each kind of region is in order by itself; together they may wait for each other.
       const SubGraph region(graph, members);
       std::vector<const SubGraph*> all{&region};
@@ -234,8 +234,8 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicS
       for (const int index : members) is_by_rows[static_cast<size_t>(index)] = true;
       add_dynamic(std::move(members), true);
     }
-    if (unknown.takes) {
-      for (std::vector<int>& members : FindDynamicFusions(graph, unknown.takes, is_by_rows)) {
+    if (dynamic.takes) {
+      for (std::vector<int>& members : FindDynamicFusions(graph, dynamic.takes, is_by_rows)) {
         add_dynamic(std::move(members), false);
       }
     }

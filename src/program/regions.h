@@ -1,4 +1,4 @@
-// regions.h: the parts of a program that a plan can run. What has control flow, closures, data or unknown shapes is
+// regions.h: the parts of a program that a plan can run. What has control flow, closures, data or dynamic shapes is
 // left to the virtual machine; what is pure dataflow of static tensors between is a model of its own.
 #pragma once
 
@@ -16,13 +16,13 @@ struct ProgramRegions {
   std::vector<Function> regions;  ///< as they are in `module`, typed
 };
 
-/// What the toolchain takes that compiles operators on tensors of unknown shapes; empty functions: nothing.
+/// The calls that the toolchain for dynamic shapes takes; empty functions: none.
 struct DynamicShapes {
-  std::function<bool(const CallNode& call)> takes;          ///< calls with such
-  std::function<bool(const CallNode& call)> takes_one_row;  ///< calls with one row where they had a batch
+  std::function<bool(const CallNode& call)> takes;          ///< calls with a dimension `?`
+  std::function<bool(const CallNode& call)> takes_one_row;  ///< calls with a batch of one row
 };
 
-/// Whether a Primitive function that FindRegions made is none of the regions, but operators of unknown shapes.
+/// Whether a Primitive function that FindRegions made has operators on dynamic shapes, and is no region.
 bool IsDynamicFusion(const FunctionNode& function);
 
 /// A tensor of this many elements is about as much work as a kernel's fixed cost.
@@ -38,9 +38,9 @@ bool IsProgram(const IRModule& module);
 /// left alone: those without a result of more than `few_elements`.
 /// Needs a typed module; works on what ToGraphNormalForm makes of it.
 ///
-/// Calls that `unknown` takes become calls of Primitive functions, too, which are not among the regions: groups of them
-/// for one kernel each (program/dynamic_fusion.h), and as a whole what computes the rows of a batch one by one
-/// (program/batch_analysis.h), with attribute `rows`, where some of it only takes a batch of known size.
-ProgramRegions FindRegions(IRModule module, int64_t few_elements = kFewElements, const DynamicShapes& unknown = {});
+/// Calls that `dynamic` takes become Primitive functions, too, which are not among the regions: a function for each
+/// dynamic fusion (program/dynamic_fusion.h), and one with attribute `rows` for batch-parallel operators
+/// (program/batch_analysis.h), if some of these take static batches only.
+ProgramRegions FindRegions(IRModule module, int64_t few_elements = kFewElements, const DynamicShapes& dynamic = {});
 
 }  // namespace collage

@@ -120,12 +120,12 @@ bool IsStatic(const CallNode& call, size_t i, int64_t axis) {
 /// Stages have vectors of whole floats only.
 std::string Dynamic(const CallNode& call) {
   const bool is_stage = call.op()->pattern == OpPatternKind::kOutEWiseFusable;
-  return is_stage && Argument(call, 0).dtype().bits < 32 ? "narrow elements of unknown shapes" : "";
+  return is_stage && Argument(call, 0).dtype().bits < 32 ? "narrow elements of dynamic shapes" : "";
 }
 
 std::string NotDynamic(const CallNode& call) {
   const std::string reason = Dynamic(call);
-  return reason.empty() ? fmt::format("'{}' of unknown shapes", call.op()->name) : reason;
+  return reason.empty() ? fmt::format("'{}' of dynamic shapes", call.op()->name) : reason;
 }
 
 std::string SlicesFromBegin(const CallNode& call) {
@@ -134,26 +134,26 @@ std::string SlicesFromBegin(const CallNode& call) {
     const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
     const bool counts_up = call.attrs().IsNone("strides") || i >= call.attrs().Ints("strides").size() ||
                            call.attrs().Ints("strides")[i] > 0;
-    if (!IsStatic(call, 0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of an unknown size";
+    if (!IsStatic(call, 0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of a dynamic dimension";
   }
   return "";
 }
 
 std::string TakesAlongStaticAxis(const CallNode& call) {
   if (call.attrs().IsNone("axis")) return "'take' of elements of all axes";
-  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "'take' along an axis of unknown size";
+  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "'take' along a dynamic dimension";
 }
 
 std::string StaticAxis(const CallNode& call) {
   if (IsStatic(call, 0, call.attrs().Int("axis"))) return "";
-  return fmt::format("'{}' along an axis of unknown size", call.op()->name);
+  return fmt::format("'{}' along a dynamic dimension", call.op()->name);
 }
 
 std::string StaticChannels(const CallNode& call) {
-  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "groups of unknown channels";
+  return IsStatic(call, 0, call.attrs().Int("axis")) ? "" : "a dynamic number of channels";
 }
 
-std::string NoDynamicIndices(const CallNode&) { return "pools of unknown shapes but of floats"; }
+std::string NoDynamicIndices(const CallNode&) { return "pools of dynamic shapes, except of floats"; }
 
 std::string DynamicPools(const CallNode& call) {
   return Argument(call, 0).dtype().is_floating() ? "" : NoDynamicIndices(call);
@@ -164,12 +164,13 @@ std::string DynamicProducts(const CallNode& call) {
   const DataType dtype = Argument(call, 0).dtype();
   const bool is_whole = dtype == kFloat32 || dtype == kFloat64;
   const bool is_one = Argument(call, 1).dtype() == dtype && AsTensorType(call.checked_type())->dtype() == dtype;
-  return is_whole && is_one ? "" : "products of unknown shapes but of floats";
+  return is_whole && is_one ? "" : "products of dynamic shapes, except of float32 or float64";
 }
 
 std::string DynamicConvolutions(const CallNode& call) {
   if (std::string reason = DynamicProducts(call); !reason.empty()) return reason;
-  return IsStatic(call, 0, 1) && Argument(call, 1).is_static() ? "" : "convolutions of unknown channels or windows";
+  return IsStatic(call, 0, 1) && Argument(call, 1).is_static() ? ""
+                                                               : "a dynamic number of channels or a dynamic window";
 }
 
 // ---- rows ----

@@ -81,7 +81,7 @@ class SizeFinder {
   }
 
   [[noreturn]] static void Fail(const char* what) {
-    throw Error(ErrorCategory::kUnsupported, fmt::format("a function of unknown shapes with {}", what));
+    throw Error(ErrorCategory::kUnsupported, fmt::format("a function of dynamic shapes with {}", what));
   }
 
   int Newest() const { return static_cast<int>(result_.steps.size()) - 1; }

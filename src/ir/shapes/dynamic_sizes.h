@@ -1,11 +1,11 @@
-// dynamic_sizes.h: the dynamic sizes (`?`) of a function's types, as variables that get values in a run.
+// dynamic_sizes.h: the dynamic dimensions (`?`) of a function's types, as variables that each run gives values to.
 //
-// Dimensions that operators require to be equal share a variable, so that a code generator sees them as one extent. A
-// run finds all shapes by the operators' type relations (ShapesOf), looks whether the variables hold, and passes their
-// values on:
+// Dimensions that are equal by the operators' rows (OpDef::equal_dims) share a variable, so that generated loops have
+// one extent for them. A run infers all shapes by the operators' type relations (TypesOfValues), checks that the
+// variables hold (ValuesOf), and passes their values on:
 //
 //     fn (%x: Tensor[(?, 64), float32], %y: Tensor[(?, 64), float32]) { nn.relu(add(%x, %y)) }
-//         n0: %x.0, %y.0, add.0, relu.0      assumed: add would stretch an operand of one row, too
+//         n0: %x.0, %y.0, add.0, relu.0      assumed: add would also broadcast an operand of one row
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@
 
 namespace collage {
 
-/// Sizes of a function's values: one value for each parameter, then one for each constant, call, tuple and projection
-/// in post-order.
+/// A function's values and the variables of their dimensions. Values are the parameters, then each constant, call,
+/// tuple and projection in post-order.
 struct DynamicSizes {
   struct Step {
     enum Kind : uint8_t { kParameter, kConstant, kCall, kTuple, kField } kind;
@@ -27,7 +27,7 @@ struct DynamicSizes {
     int field = 0;          ///< kField
     Type type;              ///< kConstant
   };
-  /// Dimension `dim` of tensor `field` of a value, those of a tuple being flattened.
+  /// Dimension `dim` of tensor `field` of a value; tuples are flattened.
   struct Place {
     int value;
     int field;
@@ -36,8 +36,8 @@ struct DynamicSizes {
   };
   struct Variable {
     std::vector<Place> places;
-    int64_t known = -1;       ///< required value; -1: any
-    bool is_assumed = false;  ///< whether the operators allow that places differ
+    int64_t known = -1;       ///< the only value that it may have; -1: any
+    bool is_assumed = false;  ///< whether operators also accept different sizes at its places
   };
 
   std::vector<Step> steps;
@@ -52,22 +52,22 @@ struct DynamicSizes {
 /// Whether some parameter or result of the typed `function` has a dimension `?`.
 bool HasDynamicSizes(const Function& function);
 
-/// Throws kUnsupported for functions that are not operators on tensors alone. `exprs`, unless null, receives the values
-/// in order.
+/// Finds the variables of `function`, and in `exprs`, unless null, the values in order. Throws kUnsupported unless the
+/// function consists of operators on tensors.
 DynamicSizes FindDynamicSizes(const Function& function, std::vector<Expr>* exprs = nullptr);
 
-/// The types of all values for parameters of `types`, all static. Throws kInput where a relation does not hold.
+/// Returns the types of all values for parameters of static `types`. Throws kInput where a type relation does not hold.
 std::vector<Type> TypesOfValues(const DynamicSizes& sizes, const std::vector<Type>& types);
 
-/// Returns the variables' values for values of `types`; nothing if the places of one variable differ.
+/// Returns the variables' values where values have `types`; nothing where the places of a variable differ.
 std::optional<std::vector<int64_t>> ValuesOf(const DynamicSizes& sizes, const std::vector<Type>& types);
 
-/// Whether tensors of `type` are rows of known shape, as many as a run says: `?` is the first dimension and no other.
+/// Whether `type` is a batch: the first dimension is `?`, and no other is.
 bool IsBatch(const Type& type);
 
-/// Returns a tensor type with `rows` rows; other types unchanged.
+/// `type` with a batch of `rows` rows; other types as they are.
 Type WithBatchSize(const Type& type, int64_t rows);
-/// `function` for parameters of `rows` rows each; typed.
+/// `function` with batches of `rows` rows as parameters; typed.
 Function WithBatchSize(const Function& function, int64_t rows);
 
 }  // namespace collage

@@ -36,7 +36,7 @@ class DynamicKernelsTest : public ::testing::Test {
     if (!Native().Probe().available) GTEST_SKIP() << Native().Probe().reason;
   }
 
-  /// `text` with its operators on unknown shapes in kernels, through a file's bytes.
+  /// `text` with its operators on dynamic shapes in kernels, through a file's bytes.
   static vm::Executable Compiled(const IRModule& module, int num_threads = 1) {
     const ProgramRegions program =
         FindRegions(PrepareForPartitioning(module), /*few_elements=*/16,

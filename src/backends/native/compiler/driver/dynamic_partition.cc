@@ -1,4 +1,4 @@
-// dynamic_sizes.cc: a function with numbers in place of its unknown sizes (Emitter::Unknown), and its stage.
+// dynamic_partition.cc: a function with numbers in place of its dynamic sizes (Emitter::Unknown), and its stage.
 #include "backends/native/compiler/driver/dynamic_partition.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ Expr AnchorOf(const Expr& body) {
   PostOrder(body, [&](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || FindStage(call->op()->name) == nullptr) return;
-    if (anchor != nullptr) throw Error(ErrorCategory::kUnsupported, "several stages of unknown shapes in one kernel");
+    if (anchor != nullptr) throw Error(ErrorCategory::kUnsupported, "several stages of dynamic shapes in one kernel");
     anchor = expr;
   });
   return anchor;
@@ -90,7 +90,7 @@ void EmitResult(PartitionState& state, const Expr& body, const Buffer& buffer) {
   const CallNode& call = *As<CallNode>(anchor);
   const OperatorRow& row = *FindStage(call.op()->name);
   if (anchor != body && (!row.fuses_epilogue || !IsEpilogue(body, anchor))) {
-    throw Error(ErrorCategory::kUnsupported, "what is behind a stage of unknown shapes is not made in its place");
+    throw Error(ErrorCategory::kUnsupported, "what is behind a stage of dynamic shapes is not made in its place");
   }
   (row.dynamic_stage != nullptr ? row.dynamic_stage : row.stage)(state, call, {anchor, body, buffer});
 }
