@@ -150,7 +150,7 @@ class CheckLayers(MadeUpTreeTest):
 
     def test_name_of_an_operator_in_the_core(self) -> None:
         self.write("src/ir/ops/nn.cc", 'OpDef Pad() { op.name = "nn.pad"; }\nOpDef Sum() { return Reduction("sum"); }\n')
-        self.append("src/search/find.cc", '// as "nn.pad" does\nExpr pad = MakeCall("nn.pad", {x}, {{"axis", 1}});\n')
+        self.append("src/search/find.cc", '// as "nn.pad" does\nExpr pad = MakeCall("nn.pad", {x}, {{"sum", 1}});\n')
         self.write("src/backends/acme/pad.cc", 'bool kIs = name == "nn.pad";\n')
         self.passes()
         self.append("src/search/find.cc", 'bool kIs = name == "sum";\n')

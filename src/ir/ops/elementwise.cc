@@ -139,11 +139,22 @@ OpDef Binary(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_f
   return op;
 }
 
-OpDef Comparison(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn,
-                 ConstantHint hint = ConstantHint::kBeyond) {
+OpDef Comparison(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn) {
   OpDef op = Binary(std::move(name), std::move(doc), fn, integer_fn);
   op.relation = Relation(BroadcastBoolRelation);
-  op.constant_hint = hint;
+  op.constant_hint = ConstantHint::kBeyond;
+  return op;
+}
+
+OpDef Equality(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn) {
+  OpDef op = Comparison(std::move(name), std::move(doc), fn, integer_fn);
+  op.constant_hint = ConstantHint::kUpTo;
+  return op;
+}
+
+OpDef Modulo(std::string name, std::string doc, BinaryFn fn, IntegerFn integer_fn) {
+  OpDef op = Binary(std::move(name), std::move(doc), fn, integer_fn, 0.5, 2);
+  op.constant_hint = ConstantHint::kUpTo;
   return op;
 }
 
@@ -396,11 +407,9 @@ void AddBinary(std::vector<OpDef>& rows) {
       "divide", "a / b; integers truncate.", [](double a, double b) { return a / b; }, Divide, 0.5, 2));
   rows.push_back(Binary(
       "power", "a to the b.", [](double a, double b) { return std::pow(a, b); }, IntegerPower, 0.5, 2));
-  rows.push_back(Binary(
-      "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); }, Remainder, 0.5, 2));
-  rows.back().constant_hint = ConstantHint::kUpTo;
-  rows.push_back(Binary("floor_mod", "Remainder with the sign of b.", FloorMod, FloorRemainder, 0.5, 2));
-  rows.back().constant_hint = ConstantHint::kUpTo;
+  rows.push_back(Modulo(
+      "mod", "Remainder with the sign of a.", [](double a, double b) { return std::fmod(a, b); }, Remainder));
+  rows.push_back(Modulo("floor_mod", "Remainder with the sign of b.", FloorMod, FloorRemainder));
   rows.push_back(Binary(
       "floor_divide", "floor(a / b).", [](double a, double b) { return std::floor(a / b); }, FloorDivide, 0.5, 2));
   rows.push_back(Choice(
@@ -409,12 +418,11 @@ void AddBinary(std::vector<OpDef>& rows) {
   rows.push_back(Choice(
       "minimum", "The smaller.", [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
       [](I a, I b) -> I { return std::min(a, b); }));
-  rows.push_back(Comparison(
-      "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; },
-      ConstantHint::kUpTo));
-  rows.push_back(Comparison(
+  rows.push_back(Equality(
+      "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; }));
+  rows.push_back(Equality(
       "not_equal", "a != b.", [](double a, double b) { return a != b ? 1.0 : 0.0; },
-      [](I a, I b) -> I { return a != b; }, ConstantHint::kUpTo));
+      [](I a, I b) -> I { return a != b; }));
   rows.push_back(Comparison(
       "less", "a < b.", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a < b; }));
   rows.push_back(Comparison(

@@ -26,6 +26,25 @@ void CheckIndices(const OpCall& call, size_t argument) {
   }
 }
 
+void TakeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  // Data [batch][outer][length][inner], indices [batch][count], result [batch][outer][count][inner].
+  const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
+  const Shape& shape = inputs[0].shape();
+  const V indices = inputs[1].ToInts();
+  const int64_t inner = Strides(shape)[axis];
+  int64_t batches = 1;
+  for (int64_t d = 0; d < attrs.Int("batch_dims"); ++d) batches *= shape[static_cast<size_t>(d)];
+  int64_t before = 1;
+  for (size_t d = 0; d < axis; ++d) before *= shape[d];
+  const int64_t count = static_cast<int64_t>(indices.size()) / std::max<int64_t>(batches, 1);
+  for (int64_t o = 0; o < outputs[0].num_elements(); ++o) {
+    const int64_t row = o / inner / count;
+    const int64_t batch = row / (before / batches);
+    const int64_t index = WrapIndex(indices[static_cast<size_t>(batch * count + o / inner % count)], shape[axis]);
+    CopyElement(inputs[0], (row * shape[axis] + index) * inner + o % inner, outputs[0], o);
+  }
+}
+
 OpDef Take() {
   OpDef op;
   op.name = "take";
@@ -59,24 +78,7 @@ OpDef Take() {
     shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
     return TensorType(shape, data.dtype());
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    // Data [batch][outer][length][inner], indices [batch][count], result [batch][outer][count][inner].
-    const auto axis = static_cast<size_t>(NormalAxis(attrs.Int("axis"), inputs[0].rank()));
-    const Shape& shape = inputs[0].shape();
-    const V indices = inputs[1].ToInts();
-    const int64_t inner = Strides(shape)[axis];
-    int64_t batches = 1;
-    for (int64_t d = 0; d < attrs.Int("batch_dims"); ++d) batches *= shape[static_cast<size_t>(d)];
-    int64_t before = 1;
-    for (size_t d = 0; d < axis; ++d) before *= shape[d];
-    const int64_t count = static_cast<int64_t>(indices.size()) / std::max<int64_t>(batches, 1);
-    for (int64_t o = 0; o < outputs[0].num_elements(); ++o) {
-      const int64_t row = o / inner / count;
-      const int64_t batch = row / (before / batches);
-      const int64_t index = WrapIndex(indices[static_cast<size_t>(batch * count + o / inner % count)], shape[axis]);
-      CopyElement(inputs[0], (row * shape[axis] + index) * inner + o % inner, outputs[0], o);
-    }
-  };
+  op.reference = TakeReference;
   op.examples = {{{F32({19, 7}), I64({2, 5})}, {{"axis", 0}}, 0, 18},
                  {{F32({3, 5, 7}), I64({})}, {{"axis", 1}}, 0, 4},
                  {{F32({2, 5, 7}), I64({2, 3})}, {{"axis", 1}, {"batch_dims", 1}}, 0, 4}};

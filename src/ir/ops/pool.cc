@@ -144,8 +144,50 @@ OpDef GlobalPool(int rank, bool is_max) {
   return op;
 }
 
-/// Finds the largest element of each window: an index into the whole data, whose spatial dimensions may be counted in
-/// column-major order.
+void MaxPoolIndicesReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs, int rank) {
+  const Tensor& x = inputs[0];
+  const V size = PerDimension(attrs.Ints("pool_size"), rank);
+  const V strides = PerDimension(attrs.Ints("strides"), rank);
+  const V dilation = PerDimension(attrs.Ints("dilation"), rank);
+  const Padding padding = SpatialPadding(attrs, rank);
+  const Shape in(x.shape().begin() + 2, x.shape().end());
+  const V in_strides = Strides(in);
+  V counted = in_strides;
+  if (attrs.Bool("column_major")) {
+    int64_t step = 1;
+    for (size_t d = 0; d < counted.size(); ++d, step *= in[d - 1]) counted[d] = step;
+  }
+  int64_t o = 0;
+  ForEachIndex(outputs[0].shape(), [&](const V& position) {
+    const int64_t plane = (position[0] * x.shape()[1] + position[1]) * NumElements(in);
+    double best = -INFINITY;
+    int64_t where = -1;
+    V first;
+    Shape inside;
+    for (size_t d = 0; d < in.size(); ++d) {
+      const TapRange taps(position[d + 2] * strides[d] - padding.before[d], size[d], dilation[d], in[d]);
+      first.push_back(taps.start + taps.begin * dilation[d]);
+      inside.push_back(taps.end - taps.begin);
+    }
+    ForEachIndex(inside, [&](const V& tap) {
+      int64_t from = 0;
+      int64_t index = 0;
+      for (size_t d = 0; d < tap.size(); ++d) {
+        const int64_t at = first[d] + tap[d] * dilation[d];
+        from += at * in_strides[d];
+        index += at * counted[d];
+      }
+      const double value = x.At(plane + from);
+      if (where >= 0 && !(value > best)) return;
+      best = value;
+      where = plane + index;
+    });
+    outputs[0].data<int64_t>()[o++] = where;
+  });
+}
+
+/// Where the largest element of each window is: an index into the whole data, whose spatial dimensions may be counted
+/// in column-major order.
 OpDef MaxPoolIndices(int rank) {
   OpDef op = Pool(rank, /*is_max=*/true);
   op.name = fmt::format("nn.max_pool{}d_indices", rank);
@@ -159,45 +201,7 @@ OpDef MaxPoolIndices(int rank) {
   op.relation = Relation(
       [rank](const OpCall& call) { return TensorType(AsTensorType(PoolRelation(call, rank))->shape(), kInt64); });
   op.reference = [rank](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    const Tensor& x = inputs[0];
-    const V size = PerDimension(attrs.Ints("pool_size"), rank);
-    const V strides = PerDimension(attrs.Ints("strides"), rank);
-    const V dilation = PerDimension(attrs.Ints("dilation"), rank);
-    const Padding padding = SpatialPadding(attrs, rank);
-    const Shape in(x.shape().begin() + 2, x.shape().end());
-    const V in_strides = Strides(in);
-    V counted = in_strides;
-    if (attrs.Bool("column_major")) {
-      int64_t step = 1;
-      for (size_t d = 0; d < counted.size(); ++d, step *= in[d - 1]) counted[d] = step;
-    }
-    int64_t o = 0;
-    ForEachIndex(outputs[0].shape(), [&](const V& position) {
-      const int64_t plane = (position[0] * x.shape()[1] + position[1]) * NumElements(in);
-      double best = -INFINITY;
-      int64_t where = -1;
-      V first;
-      Shape inside;
-      for (size_t d = 0; d < in.size(); ++d) {
-        const TapRange taps(position[d + 2] * strides[d] - padding.before[d], size[d], dilation[d], in[d]);
-        first.push_back(taps.start + taps.begin * dilation[d]);
-        inside.push_back(taps.end - taps.begin);
-      }
-      ForEachIndex(inside, [&](const V& tap) {
-        int64_t from = 0;
-        int64_t index = 0;
-        for (size_t d = 0; d < tap.size(); ++d) {
-          const int64_t at = first[d] + tap[d] * dilation[d];
-          from += at * in_strides[d];
-          index += at * counted[d];
-        }
-        const double value = x.At(plane + from);
-        if (where >= 0 && !(value > best)) return;
-        best = value;
-        where = plane + index;
-      });
-      outputs[0].data<int64_t>()[o++] = where;
-    });
+    MaxPoolIndicesReference(inputs, attrs, outputs, rank);
   };
   return op;
 }

@@ -285,6 +285,23 @@ int64_t PadSource(const std::string& mode, int64_t at, int64_t length) {
   return -1;
 }
 
+void PadReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  V before;
+  for (const AttrValue& pair : *attrs.Get("pad_width").as_list()) before.push_back(*(*pair.as_list())[0].as_int());
+  const std::string& mode = attrs.String("pad_mode");
+  const Shape& shape = inputs[0].shape();
+  const V strides = Strides(shape);
+  int64_t o = 0;
+  ForEachIndex(outputs[0].shape(), [&](const V& index) {
+    int64_t from = 0;
+    for (size_t d = 0; d < index.size() && from >= 0; ++d) {
+      const int64_t at = PadSource(mode, index[d] - before[d], shape[d]);
+      from = at < 0 ? -1 : from + at * strides[d];
+    }
+    from < 0 ? CopyElement(inputs[1], 0, outputs[0], o++) : CopyElement(inputs[0], from, outputs[0], o++);
+  });
+}
+
 OpDef Pad() {
   OpDef op;
   op.name = "nn.pad";
@@ -330,22 +347,7 @@ OpDef Pad() {
     }
     return TensorType(shape, data.dtype());
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    V before;
-    for (const AttrValue& pair : *attrs.Get("pad_width").as_list()) before.push_back(*(*pair.as_list())[0].as_int());
-    const std::string& mode = attrs.String("pad_mode");
-    const Shape& shape = inputs[0].shape();
-    const V strides = Strides(shape);
-    int64_t o = 0;
-    ForEachIndex(outputs[0].shape(), [&](const V& index) {
-      int64_t from = 0;
-      for (size_t d = 0; d < index.size() && from >= 0; ++d) {
-        const int64_t at = PadSource(mode, index[d] - before[d], shape[d]);
-        from = at < 0 ? -1 : from + at * strides[d];
-      }
-      from < 0 ? CopyElement(inputs[1], 0, outputs[0], o++) : CopyElement(inputs[0], from, outputs[0], o++);
-    });
-  };
+  op.reference = PadReference;
   const auto widths = [](std::vector<V> pairs) { return AttrValue::List(pairs.begin(), pairs.end()); };
   op.examples = {{{F32({1, 3, 5, 7}), F32({})}, {{"pad_width", widths({{0, 0}, {0, 0}, {1, 2}, {2, 1}})}}},
                  {{F32({4, 9}), F32({})}, {{"pad_width", widths({{1, 0}, {3, 2}})}, {"pad_mode", "reflect"}}}};

@@ -15,7 +15,7 @@
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/ops/einsum.h"
+#include "ir/ops/linalg/einsum.h"
 #include "ir/ops/relations.h"
 
 namespace collage::native {

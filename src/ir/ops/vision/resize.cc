@@ -176,6 +176,26 @@ void CheckMode(const Attrs& attrs, const char* name, std::initializer_list<std::
   if (std::ranges::find(known, value) == known.end()) throw RelationFailure{fmt::format("has no {} '{}'", name, value)};
 }
 
+Type ResizeRelation(const OpCall& call, int rank) {
+  CheckRegion(call.attrs, rank);
+  CheckMode(call.attrs, "method", {"nearest_neighbor", "linear", "cubic"});
+  CheckMode(call.attrs, "coordinate_transformation_mode",
+            {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+             "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  for (double scale : Numbers(call.attrs.Get("scales"))) {
+    if (!(scale > 0) || std::isinf(scale)) throw RelationFailure{fmt::format("has a scale of {}", scale)};
+  }
+  const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
+  std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
+  for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) {
+    if (size < 0 || size > std::numeric_limits<int32_t>::max())
+      throw RelationFailure{fmt::format("cannot resize to {} pixels", size)};
+    if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"has no pixels to make others of"};
+    shape.emplace_back(size);
+  }
+  return TensorType(shape, data.dtype());
+}
+
 OpDef Resize(int rank) {
   OpDef op;
   op.name = fmt::format("image.resize{}d", rank);
@@ -200,25 +220,7 @@ OpDef Resize(int rank) {
       {"roi", AttrKind::kAny, {}, "[start, end] per dimension of tf_crop_and_resize, as shares of the size"},
       {"scales", AttrKind::kAny, {}, "scales to compute coordinates with, instead of the ratio of sizes"}};
   op.pattern = OpPatternKind::kInjective;
-  op.relation = Relation([rank](const OpCall& call) {
-    CheckRegion(call.attrs, rank);
-    CheckMode(call.attrs, "method", {"nearest_neighbor", "linear", "cubic"});
-    CheckMode(call.attrs, "coordinate_transformation_mode",
-              {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
-               "tf_half_pixel_for_nn", "tf_crop_and_resize"});
-    for (double scale : Numbers(call.attrs.Get("scales"))) {
-      if (!(scale > 0) || std::isinf(scale)) throw RelationFailure{fmt::format("has a scale of {}", scale)};
-    }
-    const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
-    std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
-    for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) {
-      if (size < 0 || size > std::numeric_limits<int32_t>::max())
-        throw RelationFailure{fmt::format("cannot resize to {} pixels", size)};
-      if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"has no pixels to make others of"};
-      shape.emplace_back(size);
-    }
-    return TensorType(shape, data.dtype());
-  });
+  op.relation = Relation([rank](const OpCall& call) { return ResizeRelation(call, rank); });
   op.layout_agnostic = true;
   SetSpatial(op);
   op.reference = ResizeReference;

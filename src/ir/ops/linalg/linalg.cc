@@ -2,8 +2,8 @@
 #include <cmath>
 #include <map>
 
-#include "ir/ops/einsum.h"
 #include "ir/ops/families.h"
+#include "ir/ops/linalg/einsum.h"
 #include "ir/ops/relations.h"
 
 namespace collage {

@@ -1,5 +1,5 @@
 // einsum.cc: terms, what an ellipsis stands for, and the result where the equation names none.
-#include "ir/ops/einsum.h"
+#include "ir/ops/linalg/einsum.h"
 
 #include <fmt/format.h>
 
