@@ -12,6 +12,9 @@
 #include "backends/native/compiler/contraction/attention_loops.h"
 
 #include "backends/native/compiler/contraction/matrix_product.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/emit/views.h"
 #include "backends/native/compiler/reduction/reduction_loops.h"
 
@@ -67,7 +70,7 @@ class AttentionEmitter {
   Buffer Queries(const Expr& expr) {
     const std::optional<Buffer> view = ViewOf(state_.expressions, expr);
     if (view && view->dtype == kFloat32) return *view;
-    return ProductOperand(state_, expr, Layout::kPlain, kFloat32);
+    return MaterialiseAs(state_, expr, Layout::kPlain, kFloat32);
   }
 
   void PrepareProducts() {

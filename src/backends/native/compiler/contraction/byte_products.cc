@@ -5,6 +5,10 @@
 
 #include "backends/native/compiler/contraction/narrow_products.h"
 #include "backends/native/compiler/convolution/convolution.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
+#include "backends/native/compiler/emit/padded_data.h"
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 
@@ -255,7 +259,7 @@ Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_tur
   Shape shape = ShapeOf(product.data);
   const size_t last = shape.size() - 1;
   if (!is_turned && shape[last] % product.per_word == 0) {
-    const Buffer own = ProductOperand(state, product.data, Layout::kPlain, product.dtype);
+    const Buffer own = MaterialiseAs(state, product.data, Layout::kPlain, product.dtype);
     if (own.is_contiguous()) return AsWords(own, last, product.per_word);
   }
   if (is_turned) std::swap(shape[last - 1], shape[last]);
@@ -317,9 +321,9 @@ void PackedWords::ReadBy(ProductForm& form, PartitionState& state) const {
                                e.Address(buffer, Bases({outer[0], panel, e.Int(from)})), e.lanes(), element));
     };
   };
-  if (scale.number >= 0) form.scale = reader(scale, "f32");
-  if (start.number >= 0) form.start = reader(start, "i32");
-  if (slope.number < 0) return;
+  if (scale.exists()) form.scale = reader(scale, "f32");
+  if (start.exists()) form.start = reader(start, "i32");
+  if (!slope.exists()) return;
   form.start = [&e, &state, zero = late_zero, before = form.start, slopes = reader(slope, "i32")](
                    const Names& outer, const std::string& panel, int64_t from) {
     const std::string type = fmt::format("vector<{}xi32>", e.lanes());

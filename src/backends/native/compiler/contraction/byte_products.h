@@ -55,8 +55,8 @@ Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_tur
 Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::vector<int64_t>& before,
                  const std::vector<int64_t>& after);
 
-/// Packed weights, and numbers for each channel of each panel [groups, panels, width], of which there may be none (the
-/// buffer has no number then).
+/// Packed weights, and numbers for each channel of each panel [groups, panels, width], of which there may be none (no
+/// such buffer exists then).
 struct PackedWords {
   Buffer words;    ///< [groups, panels, product of inner / per_word, width]
   Buffer start;    ///< int32: what sums begin with,

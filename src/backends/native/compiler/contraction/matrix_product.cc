@@ -4,6 +4,8 @@
 #include "backends/native/compiler/contraction/byte_products.h"
 #include "backends/native/compiler/contraction/narrow_products.h"
 #include "backends/native/compiler/contraction/strassen.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
 
 namespace collage::native {
 
@@ -58,7 +60,7 @@ void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool 
                          state.schedule().pack == Schedule::kYes || ConstantValue(right).has_value();
   if (!is_packed) {
     const int64_t width = PanelWidth(state, form.dtype);
-    const Buffer b = AsMatrices(ProductOperand(state, right, Layout::kPlain, form.dtype), false, outer);
+    const Buffer b = AsMatrices(MaterialiseAs(state, right, Layout::kPlain, form.dtype), false, outer);
     form.b_row_stride = b.strides[1];
     form.b_is_padded = false;
     form.may_pack = true;
@@ -109,7 +111,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const bool in_pairs = !bytes && IsInPairs(state, call);
   const auto left = [&] {
     if (bytes) return AsMatrices(WordMatrix(state, *bytes, transpose_a), false, batch);
-    Buffer operand = ProductOperand(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
+    Buffer operand = MaterialiseAs(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
     if (in_pairs) operand = AsPairs(operand, operand.shape.size() - 1);
     return AsMatrices(operand, transpose_a, batch);
   };

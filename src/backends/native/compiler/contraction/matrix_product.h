@@ -1,4 +1,4 @@
-// matrix_product.h: matrices as the factors of a product form.
+// matrix_product.h: nn.dense, nn.matmul and nn.batch_matmul, and matrices as the factors of other products.
 #pragma once
 
 #include "backends/native/compiler/contraction/product_form.h"
@@ -13,5 +13,9 @@ Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch);
 /// when `transpose`, for each of its outer positions or one for all. Rows are read as they lie where they are
 /// contiguous; else they are packed by a stage, or as a constant.
 void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose);
+
+void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
+/// As EmitMatrixProduct, for dynamic shapes.
+void EmitUnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 }  // namespace collage::native

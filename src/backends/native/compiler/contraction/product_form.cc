@@ -6,6 +6,9 @@
 
 #include "backends/native/compiler/contraction/library_tiles.h"
 #include "backends/native/compiler/contraction/tile_sums.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
@@ -296,14 +299,6 @@ DataType SumType(DataType dtype) {
   return dtype.bits == 64 ? kInt64 : kInt32;
 }
 
-Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype) {
-  if (KeptType(state, expr) == dtype) return Materialise(state, expr, layout);
-  const Buffer buffer = state.AddWorkspace(ShapeOf(expr), layout, dtype);
-  EmitElements(state, buffer,
-               [&](const Indices& at) { return state.math().Convert(state.expressions.At(expr, at), dtype); });
-  return buffer;
-}
-
 std::optional<Tensor> ConstantValue(const Expr& expr) {
   if (const ConstantNode* constant = As<ConstantNode>(expr)) return constant->value();
   bool is_constant = true;
@@ -312,12 +307,6 @@ std::optional<Tensor> ConstantValue(const Expr& expr) {
   });
   if (!is_constant) return std::nullopt;
   return Evaluate(MakeFunction({}, expr), {}).at(0);
-}
-
-Indices Bases(const Names& names) {
-  Indices indices;
-  for (const std::string& name : names) indices.push_back({name, 0});
-  return indices;
 }
 
 namespace {

@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 
 namespace collage::native {
-
-using Names = std::vector<std::string>;
 
 /// What an element of a and one of b hold, and so by which instruction their product is added to a sum.
 enum class Factors : uint8_t {
@@ -85,9 +83,6 @@ void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutp
 /// The dtype in which products of `dtype` are summed: float32 for narrower floats, int32 for narrower integers.
 DataType SumType(DataType dtype);
 
-/// `expr` in memory as elements of `dtype`; a new buffer has `layout`.
-Buffer ProductOperand(PartitionState& state, const Expr& expr, Layout layout, DataType dtype);
-
 /// The value of an expression without parameters; nothing when it has some.
 std::optional<Tensor> ConstantValue(const Expr& expr);
 
@@ -107,8 +102,5 @@ std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& pa
 void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& packing, const Buffer& buffer);
 /// The result has shape [groups, panels, product of inner, width].
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype);
-
-/// Coordinates without lanes.
-Indices Bases(const Names& names);
 
 }  // namespace collage::native

@@ -4,6 +4,8 @@
 
 #include "backends/native/compiler/contraction/matrix_product.h"
 #include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
@@ -89,10 +91,10 @@ class UnknownProduct {
       };
       b = PackWeights(state_, right, packing, form_.dtype);
     } else {
-      b = {kWorkspace, 0, form_.dtype, {groups, panels, form_.inner[0], width_}};
+      b = {WorkspaceRef(), 0, form_.dtype, {groups, panels, form_.inner[0], width_}};
       b.strides = e_.Strides(b.shape);
       const int64_t bytes = e_.Times(e_.Product(b.shape), static_cast<int64_t>(form_.dtype.size_bytes()));
-      e_.CallScratch(bytes, kWorkspace);
+      e_.CallScratch(bytes);
       EmitPacking(b, [&](const Indices& place, const Index& channel) {
         return state_.expressions.At(right, at(place[0], channel, place[2]));
       });

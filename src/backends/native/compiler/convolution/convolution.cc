@@ -12,6 +12,11 @@
 #include "backends/native/compiler/contraction/narrow_products.h"
 #include "backends/native/compiler/contraction/strassen.h"
 #include "backends/native/compiler/convolution/winograd.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
+#include "backends/native/compiler/emit/padded_data.h"
 #include "backends/native/description/scaled_convolution.h"
 #include "collage/support/error.h"
 

@@ -1,4 +1,4 @@
-// convolution.h: the geometry of convolutions over any number of spatial dimensions, and data with zeros around it.
+// convolution.h: the geometry of convolutions over any number of spatial dimensions.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 
 namespace collage::native {
 
@@ -23,17 +24,9 @@ struct ConvolutionGeometry {
   double flops() const;
 };
 
-/// Whether the pixels of channels-last data follow each other without gaps.
-bool IsDense(const Buffer& data);
-
-/// As elements of `dtype` with the channels innermost, whatever the order in which the data lies.
-Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype);
-
-/// The data as elements of `dtype`, with `before` and `after` rows around each spatial dimension: of what `fill` gives,
-/// of zeros without. Channels-last unless `layout` says otherwise, which may be plain for data that lie so.
-Buffer PaddedData(PartitionState& state, const Expr& data, const std::vector<int64_t>& before,
-                  const std::vector<int64_t>& after, DataType dtype, const std::function<Value()>& fill = {},
-                  Layout layout = Layout::kChannelsLast);
+void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
+/// As EmitConvolution, for dynamic shapes.
+void EmitUnknownConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 /// Convolutions with few channels a group: lanes run over the channels of several groups. False when this one has other
 /// groups.

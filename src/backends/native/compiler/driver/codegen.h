@@ -5,19 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/native/compiler/emit/target_info.h"
 #include "backends/native/description/options.h"
 
 namespace collage::native {
-
-/// What generated code may use of the machine it is compiled for.
-struct TargetInfo {
-  int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
-  bool has_whole_units = true;         ///< whether a vector of that width is computed at once, not in two steps
-  bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
-  bool has_int16_products = false;     ///< VPMADDWD: pairs of int16
-  bool has_byte_products = false;      ///< VPDPBUSD and VPDPWSSD: four bytes, pairs of int16, added to a sum
-  bool is_this_kind = true;            ///< whether this machine can run it
-};
 
 /// The processor that `options` say; without, the one that $COLLAGE_CPU names ("x86-64-v3"), else this machine's.
 /// Throws kInput for processors, instruction sets and triples that LLVM does not know.

@@ -7,8 +7,11 @@
 #include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/dynamic_partition.h"
 #include "backends/native/compiler/driver/operator_table.h"
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/emit/views.h"
+#include "backends/native/compiler/reduction/reduction.h"
 #include "backends/native/description/written_out.h"
 #include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
@@ -59,7 +62,7 @@ class PartitionCompiler {
     if (state_.options.keeps_float16 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing that it reads or writes is kept as float16");
     }
-    return {NumberBuffers(state_, static_cast<int>(request_.layouts.outputs.size())), state_.constants,
+    return {state_.Module(static_cast<int>(request_.layouts.outputs.size())), state_.constants,
             static_cast<size_t>(state_.workspace_bytes)};
   }
 
@@ -84,7 +87,8 @@ class PartitionCompiler {
       const Shape shape = type->static_shape();
       const Layout layout = request_.layouts.inputs.at(static_cast<size_t>(state_.num_inputs));
       const DataType stored = StoredType(layout, type->dtype());
-      state_.expressions.SetBuffer(param, {state_.num_inputs++, 0, stored, shape, LayoutStrides(shape, layout)});
+      state_.expressions.SetBuffer(param,
+                                   {InputRef(state_.num_inputs++), 0, stored, shape, LayoutStrides(shape, layout)});
     }
   }
 
@@ -105,7 +109,7 @@ class PartitionCompiler {
     const auto number = static_cast<int>(outputs_.size());
     const Layout layout = request_.layouts.outputs.at(outputs_.size());
     outputs_.push_back(
-        {expr, {kFirstOutput + number, 0, StoredType(layout, tensor->dtype()), shape, LayoutStrides(shape, layout)}});
+        {expr, {OutputRef(number), 0, StoredType(layout, tensor->dtype()), shape, LayoutStrides(shape, layout)}});
   }
 
   /// Calls in post-order whose value is not in memory yet, from `root` down.
@@ -274,7 +278,7 @@ class PartitionCompiler {
       }
     }
     const Buffer* own = state_.expressions.FindBuffer(whole);
-    const bool is_in_place = own != nullptr && own->number == buffer.number && own->offset_bytes == buffer.offset_bytes;
+    const bool is_in_place = own != nullptr && own->ref == buffer.ref && own->offset_bytes == buffer.offset_bytes;
     if (!is_done && !is_in_place) EmitPointwise(state_, body, buffer);
     // What later outputs need of this one is read from there.
     if (state_.expressions.FindBuffer(whole) == nullptr) state_.expressions.SetBuffer(whole, outputs_[index].buffer);
@@ -327,7 +331,7 @@ class PartitionCompiler {
         const bool fits = output.buffer.is_contiguous() && output.buffer.dtype == type->dtype();
         if (is_field && fits) buffer = output.buffer;
       }
-      if (buffer.number < 0) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, type->dtype());
+      if (!buffer.exists()) buffer = state_.AddWorkspace(type->static_shape(), Layout::kPlain, type->dtype());
       state_.expressions.SetFieldBuffer(expr, static_cast<int>(i), buffer);
       buffers.push_back(buffer);
     }

@@ -5,8 +5,10 @@
 
 #include <map>
 
+#include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/operator_table.h"
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/epilogue.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/shapes/dynamic_sizes.h"
@@ -101,27 +103,27 @@ LoweredPartition LowerDynamicPartition(const PartitionRequest& request, const Na
   PartitionState state(TargetOf(options), request.num_threads, options);
   Emitter& e = state.emitter;
   const WithNumbers function(request.function, e);
-  const auto place = [&](int number, const Type& type) {
+  const auto place = [&](BufferRef ref, const Type& type) {
     const TensorTypeNode& tensor = *AsTensorType(type);
     const Shape shape = tensor.static_shape();
-    return Buffer{number, 0, tensor.dtype(), shape, e.Strides(shape)};
+    return Buffer{ref, 0, tensor.dtype(), shape, e.Strides(shape)};
   };
   for (const Expr& param : function.params) {
-    state.expressions.SetBuffer(param, place(state.num_inputs++, param->checked_type()));
+    state.expressions.SetBuffer(param, place(InputRef(state.num_inputs++), param->checked_type()));
   }
-  e.SetSizes(state.num_inputs++);
+  e.SetSizes(InputRef(state.num_inputs++));
   int outputs = 0;
   const Expr& body = function.body;
   const TupleTypeNode* tuple = AsTupleType(body->checked_type());
-  if (tuple == nullptr) EmitResult(state, body, place(kFirstOutput + outputs++, body->checked_type()));
+  if (tuple == nullptr) EmitResult(state, body, place(OutputRef(outputs++), body->checked_type()));
   for (size_t i = 0; tuple != nullptr && i < tuple->fields().size(); ++i) {
     const TupleNode* written = As<TupleNode>(body);
     const Expr field = written != nullptr ? written->fields()[i] : MakeTupleGetItem(body, static_cast<int>(i));
     field->set_checked_type(tuple->fields()[i]);
     state.synthetic.push_back(field);
-    EmitResult(state, field, place(kFirstOutput + outputs++, tuple->fields()[i]));
+    EmitResult(state, field, place(OutputRef(outputs++), tuple->fields()[i]));
   }
-  return {NumberBuffers(state, outputs), state.constants, /*workspace_bytes=*/0};
+  return {state.Module(outputs), state.constants, /*workspace_bytes=*/0};
 }
 
 }  // namespace collage::native

@@ -6,9 +6,18 @@
 #include <sstream>
 #include <string>
 
+#include "backends/native/compiler/contraction/matrix_product.h"
+#include "backends/native/compiler/convolution/convolution.h"
 #include "backends/native/compiler/inline_ops/inline_ops.h"
+#include "backends/native/compiler/kernels/concatenate.h"
 #include "backends/native/compiler/kernels/determinant.h"
+#include "backends/native/compiler/kernels/recurrent.h"
+#include "backends/native/compiler/kernels/scatter.h"
+#include "backends/native/compiler/kernels/sort.h"
 #include "backends/native/compiler/kernels/suppression.h"
+#include "backends/native/compiler/reduction/normalisation.h"
+#include "backends/native/compiler/reduction/pool.h"
+#include "backends/native/compiler/reduction/reduction.h"
 
 namespace collage::native {
 namespace {

@@ -10,17 +10,6 @@
 
 namespace collage::native {
 
-std::vector<int64_t> LayoutStrides(const Shape& shape, Layout layout) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(shape.size()));
-  for (size_t i = axes.size(); i-- > 0;) {
-    strides[static_cast<size_t>(axes[i])] = stride;
-    stride *= shape[static_cast<size_t>(axes[i])];
-  }
-  return strides;
-}
-
 std::string Emitter::Float(double value) {
   return Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))));
 }
@@ -85,12 +74,13 @@ std::vector<int64_t> Emitter::Strides(const Shape& shape) {
   return strides;
 }
 
-std::string Emitter::UnknownSizes() const {
-  if (unknown_.empty()) return "";
-  std::string lines = fmt::format(
-      "  %n_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
-      "  %n_base = llvm.load %n_slot : !llvm.ptr -> !llvm.ptr\n",
-      sizes_);
+void Emitter::AddUnknownSizes(ModuleText& to) const {
+  if (unknown_.empty()) return;
+  to += "  %n_slot = llvm.getelementptr %ctx[";
+  to += sizes_;
+  std::string lines =
+      "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %n_base = llvm.load %n_slot : !llvm.ptr -> !llvm.ptr\n";
   int constants = 0;
   const auto operand = [&](int64_t size) {
     if (IsUnknown(size)) return NameOf(size);
@@ -120,7 +110,7 @@ std::string Emitter::UnknownSizes() const {
       }
     }
   }
-  return lines;
+  to += lines;
 }
 
 std::string Emitter::TypeOf(ElementKind kind) const {
@@ -288,13 +278,15 @@ void Emitter::Function(const std::string& name,
   pointers_.clear();
   write("%begin", "%end");
   functions_ += fmt::format("func.func private @{}(%ctx: !llvm.ptr, %begin: i64, %end: i64) {{\n", name);
-  functions_ += UnknownSizes();
-  for (const auto& [key, pointer] : pointers_) {
+  AddUnknownSizes(functions_);
+  for (const auto& [place, pointer] : pointers_) {
+    functions_ += fmt::format("  {}_slot = llvm.getelementptr %ctx[", pointer);
+    functions_ += place.first;
     functions_ += fmt::format(
-        "  {0}_slot = llvm.getelementptr %ctx[{1}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+        "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
         "  {0}_base = llvm.load {0}_slot : !llvm.ptr -> !llvm.ptr\n"
-        "  {0} = llvm.getelementptr {0}_base[{2}] : (!llvm.ptr) -> !llvm.ptr, i8\n",
-        pointer, key.first, key.second);
+        "  {0} = llvm.getelementptr {0}_base[{1}] : (!llvm.ptr) -> !llvm.ptr, i8\n",
+        pointer, place.second);
   }
   functions_ += body_ + "  return\n}\n";
 }
@@ -346,23 +338,30 @@ void Emitter::CallRepeatedly(int64_t count, const Buffer& counter, const std::fu
   const int n = num_calls_++;
   calls_ += fmt::format(
       "  %cz{0} = arith.constant 0 : i64\n  %co{0} = arith.constant 1 : i64\n  %cn{0} = arith.constant {1} : i64\n"
-      "  %cs{0} = llvm.getelementptr %ctx[{2}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  %cs{0} = llvm.getelementptr %ctx[",
+      n, count);
+  calls_ += counter.ref;
+  calls_ += fmt::format(
+      "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
       "  %cb{0} = llvm.load %cs{0} : !llvm.ptr -> !llvm.ptr\n"
-      "  %cp{0} = llvm.getelementptr %cb{0}[{3}] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+      "  %cp{0} = llvm.getelementptr %cb{0}[{1}] : (!llvm.ptr) -> !llvm.ptr, i8\n"
       "  scf.for %ci{0} = %cz{0} to %cn{0} step %co{0} : i64 {{\n"
       "  llvm.store %ci{0}, %cp{0} : i64, !llvm.ptr\n",
-      n, count, counter.number, counter.offset_bytes);
+      n, counter.offset_bytes);
   body();
   calls_ += "  }\n";
 }
 
-void Emitter::CallScratch(int64_t bytes, int number) {
+void Emitter::CallScratch(int64_t bytes) {
   calls_ += fmt::format(
       "  %scratch = func.call @collage_scratch({}) : (i64) -> !llvm.ptr\n"
-      "  %scratch_slot = llvm.getelementptr %ctx[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
-      "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n",
-      IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes", number);
-  if (!IsUnknown(bytes)) calls_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes) + calls_;
+      "  %scratch_slot = llvm.getelementptr %ctx[",
+      IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes");
+  calls_ += WorkspaceRef();
+  calls_ +=
+      "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
+      "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n";
+  if (!IsUnknown(bytes)) scratch_size_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes);
   uses_scratch_ = true;
 }
 
@@ -371,10 +370,13 @@ std::string Emitter::Scratch(int64_t bytes) {
   return Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)));
 }
 
-std::string Emitter::Module() const {
+std::string Emitter::Module(const BufferCounts& counts) const {
   const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
+  ModuleText entry;
+  AddUnknownSizes(entry);
   return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch + LibraryFunctions() +
-         functions_ + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + UnknownSizes() + calls_ + "  return\n}\n";
+         functions_.Resolved(counts) + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + entry.Resolved(counts) +
+         scratch_size_ + calls_.Resolved(counts) + "  return\n}\n";
 }
 
 }  // namespace collage::native

@@ -14,10 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/native/compiler/emit/buffer.h"
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
-#include "collage/runtime/layout.h"
-#include "collage/runtime/tensor.h"
 
 namespace collage::native {
 
@@ -44,18 +43,6 @@ struct Value {
   ElementKind kind = ElementKind::kFloat;
 };
 
-/// A tensor in memory: which buffer, and its strides in elements by logical dimension.
-struct Buffer {
-  int number = -1;           ///< position in the array that the kernel gets
-  int64_t offset_bytes = 0;  ///< in that buffer (workspace holds several tensors)
-  DataType dtype;
-  Shape shape;
-  std::vector<int64_t> strides;
-  bool is_constant = false;  ///< nothing is ever written there: what is read once need not be read again
-
-  bool is_contiguous() const;
-};
-
 /// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Unknown); what is computed of
 /// them goes through the emitter.
 inline constexpr int64_t kFirstUnknown = int64_t{1} << 60;
@@ -69,9 +56,6 @@ inline bool HasUnknown(const Shape& shape) {
 
 /// As a distance between lanes: they are not evenly spaced.
 inline constexpr int64_t kUneven = INT64_MIN;
-
-/// Strides by logical dimension of a tensor that lies in memory in `layout`.
-std::vector<int64_t> LayoutStrides(const Shape& shape, Layout layout);
 
 /// Text of one partition's module under construction.
 class Emitter {
@@ -158,8 +142,8 @@ class Emitter {
   bool is_guarded() const { return is_guarded_; }
 
   // ---- sizes that a run knows ----
-  /// They are read from `number`, a buffer of int64.
-  void SetSizes(int number) { sizes_ = number; }
+  /// They are read from `sizes`, a buffer of int64.
+  void SetSizes(BufferRef sizes) { sizes_ = sizes; }
   /// The size in place `place` of that buffer.
   int64_t Unknown(int64_t place) { return Size({UnknownSize::kPlace, place, {}}); }
   /// Product, sum, and quotient rounded up, of sizes that may be unknown; equal ones are the same number.
@@ -246,11 +230,12 @@ class Emitter {
   /// calls that `body` adds.
   void CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body);
   /// Adds to the entry point: the workspace is `bytes` of memory, a size that may be unknown, that is the thread's own.
-  void CallScratch(int64_t bytes, int number);
+  void CallScratch(int64_t bytes);
   /// The address of `bytes` of memory that is the thread's own, for the function that is being written. Not together
   /// with CallScratch.
   std::string Scratch(int64_t bytes);
-  std::string Module() const;
+  /// The finished module of a kernel with `counts` buffers.
+  std::string Module(const BufferCounts& counts) const;
 
  private:
   std::string Pointer(const Buffer& buffer);
@@ -264,8 +249,8 @@ class Emitter {
   int64_t Size(UnknownSize size);
   const UnknownSize& DefinitionOf(int64_t size) const { return unknown_[static_cast<size_t>(size - kFirstUnknown)]; }
   static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstUnknown); }
-  /// Where functions begin: reads all sizes there are.
-  std::string UnknownSizes() const;
+  /// Adds, where a function begins, what reads all sizes there are.
+  void AddUnknownSizes(ModuleText& to) const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
   std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
@@ -280,16 +265,17 @@ class Emitter {
   int indent_ = 2;
   std::string body_;
   std::string mask_;
-  bool is_guarded_ = false;                                  ///< within WithMask
-  std::map<std::pair<int, int64_t>, std::string> pointers_;  ///< of the function being written
+  bool is_guarded_ = false;                                        ///< within WithMask
+  std::map<std::pair<BufferRef, int64_t>, std::string> pointers_;  ///< of the function being written
   LoadHook load_hook_;
   LoadCapture capture_;
   int num_loads_ = 0;
   bool is_unobserved_ = false;  ///< within Unobserved
-  std::string functions_;
-  std::string calls_;
+  ModuleText functions_;
+  std::string scratch_size_;  ///< defines, before all calls, how much memory of the thread there is
+  ModuleText calls_;
   std::vector<std::string> library_functions_;  ///< lines of kObjectCalls
-  int sizes_ = -1;
+  BufferRef sizes_;
   std::vector<UnknownSize> unknown_;
   int num_calls_ = 0;
   bool uses_scratch_ = false;

@@ -25,8 +25,6 @@ ElementKind KindOf(DataType dtype) {
   return dtype == kFloat64 ? ElementKind::kDouble : ElementKind::kFloat;
 }
 
-bool Buffer::is_contiguous() const { return strides == LayoutStrides(shape, Layout::kPlain); }
-
 // ---- coordinates ----
 
 Index Emitter::Shifted(const Index& index, int64_t addend) {
@@ -92,9 +90,34 @@ std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
 
 // ---- memory ----
 
+namespace {
+
+/// The name of a buffer in the text of functions, before positions are known: numbers from a first one of each role on,
+/// with a letter where they would run into those of the next role.
+std::string BufferName(BufferRef buffer) {
+  constexpr int kConstants = 1000, kOutputs = 100000, kWorkspace = 200000;
+  switch (buffer.role) {
+    case BufferRole::kInput: return fmt::format("{}{}", buffer.index < kConstants ? "" : "i", buffer.index);
+    case BufferRole::kConstant: {
+      const int number = kConstants + buffer.index;
+      return fmt::format("{}{}", number < kOutputs ? "" : "c", number);
+    }
+    case BufferRole::kOutput: {
+      const int number = kOutputs + buffer.index;
+      return fmt::format("{}{}", number < kWorkspace ? "" : "o", number);
+    }
+    case BufferRole::kWorkspace: return fmt::format("{}", kWorkspace);
+    case BufferRole::kNone: break;
+  }
+  COLLAGE_CHECK(false) << "a tensor that lies nowhere is neither read nor written";
+  return "";
+}
+
+}  // namespace
+
 std::string Emitter::Pointer(const Buffer& buffer) {
-  auto [it, is_new] = pointers_.emplace(std::pair(buffer.number, buffer.offset_bytes), "");
-  if (is_new) it->second = fmt::format("%p{}_{}", buffer.number, buffer.offset_bytes);
+  auto [it, is_new] = pointers_.emplace(std::pair(buffer.ref, buffer.offset_bytes), "");
+  if (is_new) it->second = fmt::format("%p{}_{}", BufferName(buffer.ref), buffer.offset_bytes);
   return it->second;
 }
 

@@ -1,10 +1,15 @@
 // recurrent.cc: nn.lstm, nn.gru and nn.rnn. The inputs' share of all gates at all times is one product ahead. Then,
+#include "backends/native/compiler/kernels/recurrent.h"
+
 // step by step, units of `lanes` neurons multiply the last output with their rows of the recurrence, which is packed so
 // that all gates of a unit lie together, and compute their gates in registers.
 #include <algorithm>
 #include <array>
 
 #include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 

@@ -1,6 +1,9 @@
 // scatter.cc: the data with updates written, or combined with it, at computed places. Updates are taken in order by one
 // thread, since several may go to one place.
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/kernels/scatter.h"
+
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 
 namespace collage::native {
 namespace {

@@ -1,8 +1,11 @@
 // sort.cc: sort, argsort and topk: rows are merged from runs of 1, 2, 4 … elements with their positions, equal elements
+#include "backends/native/compiler/kernels/sort.h"
+
 // in their order. Of the first k, no run keeps more than k.
 #include <algorithm>
 
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 
 namespace collage::native {
 namespace {

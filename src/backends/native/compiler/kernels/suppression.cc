@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "backends/native/compiler/emit/elements.h"
+
 namespace collage::native {
 namespace {
 

@@ -1,6 +1,10 @@
 // normalisation.cc: elements divided by statistics of the group that they are in: softmax and the norms.
+#include "backends/native/compiler/reduction/normalisation.h"
+
 #include <cmath>
 
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
 #include "backends/native/compiler/reduction/row_loops.h"
 #include "collage/support/error.h"
 

@@ -1,8 +1,14 @@
 // pool.cc: the largest or mean element of windows. What windows cover is known when the kernel is compiled: see
 // pool_windows.h. Where they are no walk (pool_walk.h), it is looked up window by window: where one starts, which of
 // its taps lie inside the data, how many count.
+#include "backends/native/compiler/reduction/pool.h"
+
 #include <algorithm>
 
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/reduction/pool_walk.h"
 
 namespace collage::native {

@@ -12,6 +12,9 @@
 #include <cmath>
 #include <map>
 
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+
 namespace collage::native {
 
 PoolForm::PoolForm(PartitionState& of, const CallNode& of_call, const StageOutput& to)
@@ -31,7 +34,7 @@ double PoolForm::Flops() const {
 }
 
 Value PoolForm::Load(const Indices& from) {
-  const Value value = data.number < 0 ? state.expressions.At(call.args()[0], from) : state.emitter.Load(data, from);
+  const Value value = !data.exists() ? state.expressions.At(call.args()[0], from) : state.emitter.Load(data, from);
   return value.kind == kind ? value : state.math().Convert(value, kFloat64);
 }
 

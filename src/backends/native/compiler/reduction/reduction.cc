@@ -1,6 +1,9 @@
 // reduction.cc: operators that combine the elements along axes into one.
+#include "backends/native/compiler/reduction/reduction.h"
+
 #include <cmath>
 
+#include "backends/native/compiler/emit/epilogue.h"
 #include "backends/native/compiler/reduction/row_loops.h"
 #include "collage/support/error.h"
 
@@ -49,7 +52,7 @@ void MergeLanes(PartitionState& state, const CallNode& call, ReductionSpace& spa
   const Expr& data = call.args()[0];
   const Shape shape = ShapeOf(data);
   if (HasUnknown(shape)) return;
-  const Buffer plain{-1, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
+  const Buffer plain{{}, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
   if (shape.empty() || space.lane_axis + 1 != shape.size() || !space.lane_reduced()) return;
   if (shape[space.lane_axis] == 1) return;  // where there is one element, nobody looks at its coordinate
   std::vector<int> axes{static_cast<int>(space.lane_axis)};

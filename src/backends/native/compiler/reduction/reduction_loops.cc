@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "backends/native/compiler/emit/loop_nest.h"
+
 namespace collage::native {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/emit/stages.h"
+#include "backends/native/compiler/emit/partition_state.h"
 
 namespace collage::native {
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/emit/loop_nest.h"
+
 namespace collage::native {
 namespace {
 

@@ -1,12 +1,17 @@
 // padded_data.cc: the data of a convolution as its loops read it: channels innermost, and what is around it, too.
+#include "backends/native/compiler/emit/padded_data.h"
+
 #include <algorithm>
 
 #include "backends/native/compiler/convolution/convolution.h"
+#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/materialise.h"
 
 namespace collage::native {
 
 Buffer ChannelsLastData(PartitionState& state, const Expr& data, DataType dtype) {
-  const Buffer own = ProductOperand(state, data, Layout::kChannelsLast, dtype);
+  const Buffer own = MaterialiseAs(state, data, Layout::kChannelsLast, dtype);
   if (own.shape[1] == 1 || own.strides[1] == 1) return own;
   const Buffer turned = state.AddWorkspace(own.shape, Layout::kChannelsLast, dtype);
   EmitElements(state, turned, [&](const Indices& at) { return state.emitter.Load(own, at); });
@@ -30,7 +35,7 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
   const bool converts = is_padded && KindOf(own) == KindOf(dtype);
   const bool is_plain = layout == Layout::kPlain;
   const DataType read = converts ? own : dtype;
-  const Buffer data = is_plain ? ProductOperand(state, expr, layout, read) : ChannelsLastData(state, expr, read);
+  const Buffer data = is_plain ? MaterialiseAs(state, expr, layout, read) : ChannelsLastData(state, expr, read);
   if (!is_padded && (is_plain || IsDense(data))) return data;
   const size_t rank = before.size();
   Shape shape = data.shape;

@@ -1,0 +1,174 @@
+// elements.cc: loops over a result's elements, in vectors along its innermost dimensions.
+#include "backends/native/compiler/emit/elements.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/emit/transposing.h"
+
+namespace collage::native {
+namespace {
+
+constexpr int64_t kChunk = 4096;  // elements of a long row that are one unit of work
+
+/// Walks a buffer in memory order, in vectors along its innermost dimensions.
+class ElementLoop {
+ public:
+  /// The `merged` innermost dimensions, contiguous in memory, are walked as one.
+  ElementLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, size_t merged)
+      : state_(state), e_(state.emitter), buffer_(buffer), value_(value), order_(MemoryOrder(buffer)) {
+    rows_at_ = order_.size() - std::min(merged, order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const int64_t size = buffer.shape[static_cast<size_t>(order_[i])];
+      if (i < rows_at_)
+        outer_.push_back(size);
+      else
+        length_ *= size;
+    }
+  }
+
+  void Run() {
+    const int64_t rows = NumElements(outer_);
+    if (rows * length_ == 0) return;
+    const bool is_scalar =
+        order_.empty() || rows * length_ == 1 || buffer_.strides[static_cast<size_t>(order_.back())] != 1;
+    if (is_scalar) e_.SetLanes(1);
+    const bool is_row_wise = !is_scalar && rows_at_ + 1 == order_.size();
+    if (!is_row_wise || !EmitTransposing(state_, buffer_, value_, order_)) {
+      const int64_t chunks = length_ > kChunk ? length_ / kChunk : 0;
+      if (chunks > 0) Emit(rows, chunks, kChunk, 0);
+      if (chunks * kChunk < length_) Emit(rows, 1, length_ - chunks * kChunk, chunks * kChunk);
+    }
+    e_.SetLanes(e_.native_lanes());
+  }
+
+ private:
+  /// A stage over `chunks` pieces of `size` elements, from `first` on, of each row.
+  void Emit(int64_t rows, int64_t chunks, int64_t size, int64_t first) {
+    std::vector<int64_t> units = outer_;
+    units.push_back(chunks);
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+      e_.For(begin, end, 1, [&](const std::string& unit) {
+        const std::vector<std::string> parts = Delinearise(e_, unit, units);
+        const std::string start = e_.Plus(e_.MulInt(parts.back(), size), first);
+        const int64_t multiple = std::gcd(std::gcd(size, first), static_cast<int64_t>(e_.lanes()));
+        const bool is_whole = chunks == 1 && first == 0;
+        const auto at = [&](const std::string& lane) {
+          return Place(parts, {is_whole ? lane : e_.AddInt(start, lane), 1, "", is_whole ? e_.lanes() : multiple});
+        };
+        EachTogether(size, [&](const std::vector<std::string>& lanes) {
+          std::vector<Value> values;
+          for (const std::string& lane : lanes) values.push_back(value_(at(lane)));
+          for (size_t i = 0; i < lanes.size(); ++i) e_.Store(buffer_, at(lanes[i]), values[i]);
+        });
+      });
+    });
+    e_.Call(name, rows * chunks, state_.IsParallel(static_cast<double>(rows * chunks * size) * 4));
+  }
+
+  /// Visits all vectors of [0, size), as many at a time as are computed before any of them is stored: neither LLVM nor
+  /// the processor knows early that what is read next lies elsewhere. What gathers is slow for its own reasons.
+  void EachTogether(int64_t size, const std::function<void(const std::vector<std::string>& lanes)>& visit) {
+    constexpr int64_t kTogether = 4;
+    const int64_t lanes = e_.lanes();
+    const int64_t grouped = lanes > 1 && ReadsFewVectors() ? size / (kTogether * lanes) * (kTogether * lanes) : 0;
+    if (grouped > 0) {
+      e_.For(e_.Int(0), e_.Int(grouped), kTogether * lanes, [&](const std::string& lane) {
+        std::vector<std::string> group;
+        for (int64_t i = 0; i < kTogether; ++i) group.push_back(e_.Plus(lane, i * lanes));
+        visit(group);
+      });
+    }
+    const int64_t whole = size / lanes * lanes;
+    if (grouped < whole) {
+      e_.For(e_.Int(grouped), e_.Int(whole), lanes, [&](const std::string& lane) { visit({lane}); });
+    }
+    if (whole < size) e_.MaskedRest(size, [&](const std::string& lane) { visit({lane}); });
+  }
+
+  bool ReadsFewVectors() {
+    constexpr size_t kMostReads = 4;
+    const std::vector<int64_t> strides = ReadsAlong(e_, buffer_, value_, order_.back()).strides;
+    return strides.size() <= kMostReads &&
+           std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 0 || stride == 1; });
+  }
+
+  Indices Place(const std::vector<std::string>& outer, const Index& lane) {
+    Indices at(buffer_.shape.size(), e_.Zero());
+    for (size_t i = 0; i < rows_at_; ++i) at[static_cast<size_t>(order_[i])] = {outer[i], 0};
+    if (!order_.empty()) at[static_cast<size_t>(order_.back())] = lane;
+    return at;
+  }
+
+  PartitionState& state_;
+  Emitter& e_;
+  const Buffer& buffer_;
+  const ElementFn& value_;
+  std::vector<int> order_;
+  size_t rows_at_ = 0;
+  std::vector<int64_t> outer_;
+  int64_t length_ = 1;
+};
+
+}  // namespace
+
+void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged,
+                        const std::function<void(const Indices& at)>& body) {
+  Emitter& e = state.emitter;
+  const size_t rows_at = shape.size() - merged;
+  const int64_t length = e.Product({shape.begin() + static_cast<int64_t>(rows_at), shape.end()});
+  std::vector<int64_t> units(shape.begin(), shape.begin() + static_cast<int64_t>(rows_at));
+  units.push_back(e.CeilDivided(length, kChunk));
+  const int64_t count = e.Product(units);
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& unit) {
+      const std::vector<std::string> parts = Delinearise(e, unit, units);
+      const std::string first = e.MulInt(parts.back(), kChunk);
+      const std::string last = e.IntOp("minsi", e.Plus(first, kChunk), e.Int(length));
+      e.ForLanesBetween(first, last, [&](const std::string& lane) {
+        Indices at(shape.size(), e.Zero());
+        for (size_t i = 0; i < rows_at; ++i) at[i] = {parts[i], 0};
+        at.back() = {lane, 1, "", e.lanes()};
+        body(at);
+      });
+    });
+  });
+  e.Call(name, count, state.IsParallel(NumberOf(shape) * 4));
+}
+
+void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
+  if (HasUnknown(buffer.shape)) {
+    return ForDynamicElements(state, buffer.shape, 1, [&](const Indices& at) {
+      const Value element = value(at);
+      state.emitter.Store(buffer, at, element);
+    });
+  }
+  ElementLoop(state, buffer, value, 1).Run();
+}
+
+void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer) {
+  std::vector<int> order = MemoryOrder(buffer);
+  const bool is_unknown = HasUnknown(buffer.shape);
+  if (is_unknown) std::iota(order.begin(), order.end(), 0);  // it is plain
+  size_t merged = 1;
+  for (size_t count = order.size(); count > 1; --count) {
+    if (!CanMerge(state, {nullptr, expr, buffer}, {order.end() - static_cast<int64_t>(count), order.end()}, 1))
+      continue;
+    merged = count;
+    break;
+  }
+  const ElementFn value = [&](const Indices& at) { return state.expressions.At(expr, at); };
+  if (is_unknown) {
+    return ForDynamicElements(state, buffer.shape, merged, [&](const Indices& at) {
+      const Value element = value(at);
+      state.emitter.Store(buffer, at, element);
+    });
+  }
+  ElementLoop(state, buffer, value, merged).Run();
+}
+
+}  // namespace collage::native

@@ -1,0 +1,63 @@
+// loop_nest.cc: positions of flattened loops, the order of dimensions in memory, even shares.
+#include "backends/native/compiler/emit/loop_nest.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace collage::native {
+
+std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes) {
+  std::vector<std::string> parts(sizes.size());
+  std::string rest = flat;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 1) {
+      parts[i] = e.Int(0);
+      continue;
+    }
+    const bool is_last =
+        std::all_of(sizes.begin(), sizes.begin() + static_cast<int64_t>(i), [](int64_t s) { return s == 1; });
+    if (is_last) {
+      parts[i] = rest;
+      continue;
+    }
+    const std::string size = e.Int(sizes[i]);
+    parts[i] = e.IntOp("remui", rest, size);
+    rest = e.IntOp("divui", rest, size);
+  }
+  return parts;
+}
+
+std::vector<int> MemoryOrder(const Buffer& buffer) {
+  std::vector<int> axes(buffer.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  const auto stride = [&](int axis) {
+    const auto i = static_cast<size_t>(axis);
+    return buffer.shape[i] == 1 ? std::numeric_limits<int64_t>::max() : buffer.strides[i];
+  };
+  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return stride(a) > stride(b); });
+  return axes;
+}
+
+void EmitShares(
+    PartitionState& state, int64_t slots, int64_t units,
+    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body) {
+  Emitter& e = state.emitter;
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.For(begin, end, 1, [&](const std::string& slot) {
+      const auto share = [&](const std::string& of) { return e.IntOp("divui", e.MulInt(of, units), e.Int(slots)); };
+      const std::string first = share(slot);
+      e.For(first, share(e.Plus(slot, 1)), 1, [&](const std::string& unit) { body(slot, unit, first); });
+    });
+  });
+  e.Call(name, slots, slots > 1);
+}
+
+Indices Bases(const Names& names) {
+  Indices indices;
+  for (const std::string& name : names) indices.push_back({name, 0});
+  return indices;
+}
+
+}  // namespace collage::native

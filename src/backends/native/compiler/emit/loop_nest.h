@@ -1,0 +1,30 @@
+// loop_nest.h: how loops over several dimensions are walked and shared out among threads.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/native/compiler/emit/partition_state.h"
+
+namespace collage::native {
+
+/// Coordinates, one i64 value each.
+using Names = std::vector<std::string>;
+
+/// Coordinates without lanes.
+Indices Bases(const Names& names);
+
+/// Splits flat position `flat` over `sizes` (outermost first) into one i64 value each.
+std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes);
+
+/// Logical axes in memory order, outermost first; dimensions of one element come before all others.
+std::vector<int> MemoryOrder(const Buffer& buffer);
+
+/// A stage in which `slots` workers, each with memory of its own, share `units` pieces of work evenly: `body` computes
+/// `unit`, `first` being the first one of that slot's.
+void EmitShares(
+    PartitionState& state, int64_t slots, int64_t units,
+    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body);
+
+}  // namespace collage::native

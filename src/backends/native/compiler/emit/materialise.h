@@ -1,0 +1,20 @@
+// materialise.h: values of expressions in memory.
+#pragma once
+
+#include "backends/native/compiler/emit/partition_state.h"
+
+namespace collage::native {
+
+/// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one. Its own may
+/// keep the elements in another type, as a layout of the boundary says.
+Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout);
+/// What its elements are kept as: those of its own buffer where it has one, else what its type says.
+DataType KeptType(const PartitionState& state, const Expr& expr);
+
+/// As Materialise, row-major without gaps and of the type of `expr`: a copy when the value lies otherwise.
+Buffer MaterialisePlain(PartitionState& state, const Expr& expr);
+
+/// `expr` in memory as elements of `dtype`; a new buffer has `layout`.
+Buffer MaterialiseAs(PartitionState& state, const Expr& expr, Layout layout, DataType dtype);
+
+}  // namespace collage::native

@@ -1,0 +1,16 @@
+// target_info.h: the machine that kernels are compiled for, as far as their loops depend on it.
+#pragma once
+
+namespace collage::native {
+
+/// What generated code may use of the machine it is compiled for.
+struct TargetInfo {
+  int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
+  bool has_whole_units = true;         ///< whether a vector of that width is computed at once, not in two steps
+  bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
+  bool has_int16_products = false;     ///< VPMADDWD: pairs of int16
+  bool has_byte_products = false;      ///< VPDPBUSD and VPDPWSSD: four bytes, pairs of int16, added to a sum
+  bool is_this_kind = true;            ///< whether this machine can run it
+};
+
+}  // namespace collage::native

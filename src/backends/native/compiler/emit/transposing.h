@@ -1,0 +1,23 @@
+// transposing.h: stages whose operands lie transposed to their results.
+#pragma once
+
+#include <vector>
+
+#include "backends/native/compiler/emit/elements.h"
+
+namespace collage::native {
+
+/// What an expression reads when lanes run along one axis of its result.
+struct LaneReads {
+  std::vector<int64_t> strides;  ///< of each read, the distance between lanes
+  bool has_integers = false;     ///< whether integers or truth values are among them
+};
+LaneReads ReadsAlong(Emitter& e, const Buffer& buffer, const ElementFn& value, int axis);
+
+/// Fills `buffer`, whose axes lie in memory in `order`, with `value` where some reads are far apart along the innermost
+/// axis but adjacent along another one: squares of lanes x lanes elements are read along that one and turned in
+/// registers. False, with nothing emitted, where there is nothing to be gained.
+bool EmitTransposing(PartitionState& state, const Buffer& buffer, const ElementFn& value,
+                     const std::vector<int>& order);
+
+}  // namespace collage::native

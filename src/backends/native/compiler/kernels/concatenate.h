@@ -1,0 +1,10 @@
+// concatenate.h: concatenate and stack.
+#pragma once
+
+#include "backends/native/compiler/emit/partition_state.h"
+
+namespace collage::native {
+
+void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output);
+
+}  // namespace collage::native

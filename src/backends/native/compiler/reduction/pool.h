@@ -1,0 +1,12 @@
+// pool.h: the largest or mean element of windows.
+#pragma once
+
+#include "backends/native/compiler/emit/partition_state.h"
+
+namespace collage::native {
+
+void EmitPool(PartitionState& state, const CallNode& call, const StageOutput& output);
+/// As EmitPool, for dynamic shapes.
+void EmitUnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output);
+
+}  // namespace collage::native
