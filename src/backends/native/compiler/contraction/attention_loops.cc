@@ -80,7 +80,7 @@ class AttentionEmitter {
     to_scores_.channels = keys_;
     to_scores_.inner = {queries_.shape[2]};
     to_scores_.row_stride = queries_.strides[1];
-    to_scores_.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+    to_scores_.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(queries_, Bases({outer[0], row, k[0]}));
     };
     SetRightMatrices(state_, to_scores_, scores.args()[1], scores.attrs().Bool("transpose_b"));
@@ -89,7 +89,7 @@ class AttentionEmitter {
     to_result_.channels = ShapeOf(attention_.result)[2];
     to_result_.inner = {keys_};
     to_result_.row_stride = RowStride();
-    to_result_.a_address = [&](const Names&, const std::string& row, const Names& k) {
+    to_result_.a_address = [&](const I64s&, const I64& row, const I64s& k) {
       return e_.Address(scores_, Bases({slot_, row, k[0]}));
     };
     SetRightMatrices(state_, to_result_, result.args()[1], result.attrs().Bool("transpose_b"));
@@ -107,47 +107,45 @@ class AttentionEmitter {
 
   /// A stage over `tiles` tiles of `rows` rows, from row `first` on, of each matrix: shared out evenly to the slots.
   void EmitTiles(int64_t rows, int64_t tiles, int64_t first) {
-    EmitShares(state_, slots_, matrices_[0] * tiles,
-               [&](const std::string& slot, const std::string& unit, const std::string&) {
-                 slot_ = slot;
-                 const Names parts = Delinearise(e_, unit, {matrices_[0], tiles});
-                 const std::string row = e_.Plus(e_.MulInt(parts[1], rows), first);
-                 ComputeScores(parts[0], row, rows);
-                 TakeSoftmax(parts[0], row, rows);
-                 ComputeResult(parts[0], row, rows);
-               });
+    EmitShares(state_, slots_, matrices_[0] * tiles, [&](const I64& slot, const I64& unit, const I64&) {
+      slot_ = slot;
+      const I64s parts = Delinearise(e_, unit, {matrices_[0], tiles});
+      const I64 row = e_.Plus(e_.MulInt(parts[1], rows), first);
+      ComputeScores(parts[0], row, rows);
+      TakeSoftmax(parts[0], row, rows);
+      ComputeResult(parts[0], row, rows);
+    });
   }
 
   /// `body` for all panels of `channels`: the first `vectors` vectors of `panel`, of whose channels `width` exist.
-  void ForPanels(int64_t channels,
-                 const std::function<void(const std::string& panel, int vectors, int64_t width)>& body) {
+  void ForPanels(int64_t channels, const std::function<void(const I64& panel, int vectors, int64_t width)>& body) {
     const int64_t width = PanelWidth(state_, kFloat32);
     const int64_t panels = channels / width;
     if (panels > 0) {
       e_.For(e_.Int(0), e_.Int(panels), 1,
-             [&](const std::string& panel) { body(panel, static_cast<int>(width / e_.lanes()), width); });
+             [&](const I64& panel) { body(panel, static_cast<int>(width / e_.lanes()), width); });
     }
     const int64_t rest = channels - panels * width;
     if (rest > 0) body(e_.Int(panels), static_cast<int>((rest + e_.lanes() - 1) / e_.lanes()), rest);
   }
 
   /// The sums of one tile of `form`; `store` gets those of each vector of channels, one for each row.
-  void ForSums(const ProductForm& form, const std::string& batch, const std::string& row, int64_t rows,
+  void ForSums(const ProductForm& form, const I64& batch, const I64& row, int64_t rows,
                const std::function<void(const Index& channel, const std::vector<Value>& sums)>& store) {
     const int64_t full_width = PanelWidth(state_, kFloat32);
-    ForPanels(form.channels, [&](const std::string& panel, int vectors, int64_t width) {
-      const Names sums = EmitTileSums(state_, form, {batch}, row, rows, panel, vectors, width);
+    ForPanels(form.channels, [&](const I64& panel, int vectors, int64_t width) {
+      const Vectors sums = EmitTileSums(state_, form, {batch}, row, rows, panel, vectors, width);
       for (int v = 0; v < vectors; ++v) {
-        const Index channel{e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes()), 1, "", e_.lanes()};
+        const Index channel{e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes()), 1, {}, e_.lanes()};
         std::vector<Value> own;
         for (int64_t t = 0; t < rows; ++t) {
-          own.push_back({sums[static_cast<size_t>(t * vectors + v)], ElementKind::kFloat});
+          own.push_back({sums[static_cast<size_t>(t * vectors + v)].name(), ElementKind::kFloat});
         }
         const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
         if (left >= e_.lanes()) {
           store(channel, own);
         } else {
-          e_.MaskedRest(left, [&](const std::string&) { store(channel, own); });
+          e_.MaskedRest(left, [&](const I64&) { store(channel, own); });
         }
       }
     });
@@ -162,7 +160,7 @@ class AttentionEmitter {
     return result;
   }
 
-  void ComputeScores(const std::string& batch, const std::string& row, int64_t rows) {
+  void ComputeScores(const I64& batch, const I64& row, int64_t rows) {
     ForSums(to_scores_, batch, row, rows, [&](const Index& channel, const std::vector<Value>& sums) {
       // What is read is read before anything is written, which could be the same memory for all that LLVM knows.
       std::vector<Value> logits;
@@ -178,9 +176,9 @@ class AttentionEmitter {
 
   /// Scores become their exponentials, and what these are to be divided by is kept; where more is to be done to the
   /// weights, they are divided here.
-  void TakeSoftmax(const std::string& batch, const std::string& row, int64_t rows) {
+  void TakeSoftmax(const I64& batch, const I64& row, int64_t rows) {
     const ReductionSpace space{{slots_, rows, keys_}, {false, false, true}, 2};
-    e_.For(e_.Int(0), e_.Int(rows), 1, [&](const std::string& t) {
+    e_.For(e_.Int(0), e_.Int(rows), 1, [&](const I64& t) {
       ReductionUnit unit(state_, space, {{slot_, 0}, {t, 0}, e_.Zero()});
       const Value largest =
           unit.Fold(MaxCombiner(), ElementKind::kFloat, [&](const Indices& at) { return e_.Load(scores_, at); });
@@ -199,7 +197,7 @@ class AttentionEmitter {
     });
   }
 
-  void ComputeResult(const std::string& batch, const std::string& row, int64_t rows) {
+  void ComputeResult(const I64& batch, const I64& row, int64_t rows) {
     // The weights' rows are those of the block.
     const Index first{e_.Int(0), 1};
     ForSums(to_result_, batch, e_.Int(0), rows, [&](const Index& channel, const std::vector<Value>& sums) {
@@ -226,7 +224,7 @@ class AttentionEmitter {
   Buffer factors_;  ///< [slots, rows of a tile, lanes]: 1 / the row's sum
   ProductForm to_scores_;
   ProductForm to_result_;
-  std::string slot_;
+  I64 slot_;
 };
 
 }  // namespace

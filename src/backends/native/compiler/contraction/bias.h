@@ -15,7 +15,7 @@ struct Bias {
   StageOutput output;
 
   /// Those of a vector from `channel` on.
-  std::string At(Emitter& e, const std::string& channel) const {
+  Vector At(Emitter& e, const I64& channel) const {
     return e.VectorAt(e.Address(values, {{channel, 1}}), /*masked=*/false);
   }
 };

@@ -316,22 +316,22 @@ Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::v
 void PackedWords::ReadBy(ProductForm& form, PartitionState& state) const {
   Emitter& e = state.emitter;
   const auto reader = [&e](const Buffer& buffer, const char* element) {
-    return [&e, buffer, element](const Names& outer, const std::string& panel, int64_t from) {
-      return e.Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> vector<{}x{}>",
-                               e.Address(buffer, Bases({outer[0], panel, e.Int(from)})), e.lanes(), element));
+    return [&e, buffer, element](const I64s& outer, const I64& panel, int64_t from) {
+      return Vector{e.Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> vector<{}x{}>",
+                                      e.Address(buffer, Bases({outer[0], panel, e.Int(from)})), e.lanes(), element))};
     };
   };
   if (scale.exists()) form.scale = reader(scale, "f32");
   if (start.exists()) form.start = reader(start, "i32");
   if (!slope.exists()) return;
   form.start = [&e, &state, zero = late_zero, before = form.start, slopes = reader(slope, "i32")](
-                   const Names& outer, const std::string& panel, int64_t from) {
+                   const I64s& outer, const I64& panel, int64_t from) {
     const std::string type = fmt::format("vector<{}xi32>", e.lanes());
     const Value wide = state.expressions.At(zero, Indices(ShapeOf(zero).size(), e.Zero()));
-    const std::string z = e.Def(fmt::format("arith.trunci {} : {} to {}", wide.name, e.TypeOf(wide.kind), type));
-    const std::string more = e.Def(fmt::format("arith.muli {}, {} : {}", slopes(outer, panel, from), z, type));
+    const Vector z{e.Def(fmt::format("arith.trunci {} : {} to {}", wide.name, e.TypeOf(wide.kind), type))};
+    const Vector more{e.Def(fmt::format("arith.muli {}, {} : {}", slopes(outer, panel, from), z, type))};
     if (!before) return more;
-    return e.Def(fmt::format("arith.addi {}, {} : {}", before(outer, panel, from), more, type));
+    return Vector{e.Def(fmt::format("arith.addi {}, {} : {}", before(outer, panel, from), more, type))};
   };
 }
 
@@ -388,33 +388,33 @@ PackedWords PackWords(PartitionState& state, const ByteProduct& product, const P
   return result;
 }
 
-std::string AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const std::string& a, const std::string& b,
-                               const std::string& sum) {
+Vector AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const Vector& a, const Vector& b,
+                          const Vector& sum) {
   const std::string sums = fmt::format("vector<{}xi32>", e.lanes());
   const std::string parts = factors == Factors::kBytes ? fmt::format("vector<{}xi8>", 4 * e.lanes())
                                                        : fmt::format("vector<{}xi16>", 2 * e.lanes());
-  const auto as_parts = [&](const std::string& words) {
-    return e.Def(fmt::format("vector.bitcast {} : {} to {}", words, sums, parts));
+  const auto as_parts = [&](const Vector& words) {
+    return Vector{e.Def(fmt::format("vector.bitcast {} : {} to {}", words, sums, parts))};
   };
-  const std::string first = as_parts(a);
-  const std::string second = as_parts(b);
+  const Vector first = as_parts(a);
+  const Vector second = as_parts(b);
   if (has_vnni) {
-    return e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512.{}.{}\"({}, {}, {}) : ({}, {}, {}) -> {}",
-                             factors == Factors::kBytes ? "vpdpbusd" : "vpdpwssd", 32 * e.lanes(), sum, first, second,
-                             sums, parts, parts, sums));
+    return Vector{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512.{}.{}\"({}, {}, {}) : ({}, {}, {}) -> {}",
+                                    factors == Factors::kBytes ? "vpdpbusd" : "vpdpwssd", 32 * e.lanes(), sum, first,
+                                    second, sums, parts, parts, sums))};
   }
   COLLAGE_CHECK(factors == Factors::kInt16) << "products of bytes take VNNI";
   const char* name = e.lanes() == 16 ? "avx512.pmaddw.d.512" : e.lanes() == 8 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
-  const std::string products = e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.{}\"({}, {}) : ({}, {}) -> {}", name,
-                                                 first, second, parts, parts, sums));
-  return e.Def(fmt::format("arith.addi {}, {} : {}", sum, products, sums));
+  const Vector products{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.{}\"({}, {}) : ({}, {}) -> {}", name, first,
+                                          second, parts, parts, sums))};
+  return Vector{e.Def(fmt::format("arith.addi {}, {} : {}", sum, products, sums))};
 }
 
-std::string FlipSigns(Emitter& e, const std::string& words) {
+Vector FlipSigns(Emitter& e, const Vector& words) {
   const std::string type = fmt::format("vector<{}xi32>", e.lanes());
   constexpr int32_t kSigns = -0x7f7f7f80;  // the highest bit of each byte
-  const std::string signs = e.Def(fmt::format("arith.constant dense<{}> : {}", kSigns, type));
-  return e.Def(fmt::format("arith.xori {}, {} : {}", words, signs, type));
+  const Vector signs{e.Def(fmt::format("arith.constant dense<{}> : {}", kSigns, type))};
+  return Vector{e.Def(fmt::format("arith.xori {}, {} : {}", words, signs, type))};
 }
 
 }  // namespace collage::native

@@ -72,10 +72,10 @@ PackedWords PackWords(PartitionState& state, const ByteProduct& product, const P
 
 /// sum + the products of the integers in `a` and `b`; all are vectors of int32. `has_vnni`: multiplies and adds at
 /// once.
-std::string AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const std::string& a, const std::string& b,
-                               const std::string& sum);
+Vector AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const Vector& a, const Vector& b,
+                          const Vector& sum);
 
 /// The bytes of `words`, a vector of int32, each plus 128.
-std::string FlipSigns(Emitter& e, const std::string& words);
+Vector FlipSigns(Emitter& e, const Vector& words);
 
 }  // namespace collage::native

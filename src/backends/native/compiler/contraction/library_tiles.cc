@@ -115,16 +115,15 @@ TileProduct LibraryTiles::TileOf(int64_t rows, int64_t width, bool adds) const {
 void LibraryTiles::Begin() {
   if (is_direct_) return;
   Emitter& e = state_->emitter;
-  tile_ = e.Def(fmt::format("llvm.alloca {} x {} {{alignment = 64 : i64}} : (i64) -> !llvm.ptr",
-                            e.Int(rows_ * panel_width_), ElementOf(*form_)));
+  tile_ = Ptr{e.Def(fmt::format("llvm.alloca {} x {} {{alignment = 64 : i64}} : (i64) -> !llvm.ptr",
+                                e.Int(rows_ * panel_width_), ElementOf(*form_)))};
 }
 
-void LibraryTiles::Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel,
-                        int64_t width) {
+void LibraryTiles::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t width) {
   Emitter& e = state_->emitter;
-  const std::string channel = e.MulInt(panel, panel_width_);
+  const I64 channel = e.MulInt(panel, panel_width_);
   if (is_direct_) {
-    const std::string place = e.Address(output_->buffer, form_->result(outer, row, {channel, 0}));
+    const Ptr place = e.Address(output_->buffer, form_->result(outer, row, {channel, 0}));
     return Multiply(outer, row, rows, panel, width, place);
   }
   Multiply(outer, row, rows, panel, width, tile_);
@@ -132,23 +131,23 @@ void LibraryTiles::Emit(const Names& outer, const std::string& row, int64_t rows
 }
 
 /// One call for each position of the outer summed dimensions (taps of a convolution): the first one sets the tile.
-void LibraryTiles::Multiply(const Names& outer, const std::string& row, int64_t rows, const std::string& panel,
-                            int64_t width, const std::string& result) {
+void LibraryTiles::Multiply(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t width,
+                            const Ptr& result) {
   Emitter& e = state_->emitter;
   const std::vector<int64_t> taps(form_->inner.begin(), form_->inner.end() - 1);
-  const auto call = [&](Names at, bool adds) {
+  const auto call = [&](I64s at, bool adds) {
     at.push_back(e.Int(0));
     Call(TileOf(rows, width, adds), form_->a_address(outer, row, at), form_->b_address(outer, panel, at), result);
   };
-  call(Names(taps.size(), e.Int(0)), /*adds=*/false);
+  call(I64s(taps.size(), e.Int(0)), /*adds=*/false);
   const int64_t count = NumElements(taps);
   if (count == 1) return;
-  e.For(e.Int(1), e.Int(count), 1, [&](const std::string& tap) { call(Delinearise(e, tap, taps), /*adds=*/true); });
+  e.For(e.Int(1), e.Int(count), 1, [&](const I64& tap) { call(Delinearise(e, tap, taps), /*adds=*/true); });
 }
 
-void LibraryTiles::Call(const TileProduct& tile, const std::string& a, const std::string& b, const std::string& c) {
+void LibraryTiles::Call(const TileProduct& tile, const Ptr& a, const Ptr& b, const Ptr& c) {
   Emitter& e = state_->emitter;
-  const std::string function = e.LoadFunction(library_->name, tile.ToString(), kernel_->hint);
+  const Ptr function = e.LoadFunction(library_->name, tile.ToString(), kernel_->hint);
   std::string values, types;
   const auto pass = [&](const std::string& value, const std::string& type) {
     values += (values.empty() ? "" : ", ") + value;
@@ -157,7 +156,7 @@ void LibraryTiles::Call(const TileProduct& tile, const std::string& a, const std
   std::istringstream words(kernel_->arguments);
   for (std::string word; words >> word;) {
     if (word == "a" || word == "b" || word == "c") {
-      pass(word == "a" ? a : word == "b" ? b : c, "!llvm.ptr");
+      pass((word == "a" ? a : word == "b" ? b : c).name(), "!llvm.ptr");
       continue;
     }
     const size_t colon = std::min(word.find(':'), word.size());
@@ -170,26 +169,24 @@ void LibraryTiles::Call(const TileProduct& tile, const std::string& a, const std
 }
 
 /// What follows, row by row. Lanes beyond `width` hold anything, and are not stored.
-void LibraryTiles::StoreTile(const Names& outer, const std::string& row, int64_t rows, const std::string& channel,
-                             int64_t width) {
+void LibraryTiles::StoreTile(const I64s& outer, const I64& row, int64_t rows, const I64& channel, int64_t width) {
   Emitter& e = state_->emitter;
   const ElementKind kind = KindOf(form_->dtype);
-  e.For(e.Int(0), e.Int(rows), 1, [&](const std::string& t) {
-    const std::string at_row = e.AddInt(row, t);
-    const std::string row_begin = e.MulInt(t, panel_width_);
+  e.For(e.Int(0), e.Int(rows), 1, [&](const I64& t) {
+    const I64 at_row = e.AddInt(row, t);
+    const I64 row_begin = e.MulInt(t, panel_width_);
     const auto store = [&](int64_t first) {
-      const std::string address = e.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}",
-                                                    tile_, e.Plus(row_begin, first), ElementOf(*form_)));
+      const Ptr address = e.ElementAt(tile_, e.Plus(row_begin, first), ElementOf(*form_));
       const std::string sums = e.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", address,
                                                  form_->dtype.size_bytes(), e.TypeOf(kind)));
-      const Index at{e.Plus(channel, first), 1, "", e.lanes()};
+      const Index at{e.Plus(channel, first), 1, {}, e.lanes()};
       StoreResult(*state_, *output_, form_->result(outer, at_row, at), {sums, kind});
     };
     for (int64_t first = 0; first < width; first += e.lanes()) {
       if (width - first >= e.lanes()) {
         store(first);
       } else {
-        e.MaskedRest(width - first, [&](const std::string&) { store(first); });
+        e.MaskedRest(width - first, [&](const I64&) { store(first); });
       }
     }
   });

@@ -30,7 +30,7 @@ class LibraryTiles {
   /// Writes, at the beginning of a function, the memory of its tile.
   void Begin();
   /// Writes where the emitter stands one tile: `rows` rows from `row` times the first `width` channels of `panel`.
-  void Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t width);
+  void Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t width);
 
  private:
   LibraryTiles(PartitionState& state, const ProductForm& form, const StageOutput& output, int vectors);
@@ -38,10 +38,9 @@ class LibraryTiles {
   TileProduct TileOf(int64_t rows, int64_t width, bool adds) const;
   /// Whether `library` makes functions for all sizes of tiles.
   bool HasAll(const CalledLibrary& library) const;
-  void Multiply(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t width,
-                const std::string& result);
-  void Call(const TileProduct& tile, const std::string& a, const std::string& b, const std::string& c);
-  void StoreTile(const Names& outer, const std::string& row, int64_t rows, const std::string& channel, int64_t width);
+  void Multiply(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t width, const Ptr& result);
+  void Call(const TileProduct& tile, const Ptr& a, const Ptr& b, const Ptr& c);
+  void StoreTile(const I64s& outer, const I64& row, int64_t rows, const I64& channel, int64_t width);
 
   PartitionState* state_;
   const ProductForm* form_;
@@ -51,8 +50,8 @@ class LibraryTiles {
   int64_t panel_width_;
   int64_t rows_;
   bool transposes_a_;
-  bool is_direct_;    ///< whether tiles are parts of the result
-  std::string tile_;  ///< their memory where they are not
+  bool is_direct_;  ///< whether tiles are parts of the result
+  Ptr tile_;        ///< their memory where they are not
 };
 
 }  // namespace collage::native

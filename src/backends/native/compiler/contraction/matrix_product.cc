@@ -64,7 +64,7 @@ void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool 
     form.b_row_stride = b.strides[1];
     form.b_is_padded = false;
     form.may_pack = true;
-    form.b_address = [&e, b, width](const Names& at, const std::string& panel, const Names& k) {
+    form.b_address = [&e, b, width](const I64s& at, const I64& panel, const I64s& k) {
       return e.Address(b, Bases({at[0], k[0], e.MulInt(panel, width)}));
     };
     return;
@@ -82,7 +82,7 @@ void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool 
   if (batch == 1) b.strides[0] = 0;
   b.shape[0] = outer;
   form.b_row_stride = b.shape.back();
-  form.b_address = [&e, b](const Names& at, const std::string& panel, const Names& k) {
+  form.b_address = [&e, b](const I64s& at, const I64& panel, const I64s& k) {
     return e.Address(b, Bases({at[0], panel, k[0], e.Int(0)}));
   };
 }
@@ -137,13 +137,13 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const std::vector<int64_t>& to = output.buffer.strides;
   const size_t row_axis = out.size() - 2;
   if (!is_tall || to[0] == rows_per_batch * to[row_axis]) form.result_row_stride = to[row_axis];
-  form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+  form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
     return e.Address(a, Bases({outer[0], row, k[0]}));
   };
-  form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+  form.result = [&](const I64s& outer, const I64& row, const Index& channel) {
     if (!has_batch) return Indices{{row, 0}, channel};
     if (!is_tall) return Indices{{outer[0], 0}, {row, 0}, channel};
-    const std::string size = e.Int(rows_per_batch);
+    const I64 size = e.Int(rows_per_batch);
     return Indices{{e.IntOp("divui", row, size), 0}, {e.IntOp("remui", row, size), 0}, channel};
   };
   if (EmitStrassen(state, form, right, PackingOf(e, ShapeOf(right), transpose_b, form.channels), output)) return;

@@ -46,17 +46,17 @@ Buffer InterleaveRows(PartitionState& state, const Buffer& packed) {
   const std::string both = fmt::format("vector<{}x{}>", 2 * e.lanes(), element);
   const std::string words = fmt::format("vector<{}x{}>", e.lanes(), is_float ? "f32" : "i32");
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& row) {
-      e.For(e.Int(0), e.Int(width), e.lanes(), [&](const std::string& first) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& row) {
+      e.For(e.Int(0), e.Int(width), e.lanes(), [&](const I64& first) {
         const auto half = [&](int64_t which) {
           const Indices at{{e.Plus(e.MulInt(row, 2), which), 0}, {first, 1}};
-          return e.Def(fmt::format("arith.{} {} : {} to {}", is_float ? "truncf" : "trunci", e.Load(source, at).name,
-                                   wide, narrow));
+          return Vector{e.Def(fmt::format("arith.{} {} : {} to {}", is_float ? "truncf" : "trunci",
+                                          e.Load(source, at).name, wide, narrow))};
         };
-        const std::string even = half(0);
-        const std::string odd = half(1);
-        const std::string joined = e.Def(fmt::format("vector.interleave {}, {} : {} -> {}", even, odd, narrow, both));
+        const Vector even = half(0);
+        const Vector odd = half(1);
+        const Vector joined{e.Def(fmt::format("vector.interleave {}, {} : {} -> {}", even, odd, narrow, both))};
         std::string bits = e.Def(fmt::format("vector.bitcast {} : {} to {}", joined, both, words));
         if (!is_float) bits = e.Def(fmt::format("arith.extsi {} : {} to {}", bits, words, wide));
         e.Store(target, {{row, 0}, {first, 1}}, {bits, kind});
@@ -93,16 +93,17 @@ Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights&
   return InterleaveRows(state, PackWeights(state, weight, packing, kFloat32));
 }
 
-std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum) {
+Vector AddPairProducts(Emitter& e, const Vector& a, const Vector& b, const Vector& sum) {
   const std::string sums = e.FloatVector();
   const std::string pairs = fmt::format("vector<{}xbf16>", 2 * e.lanes());
-  const auto as_pairs = [&](const std::string& value) {
-    return e.Def(fmt::format("vector.bitcast {} : {} to {}", value, sums, pairs));
+  const auto as_pairs = [&](const Vector& value) {
+    return Vector{e.Def(fmt::format("vector.bitcast {} : {} to {}", value, sums, pairs))};
   };
-  const std::string first = as_pairs(a);
-  const std::string second = as_pairs(b);
-  return e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512bf16.dpbf16ps.512\"({}, {}, {}) : ({}, {}, {}) -> {}",
-                           sum, first, second, sums, pairs, pairs, sums));
+  const Vector first = as_pairs(a);
+  const Vector second = as_pairs(b);
+  return Vector{
+      e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512bf16.dpbf16ps.512\"({}, {}, {}) : ({}, {}, {}) -> {}",
+                        sum, first, second, sums, pairs, pairs, sums))};
 }
 
 }  // namespace collage::native

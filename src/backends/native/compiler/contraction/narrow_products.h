@@ -30,6 +30,6 @@ Buffer PackPairs(PartitionState& state, const Expr& weight, const PackedWeights&
 Buffer InterleaveRows(PartitionState& state, const Buffer& packed);
 
 /// sum + the products of the pairs in `a` and `b`; all are vectors of the type of `sum`.
-std::string AddPairProducts(Emitter& e, const std::string& a, const std::string& b, const std::string& sum);
+Vector AddPairProducts(Emitter& e, const Vector& a, const Vector& b, const Vector& sum);
 
 }  // namespace collage::native

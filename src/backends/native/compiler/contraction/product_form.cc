@@ -80,8 +80,8 @@ class ProductEmitter {
     const double flops = 2.0 * static_cast<double>(width * count * form_.rows) *
                          static_cast<double>(NumElements(form_.inner)) * static_cast<double>(NumElements(form_.outer));
     const int64_t tiles = left == 0 ? whole : whole + 1;
-    EmitStage(count, tiles, flops, [&](const Names& outer, const std::string& tile, const std::string& at) {
-      const std::string panel = e_.Plus(at, first);
+    EmitStage(count, tiles, flops, [&](const I64s& outer, const I64& tile, const I64& at) {
+      const I64 panel = e_.Plus(at, first);
       FetchAhead(count, outer, tile, tiles, panel);
       const auto emit = [&](int64_t height) { EmitTile(outer, e_.MulInt(tile, rows), height, panel, vectors, width); };
       if (left == 0) {
@@ -90,15 +90,14 @@ class ProductEmitter {
         e_.If(e_.IntCompare("slt", tile, e_.Int(whole)), [&] { emit(rows); });
         e_.If(e_.IntCompare("eq", tile, e_.Int(whole)), [&] { emit(left); });
       }
-      sums_.FetchAhead("", 0, 0);
+      sums_.FetchAhead({}, 0, 0);
     });
   }
 
   /// Weights that come from far away are fetched before they are needed: those of the next panel where this one has
   /// several tiles, the first of which would wait for them, or what is further on in this one where a single tile uses
   /// each weight once.
-  void FetchAhead(int64_t panels, const Names& outer, const std::string& tile, int64_t tiles,
-                  const std::string& panel) {
+  void FetchAhead(int64_t panels, const I64s& outer, const I64& tile, int64_t tiles, const I64& panel) {
     constexpr int64_t kMostTiles = 64;  // the others hide what the first one waits for
     static const int64_t near = CacheSize(2, int64_t{1} << 20);
     const int64_t groups = form_.outer[0];
@@ -109,38 +108,34 @@ class ProductEmitter {
     if (all > 1 && form_.rows > 1) FetchNextPanel(outer, tile, tiles, all, panel);
   }
 
-  void FetchFurther(const Names& outer, const std::string& panel) {
+  void FetchFurther(const I64s& outer, const I64& panel) {
     constexpr int64_t kBytesAhead = 4096;  // memory answers meanwhile, and the first cache keeps them
-    const std::string begin = form_.b_address(outer, panel, Names(form_.inner.size(), e_.Int(0)));
-    sums_.FetchAhead(
-        e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", begin, kBytesAhead)),
-        PositionBytes(), /*nearest=*/1);
+    const Ptr begin = form_.b_address(outer, panel, I64s(form_.inner.size(), e_.Int(0)));
+    sums_.FetchAhead(e_.ElementAt(begin, kBytesAhead, "i8"), PositionBytes(), /*nearest=*/1);
   }
 
   /// Each of all tiles of a panel fetches its part of what comes after it: that of the next group, or the next one of
   /// the first. Nothing is read there, so there may be none.
-  void FetchNextPanel(const Names& outer, const std::string& tile, int64_t tiles, int64_t all,
-                      const std::string& panel) {
+  void FetchNextPanel(const I64s& outer, const I64& tile, int64_t tiles, int64_t all, const I64& panel) {
     const int64_t groups = form_.outer[0];
-    const std::string after = e_.Plus(outer[0], 1);
-    Names next = outer;
+    const I64 after = e_.Plus(outer[0], 1);
+    I64s next = outer;
     next[0] = groups == 1 ? outer[0] : e_.IntOp("remui", after, e_.Int(groups));
-    const std::string next_panel = e_.AddInt(panel, e_.IntOp("divui", after, e_.Int(groups)));
-    std::string number = e_.Int(0);  // of the tile among those of the panel
+    const I64 next_panel = e_.AddInt(panel, e_.IntOp("divui", after, e_.Int(groups)));
+    I64 number = e_.Int(0);  // of the tile among those of the panel
     for (size_t d = 1; d < outer.size(); ++d) number = e_.AddInt(e_.MulInt(number, form_.outer[d]), outer[d]);
     number = e_.AddInt(e_.MulInt(number, tiles), tile);
     const int64_t step = (PositionBytes() + all - 1) / all;
-    const std::string begin = form_.b_address(next, next_panel, Names(form_.inner.size(), e_.Int(0)));
-    sums_.FetchAhead(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8", begin,
-                                        e_.MulInt(number, step * NumElements(form_.inner)))),
-                     step, /*nearest=*/2);
+    const Ptr begin = form_.b_address(next, next_panel, I64s(form_.inner.size(), e_.Int(0)));
+    sums_.FetchAhead(e_.ElementAt(begin, e_.MulInt(number, step * NumElements(form_.inner)), "i8"), step,
+                     /*nearest=*/2);
   }
 
   /// Of a panel at one position of the inner dimensions.
   int64_t PositionBytes() const { return static_cast<int64_t>(tile_.vectors) * e_.native_lanes() * ElementBytes(); }
   int64_t ElementBytes() const { return static_cast<int64_t>(form_.dtype.size_bytes()); }
 
-  using TileFn = std::function<void(const Names& outer, const std::string& tile, const std::string& panel)>;
+  using TileFn = std::function<void(const I64s& outer, const I64& tile, const I64& panel)>;
 
   /// `write` for all panels and all tiles, `tiles` for each position of the outer dimensions.
   void EmitStage(int64_t panels, int64_t tiles, double flops, const TileFn& write) {
@@ -152,15 +147,15 @@ class ProductEmitter {
     if (block == all) {
       std::vector<int64_t> sizes{panels};
       sizes.insert(sizes.end(), rows.begin(), rows.end());
-      return EmitUnits(sizes, flops, [&](const Names& parts) {
+      return EmitUnits(sizes, flops, [&](const I64s& parts) {
         write({parts.begin() + 1, parts.end() - 1}, parts.back(), parts[0]);
       });
     }
     // A block of tiles and then the next one: their data stay in the cache while all panels pass.
-    EmitUnits({(all + block - 1) / block, panels, block}, flops, [&](const Names& parts) {
-      const std::string flat = e_.AddInt(e_.MulInt(parts[0], block), parts[2]);
+    EmitUnits({(all + block - 1) / block, panels, block}, flops, [&](const I64s& parts) {
+      const I64 flat = e_.AddInt(e_.MulInt(parts[0], block), parts[2]);
       const auto write_tile = [&] {
-        const Names place = Delinearise(e_, flat, rows);
+        const I64s place = Delinearise(e_, flat, rows);
         write({place.begin(), place.end() - 1}, place.back(), parts[1]);
       };
       if (all % block == 0) return write_tile();
@@ -168,31 +163,30 @@ class ProductEmitter {
     });
   }
 
-  void EmitUnits(const std::vector<int64_t>& sizes, double flops, const std::function<void(const Names&)>& write) {
+  void EmitUnits(const std::vector<int64_t>& sizes, double flops, const std::function<void(const I64s&)>& write) {
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+    e_.Function(name, [&](const I64& begin, const I64& end) {
       if (library_) library_->Begin();
-      e_.For(begin, end, 1, [&](const std::string& unit) { write(Delinearise(e_, unit, sizes)); });
+      e_.For(begin, end, 1, [&](const I64& unit) { write(Delinearise(e_, unit, sizes)); });
     });
     e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
   }
 
-  /// A sum as a value that epilogues compute with; `scale` is empty where it is none.
-  Value AsValue(const std::string& sum, const std::string& scale) {
-    if (!scale.empty()) {
-      const std::string number = e_.Def(fmt::format("arith.sitofp {} : {} to {}", sum, sums_.type(), e_.FloatVector()));
+  /// A sum as a value that epilogues compute with; `scale` is none where it stays an integer.
+  Value AsValue(const Vector& sum, const Vector& scale) {
+    if (!scale.is_none()) {
+      const Vector number{e_.Def(fmt::format("arith.sitofp {} : {} to {}", sum, sums_.type(), e_.FloatVector()))};
       return {e_.Def(fmt::format("arith.mulf {}, {} : {}", number, scale, e_.FloatVector())), ElementKind::kFloat};
     }
-    if (form_.dtype.is_floating()) return {sum, KindOf(form_.dtype)};
-    if (form_.dtype.bits == 64) return {sum, ElementKind::kInt};
+    if (form_.dtype.is_floating()) return {sum.name(), KindOf(form_.dtype)};
+    if (form_.dtype.bits == 64) return {sum.name(), ElementKind::kInt};
     return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, sums_.type(), e_.TypeOf(ElementKind::kInt))),
             ElementKind::kInt};
   }
 
   /// The last vector, where no more than half of 16 lanes of it exist, is computed behind the others as one of 8, in
   /// half the time where the processor computes 16 in two steps. Halves of 8 would save nothing.
-  void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-                int64_t width) {
+  void EmitTile(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width) {
     if (library_) return library_->Emit(outer, row, rows, panel, width);
     constexpr int kWide = 16;
     const int lanes = e_.lanes();
@@ -206,16 +200,16 @@ class ProductEmitter {
     e_.SetLanes(lanes);
   }
 
-  void EmitVectors(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t first,
-                   int vectors, int64_t width) {
-    const Names sums = sums_.Emit(outer, row, rows, panel, first, vectors, width);
+  void EmitVectors(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first, int vectors,
+                   int64_t width) {
+    const Vectors sums = sums_.Emit(outer, row, rows, panel, first, vectors, width);
     const int64_t full_width = static_cast<int64_t>(tile_.vectors) * e_.native_lanes();
     for (int v = 0; v < vectors; ++v) {
-      const std::string channel = e_.Plus(e_.MulInt(panel, full_width), first + v * e_.lanes());
-      const std::string scale = form_.scale ? form_.scale(outer, panel, first + v * e_.lanes()) : "";
+      const I64 channel = e_.Plus(e_.MulInt(panel, full_width), first + v * e_.lanes());
+      const Vector scale = form_.scale ? form_.scale(outer, panel, first + v * e_.lanes()) : Vector();
       const auto store_rows = [&] {
         for (int64_t t = 0; t < rows; ++t) {
-          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
+          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, {}, e_.lanes()});
           StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)], scale));
         }
       };
@@ -223,7 +217,7 @@ class ProductEmitter {
       if (left >= e_.lanes())
         store_rows();
       else
-        e_.MaskedRest(left, [&](const std::string&) { store_rows(); });
+        e_.MaskedRest(left, [&](const I64&) { store_rows(); });
     }
   }
 
@@ -285,8 +279,8 @@ ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64
   return space;
 }
 
-Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
-                   int64_t rows, const std::string& panel, int vectors, int64_t width) {
+Vectors EmitTileSums(PartitionState& state, const ProductForm& form, const I64s& outer, const I64& row, int64_t rows,
+                     const I64& panel, int vectors, int64_t width) {
   return TileSums(state, form).Emit(outer, row, rows, panel, /*first=*/0, vectors, width);
 }
 

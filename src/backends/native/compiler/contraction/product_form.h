@@ -27,24 +27,24 @@ struct ProductForm {
   int64_t channels = 1;
   std::vector<int64_t> inner;  ///< sizes of the dimensions that are summed over, innermost last
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
-  std::function<std::string(const Names& outer, const std::string& row, const Names& inner)> a_address;
+  std::function<Ptr(const I64s& outer, const I64& row, const I64s& inner)> a_address;
   int64_t row_stride = 1;
   int64_t line = 0;         ///< where not 0, only so many rows follow each other so: lines begin `line_stride` elements
   int64_t line_stride = 0;  ///< apart, and all rows are one register tile
   int64_t depth_stride = 0;  ///< of a's elements along the innermost of `inner`; 0: not known, or not always the same
   /// The address of b(outer, inner, first channel of panel); channels follow each other.
-  std::function<std::string(const Names& outer, const std::string& panel, const Names& inner)> b_address;
+  std::function<Ptr(const I64s& outer, const I64& panel, const I64s& inner)> b_address;
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
   bool may_pack = false;          ///< whether b could be packed, and is not
   int64_t b_row_stride = 0;       ///< of b's rows of channels along the innermost of `inner`; set where depth_stride is
   int64_t result_row_stride = 0;  ///< of neighbouring rows in the memory of the result; 0: as depth_stride
   /// For a vector from channel `first` of a panel on, what sums of integers begin with (int32); without, 0.
-  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> start;
+  std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> start;
   /// The scales (float32) that make numbers of such sums; without, they stay integers.
-  std::function<std::string(const Names& outer, const std::string& panel, int64_t first)> scale;
+  std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> scale;
   /// Indices of the result.
-  std::function<Indices(const Names& outer, const std::string& row, const Index& channel)> result;
+  std::function<Indices(const I64s& outer, const I64& row, const Index& channel)> result;
 
   /// How many elements behind the first row of a register tile its row `t` begins in a.
   int64_t RowOffset(int64_t t) const {
@@ -71,8 +71,8 @@ int64_t ChainsOf(int64_t count, int64_t depth);
 
 /// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`
 /// vectors of `panel`, of whose channels `width` exist. Vector v of row t is element t * vectors + v.
-Names EmitTileSums(PartitionState& state, const ProductForm& form, const Names& outer, const std::string& row,
-                   int64_t rows, const std::string& panel, int vectors, int64_t width);
+Vectors EmitTileSums(PartitionState& state, const ProductForm& form, const I64s& outer, const I64& row, int64_t rows,
+                     const I64& panel, int vectors, int64_t width);
 
 /// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
 ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles);

@@ -75,8 +75,8 @@ std::optional<double> MagnitudeOf(const Expr& expr, int& left) {
 /// A vector of int32.
 std::string Int32Vector(Emitter& e) { return fmt::format("vector<{}xi32>", e.lanes()); }
 
-std::string Int32(Emitter& e, int64_t value) {
-  return e.Def(fmt::format("arith.constant dense<{}> : {}", value, Int32Vector(e)));
+Vector Int32(Emitter& e, int64_t value) {
+  return Vector{e.Def(fmt::format("arith.constant dense<{}> : {}", value, Int32Vector(e)))};
 }
 
 /// Numbers by known steps, as integers of up to 16 bits. Limited first, there is nothing to be limited later. The

@@ -81,18 +81,17 @@ class StrassenEmitter {
     products_ = AddRows(width_);
     NoteSpace();
     const std::vector<int64_t> units{plan_.blocks, plan_.parts};
-    EmitShares(state_, slots_, NumElements(units),
-               [&](const std::string& slot, const std::string& unit, const std::string&) {
-                 slot_ = slot;
-                 const Names parts = Delinearise(e_, unit, units);
-                 upper_ = e_.MulInt(parts[0], 2 * plan_.half);
-                 AddLeft();
-                 const std::string next = e_.Plus(parts[1], 1);
-                 e_.For(FirstPanel(parts[1]), FirstPanel(next), 1, [&](const std::string& panel) {
-                   Multiply(panel);
-                   AddProducts(panel);
-                 });
-               });
+    EmitShares(state_, slots_, NumElements(units), [&](const I64& slot, const I64& unit, const I64&) {
+      slot_ = slot;
+      const I64s parts = Delinearise(e_, unit, units);
+      upper_ = e_.MulInt(parts[0], 2 * plan_.half);
+      AddLeft();
+      const I64 next = e_.Plus(parts[1], 1);
+      e_.For(FirstPanel(parts[1]), FirstPanel(next), 1, [&](const I64& panel) {
+        Multiply(panel);
+        AddProducts(panel);
+      });
+    });
   }
 
  private:
@@ -107,7 +106,7 @@ class StrassenEmitter {
   /// [slot][product][row][element]
   Buffer AddRows(int64_t row) { return state_.AddWorkspace({slots_, kProducts, plan_.half, row}, Layout::kPlain); }
 
-  std::string FirstPanel(const std::string& part) {
+  I64 FirstPanel(const I64& part) {
     if (plan_.parts == 1) return e_.MulInt(part, panels_);
     return e_.IntOp("divui", e_.MulInt(part, panels_), e_.Int(plan_.parts));
   }
@@ -115,27 +114,26 @@ class StrassenEmitter {
   bool HasAllRows() const { return plan_.blocks * 2 * plan_.half == form_.rows; }
 
   /// `body` for each row of the upper half, the one below it, and whether that exists.
-  void ForRows(const std::function<void(const std::string& number, const std::string& upper, const std::string& lower,
-                                        bool has_lower)>& body) {
-    e_.For(e_.Int(0), e_.Int(plan_.half), 1, [&](const std::string& number) {
-      const std::string upper = e_.AddInt(upper_, number);
-      const std::string lower = e_.Plus(upper, plan_.half);
+  void ForRows(const std::function<void(const I64& number, const I64& upper, const I64& lower, bool has_lower)>& body) {
+    e_.For(e_.Int(0), e_.Int(plan_.half), 1, [&](const I64& number) {
+      const I64 upper = e_.AddInt(upper_, number);
+      const I64 lower = e_.Plus(upper, plan_.half);
       if (HasAllRows()) return body(number, upper, lower, true);
       e_.If(e_.IntCompare("slt", lower, e_.Int(form_.rows)), [&] { body(number, upper, lower, true); });
       e_.If(e_.IntCompare("sge", lower, e_.Int(form_.rows)), [&] { body(number, upper, lower, false); });
     });
   }
 
-  Value Read(const std::string& address) { return {e_.VectorAt(address, /*masked=*/true)}; }
-  void Write(const Buffer& buffer, const Names& at, const std::string& value) {
+  Value Read(const Ptr& address) { return {e_.VectorAt(address, /*masked=*/true).name()}; }
+  void Write(const Buffer& buffer, const I64s& at, const Vector& value) {
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 4 : i64}} : {}, !llvm.ptr", value,
                         e_.Address(buffer, Bases(at)), e_.FloatVector()));
   }
 
   void AddLeft() {
-    ForRows([&](const std::string& number, const std::string& upper, const std::string& lower, bool has_lower) {
-      e_.ForLanes(depth_, [&](const std::string& k) {
-        const auto at = [&](const std::string& row, int64_t first) {
+    ForRows([&](const I64& number, const I64& upper, const I64& lower, bool has_lower) {
+      e_.ForLanes(depth_, [&](const I64& k) {
+        const auto at = [&](const I64& row, int64_t first) {
           return Read(form_.a_address(Outer(), row, {e_.Plus(k, first)}));
         };
         const Value zero = m_.Number(0, ElementKind::kFloat);
@@ -149,35 +147,35 @@ class StrassenEmitter {
         const Value s4 = m_.Subtract(a12, s2);
         int64_t product = 0;
         for (const Value& sum : {a11, a12, s4, a22, s1, s2, s3}) {
-          Write(sums_, {slot_, e_.Int(product++), number, k}, sum.name);
+          Write(sums_, {slot_, e_.Int(product++), number, k}, Vector{sum.name});
         }
       });
     });
   }
 
-  Names Outer() { return Names(form_.outer.size(), e_.Int(0)); }
+  I64s Outer() { return I64s(form_.outer.size(), e_.Int(0)); }
 
-  void Multiply(const std::string& panel) {
+  void Multiply(const I64& panel) {
     ProductForm form;
     form.outer = {kProducts};
     form.rows = plan_.half;
     form.channels = width_;
     form.inner = {depth_};
     form.row_stride = sums_.strides[2];
-    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+    form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(sums_, Bases({slot_, outer[0], row, k[0]}));
     };
-    form.b_address = [&](const Names& outer, const std::string& of, const Names& k) {
+    form.b_address = [&](const I64s& outer, const I64& of, const I64s& k) {
       return e_.Address(weights_, Bases({of, outer[0], k[0], e_.Int(0)}));
     };
     const int64_t whole = plan_.half / rows_;
     const int64_t left = plan_.half % rows_;
     TileSums tiles(state_, form);
-    e_.For(e_.Int(0), e_.Int(kProducts), 1, [&](const std::string& product) {
-      const auto multiply = [&](const std::string& tile, int64_t rows) {
+    e_.For(e_.Int(0), e_.Int(kProducts), 1, [&](const I64& product) {
+      const auto multiply = [&](const I64& tile, int64_t rows) {
         FetchNext(tiles, form.b_address({product}, panel, {e_.Int(0)}), tile, left == 0 ? whole : whole + 1);
-        const std::string row = e_.MulInt(tile, rows_);
-        const Names sums = tiles.Emit({product}, row, rows, panel, 0, static_cast<int>(vectors_), width_);
+        const I64 row = e_.MulInt(tile, rows_);
+        const Vectors sums = tiles.Emit({product}, row, rows, panel, 0, static_cast<int>(vectors_), width_);
         for (int64_t t = 0; t < rows; ++t) {
           for (int64_t v = 0; v < vectors_; ++v) {
             Write(products_, {slot_, product, e_.Plus(row, t), e_.Int(v * e_.lanes())},
@@ -186,32 +184,30 @@ class StrassenEmitter {
         }
       };
       if (whole > 0) {
-        e_.For(e_.Int(0), e_.Int(whole), 1, [&](const std::string& tile) { multiply(tile, rows_); });
+        e_.For(e_.Int(0), e_.Int(whole), 1, [&](const I64& tile) { multiply(tile, rows_); });
       }
       if (left > 0) multiply(e_.Int(whole), left);
     });
   }
 
   /// Each of `all` tiles fetches its part of the next product's weights, which lie behind these.
-  void FetchNext(TileSums& tiles, const std::string& weights, const std::string& tile, int64_t all) {
+  void FetchNext(TileSums& tiles, const Ptr& weights, const I64& tile, int64_t all) {
     const auto position = width_ * static_cast<int64_t>(sizeof(float));
     const int64_t step = DivideUp(position, all);
-    const std::string offset = e_.Plus(e_.MulInt(tile, step * depth_), position * depth_);
-    tiles.FetchAhead(
-        e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, i8", weights, offset)), step,
-        /*nearest=*/2);
+    const I64 offset = e_.Plus(e_.MulInt(tile, step * depth_), position * depth_);
+    tiles.FetchAhead(e_.ElementAt(weights, offset, "i8"), step, /*nearest=*/2);
   }
 
-  void AddProducts(const std::string& panel) {
-    const std::string left = e_.MulInt(panel, width_);
-    ForRows([&](const std::string& number, const std::string& upper, const std::string& lower, bool has_lower) {
+  void AddProducts(const I64& panel) {
+    const I64 left = e_.MulInt(panel, width_);
+    ForRows([&](const I64& number, const I64& upper, const I64& lower, bool has_lower) {
       for (int64_t v = 0; v < vectors_; ++v) {
         const auto product = [&](int64_t which) {
           return Read(e_.Address(products_, Bases({slot_, e_.Int(which), number, e_.Int(v * e_.lanes())})));
         };
-        const auto store = [&](const std::string& row, int64_t first, const Value& value) {
-          const std::string channel = e_.Plus(left, first + v * e_.lanes());
-          const Indices at = form_.result(Outer(), row, {channel, 1, "", e_.lanes()});
+        const auto store = [&](const I64& row, int64_t first, const Value& value) {
+          const I64 channel = e_.Plus(left, first + v * e_.lanes());
+          const Indices at = form_.result(Outer(), row, {channel, 1, {}, e_.lanes()});
           StoreResult(state_, output_, at, form_.start ? m_.Add(value, StartOf(panel, first, v)) : value);
         };
         const int64_t right = panels_ * width_;
@@ -229,8 +225,8 @@ class StrassenEmitter {
   }
 
   /// What sums of vector `v` of a panel begin with; of the columns from `first` on.
-  Value StartOf(const std::string& panel, int64_t first, int64_t v) {
-    return {form_.start(Outer(), e_.Plus(panel, first / width_), v * e_.lanes()), ElementKind::kFloat};
+  Value StartOf(const I64& panel, int64_t first, int64_t v) {
+    return {form_.start(Outer(), e_.Plus(panel, first / width_), v * e_.lanes()).name(), ElementKind::kFloat};
   }
 
   PartitionState& state_;
@@ -245,7 +241,7 @@ class StrassenEmitter {
   int64_t panels_;  ///< of the columns' halves
   int64_t rows_;    ///< of a register tile
   Buffer weights_, sums_, products_;
-  std::string slot_, upper_;  ///< the thread, and its block's first row, in the function being written
+  I64 slot_, upper_;  ///< the thread, and its block's first row, in the function being written
 };
 
 /// Whether sums and stores beside the products take less than what the eighth product would.

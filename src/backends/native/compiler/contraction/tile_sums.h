@@ -25,7 +25,7 @@ class TileSums {
 
   /// Each position of the sums that are written next also fetches into the caches, from number `nearest` on, what lies
   /// at `base`, `step` bytes further each. Without a base nothing is fetched.
-  void FetchAhead(const std::string& base, int64_t step, int nearest) {
+  void FetchAhead(const Ptr& base, int64_t step, int nearest) {
     ahead_ = base;
     ahead_step_ = step;
     ahead_nearest_ = nearest;
@@ -33,29 +33,29 @@ class TileSums {
 
   /// The sums of `vectors` vectors of the panel from its channel `first` on, of which `width` channels exist: vector v
   /// of row t is element t * vectors + v.
-  Names Emit(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int64_t first,
-             int vectors, int64_t width);
+  Vectors Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first, int vectors,
+               int64_t width);
 
  private:
-  std::string Zeros();
+  Vector Zeros();
   /// What the sums of a tile begin with.
-  Names Starts(const Names& outer, int64_t rows, const std::string& panel, int vectors);
-  std::string Combine(const std::string& a, const std::string& b, const std::string& sum);
+  Vectors Starts(const I64s& outer, int64_t rows, const I64& panel, int vectors);
+  Vector Combine(const Vector& a, const Vector& b, const Vector& sum);
   /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
-  Names Accumulate(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-                   int64_t width, int64_t chains, const Names& inner, const Names& sums);
-  std::string Offset(const std::string& base, int64_t elements);
-  void Fetch(const Names& inner);
+  Vectors Accumulate(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width,
+                     int64_t chains, const I64s& inner, const Vectors& sums);
+  Ptr Offset(const Ptr& base, int64_t elements);
+  void Fetch(const I64s& inner);
   /// One position of the inner dimensions.
-  void Step(const Names& outer, const std::string& row, int64_t rows, const std::string& panel, int vectors,
-            int64_t width, const Names& inner, const Names& sums, size_t first, Names& next);
+  void Step(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width,
+            const I64s& inner, const Vectors& sums, size_t first, Vectors& next);
 
   Emitter& e_;
   const ProductForm& form_;
   bool has_vnni_;
   int64_t unroll_;  ///< positions of the innermost dimension that a turn of its loop should do, for each chain
   std::string element_;
-  std::string ahead_;  ///< what is fetched meanwhile
+  Ptr ahead_;  ///< what is fetched meanwhile
   int64_t ahead_step_ = 0;
   int ahead_nearest_ = 0;
   // Of the tile that is written:

@@ -32,10 +32,10 @@ class UnknownProduct {
       width_ *= 2;
     }
     const int64_t panels = SetRight();
-    form_.result = [this](const Names& outer, const std::string& row, const Index& channel) {
+    form_.result = [this](const I64s& outer, const I64& row, const Index& channel) {
       if (out_.size() == 2) return Indices{{row, 0}, channel};
       if (!is_tall_) return Indices{{outer[0], 0}, {row, 0}, channel};
-      const std::string size = e_.Int(out_[1]);
+      const I64 size = e_.Int(out_[1]);
       return Indices{{e_.IntOp("divui", row, size), 0}, {e_.IntOp("remui", row, size), 0}, channel};
     };
     EmitTiles(panels);
@@ -60,7 +60,7 @@ class UnknownProduct {
     }
     form_.outer = {batch};
     form_.row_stride = a.strides[1];
-    form_.a_address = [this, a](const Names& outer, const std::string& row, const Names& k) {
+    form_.a_address = [this, a](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(a, Bases({outer[0], row, k[0]}));
     };
   }
@@ -100,7 +100,7 @@ class UnknownProduct {
       });
     }
     if (is_one) b.strides[0] = 0;
-    form_.b_address = [this, b](const Names& outer, const std::string& panel, const Names& k) {
+    form_.b_address = [this, b](const I64s& outer, const I64& panel, const I64s& k) {
       return e_.Address(b, Bases({outer[0], panel, k[0], e_.Int(0)}));
     };
     return panels;
@@ -110,15 +110,15 @@ class UnknownProduct {
   void EmitPacking(const Buffer& b, const std::function<Value(const Indices& place, const Index& channel)>& value) {
     const std::vector<int64_t> units{b.shape[0], b.shape[1]};
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const Names parts = Delinearise(e_, unit, units);
-        const std::string first = e_.MulInt(parts[1], width_);
-        const std::string there = e_.IntOp("minsi", e_.IntOp("subi", e_.Int(form_.channels), first), e_.Int(width_));
-        e_.For(e_.Int(0), e_.Int(b.shape[2]), 1, [&](const std::string& k) {
-          e_.ForLanesBetween(e_.Int(0), there, [&](const std::string& lane) {
-            const Indices place{{parts[0]}, {parts[1]}, {k}, {lane, 1, "", e_.lanes()}};
-            const Value element = value(place, {e_.AddInt(first, lane), 1, "", e_.lanes()});
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
+        const I64s parts = Delinearise(e_, unit, units);
+        const I64 first = e_.MulInt(parts[1], width_);
+        const I64 there = e_.IntOp("minsi", e_.IntOp("subi", e_.Int(form_.channels), first), e_.Int(width_));
+        e_.For(e_.Int(0), e_.Int(b.shape[2]), 1, [&](const I64& k) {
+          e_.ForLanesBetween(e_.Int(0), there, [&](const I64& lane) {
+            const Indices place{{parts[0]}, {parts[1]}, {k}, {lane, 1, {}, e_.lanes()}};
+            const Value element = value(place, {e_.AddInt(first, lane), 1, {}, e_.lanes()});
             e_.Store(b, place, element);
           });
         });
@@ -135,20 +135,20 @@ class UnknownProduct {
     constexpr int64_t kTiles = 8;
     const std::vector<int64_t> units{form_.outer[0], e_.CeilDivided(form_.rows, tile * kTiles), panels};
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const Names parts = Delinearise(e_, unit, units);
-        const Names outer{parts[0]};
-        const std::string first = e_.MulInt(parts[1], tile * kTiles);
-        const std::string last = e_.IntOp("minsi", e_.Plus(first, tile * kTiles), e_.Int(form_.rows));
-        const std::string left = e_.IntOp("remui", e_.IntOp("subi", last, first), e_.Int(tile));
-        std::string row = e_.IntOp("subi", last, left);
-        e_.For(first, row, tile, [&](const std::string& at) { EmitTile(outer, at, tile, parts[2]); });
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
+        const I64s parts = Delinearise(e_, unit, units);
+        const I64s outer{parts[0]};
+        const I64 first = e_.MulInt(parts[1], tile * kTiles);
+        const I64 last = e_.IntOp("minsi", e_.Plus(first, tile * kTiles), e_.Int(form_.rows));
+        const I64 left = e_.IntOp("remui", e_.IntOp("subi", last, first), e_.Int(tile));
+        I64 row = e_.IntOp("subi", last, left);
+        e_.For(first, row, tile, [&](const I64& at) { EmitTile(outer, at, tile, parts[2]); });
         // What is left, in tiles of powers of two.
         int64_t rows = 1;
         while (rows * 2 < tile) rows *= 2;
         for (; rows > 0; rows /= 2) {
-          const std::string bit = e_.IntOp("andi", left, e_.Int(rows));
+          const I64 bit = e_.IntOp("andi", left, e_.Int(rows));
           e_.If(e_.IntCompare("ne", bit, e_.Int(0)), [&] { EmitTile(outer, row, rows, parts[2]); });
           row = e_.AddInt(row, bit);
         }
@@ -157,15 +157,15 @@ class UnknownProduct {
     e_.Call(name, e_.Product(units), state_.IsParallel(1e6));
   }
 
-  void EmitTile(const Names& outer, const std::string& row, int64_t rows, const std::string& panel) {
+  void EmitTile(const I64s& outer, const I64& row, int64_t rows, const I64& panel) {
     const auto vectors = static_cast<int>(width_ / e_.lanes());
-    const Names sums = EmitTileSums(state_, form_, outer, row, rows, panel, vectors, width_);
+    const Vectors sums = EmitTileSums(state_, form_, outer, row, rows, panel, vectors, width_);
     for (int v = 0; v < vectors; ++v) {
-      const std::string channel = e_.Plus(e_.MulInt(panel, width_), v * e_.lanes());
+      const I64 channel = e_.Plus(e_.MulInt(panel, width_), v * e_.lanes());
       const auto store = [&] {
         for (int64_t t = 0; t < rows; ++t) {
-          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, "", e_.lanes()});
-          StoreResult(state_, output_, at, {sums[static_cast<size_t>(t * vectors + v)], KindOf(form_.dtype)});
+          const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, {}, e_.lanes()});
+          StoreResult(state_, output_, at, {sums[static_cast<size_t>(t * vectors + v)].name(), KindOf(form_.dtype)});
         }
       };
       if (!is_padded()) {

@@ -264,19 +264,19 @@ class ConvolutionEmitter {
     form.inner = {group_in};
     form.row_stride = data_.strides[0];
     form.result_row_stride = output_.buffer.strides[0];
-    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
-      Names at(conv_.rank + 2, e_.Int(0));
+    form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
+      I64s at(conv_.rank + 2, e_.Int(0));
       at[0] = row;
       at[1] = e_.AddInt(e_.MulInt(outer[0], group_in), k[0]);
       return e_.Address(data_, Bases(at));
     };
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
-      std::string flat = e_.Int(0);
+    form.b_address = [&](const I64s& outer, const I64& panel, const I64s& k) {
+      I64 flat = e_.Int(0);
       for (size_t d = 0; d < walks.size(); ++d) flat = e_.AddInt(e_.MulInt(flat, walks[d].taps), outer[d + 1]);
       flat = e_.AddInt(e_.MulInt(flat, group_in), k[0]);
       return e_.Address(packed.words, Bases({outer[0], panel, flat, e_.Int(0)}));
     };
-    form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+    form.result = [&](const I64s& outer, const I64& row, const Index& channel) {
       Indices at{{row, 0}, ChannelOf(outer[0], channel)};
       for (size_t d = 0; d < conv_.rank; ++d) at.push_back({outer[d + 1], 0});
       return at;
@@ -305,14 +305,14 @@ class ConvolutionEmitter {
 
   void StartWithBias(ProductForm& form) {
     if (bias_) {
-      form.start = [&](const Names&, const std::string& panel, int64_t first) {
+      form.start = [&](const I64s&, const I64& panel, int64_t first) {
         return bias_->At(e_, e_.Plus(e_.MulInt(panel, PanelWidth(state_, dtype_)), first));
       };
     }
   }
 
   /// The result's channel of a group's.
-  Index ChannelOf(const std::string& group, const Index& channel) {
+  Index ChannelOf(const I64& group, const Index& channel) {
     return conv_.groups == 1 ? channel : e_.Sum(e_.Scaled({group, 0}, conv_.result[1] / conv_.groups), channel);
   }
 
@@ -377,8 +377,8 @@ class ConvolutionEmitter {
     const Buffer& b = packed.words;
     ProductForm form = FormOf(packed);
     // [groups, panels, taps and channels flattened, width]
-    form.b_address = [&, walks](const Names& outer, const std::string& panel, const Names& k) {
-      std::string flat = k[0];
+    form.b_address = [&, walks](const I64s& outer, const I64& panel, const I64s& k) {
+      I64 flat = k[0];
       for (size_t d = 1; d < k.size(); ++d)
         flat = e_.AddInt(e_.MulInt(flat, d < walks.size() ? walks[d].taps : group_in), k[d]);
       return e_.Address(b, Bases({outer[0], panel, flat, e_.Int(0)}));
@@ -425,21 +425,21 @@ class ConvolutionEmitter {
     }
     form.result_row_stride = output_.buffer.strides[rank + 1] * walks.back().step;
     // The output of dimension d at `row` of a tile, which is all that there are in one where lines share it.
-    const auto output_at = [&](size_t d, const Names& outer, const std::string& row) {
+    const auto output_at = [&](size_t d, const I64s& outer, const I64& row) {
       if (d + 2 < rank) return outer[d + 2];
       if (d + 1 == rank) return lines.per_tile == 1 ? row : e_.IntOp("remui", row, e_.Int(width));
-      const std::string first = e_.Plus(e_.MulInt(outer[d + 2], lines.per_tile), lines.first);
+      const I64 first = e_.Plus(e_.MulInt(outer[d + 2], lines.per_tile), lines.first);
       return lines.per_tile == 1 ? first : e_.AddInt(first, e_.IntOp("divui", row, e_.Int(width)));
     };
-    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
-      Names at{outer[1], e_.AddInt(e_.MulInt(outer[0], group_in), k.back())};
+    form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
+      I64s at{outer[1], e_.AddInt(e_.MulInt(outer[0], group_in), k.back())};
       for (size_t d = 0; d < rank; ++d) {
-        const std::string first = e_.MulInt(output_at(d, outer, row), walks[d].stride);
+        const I64 first = e_.MulInt(output_at(d, outer, row), walks[d].stride);
         at.push_back(e_.Plus(e_.AddInt(first, e_.MulInt(k[d], walks[d].tap_step)), walks[d].base));
       }
       return e_.Address(data_, Bases(at));
     };
-    form.result = [&](const Names& outer, const std::string& row, const Index& channel) {
+    form.result = [&](const I64s& outer, const I64& row, const Index& channel) {
       Indices at{{outer[1], 0}, ChannelOf(outer[0], channel)};
       for (size_t d = 0; d < rank; ++d) {
         at.push_back({e_.Plus(e_.MulInt(output_at(d, outer, row), walks[d].step), walks[d].first), 0});
@@ -491,20 +491,20 @@ class ConvolutionEmitter {
     Buffer flat = data_;
     flat.shape = {form.rows, channels};
     flat.strides = {channels, 1};
-    form.a_address = [this, flat, group_in](const Names& outer, const std::string& row, const Names& k) {
+    form.a_address = [this, flat, group_in](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(flat, Bases({row, e_.AddInt(e_.MulInt(outer[0], group_in), k[0])}));
     };
     Shape pixels{conv_.result[0]};
     pixels.insert(pixels.end(), conv_.result.begin() + 2, conv_.result.end());
     const std::optional<size_t> column = ColumnOfPixels();
-    form.result = [this, pixels, column](const Names& outer, const std::string& row, const Index& channel) {
+    form.result = [this, pixels, column](const I64s& outer, const I64& row, const Index& channel) {
       if (column) {
         Indices at(conv_.result.size(), e_.Zero());
         at[1] = ChannelOf(outer[0], channel);
         at[*column] = {row, 0};
         return at;
       }
-      const Names parts = Delinearise(e_, row, pixels);
+      const I64s parts = Delinearise(e_, row, pixels);
       Indices at{{parts[0], 0}, ChannelOf(outer[0], channel)};
       for (size_t d = 1; d < parts.size(); ++d) at.push_back({parts[d], 0});
       return at;

@@ -39,8 +39,8 @@ class GroupRows {
   /// Neighbouring channels: how many, the first one, and where in the data that is.
   struct Block {
     int64_t size = 0;
-    std::string first;
-    std::string of_data;
+    I64 first;
+    I64 of_data;
   };
   /// Gets each sum with its place in the result.
   using StoreFn = std::function<void(const Indices& at, const Value& sum)>;
@@ -53,7 +53,7 @@ class GroupRows {
   virtual int64_t ChannelsOfBlock() const = 0;
   /// Writes the row at `outer` of the result: its image and the coordinates of all other dimensions but the last. It
   /// is made of `image` of the data.
-  virtual void EmitRow(const Names& outer, const Block& block, const std::string& image, const StoreFn& store) = 0;
+  virtual void EmitRow(const I64s& outer, const Block& block, const I64& image, const StoreFn& store) = 0;
 };
 /// Of data in memory, which are laid out by a stage where they must be.
 std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);

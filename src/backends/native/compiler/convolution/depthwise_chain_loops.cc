@@ -54,9 +54,9 @@ class DepthwiseChainEmitter {
       PrepareProjection();
     }
     NoteSpace();
-    EmitShares(state_, slots_, units, [&](const std::string& slot, const std::string& unit, const std::string& first) {
+    EmitShares(state_, slots_, units, [&](const I64& slot, const I64& unit, const I64& first) {
       slot_ = slot;
-      const Names parts = Delinearise(e_, unit, {conv_.result[0], conv_.result[2] / rows_});
+      const I64s parts = Delinearise(e_, unit, {conv_.result[0], conv_.result[2] / rows_});
       image_ = parts[0];
       row_ = e_.MulInt(parts[1], rows_);
       if (chain_.expansion != nullptr) FindNewRows(e_.IntCompare("eq", unit, first), parts[1]);
@@ -148,11 +148,11 @@ class DepthwiseChainEmitter {
     form.channels = shape[0];
     form.inner = {product.in_pairs ? shape[1] / 2 : shape[1]};
     form.factors = product.in_pairs ? Factors::kBFloat16 : Factors::kOne;
-    form.b_address = [&](const Names&, const std::string& panel, const Names& k) {
+    form.b_address = [&](const I64s&, const I64& panel, const I64s& k) {
       return e_.Address(product.weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
     };
     if (!product.bias) return;
-    form.start = [&](const Names&, const std::string& panel, int64_t first) {
+    form.start = [&](const I64s&, const I64& panel, int64_t first) {
       return product.bias->At(e_, e_.Plus(e_.MulInt(panel, width_), first));
     };
   }
@@ -165,7 +165,7 @@ class DepthwiseChainEmitter {
     data_ = to_ring_.in_pairs ? AsPairs(PaddedData(state_, data, {0, 0}, {0, 0}, kBFloat16), 1)
                               : ChannelsLastData(state_, data, kFloat32);
     to_ring_.form.row_stride = data_.strides[3];
-    to_ring_.form.a_address = [&](const Names&, const std::string& column, const Names& k) {
+    to_ring_.form.a_address = [&](const I64s&, const I64& column, const I64s& k) {
       return e_.Address(data_, Bases({image_, k[0], new_row_, column}));
     };
   }
@@ -181,7 +181,7 @@ class DepthwiseChainEmitter {
                                  to_result_.in_pairs ? kBFloat16 : kFloat32);
     const Buffer read = to_result_.in_pairs ? AsPairs(block_, 2) : block_;
     to_result_.form.row_stride = read.strides[1];
-    to_result_.form.a_address = [this, read](const Names&, const std::string& pixel, const Names& k) {
+    to_result_.form.a_address = [this, read](const I64s&, const I64& pixel, const I64s& k) {
       return e_.Address(read, Bases({slot_, pixel, k[0]}));
     };
     std::vector<int> axes{0, 2, 3};
@@ -200,27 +200,26 @@ class DepthwiseChainEmitter {
   }
 
   /// `body` for all panels of `channels`: how many of its channels exist is `width`.
-  void ForPanels(int64_t channels, int64_t size,
-                 const std::function<void(const std::string& panel, int64_t width)>& body) {
+  void ForPanels(int64_t channels, int64_t size, const std::function<void(const I64& panel, int64_t width)>& body) {
     const int64_t whole = channels / size;
-    if (whole > 0) e_.For(e_.Int(0), e_.Int(whole), 1, [&](const std::string& panel) { body(panel, size); });
+    if (whole > 0) e_.For(e_.Int(0), e_.Int(whole), 1, [&](const I64& panel) { body(panel, size); });
     if (channels % size != 0) body(e_.Int(whole), channels % size);
   }
 
   /// `body` for all register tiles of `count` rows.
-  void ForTiles(int64_t count, const std::function<void(const std::string& first, int64_t rows)>& body) {
+  void ForTiles(int64_t count, const std::function<void(const I64& first, int64_t rows)>& body) {
     const int64_t rows = TileRows(state_, kFloat32, count);
     const int64_t whole = count / rows * rows;
-    e_.For(e_.Int(0), e_.Int(whole), rows, [&](const std::string& first) { body(first, rows); });
+    e_.For(e_.Int(0), e_.Int(whole), rows, [&](const I64& first) { body(first, rows); });
     if (whole < count) body(e_.Int(whole), count - whole);
   }
 
   /// Gets the sums of a vector of channels, one for each row.
-  using SumsFn = std::function<void(const Index& channel, const Names& sums)>;
+  using SumsFn = std::function<void(const Index& channel, const Vectors& sums)>;
 
   /// The sums of one register tile. The last vector, where it is half empty, is one of half as many lanes where the
   /// processor computes whole ones in two steps.
-  void ForSums(const ProductForm& form, const std::string& row, int64_t rows, const std::string& panel, int64_t width,
+  void ForSums(const ProductForm& form, const I64& row, int64_t rows, const I64& panel, int64_t width,
                const SumsFn& store) {
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
@@ -234,49 +233,48 @@ class DepthwiseChainEmitter {
     e_.SetLanes(lanes);
   }
 
-  void ForVectors(const ProductForm& form, const std::string& row, int64_t rows, const std::string& panel,
-                  int64_t first, int64_t width, const SumsFn& store) {
+  void ForVectors(const ProductForm& form, const I64& row, int64_t rows, const I64& panel, int64_t first, int64_t width,
+                  const SumsFn& store) {
     const auto vectors = static_cast<int>((width + e_.lanes() - 1) / e_.lanes());
-    const Names sums = TileSums(state_, form).Emit({e_.Int(0)}, row, rows, panel, first, vectors, width);
+    const Vectors sums = TileSums(state_, form).Emit({e_.Int(0)}, row, rows, panel, first, vectors, width);
     for (int v = 0; v < vectors; ++v) {
       const int64_t from = static_cast<int64_t>(v) * e_.lanes();
-      const Index channel{e_.Plus(e_.MulInt(panel, width_), first + from), 1, "", e_.lanes()};
-      Names own;
+      const Index channel{e_.Plus(e_.MulInt(panel, width_), first + from), 1, {}, e_.lanes()};
+      Vectors own;
       for (int64_t t = 0; t < rows; ++t) own.push_back(sums[static_cast<size_t>(t * vectors + v)]);
       if (width - from >= e_.lanes()) {
         store(channel, own);
       } else {
-        e_.MaskedRest(width - from, [&](const std::string&) { store(channel, own); });
+        e_.MaskedRest(width - from, [&](const I64&) { store(channel, own); });
       }
     }
   }
 
   /// Rows of the data that this block reads and the one before, if it was this thread's, did not: [from_, to_).
-  void FindNewRows(const std::string& is_first, const std::string& block) {
-    const std::string begin = e_.Plus(e_.MulInt(row_, conv_.stride[0]), -conv_.pad_before[0]);
-    const std::string end = e_.Plus(begin, RowsRead());
-    const std::string least = e_.IntOp("maxsi", begin, e_.Int(0));
-    const std::string known = e_.IntOp("maxsi", least, e_.Plus(end, -rows_ * conv_.stride[0]));
-    const std::string is_new =
-        e_.Def(fmt::format("arith.ori {}, {} : i1", is_first, e_.IntCompare("eq", block, e_.Int(0))));
-    from_ = e_.Def(fmt::format("arith.select {}, {}, {} : i64", is_new, least, known));
+  void FindNewRows(const I1& is_first, const I64& block) {
+    const I64 begin = e_.Plus(e_.MulInt(row_, conv_.stride[0]), -conv_.pad_before[0]);
+    const I64 end = e_.Plus(begin, RowsRead());
+    const I64 least = e_.IntOp("maxsi", begin, e_.Int(0));
+    const I64 known = e_.IntOp("maxsi", least, e_.Plus(end, -rows_ * conv_.stride[0]));
+    const I1 is_new = e_.Or(is_first, e_.IntCompare("eq", block, e_.Int(0)));
+    from_ = e_.SelectInt(is_new, least, known);
     to_ = e_.IntOp("minsi", end, e_.Int(conv_.data[2]));
   }
 
   /// The depthwise convolution, panel by panel, behind the expansion of each.
   void Filter() {
     const int64_t size = chain_.expansion != nullptr ? width_ : std::min(taps_->ChannelsOfBlock(), channels_);
-    ForPanels(channels_, size, [&](const std::string& panel, int64_t width) {
+    ForPanels(channels_, size, [&](const I64& panel, int64_t width) {
       if (chain_.expansion != nullptr) Expand(panel, width);
-      const std::string first = e_.MulInt(panel, size);
-      e_.For(e_.Int(0), e_.Int(rows_), 1, [&](const std::string& r) {
+      const I64 first = e_.MulInt(panel, size);
+      e_.For(e_.Int(0), e_.Int(rows_), 1, [&](const I64& r) {
         GroupRows::Block block{width, first, first};
-        std::string image = image_;
+        I64 image = image_;
         if (chain_.expansion != nullptr) {
           block.of_data = e_.Int(0);
           image = e_.AddInt(e_.MulInt(slot_, panels_), panel);
         }
-        const std::string pixel = e_.MulInt(r, conv_.result[3]);
+        const I64 pixel = e_.MulInt(r, conv_.result[3]);
         taps_->EmitRow({image_, e_.AddInt(row_, r)}, block, image, [&](const Indices& at, const Value& sum) {
           if (chain_.projection == nullptr) return StoreResult(state_, output_, at, sum);
           const Value value = Through(filtered_, at, sum);
@@ -286,18 +284,18 @@ class DepthwiseChainEmitter {
     });
   }
 
-  void Expand(const std::string& panel, int64_t width) {
-    e_.For(from_, to_, 1, [&](const std::string& row) {
+  void Expand(const I64& panel, int64_t width) {
+    e_.For(from_, to_, 1, [&](const I64& row) {
       new_row_ = row;
-      const std::string image = e_.AddInt(e_.MulInt(slot_, panels_), panel);
-      const std::string of_ring = e_.IntOp("remui", row, e_.Int(RowsRead()));
-      ForTiles(conv_.data[3], [&](const std::string& first, int64_t rows) {
-        ForSums(to_ring_.form, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
-          const Index within{e_.IntOp("subi", channel.base, e_.MulInt(panel, width_)), 1, "", e_.lanes()};
+      const I64 image = e_.AddInt(e_.MulInt(slot_, panels_), panel);
+      const I64 of_ring = e_.IntOp("remui", row, e_.Int(RowsRead()));
+      ForTiles(conv_.data[3], [&](const I64& first, int64_t rows) {
+        ForSums(to_ring_.form, first, rows, panel, width, [&](const Index& channel, const Vectors& sums) {
+          const Index within{e_.IntOp("subi", channel.base, e_.MulInt(panel, width_)), 1, {}, e_.lanes()};
           for (int64_t t = 0; t < rows; ++t) {
             const Indices at{{image_, 0}, channel, {row, 0}, {e_.Plus(first, t), 0}};
             e_.Store(ring_, {{image, 0}, within, {of_ring, 0}, at[3]},
-                     Through(to_ring_.output, at, {sums[static_cast<size_t>(t)]}));
+                     Through(to_ring_.output, at, {sums[static_cast<size_t>(t)].name()}));
           }
         });
       });
@@ -305,22 +303,22 @@ class DepthwiseChainEmitter {
   }
 
   void Project() {
-    const std::string first_pixel = e_.MulInt(e_.AddInt(e_.MulInt(image_, conv_.result[2]), row_), conv_.result[3]);
-    ForPanels(to_result_.form.channels, width_, [&](const std::string& panel, int64_t width) {
-      ForTiles(rows_ * conv_.result[3], [&](const std::string& first, int64_t rows) {
-        ForSums(to_result_.form, first, rows, panel, width, [&](const Index& channel, const Names& sums) {
+    const I64 first_pixel = e_.MulInt(e_.AddInt(e_.MulInt(image_, conv_.result[2]), row_), conv_.result[3]);
+    ForPanels(to_result_.form.channels, width_, [&](const I64& panel, int64_t width) {
+      ForTiles(rows_ * conv_.result[3], [&](const I64& first, int64_t rows) {
+        ForSums(to_result_.form, first, rows, panel, width, [&](const Index& channel, const Vectors& sums) {
           for (int64_t t = 0; t < rows; ++t) {
-            const std::string pixel = e_.Plus(first, t);
+            const I64 pixel = e_.Plus(first, t);
             Indices at{{image_, 0}, channel, {row_, 0}, {pixel, 0}};
             if (pixel_axis_) {
               for (const size_t axis : {0, 2, 3}) at[axis] = e_.Zero();
               at[*pixel_axis_] = {e_.AddInt(first_pixel, pixel), 0};
             } else if (rows_ > 1) {
-              const std::string columns = e_.Int(conv_.result[3]);
+              const I64 columns = e_.Int(conv_.result[3]);
               at[2] = {e_.AddInt(row_, e_.IntOp("divui", pixel, columns)), 0};
               at[3] = {e_.IntOp("remui", pixel, columns), 0};
             }
-            StoreResult(state_, output_, at, {sums[static_cast<size_t>(t)]});
+            StoreResult(state_, output_, at, {sums[static_cast<size_t>(t)].name()});
           }
         });
       });
@@ -345,8 +343,8 @@ class DepthwiseChainEmitter {
   Product to_ring_, to_result_;
   std::optional<size_t> pixel_axis_;  ///< along which a pixel's number may stand for all its coordinates
   // Of the block that is written:
-  std::string slot_, image_, row_;
-  std::string from_, to_, new_row_;  ///< of the expanded rows
+  I64 slot_, image_, row_;
+  I64 from_, to_, new_row_;  ///< of the expanded rows
 };
 
 }  // namespace

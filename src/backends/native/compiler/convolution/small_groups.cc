@@ -91,7 +91,7 @@ class SmallGroups : public GroupRows {
     return (lines + blocks - 1) / blocks * kLine;
   }
 
-  void EmitRow(const Names& outer, const Block& block, const std::string& image, const StoreFn& store) override {
+  void EmitRow(const I64s& outer, const Block& block, const I64& image, const StoreFn& store) override {
     block_ = block;
     image_ = image;
     store_ = &store;
@@ -105,10 +105,10 @@ class SmallGroups : public GroupRows {
     std::vector<int64_t> units{conv_.result[0], count};
     for (size_t d = 0; d + 1 < conv_.rank; ++d) units.push_back(conv_.result[d + 2]);
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        Names outer = Delinearise(e_, unit, units);
-        const std::string channel = e_.Plus(e_.MulInt(outer[1], size), first);
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
+        I64s outer = Delinearise(e_, unit, units);
+        const I64 channel = e_.Plus(e_.MulInt(outer[1], size), first);
         outer.erase(outer.begin() + 1);
         EmitRow(outer, {size, channel, channel}, outer[0],
                 [&](const Indices& at, const Value& sum) { StoreResult(state_, output, at, sum); });
@@ -131,13 +131,13 @@ class SmallGroups : public GroupRows {
   /// Pixels of a row of the result that are summed at a time: where they begin, as a value or, near the edges, as a
   /// number, so that taps beyond them can be left out.
   struct Tile {
-    std::string column;
+    I64 column;
     std::optional<int64_t> number;
     int64_t count = 1;
   };
   /// Which taps of a dimension lie within the data: [from, to).
   struct Taps {
-    std::string from, to;
+    I64 from, to;
   };
 
   /// The columns of the result, [first, second), all of whose taps lie within the data.
@@ -180,10 +180,10 @@ class SmallGroups : public GroupRows {
   }
 
   /// One row of the result. Taps above and below the data are left out.
-  void EmitTapsWithin(const Names& outer) {
+  void EmitTapsWithin(const I64s& outer) {
     std::vector<Taps> all;
     std::vector<Taps> within;
-    std::string is_inner;  // whether the same
+    I1 is_inner;  // whether the same
     for (size_t d = 0; d + 1 < conv_.rank; ++d) {
       const int64_t kernel = conv_.weight[d + 2];
       all.push_back({e_.Int(0), e_.Int(kernel)});
@@ -193,32 +193,30 @@ class SmallGroups : public GroupRows {
       within.back() = TapsWithin(d, outer[d + 1], all.back());
       for (const auto& [bound, whole] :
            {std::pair(within.back().from, all.back().from), std::pair(within.back().to, all.back().to)}) {
-        const std::string is_whole = e_.IntCompare("eq", bound, whole);
-        is_inner = is_inner.empty() ? is_whole : e_.Def(fmt::format("arith.andi {}, {} : i1", is_inner, is_whole));
+        const I1 is_whole = e_.IntCompare("eq", bound, whole);
+        is_inner = is_inner.is_none() ? is_whole : e_.And(is_inner, is_whole);
       }
     }
-    if (is_inner.empty()) return EmitTiles(outer, all);
+    if (is_inner.is_none()) return EmitTiles(outer, all);
     // Loops of known length are unrolled.
     e_.If(is_inner, [&] { EmitTiles(outer, all); });
-    e_.If(e_.Def(fmt::format("arith.xori {}, {} : i1", is_inner, e_.Def("arith.constant true"))),
-          [&] { EmitTiles(outer, within); });
+    e_.If(e_.Not(is_inner), [&] { EmitTiles(outer, within); });
   }
 
   /// Tap j of output `o` reads the data at o * stride - padding + j * dilation.
-  Taps TapsWithin(size_t d, const std::string& o, const Taps& all) {
+  Taps TapsWithin(size_t d, const I64& o, const Taps& all) {
     const int64_t dilation = conv_.dilation[d];
-    const std::string first = e_.Plus(e_.MulInt(o, conv_.stride[d]), -pad_before_[d]);
-    const auto taps_before = [&](const std::string& distance) {  // how many taps cover it
-      const std::string positive = e_.IntOp("maxsi", distance, e_.Int(0));
-      const std::string count =
-          dilation == 1 ? positive : e_.IntOp("divsi", e_.Plus(positive, dilation - 1), e_.Int(dilation));
+    const I64 first = e_.Plus(e_.MulInt(o, conv_.stride[d]), -pad_before_[d]);
+    const auto taps_before = [&](const I64& distance) {  // how many taps cover it
+      const I64 positive = e_.IntOp("maxsi", distance, e_.Int(0));
+      const I64 count = dilation == 1 ? positive : e_.IntOp("divsi", e_.Plus(positive, dilation - 1), e_.Int(dilation));
       return e_.IntOp("minsi", count, all.to);
     };
-    const std::string beyond = e_.IntOp("subi", e_.Int(extent_[d]), first);
+    const I64 beyond = e_.IntOp("subi", e_.Int(extent_[d]), first);
     return {taps_before(e_.IntOp("subi", e_.Int(0), first)), taps_before(beyond)};
   }
 
-  void EmitTiles(const Names& outer, const std::vector<Taps>& taps) {
+  void EmitTiles(const I64s& outer, const std::vector<Taps>& taps) {
     const int64_t width = conv_.result.back();
     const auto at_edges = [&](int64_t from, int64_t to) {
       for (int64_t at = from; at < to; at += columns_) {
@@ -226,61 +224,61 @@ class SmallGroups : public GroupRows {
       }
     };
     at_edges(0, first_inner_);
-    e_.For(e_.Int(first_inner_), e_.Int(end_inner_), columns_, [&](const std::string& column) {
+    e_.For(e_.Int(first_inner_), e_.Int(end_inner_), columns_, [&](const I64& column) {
       EmitTile(outer, taps, {column, {}, columns_});
     });
     at_edges(end_inner_, width);
   }
 
   /// The tile's pixels, all channels.
-  void EmitTile(const Names& outer, const std::vector<Taps>& taps, const Tile& tile) {
-    e_.ForLanes(block_.size, [&](const std::string& lane) {
-      const std::string channel = e_.AddInt(block_.first, lane);
+  void EmitTile(const I64s& outer, const std::vector<Taps>& taps, const Tile& tile) {
+    e_.ForLanes(block_.size, [&](const I64& lane) {
+      const I64 channel = e_.AddInt(block_.first, lane);
       of_data_ = block_.of_data == block_.first ? channel : e_.AddInt(block_.of_data, lane);
-      const std::string start = bias_ ? bias_->At(e_, channel) : e_.Splat(0);
-      const Names sums = SumTaps(outer, taps, tile, channel, {}, Names(static_cast<size_t>(tile.count), start));
+      const Vector start = bias_ ? bias_->At(e_, channel) : e_.Splat(0);
+      const Vectors sums = SumTaps(outer, taps, tile, channel, {}, Vectors(static_cast<size_t>(tile.count), start));
       for (int64_t t = 0; t < tile.count; ++t) {
-        Indices at{{outer[0], 0}, {channel, 1, "", e_.lanes()}};
+        Indices at{{outer[0], 0}, {channel, 1, {}, e_.lanes()}};
         for (size_t d = 1; d < outer.size(); ++d) at.push_back({outer[d], 0});
         at.push_back({e_.Plus(tile.column, t), 0});
-        (*store_)(at, {sums[static_cast<size_t>(t)]});
+        (*store_)(at, {sums[static_cast<size_t>(t)].name()});
       }
     });
   }
 
   /// Loops over the taps of all dimensions but the last, whose taps are written out.
-  Names SumTaps(const Names& outer, const std::vector<Taps>& taps, const Tile& tile, const std::string& channel,
-                const Names& chosen, const Names& sums) {
+  Vectors SumTaps(const I64s& outer, const std::vector<Taps>& taps, const Tile& tile, const I64& channel,
+                  const I64s& chosen, const Vectors& sums) {
     const size_t d = chosen.size();
     if (d + 1 < conv_.rank) {
       return e_.ForCarrying(taps[d].from, taps[d].to, sums, e_.FloatVector(),
-                            [&](const std::string& tap, const Names& carried) {
-                              Names deeper = chosen;
+                            [&](const I64& tap, const Vectors& carried) {
+                              I64s deeper = chosen;
                               deeper.push_back(tap);
                               return SumTaps(outer, taps, tile, channel, deeper, carried);
                             });
     }
     Indices pixel{{image_, 0}, {of_data_, 1}};
     for (size_t i = 0; i < d; ++i) {
-      const std::string first = e_.Plus(e_.MulInt(outer[i + 1], conv_.stride[i]), -pad_before_[i]);
-      const std::string at = e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i]));
+      const I64 first = e_.Plus(e_.MulInt(outer[i + 1], conv_.stride[i]), -pad_before_[i]);
+      const I64 at = e_.AddInt(first, e_.MulInt(chosen[i], conv_.dilation[i]));
       pixel.push_back({ring_rows_ == 0 ? at : e_.IntOp("remui", at, e_.Int(ring_rows_)), 0});
     }
     pixel.push_back({});
-    std::vector<Names> weights;  // by tap, by channel within the group
+    std::vector<Vectors> weights;  // by tap, by channel within the group
     for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
       weights.emplace_back();
       for (int64_t i = 0; i < group_; ++i) {
         Indices at = Bases(chosen);
         at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
-        weights.back().push_back(e_.Load(taps_, at).name);
+        weights.back().emplace_back(e_.Load(taps_, at).name);
       }
     }
     // Each pixel is read and spread once, for all results that it is part of.
     const int64_t stride = conv_.stride.back();
     const int64_t dilation = conv_.dilation.back();
     const int64_t extent = (tile.count - 1) * stride + (conv_.weight.back() - 1) * dilation + 1;
-    Names next = sums;
+    Vectors next = sums;
     for (int64_t offset = 0; offset < extent; ++offset) {
       if (tile.number) {
         const int64_t column = *tile.number * stride + offset - pad_before_.back();
@@ -293,13 +291,13 @@ class SmallGroups : public GroupRows {
       }
       if (uses.empty()) continue;
       pixel.back() = {e_.Plus(e_.MulInt(tile.column, stride), offset - pad_before_.back()), 0};
-      const std::string value = e_.Load(data_, pixel).name;
+      const Vector value{e_.Load(data_, pixel).name};
       for (int64_t i = 0; i < group_; ++i) {
-        const std::string spread = Spread(value, i);
+        const Vector spread = Spread(value, i);
         for (const auto& [tap, t] : uses) {
-          std::string& sum = next[static_cast<size_t>(t)];
-          const std::string& weight = weights[static_cast<size_t>(tap)][static_cast<size_t>(i)];
-          sum = e_.Def(fmt::format("math.fma {}, {}, {} : {}", spread, weight, sum, e_.FloatVector()));
+          Vector& sum = next[static_cast<size_t>(t)];
+          const Vector& weight = weights[static_cast<size_t>(tap)][static_cast<size_t>(i)];
+          sum = Vector{e_.Def(fmt::format("math.fma {}, {}, {} : {}", spread, weight, sum, e_.FloatVector()))};
         }
       }
     }
@@ -307,12 +305,12 @@ class SmallGroups : public GroupRows {
   }
 
   /// Channel `i` of each group in all lanes of the group.
-  std::string Spread(const std::string& value, int64_t i) {
+  Vector Spread(const Vector& value, int64_t i) {
     if (group_ == 1) return value;
     std::string lanes;
     for (int64_t lane = 0; lane < e_.lanes(); ++lane)
       lanes += fmt::format("{}{}", lane ? ", " : "", lane / group_ * group_ + i);
-    return e_.Def(fmt::format("vector.shuffle {0}, {0} [{1}] : {2}, {2}", value, lanes, e_.FloatVector()));
+    return Vector{e_.Def(fmt::format("vector.shuffle {0}, {0} [{1}] : {2}, {2}", value, lanes, e_.FloatVector()))};
   }
 
   PartitionState& state_;
@@ -332,8 +330,8 @@ class SmallGroups : public GroupRows {
   std::optional<Bias> bias_;
   // Of the row that is written:
   Block block_;
-  std::string image_;
-  std::string of_data_;  ///< first channel of the vector, in data_
+  I64 image_;
+  I64 of_data_;  ///< first channel of the vector, in data_
   const StoreFn* store_ = nullptr;
 };
 

@@ -35,24 +35,22 @@ class UnknownConvolution {
     const int64_t tiles = (channels_out_ + tile_ - 1) / tile_;
     form_.inner = {depth_};
     SetWeights();
-    form_.b_address = [this](const Names&, const std::string&, const Names& k) {
-      return PanelAddress(e_.MulInt(k[0], width_));
-    };
+    form_.b_address = [this](const I64s&, const I64&, const I64s& k) { return PanelAddress(e_.MulInt(k[0], width_)); };
     // Images, groups, rows of the result, pieces of such rows.
     std::vector<int64_t> units{conv_.result[0], conv_.groups};
     units.insert(units.end(), conv_.result.begin() + 2, conv_.result.end() - 1);
     units.push_back(e_.CeilDivided(conv_.result.back(), width_));
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
+    e_.Function(name, [&](const I64& begin, const I64& end) {
       panel_ = e_.Scratch(depth_ * width_ * static_cast<int64_t>(form_.dtype.size_bytes()));
-      e_.For(begin, end, 1, [&](const std::string& unit) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
         place_ = Delinearise(e_, unit, units);
         first_ = e_.MulInt(place_.back(), width_);
-        const std::string left = e_.IntOp("subi", e_.Int(conv_.result.back()), first_);
+        const I64 left = e_.IntOp("subi", e_.Int(conv_.result.back()), first_);
         there_ = e_.IntOp("minsi", left, e_.Int(width_));
-        FillTaps(0, e_.Int(0), "", {{place_[0]}, e_.Zero()});
+        FillTaps(0, e_.Int(0), {}, {{place_[0]}, e_.Zero()});
         const int64_t whole = channels_out_ / tile_;
-        e_.For(e_.Int(0), e_.Int(whole), 1, [&](const std::string& tile) { EmitTile(tile, tile_); });
+        e_.For(e_.Int(0), e_.Int(whole), 1, [&](const I64& tile) { EmitTile(tile, tile_); });
         if (whole < tiles) EmitTile(e_.Int(whole), channels_out_ - whole * tile_);
       });
     });
@@ -71,8 +69,7 @@ class UnknownConvolution {
     };
     if (const std::optional<Tensor> packed = PackedConstant(weight_, packing, form_.dtype, tile_)) {
       form_.row_stride = 1;
-      form_.a_address = [this, tiles = state_.AddConstant(*packed)](const Names& outer, const std::string& tile,
-                                                                    const Names& k) {
+      form_.a_address = [this, tiles = state_.AddConstant(*packed)](const I64s& outer, const I64& tile, const I64s& k) {
         return e_.Address(tiles, Bases({outer[1], tile, k[0], e_.Int(0)}));
       };
       return;
@@ -83,90 +80,86 @@ class UnknownConvolution {
     rows.shape = {conv_.groups, channels_out_, depth_};
     rows.strides = e_.Strides(rows.shape);
     form_.row_stride = depth_;
-    form_.a_address = [this, rows](const Names& outer, const std::string& tile, const Names& k) {
+    form_.a_address = [this, rows](const I64s& outer, const I64& tile, const I64s& k) {
       return e_.Address(rows, Bases({outer[1], e_.MulInt(tile, tile_), k[0]}));
     };
   }
 
-  std::string PanelAddress(const std::string& element) {
-    return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", panel_, element,
-                              form_.dtype == kFloat64 ? "f64" : "f32"));
+  Ptr PanelAddress(const I64& element) {
+    return e_.ElementAt(panel_, element, form_.dtype == kFloat64 ? "f64" : "f32");
   }
 
   /// Where a tap of dimension `d` reads for the output position 0.
-  std::string Shift(size_t d, const std::string& tap) {
-    return e_.Plus(e_.MulInt(tap, conv_.dilation[d]), -conv_.pad_before[d]);
-  }
+  I64 Shift(size_t d, const I64& tap) { return e_.Plus(e_.MulInt(tap, conv_.dilation[d]), -conv_.pad_before[d]); }
 
   /// Goes through the taps of dimension `d` and those behind it. `tap`: their number so far; `inside`: whether all so
-  /// far are inside of the image, empty while they must be; `at`: what they read.
-  void FillTaps(size_t d, const std::string& tap, const std::string& inside, const Indices& at) {
-    e_.For(e_.Int(0), e_.Int(conv_.weight[d + 2]), 1, [&](const std::string& own) {
-      const std::string number = e_.AddInt(e_.MulInt(tap, conv_.weight[d + 2]), own);
-      const std::string shift = Shift(d, own);
+  /// far are inside of the image, none while they must be; `at`: what they read.
+  void FillTaps(size_t d, const I64& tap, const I1& inside, const Indices& at) {
+    e_.For(e_.Int(0), e_.Int(conv_.weight[d + 2]), 1, [&](const I64& own) {
+      const I64 number = e_.AddInt(e_.MulInt(tap, conv_.weight[d + 2]), own);
+      const I64 shift = Shift(d, own);
       Indices next = at;
       if (d + 1 == conv_.rank) {
         next.push_back({shift});
         return FillTap(number, inside, next);
       }
-      const std::string from = e_.AddInt(e_.MulInt(place_[d + 2], conv_.stride[d]), shift);
-      const std::string is_in = e_.IntCompare("ult", from, e_.Int(conv_.data[d + 2]));
+      const I64 from = e_.AddInt(e_.MulInt(place_[d + 2], conv_.stride[d]), shift);
+      const I1 is_in = e_.IntCompare("ult", from, e_.Int(conv_.data[d + 2]));
       next.push_back({from});
-      FillTaps(d + 1, number, inside.empty() ? is_in : e_.Def(fmt::format("arith.andi {}, {} : i1", inside, is_in)),
-               next);
+      FillTaps(d + 1, number, inside.is_none() ? is_in : e_.And(inside, is_in), next);
     });
   }
 
   /// One tap of all input channels: `at` with its shift along the row in place of the last coordinate.
-  void FillTap(const std::string& tap, const std::string& inside, const Indices& at) {
+  void FillTap(const I64& tap, const I1& inside, const Indices& at) {
     const size_t d = conv_.rank - 1;
-    const std::string shift = at.back().base;
+    const I64 shift = at.back().base;
     // Of the piece, the pixels from `low` to `high` read the image: 0 <= pixel * stride + shift < size.
-    const auto pixels_before = [&](const std::string& distance) {
-      const std::string above = e_.IntOp("maxsi", e_.Plus(distance, conv_.stride[d] - 1), e_.Int(0));
-      const std::string pixel = e_.IntOp("divui", above, e_.Int(conv_.stride[d]));
+    const auto pixels_before = [&](const I64& distance) {
+      const I64 above = e_.IntOp("maxsi", e_.Plus(distance, conv_.stride[d] - 1), e_.Int(0));
+      const I64 pixel = e_.IntOp("divui", above, e_.Int(conv_.stride[d]));
       return e_.IntOp("minsi", e_.IntOp("maxsi", e_.IntOp("subi", pixel, first_), e_.Int(0)), there_);
     };
-    std::string low = pixels_before(e_.IntOp("subi", e_.Int(0), shift));
-    std::string high = pixels_before(e_.IntOp("subi", e_.Int(conv_.data[last_]), shift));
+    I64 low = pixels_before(e_.IntOp("subi", e_.Int(0), shift));
+    I64 high = pixels_before(e_.IntOp("subi", e_.Int(conv_.data[last_]), shift));
     high = e_.IntOp("maxsi", low, high);
-    if (!inside.empty()) {
-      const std::string none = e_.Int(0);
-      low = e_.Def(fmt::format("arith.select {}, {}, {} : i64", inside, low, none));
-      high = e_.Def(fmt::format("arith.select {}, {}, {} : i64", inside, high, none));
+    if (!inside.is_none()) {
+      const I64 none = e_.Int(0);
+      low = e_.SelectInt(inside, low, none);
+      high = e_.SelectInt(inside, high, none);
     }
     const Value zero = state_.math().Number(0, KindOf(form_.dtype));
-    e_.For(e_.Int(0), e_.Int(channels_in_), 1, [&](const std::string& channel) {
-      const std::string row = e_.MulInt(e_.AddInt(e_.MulInt(channel, conv_.taps()), tap), width_);
-      const auto store = [&](const std::string& pixel, const Value& value) {
+    e_.For(e_.Int(0), e_.Int(channels_in_), 1, [&](const I64& channel) {
+      const I64 row = e_.MulInt(e_.AddInt(e_.MulInt(channel, conv_.taps()), tap), width_);
+      const auto store = [&](const I64& pixel, const Value& value) {
         e_.StoreAt(PanelAddress(e_.AddInt(row, pixel)), value, form_.dtype);
       };
       Indices from = at;
       from[1] = {e_.AddInt(e_.MulInt(place_[1], channels_in_), channel)};
-      e_.ForLanesBetween(e_.Int(0), low, [&](const std::string& pixel) { store(pixel, zero); });
-      e_.ForLanesBetween(low, high, [&](const std::string& pixel) {
-        const Index lanes = e_.Scaled({e_.AddInt(first_, pixel), 1, "", 1}, conv_.stride[d]);
+      e_.ForLanesBetween(e_.Int(0), low, [&](const I64& pixel) { store(pixel, zero); });
+      e_.ForLanesBetween(low, high, [&](const I64& pixel) {
+        const Index lanes = e_.Scaled({e_.AddInt(first_, pixel), 1, {}, 1}, conv_.stride[d]);
         from.back() = e_.Sum(lanes, {shift});
         store(pixel, e_.Load(data_, from));
       });
-      e_.ForLanesBetween(high, there_, [&](const std::string& pixel) { store(pixel, zero); });
+      e_.ForLanesBetween(high, there_, [&](const I64& pixel) { store(pixel, zero); });
     });
   }
 
-  void EmitTile(const std::string& tile, int64_t rows) {
+  void EmitTile(const I64& tile, int64_t rows) {
     const auto vectors = static_cast<int>(width_ / e_.lanes());
-    const Names sums = EmitTileSums(state_, form_, place_, tile, rows, place_.back(), vectors, width_);
-    const std::string group = e_.MulInt(place_[1], channels_out_);
+    const Vectors sums = EmitTileSums(state_, form_, place_, tile, rows, place_.back(), vectors, width_);
+    const I64 group = e_.MulInt(place_[1], channels_out_);
     Indices at{{place_[0]}, e_.Zero()};
     for (size_t d = 2; d < last_; ++d) at.push_back({place_[d]});
     at.push_back(e_.Zero());
     for (int v = 0; v < vectors; ++v) {
-      const std::string pixel = e_.Plus(first_, static_cast<int64_t>(v) * e_.lanes());
-      at.back() = {pixel, 1, "", 1};
+      const I64 pixel = e_.Plus(first_, static_cast<int64_t>(v) * e_.lanes());
+      at.back() = {pixel, 1, {}, 1};
       e_.MaskedBefore(pixel, e_.Int(conv_.result.back()), [&] {
         for (int64_t t = 0; t < rows; ++t) {
           at[1] = {e_.Plus(e_.AddInt(group, e_.MulInt(tile, tile_)), t)};
-          StoreResult(state_, output_, at, {sums[static_cast<size_t>(t * vectors + v)], KindOf(form_.dtype)});
+          StoreResult(state_, output_, at, {sums[static_cast<size_t>(t * vectors + v)].name(), KindOf(form_.dtype)});
         }
       });
     }
@@ -186,10 +179,10 @@ class UnknownConvolution {
   int64_t tile_ = 0;   ///< of register tiles: output channels
   int64_t depth_ = 0;  ///< what a sum is of
   // Of the unit being written.
-  std::string panel_;  ///< address
-  Names place_;        ///< image, group, coordinates of the row, piece
-  std::string first_;  ///< pixel of the row
-  std::string there_;  ///< how many pixels the piece has
+  Ptr panel_;   ///< address
+  I64s place_;  ///< image, group, coordinates of the row, piece
+  I64 first_;   ///< pixel of the row
+  I64 there_;   ///< how many pixels the piece has
 };
 
 }  // namespace

@@ -100,17 +100,16 @@ class WinogradEmitter {
     const int64_t blocks = (tiles_ + block_ - 1) / block_;
     const std::vector<int64_t> units{blocks, plan_.channel_parts};
     NoteSpace();
-    EmitShares(state_, slots_, NumElements(units),
-               [&](const std::string& slot, const std::string& unit, const std::string&) {
-                 slot_ = slot;
-                 const Names parts = Delinearise(e_, unit, units);
-                 const std::string first = e_.MulInt(parts[0], block_);
-                 const std::string left = e_.IntOp("subi", e_.Int(tiles_), first);
-                 const std::string count = e_.IntOp("minsi", e_.Int(block_), left);
-                 TransformData(first, count);
-                 Multiply(count, parts[1]);
-                 TransformProducts(first, count, parts[1]);
-               });
+    EmitShares(state_, slots_, NumElements(units), [&](const I64& slot, const I64& unit, const I64&) {
+      slot_ = slot;
+      const I64s parts = Delinearise(e_, unit, units);
+      const I64 first = e_.MulInt(parts[0], block_);
+      const I64 left = e_.IntOp("subi", e_.Int(tiles_), first);
+      const I64 count = e_.IntOp("minsi", e_.Int(block_), left);
+      TransformData(first, count);
+      Multiply(count, parts[1]);
+      TransformProducts(first, count, parts[1]);
+    });
   }
 
  private:
@@ -134,14 +133,14 @@ class WinogradEmitter {
   }
 
   /// By axis; an i64 value each.
-  using Point = std::array<std::string, kAxes>;
+  using Point = std::array<I64, kAxes>;
 
   /// The convolution's own axes begin there.
   size_t FirstAxis() const { return kAxes - conv_.rank; }
 
   /// Indices of the data or the result, channels-last: of an image, a vector of channels, a pixel.
-  Indices Pixel(const std::string& image, const std::string& channel, const Point& point) const {
-    Indices at{{image, 0}, {channel, 1, "", lanes_}};
+  Indices Pixel(const I64& image, const I64& channel, const Point& point) const {
+    Indices at{{image, 0}, {channel, 1, {}, lanes_}};
     for (size_t a = FirstAxis(); a < kAxes; ++a) at.push_back({point[a], 0});
     return at;
   }
@@ -194,24 +193,24 @@ class WinogradEmitter {
 
   // ---- vectors of what is between the steps: whole ones, rows have room for them ----
 
-  Value Read(const Buffer& buffer, const Names& at) {
-    return {e_.VectorAt(e_.Address(buffer, Bases(at)), /*masked=*/false)};
+  Value Read(const Buffer& buffer, const I64s& at) {
+    return {e_.VectorAt(e_.Address(buffer, Bases(at)), /*masked=*/false).name()};
   }
-  void Write(const Buffer& buffer, const Names& at, const Value& value) {
+  void Write(const Buffer& buffer, const I64s& at, const Value& value) {
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 4 : i64}} : {}, !llvm.ptr", value.name,
                         e_.Address(buffer, Bases(at)), e_.FloatVector()));
   }
 
-  void WriteSpectrum(const Names& at, const Value& value) {
+  void WriteSpectrum(const I64s& at, const Value& value) {
     if (!in_pairs_) return Write(spectrum_, at, value);
     const std::string type = fmt::format("vector<{}xbf16>", lanes_);
-    const std::string rounded = e_.Def(fmt::format("arith.truncf {} : {} to {}", value.name, e_.FloatVector(), type));
+    const Vector rounded{e_.Def(fmt::format("arith.truncf {} : {} to {}", value.name, e_.FloatVector(), type))};
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 2 : i64}} : {}, !llvm.ptr", rounded,
                         e_.Address(numbers_, Bases(at)), type));
   }
 
   /// A position within a tile: steps along the axis that goes through memory, down and across.
-  std::string Position(const std::string& through, const std::string& down, const std::string& across) {
+  I64 Position(const I64& through, const I64& down, const I64& across) {
     Point point;
     point[through_] = through;
     point[down_] = down;
@@ -220,21 +219,21 @@ class WinogradEmitter {
   }
 
   /// `body` for each number below `count`: in a loop when there are several.
-  void ForEach(int64_t count, const std::function<void(const std::string&)>& body) {
+  void ForEach(int64_t count, const std::function<void(const I64&)>& body) {
     if (count == 1) return body(e_.Int(0));
     e_.For(e_.Int(0), e_.Int(count), 1, body);
   }
 
   /// Where a tile is: its image, and its first result by axis.
   struct Place {
-    std::string image;
+    I64 image;
     Point number;  ///< of the tile
     Point first;
   };
-  Place PlaceOf(const std::string& tile) {
+  Place PlaceOf(const I64& tile) {
     std::vector<int64_t> counts{conv_.result[0]};
     counts.insert(counts.end(), tiles_along_.begin(), tiles_along_.end());
-    const Names parts = Delinearise(e_, tile, counts);
+    const I64s parts = Delinearise(e_, tile, counts);
     Place place{parts[0], {}, {}};
     for (size_t a = 0; a < kAxes; ++a) {
       place.number[a] = parts[a + 1];
@@ -246,80 +245,71 @@ class WinogradEmitter {
   // ---- data -> spectrum ----
 
   /// Gives the data at a point of the tile, counted from its first.
-  using Loader = std::function<Value(const Point& at, const std::string& channel)>;
+  using Loader = std::function<Value(const Point& at, const I64& channel)>;
 
-  void TransformData(const std::string& first, const std::string& count) {
-    e_.For(e_.Int(0), count, 1, [&](const std::string& tile) {
+  void TransformData(const I64& first, const I64& count) {
+    e_.For(e_.Int(0), count, 1, [&](const I64& tile) {
       const Place place = PlaceOf(e_.AddInt(first, tile));
       Point from;
-      std::string inside = e_.Def("arith.constant true");
+      I1 inside = e_.True();
       for (size_t a = 0; a < kAxes; ++a) {
         from[a] = e_.Plus(place.first[a], -pad_[a]);
         const bool is_always = pad_[a] == 0 && (tiles_along_[a] - 1) * plan_.tile[a] + side_[a] <= length_[a];
         if (is_always) continue;
-        inside = And(inside, And(e_.IntCompare("sge", from[a], e_.Int(0)),
-                                 e_.IntCompare("sle", from[a], e_.Int(length_[a] - side_[a]))));
+        inside = e_.And(inside, e_.And(e_.IntCompare("sge", from[a], e_.Int(0)),
+                                       e_.IntCompare("sle", from[a], e_.Int(length_[a] - side_[a]))));
       }
       const auto point = [&](const Point& at) {
         return Point{e_.AddInt(from[0], at[0]), e_.AddInt(from[1], at[1]), e_.AddInt(from[2], at[2])};
       };
       e_.If(inside, [&] {
-        TransformTile(tile, [&](const Point& at, const std::string& channel) {
+        TransformTile(tile, [&](const Point& at, const I64& channel) {
           return e_.Load(data_, Pixel(place.image, channel, point(at)));
         });
       });
-      e_.If(Not(inside), [&] {
+      e_.If(e_.Not(inside), [&] {
         NotePixels(place.image, point);
-        TransformTile(tile, [&](const Point& at, const std::string& channel) {
-          const std::string pixel = e_.Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr",
-                                                       e_.Address(pixels_, Bases({slot_, at[0], at[1], at[2]}))));
+        TransformTile(tile, [&](const Point& at, const I64& channel) {
+          const Ptr pixel{e_.Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr",
+                                             e_.Address(pixels_, Bases({slot_, at[0], at[1], at[2]}))))};
           const char* element = data_.dtype == kFloat32 ? "f32" : "i16";
-          return e_.LoadAt(e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", pixel,
-                                              channel, element)),
-                           data_.dtype);
+          return e_.LoadAt(e_.ElementAt(pixel, channel, element), data_.dtype);
         });
       });
     });
   }
 
-  std::string And(const std::string& a, const std::string& b) {
-    return e_.Def(fmt::format("arith.andi {}, {} : i1", a, b));
-  }
-  std::string Not(const std::string& a) {
-    return e_.Def(fmt::format("arith.xori {}, {} : i1", a, e_.Def("arith.constant true")));
-  }
-
   /// The address of each pixel of a tile, that of zeros where there is none.
-  void NotePixels(const std::string& image, const std::function<Point(const Point&)>& point) {
-    e_.For(e_.Int(0), e_.Int(side_[0] * side_[1] * side_[2]), 1, [&](const std::string& number) {
-      const Names parts = Delinearise(e_, number, {side_.begin(), side_.end()});
+  void NotePixels(const I64& image, const std::function<Point(const Point&)>& point) {
+    e_.For(e_.Int(0), e_.Int(side_[0] * side_[1] * side_[2]), 1, [&](const I64& number) {
+      const I64s parts = Delinearise(e_, number, {side_.begin(), side_.end()});
       const Point from = point({parts[0], parts[1], parts[2]});
-      std::string exists = e_.Def("arith.constant true");
+      I1 exists = e_.True();
       for (size_t a = 0; a < kAxes; ++a) {
         // Numbers below 0 are large without their sign.
-        exists = And(exists, e_.IntCompare("ult", from[a], e_.Int(length_[a])));
+        exists = e_.And(exists, e_.IntCompare("ult", from[a], e_.Int(length_[a])));
       }
-      const std::string pixel =
-          e_.Def(fmt::format("arith.select {}, {}, {} : !llvm.ptr", exists,
-                             e_.Address(data_, Pixel(image, e_.Int(0), from)), e_.Address(zeros_, Bases({e_.Int(0)}))));
+      const Ptr pixel{e_.Def(fmt::format("arith.select {}, {}, {} : !llvm.ptr", exists,
+                                         e_.Address(data_, Pixel(image, e_.Int(0), from)),
+                                         e_.Address(zeros_, Bases({e_.Int(0)}))))};
       e_.Line(fmt::format("llvm.store {}, {} : !llvm.ptr, !llvm.ptr", pixel,
                           e_.Address(pixels_, Bases({slot_, parts[0], parts[1], parts[2]}))));
     });
   }
 
   /// B^T d along all axes, of all channels, d given by `load`.
-  void TransformTile(const std::string& tile, const Loader& load) {
+  void TransformTile(const I64& tile, const Loader& load) {
     const int64_t depth = side_[through_];
-    e_.ForLanes(conv_.data[1], [&](const std::string& channel) {
-      ForEach(depth, [&](const std::string& through) {
-        TransformPlane(through, channel, load, [&](const std::string& down, const std::string& across, const Value& v) {
+    e_.ForLanes(conv_.data[1], [&](const I64& channel) {
+      ForEach(depth, [&](const I64& through) {
+        TransformPlane(through, channel, load, [&](const I64& down, const I64& across, const Value& v) {
           if (depth == 1) return WriteSpectrum({slot_, Position(through, down, across), tile, channel}, v);
           Write(planes_, {slot_, through, down, across, e_.Int(0)}, v);
         });
       });
       if (depth == 1) return;
-      ForEach(side_[down_] * side_[across_], [&](const std::string& number) {
-        const Names at = Delinearise(e_, number, {side_[down_], side_[across_]});
+      ForEach(side_[down_] * side_[across_], [&](const I64& number) {
+        const I64s at = Delinearise(e_, number, {side_[down_], side_[across_]});
         std::vector<Value> line;
         for (int64_t k = 0; k < depth; ++k) line.push_back(Read(planes_, {slot_, e_.Int(k), at[0], at[1], e_.Int(0)}));
         const std::vector<Value> whole = matrices_.Rows(transforms_[through_]->data, line);
@@ -331,8 +321,8 @@ class WinogradEmitter {
   }
 
   /// B^T d B of a plane of the tile.
-  void TransformPlane(const std::string& through, const std::string& channel, const Loader& load,
-                      const std::function<void(const std::string&, const std::string&, const Value&)>& store) {
+  void TransformPlane(const I64& through, const I64& channel, const Loader& load,
+                      const std::function<void(const I64&, const I64&, const Value&)>& store) {
     std::vector<std::vector<Value>> half;  // columns of B^T d
     for (int64_t j = 0; j < side_[across_]; ++j) {
       std::vector<Value> column;
@@ -356,12 +346,12 @@ class WinogradEmitter {
   // ---- spectrum x taps -> products ----
 
   /// The first panel of a part of the channels, or of the one behind it.
-  std::string FirstPanel(const std::string& part) {
+  I64 FirstPanel(const I64& part) {
     if (plan_.channel_parts == 1) return e_.MulInt(part, panels_);
     return e_.IntOp("divui", e_.MulInt(part, panels_), e_.Int(plan_.channel_parts));
   }
 
-  void Multiply(const std::string& count, const std::string& part) {
+  void Multiply(const I64& count, const I64& part) {
     ProductForm form;
     form.outer = {positions_};
     form.rows = block_;
@@ -369,36 +359,36 @@ class WinogradEmitter {
     form.factors = in_pairs_ ? Factors::kBFloat16 : Factors::kOne;
     form.inner = {depth_};
     form.row_stride = spectrum_.strides[2];
-    form.a_address = [&](const Names& outer, const std::string& row, const Names& k) {
+    form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(spectrum_, Bases({slot_, outer[0], row, k[0]}));
     };
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+    form.b_address = [&](const I64s& outer, const I64& panel, const I64s& k) {
       return e_.Address(taps_, Bases({outer[0], panel, k[0], e_.Int(0)}));
     };
     const int64_t vectors = width_ / lanes_;
     const int64_t whole = conv_.result[1] / width_;  // panels
     const int64_t rest = (conv_.result[1] % width_ + lanes_ - 1) / lanes_;
     // Rows of the last register tile beyond the block's tiles hold whatever was there, and so do their products.
-    const std::string register_tiles = e_.IntOp("divui", e_.Plus(count, plan_.rows - 1), e_.Int(plan_.rows));
-    const std::string from = FirstPanel(part);
-    const std::string to = FirstPanel(e_.Plus(part, 1));
-    const auto multiply_panel = [&](const std::string& position, const std::string& panel, int64_t num_vectors) {
-      e_.For(e_.Int(0), register_tiles, 1, [&](const std::string& register_tile) {
-        const std::string row = e_.MulInt(register_tile, plan_.rows);
-        const Names sums = EmitTileSums(state_, form, {position}, row, plan_.rows, panel, static_cast<int>(num_vectors),
-                                        num_vectors * lanes_);
+    const I64 register_tiles = e_.IntOp("divui", e_.Plus(count, plan_.rows - 1), e_.Int(plan_.rows));
+    const I64 from = FirstPanel(part);
+    const I64 to = FirstPanel(e_.Plus(part, 1));
+    const auto multiply_panel = [&](const I64& position, const I64& panel, int64_t num_vectors) {
+      e_.For(e_.Int(0), register_tiles, 1, [&](const I64& register_tile) {
+        const I64 row = e_.MulInt(register_tile, plan_.rows);
+        const Vectors sums = EmitTileSums(state_, form, {position}, row, plan_.rows, panel,
+                                          static_cast<int>(num_vectors), num_vectors * lanes_);
         for (int64_t t = 0; t < plan_.rows; ++t) {
           for (int64_t v = 0; v < num_vectors; ++v) {
             Write(products_, {slot_, position, e_.Plus(row, t), e_.Plus(e_.MulInt(panel, width_), v * lanes_)},
-                  {sums[static_cast<size_t>(t * num_vectors + v)]});
+                  {sums[static_cast<size_t>(t * num_vectors + v)].name()});
           }
         }
       });
     };
-    e_.For(e_.Int(0), e_.Int(positions_), 1, [&](const std::string& position) {
+    e_.For(e_.Int(0), e_.Int(positions_), 1, [&](const I64& position) {
       if (whole > 0) {
         e_.For(from, e_.IntOp("minsi", to, e_.Int(whole)), 1,
-               [&](const std::string& panel) { multiply_panel(position, panel, vectors); });
+               [&](const I64& panel) { multiply_panel(position, panel, vectors); });
       }
       if (rest > 0) {
         e_.If(e_.IntCompare("eq", to, e_.Int(panels_)), [&] { multiply_panel(position, e_.Int(whole), rest); });
@@ -408,37 +398,37 @@ class WinogradEmitter {
 
   // ---- products -> result ----
 
-  void TransformProducts(const std::string& first, const std::string& count, const std::string& part) {
+  void TransformProducts(const I64& first, const I64& count, const I64& part) {
     const int64_t channels = conv_.result[1];
     const int64_t whole = channels / lanes_ * lanes_;
-    const std::string from = e_.MulInt(FirstPanel(part), width_);
-    const std::string to = FirstPanel(e_.Plus(part, 1));
-    const std::string end = e_.IntOp("minsi", e_.MulInt(to, width_), e_.Int(whole));
-    e_.For(e_.Int(0), count, 1, [&](const std::string& tile) {
+    const I64 from = e_.MulInt(FirstPanel(part), width_);
+    const I64 to = FirstPanel(e_.Plus(part, 1));
+    const I64 end = e_.IntOp("minsi", e_.MulInt(to, width_), e_.Int(whole));
+    e_.For(e_.Int(0), count, 1, [&](const I64& tile) {
       const Place place = PlaceOf(e_.AddInt(first, tile));
-      if (whole > 0) e_.For(from, end, lanes_, [&](const std::string& channel) { StoreTile(tile, place, channel); });
+      if (whole > 0) e_.For(from, end, lanes_, [&](const I64& channel) { StoreTile(tile, place, channel); });
       if (whole == channels) return;
       e_.If(e_.IntCompare("eq", to, e_.Int(panels_)),
-            [&] { e_.MaskedRest(channels, [&](const std::string& channel) { StoreTile(tile, place, channel); }); });
+            [&] { e_.MaskedRest(channels, [&](const I64& channel) { StoreTile(tile, place, channel); }); });
     });
   }
 
   /// How many results of a tile exist along an axis, as far as the result reaches.
-  std::string Count(const Place& place, size_t axis) {
+  I64 Count(const Place& place, size_t axis) {
     const int64_t length = sizes_.result[axis];
     if (length % plan_.tile[axis] == 0) return e_.Int(plan_.tile[axis]);
     return e_.IntOp("minsi", e_.Int(plan_.tile[axis]), e_.IntOp("subi", e_.Int(length), place.first[axis]));
   }
 
   /// A^T m along all axes, m the products of a vector of channels.
-  void StoreTile(const std::string& tile, const Place& place, const std::string& channel) {
+  void StoreTile(const I64& tile, const Place& place, const I64& channel) {
     const int64_t depth = side_[through_];
-    const auto product = [&](const std::string& through, const std::string& down, const std::string& across) {
+    const auto product = [&](const I64& through, const I64& down, const I64& across) {
       return Read(products_, {slot_, Position(through, down, across), tile, channel});
     };
     if (depth == 1) return StorePlane(place, channel, e_.Int(0), product);
-    ForEach(side_[down_] * side_[across_], [&](const std::string& number) {
-      const Names at = Delinearise(e_, number, {side_[down_], side_[across_]});
+    ForEach(side_[down_] * side_[across_], [&](const I64& number) {
+      const I64s at = Delinearise(e_, number, {side_[down_], side_[across_]});
       std::vector<Value> line;
       for (int64_t k = 0; k < depth; ++k) line.push_back(product(e_.Int(k), at[0], at[1]));
       const std::vector<Value> results = matrices_.Columns(transforms_[through_]->result, line);
@@ -446,19 +436,17 @@ class WinogradEmitter {
         Write(planes_, {slot_, e_.Int(static_cast<int64_t>(k)), at[0], at[1], e_.Int(0)}, results[k]);
       }
     });
-    e_.For(e_.Int(0), Count(place, through_), 1, [&](const std::string& through) {
-      StorePlane(place, channel, through,
-                 [&](const std::string& k, const std::string& down, const std::string& across) {
-                   return Read(planes_, {slot_, k, down, across, e_.Int(0)});
-                 });
+    e_.For(e_.Int(0), Count(place, through_), 1, [&](const I64& through) {
+      StorePlane(place, channel, through, [&](const I64& k, const I64& down, const I64& across) {
+        return Read(planes_, {slot_, k, down, across, e_.Int(0)});
+      });
     });
   }
 
   /// A^T m A of plane `through` of the tile, row by row.
-  void StorePlane(const Place& place, const std::string& channel, const std::string& through,
-                  const std::function<Value(const std::string& through, const std::string& down,
-                                            const std::string& across)>& load) {
-    const std::string zero = e_.Int(0);
+  void StorePlane(const Place& place, const I64& channel, const I64& through,
+                  const std::function<Value(const I64& through, const I64& down, const I64& across)>& load) {
+    const I64 zero = e_.Int(0);
     for (int64_t j = 0; j < side_[across_] && side_[down_] > 1; ++j) {
       std::vector<Value> column;
       for (int64_t i = 0; i < side_[down_]; ++i) column.push_back(load(through, e_.Int(i), e_.Int(j)));
@@ -467,10 +455,10 @@ class WinogradEmitter {
         Write(half_, {slot_, e_.Int(static_cast<int64_t>(i)), e_.Int(j), zero}, half[i]);
       }
     }
-    e_.For(zero, Count(place, down_), 1, [&](const std::string& i) {
+    e_.For(zero, Count(place, down_), 1, [&](const I64& i) {
       std::vector<Value> row;
       for (int64_t j = 0; j < side_[across_]; ++j) {
-        const std::string column = e_.Int(j);
+        const I64 column = e_.Int(j);
         row.push_back(side_[down_] > 1 ? Read(half_, {slot_, i, column, zero}) : load(through, i, column));
       }
       const std::vector<Value> results = matrices_.Columns(transforms_[across_]->result, row);
@@ -485,7 +473,7 @@ class WinogradEmitter {
       };
       const int64_t rest = sizes_.result[across_] % plan_.tile[across_];
       if (rest == 0) return store(plan_.tile[across_]);
-      const std::string last = e_.Int(tiles_along_[across_] - 1);
+      const I64 last = e_.Int(tiles_along_[across_] - 1);
       if (tiles_along_[across_] > 1) {
         e_.If(e_.IntCompare("slt", place.number[across_], last), [&] { store(plan_.tile[across_]); });
       }
@@ -522,11 +510,11 @@ class WinogradEmitter {
   Buffer spectrum_;
   Buffer numbers_;  ///< of the spectrum, where it is in pairs
   Buffer products_;
-  Buffer zeros_;      ///< of a pixel that does not exist
-  Buffer pixels_;     ///< addresses of those of a tile at the border
-  Buffer half_;       ///< A^T m, of a plane of one vector
-  Buffer planes_;     ///< of one vector, transformed along two axes or along the one through memory
-  std::string slot_;  ///< the thread, in the function being written
+  Buffer zeros_;   ///< of a pixel that does not exist
+  Buffer pixels_;  ///< addresses of those of a tile at the border
+  Buffer half_;    ///< A^T m, of a plane of one vector
+  Buffer planes_;  ///< of one vector, transformed along two axes or along the one through memory
+  I64 slot_;       ///< the thread, in the function being written
 };
 
 PlainConvolution SizesOf(const ConvolutionGeometry& conv, bool in_bfloat16) {

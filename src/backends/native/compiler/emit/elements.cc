@@ -50,18 +50,18 @@ class ElementLoop {
     std::vector<int64_t> units = outer_;
     units.push_back(chunks);
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const std::vector<std::string> parts = Delinearise(e_, unit, units);
-        const std::string start = e_.Plus(e_.MulInt(parts.back(), size), first);
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
+        const I64s parts = Delinearise(e_, unit, units);
+        const I64 start = e_.Plus(e_.MulInt(parts.back(), size), first);
         const int64_t multiple = std::gcd(std::gcd(size, first), static_cast<int64_t>(e_.lanes()));
         const bool is_whole = chunks == 1 && first == 0;
-        const auto at = [&](const std::string& lane) {
-          return Place(parts, {is_whole ? lane : e_.AddInt(start, lane), 1, "", is_whole ? e_.lanes() : multiple});
+        const auto at = [&](const I64& lane) {
+          return Place(parts, {is_whole ? lane : e_.AddInt(start, lane), 1, {}, is_whole ? e_.lanes() : multiple});
         };
-        EachTogether(size, [&](const std::vector<std::string>& lanes) {
+        EachTogether(size, [&](const I64s& lanes) {
           std::vector<Value> values;
-          for (const std::string& lane : lanes) values.push_back(value_(at(lane)));
+          for (const I64& lane : lanes) values.push_back(value_(at(lane)));
           for (size_t i = 0; i < lanes.size(); ++i) e_.Store(buffer_, at(lanes[i]), values[i]);
         });
       });
@@ -71,22 +71,22 @@ class ElementLoop {
 
   /// Visits all vectors of [0, size), as many at a time as are computed before any of them is stored: neither LLVM nor
   /// the processor knows early that what is read next lies elsewhere. What gathers is slow for its own reasons.
-  void EachTogether(int64_t size, const std::function<void(const std::vector<std::string>& lanes)>& visit) {
+  void EachTogether(int64_t size, const std::function<void(const I64s& lanes)>& visit) {
     constexpr int64_t kTogether = 4;
     const int64_t lanes = e_.lanes();
     const int64_t grouped = lanes > 1 && ReadsFewVectors() ? size / (kTogether * lanes) * (kTogether * lanes) : 0;
     if (grouped > 0) {
-      e_.For(e_.Int(0), e_.Int(grouped), kTogether * lanes, [&](const std::string& lane) {
-        std::vector<std::string> group;
+      e_.For(e_.Int(0), e_.Int(grouped), kTogether * lanes, [&](const I64& lane) {
+        I64s group;
         for (int64_t i = 0; i < kTogether; ++i) group.push_back(e_.Plus(lane, i * lanes));
         visit(group);
       });
     }
     const int64_t whole = size / lanes * lanes;
     if (grouped < whole) {
-      e_.For(e_.Int(grouped), e_.Int(whole), lanes, [&](const std::string& lane) { visit({lane}); });
+      e_.For(e_.Int(grouped), e_.Int(whole), lanes, [&](const I64& lane) { visit({lane}); });
     }
-    if (whole < size) e_.MaskedRest(size, [&](const std::string& lane) { visit({lane}); });
+    if (whole < size) e_.MaskedRest(size, [&](const I64& lane) { visit({lane}); });
   }
 
   bool ReadsFewVectors() {
@@ -96,7 +96,7 @@ class ElementLoop {
            std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 0 || stride == 1; });
   }
 
-  Indices Place(const std::vector<std::string>& outer, const Index& lane) {
+  Indices Place(const I64s& outer, const Index& lane) {
     Indices at(buffer_.shape.size(), e_.Zero());
     for (size_t i = 0; i < rows_at_; ++i) at[static_cast<size_t>(order_[i])] = {outer[i], 0};
     if (!order_.empty()) at[static_cast<size_t>(order_.back())] = lane;
@@ -124,15 +124,15 @@ void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged
   units.push_back(e.CeilDivided(length, kChunk));
   const int64_t count = e.Product(units);
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& unit) {
-      const std::vector<std::string> parts = Delinearise(e, unit, units);
-      const std::string first = e.MulInt(parts.back(), kChunk);
-      const std::string last = e.IntOp("minsi", e.Plus(first, kChunk), e.Int(length));
-      e.ForLanesBetween(first, last, [&](const std::string& lane) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& unit) {
+      const I64s parts = Delinearise(e, unit, units);
+      const I64 first = e.MulInt(parts.back(), kChunk);
+      const I64 last = e.IntOp("minsi", e.Plus(first, kChunk), e.Int(length));
+      e.ForLanesBetween(first, last, [&](const I64& lane) {
         Indices at(shape.size(), e.Zero());
         for (size_t i = 0; i < rows_at; ++i) at[i] = {parts[i], 0};
-        at.back() = {lane, 1, "", e.lanes()};
+        at.back() = {lane, 1, {}, e.lanes()};
         body(at);
       });
     });

@@ -10,16 +10,16 @@
 
 namespace collage::native {
 
-std::string Emitter::Float(double value) {
-  return Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))));
+F32 Emitter::Float(double value) {
+  return F32{Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))))};
 }
 
-std::string Emitter::MulInt(const std::string& a, int64_t factor) {
+I64 Emitter::MulInt(const I64& a, int64_t factor) {
   if (factor == 1) return a;
-  return Def(fmt::format("arith.muli {}, {} : i64", a, Int(factor)));
+  return I64{Def(fmt::format("arith.muli {}, {} : i64", a, Int(factor)))};
 }
 
-std::string Emitter::Plus(const std::string& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
+I64 Emitter::Plus(const I64& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
 
 int64_t Emitter::Size(UnknownSize size) {
   const int64_t number = std::find(unknown_.begin(), unknown_.end(), size) - unknown_.begin();
@@ -121,80 +121,103 @@ std::string Emitter::TypeOf(ElementKind kind) const {
   return fmt::format("vector<{}x{}>", lanes_, element);
 }
 
-std::string Emitter::Splat(double value) {
-  return Def(fmt::format("arith.constant dense<0x{:08X}> : {}", std::bit_cast<uint32_t>(static_cast<float>(value)),
-                         FloatVector()));
+Vector Emitter::Splat(double value) {
+  return Vector{Def(fmt::format("arith.constant dense<0x{:08X}> : {}",
+                                std::bit_cast<uint32_t>(static_cast<float>(value)), FloatVector()))};
 }
 
-void Emitter::For(const std::string& from, const std::string& to, int64_t step,
-                  const std::function<void(const std::string&)>& body) {
-  const std::string variable = Fresh();
+void Emitter::For(const I64& from, const I64& to, int64_t step, const std::function<void(const I64&)>& body) {
+  const I64 variable{Fresh()};
   Open(fmt::format("scf.for {} = {} to {} step {} : i64 {{", variable, from, to, Int(step)));
   body(variable);
   Close();
 }
 
-std::vector<std::string> Emitter::ForCarrying(
-    const std::string& from, const std::string& to, const std::vector<std::string>& start, const std::string& type,
-    const std::function<std::vector<std::string>(const std::string&, const std::vector<std::string>&)>& body) {
-  const std::string variable = Fresh();
+Emitter::Texts Emitter::Loop(const I64& from, const I64& to, const Texts& start, const Texts& types,
+                             const std::function<Texts(const I64&, const Texts&)>& body) {
+  const I64 variable{Fresh()};
   const std::string result = Fresh();
-  std::string inits;
-  std::string types;
-  std::string yields;
-  std::vector<std::string> carried;
-  std::vector<std::string> results;
+  const auto separator = [](const std::string& list) { return list.empty() ? "" : ", "; };
+  std::string inits, all_types, yields;
+  Texts carried, results;
   for (size_t i = 0; i < start.size(); ++i) {
     carried.push_back(Fresh());
-    inits += fmt::format("{}{} = {}", i ? ", " : "", carried[i], start[i]);
-    types += (i ? ", " : "") + type;
+    inits += fmt::format("{}{} = {}", separator(inits), carried[i], start[i]);
+    all_types += separator(all_types) + types[i];
     results.push_back(start.size() == 1 ? result : fmt::format("{}#{}", result, i));
   }
-  const std::string step = Int(1);
+  const I64 step = Int(1);
   Open(fmt::format("{}{} = scf.for {} = {} to {} step {} iter_args({}) -> ({}) : i64 {{", result,
-                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits, types));
-  const std::vector<std::string> next = body(variable, carried);
-  for (size_t i = 0; i < next.size(); ++i) yields += (i ? ", " : "") + next[i];
-  Line(fmt::format("scf.yield {} : {}", yields, types));
+                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits,
+                   all_types));
+  for (const std::string& next : body(variable, carried)) yields += separator(yields) + next;
+  Line(fmt::format("scf.yield {} : {}", yields, all_types));
   Close();
   return results;
+}
+
+namespace {
+
+template <typename T>
+std::vector<std::string> NamesOf(const std::vector<Ssa<T>>& values) {
+  std::vector<std::string> names;
+  for (const Ssa<T>& value : values) names.push_back(value.name());
+  return names;
+}
+
+template <typename T>
+std::vector<T> ValuesOf(const std::vector<std::string>& names) {
+  std::vector<T> values;
+  for (const std::string& name : names) values.emplace_back(name);
+  return values;
+}
+
+}  // namespace
+
+Vectors Emitter::ForCarrying(const I64& from, const I64& to, const Vectors& start, const std::string& type,
+                             const std::function<Vectors(const I64&, const Vectors&)>& body) {
+  return ValuesOf<Vector>(Loop(
+      from, to, NamesOf(start), Texts(start.size(), type),
+      [&](const I64& variable, const Texts& carried) { return NamesOf(body(variable, ValuesOf<Vector>(carried))); }));
+}
+
+I64s Emitter::ForCarrying(const I64& from, const I64& to, const I64s& start,
+                          const std::function<I64s(const I64&, const I64s&)>& body) {
+  return ValuesOf<I64>(
+      Loop(from, to, NamesOf(start), Texts(start.size(), "i64"),
+           [&](const I64& variable, const Texts& carried) { return NamesOf(body(variable, ValuesOf<I64>(carried))); }));
 }
 
 std::vector<Value> Emitter::ForValues(
-    const std::string& from, const std::string& to, const std::vector<Value>& start,
-    const std::function<std::vector<Value>(const std::string&, const std::vector<Value>&)>& body) {
-  const std::string variable = Fresh();
-  const std::string result = Fresh();
-  std::string inits;
-  std::string types;
-  std::string yields;
-  std::vector<Value> carried;
-  std::vector<Value> results;
-  for (size_t i = 0; i < start.size(); ++i) {
-    carried.push_back({Fresh(), start[i].kind});
-    inits += fmt::format("{}{} = {}", i ? ", " : "", carried[i].name, start[i].name);
-    types += (i ? ", " : "") + TypeOf(start[i].kind);
-    results.push_back({start.size() == 1 ? result : fmt::format("{}#{}", result, i), start[i].kind});
+    const I64& from, const I64& to, const std::vector<Value>& start,
+    const std::function<std::vector<Value>(const I64&, const std::vector<Value>&)>& body) {
+  Texts names, types;
+  for (const Value& value : start) {
+    names.push_back(value.name);
+    types.push_back(TypeOf(value.kind));
   }
-  const std::string step = Int(1);
-  Open(fmt::format("{}{} = scf.for {} = {} to {} step {} iter_args({}) -> ({}) : i64 {{", result,
-                   start.size() == 1 ? "" : fmt::format(":{}", start.size()), variable, from, to, step, inits, types));
-  const std::vector<Value> next = body(variable, carried);
-  for (size_t i = 0; i < next.size(); ++i) yields += (i ? ", " : "") + next[i].name;
-  Line(fmt::format("scf.yield {} : {}", yields, types));
-  Close();
-  return results;
+  const auto values_of = [&](const Texts& of) {
+    std::vector<Value> values;
+    for (size_t i = 0; i < of.size(); ++i) values.push_back({of[i], start[i].kind});
+    return values;
+  };
+  return values_of(Loop(from, to, names, types, [&](const I64& variable, const Texts& carried) {
+    Texts next;
+    for (const Value& value : body(variable, values_of(carried))) next.push_back(value.name);
+    return next;
+  }));
 }
 
-void Emitter::If(const std::string& condition, const std::function<void()>& body) {
+void Emitter::If(const I1& condition, const std::function<void()>& body) {
   Open(fmt::format("scf.if {} {{", condition));
   body();
   Close();
 }
 
-void Emitter::WithMask(const std::string& condition, const std::function<void()>& body) {
-  const std::string before = mask_;
-  mask_ = before.empty() ? condition : Def(fmt::format("arith.andi {}, {} : vector<{}xi1>", before, condition, lanes_));
+void Emitter::WithMask(const Mask& condition, const std::function<void()>& body) {
+  const Mask before = mask_;
+  mask_ = before.is_none() ? condition
+                           : Mask{Def(fmt::format("arith.andi {}, {} : vector<{}xi1>", before, condition, lanes_))};
   const bool was_guarded = std::exchange(is_guarded_, true);
   body();
   is_guarded_ = was_guarded;
@@ -215,7 +238,7 @@ void Emitter::DryRun(const std::function<void()>& write) {
   pointers_ = pointers;
 }
 
-void Emitter::ForLanes(int64_t count, const std::function<void(const std::string&)>& body) {
+void Emitter::ForLanes(int64_t count, const std::function<void(const I64&)>& body) {
   if (IsUnknown(count)) return ForLanesBetween(Int(0), Int(count), body);
   const int64_t whole = count / lanes_ * lanes_;
   if (whole > 0) For(Int(0), Int(whole), lanes_, body);
@@ -226,57 +249,55 @@ namespace {
 
 /// Writes a mask of the first lane alone that LLVM does not know to be one: with AVX-512, LLVM 22 stores narrow
 /// integers under a known one by a scalar store that is wider than they are.
-std::string FirstLaneOf(Emitter& e) {
+Mask FirstLaneOf(Emitter& e) {
   const std::string type = e.TypeOf(ElementKind::kInt);
   std::string numbers;
   for (int i = 0; i < e.lanes(); ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
   const std::string lanes = e.Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
-  const std::string one = e.Def(fmt::format(R"(llvm.inline_asm "", "=r,0" {} : (i64) -> i64)", e.Int(1)));
+  const I64 one{e.Def(fmt::format(R"(llvm.inline_asm "", "=r,0" {} : (i64) -> i64)", e.Int(1)))};
   const std::string count = e.Def(fmt::format("vector.broadcast {} : i64 to {}", one, type));
-  return e.Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+  return Mask{e.Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type))};
 }
 
 }  // namespace
 
-void Emitter::MaskedBefore(const std::string& first, const std::string& end, const std::function<void()>& body) {
-  const std::string before = mask_;
+void Emitter::MaskedBefore(const I64& first, const I64& end, const std::function<void()>& body) {
+  const Mask before = mask_;
   const std::string type = TypeOf(ElementKind::kInt);
   std::string numbers;
   for (int i = 0; i < lanes_; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
   const std::string lanes = Def(fmt::format("arith.constant dense<[{}]> : {}", numbers, type));
   const std::string count = Def(fmt::format("vector.broadcast {} : i64 to {}", IntOp("subi", end, first), type));
-  mask_ = Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type));
+  mask_ = Mask{Def(fmt::format("arith.cmpi slt, {}, {} : {}", lanes, count, type))};
   body();
   mask_ = before;
 }
 
-void Emitter::ForLanesBetween(const std::string& begin, const std::string& end,
-                              const std::function<void(const std::string& first)>& body) {
+void Emitter::ForLanesBetween(const I64& begin, const I64& end, const std::function<void(const I64& first)>& body) {
   if (lanes_ == 1) return For(begin, end, 1, body);
-  const std::string left = IntOp("remui", IntOp("subi", end, begin), Int(lanes_));
-  const std::string whole = IntOp("subi", end, left);
+  const I64 left = IntOp("remui", IntOp("subi", end, begin), Int(lanes_));
+  const I64 whole = IntOp("subi", end, left);
   For(begin, whole, lanes_, body);
   If(IntCompare("slt", whole, end), [&] { MaskedBefore(whole, end, [&] { body(whole); }); });
 }
 
-void Emitter::MaskedRest(int64_t count, const std::function<void(const std::string&)>& body) {
+void Emitter::MaskedRest(int64_t count, const std::function<void(const I64&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
   if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
     mask_ = FirstLaneOf(*this);
   } else {
     std::string bits;
     for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
-    mask_ = Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_));
+    mask_ = Mask{Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_))};
   }
   body(Int(whole));
-  mask_.clear();
+  mask_ = {};
 }
 
-void Emitter::Function(const std::string& name,
-                       const std::function<void(const std::string&, const std::string&)>& write) {
+void Emitter::Function(const std::string& name, const std::function<void(const I64&, const I64&)>& write) {
   body_.clear();
   pointers_.clear();
-  write("%begin", "%end");
+  write(I64{"%begin"}, I64{"%end"});
   functions_ += fmt::format("func.func private @{}(%ctx: !llvm.ptr, %begin: i64, %end: i64) {{\n", name);
   AddUnknownSizes(functions_);
   for (const auto& [place, pointer] : pointers_) {
@@ -291,15 +312,14 @@ void Emitter::Function(const std::string& name,
   functions_ += body_ + "  return\n}\n";
 }
 
-std::string Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
+Ptr Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
   const std::string line = library + "|" + request + "|" + hint;
   const auto known = std::find(library_functions_.begin(), library_functions_.end(), line);
   const auto number = known - library_functions_.begin();
   if (known == library_functions_.end()) library_functions_.push_back(line);
-  const std::string table = Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses));
-  const std::string slot =
-      Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr", table, number));
-  return Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot));
+  const Ptr table{Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses))};
+  const Ptr slot = ElementAt(table, static_cast<int64_t>(number), "!llvm.ptr");
+  return Ptr{Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot))};
 }
 
 /// The table of their addresses, and what they are.
@@ -365,9 +385,9 @@ void Emitter::CallScratch(int64_t bytes) {
   uses_scratch_ = true;
 }
 
-std::string Emitter::Scratch(int64_t bytes) {
+Ptr Emitter::Scratch(int64_t bytes) {
   uses_scratch_ = true;
-  return Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)));
+  return Ptr{Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)))};
 }
 
 std::string Emitter::Module(const BufferCounts& counts) const {

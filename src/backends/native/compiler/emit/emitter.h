@@ -15,19 +15,21 @@
 #include <vector>
 
 #include "backends/native/compiler/emit/buffer.h"
+#include "backends/native/compiler/emit/ssa.h"
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
 
 namespace collage::native {
 
-/// One coordinate: `base` (an i64 value) + lane * `step`; or, where it is no such progression, a vector of i64.
+/// One coordinate: `base` + lane * `step`; or, where it is no such progression, a vector of i64.
 struct Index {
-  std::string base;
+  I64 base;
   int64_t step = 0;
-  std::string vector;    ///< when not empty, the coordinates of all lanes
+  Lanes lanes;           ///< the coordinates of all lanes, where they are no progression
   int64_t multiple = 1;  ///< `base` is known to be a multiple of this
 
-  bool is_scalar() const { return vector.empty() && step == 0; }
+  bool is_progression() const { return lanes.is_none(); }
+  bool is_scalar() const { return is_progression() && step == 0; }
 };
 using Indices = std::vector<Index>;
 
@@ -42,6 +44,13 @@ struct Value {
   std::string name;
   ElementKind kind = ElementKind::kFloat;
 };
+
+inline Value AsValue(const Lanes& numbers) { return {numbers.name(), ElementKind::kInt}; }
+inline Value AsValue(const Mask& truths) { return {truths.name(), ElementKind::kBool}; }
+/// A value of integers as coordinates of lanes.
+inline Lanes AsLanes(const Value& numbers) { return Lanes{numbers.name}; }
+/// A value of truth values as lanes that there are.
+inline Mask AsMask(const Value& truths) { return Mask{truths.name}; }
 
 /// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Unknown); what is computed of
 /// them goes through the emitter.
@@ -85,59 +94,80 @@ class Emitter {
     Line(text);
   }
 
-  std::string Int(int64_t value) {
-    return IsUnknown(value) ? NameOf(value) : Def(fmt::format("arith.constant {} : i64", value));
+  I64 Int(int64_t value) {
+    return I64{IsUnknown(value) ? NameOf(value) : Def(fmt::format("arith.constant {} : i64", value))};
   }
-  std::string Float(double value);
-  std::string AddInt(const std::string& a, const std::string& b) {
-    return Def(fmt::format("arith.addi {}, {} : i64", a, b));
-  }
-  std::string MulInt(const std::string& a, int64_t factor);
+  F32 Float(double value);
+  I64 AddInt(const I64& a, const I64& b) { return I64{Def(fmt::format("arith.addi {}, {} : i64", a, b))}; }
+  I64 MulInt(const I64& a, int64_t factor);
   /// base + constant.
-  std::string Plus(const std::string& a, int64_t addend);
+  I64 Plus(const I64& a, int64_t addend);
 
   std::string FloatVector() const { return fmt::format("vector<{}xf32>", lanes_); }
   std::string TypeOf(ElementKind kind) const;
-  std::string Splat(double value);
-  std::string Broadcast(const std::string& scalar) {
-    return Def(fmt::format("vector.broadcast {} : f32 to {}", scalar, FloatVector()));
+  /// A vector of float32, all of them `value`.
+  Vector Splat(double value);
+  Vector Broadcast(const F32& scalar) {
+    return Vector{Def(fmt::format("vector.broadcast {} : f32 to {}", scalar, FloatVector()))};
   }
 
   /// `for i in [from, to) step step`: the body gets the induction variable.
-  void For(const std::string& from, const std::string& to, int64_t step,
-           const std::function<void(const std::string&)>& body);
-  /// A loop that carries vectors: `body` gets the induction variable and the values, and returns the next ones.
-  std::vector<std::string> ForCarrying(
-      const std::string& from, const std::string& to, const std::vector<std::string>& start, const std::string& type,
-      const std::function<std::vector<std::string>(const std::string&, const std::vector<std::string>&)>& body);
+  void For(const I64& from, const I64& to, int64_t step, const std::function<void(const I64&)>& body);
+  /// A loop that carries vectors of `type`: `body` gets the induction variable and the values, and returns the next
+  /// ones.
+  Vectors ForCarrying(const I64& from, const I64& to, const Vectors& start, const std::string& type,
+                      const std::function<Vectors(const I64&, const Vectors&)>& body);
+  /// As above for numbers.
+  I64s ForCarrying(const I64& from, const I64& to, const I64s& start,
+                   const std::function<I64s(const I64&, const I64s&)>& body);
   /// As above for vectors of several kinds, which `body` must keep.
-  std::vector<Value> ForValues(
-      const std::string& from, const std::string& to, const std::vector<Value>& start,
-      const std::function<std::vector<Value>(const std::string&, const std::vector<Value>&)>& body);
-  /// Runs `body` where `condition`, an i1, holds.
-  void If(const std::string& condition, const std::function<void()>& body);
-  /// `op` of arith on two i64 values, "addi" for one.
-  std::string IntOp(const char* op, const std::string& a, const std::string& b) {
-    return Def(fmt::format("arith.{} {}, {} : i64", op, a, b));
+  std::vector<Value> ForValues(const I64& from, const I64& to, const std::vector<Value>& start,
+                               const std::function<std::vector<Value>(const I64&, const std::vector<Value>&)>& body);
+  /// Runs `body` where `condition` holds.
+  void If(const I1& condition, const std::function<void()>& body);
+  /// `op` of arith on two values, "addi" for one.
+  I64 IntOp(const char* op, const I64& a, const I64& b) {
+    return I64{Def(fmt::format("arith.{} {}, {} : i64", op, a, b))};
   }
-  /// Compares two i64 values by `predicate` ("slt" …).
-  std::string IntCompare(const char* predicate, const std::string& a, const std::string& b) {
-    return Def(fmt::format("arith.cmpi {}, {}, {} : i64", predicate, a, b));
+  /// Compares two values by `predicate` ("slt" …).
+  I1 IntCompare(const char* predicate, const I64& a, const I64& b) {
+    return I1{Def(fmt::format("arith.cmpi {}, {}, {} : i64", predicate, a, b))};
   }
+  /// `condition` ? a : b.
+  I64 SelectInt(const I1& condition, const I64& a, const I64& b) {
+    return I64{Def(fmt::format("arith.select {}, {}, {} : i64", condition, a, b))};
+  }
+  /// 1 where `condition` holds, else 0.
+  I64 ToInt(const I1& condition) { return I64{Def(fmt::format("arith.extui {} : i1 to i64", condition))}; }
+  /// What the first lane of integers holds.
+  I64 FirstLane(const Value& numbers) {
+    return I64{Def(fmt::format("vector.extract {}[0] : i64 from {}", numbers.name, TypeOf(ElementKind::kInt)))};
+  }
+  /// The largest of all lanes of integers.
+  I64 LargestLane(const Value& numbers) {
+    return I64{Def(fmt::format("vector.reduction <maxsi>, {} : {} into i64", numbers.name, TypeOf(ElementKind::kInt)))};
+  }
+  /// What the first lane of truth values holds.
+  I1 FirstTruth(const Value& truths) {
+    return I1{Def(fmt::format("vector.extract {}[0] : i1 from {}", truths.name, TypeOf(ElementKind::kBool)))};
+  }
+  I1 True() { return I1{Def("arith.constant true")}; }
+  I1 And(const I1& a, const I1& b) { return I1{Def(fmt::format("arith.andi {}, {} : i1", a, b))}; }
+  I1 Or(const I1& a, const I1& b) { return I1{Def(fmt::format("arith.ori {}, {} : i1", a, b))}; }
+  I1 Not(const I1& a) { return I1{Def(fmt::format("arith.xori {}, {} : i1", a, True()))}; }
 
   /// Runs `body` for whole vectors of [0, count) and once, masked, for the rest. `body` gets the first position.
-  void ForLanes(int64_t count, const std::function<void(const std::string& first)>& body);
+  void ForLanes(int64_t count, const std::function<void(const I64& first)>& body);
   /// As ForLanes from `begin` to `end`, which may be any numbers.
-  void ForLanesBetween(const std::string& begin, const std::string& end,
-                       const std::function<void(const std::string& first)>& body);
+  void ForLanesBetween(const I64& begin, const I64& end, const std::function<void(const I64& first)>& body);
   /// Runs `body` with a mask of the lanes from `first` on that come before `end`.
-  void MaskedBefore(const std::string& first, const std::string& end, const std::function<void()>& body);
+  void MaskedBefore(const I64& first, const I64& end, const std::function<void()>& body);
   /// The masked turn of ForLanes alone: what is left of `count` behind the whole vectors.
-  void MaskedRest(int64_t count, const std::function<void(const std::string& first)>& body);
-  /// The mask of the lanes that exist; empty when all do.
-  const std::string& mask() const { return mask_; }
-  /// While `body` runs, only lanes of `condition` (a vector of i1) are read and written as well as those of the mask.
-  void WithMask(const std::string& condition, const std::function<void()>& body);
+  void MaskedRest(int64_t count, const std::function<void(const I64& first)>& body);
+  /// The mask of the lanes that exist; none when all do.
+  const Mask& mask() const { return mask_; }
+  /// While `body` runs, only lanes of `condition` that are lanes of the mask, too, are read and written.
+  void WithMask(const Mask& condition, const std::function<void()>& body);
   /// Whether that is so now: any lane may be one that is not read.
   bool is_guarded() const { return is_guarded_; }
 
@@ -155,49 +185,56 @@ class Emitter {
   std::vector<int64_t> Strides(const Shape& shape);
 
   // ---- coordinates ----
-  Index Zero() { return {Int(0), 0, "", 0}; }
+  Index Zero() { return {Int(0), 0, {}, 0}; }
   Index Shifted(const Index& index, int64_t addend);
   Index Scaled(const Index& index, int64_t factor);
   Index Sum(const Index& a, const Index& b);
-  /// `index` as a vector of i64.
-  std::string LanesOf(const Index& index);
-  /// A vector of i64 as an index.
-  Index FromLanes(const std::string& vector);
+  /// `index` lane by lane.
+  Lanes LanesOf(const Index& index);
+  Index FromLanes(const Lanes& lanes);
   /// An operation of arith on two coordinates, or on a coordinate and a number: per lane, or once when both are scalar.
   Index IndexOp(const char* op, const Index& a, const Index& b);
   Index IndexOp(const char* op, const Index& a, int64_t b) { return IndexOp(op, a, Index{Int(b), 0}); }
   /// Per lane: whether `predicate` holds between `index` and `bound`.
-  std::string IndexCompare(const char* predicate, const Index& index, int64_t bound);
+  Value IndexCompare(const char* predicate, const Index& index, int64_t bound);
   /// Quotient and remainder by a positive constant of a coordinate that is not negative.
   std::pair<Index, Index> Divided(const Index& index, int64_t divisor);
 
   // ---- bfloat16 ----
   /// Its bits as float32. These are moved: of conversions, LLVM makes comparisons of bfloat16, not all of which it has
   /// instructions for.
-  Value WidenBFloat16(const std::string& bits);
+  Value WidenBFloat16(const Vector& bits);
   /// The bits of a float32 value, rounded; those that it was widened from, if it was.
-  std::string RoundBFloat16(const Value& value);
+  Vector RoundBFloat16(const Value& value);
 
   // ---- memory ----
   Value Load(const Buffer& buffer, const Indices& indices);
   void Store(const Buffer& buffer, const Indices& indices, const Value& value);
-  /// One element, as a scalar float32.
-  std::string LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases);
+  /// One element of a buffer of float32.
+  F32 LoadScalar(const Buffer& buffer, const I64s& bases);
   /// The address of the element at the bases of `indices`.
-  std::string Address(const Buffer& buffer, const Indices& indices);
-  std::string VectorAt(const std::string& address, bool masked);
+  Ptr Address(const Buffer& buffer, const Indices& indices);
+  /// The address `count` elements of `type` ("f32", "i8" …) behind `base`.
+  Ptr ElementAt(const Ptr& base, const I64& count, const std::string& type) {
+    return Ptr{Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", base, count, type))};
+  }
+  Ptr ElementAt(const Ptr& base, int64_t count, const std::string& type) {
+    return Ptr{Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, {}", base, count, type))};
+  }
+  /// A vector of float32.
+  Vector VectorAt(const Ptr& address, bool masked);
   struct Fetch {
     int nearest = 1;  ///< into the caches from the first (1) or the second (2) on
     bool to_write = false;
   };
   /// Brings the line at `address`, which may lie anywhere, nearer.
-  void Prefetch(const std::string& address, const Fetch& fetch);
+  void Prefetch(const Ptr& address, const Fetch& fetch);
   /// Stores such elements as the mask has lanes.
-  void StoreAt(const std::string& address, const Value& value, DataType dtype);
+  void StoreAt(const Ptr& address, const Value& value, DataType dtype);
   /// Elements of `dtype` that follow each other from `address` on; zeros where the mask has no lanes.
-  Value LoadAt(const std::string& address, DataType dtype);
+  Value LoadAt(const Ptr& address, DataType dtype);
   /// One element of an int64 buffer, as a scalar.
-  std::string LoadInt(const Buffer& buffer, const std::vector<std::string>& bases);
+  I64 LoadInt(const Buffer& buffer, const I64s& bases);
 
   /// Called for every Load while set: number of the load since then, its distance between lanes in elements (kUneven
   /// when lanes are not evenly spaced); may give the value instead of reading it.
@@ -219,11 +256,10 @@ class Emitter {
 
   // ---- functions ----
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
-  void Function(const std::string& name,
-                const std::function<void(const std::string& begin, const std::string& end)>& write);
+  void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);
   /// The address of a function of `library` that whoever loads the kernel finds by `request` (runtime/native_loader.h).
   /// `hint`: how to get the library.
-  std::string LoadFunction(const std::string& library, const std::string& request, const std::string& hint);
+  Ptr LoadFunction(const std::string& library, const std::string& request, const std::string& hint);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
   void Call(const std::string& name, int64_t count, bool parallel);
   /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
@@ -233,12 +269,17 @@ class Emitter {
   void CallScratch(int64_t bytes);
   /// The address of `bytes` of memory that is the thread's own, for the function that is being written. Not together
   /// with CallScratch.
-  std::string Scratch(int64_t bytes);
+  Ptr Scratch(int64_t bytes);
   /// The finished module of a kernel with `counts` buffers.
   std::string Module(const BufferCounts& counts) const;
 
  private:
-  std::string Pointer(const Buffer& buffer);
+  using Texts = std::vector<std::string>;
+
+  Ptr Pointer(const Buffer& buffer);
+  /// A loop that carries values of `types`, all given by their names.
+  Texts Loop(const I64& from, const I64& to, const Texts& start, const Texts& types,
+             const std::function<Texts(const I64&, const Texts&)>& body);
   std::string LibraryFunctions() const;
   struct UnknownSize {
     enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient } kind;
@@ -253,20 +294,20 @@ class Emitter {
   void AddUnknownSizes(ModuleText& to) const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
-  std::string RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
-  std::string RawAt(const std::string& address, DataType dtype, bool is_constant);
-  Value Widened(const std::string& raw, DataType dtype);
-  std::string Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
+  Vector RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
+  Vector RawAt(const Ptr& address, DataType dtype, bool is_constant);
+  Value Widened(const Vector& raw, DataType dtype);
+  Vector Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
 
   int native_lanes_;
   int lanes_;
   int next_ = 0;
-  std::unordered_map<std::string, std::string> bits_of_;  ///< values that were widened → what from
+  std::unordered_map<std::string, Vector> bits_of_;  ///< values that were widened → what from
   int indent_ = 2;
   std::string body_;
-  std::string mask_;
-  bool is_guarded_ = false;                                        ///< within WithMask
-  std::map<std::pair<BufferRef, int64_t>, std::string> pointers_;  ///< of the function being written
+  Mask mask_;
+  bool is_guarded_ = false;                                ///< within WithMask
+  std::map<std::pair<BufferRef, int64_t>, Ptr> pointers_;  ///< of the function being written
   LoadHook load_hook_;
   LoadCapture capture_;
   int num_loads_ = 0;

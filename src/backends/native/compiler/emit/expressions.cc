@@ -29,8 +29,8 @@ Value Expressions::Constant(const Tensor& value) {
 
 Value Expressions::At(const Expr& expr, const Indices& indices) {
   if (auto it = registers_.find(expr.get()); it != registers_.end()) return it->second;
-  std::string key = e_.mask();
-  for (const Index& index : indices) key += fmt::format("|{},{},{}", index.base, index.step, index.vector);
+  std::string key = e_.mask().name();
+  for (const Index& index : indices) key += fmt::format("|{},{},{}", index.base, index.step, index.lanes);
   const std::pair<const ExprNode*, std::string> place{expr.get(), std::move(key)};
   if (auto it = known_.find(place); it != known_.end()) return it->second;
   ++depth_;

@@ -7,9 +7,9 @@
 
 namespace collage::native {
 
-std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes) {
-  std::vector<std::string> parts(sizes.size());
-  std::string rest = flat;
+I64s Delinearise(Emitter& e, const I64& flat, const std::vector<int64_t>& sizes) {
+  I64s parts(sizes.size());
+  I64 rest = flat;
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 1) {
       parts[i] = e.Int(0);
@@ -21,7 +21,7 @@ std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const 
       parts[i] = rest;
       continue;
     }
-    const std::string size = e.Int(sizes[i]);
+    const I64 size = e.Int(sizes[i]);
     parts[i] = e.IntOp("remui", rest, size);
     rest = e.IntOp("divui", rest, size);
   }
@@ -39,24 +39,23 @@ std::vector<int> MemoryOrder(const Buffer& buffer) {
   return axes;
 }
 
-void EmitShares(
-    PartitionState& state, int64_t slots, int64_t units,
-    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body) {
+void EmitShares(PartitionState& state, int64_t slots, int64_t units,
+                const std::function<void(const I64& slot, const I64& unit, const I64& first)>& body) {
   Emitter& e = state.emitter;
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& slot) {
-      const auto share = [&](const std::string& of) { return e.IntOp("divui", e.MulInt(of, units), e.Int(slots)); };
-      const std::string first = share(slot);
-      e.For(first, share(e.Plus(slot, 1)), 1, [&](const std::string& unit) { body(slot, unit, first); });
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& slot) {
+      const auto share = [&](const I64& of) { return e.IntOp("divui", e.MulInt(of, units), e.Int(slots)); };
+      const I64 first = share(slot);
+      e.For(first, share(e.Plus(slot, 1)), 1, [&](const I64& unit) { body(slot, unit, first); });
     });
   });
   e.Call(name, slots, slots > 1);
 }
 
-Indices Bases(const Names& names) {
+Indices Bases(const I64s& bases) {
   Indices indices;
-  for (const std::string& name : names) indices.push_back({name, 0});
+  for (const I64& base : bases) indices.push_back({base, 0});
   return indices;
 }
 

@@ -9,22 +9,18 @@
 
 namespace collage::native {
 
-/// Coordinates, one i64 value each.
-using Names = std::vector<std::string>;
-
 /// Coordinates without lanes.
-Indices Bases(const Names& names);
+Indices Bases(const I64s& bases);
 
-/// Splits flat position `flat` over `sizes` (outermost first) into one i64 value each.
-std::vector<std::string> Delinearise(Emitter& e, const std::string& flat, const std::vector<int64_t>& sizes);
+/// Splits flat position `flat` over `sizes` (outermost first), one coordinate each.
+I64s Delinearise(Emitter& e, const I64& flat, const std::vector<int64_t>& sizes);
 
 /// Logical axes in memory order, outermost first; dimensions of one element come before all others.
 std::vector<int> MemoryOrder(const Buffer& buffer);
 
 /// A stage in which `slots` workers, each with memory of its own, share `units` pieces of work evenly: `body` computes
 /// `unit`, `first` being the first one of that slot's.
-void EmitShares(
-    PartitionState& state, int64_t slots, int64_t units,
-    const std::function<void(const std::string& slot, const std::string& unit, const std::string& first)>& body);
+void EmitShares(PartitionState& state, int64_t slots, int64_t units,
+                const std::function<void(const I64& slot, const I64& unit, const I64& first)>& body);
 
 }  // namespace collage::native

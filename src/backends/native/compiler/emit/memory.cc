@@ -29,48 +29,50 @@ ElementKind KindOf(DataType dtype) {
 
 Index Emitter::Shifted(const Index& index, int64_t addend) {
   if (addend == 0) return index;
-  if (!index.vector.empty()) return IndexOp("addi", index, addend);
-  return {Plus(index.base, addend), index.step, "", IsUnknown(addend) ? 1 : std::gcd(index.multiple, addend)};
+  if (!index.is_progression()) return IndexOp("addi", index, addend);
+  return {Plus(index.base, addend), index.step, {}, IsUnknown(addend) ? 1 : std::gcd(index.multiple, addend)};
 }
 
 Index Emitter::Scaled(const Index& index, int64_t factor) {
   if (factor == 1) return index;
   if (IsUnknown(factor) && index.is_scalar()) return {MulInt(index.base, factor)};
-  if (!index.vector.empty() || IsUnknown(factor)) return IndexOp("muli", index, factor);
-  return {MulInt(index.base, factor), index.step * factor, "", std::abs(index.multiple * factor)};
+  if (!index.is_progression() || IsUnknown(factor)) return IndexOp("muli", index, factor);
+  return {MulInt(index.base, factor), index.step * factor, {}, std::abs(index.multiple * factor)};
 }
 
 Index Emitter::Sum(const Index& a, const Index& b) {
-  if (!a.vector.empty() || !b.vector.empty()) return IndexOp("addi", a, b);
-  return {AddInt(a.base, b.base), a.step + b.step, "", std::gcd(a.multiple, b.multiple)};
+  if (!a.is_progression() || !b.is_progression()) return IndexOp("addi", a, b);
+  return {AddInt(a.base, b.base), a.step + b.step, {}, std::gcd(a.multiple, b.multiple)};
 }
 
-std::string Emitter::LanesOf(const Index& index) {
-  if (!index.vector.empty()) return index.vector;
+Lanes Emitter::LanesOf(const Index& index) {
+  if (!index.is_progression()) return index.lanes;
   const std::string type = TypeOf(ElementKind::kInt);
-  const std::string base = Def(fmt::format("vector.broadcast {} : i64 to {}", index.base, type));
+  const Lanes base{Def(fmt::format("vector.broadcast {} : i64 to {}", index.base, type))};
   if (index.step == 0 || lanes_ == 1) return base;
   std::string offsets;
   for (int i = 0; i < lanes_; ++i) offsets += fmt::format("{}{}", i ? ", " : "", i * index.step);
-  const std::string steps = Def(fmt::format("arith.constant dense<[{}]> : {}", offsets, type));
-  return Def(fmt::format("arith.addi {}, {} : {}", base, steps, type));
+  const Lanes steps{Def(fmt::format("arith.constant dense<[{}]> : {}", offsets, type))};
+  return Lanes{Def(fmt::format("arith.addi {}, {} : {}", base, steps, type))};
 }
 
-Index Emitter::FromLanes(const std::string& vector) {
-  if (lanes_ > 1) return {"", 0, vector};
-  return {Def(fmt::format("vector.extract {}[0] : i64 from {}", vector, TypeOf(ElementKind::kInt))), 0};
+Index Emitter::FromLanes(const Lanes& lanes) {
+  if (lanes_ > 1) return {{}, 0, lanes};
+  return {I64{Def(fmt::format("vector.extract {}[0] : i64 from {}", lanes, TypeOf(ElementKind::kInt)))}, 0};
 }
 
 Index Emitter::IndexOp(const char* op, const Index& a, const Index& b) {
-  if ((a.is_scalar() && b.is_scalar()) || (lanes_ == 1 && a.vector.empty() && b.vector.empty())) {
+  if ((a.is_scalar() && b.is_scalar()) || (lanes_ == 1 && a.is_progression() && b.is_progression())) {
     return {IntOp(op, a.base, b.base), 0};
   }
-  return FromLanes(Def(fmt::format("arith.{} {}, {} : {}", op, LanesOf(a), LanesOf(b), TypeOf(ElementKind::kInt))));
+  return FromLanes(
+      Lanes{Def(fmt::format("arith.{} {}, {} : {}", op, LanesOf(a), LanesOf(b), TypeOf(ElementKind::kInt)))});
 }
 
-std::string Emitter::IndexCompare(const char* predicate, const Index& index, int64_t bound) {
-  const std::string limit = LanesOf({Int(bound), 0});
-  return Def(fmt::format("arith.cmpi {}, {}, {} : {}", predicate, LanesOf(index), limit, TypeOf(ElementKind::kInt)));
+Value Emitter::IndexCompare(const char* predicate, const Index& index, int64_t bound) {
+  const Lanes limit = LanesOf({Int(bound), 0});
+  return {Def(fmt::format("arith.cmpi {}, {}, {} : {}", predicate, LanesOf(index), limit, TypeOf(ElementKind::kInt))),
+          ElementKind::kBool};
 }
 
 std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
@@ -78,12 +80,12 @@ std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
   if (IsUnknown(divisor)) return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
   // Lanes that cannot cross a multiple of the divisor share the quotient.
   const bool shared =
-      index.vector.empty() &&
+      index.is_progression() &&
       (index.step == 0 || lanes_ == 1 || (index.step == 1 && divisor % lanes_ == 0 && index.multiple % lanes_ == 0));
   if (shared) {
-    const std::string size = Int(divisor);
+    const I64 size = Int(divisor);
     const int64_t multiple = std::gcd(index.multiple, divisor);
-    return {{IntOp("divui", index.base, size), 0}, {IntOp("remui", index.base, size), index.step, "", multiple}};
+    return {{IntOp("divui", index.base, size), 0}, {IntOp("remui", index.base, size), index.step, {}, multiple}};
   }
   return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
 }
@@ -115,35 +117,34 @@ std::string BufferName(BufferRef buffer) {
 
 }  // namespace
 
-std::string Emitter::Pointer(const Buffer& buffer) {
-  auto [it, is_new] = pointers_.emplace(std::pair(buffer.ref, buffer.offset_bytes), "");
-  if (is_new) it->second = fmt::format("%p{}_{}", BufferName(buffer.ref), buffer.offset_bytes);
+Ptr Emitter::Pointer(const Buffer& buffer) {
+  auto [it, is_new] = pointers_.emplace(std::pair(buffer.ref, buffer.offset_bytes), Ptr());
+  if (is_new) it->second = Ptr{fmt::format("%p{}_{}", BufferName(buffer.ref), buffer.offset_bytes)};
   return it->second;
 }
 
-std::string Emitter::Address(const Buffer& buffer, const Indices& indices) {
-  std::string offset;
+Ptr Emitter::Address(const Buffer& buffer, const Indices& indices) {
+  I64 offset;
   for (size_t i = 0; i < indices.size(); ++i) {
-    if (buffer.strides[i] == 0 || buffer.shape[i] == 1 || !indices[i].vector.empty()) continue;
-    const std::string term = MulInt(indices[i].base, buffer.strides[i]);
-    offset = offset.empty() ? term : AddInt(offset, term);
+    if (buffer.strides[i] == 0 || buffer.shape[i] == 1 || !indices[i].is_progression()) continue;
+    const I64 term = MulInt(indices[i].base, buffer.strides[i]);
+    offset = offset.is_none() ? term : AddInt(offset, term);
   }
-  if (offset.empty()) return Pointer(buffer);
-  return Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, i64) -> !llvm.ptr, {}", Pointer(buffer), offset,
-                         ScalarType(buffer.dtype)));
+  if (offset.is_none()) return Pointer(buffer);
+  return ElementAt(Pointer(buffer), offset, ScalarType(buffer.dtype));
 }
 
-std::string Emitter::VectorAt(const std::string& address, bool masked) {
-  if (!masked || mask_.empty()) {
-    return Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> {}", address, FloatVector()));
+Vector Emitter::VectorAt(const Ptr& address, bool masked) {
+  if (!masked || mask_.is_none()) {
+    return Vector{Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> {}", address, FloatVector()))};
   }
-  const std::string zero = Splat(0);
-  return Def(
-      fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = 4 : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
-                  address, mask_, zero, lanes_, FloatVector(), FloatVector()));
+  const Vector zero = Splat(0);
+  return Vector{
+      Def(fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = 4 : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
+                      address, mask_, zero, lanes_, FloatVector(), FloatVector()))};
 }
 
-void Emitter::Prefetch(const std::string& address, const Fetch& fetch) {
+void Emitter::Prefetch(const Ptr& address, const Fetch& fetch) {
   Line(
       fmt::format("\"llvm.intr.prefetch\"({}) <{{cache = 1 : i32, hint = {} : i32, rw = {} : i32}}> : "
                   "(!llvm.ptr) -> ()",
@@ -155,7 +156,7 @@ int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const 
   int64_t stride = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
-    if (!indices[i].vector.empty()) return kUneven;
+    if (!indices[i].is_progression()) return kUneven;
     if (indices[i].step == 0) continue;
     if (IsUnknown(buffer.strides[i])) return kUneven;
     stride += indices[i].step * buffer.strides[i];
@@ -163,37 +164,37 @@ int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const 
   return stride;
 }
 
-std::string Emitter::Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
+Vector Emitter::Gather(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
   const std::string scalar = MemoryType(buffer.dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const std::string int_type = TypeOf(ElementKind::kInt);
-  std::string offsets;
+  Lanes offsets;
   if (lane_stride != kUneven) {
     std::string list;
     for (int i = 0; i < lanes_; ++i) list += fmt::format("{}{}", i ? ", " : "", i * lane_stride);
-    offsets = Def(fmt::format("arith.constant dense<[{}]> : {}", list, int_type));
+    offsets = Lanes{Def(fmt::format("arith.constant dense<[{}]> : {}", list, int_type))};
   } else {
     Index sum = {Int(0), 0};
     for (size_t i = 0; i < indices.size(); ++i) {
       if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
       Index term = indices[i];
-      if (term.vector.empty()) term = {Int(0), term.step};  // the base is in the address
+      if (term.is_progression()) term = {Int(0), term.step};  // the base is in the address
       sum = Sum(sum, Scaled(term, buffer.strides[i]));
     }
     offsets = LanesOf(sum);
   }
-  std::string mask = mask_;
-  if (mask.empty()) mask = Def(fmt::format("arith.constant dense<true> : vector<{}xi1>", lanes_));
+  Mask mask = mask_;
+  if (mask.is_none()) mask = Mask{Def(fmt::format("arith.constant dense<true> : vector<{}xi1>", lanes_))};
   const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
   const std::string pointers =
       Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, vector<{}xi64>) -> vector<{}x!llvm.ptr>, {}",
                       Address(buffer, indices), offsets, lanes_, lanes_, scalar));
-  return Def(fmt::format(
+  return Vector{Def(fmt::format(
       "llvm.intr.masked.gather {}, {}, {} {{alignment = {} : i32}} : (vector<{}x!llvm.ptr>, vector<{}xi1>, {}) -> {}",
-      pointers, mask, zero, buffer.dtype.size_bytes(), lanes_, lanes_, raw_type, raw_type));
+      pointers, mask, zero, buffer.dtype.size_bytes(), lanes_, lanes_, raw_type, raw_type))};
 }
 
-std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
+Vector Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride) {
   const std::string scalar = MemoryType(buffer.dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const size_t align = buffer.dtype.size_bytes();
@@ -203,24 +204,24 @@ std::string Emitter::RawLoad(const Buffer& buffer, const Indices& indices, int64
   if (lane_stride == 0 || lanes_ == 1) {
     const std::string one = Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}",
                                             Address(buffer, indices), invariant, align, scalar));
-    return Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type));
+    return Vector{Def(fmt::format("vector.broadcast {} : {} to {}", one, scalar, raw_type))};
   }
   if (lane_stride != 1) return Gather(buffer, indices, lane_stride);
   return RawAt(Address(buffer, indices), buffer.dtype, buffer.is_constant);
 }
 
-std::string Emitter::RawAt(const std::string& address, DataType dtype, bool is_constant) {
+Vector Emitter::RawAt(const Ptr& address, DataType dtype, bool is_constant) {
   const std::string scalar = MemoryType(dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const size_t align = dtype.size_bytes();
-  if (mask_.empty()) {
-    return Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address,
-                           is_constant ? " invariant" : "", align, raw_type));
+  if (mask_.is_none()) {
+    return Vector{Def(fmt::format("llvm.load {}{} {{alignment = {} : i64}} : !llvm.ptr -> {}", address,
+                                  is_constant ? " invariant" : "", align, raw_type))};
   }
   const std::string zero = Def(fmt::format("arith.constant dense<{}> : {}", scalar[0] == 'i' ? "0" : "0.0", raw_type));
-  return Def(
+  return Vector{Def(
       fmt::format("llvm.intr.masked.load {}, {}, {} {{alignment = {} : i32}} : (!llvm.ptr, vector<{}xi1>, {}) -> {}",
-                  address, mask_, zero, align, lanes_, raw_type, raw_type));
+                  address, mask_, zero, align, lanes_, raw_type, raw_type))};
 }
 
 Value Emitter::Load(const Buffer& buffer, const Indices& indices) {
@@ -239,11 +240,11 @@ Value Emitter::LoadNow(const Buffer& buffer, const Indices& indices, int64_t lan
   return Widened(RawLoad(buffer, indices, lane_stride), buffer.dtype);
 }
 
-Value Emitter::LoadAt(const std::string& address, DataType dtype) {
+Value Emitter::LoadAt(const Ptr& address, DataType dtype) {
   return Widened(RawAt(address, dtype, /*is_constant=*/false), dtype);
 }
 
-Value Emitter::WidenBFloat16(const std::string& bits) {
+Value Emitter::WidenBFloat16(const Vector& bits) {
   const std::string narrow = fmt::format("vector<{}xi16>", lanes_);
   const std::string wide = fmt::format("vector<{}xi32>", lanes_);
   const std::string extended = Def(fmt::format("arith.extui {} : {} to {}", bits, narrow, wide));
@@ -254,24 +255,25 @@ Value Emitter::WidenBFloat16(const std::string& bits) {
   return {value, ElementKind::kFloat};
 }
 
-std::string Emitter::RoundBFloat16(const Value& value) {
+Vector Emitter::RoundBFloat16(const Value& value) {
   const auto known = bits_of_.find(value.name);
   if (known != bits_of_.end()) return known->second;
   const std::string narrow = fmt::format("vector<{}xbf16>", lanes_);
   const std::string rounded = Def(fmt::format("arith.truncf {} : {} to {}", value.name, FloatVector(), narrow));
-  return Def(fmt::format("arith.bitcast {} : {} to vector<{}xi16>", rounded, narrow, lanes_));
+  return Vector{Def(fmt::format("arith.bitcast {} : {} to vector<{}xi16>", rounded, narrow, lanes_))};
 }
 
-Value Emitter::Widened(const std::string& elements, DataType dtype) {
+Value Emitter::Widened(const Vector& raw, DataType dtype) {
   const ElementKind kind = KindOf(dtype);
-  if (dtype == kBFloat16) return WidenBFloat16(elements);
-  const std::string& raw = elements;
+  if (dtype == kBFloat16) return WidenBFloat16(raw);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, ScalarType(dtype));
   if (kind == ElementKind::kBool) {
     const std::string zero = Def(fmt::format("arith.constant dense<0> : {}", raw_type));
     return {Def(fmt::format("arith.cmpi ne, {}, {} : {}", raw, zero, raw_type)), kind};
   }
-  if (dtype == kFloat32 || dtype == kFloat64 || (kind == ElementKind::kInt && dtype.bits == 64)) return {raw, kind};
+  if (dtype == kFloat32 || dtype == kFloat64 || (kind == ElementKind::kInt && dtype.bits == 64)) {
+    return {raw.name(), kind};
+  }
   const char* widen = kind == ElementKind::kFloat ? "extf" : dtype.code == DataType::Code::kUInt ? "extui" : "extsi";
   return {Def(fmt::format("arith.{} {} : {} to {}", widen, raw, raw_type, TypeOf(kind))), kind};
 }
@@ -280,12 +282,12 @@ void Emitter::Store(const Buffer& buffer, const Indices& indices, const Value& v
   COLLAGE_CHECK(value.kind == KindOf(buffer.dtype))
       << "a value of another kind than the tensor's " << buffer.dtype.ToString();
   const int64_t lane_stride = lanes_ == 1 ? 1 : LaneStride(buffer, indices);
-  const bool is_single = lane_stride == 0 && !mask_.empty();  // the one lane of a dimension of size 1
+  const bool is_single = lane_stride == 0 && !mask_.is_none();  // the one lane of a dimension of size 1
   COLLAGE_CHECK(lane_stride == 1 || is_single) << "results are stored along their innermost dimension";
   StoreAt(Address(buffer, indices), value, buffer.dtype);
 }
 
-void Emitter::StoreAt(const std::string& address, const Value& value, DataType dtype) {
+void Emitter::StoreAt(const Ptr& address, const Value& value, DataType dtype) {
   const std::string scalar = MemoryType(dtype);
   const std::string raw_type = fmt::format("vector<{}x{}>", lanes_, scalar);
   const size_t align = dtype.size_bytes();
@@ -293,7 +295,7 @@ void Emitter::StoreAt(const std::string& address, const Value& value, DataType d
   if (value.kind == ElementKind::kBool) {
     raw = Def(fmt::format("arith.extui {} : vector<{}xi1> to {}", raw, lanes_, raw_type));
   } else if (dtype == kBFloat16) {
-    raw = RoundBFloat16(value);
+    raw = RoundBFloat16(value).name();
   } else if (TypeOf(value.kind) != raw_type) {
     raw = Def(fmt::format("arith.{} {} : {} to {}", value.kind == ElementKind::kInt ? "trunci" : "truncf", raw,
                           TypeOf(value.kind), raw_type));
@@ -301,7 +303,7 @@ void Emitter::StoreAt(const std::string& address, const Value& value, DataType d
   if (lanes_ == 1) {
     const std::string one = Def(fmt::format("vector.extract {}[0] : {} from {}", raw, scalar, raw_type));
     Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", one, address, align, scalar));
-  } else if (mask_.empty()) {
+  } else if (mask_.is_none()) {
     Line(fmt::format("llvm.store {}, {} {{alignment = {} : i64}} : {}, !llvm.ptr", raw, address, align, raw_type));
   } else {
     Line(fmt::format("llvm.intr.masked.store {}, {}, {} {{alignment = {} : i32}} : {}, vector<{}xi1> into !llvm.ptr",
@@ -312,10 +314,10 @@ void Emitter::StoreAt(const std::string& address, const Value& value, DataType d
 namespace {
 
 /// One element has no mask: where no lane may be there, some element is read.
-std::string ScalarAddress(Emitter& e, const Buffer& buffer, const std::vector<std::string>& bases) {
+Ptr ScalarAddress(Emitter& e, const Buffer& buffer, const I64s& bases) {
   Indices indices;
   for (size_t i = 0; i < bases.size(); ++i) {
-    std::string base = bases[i];
+    I64 base = bases[i];
     if (e.is_guarded()) {
       base = e.IntOp("minsi", e.IntOp("maxsi", base, e.Int(0)), e.Plus(e.Int(buffer.shape[i]), -1));
     }
@@ -326,14 +328,14 @@ std::string ScalarAddress(Emitter& e, const Buffer& buffer, const std::vector<st
 
 }  // namespace
 
-std::string Emitter::LoadScalar(const Buffer& buffer, const std::vector<std::string>& bases) {
-  return Def(
-      fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", ScalarAddress(*this, buffer, bases)));
+F32 Emitter::LoadScalar(const Buffer& buffer, const I64s& bases) {
+  return F32{
+      Def(fmt::format("llvm.load {} {{alignment = 4 : i64}} : !llvm.ptr -> f32", ScalarAddress(*this, buffer, bases)))};
 }
 
-std::string Emitter::LoadInt(const Buffer& buffer, const std::vector<std::string>& bases) {
-  return Def(
-      fmt::format("llvm.load {} {{alignment = 8 : i64}} : !llvm.ptr -> i64", ScalarAddress(*this, buffer, bases)));
+I64 Emitter::LoadInt(const Buffer& buffer, const I64s& bases) {
+  return I64{
+      Def(fmt::format("llvm.load {} {{alignment = 8 : i64}} : !llvm.ptr -> i64", ScalarAddress(*this, buffer, bases)))};
 }
 
 }  // namespace collage::native

@@ -67,35 +67,34 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
   const int64_t width = data.shape[rank + 1] * channels;
   const int64_t right = after[rank - 1] * channels;
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& unit) {
-      const Names parts = Delinearise(e, unit, units);
-      const auto at = [&](const std::string& first, int64_t from) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& unit) {
+      const I64s parts = Delinearise(e, unit, units);
+      const auto at = [&](const I64& first, int64_t from) {
         Indices indices = Bases(parts);
         indices.push_back({e.Plus(first, from), 1});
         return indices;
       };
       const auto fill_run = [&](int64_t from, int64_t count) {
-        e.ForLanes(count, [&](const std::string& first) {
+        e.ForLanes(count, [&](const I64& first) {
           e.Store(target, at(first, from), fill ? fill() : state.math().Number(0, KindOf(dtype)));
         });
       };
-      std::string inside = e.Def("arith.constant true");
+      I1 inside = e.True();
       Indices read;
       for (size_t i = 0; i < first_spatial; ++i) read.push_back({parts[i], 0});
       for (size_t d = 0; d + 1 < rank; ++d) {
-        const std::string row = e.Plus(parts[first_spatial + d], -before[d]);
+        const I64 row = e.Plus(parts[first_spatial + d], -before[d]);
         read.push_back({row, 0});
-        const std::string above = e.IntCompare("sge", row, e.Int(0));
-        const std::string below = e.IntCompare("slt", row, e.Int(data.shape[d + 2]));
-        inside = e.Def(
-            fmt::format("arith.andi {}, {} : i1", inside, e.Def(fmt::format("arith.andi {}, {} : i1", above, below))));
+        const I1 above = e.IntCompare("sge", row, e.Int(0));
+        const I1 below = e.IntCompare("slt", row, e.Int(data.shape[d + 2]));
+        inside = e.And(inside, e.And(above, below));
       }
-      const std::string outside = e.Def(fmt::format("arith.xori {}, {} : i1", inside, e.Def("arith.constant true")));
+      const I1 outside = e.Not(inside);
       e.If(inside, [&] {
         fill_run(0, left);
         read.push_back({});
-        e.ForLanes(width, [&](const std::string& first) {
+        e.ForLanes(width, [&](const I64& first) {
           read.back() = {first, 1};
           e.Store(target, at(first, left), e.Load(source, read));
         });

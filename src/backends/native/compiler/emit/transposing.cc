@@ -19,7 +19,7 @@ LaneReads ReadsAlong(Emitter& e, const Buffer& buffer, const ElementFn& value, i
       return std::nullopt;
     });
     Indices at;
-    for (size_t i = 0; i < buffer.shape.size(); ++i) at.push_back({e.Fresh(), 0});
+    for (size_t i = 0; i < buffer.shape.size(); ++i) at.push_back({I64{e.Fresh()}, 0});
     at[static_cast<size_t>(axis)].step = 1;
     at[static_cast<size_t>(axis)].multiple = e.lanes();
     value(at);
@@ -85,20 +85,19 @@ class TransposingLoop {
       std::vector<int64_t> sizes = units;
       sizes.push_back(count);
       const std::string name = state_.NextStageName();
-      e_.Function(name, [&](const std::string& begin, const std::string& end) {
-        e_.For(begin, end, 1, [&](const std::string& unit) {
-          const std::vector<std::string> parts = Delinearise(e_, unit, sizes);
+      e_.Function(name, [&](const I64& begin, const I64& end) {
+        e_.For(begin, end, 1, [&](const I64& unit) {
+          const I64s parts = Delinearise(e_, unit, sizes);
           Indices at(buffer_.shape.size(), e_.Zero());
           size_t next = 0;
           for (size_t i = 0; i < rows_at_; ++i) {
             if (i != second) at[static_cast<size_t>(order_[i])] = {parts[next++], 0};
           }
-          const std::string top = e_.Plus(e_.MulInt(parts.back(), lanes), is_rest ? (strips - 1) * lanes : 0);
+          const I64 top = e_.Plus(e_.MulInt(parts.back(), lanes), is_rest ? (strips - 1) * lanes : 0);
           const int64_t whole = length_ / lanes * lanes;
           if (whole > 0) {
-            e_.For(e_.Int(0), e_.Int(whole), lanes, [&](const std::string& left) {
-              EmitSquare(at, second_axis, lane_axis, top, left, height, lanes, turned);
-            });
+            e_.For(e_.Int(0), e_.Int(whole), lanes,
+                   [&](const I64& left) { EmitSquare(at, second_axis, lane_axis, top, left, height, lanes, turned); });
           }
           if (whole < length_)
             EmitSquare(at, second_axis, lane_axis, top, e_.Int(whole), height, length_ - whole, turned);
@@ -109,8 +108,8 @@ class TransposingLoop {
   }
 
   /// One square: `height` rows of the result from `top`, `width` lanes from `left`.
-  void EmitSquare(Indices at, size_t second_axis, size_t lane_axis, const std::string& top, const std::string& left,
-                  int64_t height, int64_t width, const std::vector<bool>& turned) {
+  void EmitSquare(Indices at, size_t second_axis, size_t lane_axis, const I64& top, const I64& left, int64_t height,
+                  int64_t width, const std::vector<bool>& turned) {
     const int64_t lanes = e_.lanes();
     // What is read, one column of the square (a run along the second axis) at a time.
     std::vector<std::vector<Value>> columns(turned.size());
@@ -121,7 +120,7 @@ class TransposingLoop {
     if (height == lanes)
       read_columns();
     else
-      e_.MaskedRest(height, [&](const std::string&) { read_columns(); });
+      e_.MaskedRest(height, [&](const I64&) { read_columns(); });
     std::vector<std::vector<Value>> rows;
     for (const std::vector<Value>& column : columns) rows.push_back(Turned(column));
     const auto write_rows = [&] {
@@ -132,7 +131,7 @@ class TransposingLoop {
           return row[static_cast<size_t>(r)];
         });
         at[second_axis] = {e_.Plus(top, r), 0};
-        at[lane_axis] = {left, 1, "", lanes};
+        at[lane_axis] = {left, 1, {}, lanes};
         const Value value = value_(at);
         e_.SetLoadHook({});
         e_.Store(buffer_, at, value);
@@ -141,16 +140,16 @@ class TransposingLoop {
     if (width == lanes)
       write_rows();
     else
-      e_.MaskedRest(width, [&](const std::string&) { write_rows(); });
+      e_.MaskedRest(width, [&](const I64&) { write_rows(); });
   }
 
   /// Evaluates with lanes along the second axis to obtain the values of the turned reads.
-  void CaptureColumn(Indices at, size_t second_axis, size_t lane_axis, const std::string& top, const std::string& left,
+  void CaptureColumn(Indices at, size_t second_axis, size_t lane_axis, const I64& top, const I64& left,
                      std::vector<std::vector<Value>>& columns, const std::vector<bool>& turned) {
     e_.SetCapture([&](int number, const Value& value) {
       if (turned[static_cast<size_t>(number)]) columns[static_cast<size_t>(number)].push_back(value);
     });
-    at[second_axis] = {top, 1, "", e_.lanes()};
+    at[second_axis] = {top, 1, {}, e_.lanes()};
     at[lane_axis] = {left, 0};
     value_(at);
     e_.SetCapture({});
@@ -161,8 +160,8 @@ class TransposingLoop {
     if (columns.empty()) return {};
     const auto lanes = static_cast<size_t>(e_.lanes());
     const std::string type = e_.TypeOf(columns[0].kind);
-    std::vector<std::string> current;
-    for (size_t i = 0; i < lanes; ++i) current.push_back(columns[i < columns.size() ? i : 0].name);
+    Vectors current;
+    for (size_t i = 0; i < lanes; ++i) current.emplace_back(columns[i < columns.size() ? i : 0].name);
     // Round: rows i and i + lanes / 2 interleave to rows 2 i and 2 i + 1; after log2(lanes) rounds it is the transpose.
     std::string low;
     std::string high;
@@ -172,17 +171,17 @@ class TransposingLoop {
       high += fmt::format("{}{}", lanes / 2 + i / 2 + (i % 2) * lanes, comma);
     }
     for (size_t round = 1; round < lanes; round *= 2) {
-      std::vector<std::string> next;
+      Vectors next;
       for (size_t i = 0; i < lanes / 2; ++i) {
-        const std::string& a = current[i];
-        const std::string& b = current[i + lanes / 2];
-        next.push_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, low, type, type)));
-        next.push_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, high, type, type)));
+        const Vector& a = current[i];
+        const Vector& b = current[i + lanes / 2];
+        next.emplace_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, low, type, type)));
+        next.emplace_back(e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a, b, high, type, type)));
       }
       current = std::move(next);
     }
     std::vector<Value> rows;
-    for (const std::string& name : current) rows.push_back({name, columns[0].kind});
+    for (const Vector& row : current) rows.push_back({row.name(), columns[0].kind});
     return rows;
   }
 

@@ -17,7 +17,7 @@ namespace collage::native {
 
 Value VectorMath::Number(double value, ElementKind kind) {
   switch (kind) {
-    case ElementKind::kFloat: return {e_.Splat(value), kind};
+    case ElementKind::kFloat: return {e_.Splat(value).name(), kind};
     case ElementKind::kDouble:
       return {
           e_.Def(fmt::format("arith.constant dense<0x{:016X}> : {}", std::bit_cast<uint64_t>(value), e_.TypeOf(kind))),
@@ -242,23 +242,23 @@ Value VectorMath::Exp(const Value& x) {
   if (IsAvx512()) return TimesPowerOfTwo(p, n);
   p = Add(p, p);
   const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
-  const std::string n_int = e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, e_.FloatVector(), ints));
+  const Vector n_int{e_.Def(fmt::format("arith.fptosi {} : {} to {}", n.name, e_.FloatVector(), ints))};
   return Multiply(p, FromBits(BitsOp("shli", BitsOp("addi", n_int, 126), 23)));
 }
 
-std::string VectorMath::Bits(const Value& x) {
-  return e_.Def(fmt::format("arith.bitcast {} : {} to vector<{}xi32>", x.name, e_.FloatVector(), e_.lanes()));
+Vector VectorMath::Bits(const Value& x) {
+  return Vector{e_.Def(fmt::format("arith.bitcast {} : {} to vector<{}xi32>", x.name, e_.FloatVector(), e_.lanes()))};
 }
 
-Value VectorMath::FromBits(const std::string& bits) {
+Value VectorMath::FromBits(const Vector& bits) {
   return {e_.Def(fmt::format("arith.bitcast {} : vector<{}xi32> to {}", bits, e_.lanes(), e_.FloatVector())),
           ElementKind::kFloat};
 }
 
-std::string VectorMath::BitsOp(const char* op, const std::string& bits, int32_t operand) {
+Vector VectorMath::BitsOp(const char* op, const Vector& bits, int32_t operand) {
   const std::string type = fmt::format("vector<{}xi32>", e_.lanes());
-  const std::string constant = e_.Def(fmt::format("arith.constant dense<{}> : {}", operand, type));
-  return e_.Def(fmt::format("arith.{} {}, {} : {}", op, bits, constant, type));
+  const Vector constant{e_.Def(fmt::format("arith.constant dense<{}> : {}", operand, type))};
+  return Vector{e_.Def(fmt::format("arith.{} {}, {} : {}", op, bits, constant, type))};
 }
 
 // x = m 2^e with m from sqrt(1/2) to sqrt(2); log m = 2 artanh s with s = (m - 1) / (m + 1), |s| < 0.172.
@@ -268,8 +268,8 @@ Value VectorMath::Log(const Value& x) {
   const Value smallest = Like(1.17549435e-38, x);
   const Value is_tiny = Compare("olt", "slt", x, smallest);
   const Value scaled = Select(is_tiny, Multiply(x, Like(8388608, x)), x);
-  const std::string shifted = BitsOp("subi", Bits(scaled), kRootOfHalf);
-  const std::string exponent = BitsOp("shrsi", shifted, 23);
+  const Vector shifted = BitsOp("subi", Bits(scaled), kRootOfHalf);
+  const Vector exponent = BitsOp("shrsi", shifted, 23);
   const Value m = FromBits(BitsOp("addi", BitsOp("andi", shifted, 0x007fffff), kRootOfHalf));
   const Value e{e_.Def(fmt::format("arith.sitofp {} : vector<{}xi32> to {}", exponent, e_.lanes(), e_.FloatVector())),
                 ElementKind::kFloat};
@@ -296,12 +296,12 @@ Value VectorMath::Circular(const Value& x, bool is_cosine) {
   const Value sine = Multiply(r, Polynomial(square, kSine));
   const Value cosine = Polynomial(square, kCosine);
   const std::string ints = fmt::format("vector<{}xi32>", e_.lanes());
-  std::string quadrant = e_.Def(fmt::format("arith.fptosi {} : {} to {}", k.name, e_.FloatVector(), ints));
+  Vector quadrant{e_.Def(fmt::format("arith.fptosi {} : {} to {}", k.name, e_.FloatVector(), ints))};
   if (is_cosine) quadrant = BitsOp("addi", quadrant, 1);
   const std::string is_odd = e_.Def(fmt::format("arith.trunci {} : {} to vector<{}xi1>", quadrant, ints, e_.lanes()));
   const Value value = Select({is_odd, ElementKind::kBool}, cosine, sine);
-  const std::string sign = BitsOp("shli", BitsOp("andi", quadrant, 2), 30);
-  return FromBits(e_.Def(fmt::format("arith.xori {}, {} : {}", Bits(value), sign, ints)));
+  const Vector sign = BitsOp("shli", BitsOp("andi", quadrant, 2), 30);
+  return FromBits(Vector{e_.Def(fmt::format("arith.xori {}, {} : {}", Bits(value), sign, ints))});
 }
 
 Value VectorMath::Exactly(const char* op, std::initializer_list<Value> operands) {
@@ -322,7 +322,7 @@ Value VectorMath::AtPieces(const Pieces& pieces, const Value& magnitude) {
   const Value number = Exactly("arith.subf", {sum, rounds});
   const Value r = is_power_of_two ? Exactly("arith.subf", {magnitude, number})
                                   : FusedMultiplyAdd(number, Like(-pieces.width, magnitude), magnitude);
-  const std::string positions = Bits(sum);
+  const Vector positions = Bits(sum);
   Value p;
   for (size_t power = pieces.by_power.size(); power-- > 0;) {
     const Value c = LookUp(pieces.by_power[power], positions);
@@ -357,7 +357,7 @@ Value VectorMath::ReluAnd(const Pieces& pieces, const Value& x) {
   return FusedMultiplyAdd(limited, AtPieces(pieces, limited), relu);
 }
 
-Value VectorMath::LookUp(const std::vector<double>& table, const std::string& positions) {
+Value VectorMath::LookUp(const std::vector<double>& table, const Vector& positions) {
   const std::string type = e_.FloatVector();
   const auto half = [&](size_t first) {
     std::string numbers;

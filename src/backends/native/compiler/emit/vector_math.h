@@ -105,13 +105,13 @@ class VectorMath {
   /// The polynomials of `pieces`, 16 or 32, at `magnitude`, which is not negative and at most their `last`.
   Value AtPieces(const Pieces& pieces, const Value& magnitude);
   /// For each lane the number that the low bits of `positions`, a vector of int32, say.
-  Value LookUp(const std::vector<double>& table, const std::string& positions);
+  Value LookUp(const std::vector<double>& table, const Vector& positions);
   /// An instruction on all lanes that rounds as the thread's mode says; `operands`: each with its type.
   Value Instruction(const char* name, const std::vector<std::pair<std::string, std::string>>& operands);
   /// Operations on vectors of int32, which hold the bits of floats.
-  std::string Bits(const Value& x);
-  Value FromBits(const std::string& bits);
-  std::string BitsOp(const char* op, const std::string& bits, int32_t operand);
+  Vector Bits(const Value& x);
+  Value FromBits(const Vector& bits);
+  Vector BitsOp(const char* op, const Vector& bits, int32_t operand);
   Value IntegerPower(const Value& a, const Value& b);
 
   Emitter& e_;

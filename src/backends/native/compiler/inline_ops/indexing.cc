@@ -17,15 +17,14 @@ static Index IndexAt(X& x, const Expr& expr, I indices) {
   Emitter& e = x.emitter();
   const Value value = x.At(expr, indices);
   const bool is_scalar = std::all_of(indices.begin(), indices.end(), [](const Index& i) { return i.is_scalar(); });
-  if (!is_scalar) return e.FromLanes(value.name);
+  if (!is_scalar) return e.FromLanes(AsLanes(value));
   if (e.is_guarded()) {
     // Lanes that are not read have nothing to say: the largest of the others, which are equal.
     const Value least = x.math().Integer(INT64_MIN);
-    const Value read = x.math().Select({e.mask(), ElementKind::kBool}, value, least);
-    return {e.Def(fmt::format("vector.reduction <maxsi>, {} : {} into i64", read.name, e.TypeOf(ElementKind::kInt))),
-            0};
+    const Value read = x.math().Select(AsValue(e.mask()), value, least);
+    return {e.LargestLane(read), 0};
   }
-  return {e.Def(fmt::format("vector.extract {}[0] : i64 from {}", value.name, e.TypeOf(ElementKind::kInt))), 0};
+  return {e.FirstLane(value), 0};
 }
 
 /// Negative ones count from the end; what is beyond is clipped, or wrapped around.
@@ -114,7 +113,7 @@ Value Pad(X& x, C call, I indices) {
   Indices source = indices;
   std::optional<Value> inside;
   const auto require = [&](const char* predicate, const Index& index, int64_t bound) {
-    const Value holds{e.IndexCompare(predicate, index, bound), ElementKind::kBool};
+    const Value holds = e.IndexCompare(predicate, index, bound);
     inside = inside ? x.math().And(*inside, holds) : holds;
   };
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -130,7 +129,7 @@ Value Pad(X& x, C call, I indices) {
   const Value outside = x.At(call.args()[1], Indices(ShapeOf(call.args()[1]).size(), e.Zero()));
   if (NumElements(shape) == 0) return outside;
   Value value;
-  e.WithMask(inside->name, [&] { value = x.At(call.args()[0], source); });
+  e.WithMask(AsMask(*inside), [&] { value = x.At(call.args()[0], source); });
   return x.math().Select(*inside, value, outside);
 }
 
@@ -186,11 +185,11 @@ static Value Join(X& x, C call, I indices, bool is_stack) {
     const int64_t size = is_stack ? 1 : ShapeOf(field)[axis];
     Indices source = indices;
     source[axis] = e.Shifted(indices[axis], -begin);
-    const Value from{e.IndexCompare("sge", source[axis], 0), ElementKind::kBool};
-    const Value own = x.math().And(from, {e.IndexCompare("slt", source[axis], size), ElementKind::kBool});
+    const Value from = e.IndexCompare("sge", source[axis], 0);
+    const Value own = x.math().And(from, e.IndexCompare("slt", source[axis], size));
     if (is_stack) source.erase(source.begin() + static_cast<int64_t>(axis));
     Value value;
-    if (size > 0) e.WithMask(own.name, [&] { value = x.At(field, source); });
+    if (size > 0) e.WithMask(AsMask(own), [&] { value = x.At(field, source); });
     if (size > 0) result = result ? x.math().Select(own, value, *result) : value;
     begin += size;
   }
@@ -203,7 +202,7 @@ Value OneHot(X& x, C call, I indices) {
   Indices place = indices;
   place.erase(place.begin() + static_cast<int64_t>(axis));
   const Value index = x.At(call.args()[0], place);
-  const Value position{e.LanesOf(indices[axis]), ElementKind::kInt};
+  const Value position = AsValue(e.LanesOf(indices[axis]));
   const Value is_hot = x.math().Compare("oeq", "eq", index, position);
   const DataType dtype = AsTensorType(call.checked_type())->dtype();
   const Value on = x.math().Convert(x.At(call.args()[1], {}), dtype);
@@ -213,7 +212,7 @@ Value OneHot(X& x, C call, I indices) {
 Value Trilu(X& x, C call, I indices) {
   Emitter& e = x.emitter();
   const size_t rank = indices.size();
-  const Value distance{e.LanesOf(e.IndexOp("subi", indices[rank - 1], indices[rank - 2])), ElementKind::kInt};
+  const Value distance = AsValue(e.LanesOf(e.IndexOp("subi", indices[rank - 1], indices[rank - 2])));
   const Value k = x.At(call.args()[1], {});
   const bool upper = call.attrs().Bool("upper");
   const Value kept = x.math().Compare(upper ? "oge" : "ole", upper ? "sge" : "sle", distance, k);
@@ -250,11 +249,11 @@ Value ReverseSequence(X& x, C call, I indices) {
       e.IndexOp("minsi", IndexAt(x, call.args()[1], {indices[AxisAttr(call, "batch_axis", rank)]}), size);
   // length - 1 - position where that is not negative.
   const Index mirrored = e.IndexOp("subi", e.Shifted(length, -1), indices[sequence]);
-  const Value is_mirrored{e.IndexCompare("sge", mirrored, 0), ElementKind::kBool};
-  const Value position = x.math().Select(is_mirrored, {e.LanesOf(mirrored), ElementKind::kInt},
-                                         {e.LanesOf(indices[sequence]), ElementKind::kInt});
+  const Value is_mirrored = e.IndexCompare("sge", mirrored, 0);
+  const Value position =
+      x.math().Select(is_mirrored, AsValue(e.LanesOf(mirrored)), AsValue(e.LanesOf(indices[sequence])));
   Indices source = indices;
-  source[sequence] = e.FromLanes(position.name);
+  source[sequence] = e.FromLanes(AsLanes(position));
   return x.At(call.args()[0], source);
 }
 
@@ -307,7 +306,7 @@ Value Resize(X& x, C call, I indices) {
           const Index row{e.Int(tap), 0};
           Indices next = source;
           next[d + 2] = at.is_scalar() ? Index{e.LoadInt(positions, {row.base, at.base}), 0}
-                                       : e.FromLanes(e.Load(positions, {row, at}).name);
+                                       : e.FromLanes(AsLanes(e.Load(positions, {row, at})));
           std::optional<Value> product = factor;
           if (taps[d].count > 1) {
             Value weight = e.Load(weights, {row, at});

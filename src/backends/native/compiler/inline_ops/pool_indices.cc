@@ -44,8 +44,8 @@ class PoolIndices {
     for (int64_t tap = 0; tap < geometry_.size[d]; ++tap) {
       const Index place =
           e_.Shifted(e_.Scaled(indices_[d + 2], geometry_.stride[d]), tap * geometry_.dilation[d] - pad);
-      const Value from{e_.IndexCompare("sge", place, 0), ElementKind::kBool};
-      Value both = m_.And(from, {e_.IndexCompare("slt", place, data_[d + 2]), ElementKind::kBool});
+      const Value from = e_.IndexCompare("sge", place, 0);
+      Value both = m_.And(from, e_.IndexCompare("slt", place, data_[d + 2]));
       if (inside) both = m_.And(*inside, both);
       Indices next = at;
       next.push_back(place);
@@ -56,8 +56,8 @@ class PoolIndices {
   /// The first element that there is, then whatever is greater.
   void Look(const Indices& at, const Index& flat, const std::optional<Value>& inside) {
     Value value;
-    e_.WithMask(inside->name, [&] { value = x_.At(call_.args()[0], at); });
-    const Value here{e_.LanesOf(flat), ElementKind::kInt};
+    e_.WithMask(AsMask(*inside), [&] { value = x_.At(call_.args()[0], at); });
+    const Value here = AsValue(e_.LanesOf(flat));
     if (!best_) {
       best_ = value;
       where_ = m_.Select(*inside, here, m_.Integer(-1));

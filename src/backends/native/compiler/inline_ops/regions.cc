@@ -23,7 +23,7 @@ class RegionRow {
  protected:
   Value Double(double value) { return m_.Number(value, ElementKind::kDouble); }
   /// `index` in double.
-  Value NumberOf(const Index& index) { return m_.Convert({e_.LanesOf(index), ElementKind::kInt}, kFloat64); }
+  Value NumberOf(const Index& index) { return m_.Convert(AsValue(e_.LanesOf(index)), kFloat64); }
 
   /// Number `k` of the region.
   Value Corner(int64_t k) { return m_.Convert(x_.At(call_.args()[1], {indices_[0], {e_.Int(k), 0}}), kFloat64); }
@@ -32,7 +32,7 @@ class RegionRow {
 
   Index AsIndex(const Value& whole) {
     const Value number = m_.Convert(whole, kInt64);
-    return is_scalar_ ? Index{First(number), 0} : e_.FromLanes(number.name);
+    return is_scalar_ ? Index{e_.FirstLane(number), 0} : e_.FromLanes(AsLanes(number));
   }
 
   DataType dtype() const { return TensorTypeOf(call_.args()[0]).dtype(); }
@@ -42,16 +42,14 @@ class RegionRow {
   using StepFn = std::function<Value(const Index& number, const std::optional<Value>& has, const Value& carried)>;
   Value Loop(const Value& count, const Value& start, const StepFn& step) {
     Value own = count;
-    if (!e_.mask().empty()) own = m_.Select({e_.mask(), ElementKind::kBool}, count, m_.Integer(0));
-    const std::string most =
-        is_scalar_ ? First(own)
-                   : e_.Def(fmt::format("vector.reduction <maxsi>, {} : {} into i64", own.name, e_.TypeOf(own.kind)));
-    const auto body = [&](const std::string& number, const std::vector<Value>& carried) {
+    if (!e_.mask().is_none()) own = m_.Select(AsValue(e_.mask()), count, m_.Integer(0));
+    const I64 most = is_scalar_ ? e_.FirstLane(own) : e_.LargestLane(own);
+    const auto body = [&](const I64& number, const std::vector<Value>& carried) {
       Value next;
       x_.Inside([&] {
         const Index at{number, 0};
         std::optional<Value> has;
-        if (!is_scalar_) has = m_.Compare("olt", "slt", {e_.LanesOf(at), ElementKind::kInt}, own);
+        if (!is_scalar_) has = m_.Compare("olt", "slt", AsValue(e_.LanesOf(at)), own);
         next = step(at, has, carried[0]);
         if (has) next = m_.Select(*has, next, carried[0]);
       });
@@ -67,11 +65,6 @@ class RegionRow {
   const Indices& indices_;
   Shape data_;
   bool is_scalar_ = false;  ///< whether places are the same in all lanes
-
- private:
-  std::string First(const Value& number) {
-    return e_.Def(fmt::format("vector.extract {}[0] : i64 from {}", number.name, e_.TypeOf(ElementKind::kInt)));
-  }
 };
 
 class RegionSampler : public RegionRow {
@@ -203,7 +196,7 @@ class RegionPool : public RegionRow {
             const Indices at{batch, indices_[1], e_.Sum(rows.begin, i), e_.Sum(columns.begin, j)};
             Value pixel;
             if (has) {
-              e_.WithMask(m_.And(*has_row, *has).name, [&] { pixel = x_.At(call_.args()[0], at); });
+              e_.WithMask(AsMask(m_.And(*has_row, *has)), [&] { pixel = x_.At(call_.args()[0], at); });
             } else {
               pixel = x_.At(call_.args()[0], at);
             }

@@ -59,9 +59,9 @@ class GridSampler {
     const std::string wide = e_.TypeOf(ElementKind::kInt);
     const std::string cut =
         e_.Def(fmt::format("arith.fptosi {} : {} to {}", whole.name, e_.TypeOf(whole.kind), narrow));
-    const std::string number = e_.Def(fmt::format("arith.extsi {} : {} to {}", cut, narrow, wide));
+    const Lanes number{e_.Def(fmt::format("arith.extsi {} : {} to {}", cut, narrow, wide))};
     if (!is_scalar_) return e_.FromLanes(number);
-    return {e_.Def(fmt::format("vector.extract {}[0] : i64 from {}", number, wide)), 0};
+    return {e_.FirstLane(AsValue(number)), 0};
   }
 
   std::vector<Tap> TapsOf(size_t d) {
@@ -91,8 +91,8 @@ class GridSampler {
   Tap Padded(const Index& at, const Value& weight, size_t d) {
     const int64_t n = size(d);
     if (padding_ == "zeros") {
-      const Value from{e_.IndexCompare("sge", at, 0), ElementKind::kBool};
-      return {at, weight, m_.And(from, {e_.IndexCompare("slt", at, n), ElementKind::kBool})};
+      const Value from = e_.IndexCompare("sge", at, 0);
+      return {at, weight, m_.And(from, e_.IndexCompare("slt", at, n))};
     }
     if (padding_ == "border") return {e_.IndexOp("minsi", e_.IndexOp("maxsi", at, 0), n - 1), weight, {}};
     if (n == 1) return {e_.Zero(), weight, {}};
@@ -115,7 +115,7 @@ class GridSampler {
       if (!inside) {
         value = x_.At(call_.args()[0], at);
       } else {
-        e_.WithMask(inside->name, [&] { value = x_.At(call_.args()[0], at); });
+        e_.WithMask(AsMask(*inside), [&] { value = x_.At(call_.args()[0], at); });
         value = m_.Select(*inside, value, m_.Like(0, value));
       }
       return m_.Multiply(value, weight);

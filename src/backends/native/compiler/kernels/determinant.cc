@@ -17,51 +17,46 @@ class DeterminantEmitter {
 
   /// Of the matrix at `place`.
   Value Of(const Indices& place) {
-    ForEach(e_.Int(0), [&](const std::string& row) {
-      ForEach(e_.Int(0), [&](const std::string& column) {
+    ForEach(e_.Int(0), [&](const I64& row) {
+      ForEach(e_.Int(0), [&](const I64& column) {
         Indices at = place;
         at.insert(at.end(), {Index{row, 0}, Index{column, 0}});
         Set(row, column, m_.Convert(state_.expressions.At(data_, at), kFloat64));
       });
     });
     e_.Store(product_, {e_.Zero()}, Double(1));
-    ForEach(e_.Int(0), [&](const std::string& step) {
-      const std::string pivot = PivotOf(step);
+    ForEach(e_.Int(0), [&](const I64& step) {
+      const I64 pivot = PivotOf(step);
       e_.If(e_.IntCompare("ne", pivot, step), [&] { Swap(step, pivot); });
       const Value diagonal = Get(step, step);
       e_.Store(product_, {e_.Zero()}, m_.Multiply(e_.Load(product_, {e_.Zero()}), diagonal));
       const Value is_regular = m_.Compare("une", "ne", diagonal, Double(0));
-      e_.If(e_.Def(fmt::format("vector.extract {}[0] : i1 from vector<1xi1>", is_regular.name)),
-            [&] { Eliminate(step, diagonal); });
+      e_.If(e_.FirstTruth(is_regular), [&] { Eliminate(step, diagonal); });
     });
     return e_.Load(product_, {e_.Zero()});
   }
 
  private:
   Value Double(double value) { return m_.Number(value, ElementKind::kDouble); }
-  Value Get(const std::string& row, const std::string& column) { return e_.Load(matrix_, {{row, 0}, {column, 0}}); }
-  void Set(const std::string& row, const std::string& column, const Value& value) {
-    e_.Store(matrix_, {{row, 0}, {column, 0}}, value);
-  }
-  void ForEach(const std::string& from, const std::function<void(const std::string&)>& body) {
-    e_.For(from, e_.Int(n_), 1, body);
-  }
+  Value Get(const I64& row, const I64& column) { return e_.Load(matrix_, {{row, 0}, {column, 0}}); }
+  void Set(const I64& row, const I64& column, const Value& value) { e_.Store(matrix_, {{row, 0}, {column, 0}}, value); }
+  void ForEach(const I64& from, const std::function<void(const I64&)>& body) { e_.For(from, e_.Int(n_), 1, body); }
 
   /// The first row from `step` on with the largest element in column `step`.
-  std::string PivotOf(const std::string& step) {
-    const Value own{e_.LanesOf({step, 0}), ElementKind::kInt};
-    const Value best = e_.ForValues(
-        step, e_.Int(n_), {Double(-1), own}, [&](const std::string& row, const std::vector<Value>& carried) {
+  I64 PivotOf(const I64& step) {
+    const Value own = AsValue(e_.LanesOf({step, 0}));
+    const Value best =
+        e_.ForValues(step, e_.Int(n_), {Double(-1), own}, [&](const I64& row, const std::vector<Value>& carried) {
           const Value size = m_.Abs(Get(row, step));
-          const Value here{e_.LanesOf({row, 0}), ElementKind::kInt};
+          const Value here = AsValue(e_.LanesOf({row, 0}));
           const Value is_larger = m_.Compare("ogt", "sgt", size, carried[0]);
           return std::vector<Value>{m_.Select(is_larger, size, carried[0]), m_.Select(is_larger, here, carried[1])};
         })[1];
-    return e_.Def(fmt::format("vector.extract {}[0] : i64 from {}", best.name, e_.TypeOf(ElementKind::kInt)));
+    return e_.FirstLane(best);
   }
 
-  void Swap(const std::string& a, const std::string& b) {
-    ForEach(e_.Int(0), [&](const std::string& column) {
+  void Swap(const I64& a, const I64& b) {
+    ForEach(e_.Int(0), [&](const I64& column) {
       const Value first = Get(a, column), second = Get(b, column);
       Set(a, column, second);
       Set(b, column, first);
@@ -69,10 +64,10 @@ class DeterminantEmitter {
     e_.Store(product_, {e_.Zero()}, m_.Negate(e_.Load(product_, {e_.Zero()})));
   }
 
-  void Eliminate(const std::string& step, const Value& diagonal) {
-    ForEach(e_.Plus(step, 1), [&](const std::string& row) {
+  void Eliminate(const I64& step, const Value& diagonal) {
+    ForEach(e_.Plus(step, 1), [&](const I64& row) {
       const Value factor = m_.DivideExactly(Get(row, step), diagonal);
-      ForEach(step, [&](const std::string& column) {
+      ForEach(step, [&](const I64& column) {
         Set(row, column, m_.Subtract(Get(row, column), m_.Multiply(factor, Get(step, column))));
       });
     });
@@ -95,10 +90,10 @@ void EmitDeterminant(PartitionState& state, const CallNode& call, const StageOut
   e.SetLanes(1);
   DeterminantEmitter determinants(state, call);
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& number) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& number) {
       Indices place;
-      for (const std::string& part : Delinearise(e, number, results)) place.push_back({part, 0});
+      for (const I64& part : Delinearise(e, number, results)) place.push_back({part, 0});
       const Value value = determinants.Of(place);
       StoreResult(state, output, place, state.math().Convert(value, TensorTypeOf(output.result).dtype()));
     });

@@ -168,13 +168,11 @@ class RecurrentEmitter {
     Buffer flat = data;
     flat.shape = {rows, features_};
     flat.strides = {features_, 1};
-    form.a_address = [&](const Names&, const std::string& row, const Names& k) {
-      return e_.Address(flat, Bases({row, k[0]}));
-    };
-    form.b_address = [&](const Names& outer, const std::string& panel, const Names& k) {
+    form.a_address = [&](const I64s&, const I64& row, const I64s& k) { return e_.Address(flat, Bases({row, k[0]})); };
+    form.b_address = [&](const I64s& outer, const I64& panel, const I64s& k) {
       return e_.Address(b, Bases({outer[0], panel, k[0], e_.Int(0)}));
     };
-    form.result = [](const Names& outer, const std::string& row, const Index& channel) {
+    form.result = [](const I64s& outer, const I64& row, const Index& channel) {
       return Indices{{outer[0], 0}, {row, 0}, channel};
     };
     EmitProduct(state_, form, {products, sum, shares_});
@@ -264,13 +262,13 @@ class RecurrentEmitter {
 
   /// Where one vector of neurons of one sequence is.
   struct Place {
-    std::string direction;
-    std::string sequence;
+    I64 direction;
+    I64 sequence;
     Index neuron;
-    std::string share_row;   ///< row of shares_
-    Indices output;          ///< in Y
-    std::string from, to;    ///< halves of h_
-    std::string is_running;  ///< i1: whether the sequence is still going; empty: always
+    I64 share_row;   ///< row of shares_
+    Indices output;  ///< in Y
+    I64 from, to;    ///< halves of h_
+    I1 is_running;   ///< whether the sequence is still going; none: always
   };
 
   void EmitStep() {
@@ -302,14 +300,14 @@ class RecurrentEmitter {
     const double flops = 2.0 * static_cast<double>(at_once_ * batch_ * hidden_ * hidden_ * count);
     const auto emit = [&](int64_t blocks, int64_t first) {
       const std::string name = state_.NextStageName();
-      e_.Function(name, [&](const std::string& begin, const std::string& end) {
-        const std::string step = e_.LoadInt(counter_, {e_.Int(0)});
-        const std::string is_odd = e_.IntCompare("ne", e_.IntOp("andi", step, e_.Int(1)), e_.Int(0));
-        e_.For(begin, end, 1, [&](const std::string& unit) {
-          const Names parts = Delinearise(e_, unit, {at_once_, blocks});
+      e_.Function(name, [&](const I64& begin, const I64& end) {
+        const I64 step = e_.LoadInt(counter_, {e_.Int(0)});
+        const I1 is_odd = e_.IntCompare("ne", e_.IntOp("andi", step, e_.Int(1)), e_.Int(0));
+        e_.For(begin, end, 1, [&](const I64& unit) {
+          const I64s parts = Delinearise(e_, unit, {at_once_, blocks});
           // Every other step goes backwards: what the last one read at its end is still in the cache.
-          const std::string mirrored = e_.IntOp("subi", e_.Int(blocks - 1), parts[1]);
-          const std::string block = e_.Def(fmt::format("arith.select {}, {}, {} : i64", is_odd, mirrored, parts[1]));
+          const I64 mirrored = e_.IntOp("subi", e_.Int(blocks - 1), parts[1]);
+          const I64 block = e_.SelectInt(is_odd, mirrored, parts[1]);
           EmitBlock(packed, count, source, step, e_.Plus(parts[0], first_direction_), e_.Plus(block, first), finish);
         });
       });
@@ -322,51 +320,49 @@ class RecurrentEmitter {
     rest_ = 0;
   }
 
-  void EmitBlock(const Buffer& packed, int64_t count, const Buffer& source, const std::string& step,
-                 const std::string& direction, const std::string& block,
-                 const std::function<void(const Place&, const Values&)>& finish) {
+  void EmitBlock(const Buffer& packed, int64_t count, const Buffer& source, const I64& step, const I64& direction,
+                 const I64& block, const std::function<void(const Place&, const Values&)>& finish) {
     const int64_t most = std::max<int64_t>(24 / count, 1);
     const int64_t tiles = (batch_ + most - 1) / most;
     const int64_t rows = tiles == 0 ? 1 : (batch_ + tiles - 1) / tiles;
     const int64_t whole = batch_ / rows * rows;
-    const auto tile = [&](const std::string& first, int64_t size) {
+    const auto tile = [&](const I64& first, int64_t size) {
       EmitRows(packed, count, source, step, direction, block, first, size, finish);
     };
-    if (whole > 0) e_.For(e_.Int(0), e_.Int(whole), rows, [&](const std::string& first) { tile(first, rows); });
+    if (whole > 0) e_.For(e_.Int(0), e_.Int(whole), rows, [&](const I64& first) { tile(first, rows); });
     if (whole < batch_) tile(e_.Int(whole), batch_ - whole);
   }
 
-  void EmitRows(const Buffer& packed, int64_t count, const Buffer& source, const std::string& step,
-                const std::string& direction, const std::string& block, const std::string& first, int64_t rows,
+  void EmitRows(const Buffer& packed, int64_t count, const Buffer& source, const I64& step, const I64& direction,
+                const I64& block, const I64& first, int64_t rows,
                 const std::function<void(const Place&, const Values&)>& finish) {
-    const std::string one = e_.Int(1);
-    const std::string from = e_.IntOp("andi", step, one);
-    const std::string to = e_.IntOp("xori", from, one);
-    const std::string source_half = source.shape[0] == 2 ? from : e_.Int(0);
+    const I64 one = e_.Int(1);
+    const I64 from = e_.IntOp("andi", step, one);
+    const I64 to = e_.IntOp("xori", from, one);
+    const I64 source_half = source.shape[0] == 2 ? from : e_.Int(0);
     // Few accumulators: several k apart.
     int64_t chains = 1;
     while (rows * count * chains < 8 && hidden_ % (chains * 2) == 0) chains *= 2;
     const auto total = static_cast<size_t>(rows * count);
     Values start(total * static_cast<size_t>(chains), m_.Number(0, ElementKind::kFloat));
-    Values sums =
-        e_.ForValues(e_.Int(0), e_.Int(hidden_ / chains), start, [&](const std::string& turn, const Values& carried) {
-          Values next;
-          for (int64_t chain = 0; chain < chains; ++chain) {
-            const std::string k = e_.Plus(e_.MulInt(turn, chains), chain);
-            Values weights;
-            for (int64_t g = 0; g < count; ++g) {
-              const std::string address = e_.Address(packed, Bases({direction, block, k, e_.Int(g), e_.Int(0)}));
-              weights.push_back({e_.VectorAt(address, false)});
-            }
-            for (int64_t r = 0; r < rows; ++r) {
-              const Value h{e_.Broadcast(e_.LoadScalar(source, {source_half, direction, e_.Plus(first, r), k}))};
-              for (int64_t g = 0; g < count; ++g) {
-                next.push_back(m_.FusedMultiplyAdd(h, weights[static_cast<size_t>(g)], carried[next.size()]));
-              }
-            }
+    Values sums = e_.ForValues(e_.Int(0), e_.Int(hidden_ / chains), start, [&](const I64& turn, const Values& carried) {
+      Values next;
+      for (int64_t chain = 0; chain < chains; ++chain) {
+        const I64 k = e_.Plus(e_.MulInt(turn, chains), chain);
+        Values weights;
+        for (int64_t g = 0; g < count; ++g) {
+          const Ptr address = e_.Address(packed, Bases({direction, block, k, e_.Int(g), e_.Int(0)}));
+          weights.push_back({e_.VectorAt(address, /*masked=*/false).name()});
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          const Value h{e_.Broadcast(e_.LoadScalar(source, {source_half, direction, e_.Plus(first, r), k})).name()};
+          for (int64_t g = 0; g < count; ++g) {
+            next.push_back(m_.FusedMultiplyAdd(h, weights[static_cast<size_t>(g)], carried[next.size()]));
           }
-          return next;
-        });
+        }
+      }
+      return next;
+    });
     for (size_t i = total; i < sums.size(); ++i) sums[i % total] = m_.Add(sums[i % total], sums[i]);
     const auto finish_rows = [&] {
       for (int64_t r = 0; r < rows; ++r) {
@@ -374,42 +370,39 @@ class RecurrentEmitter {
         at.from = from;
         at.to = to;
         const Values own(sums.begin() + r * count, sums.begin() + (r + 1) * count);
-        if (at.is_running.empty()) {
+        if (at.is_running.is_none()) {
           finish(at, own);
           continue;
         }
         e_.If(at.is_running, [&] { finish(at, own); });
-        const std::string has_ended =
-            e_.Def(fmt::format("arith.xori {}, {} : i1", at.is_running, e_.Def("arith.constant true")));
+        const I1 has_ended = e_.Not(at.is_running);
         e_.If(has_ended, [&] { e_.Store(h_, {{to, 0}, {direction, 0}, {at.sequence, 0}, at.neuron}, Previous(at)); });
       }
     };
     if (rest_ == 0)
       finish_rows();
     else
-      e_.MaskedRest(rest_, [&](const std::string&) { finish_rows(); });
+      e_.MaskedRest(rest_, [&](const I64&) { finish_rows(); });
   }
 
-  Place PlaceOf(const std::string& step, const std::string& direction, const std::string& sequence,
-                const std::string& block) {
+  Place PlaceOf(const I64& step, const I64& direction, const I64& sequence, const I64& block) {
     Place at;
     at.direction = direction;
     at.sequence = sequence;
-    at.neuron = {e_.MulInt(block, e_.lanes()), 1, "", e_.lanes()};
-    std::string length = e_.Int(steps_);
+    at.neuron = {e_.MulInt(block, e_.lanes()), 1, {}, e_.lanes()};
+    I64 length = e_.Int(steps_);
     if (has_lengths_) {
       const Value own = state_.expressions.At(lengths_, {{sequence, 0}});
-      const std::string given =
-          e_.Def(fmt::format("vector.extract {}[0] : i64 from {}", own.name, e_.TypeOf(ElementKind::kInt)));
+      const I64 given = e_.FirstLane(own);
       length = e_.IntOp("minsi", given, length);
       at.is_running = e_.IntCompare("slt", step, length);
     }
     // Backward: the second direction, or the only one of a reverse layer.
-    const std::string mirrored = e_.IntOp("subi", e_.Plus(length, -1), step);
-    std::string time = step;
+    const I64 mirrored = e_.IntOp("subi", e_.Plus(length, -1), step);
+    I64 time = step;
     if (directions_ == 2) {
-      const std::string is_second = e_.IntCompare("eq", direction, e_.Int(1));
-      time = e_.Def(fmt::format("arith.select {}, {}, {} : i64", is_second, mirrored, step));
+      const I1 is_second = e_.IntCompare("eq", direction, e_.Int(1));
+      time = e_.SelectInt(is_second, mirrored, step);
     } else if (call_.attrs().String("direction") == "reverse") {
       time = mirrored;
     }
@@ -438,7 +431,7 @@ class RecurrentEmitter {
     if (directions_ == 1) return value;
     const Activation& second = activations_[per_direction_ + which];
     if (second.name == first.name && second.alpha == first.alpha && second.beta == first.beta) return value;
-    const Value is_second{e_.IndexCompare("eq", {at.direction, 0}, 1), ElementKind::kBool};
+    const Value is_second = e_.IndexCompare("eq", {at.direction, 0}, 1);
     return m_.Select(is_second, Apply(m_, second, x), value);
   }
 

@@ -17,14 +17,13 @@ Value Combine(VectorMath& m, const std::string& how, const Value& old, const Val
 }
 
 /// A scalar index; negative ones count from the end, what is beyond is clipped.
-std::string ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, int64_t length) {
+I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, int64_t length) {
   Emitter& e = state.emitter;
   const Value value = state.expressions.At(indices, at);
-  const std::string one =
-      e.Def(fmt::format("vector.extract {}[0] : i64 from {}", value.name, e.TypeOf(ElementKind::kInt)));
-  const std::string zero = e.Int(0);
-  const std::string is_negative = e.IntCompare("slt", one, zero);
-  const std::string moved = e.Def(fmt::format("arith.select {}, {}, {} : i64", is_negative, e.Plus(one, length), one));
+  const I64 one = e.FirstLane(value);
+  const I64 zero = e.Int(0);
+  const I1 is_negative = e.IntCompare("slt", one, zero);
+  const I64 moved = e.SelectInt(is_negative, e.Plus(one, length), one);
   return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(length - 1));
 }
 
@@ -46,10 +45,10 @@ void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput&
   Shape units = updates;
   if (has_slices) units.pop_back();
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& unit) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& unit) {
       Indices place;
-      for (const std::string& part : Delinearise(e, unit, units)) place.push_back({part, 0});
+      for (const I64& part : Delinearise(e, unit, units)) place.push_back({part, 0});
       Indices target;
       if (is_nd) {
         for (int64_t m = 0; m < indices[0]; ++m) {
@@ -71,8 +70,8 @@ void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput&
       if (!has_slices) return update(place, target);
       place.push_back({});
       target.push_back({});
-      e.ForLanes(updates.back(), [&](const std::string& first) {
-        place.back() = target.back() = {first, 1, "", e.lanes()};
+      e.ForLanes(updates.back(), [&](const I64& first) {
+        place.back() = target.back() = {first, 1, {}, e.lanes()};
         update(place, target);
       });
     });

@@ -39,14 +39,13 @@ class SortEmitter {
       side.positions = state_.AddWorkspace({slots, length_}, Layout::kPlain, kInt64);
     }
     e_.SetLanes(1);
-    EmitShares(state_, slots, NumElements(rows),
-               [&](const std::string& slot, const std::string& row, const std::string&) {
-                 slot_ = slot;
-                 Indices at;
-                 for (const std::string& part : Delinearise(e_, row, rows)) at.push_back({part, 0});
-                 at.insert(at.begin() + static_cast<int64_t>(axis_), Index{});
-                 SortRow(at, passes, store);
-               });
+    EmitShares(state_, slots, NumElements(rows), [&](const I64& slot, const I64& row, const I64&) {
+      slot_ = slot;
+      Indices at;
+      for (const I64& part : Delinearise(e_, row, rows)) at.push_back({part, 0});
+      at.insert(at.begin() + static_cast<int64_t>(axis_), Index{});
+      SortRow(at, passes, store);
+    });
     e_.SetLanes(e_.native_lanes());
   }
 
@@ -58,57 +57,56 @@ class SortEmitter {
   };
 
   void SortRow(Indices at, int passes, const StoreOrdered& store) {
-    e_.For(e_.Int(0), e_.Int(length_), 1, [&](const std::string& i) {
+    e_.For(e_.Int(0), e_.Int(length_), 1, [&](const I64& i) {
       at[axis_] = {i, 0};
-      Put(sides_[0], i, state_.expressions.At(call_.args()[0], at), {e_.LanesOf({i, 0}), ElementKind::kInt});
+      Put(sides_[0], i, state_.expressions.At(call_.args()[0], at), AsValue(e_.LanesOf({i, 0})));
     });
     for (int pass = 0; pass < passes; ++pass) {
       const int64_t width = int64_t{1} << pass;
       const Side& from = sides_[static_cast<size_t>(pass % 2)];
       const Side& to = sides_[static_cast<size_t>(1 - pass % 2)];
       e_.For(e_.Int(0), e_.Int((length_ + 2 * width - 1) / (2 * width)), 1,
-             [&](const std::string& pair) { Merge(from, to, e_.MulInt(pair, 2 * width), width); });
+             [&](const I64& pair) { Merge(from, to, e_.MulInt(pair, 2 * width), width); });
     }
     const Side& last = sides_[static_cast<size_t>(passes % 2)];
-    e_.For(e_.Int(0), e_.Int(wanted_), 1, [&](const std::string& i) {
+    e_.For(e_.Int(0), e_.Int(wanted_), 1, [&](const I64& i) {
       at[axis_] = {i, 0};
       store(at, e_.Load(last.keys, Place(i)), e_.Load(last.positions, Place(i)));
     });
   }
 
-  Indices Place(const std::string& i) { return {{slot_, 0}, {i, 0}}; }
-  void Put(const Side& side, const std::string& i, const Value& key, const Value& position) {
+  Indices Place(const I64& i) { return {{slot_, 0}, {i, 0}}; }
+  void Put(const Side& side, const I64& i, const Value& key, const Value& position) {
     e_.Store(side.keys, Place(i), key);
     e_.Store(side.positions, Place(i), position);
   }
 
-  std::string AtMost(const std::string& index, int64_t bound) { return e_.IntOp("minsi", index, e_.Int(bound)); }
+  I64 AtMost(const I64& index, int64_t bound) { return e_.IntOp("minsi", index, e_.Int(bound)); }
 
   /// The runs of `width` from `first` and behind it become one.
-  void Merge(const Side& from, const Side& to, const std::string& first, int64_t width) {
-    const std::string middle = e_.Plus(first, width);
-    const std::string left_end = AtMost(e_.Plus(first, std::min(width, wanted_)), length_);
-    const std::string right_end = AtMost(e_.Plus(middle, std::min(width, wanted_)), length_);
-    const std::string end = AtMost(e_.Plus(first, std::min(2 * width, wanted_)), length_);
-    e_.ForCarrying(first, end, {first, middle}, "i64", [&](const std::string& out, const std::vector<std::string>& at) {
-      const std::string left_at = AtMost(at[0], length_ - 1);
-      const std::string right_at = AtMost(at[1], length_ - 1);
+  void Merge(const Side& from, const Side& to, const I64& first, int64_t width) {
+    const I64 middle = e_.Plus(first, width);
+    const I64 left_end = AtMost(e_.Plus(first, std::min(width, wanted_)), length_);
+    const I64 right_end = AtMost(e_.Plus(middle, std::min(width, wanted_)), length_);
+    const I64 end = AtMost(e_.Plus(first, std::min(2 * width, wanted_)), length_);
+    e_.ForCarrying(first, end, I64s{first, middle}, [&](const I64& out, const I64s& at) {
+      const I64 left_at = AtMost(at[0], length_ - 1);
+      const I64 right_at = AtMost(at[1], length_ - 1);
       const Value left = e_.Load(from.keys, Place(left_at));
       const Value right = e_.Load(from.keys, Place(right_at));
       const bool ascending = call_.attrs().Bool("is_ascend");
       const Value better = state_.math().Compare(ascending ? "olt" : "ogt", ascending ? "slt" : "sgt", right, left);
-      const std::string is_better = e_.Def(fmt::format("vector.extract {}[0] : i1 from vector<1xi1>", better.name));
-      const std::string left_is_empty = e_.IntCompare("sge", at[0], left_end);
-      const std::string wants_right = e_.Def(fmt::format("arith.ori {}, {} : i1", is_better, left_is_empty));
-      const std::string takes_right =
-          e_.Def(fmt::format("arith.andi {}, {} : i1", wants_right, e_.IntCompare("slt", at[1], right_end)));
+      const I1 is_better = e_.FirstTruth(better);
+      const I1 left_is_empty = e_.IntCompare("sge", at[0], left_end);
+      const I1 wants_right = e_.Or(is_better, left_is_empty);
+      const I1 takes_right = e_.And(wants_right, e_.IntCompare("slt", at[1], right_end));
       const std::string type = e_.TypeOf(left.kind);
       const Value key{e_.Def(fmt::format("arith.select {}, {}, {} : {}", takes_right, right.name, left.name, type)),
                       left.kind};
-      const std::string place = e_.Def(fmt::format("arith.select {}, {}, {} : i64", takes_right, right_at, left_at));
+      const I64 place = e_.SelectInt(takes_right, right_at, left_at);
       Put(to, out, key, e_.Load(from.positions, Place(place)));
-      const std::string step = e_.Def(fmt::format("arith.extui {} : i1 to i64", takes_right));
-      return std::vector<std::string>{e_.IntOp("subi", e_.Plus(at[0], 1), step), e_.AddInt(at[1], step)};
+      const I64 step = e_.ToInt(takes_right);
+      return I64s{e_.IntOp("subi", e_.Plus(at[0], 1), step), e_.AddInt(at[1], step)};
     });
   }
 
@@ -121,7 +119,7 @@ class SortEmitter {
   int64_t wanted_;  ///< of the first elements in order
   ElementKind kind_;
   Side sides_[2];
-  std::string slot_;  ///< the thread, in the function being written
+  I64 slot_;  ///< the thread, in the function being written
 };
 
 /// How many elements along the axis the result has.

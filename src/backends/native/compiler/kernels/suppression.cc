@@ -29,12 +29,12 @@ class Suppressor {
     progress_ = state_.AddWorkspace({2}, Layout::kPlain, kInt64);
     e_.SetLanes(1);
     const std::string name = state_.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string&) {
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64&) {
         SetProgress(kRows, e_.Int(0));
-        e_.For(e_.Int(0), e_.Int(scores_shape_[0]), 1, [&](const std::string& batch) {
+        e_.For(e_.Int(0), e_.Int(scores_shape_[0]), 1, [&](const I64& batch) {
           ReadBoxes(batch);
-          e_.For(e_.Int(0), e_.Int(scores_shape_[1]), 1, [&](const std::string& kind) { KeepBest(batch, kind); });
+          e_.For(e_.Int(0), e_.Int(scores_shape_[1]), 1, [&](const I64& kind) { KeepBest(batch, kind); });
         });
         e_.Store(count_, {e_.Zero()}, InLanes(Progress(kRows)));
       });
@@ -48,14 +48,10 @@ class Suppressor {
   static constexpr int64_t kRows = 0;
   static constexpr int64_t kIsOpen = 1;
 
-  std::string Progress(int64_t place) { return e_.LoadInt(progress_, {e_.Int(place)}); }
-  void SetProgress(int64_t place, const std::string& value) {
-    e_.Store(progress_, {{e_.Int(place), 0}}, InLanes(value));
-  }
-  Value InLanes(const std::string& scalar) { return {e_.LanesOf({scalar, 0}), ElementKind::kInt}; }
-  std::string Scalar(const Value& value) {
-    return e_.Def(fmt::format("vector.extract {}[0] : i64 from {}", value.name, e_.TypeOf(ElementKind::kInt)));
-  }
+  I64 Progress(int64_t place) { return e_.LoadInt(progress_, {e_.Int(place)}); }
+  void SetProgress(int64_t place, const I64& value) { e_.Store(progress_, {{e_.Int(place), 0}}, InLanes(value)); }
+  Value InLanes(const I64& scalar) { return AsValue(e_.LanesOf({scalar, 0})); }
+  I64 Scalar(const Value& value) { return e_.FirstLane(value); }
 
   Value Double(double value) { return m_.Number(value, ElementKind::kDouble); }
   /// A score that no other is below: of boxes that are out.
@@ -68,8 +64,8 @@ class Suppressor {
   }
 
   /// Corners of all boxes of `batch`, the low ones first.
-  void ReadBoxes(const std::string& batch) {
-    e_.For(e_.Int(0), e_.Int(boxes_), 1, [&](const std::string& box) {
+  void ReadBoxes(const I64& batch) {
+    e_.For(e_.Int(0), e_.Int(boxes_), 1, [&](const I64& box) {
       std::vector<Value> given;
       for (int64_t k = 0; k < 4; ++k) {
         const Indices at{{batch, 0}, {box, 0}, {e_.Int(k), 0}};
@@ -83,24 +79,24 @@ class Suppressor {
     });
   }
 
-  void KeepBest(const std::string& batch, const std::string& kind) {
+  void KeepBest(const I64& batch, const I64& kind) {
     const Value least = Argument(4, kFloat64);
-    e_.For(e_.Int(0), e_.Int(boxes_), 1, [&](const std::string& box) {
+    e_.For(e_.Int(0), e_.Int(boxes_), 1, [&](const I64& box) {
       const Indices at{{batch, 0}, {kind, 0}, {box, 0}};
       const Value score = m_.Convert(state_.expressions.At(call_.args()[1], at), kFloat64);
       e_.Store(scores_, {{box, 0}}, m_.Select(m_.Compare("ogt", "sgt", score, least), score, Out()));
     });
     SetProgress(kIsOpen, e_.Int(1));
-    const std::string most = e_.IntOp("minsi", Scalar(Argument(2, kInt64)), e_.Int(boxes_));
-    e_.For(e_.Int(0), most, 1, [&](const std::string&) {
+    const I64 most = e_.IntOp("minsi", Scalar(Argument(2, kInt64)), e_.Int(boxes_));
+    e_.For(e_.Int(0), most, 1, [&](const I64&) {
       e_.If(e_.IntCompare("ne", Progress(kIsOpen), e_.Int(0)), [&] {
-        const std::string best = Best();
-        const std::string is_found = e_.IntCompare("sge", best, e_.Int(0));
-        SetProgress(kIsOpen, e_.Def(fmt::format("arith.extui {} : i1 to i64", is_found)));
+        const I64 best = Best();
+        const I1 is_found = e_.IntCompare("sge", best, e_.Int(0));
+        SetProgress(kIsOpen, e_.ToInt(is_found));
         e_.If(is_found, [&] {
-          const std::string row = Progress(kRows);
+          const I64 row = Progress(kRows);
           int64_t column = 0;
-          for (const std::string& number : {batch, kind, best}) {
+          for (const I64& number : {batch, kind, best}) {
             e_.Store(rows_, {{row, 0}, {e_.Int(column++), 0}}, InLanes(number));
           }
           SetProgress(kRows, e_.Plus(row, 1));
@@ -112,10 +108,9 @@ class Suppressor {
   }
 
   /// The first box of the largest score; -1 when all are out.
-  std::string Best() {
+  I64 Best() {
     return Scalar(e_.ForValues(
-        e_.Int(0), e_.Int(boxes_), {Out(), m_.Integer(-1)},
-        [&](const std::string& box, const std::vector<Value>& best) {
+        e_.Int(0), e_.Int(boxes_), {Out(), m_.Integer(-1)}, [&](const I64& box, const std::vector<Value>& best) {
           const Value score = e_.Load(scores_, {{box, 0}});
           const Value is_better = m_.Compare("ogt", "sgt", score, best[0]);
           return std::vector<Value>{m_.Select(is_better, score, best[0]), m_.Select(is_better, InLanes(box), best[1])};
@@ -123,7 +118,7 @@ class Suppressor {
   }
 
   /// What overlaps box `kept`, in vectors of boxes.
-  void LeaveOut(const std::string& kept) {
+  void LeaveOut(const I64& kept) {
     e_.SetLanes(e_.native_lanes());
     const Value limit = Argument(3, kFloat64);
     const auto area = [&](const std::vector<Value>& box) {
@@ -131,8 +126,8 @@ class Suppressor {
     };
     const std::vector<Value> own = Corners({kept, 0});
     const Value own_area = area(own);
-    e_.ForLanes(boxes_, [&](const std::string& first) {
-      const Index boxes{first, 1, "", e_.lanes()};
+    e_.ForLanes(boxes_, [&](const I64& first) {
+      const Index boxes{first, 1, {}, e_.lanes()};
       const std::vector<Value> other = Corners(boxes);
       const auto side = [&](size_t d) {
         return m_.Subtract(m_.Smaller(own[d + 2], other[d + 2]), m_.Larger(own[d], other[d]));

@@ -20,10 +20,10 @@ Value LocalResponse(Expressions& x, const CallNode& call, const Indices& indices
     if (distance == 0 || std::abs(distance) >= shape[axis]) continue;
     Indices at = indices;
     at[axis] = e.Shifted(at[axis], distance);
-    const Value inside{distance < 0 ? e.IndexCompare("sge", at[axis], 0) : e.IndexCompare("slt", at[axis], shape[axis]),
-                       ElementKind::kBool};
+    const Value inside =
+        distance < 0 ? e.IndexCompare("sge", at[axis], 0) : e.IndexCompare("slt", at[axis], shape[axis]);
     Value value;
-    e.WithMask(inside.name, [&] { value = x.At(data, at); });
+    e.WithMask(AsMask(inside), [&] { value = x.At(data, at); });
     value = m.Select(inside, value, m.Like(0, value));
     squares = m.FusedMultiplyAdd(value, value, squares);
   }

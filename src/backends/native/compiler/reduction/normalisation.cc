@@ -192,7 +192,7 @@ class Normalisation {
       const Values factors = now.Spread(carried[1]);
       Values start(count, NeutralOf(m_, MaxCombiner(), kind_));
       start.resize(2 * count, NeutralOf(m_, SumCombiner(), kind_));
-      Values folded = now.Carry(start, [&](const std::string& first, const Values& values) {
+      Values folded = now.Carry(start, [&](const I64& first, const Values& values) {
         Values powers = AgainOf(now.At(first));
         if (before != nullptr) DivideBySums(before->At(first), factors);
         const Values data = FirstOf(next.At(first));
@@ -225,8 +225,7 @@ class Normalisation {
     const Buffer* data = state_.expressions.FindBuffer(call_.args()[0]);
     const int64_t elements = space_.shape[space_.lane_axis] * static_cast<int64_t>(next.size());
     const auto behind = [&](const Buffer& buffer, const Indices& row) {
-      return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr) -> !llvm.ptr, i8", e_.Address(buffer, row),
-                                elements * static_cast<int64_t>(buffer.dtype.size_bytes())));
+      return e_.ElementAt(e_.Address(buffer, row), elements * static_cast<int64_t>(buffer.dtype.size_bytes()), "i8");
     };
     for (const Indices& row : next) {
       const Indices own = DataIndices(row);
@@ -238,8 +237,8 @@ class Normalisation {
 
   /// `value` but in lanes that do not exist.
   Value Existing(const Value& value, const Combiner& combiner) {
-    if (e_.mask().empty()) return value;
-    return m_.Select({e_.mask(), ElementKind::kBool}, value, NeutralOf(m_, combiner, value.kind));
+    if (e_.mask().is_none()) return value;
+    return m_.Select(AsValue(e_.mask()), value, NeutralOf(m_, combiner, value.kind));
   }
 
   /// `factors`: 1 / the sum of each row's exponentials, which have been kept.
@@ -313,7 +312,7 @@ class Normalisation {
       const Values old_means = now.Spread(carried[1]);
       const Values factors = now.Spread(carried[2]);
       const Value zero = NeutralOf(m_, SumCombiner(), kind_);
-      const Values sums = now.Carry(Values(2 * count, zero), [&](const std::string& first, const Values& values) {
+      const Values sums = now.Carry(Values(2 * count, zero), [&](const I64& first, const Values& values) {
         if (before != nullptr) Scale(before->At(first), old_means, factors);
         const Values data = AgainOf(now.At(first));
         const Values coming = FirstOf(next.At(first));

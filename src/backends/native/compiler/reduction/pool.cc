@@ -124,10 +124,10 @@ class Pool {
     const size_t axis = d + 2;
     if (axis == form_.lane_axis && !at[axis].is_scalar() && e_.lanes() > 1) return AlongLanes(d, at, from, sum);
     const PoolForm::Tables& tables = form_.tables[d];
-    const std::string start = e_.LoadInt(tables.start, {at[axis].base});
-    const std::string low = e_.LoadInt(tables.low, {at[axis].base});
-    const std::string high = e_.LoadInt(tables.high, {at[axis].base});
-    return e_.ForValues(low, high, {sum}, [&](const std::string& tap, const std::vector<Value>& carried) {
+    const I64 start = e_.LoadInt(tables.start, {at[axis].base});
+    const I64 low = e_.LoadInt(tables.low, {at[axis].base});
+    const I64 high = e_.LoadInt(tables.high, {at[axis].base});
+    return e_.ForValues(low, high, {sum}, [&](const I64& tap, const std::vector<Value>& carried) {
       Indices next = from;
       next[axis] = {e_.AddInt(start, e_.MulInt(tap, form_.windows[d].dilation)), 0};
       return std::vector<Value>{Dimension(d + 1, at, next, carried[0])};
@@ -147,10 +147,10 @@ class Pool {
         sum = Dimension(d + 1, at, next, sum);
         continue;
       }
-      const Value above{e_.IndexCompare("sge", next[axis], 0), ElementKind::kBool};
-      const Value inside = m_.And(above, {e_.IndexCompare("slt", next[axis], form_.in[axis]), ElementKind::kBool});
+      const Value above = e_.IndexCompare("sge", next[axis], 0);
+      const Value inside = m_.And(above, e_.IndexCompare("slt", next[axis], form_.in[axis]));
       Value with;
-      e_.WithMask(inside.name, [&] { with = Dimension(d + 1, at, next, sum); });
+      e_.WithMask(AsMask(inside), [&] { with = Dimension(d + 1, at, next, sum); });
       sum = m_.Select(inside, with, sum);
     }
     return sum;

@@ -70,8 +70,8 @@ class PoolWalk {
   /// Rows of the result that are made together, and what their windows take of rows of the data.
   struct Rows {
     Indices place;           ///< in the result: of the dimensions that no loop of the walk is over
-    std::string first;       ///< the first row of the result
-    std::string data;        ///< the row of the data that offsets count from
+    I64 first;               ///< the first row of the result
+    I64 data;                ///< the row of the data that offsets count from
     double share = 1;        ///< 1 / taps that count, of every row
     bool is_looped = false;  ///< the taps are not written out: tables say which those of `first` are
     std::vector<std::vector<int64_t>> offsets{{0}};  ///< of rows of the data, by row of the result
@@ -80,7 +80,7 @@ class PoolWalk {
   };
   /// Vectors along the lanes that are walked together. `known`: where the first one lies, or one that is like it.
   struct Strip {
-    std::string first;
+    I64 first;
     int64_t known = 0;
     int64_t vectors = 1;
     int64_t left = 0;  ///< behind them: so many elements of one more vector, with which the dimension ends
@@ -149,9 +149,9 @@ class PoolWalk {
     const int64_t strips = (length() + size - 1) / size;
     units.push_back(strips);
     const std::string name = form_.state.NextStageName();
-    e_.Function(name, [&](const std::string& begin, const std::string& end) {
-      e_.For(begin, end, 1, [&](const std::string& unit) {
-        const std::vector<std::string> parts = Delinearise(e_, unit, units);
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& unit) {
+        const I64s parts = Delinearise(e_, unit, units);
         Rows rows;
         rows.place.assign(form_.out.size(), e_.Zero());
         for (size_t i = 0; i < axes.size(); ++i) rows.place[axes[i]] = {parts[i], 0};
@@ -162,7 +162,7 @@ class PoolWalk {
   }
 
   /// Runs `body` for the strip of that number: one text for all strips that are alike.
-  void ForStrips(const std::string& number, int64_t strips, const std::function<void(const Strip&)>& body) {
+  void ForStrips(const I64& number, int64_t strips, const std::function<void(const Strip&)>& body) {
     const int64_t size = vectors_ * e_.lanes();
     for (int64_t strip = 0; strip < strips;) {
       int64_t end = strip + 1;
@@ -185,12 +185,12 @@ class PoolWalk {
   }
 
   /// Runs `body` where `number`, less than `count`, is in [from, to).
-  void Where(const std::string& number, int64_t from, int64_t to, int64_t count, const std::function<void()>& body) {
+  void Where(const I64& number, int64_t from, int64_t to, int64_t count, const std::function<void()>& body) {
     if (from == 0 && to == count) return body();
     if (to - from == 1) return e_.If(e_.IntCompare("eq", number, e_.Int(from)), body);
-    const std::string is_behind = e_.IntCompare("sge", number, e_.Int(from));
-    const std::string is_before = e_.IntCompare("slt", number, e_.Int(to));
-    e_.If(e_.Def(fmt::format("arith.andi {}, {} : i1", is_behind, is_before)), body);
+    const I1 is_behind = e_.IntCompare("sge", number, e_.Int(from));
+    const I1 is_before = e_.IntCompare("slt", number, e_.Int(to));
+    e_.If(e_.And(is_behind, is_before), body);
   }
 
   /// How rows of the result are made: those with taps outside one by one, the others `row_step_` at a time.
@@ -210,7 +210,7 @@ class PoolWalk {
   }
 
   /// Runs the walk of the group of rows of that number.
-  void ForGroups(Rows rows, const std::string& number, const Strip& strip) {
+  void ForGroups(Rows rows, const I64& number, const Strip& strip) {
     if (!row_) return Walk(rows, strip);
     if (is_looped_) {
       rows.first = number;
@@ -230,7 +230,7 @@ class PoolWalk {
   }
 
   /// Rows whose taps all lie inside: those of group `number`.
-  Rows InsideRows(Rows rows, const std::string& number) {
+  Rows InsideRows(Rows rows, const I64& number) {
     const Windows& w = form_.windows[*row_];
     rows.first = e_.Plus(e_.MulInt(number, row_step_), first_group_ * (1 - row_step_));
     rows.data = e_.Plus(e_.MulInt(rows.first, w.stride), -w.pad);
@@ -310,22 +310,22 @@ class PoolWalk {
       }
       return positions;
     };
-    const auto window = [&](const std::string& number, const std::vector<Value>& carried) {
+    const auto window = [&](const I64& number, const std::vector<Value>& carried) {
       Positions positions = unpack(carried);
-      const std::string place = e_.Plus(e_.MulInt(number, walked().stride), -walked().pad);
+      const I64 place = e_.Plus(e_.MulInt(number, walked().stride), -walked().pad);
       AddPositions(rows, strip, place, Missing(positions, UsedOffsets(), first), positions);
       StoreWindow(rows, strip, number, first, positions);
       return pack(Next(positions));
     };
     if (start.empty()) {
-      e_.For(e_.Int(first), e_.Int(end), 1, [&](const std::string& number) { window(number, {}); });
+      e_.For(e_.Int(first), e_.Int(end), 1, [&](const I64& number) { window(number, {}); });
       return {};
     }
     return unpack(e_.ForValues(e_.Int(first), e_.Int(end), pack(start), window));
   }
 
   /// Adds the positions at `offsets` from position `start` of the data, combined over all that lies across the walk.
-  void AddPositions(const Rows& rows, const Strip& strip, const std::string& start, const std::vector<int64_t>& offsets,
+  void AddPositions(const Rows& rows, const Strip& strip, const I64& start, const std::vector<int64_t>& offsets,
                     Positions& positions) {
     if (offsets.empty()) return;
     std::vector<Indices> places;
@@ -356,18 +356,18 @@ class PoolWalk {
       }
       return values;
     }
-    const std::string at = is_row ? rows.first : rows.place[d + 2].base;
+    const I64 at = is_row ? rows.first : rows.place[d + 2].base;
     std::vector<Value> start = sums;
     if (start.empty()) {
       const auto size = static_cast<size_t>(rows.count() * strip.count());
       start.assign(places.size() * size, NeutralOf(m_, form_.combiner, form_.kind));
     }
     const PoolForm::Tables& tables = form_.tables[d];
-    const std::string first = e_.LoadInt(tables.start, {at});
+    const I64 first = e_.LoadInt(tables.start, {at});
     return e_.ForValues(e_.LoadInt(tables.low, {at}), e_.LoadInt(tables.high, {at}), start,
-                        [&](const std::string& tap, const std::vector<Value>& carried) {
+                        [&](const I64& tap, const std::vector<Value>& carried) {
                           std::vector<Indices> deeper = places;
-                          const std::string place = e_.AddInt(first, e_.MulInt(tap, form_.windows[d].dilation));
+                          const I64 place = e_.AddInt(first, e_.MulInt(tap, form_.windows[d].dilation));
                           for (Indices& each : deeper) each[d + 2] = {place, 0};
                           return Across(rows, strip, d + 1, deeper, carried);
                         });
@@ -412,8 +412,8 @@ class PoolWalk {
 
   /// Calls `body` with the place of the `k`-th vector along the lanes, under its mask if it is not a whole one.
   void ForVector(const Strip& strip, int64_t k, const std::function<void(const Index&)>& body) {
-    if (k < strip.vectors) return body({e_.Plus(strip.first, k * e_.lanes()), 1, "", e_.lanes()});
-    e_.MaskedRest(length(), [&](const std::string& first) { body({first, 1, "", e_.lanes()}); });
+    if (k < strip.vectors) return body({e_.Plus(strip.first, k * e_.lanes()), 1, {}, e_.lanes()});
+    e_.MaskedRest(length(), [&](const I64& first) { body({first, 1, {}, e_.lanes()}); });
   }
 
   Value LoadAt(const Rows& rows, const Strip& strip, int64_t k, Indices place, int64_t offset) {
@@ -462,10 +462,10 @@ class PoolWalk {
     for (int64_t i = 0; i < e_.lanes(); ++i) {
       bits += fmt::format("{}{}", i > 0 ? ", " : "", known + i >= 0 && known + i < size ? "true" : "false");
     }
-    const std::string mask = e_.Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, e_.lanes()));
+    const Mask mask{e_.Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, e_.lanes()))};
     Value value;
     e_.WithMask(mask, [&] { value = form_.Load(place); });
-    return m_.Select({mask, ElementKind::kBool}, value, neutral);
+    return m_.Select(AsValue(mask), value, neutral);
   }
 
   Value EverySecond(const Value& a, const Value& b, int64_t first) {
@@ -476,8 +476,7 @@ class PoolWalk {
   }
 
   /// Combines the positions of the windows at `number` along the walk; `known`: one whose windows are alike.
-  void StoreWindow(const Rows& rows, const Strip& strip, const std::string& number, int64_t known,
-                   const Positions& positions) {
+  void StoreWindow(const Rows& rows, const Strip& strip, const I64& number, int64_t known, const Positions& positions) {
     Indices at = rows.place;
     at[walk_ + 2] = {number, 0};
     for (int64_t r = 0; r < rows.count(); ++r) {

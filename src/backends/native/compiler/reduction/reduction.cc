@@ -181,14 +181,14 @@ void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOu
           for (size_t i = 0; i < space.shape.size(); ++i) {
             if (space.reduced[i]) flat = e.Sum(e.Scaled(flat, space.shape[i]), at[i]);
           }
-          const Value here{e.LanesOf(flat), ElementKind::kInt};
+          const Value here = AsValue(e.LanesOf(flat));
           Value better =
               is_max ? m.Compare("ogt", "sgt", value, carried[0]) : m.Compare("olt", "slt", value, carried[0]);
           // Of equal elements the position decides, since memory may have them in another order, and any is better than
           // none.
           const Value equal = m.Compare("oeq", "eq", value, carried[0]);
           better = m.Or(better, m.And(equal, m.Compare("ogt", takes_last ? "sgt" : "slt", here, carried[1])));
-          if (!e.mask().empty()) better = m.And(better, {e.mask(), ElementKind::kBool});
+          if (!e.mask().is_none()) better = m.And(better, AsValue(e.mask()));
           return std::vector<Value>{m.Select(better, value, carried[0]), m.Select(better, here, carried[1])};
         });
     Value where = best[1];

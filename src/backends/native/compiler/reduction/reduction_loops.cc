@@ -70,7 +70,7 @@ Value ReductionSpace::Mean(VectorMath& m, const Value& sum, int64_t fewer) const
     return m.Multiply(sum, m.Like(1.0 / static_cast<double>(count - fewer), sum));
   }
   if (!IsUnknown(count)) return m.Divide(sum, m.Integer(count - fewer));
-  const Value divisor{e.LanesOf({e.Plus(e.Int(count), -fewer)}), ElementKind::kInt};
+  const Value divisor = AsValue(e.LanesOf({e.Plus(e.Int(count), -fewer)}));
   if (!IsFloat(sum)) return m.Divide(sum, divisor);
   return m.Divide(sum, m.Convert(divisor, sum.kind == ElementKind::kDouble ? kFloat64 : kFloat32));
 }
@@ -109,17 +109,16 @@ std::vector<int64_t> ReductionUnit::InnerSizes() const {
 }
 
 /// The unit's place with the reduced dimensions, except that of the lanes, at flat position `inner`.
-Indices ReductionUnit::At(const std::string& inner) const {
+Indices ReductionUnit::At(const I64& inner) const {
   Indices at = place_;
   const std::vector<size_t> axes = InnerAxes();
-  const std::vector<std::string> parts = Delinearise(e_, inner, InnerSizes());
+  const I64s parts = Delinearise(e_, inner, InnerSizes());
   for (size_t i = 0; i < axes.size(); ++i) at[axes[i]] = {parts[i], 0};
   return at;
 }
 
 /// Combines over the lanes' dimension; the lanes of the result are still to be combined.
-Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
-                             const std::function<Value(const std::string&)>& value) {
+Value ReductionUnit::FoldRow(const Combiner& combiner, Value start, const std::function<Value(const I64&)>& value) {
   const int64_t length = space_.shape[space_.lane_axis];
   const int64_t lanes = e_.lanes();
   if (IsUnknown(length)) return FoldUnknownRow(combiner, start, value);
@@ -128,15 +127,14 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
   if (groups > 0) {
     std::vector<Value> sums{start};
     for (int i = 1; i < kChains; ++i) sums.push_back(NeutralOf(m_, combiner, start.kind));
-    sums =
-        e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const std::string& group, const std::vector<Value>& carried) {
-          std::vector<Value> next;
-          for (int i = 0; i < kChains; ++i) {
-            const std::string first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
-            next.push_back(combiner.combine(m_, carried[static_cast<size_t>(i)], value(first)));
-          }
-          return next;
-        });
+    sums = e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const I64& group, const std::vector<Value>& carried) {
+      std::vector<Value> next;
+      for (int i = 0; i < kChains; ++i) {
+        const I64 first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
+        next.push_back(combiner.combine(m_, carried[static_cast<size_t>(i)], value(first)));
+      }
+      return next;
+    });
     start = combiner.combine(m_, combiner.combine(m_, sums[0], sums[1]), combiner.combine(m_, sums[2], sums[3]));
   }
   for (int64_t block = groups * kChains; block < blocks; ++block) {
@@ -144,9 +142,9 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
   }
   if (length % lanes == 0) return start;
   Value result;
-  e_.MaskedRest(length, [&](const std::string& first) {
+  e_.MaskedRest(length, [&](const I64& first) {
     const Value own = value(first);
-    const Value exists{e_.mask(), ElementKind::kBool};
+    const Value exists = AsValue(e_.mask());
     result = combiner.combine(m_, start, m_.Select(exists, own, NeutralOf(m_, combiner, own.kind)));
   });
   return result;
@@ -154,30 +152,30 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start,
 
 /// Groups of vectors first, and then one vector after the other, of which the last one may have fewer elements.
 Value ReductionUnit::FoldUnknownRow(const Combiner& combiner, const Value& start,
-                                    const std::function<Value(const std::string&)>& value) {
+                                    const std::function<Value(const I64&)>& value) {
   const int64_t lanes = e_.lanes();
-  const std::string end = e_.Int(space_.shape[space_.lane_axis]);
-  const std::string groups = e_.IntOp("divui", end, e_.Int(kChains * lanes));
+  const I64 end = e_.Int(space_.shape[space_.lane_axis]);
+  const I64 groups = e_.IntOp("divui", end, e_.Int(kChains * lanes));
   std::vector<Value> sums{start};
   for (int i = 1; i < kChains; ++i) sums.push_back(NeutralOf(m_, combiner, start.kind));
-  sums = e_.ForValues(e_.Int(0), groups, sums, [&](const std::string& group, const std::vector<Value>& carried) {
+  sums = e_.ForValues(e_.Int(0), groups, sums, [&](const I64& group, const std::vector<Value>& carried) {
     std::vector<Value> next;
     for (int i = 0; i < kChains; ++i) {
-      const std::string first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
+      const I64 first = e_.Plus(e_.MulInt(group, kChains * lanes), i * lanes);
       next.push_back(combiner.combine(m_, carried[static_cast<size_t>(i)], value(first)));
     }
     return next;
   });
   const Value sum =
       combiner.combine(m_, combiner.combine(m_, sums[0], sums[1]), combiner.combine(m_, sums[2], sums[3]));
-  const std::string rest = e_.MulInt(groups, kChains * lanes);
-  const std::string blocks = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
-  return e_.ForValues(e_.Int(0), blocks, {sum}, [&](const std::string& block, const std::vector<Value>& carried) {
-    const std::string first = e_.AddInt(rest, e_.MulInt(block, lanes));
+  const I64 rest = e_.MulInt(groups, kChains * lanes);
+  const I64 blocks = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
+  return e_.ForValues(e_.Int(0), blocks, {sum}, [&](const I64& block, const std::vector<Value>& carried) {
+    const I64 first = e_.AddInt(rest, e_.MulInt(block, lanes));
     Value result;
     e_.MaskedBefore(first, end, [&] {
       const Value own = value(first);
-      const Value exists{e_.mask(), ElementKind::kBool};
+      const Value exists = AsValue(e_.mask());
       result = combiner.combine(m_, carried[0], m_.Select(exists, own, NeutralOf(m_, combiner, own.kind)));
     });
     return std::vector<Value>{result};
@@ -188,9 +186,9 @@ Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
                           const std::function<Value(const Indices&)>& value) {
   const auto step = [&](const Indices& at, const Value& carried) {
     if (!space_.lane_reduced()) return combiner.combine(m_, carried, value(at));
-    return FoldRow(combiner, carried, [&](const std::string& first) {
+    return FoldRow(combiner, carried, [&](const I64& first) {
       Indices own = at;
-      own[space_.lane_axis] = {first, 1, "", e_.lanes()};
+      own[space_.lane_axis] = {first, 1, {}, e_.lanes()};
       return value(own);
     });
   };
@@ -208,29 +206,27 @@ std::vector<Value> ReductionUnit::FoldInner(size_t d, const Indices& at, std::ve
   const std::vector<size_t> axes = InnerAxes();
   if (d == axes.size()) return {step(at, sums[0])};
   const int64_t size = space_.shape[axes[d]];
-  const auto place = [&](const std::string& position) {
+  const auto place = [&](const I64& position) {
     Indices deeper = at;
     deeper[axes[d]] = {position, 0};
     return deeper;
   };
   if (d + 1 < axes.size()) {
-    return e_.ForValues(e_.Int(0), e_.Int(size), sums,
-                        [&](const std::string& position, const std::vector<Value>& carried) {
-                          return FoldInner(d + 1, place(position), carried, step);
-                        });
+    return e_.ForValues(e_.Int(0), e_.Int(size), sums, [&](const I64& position, const std::vector<Value>& carried) {
+      return FoldInner(d + 1, place(position), carried, step);
+    });
   }
   const auto chains = static_cast<int64_t>(sums.size());
   const int64_t groups = size / chains;
   if (groups > 0) {
-    sums =
-        e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const std::string& group, const std::vector<Value>& carried) {
-          std::vector<Value> next;
-          for (int64_t i = 0; i < chains; ++i) {
-            const std::string position = e_.Plus(e_.MulInt(group, chains), i);
-            next.push_back(step(place(position), carried[static_cast<size_t>(i)]));
-          }
-          return next;
-        });
+    sums = e_.ForValues(e_.Int(0), e_.Int(groups), sums, [&](const I64& group, const std::vector<Value>& carried) {
+      std::vector<Value> next;
+      for (int64_t i = 0; i < chains; ++i) {
+        const I64 position = e_.Plus(e_.MulInt(group, chains), i);
+        next.push_back(step(place(position), carried[static_cast<size_t>(i)]));
+      }
+      return next;
+    });
   }
   for (int64_t i = groups * chains; i < size; ++i) {
     Value& sum = sums[static_cast<size_t>(i - groups * chains)];
@@ -242,29 +238,28 @@ std::vector<Value> ReductionUnit::FoldInner(size_t d, const Indices& at, std::ve
 std::vector<Value> ReductionUnit::Carry(
     const std::vector<Value>& start,
     const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
-  return e_.ForValues(e_.Int(0), e_.Int(e_.Product(InnerSizes())), start,
-                      [&](const std::string& position, const std::vector<Value>& carried) {
-                        Indices at = At(position);
-                        if (!space_.lane_reduced()) return step(at, carried);
-                        const int64_t length = space_.shape[space_.lane_axis];
-                        if (IsUnknown(length)) return CarryUnknownRow(at, carried, step);
-                        const int64_t whole = length / e_.lanes() * e_.lanes();
-                        std::vector<Value> values = carried;
-                        if (whole > 0) {
-                          values =
-                              e_.ForValues(e_.Int(0), e_.Int(whole / e_.lanes()), values,
-                                           [&](const std::string& block, const std::vector<Value>& own) {
-                                             at[space_.lane_axis] = {e_.MulInt(block, e_.lanes()), 1, "", e_.lanes()};
-                                             return step(at, own);
-                                           });
-                        }
-                        if (whole == length) return values;
-                        e_.MaskedRest(length, [&](const std::string& first) {
-                          at[space_.lane_axis] = {first, 1, "", e_.lanes()};
-                          values = step(at, values);
-                        });
-                        return values;
-                      });
+  return e_.ForValues(
+      e_.Int(0), e_.Int(e_.Product(InnerSizes())), start, [&](const I64& position, const std::vector<Value>& carried) {
+        Indices at = At(position);
+        if (!space_.lane_reduced()) return step(at, carried);
+        const int64_t length = space_.shape[space_.lane_axis];
+        if (IsUnknown(length)) return CarryUnknownRow(at, carried, step);
+        const int64_t whole = length / e_.lanes() * e_.lanes();
+        std::vector<Value> values = carried;
+        if (whole > 0) {
+          values = e_.ForValues(e_.Int(0), e_.Int(whole / e_.lanes()), values,
+                                [&](const I64& block, const std::vector<Value>& own) {
+                                  at[space_.lane_axis] = {e_.MulInt(block, e_.lanes()), 1, {}, e_.lanes()};
+                                  return step(at, own);
+                                });
+        }
+        if (whole == length) return values;
+        e_.MaskedRest(length, [&](const I64& first) {
+          at[space_.lane_axis] = {first, 1, {}, e_.lanes()};
+          values = step(at, values);
+        });
+        return values;
+      });
 }
 
 std::vector<Value> ReductionUnit::CarryUnknownRow(
@@ -272,9 +267,9 @@ std::vector<Value> ReductionUnit::CarryUnknownRow(
     const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
   const int64_t length = space_.shape[space_.lane_axis];
   return e_.ForValues(e_.Int(0), e_.Int(e_.CeilDivided(length, e_.lanes())), start,
-                      [&](const std::string& block, const std::vector<Value>& carried) {
-                        const std::string first = e_.MulInt(block, e_.lanes());
-                        at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+                      [&](const I64& block, const std::vector<Value>& carried) {
+                        const I64 first = e_.MulInt(block, e_.lanes());
+                        at[space_.lane_axis] = {first, 1, {}, e_.lanes()};
                         std::vector<Value> next;
                         if (e_.lanes() == 1) return step(at, carried);
                         e_.MaskedBefore(first, e_.Int(length), [&] { next = step(at, carried); });
@@ -283,11 +278,11 @@ std::vector<Value> ReductionUnit::CarryUnknownRow(
 }
 
 void ReductionUnit::Each(const std::function<void(const Indices&)>& visit) {
-  const auto at_inner = [&](const std::string& position) {
+  const auto at_inner = [&](const I64& position) {
     Indices at = At(position);
     if (!space_.lane_reduced()) return visit(at);
-    e_.ForLanes(space_.shape[space_.lane_axis], [&](const std::string& first) {
-      at[space_.lane_axis] = {first, 1, "", e_.lanes()};
+    e_.ForLanes(space_.shape[space_.lane_axis], [&](const I64& first) {
+      at[space_.lane_axis] = {first, 1, {}, e_.lanes()};
       visit(at);
     });
   };
@@ -312,9 +307,9 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
     units.push_back(blocks);
     if (e.Product(units) == 0) return;
     const std::string name = state.NextStageName();
-    e.Function(name, [&](const std::string& begin, const std::string& end) {
-      e.For(begin, end, 1, [&](const std::string& number) {
-        const std::vector<std::string> parts = Delinearise(e, number, units);
+    e.Function(name, [&](const I64& begin, const I64& end) {
+      e.For(begin, end, 1, [&](const I64& number) {
+        const I64s parts = Delinearise(e, number, units);
         Indices at(space.shape.size(), e.Zero());
         for (size_t i = 0; i < axes.size(); ++i) at[axes[i]] = {parts[i], 0};
         const auto run = [&](const Index& lane) {
@@ -325,7 +320,7 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
         if (lanes) {
           lanes(run);
         } else {
-          run({e.MulInt(parts.back(), e.lanes()), 1, "", e.lanes()});
+          run({e.MulInt(parts.back(), e.lanes()), 1, {}, e.lanes()});
         }
       });
     });
@@ -335,14 +330,12 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
   const int64_t length = space.shape[space.lane_axis];
   if (IsUnknown(length)) {
     return emit(1, [&](const auto& run) {
-      e.ForLanesBetween(e.Int(0), e.Int(length), [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
+      e.ForLanesBetween(e.Int(0), e.Int(length), [&](const I64& first) { run({first, 1, {}, e.lanes()}); });
     });
   }
   if (length >= e.lanes()) emit(length / e.lanes(), nullptr);
   if (length % e.lanes() == 0) return;
-  emit(1, [&](const auto& run) {
-    e.MaskedRest(length, [&](const std::string& first) { run({first, 1, "", e.lanes()}); });
-  });
+  emit(1, [&](const auto& run) { e.MaskedRest(length, [&](const I64& first) { run({first, 1, {}, e.lanes()}); }); });
 }
 
 }  // namespace collage::native

@@ -64,15 +64,15 @@ class ReductionUnit {
   void Each(const std::function<void(const Indices&)>& visit);
 
  private:
-  Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const std::string& first)>& value);
+  Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const I64& first)>& value);
   Value FoldUnknownRow(const Combiner& combiner, const Value& start,
-                       const std::function<Value(const std::string& first)>& value);
+                       const std::function<Value(const I64& first)>& value);
   std::vector<Value> CarryUnknownRow(
       Indices at, const std::vector<Value>& start,
       const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step);
   std::vector<Value> FoldInner(size_t d, const Indices& at, std::vector<Value> sums,
                                const std::function<Value(const Indices& at, const Value& carried)>& step);
-  Indices At(const std::string& inner) const;
+  Indices At(const I64& inner) const;
   std::vector<size_t> InnerAxes() const;
   std::vector<int64_t> InnerSizes() const;
 

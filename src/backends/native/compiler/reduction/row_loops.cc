@@ -47,9 +47,9 @@ Value RowGroup::Pack(const Combiner& combiner, const Values& rows) {
   return packed;
 }
 
-std::vector<Indices> RowGroup::At(const std::string& first) const {
+std::vector<Indices> RowGroup::At(const I64& first) const {
   std::vector<Indices> at = places_;
-  for (Indices& row : at) row[space_.lane_axis] = {first, 1, "", e_.lanes()};
+  for (Indices& row : at) row[space_.lane_axis] = {first, 1, {}, e_.lanes()};
   return at;
 }
 
@@ -60,15 +60,15 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
   const int64_t lanes = e_.lanes();
   const auto step = static_cast<int64_t>(chains);
   Values sums(chains * count(), NeutralOf(m_, combiner, kind));
-  const auto add = [&](Values& to, size_t chain, const std::string& first) {
+  const auto add = [&](Values& to, size_t chain, const I64& first) {
     const Values own = values(At(first));
     for (size_t row = 0; row < count(); ++row) {
       Value& sum = to[chain * count() + row];
       sum = combiner.combine(m_, sum, own[row]);
     }
   };
-  const auto add_groups = [&](const std::string& groups) {
-    sums = e_.ForValues(e_.Int(0), groups, sums, [&](const std::string& group, const Values& carried) {
+  const auto add_groups = [&](const I64& groups) {
+    sums = e_.ForValues(e_.Int(0), groups, sums, [&](const I64& group, const Values& carried) {
       Values next = carried;
       for (size_t chain = 0; chain < chains; ++chain) {
         add(next, chain, e_.Plus(e_.MulInt(group, step * lanes), static_cast<int64_t>(chain) * lanes));
@@ -76,23 +76,23 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
       return next;
     });
   };
-  const auto add_masked = [&](Values& to, const std::string& first) {
+  const auto add_masked = [&](Values& to, const I64& first) {
     const Values own = values(At(first));
     for (size_t row = 0; row < count(); ++row) {
-      const Value exists{e_.mask(), ElementKind::kBool};
+      const Value exists = AsValue(e_.mask());
       const Value neutral = NeutralOf(m_, combiner, own[row].kind);
       to[row] = combiner.combine(m_, to[row], m_.Select(exists, own[row], neutral));
     }
   };
   if (IsUnknown(length)) {
-    const std::string end = e_.Int(length);
-    const std::string groups = e_.IntOp("divui", end, e_.Int(step * lanes));
+    const I64 end = e_.Int(length);
+    const I64 groups = e_.IntOp("divui", end, e_.Int(step * lanes));
     add_groups(groups);
-    const std::string rest = e_.MulInt(groups, step * lanes);
-    const std::string left = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
-    sums = e_.ForValues(e_.Int(0), left, sums, [&](const std::string& block, const Values& carried) {
+    const I64 rest = e_.MulInt(groups, step * lanes);
+    const I64 left = e_.IntOp("divui", e_.Plus(e_.IntOp("subi", end, rest), lanes - 1), e_.Int(lanes));
+    sums = e_.ForValues(e_.Int(0), left, sums, [&](const I64& block, const Values& carried) {
       Values next = carried;
-      const std::string first = e_.AddInt(rest, e_.MulInt(block, lanes));
+      const I64 first = e_.AddInt(rest, e_.MulInt(block, lanes));
       e_.MaskedBefore(first, end, [&] { add_masked(next, first); });
       return next;
     });
@@ -102,7 +102,7 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
     for (int64_t block = blocks / step * step; block < blocks; ++block) {
       add(sums, static_cast<size_t>(block % step), e_.Int(block * lanes));
     }
-    if (length % lanes != 0) e_.MaskedRest(length, [&](const std::string& first) { add_masked(sums, first); });
+    if (length % lanes != 0) e_.MaskedRest(length, [&](const I64& first) { add_masked(sums, first); });
   }
   for (size_t i = sums.size() - 1; i >= count(); --i) {
     sums[i - count()] = combiner.combine(m_, sums[i - count()], sums[i]);
@@ -112,21 +112,21 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
 }
 
 RowGroup::Values RowGroup::Carry(const Values& start,
-                                 const std::function<Values(const std::string& first, const Values&)>& step) {
+                                 const std::function<Values(const I64& first, const Values&)>& step) {
   const int64_t length = space_.shape[space_.lane_axis];
   Values carried = start;
   if (length >= e_.lanes()) {
     carried = e_.ForValues(
         e_.Int(0), e_.Int(length / e_.lanes()), carried,
-        [&](const std::string& block, const Values& values) { return step(e_.MulInt(block, e_.lanes()), values); });
+        [&](const I64& block, const Values& values) { return step(e_.MulInt(block, e_.lanes()), values); });
   }
   if (length % e_.lanes() == 0) return carried;
-  e_.MaskedRest(length, [&](const std::string& first) { carried = step(first, carried); });
+  e_.MaskedRest(length, [&](const I64& first) { carried = step(first, carried); });
   return carried;
 }
 
 void RowGroup::Each(const std::function<void(const std::vector<Indices>&)>& visit) {
-  e_.ForLanes(space_.shape[space_.lane_axis], [&](const std::string& first) { visit(At(first)); });
+  e_.ForLanes(space_.shape[space_.lane_axis], [&](const I64& first) { visit(At(first)); });
 }
 
 void RowGroup::EachVector(const std::function<void(const std::vector<Indices>&, size_t)>& visit) {
@@ -136,7 +136,7 @@ void RowGroup::EachVector(const std::function<void(const std::vector<Indices>&, 
     visit(At(e_.Int(number * e_.lanes())), static_cast<size_t>(number));
   }
   if (length % e_.lanes() == 0) return;
-  e_.MaskedRest(length, [&](const std::string& first) { visit(At(first), static_cast<size_t>(whole)); });
+  e_.MaskedRest(length, [&](const I64& first) { visit(At(first), static_cast<size_t>(whole)); });
 }
 
 std::vector<RowGroup::Values> RowGroup::Read(const ValuesFn& values) {
@@ -152,8 +152,8 @@ Value RowGroup::FoldVectors(const Combiner& combiner, const std::vector<Values>&
     Values level;
     for (const Values& vector : vectors) level.push_back(vector[row]);
     if (length % e_.lanes() != 0) {
-      e_.MaskedRest(length, [&](const std::string&) {
-        level.back() = m_.Select({e_.mask(), ElementKind::kBool}, level.back(), NeutralOf(m_, combiner, level[0].kind));
+      e_.MaskedRest(length, [&](const I64&) {
+        level.back() = m_.Select(AsValue(e_.mask()), level.back(), NeutralOf(m_, combiner, level[0].kind));
       });
     }
     while (level.size() > 1) {
@@ -200,17 +200,16 @@ void ForGroups(Emitter& e, const ReductionSpace& space, int64_t together,
 }
 
 /// Group `number` of `count` rows each, the first one from row `first` on.
-RowGroup GroupAt(PartitionState& state, const ReductionSpace& space, const std::string& number, int64_t count,
-                 int64_t first) {
+RowGroup GroupAt(PartitionState& state, const ReductionSpace& space, const I64& number, int64_t count, int64_t first) {
   Emitter& e = state.emitter;
   Shape sizes = space.shape;
   sizes[space.lane_axis] = 1;
   std::vector<Indices> places;
   for (int64_t i = 0; i < count; ++i) {
-    const std::string row = IsUnknown(first) ? e.Plus(e.Plus(e.MulInt(number, count), first), i)
-                                             : e.Plus(e.MulInt(number, count), first + i);
+    const I64 row = IsUnknown(first) ? e.Plus(e.Plus(e.MulInt(number, count), first), i)
+                                     : e.Plus(e.MulInt(number, count), first + i);
     places.push_back({});
-    for (const std::string& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
+    for (const I64& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
   }
   return {state, space, std::move(places)};
 }
@@ -219,8 +218,8 @@ void EmitGroups(PartitionState& state, const ReductionSpace& space, int64_t grou
                 double flops, const std::function<void(RowGroup& rows)>& body) {
   Emitter& e = state.emitter;
   const std::string name = state.NextStageName();
-  e.Function(name, [&](const std::string& begin, const std::string& end) {
-    e.For(begin, end, 1, [&](const std::string& number) {
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    e.For(begin, end, 1, [&](const I64& number) {
       RowGroup group = GroupAt(state, space, number, count, first);
       body(group);
     });
@@ -243,22 +242,21 @@ void ForEachRowsOverlapping(PartitionState& state, const ReductionSpace& space, 
   ForGroups(e, space, together, [&](int64_t groups, int64_t count, int64_t first) {
     if (count < together || groups == 1) return EmitGroups(state, space, groups, count, first, flops, rest);
     const std::string name = state.NextStageName();
-    e.Function(name, [&](const std::string& begin, const std::string& end) {
+    e.Function(name, [&](const I64& begin, const I64& end) {
       e.If(e.IntCompare("slt", begin, end), [&] {
-        const auto at = [&](const std::string& number) { return GroupAt(state, space, number, count, first); };
-        const std::string last = e.Plus(end, -1);
-        const auto step = [&](RowGroup* before, const std::string& number, const RowPasses::Values& carried) {
+        const auto at = [&](const I64& number) { return GroupAt(state, space, number, count, first); };
+        const I64 last = e.Plus(end, -1);
+        const auto step = [&](RowGroup* before, const I64& number, const RowPasses::Values& carried) {
           RowGroup now = at(number);
           RowGroup next = at(e.IntOp("minsi", e.Plus(number, 1), last));
           return passes.step(before, now, next, carried);
         };
         RowGroup start = at(begin);
         RowPasses::Values carried = step(nullptr, begin, passes.start(start));
-        carried = e.ForValues(e.Plus(begin, 1), end, carried,
-                              [&](const std::string& number, const RowPasses::Values& values) {
-                                RowGroup before = at(e.Plus(number, -1));
-                                return step(&before, number, values);
-                              });
+        carried = e.ForValues(e.Plus(begin, 1), end, carried, [&](const I64& number, const RowPasses::Values& values) {
+          RowGroup before = at(e.Plus(number, -1));
+          return step(&before, number, values);
+        });
         RowGroup finish = at(last);
         passes.finish(finish, carried);
       });

@@ -25,13 +25,13 @@ class RowGroup {
 
   size_t count() const { return places_.size(); }
   /// Of each row the vector whose first lane is at `first`.
-  std::vector<Indices> At(const std::string& first) const;
+  std::vector<Indices> At(const I64& first) const;
   /// Of a packed number those of each row, in all lanes.
   Values Spread(const Value& packed);
   /// Combines values over each row, packed.
   Value Fold(const Combiner& combiner, ElementKind kind, const ValuesFn& values);
   /// Carries values over all vectors in order.
-  Values Carry(const Values& start, const std::function<Values(const std::string& first, const Values&)>& step);
+  Values Carry(const Values& start, const std::function<Values(const I64& first, const Values&)>& step);
   /// What is carried of each row, packed; `rows` has one value for each.
   Value Pack(const Combiner& combiner, const Values& rows);
   /// Visits all vectors.

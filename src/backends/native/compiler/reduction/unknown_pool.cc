@@ -24,7 +24,7 @@ class UnknownPool {
       const Indices& at = unit.place();
       Value result = Dimension(0, at, at, NeutralOf(m_, form_.combiner, form_.kind));
       if (!form_.is_max) {
-        const Value count{e_.LanesOf(CountAt(at)), ElementKind::kInt};
+        const Value count{e_.LanesOf(CountAt(at)).name(), ElementKind::kInt};
         result = m_.Divide(result, m_.Convert(count, form_.kind == ElementKind::kDouble ? kFloat64 : kFloat32));
       }
       StoreResult(form_.state, form_.output, at, m_.Convert(result, TensorTypeOf(form_.call.args()[0]).dtype()));
@@ -47,7 +47,7 @@ class UnknownPool {
     Index count{e_.Int(1)};
     for (size_t d = 0; d < geometry_.size.size(); ++d) {
       const Index start = Start(d, at);
-      const std::string end = e_.Int(form_.in[d + 2]);
+      const I64 end = e_.Int(form_.in[d + 2]);
       const Index before =
           TapsBefore(d, start, {geometry_.counts_padding ? e_.Plus(end, geometry_.pad_after[d]) : end});
       const Index own = geometry_.counts_padding ? before : e_.IndexOp("subi", before, TapsBefore(d, start, e_.Zero()));
@@ -62,17 +62,16 @@ class UnknownPool {
     const size_t axis = d + 2;
     const Index start = Start(d, at);
     const bool has_lanes = axis == form_.lane_axis && e_.lanes() > 1;
-    const std::string first = has_lanes ? e_.Int(0) : TapsBefore(d, start, e_.Zero()).base;
-    const std::string last =
-        has_lanes ? e_.Int(geometry_.size[d]) : TapsBefore(d, start, {e_.Int(form_.in[axis])}).base;
-    return e_.ForValues(first, last, {sum}, [&](const std::string& tap, const std::vector<Value>& carried) {
+    const I64 first = has_lanes ? e_.Int(0) : TapsBefore(d, start, e_.Zero()).base;
+    const I64 last = has_lanes ? e_.Int(geometry_.size[d]) : TapsBefore(d, start, {e_.Int(form_.in[axis])}).base;
+    return e_.ForValues(first, last, {sum}, [&](const I64& tap, const std::vector<Value>& carried) {
       Indices next = from;
       next[axis] = e_.Sum(start, {e_.MulInt(tap, geometry_.dilation[d])});
       if (!has_lanes) return std::vector<Value>{Dimension(d + 1, at, next, carried[0])};
-      const Value above{e_.IndexCompare("sge", next[axis], 0), ElementKind::kBool};
-      const Value inside = m_.And(above, {e_.IndexCompare("slt", next[axis], form_.in[axis]), ElementKind::kBool});
+      const Value above = e_.IndexCompare("sge", next[axis], 0);
+      const Value inside = m_.And(above, e_.IndexCompare("slt", next[axis], form_.in[axis]));
       Value with;
-      e_.WithMask(inside.name, [&] { with = Dimension(d + 1, at, next, carried[0]); });
+      e_.WithMask(AsMask(inside), [&] { with = Dimension(d + 1, at, next, carried[0]); });
       return std::vector<Value>{m_.Select(inside, with, carried[0])};
     })[0];
   }
