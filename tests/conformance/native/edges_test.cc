@@ -15,6 +15,7 @@ namespace collage {
 namespace {
 
 using conformance::ExampleFunction;
+using conformance::ExpectAgrees;
 using conformance::NamedFunction;
 using conformance::RandomTensor;
 
@@ -103,6 +104,25 @@ TEST(NativeEdgesTest, OperatorsAgreeWhereSizesAre0Or1) {
     if (!functions.empty()) try_all(how, functions);
   }
   EXPECT_GE(tried, 1000);
+}
+
+/// Buffers of inputs, constants, outputs and the workspace are not mixed up, however many there are.
+TEST(NativeEdgesTest, MoreThanAThousandInputsAndAConstant) {
+  constexpr int kInputs = 1100;
+  std::vector<Var> params;
+  std::vector<Expr> sums;
+  for (int i = 0; i < kInputs; ++i) {
+    params.push_back(conformance::Input("x" + std::to_string(i), {1}));
+    sums.push_back(params.back());
+  }
+  while (sums.size() > 1) {
+    std::vector<Expr> next;
+    for (size_t i = 0; i + 1 < sums.size(); i += 2) next.push_back(MakeCall("add", {sums[i], sums[i + 1]}));
+    if (sums.size() % 2 == 1) next.push_back(sums.back());
+    sums = std::move(next);
+  }
+  const Expr table = MakeConstant(RandomTensor({4}, kFloat32, -1, 1, 2));
+  ExpectAgrees(conformance::BuiltinToolchain("native"), MakeFunction(params, MakeCall("multiply", {sums[0], table})));
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 #include "backends/native/compiler/contraction/attention_loops.h"
 
 #include "backends/native/compiler/contraction/matrix_product.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/emit/views.h"
 #include "backends/native/compiler/reduction/reduction_loops.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // attention_loops.h: attention in one pass: scores are in the cache for as long as a few rows of them are used.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 #include "backends/native/description/attention.h"
 
 namespace collage::native {

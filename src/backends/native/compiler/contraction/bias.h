@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "backends/native/compiler/contraction/narrow_products.h"
-#include "backends/native/compiler/convolution/convolution.h"
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
-#include "backends/native/compiler/emit/padded_data.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
+#include "backends/native/compiler/stages/padded_data.h"
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "backends/native/compiler/contraction/product_form.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/runtime/micro_kernels.h"
 
 namespace collage::native {

@@ -4,8 +4,8 @@
 #include "backends/native/compiler/contraction/byte_products.h"
 #include "backends/native/compiler/contraction/narrow_products.h"
 #include "backends/native/compiler/contraction/strassen.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
 
 namespace collage::native {
 

@@ -6,9 +6,9 @@
 
 #include "backends/native/compiler/contraction/library_tiles.h"
 #include "backends/native/compiler/contraction/tile_sums.h"
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"

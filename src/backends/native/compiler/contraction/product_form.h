@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 

@@ -13,8 +13,8 @@
 #include <array>
 
 #include "backends/native/compiler/contraction/tile_sums.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

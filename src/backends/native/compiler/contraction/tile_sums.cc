@@ -3,7 +3,7 @@
 
 #include "backends/native/compiler/contraction/byte_products.h"
 #include "backends/native/compiler/contraction/narrow_products.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/native/compiler/contraction/product_form.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 

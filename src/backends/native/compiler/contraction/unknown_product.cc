@@ -4,8 +4,8 @@
 
 #include "backends/native/compiler/contraction/matrix_product.h"
 #include "backends/native/compiler/contraction/product_form.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

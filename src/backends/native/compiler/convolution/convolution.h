@@ -1,4 +1,4 @@
-// convolution.h: the geometry of convolutions over any number of spatial dimensions.
+// convolution.h: convolutions over any number of spatial dimensions.
 #pragma once
 
 #include <functional>
@@ -7,22 +7,10 @@
 #include <vector>
 
 #include "backends/native/compiler/contraction/product_form.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/convolution/geometry.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
-
-/// Attributes and shapes of a call of nn.convNd or nn.convNd_transpose.
-struct ConvolutionGeometry {
-  size_t rank;  ///< spatial dimensions
-  std::vector<int64_t> stride, dilation, pad_before, pad_after;
-  int64_t groups;
-  Shape data, weight, result;
-
-  ConvolutionGeometry(const CallNode& call, const Expr& result);
-  int64_t taps() const;
-  /// Multiplications and additions.
-  double flops() const;
-};
 
 void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
 /// As EmitConvolution, for dynamic shapes.

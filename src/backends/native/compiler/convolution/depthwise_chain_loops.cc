@@ -16,9 +16,9 @@
 #include "backends/native/compiler/contraction/narrow_products.h"
 #include "backends/native/compiler/contraction/tile_sums.h"
 #include "backends/native/compiler/convolution/convolution.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/padded_data.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/padded_data.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // depthwise_chain_loops.h: a depthwise convolution and the 1x1 convolutions around it, row block by row block.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 #include "backends/native/description/depthwise_chain.h"
 
 namespace collage::native {

@@ -6,11 +6,11 @@
 
 #include "backends/native/compiler/contraction/bias.h"
 #include "backends/native/compiler/convolution/convolution.h"
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
-#include "backends/native/compiler/emit/padded_data.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
+#include "backends/native/compiler/stages/padded_data.h"
 #include "backends/native/description/narrowed.h"
 
 namespace collage::native {

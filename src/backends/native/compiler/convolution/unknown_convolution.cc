@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "backends/native/compiler/convolution/convolution.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

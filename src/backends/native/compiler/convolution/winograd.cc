@@ -21,10 +21,10 @@
 #include <array>
 
 #include "backends/native/compiler/contraction/narrow_products.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
 #include "backends/native/compiler/emit/matrix_writer.h"
-#include "backends/native/compiler/emit/padded_data.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/padded_data.h"
 #include "backends/native/description/winograd_model.h"
 #include "collage/support/error.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/emit/target_info.h"
+#include "backends/native/compiler/stages/target_info.h"
 #include "backends/native/description/options.h"
 
 namespace collage::native {

@@ -7,8 +7,8 @@
 
 #include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/operator_table.h"
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/epilogue.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/shapes/dynamic_sizes.h"

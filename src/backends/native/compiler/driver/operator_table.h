@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

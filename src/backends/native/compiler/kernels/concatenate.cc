@@ -1,8 +1,8 @@
 // concatenate.cc: each field of the tuple fills its part of the result.
 #include "backends/native/compiler/kernels/concatenate.h"
 
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/epilogue.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

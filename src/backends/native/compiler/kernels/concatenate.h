@@ -1,7 +1,7 @@
 // concatenate.h: concatenate and stack.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

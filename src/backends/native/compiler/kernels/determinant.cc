@@ -1,8 +1,8 @@
 // determinant.cc: linalg.det by elimination with the largest pivot of each column, in double.
 #include "backends/native/compiler/kernels/determinant.h"
 
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // determinant.h: determinants.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

@@ -7,9 +7,9 @@
 #include <array>
 
 #include "backends/native/compiler/contraction/product_form.h"
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 

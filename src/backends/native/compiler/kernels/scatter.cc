@@ -2,8 +2,8 @@
 // thread, since several may go to one place.
 #include "backends/native/compiler/kernels/scatter.h"
 
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

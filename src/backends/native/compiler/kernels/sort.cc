@@ -4,8 +4,8 @@
 // in their order. Of the first k, no run keeps more than k.
 #include <algorithm>
 
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

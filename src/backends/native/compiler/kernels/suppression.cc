@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/stages/elements.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // suppression.h: non-maximum suppression.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
 #include "backends/native/compiler/reduction/row_loops.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

@@ -1,7 +1,7 @@
 // normalisation.h: softmax, and norms of layers, groups and instances.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

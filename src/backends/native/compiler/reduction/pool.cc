@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/emit/elements.h"
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/reduction/pool_walk.h"
+#include "backends/native/compiler/stages/elements.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/materialise.h"
 
 namespace collage::native {
 namespace {

@@ -1,7 +1,7 @@
 // pool.h: the largest or mean element of windows.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "backends/native/compiler/emit/epilogue.h"
 #include "backends/native/compiler/reduction/row_loops.h"
+#include "backends/native/compiler/stages/epilogue.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

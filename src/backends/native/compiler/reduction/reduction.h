@@ -1,7 +1,7 @@
 // reduction.h: reductions, the position of a largest or smallest element, and cumulative sums.
 #pragma once
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

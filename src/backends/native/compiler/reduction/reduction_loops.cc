@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 namespace {

@@ -1,8 +1,8 @@
 // unknown_pool.cc: pools of images whose sizes a run knows: each vector of results looks up where its windows lie.
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/materialise.h"
 #include "backends/native/compiler/reduction/pool.h"
 #include "backends/native/compiler/reduction/pool_walk.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/materialise.h"
 
 namespace collage::native {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/stages/elements.h"
 
 namespace collage::native {
 

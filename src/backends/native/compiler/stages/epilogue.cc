@@ -1,5 +1,5 @@
 // epilogue.cc: which operators are computed with an anchor, and how far its loops may be flattened.
-#include "backends/native/compiler/emit/epilogue.h"
+#include "backends/native/compiler/stages/epilogue.h"
 
 #include <algorithm>
 #include <optional>

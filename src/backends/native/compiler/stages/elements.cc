@@ -1,12 +1,12 @@
 // elements.cc: loops over a result's elements, in vectors along its innermost dimensions.
-#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/stages/elements.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "backends/native/compiler/emit/epilogue.h"
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/transposing.h"
+#include "backends/native/compiler/stages/epilogue.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/transposing.h"
 
 namespace collage::native {
 namespace {

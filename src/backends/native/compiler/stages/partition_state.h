@@ -9,8 +9,8 @@
 
 #include "backends/native/compiler/emit/emitter.h"
 #include "backends/native/compiler/emit/expressions.h"
-#include "backends/native/compiler/emit/schedule_space.h"
-#include "backends/native/compiler/emit/target_info.h"
+#include "backends/native/compiler/stages/schedule_space.h"
+#include "backends/native/compiler/stages/target_info.h"
 #include "backends/native/description/options.h"
 #include "collage/target/toolchain.h"
 

@@ -1,7 +1,7 @@
 // materialise.cc: fills buffers with expressions that do not lie in memory as they are wanted.
-#include "backends/native/compiler/emit/materialise.h"
+#include "backends/native/compiler/stages/materialise.h"
 
-#include "backends/native/compiler/emit/elements.h"
+#include "backends/native/compiler/stages/elements.h"
 
 namespace collage::native {
 

@@ -1,5 +1,5 @@
 // loop_nest.cc: positions of flattened loops, the order of dimensions in memory, even shares.
-#include "backends/native/compiler/emit/loop_nest.h"
+#include "backends/native/compiler/stages/loop_nest.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,10 +1,10 @@
 // transposing.cc: squares of elements, read as columns, turned by interleaving, and stored as rows.
-#include "backends/native/compiler/emit/transposing.h"
+#include "backends/native/compiler/stages/transposing.h"
 
 #include <algorithm>
 
-#include "backends/native/compiler/emit/loop_nest.h"
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/loop_nest.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 

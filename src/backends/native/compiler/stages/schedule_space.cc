@@ -1,6 +1,6 @@
 // schedule_space.cc: one step from a schedule: other algorithms first, since they differ most, then the order of loops,
 // tiles, and what belongs to single loops.
-#include "backends/native/compiler/emit/schedule_space.h"
+#include "backends/native/compiler/stages/schedule_space.h"
 
 #include <algorithm>
 

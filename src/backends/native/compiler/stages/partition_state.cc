@@ -1,5 +1,5 @@
 // partition_state.cc: buffers of a partition, and its module.
-#include "backends/native/compiler/emit/partition_state.h"
+#include "backends/native/compiler/stages/partition_state.h"
 
 namespace collage::native {
 
