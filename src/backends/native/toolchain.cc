@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "backends/native/description/narrowed.h"
+#include "backends/native/canonicalise.h"
+#include "backends/native/description/bf16_eligibility.h"
 #include "backends/native/description/options.h"
-#include "backends/native/native_form.h"
 #include "backends/native/operators.h"
 #include "backends/native/proposals.h"
 #include "collage/ir/visitor.h"
@@ -117,15 +117,15 @@ class Native : public Toolchain {
 
   Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
     Result<LoweredPartition> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(InNativeForm(request), options_,
-                                                                                        result);
+    reinterpret_cast<RelayToTIRFn*>(OpenCompilerModule(name(), "collage_relay_to_tir"))(Canonicalised(request),
+                                                                                        options_, result);
     return result;
   }
 
   bool has_schedules() const override { return true; }
   Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
     Result<std::vector<std::string>> result = Reason{"the compiler module gave no answer", name()};
-    reinterpret_cast<SchedulesFn*>(OpenCompilerModule(name(), "collage_native_schedules"))(InNativeForm(request),
+    reinterpret_cast<SchedulesFn*>(OpenCompilerModule(name(), "collage_native_schedules"))(Canonicalised(request),
                                                                                            options_, result);
     return result;
   }
@@ -225,10 +225,10 @@ class Native : public Toolchain {
     return has_images;
   }
 
-  static PartitionRequest InNativeForm(PartitionRequest request) {
-    // Whose sizes a run passes on keep their order, and there is nothing to be rewritten among what is taken.
+  static PartitionRequest Canonicalised(PartitionRequest request) {
+    // Dynamic partitions bind sizes by position, so they must not be rewritten.
     if (HasDynamicSizes(request.function)) return request;
-    request.function = NativeForm(request.function);
+    request.function = Canonicalise(request.function);
     return request;
   }
   /// 0, or up to three digits that are 2 or 4.

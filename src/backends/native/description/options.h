@@ -17,7 +17,7 @@ struct NativeOptions {
   int winograd_tile = 0;
   /// Of all partitions, as far as they have a use for it; what a request says goes first.
   Schedule schedule;
-  /// Factors of products of float32 values are rounded to bfloat16; sums, and all else, stay float32.
+  /// DotKind of products of float32 values are rounded to bfloat16; sums, and all else, stay float32.
   bool in_bfloat16 = false;
   /// Float32 values between partitions may be kept as float16; all is computed in float32.
   bool keeps_float16 = false;

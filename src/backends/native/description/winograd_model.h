@@ -59,7 +59,7 @@ bool HasWinograd(const PlainConvolution& conv);
 /// Whether errors of rounding may grow no more than is allowed with those tiles.
 bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
 
-/// Whether those tiles may be chosen where nobody asks for them: of bfloat16, fewer are worth their errors.
+/// Whether the model may pick these tiles by default. In bfloat16 the error bound is tighter.
 bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
 
 /// All tiles that may be chosen, where nobody asks for others.

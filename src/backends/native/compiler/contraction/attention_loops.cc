@@ -12,7 +12,7 @@
 #include "backends/native/compiler/contraction/attention_loops.h"
 
 #include "backends/native/compiler/contraction/matrix_product.h"
-#include "backends/native/compiler/emit/views.h"
+#include "backends/native/compiler/emit/buffer_views.h"
 #include "backends/native/compiler/reduction/reduction_loops.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -97,7 +97,7 @@ class AttentionEmitter {
 
   /// Both products have the same tiles.
   void NoteSpace() {
-    for (ProductForm* form : {&to_scores_, &to_result_}) {
+    for (Contraction* form : {&to_scores_, &to_result_}) {
       form->rows = matrices_[1];
       ProductSpace space = SpaceOf(state_, *form, rows_, /*tiles=*/1);
       space.has_block = false;
@@ -130,11 +130,11 @@ class AttentionEmitter {
   }
 
   /// The sums of one tile of `form`; `store` gets those of each vector of channels, one for each row.
-  void ForSums(const ProductForm& form, const I64& batch, const I64& row, int64_t rows,
+  void ForSums(const Contraction& form, const I64& batch, const I64& row, int64_t rows,
                const std::function<void(const Index& channel, const std::vector<Value>& sums)>& store) {
     const int64_t full_width = PanelWidth(state_, kFloat32);
     ForPanels(form.channels, [&](const I64& panel, int vectors, int64_t width) {
-      const Vectors sums = EmitTileSums(state_, form, {batch}, row, rows, panel, vectors, width);
+      const Vectors sums = EmitRegisterTile(state_, form, {batch}, row, rows, panel, vectors, width);
       for (int v = 0; v < vectors; ++v) {
         const Index channel{e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes()), 1, {}, e_.lanes()};
         std::vector<Value> own;
@@ -222,8 +222,8 @@ class AttentionEmitter {
   Buffer queries_;
   Buffer scores_;   ///< [slots, rows of a tile, keys]; weights, later
   Buffer factors_;  ///< [slots, rows of a tile, lanes]: 1 / the row's sum
-  ProductForm to_scores_;
-  ProductForm to_result_;
+  Contraction to_scores_;
+  Contraction to_result_;
   I64 slot_;
 };
 

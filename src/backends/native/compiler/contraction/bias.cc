@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 #include "collage/ir/visitor.h"
 
 namespace collage::native {

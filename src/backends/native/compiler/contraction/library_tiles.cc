@@ -18,7 +18,7 @@ constexpr int64_t kLeastRows = 16;
 
 int64_t Parts(int64_t count, int64_t most) { return (count + most - 1) / most; }
 
-std::string ElementOf(const ProductForm& form) { return fmt::format("f{}", form.dtype.bits); }
+std::string ElementOf(const Contraction& form) { return fmt::format("f{}", form.dtype.bits); }
 
 /// A number of `arguments` (collage/target/micro_kernels.h); what is no name is one.
 int64_t NumberOf(const TileProduct& tile, const std::string& what) {
@@ -41,7 +41,7 @@ int64_t NumberOf(const TileProduct& tile, const std::string& what) {
 
 }  // namespace
 
-LibraryTiles::LibraryTiles(PartitionState& state, const ProductForm& form, const StageOutput& output, int vectors)
+LibraryTiles::LibraryTiles(PartitionState& state, const Contraction& form, const StageOutput& output, int vectors)
     : state_(&state), form_(&form), output_(&output), panel_width_(int64_t{vectors} * state.emitter.lanes()) {
   const int64_t depth = form.inner.back();
   transposes_a_ = form.depth_stride != 1 && depth > 1;
@@ -59,9 +59,9 @@ LibraryTiles::LibraryTiles(PartitionState& state, const ProductForm& form, const
   rows_ = Parts(form.rows, Parts(form.rows, most));
 }
 
-std::optional<LibraryTiles> LibraryTiles::For(PartitionState& state, const ProductForm& form, const StageOutput& output,
+std::optional<LibraryTiles> LibraryTiles::For(PartitionState& state, const Contraction& form, const StageOutput& output,
                                               int vectors) {
-  if (state.options.libraries.empty() || form.depth_stride == 0 || form.factors != Factors::kOne) return std::nullopt;
+  if (state.options.libraries.empty() || form.depth_stride == 0 || form.factors != DotKind::kOne) return std::nullopt;
   if (form.rows == 0 || NumElements(form.inner) == 0 || NumElements(form.outer) == 0) return std::nullopt;
   LibraryTiles tiles(state, form, output, vectors);
   // Rows of A must not overlap, or be one and the same.

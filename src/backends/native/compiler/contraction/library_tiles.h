@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/runtime/micro_kernels.h"
 
@@ -21,7 +21,7 @@ class LibraryTiles {
  public:
   /// Nothing where the target names no library, or none has functions for all tiles of `form`. `vectors`: of a panel.
   /// All must outlive it.
-  static std::optional<LibraryTiles> For(PartitionState& state, const ProductForm& form, const StageOutput& output,
+  static std::optional<LibraryTiles> For(PartitionState& state, const Contraction& form, const StageOutput& output,
                                          int vectors);
 
   /// Of a tile; the last one may have fewer.
@@ -33,7 +33,7 @@ class LibraryTiles {
   void Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t width);
 
  private:
-  LibraryTiles(PartitionState& state, const ProductForm& form, const StageOutput& output, int vectors);
+  LibraryTiles(PartitionState& state, const Contraction& form, const StageOutput& output, int vectors);
 
   TileProduct TileOf(int64_t rows, int64_t width, bool adds) const;
   /// Whether `library` makes functions for all sizes of tiles.
@@ -43,7 +43,7 @@ class LibraryTiles {
   void StoreTile(const I64s& outer, const I64& row, int64_t rows, const I64& channel, int64_t width);
 
   PartitionState* state_;
-  const ProductForm* form_;
+  const Contraction* form_;
   const StageOutput* output_;
   const CalledLibrary* library_ = nullptr;
   const MicroKernel* kernel_ = nullptr;

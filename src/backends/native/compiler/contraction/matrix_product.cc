@@ -1,8 +1,8 @@
 // matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
 #include "backends/native/compiler/contraction/matrix_product.h"
 
-#include "backends/native/compiler/contraction/byte_products.h"
-#include "backends/native/compiler/contraction/narrow_products.h"
+#include "backends/native/compiler/contraction/bf16_dot.h"
+#include "backends/native/compiler/contraction/int8_dot.h"
 #include "backends/native/compiler/contraction/strassen.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
@@ -47,9 +47,9 @@ PackedWeights PackingOf(Emitter& e, const Shape& shape, bool transpose, int64_t 
 }
 
 /// As SetRightMatrices says; of a product of `bytes` where these are not null.
-void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool transpose, const ByteProduct* bytes) {
+void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool transpose, const Int8Dot* bytes) {
   Emitter& e = state.emitter;
-  const bool is_in_pairs = form.factors == Factors::kBFloat16;
+  const bool is_in_pairs = form.factors == DotKind::kBFloat16;
   const Shape shape = ShapeOf(right);
   const int64_t batch = shape.size() == 3 ? shape[0] : 1;
   const int64_t outer = form.outer[0];
@@ -89,7 +89,7 @@ void SetRight(PartitionState& state, ProductForm& form, const Expr& right, bool 
 
 }  // namespace
 
-void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose) {
+void SetRightMatrices(PartitionState& state, Contraction& form, const Expr& right, bool transpose) {
   SetRight(state, form, right, transpose, nullptr);
 }
 
@@ -105,8 +105,8 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   const int64_t right_batch = has_batch ? ShapeOf(right)[0] : 1;
   int64_t batch = has_batch ? out[0] : 1;
   const size_t last = ShapeOf(right).size() - 1;
-  std::optional<ByteProduct> bytes = ReadByteProduct(state, call.args()[0], right, transpose_b ? last - 1 : last,
-                                                     /*is_padded=*/false, /*may_be_late=*/true);
+  std::optional<Int8Dot> bytes = ReadInt8Dot(state, call.args()[0], right, transpose_b ? last - 1 : last,
+                                             /*is_padded=*/false, /*may_be_late=*/true);
   if (bytes) PadWeight(*bytes, transpose_b ? last : last - 1);
   const bool in_pairs = !bytes && IsInPairs(state, call);
   const auto left = [&] {
@@ -116,9 +116,9 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
     return AsMatrices(operand, transpose_a, batch);
   };
   Buffer a = left();
-  ProductForm form;
+  Contraction form;
   form.dtype = bytes ? kInt32 : dtype;
-  form.factors = bytes ? bytes->factors : in_pairs ? Factors::kBFloat16 : Factors::kOne;
+  form.factors = bytes ? bytes->factors : in_pairs ? DotKind::kBFloat16 : DotKind::kOne;
   form.flips_signs = bytes && bytes->flips_signs;
   form.rows = a.shape[1];
   form.channels = out.back();
@@ -149,7 +149,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   if (EmitStrassen(state, form, right, PackingOf(e, ShapeOf(right), transpose_b, form.channels), output)) return;
   SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
   state.num_narrow += in_pairs ? 1 : 0;
-  EmitProduct(state, form, output);
+  EmitContraction(state, form, output);
 }
 
 }  // namespace collage::native

@@ -1,7 +1,7 @@
 // matrix_product.h: nn.dense, nn.matmul and nn.batch_matmul, and matrices as the factors of other products.
 #pragma once
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 
 namespace collage::native {
 
@@ -12,10 +12,10 @@ Buffer AsMatrices(Buffer buffer, bool swap, int64_t batch);
 /// Gives `form`, whose dtype, outer and inner sizes and channels are known, the matrices `right`: [K, N], or [N, K]
 /// when `transpose`, for each of its outer positions or one for all. Rows are read as they lie where they are
 /// contiguous; else they are packed by a stage, or as a constant.
-void SetRightMatrices(PartitionState& state, ProductForm& form, const Expr& right, bool transpose);
+void SetRightMatrices(PartitionState& state, Contraction& form, const Expr& right, bool transpose);
 
 void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
 /// As EmitMatrixProduct, for dynamic shapes.
-void EmitUnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitDynamicProduct(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 }  // namespace collage::native

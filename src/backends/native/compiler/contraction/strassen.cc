@@ -12,7 +12,7 @@
 
 #include <array>
 
-#include "backends/native/compiler/contraction/tile_sums.h"
+#include "backends/native/compiler/contraction/register_tile.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
@@ -59,7 +59,7 @@ Tensor CombineWeights(const Tensor& packed) {
 
 class StrassenEmitter {
  public:
-  StrassenEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output, const Plan& plan,
+  StrassenEmitter(PartitionState& state, const Contraction& form, const StageOutput& output, const Plan& plan,
                   int slots)
       : state_(state),
         e_(state.emitter),
@@ -156,7 +156,7 @@ class StrassenEmitter {
   I64s Outer() { return I64s(form_.outer.size(), e_.Int(0)); }
 
   void Multiply(const I64& panel) {
-    ProductForm form;
+    Contraction form;
     form.outer = {kProducts};
     form.rows = plan_.half;
     form.channels = width_;
@@ -170,7 +170,7 @@ class StrassenEmitter {
     };
     const int64_t whole = plan_.half / rows_;
     const int64_t left = plan_.half % rows_;
-    TileSums tiles(state_, form);
+    RegisterTile tiles(state_, form);
     e_.For(e_.Int(0), e_.Int(kProducts), 1, [&](const I64& product) {
       const auto multiply = [&](const I64& tile, int64_t rows) {
         FetchNext(tiles, form.b_address({product}, panel, {e_.Int(0)}), tile, left == 0 ? whole : whole + 1);
@@ -191,7 +191,7 @@ class StrassenEmitter {
   }
 
   /// Each of `all` tiles fetches its part of the next product's weights, which lie behind these.
-  void FetchNext(TileSums& tiles, const Ptr& weights, const I64& tile, int64_t all) {
+  void FetchNext(RegisterTile& tiles, const Ptr& weights, const I64& tile, int64_t all) {
     const auto position = width_ * static_cast<int64_t>(sizeof(float));
     const int64_t step = DivideUp(position, all);
     const I64 offset = e_.Plus(e_.MulInt(tile, step * depth_), position * depth_);
@@ -232,7 +232,7 @@ class StrassenEmitter {
   PartitionState& state_;
   Emitter& e_;
   VectorMath& m_;
-  const ProductForm& form_;
+  const Contraction& form_;
   const StageOutput& output_;
   const Plan plan_;
   int64_t slots_;  ///< threads that have room of their own
@@ -245,7 +245,7 @@ class StrassenEmitter {
 };
 
 /// Whether sums and stores beside the products take less than what the eighth product would.
-bool IsFaster(const ProductForm& form, int lanes, int units) {
+bool IsFaster(const Contraction& form, int lanes, int units) {
   constexpr double kLeastGain = 0.05;
   const auto rows = static_cast<double>(form.rows);
   const auto depth = static_cast<double>(form.inner[0]);
@@ -258,7 +258,7 @@ bool IsFaster(const ProductForm& form, int lanes, int units) {
   return direct / 8 - added > kLeastGain * direct;
 }
 
-Plan PlanOf(const ProductForm& form, int slots) {
+Plan PlanOf(const Contraction& form, int slots) {
   constexpr int64_t kMostRows = 256;  // their sums stay in the last cache, what products take of them in the second
   Plan plan;
   plan.blocks = DivideUp(form.rows, kMostRows);
@@ -270,11 +270,11 @@ Plan PlanOf(const ProductForm& form, int slots) {
 
 }  // namespace
 
-bool EmitStrassen(PartitionState& state, const ProductForm& form, const Expr& right, const PackedWeights& packing,
+bool EmitStrassen(PartitionState& state, const Contraction& form, const Expr& right, const PackedWeights& packing,
                   const StageOutput& output) {
   const int64_t width = PanelWidth(state, kFloat32);
   const int64_t algorithm = state.schedule().algorithm;
-  if (state.options.is_exact || form.dtype != kFloat32 || form.factors != Factors::kOne ||
+  if (state.options.is_exact || form.dtype != kFloat32 || form.factors != DotKind::kOne ||
       !state.options.libraries.empty() || NumElements(form.outer) != 1 || form.inner.size() != 1 ||
       form.inner[0] % 2 != 0 || form.inner[0] == 0 || form.channels == 0 || form.channels % (2 * width) != 0 ||
       form.rows < 2 || form.line != 0 || form.depth_stride != 1 || !ConstantValue(right)) {

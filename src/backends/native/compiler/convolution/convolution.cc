@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/bias.h"
-#include "backends/native/compiler/contraction/byte_products.h"
-#include "backends/native/compiler/contraction/narrow_products.h"
+#include "backends/native/compiler/contraction/int8_dot.h"
 #include "backends/native/compiler/contraction/strassen.h"
 #include "backends/native/compiler/convolution/winograd.h"
 #include "backends/native/compiler/stages/elements.h"
@@ -47,7 +47,7 @@ class ConvolutionEmitter {
   void Run() {
     if (NumElements(conv_.result) == 0) return;
     if (ReadBytes()) return is_transposed_ ? RunTransposed() : RunPlain();
-    if (!is_transposed_ && EmitSmallGroups(state_, call_, conv_, output_)) return;
+    if (!is_transposed_ && EmitGroupedConv(state_, call_, conv_, output_)) return;
     const Expr& data = call_.args()[0];
     const bool in_pairs = IsInPairs(state_, call_);
     // A product that somebody else wants, too, is in memory.
@@ -70,11 +70,11 @@ class ConvolutionEmitter {
     const auto is_some = [](int64_t pad) { return pad != 0; };
     const bool is_padded = is_transposed_ || std::ranges::any_of(conv_.pad_before, is_some) ||
                            std::ranges::any_of(conv_.pad_after, is_some);
-    bytes_ = ReadByteProduct(state_, call_.args()[0], call_.args()[1], is_transposed_ ? 1 : 0, is_padded,
-                             /*may_be_late=*/false);
+    bytes_ = ReadInt8Dot(state_, call_.args()[0], call_.args()[1], is_transposed_ ? 1 : 0, is_padded,
+                         /*may_be_late=*/false);
     if (!bytes_) return false;
     // Words hold channels of one group. Where groups have few, lanes run over several of them instead
-    // (EmitSmallGroups).
+    // (EmitGroupedConv).
     const int64_t group_in = conv_.data[1] / conv_.groups;
     const bool fits = group_in % bytes_->per_word == 0 && conv_.result[1] / conv_.groups * 2 >= e_.lanes();
     if (conv_.groups > 1 && !fits) {
@@ -232,7 +232,7 @@ class ConvolutionEmitter {
     }
     const PackedWords packed = Pack(walks);
     const int64_t group_in = channels_ / per_element_ / conv_.groups;
-    ProductForm form = FormOf(packed);
+    Contraction form = FormOf(packed);
     form.outer = {conv_.groups};
     for (const Walk& walk : walks) form.outer.push_back(walk.taps);
     form.rows = conv_.result[0];
@@ -256,29 +256,29 @@ class ConvolutionEmitter {
       for (size_t d = 0; d < conv_.rank; ++d) at.push_back({outer[d + 1], 0});
       return at;
     };
-    EmitProduct(state_, form, output_);
+    EmitContraction(state_, form, output_);
   }
 
   /// What products of all kinds have in common.
-  ProductForm FormOf(const PackedWords& packed) {
-    ProductForm form = FormWithoutWeights();
+  Contraction FormOf(const PackedWords& packed) {
+    Contraction form = FormWithoutWeights();
     packed.ReadBy(form, state_);
     form.b_row_stride = packed.words.shape.back();
     StartWithBias(form);
     return form;
   }
 
-  ProductForm FormWithoutWeights() {
-    ProductForm form;
+  Contraction FormWithoutWeights() {
+    Contraction form;
     form.dtype = dtype_;
-    form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? Factors::kBFloat16 : Factors::kOne;
+    form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? DotKind::kBFloat16 : DotKind::kOne;
     form.flips_signs = bytes_ && bytes_->flips_signs;
     form.channels = conv_.result[1] / conv_.groups;
     form.depth_stride = data_.shape[1] == 1 ? 1 : data_.strides[1];
     return form;
   }
 
-  void StartWithBias(ProductForm& form) {
+  void StartWithBias(Contraction& form) {
     if (bias_) {
       form.start = [&](const I64s&, const I64& panel, int64_t first) {
         return bias_->At(e_, e_.Plus(e_.MulInt(panel, PanelWidth(state_, dtype_)), first));
@@ -350,7 +350,7 @@ class ConvolutionEmitter {
     if (is_pointwise && EmitInHalves(walks)) return;
     const PackedWords packed = Pack(walks);
     const Buffer& b = packed.words;
-    ProductForm form = FormOf(packed);
+    Contraction form = FormOf(packed);
     // [groups, panels, taps and channels flattened, width]
     form.b_address = [&, walks](const I64s& outer, const I64& panel, const I64s& k) {
       I64 flat = k[0];
@@ -360,7 +360,7 @@ class ConvolutionEmitter {
     };
     if (is_pointwise) {
       TakePixels(form);
-      return EmitProduct(state_, form, output_);
+      return EmitContraction(state_, form, output_);
     }
     const int64_t all = rank > 1 ? walks[rank - 2].outputs : 1;
     const int64_t lines = rank > 1 ? LinesPerTile(walks.back().outputs, all) : 1;
@@ -384,7 +384,7 @@ class ConvolutionEmitter {
     return most;
   }
 
-  void EmitLines(ProductForm form, const std::vector<Walk>& walks, const Lines& lines) {
+  void EmitLines(Contraction form, const std::vector<Walk>& walks, const Lines& lines) {
     const size_t rank = walks.size();
     const int64_t group_in = channels_ / per_element_ / conv_.groups;
     const int64_t width = walks.back().outputs;
@@ -421,7 +421,7 @@ class ConvolutionEmitter {
       }
       return at;
     };
-    EmitProduct(state_, form, output_);
+    EmitContraction(state_, form, output_);
   }
 
   /// One tap, each pixel of the result the same pixel of the data: all pixels of all images are one column of rows.
@@ -448,14 +448,14 @@ class ConvolutionEmitter {
   /// By Strassen's algorithm, where that is possible and faster.
   bool EmitInHalves(const std::vector<Walk>& walks) {
     if (scale_) return false;
-    ProductForm form = FormWithoutWeights();
+    Contraction form = FormWithoutWeights();
     StartWithBias(form);
     TakePixels(form);
     return EmitStrassen(state_, form, call_.args()[1], PackingOf(walks), output_);
   }
 
   /// All pixels of all images are rows of one matrix.
-  void TakePixels(ProductForm& form) {
+  void TakePixels(Contraction& form) {
     const int64_t channels = channels_ / per_element_;
     const int64_t group_in = channels / conv_.groups;
     form.outer = {conv_.groups};
@@ -493,7 +493,7 @@ class ConvolutionEmitter {
   ConvolutionGeometry conv_;
   bool is_transposed_;
   DataType dtype_;
-  std::optional<ByteProduct> bytes_;
+  std::optional<Int8Dot> bytes_;
   int64_t channels_;         ///< of the data, with those that fill the last word
   int64_t per_element_ = 1;  ///< channels in an element of the product: 2 in pairs
   Buffer data_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 #include "backends/native/compiler/convolution/geometry.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
@@ -14,11 +14,11 @@ namespace collage::native {
 
 void EmitConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
 /// As EmitConvolution, for dynamic shapes.
-void EmitUnknownConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitDynamicConvolution(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 /// Convolutions with few channels a group: lanes run over the channels of several groups. False when this one has other
 /// groups.
-bool EmitSmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+bool EmitGroupedConv(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                      const StageOutput& output);
 
 /// The rows of such a convolution, for stages that write them one by one.

@@ -12,9 +12,9 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/bias.h"
-#include "backends/native/compiler/contraction/narrow_products.h"
-#include "backends/native/compiler/contraction/tile_sums.h"
+#include "backends/native/compiler/contraction/register_tile.h"
 #include "backends/native/compiler/convolution/convolution.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -94,7 +94,7 @@ class DepthwiseChainEmitter {
   }
 
   void NoteSpace() {
-    const auto note = [&](ProductForm& form, int64_t rows) {
+    const auto note = [&](Contraction& form, int64_t rows) {
       form.rows = rows;
       ProductSpace space = SpaceOf(state_, form, TileRows(state_, kFloat32, rows), /*tiles=*/1);
       space.chosen.block = rows_;
@@ -119,7 +119,7 @@ class DepthwiseChainEmitter {
   /// A 1x1 convolution: what its sums are, and what is made of them.
   struct Product {
     bool in_pairs = false;  ///< of bfloat16
-    ProductForm form;
+    Contraction form;
     Buffer weights;  ///< [1, panels, inputs, width]
     std::optional<Bias> bias;
     StageOutput output;
@@ -143,11 +143,11 @@ class DepthwiseChainEmitter {
         product.in_pairs ? PackPairs(state_, weight, packing) : PackWeights(state_, weight, packing, kFloat32);
     product.bias = BiasOf(state_, output, /*axis=*/1, width_);
     product.output = product.bias ? product.bias->output : output;
-    ProductForm& form = product.form;
+    Contraction& form = product.form;
     form.outer = {1};
     form.channels = shape[0];
     form.inner = {product.in_pairs ? shape[1] / 2 : shape[1]};
-    form.factors = product.in_pairs ? Factors::kBFloat16 : Factors::kOne;
+    form.factors = product.in_pairs ? DotKind::kBFloat16 : DotKind::kOne;
     form.b_address = [&](const I64s&, const I64& panel, const I64s& k) {
       return e_.Address(product.weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
     };
@@ -219,13 +219,13 @@ class DepthwiseChainEmitter {
 
   /// The sums of one register tile. The last vector, where it is half empty, is one of half as many lanes where the
   /// processor computes whole ones in two steps.
-  void ForSums(const ProductForm& form, const I64& row, int64_t rows, const I64& panel, int64_t width,
+  void ForSums(const Contraction& form, const I64& row, int64_t rows, const I64& panel, int64_t width,
                const SumsFn& store) {
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
     constexpr int kWide = 16;
     const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
-                           form.factors != Factors::kBFloat16;
+                           form.factors != DotKind::kBFloat16;
     if (!is_halved) return ForVectors(form, row, rows, panel, 0, width, store);
     if (width > rest) ForVectors(form, row, rows, panel, 0, width - rest, store);
     e_.SetLanes(lanes / 2);
@@ -233,10 +233,10 @@ class DepthwiseChainEmitter {
     e_.SetLanes(lanes);
   }
 
-  void ForVectors(const ProductForm& form, const I64& row, int64_t rows, const I64& panel, int64_t first, int64_t width,
+  void ForVectors(const Contraction& form, const I64& row, int64_t rows, const I64& panel, int64_t first, int64_t width,
                   const SumsFn& store) {
     const auto vectors = static_cast<int>((width + e_.lanes() - 1) / e_.lanes());
-    const Vectors sums = TileSums(state_, form).Emit({e_.Int(0)}, row, rows, panel, first, vectors, width);
+    const Vectors sums = RegisterTile(state_, form).Emit({e_.Int(0)}, row, rows, panel, first, vectors, width);
     for (int v = 0; v < vectors; ++v) {
       const int64_t from = static_cast<int64_t>(v) * e_.lanes();
       const Index channel{e_.Plus(e_.MulInt(panel, width_), first + from), 1, {}, e_.lanes()};

@@ -13,14 +13,14 @@
 // that reach beyond the result only what is in it is stored.
 //
 // In bfloat16 the factors of the products are rounded, the spectrum as it is stored and the transformed taps when they
-// are packed, and multiplied in pairs of neighbouring channels (narrow_products.h); all else is float32. Behind an odd
+// are packed, and multiplied in pairs of neighbouring channels (bf16_dot.h); all else is float32. Behind an odd
 // number of channels are zeros.
 #include "backends/native/compiler/convolution/winograd.h"
 
 #include <algorithm>
 #include <array>
 
-#include "backends/native/compiler/contraction/narrow_products.h"
+#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/emit/matrix_writer.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -94,7 +94,7 @@ class WinogradEmitter {
     products_ = AddBlock(SpreadRow(panels_ * width_));
     zeros_ = state_.AddConstant(Tensor::Zeros({channels}, kFloat32));
     pixels_ = state_.AddWorkspace({slots_, side_[0], side_[1], side_[2]}, Layout::kPlain, kInt64);
-    half_ = state_.AddWorkspace({slots_, plan_.tile[down_], side_[across_], lanes_}, Layout::kPlain);
+    partial_ = state_.AddWorkspace({slots_, plan_.tile[down_], side_[across_], lanes_}, Layout::kPlain);
     // Planes of data before, or of results behind, the transforms through memory.
     planes_ = state_.AddWorkspace({slots_, side_[through_], side_[down_], side_[across_], lanes_}, Layout::kPlain);
     const int64_t blocks = (tiles_ + block_ - 1) / block_;
@@ -159,10 +159,10 @@ class WinogradEmitter {
   void AddSpectrum(int64_t channels) {
     spectrum_ = AddBlock(SpreadRow(in_pairs_ ? channels / 2 : channels));
     if (!in_pairs_) return;
-    numbers_ = spectrum_;
-    numbers_.dtype = kBFloat16;
-    numbers_.shape.back() *= 2;
-    for (size_t d = 0; d + 1 < numbers_.strides.size(); ++d) numbers_.strides[d] *= 2;
+    bf16_view_ = spectrum_;
+    bf16_view_.dtype = kBFloat16;
+    bf16_view_.shape.back() *= 2;
+    for (size_t d = 0; d + 1 < bf16_view_.strides.size(); ++d) bf16_view_.strides[d] *= 2;
   }
 
   /// Transformed, as [position][panel][C][width], or as pairs of C.
@@ -206,7 +206,7 @@ class WinogradEmitter {
     const std::string type = fmt::format("vector<{}xbf16>", lanes_);
     const Vector rounded{e_.Def(fmt::format("arith.truncf {} : {} to {}", value.name, e_.FloatVector(), type))};
     e_.Line(fmt::format("llvm.store {}, {} {{alignment = 2 : i64}} : {}, !llvm.ptr", rounded,
-                        e_.Address(numbers_, Bases(at)), type));
+                        e_.Address(bf16_view_, Bases(at)), type));
   }
 
   /// A position within a tile: steps along the axis that goes through memory, down and across.
@@ -323,7 +323,7 @@ class WinogradEmitter {
   /// B^T d B of a plane of the tile.
   void TransformPlane(const I64& through, const I64& channel, const Loader& load,
                       const std::function<void(const I64&, const I64&, const Value&)>& store) {
-    std::vector<std::vector<Value>> half;  // columns of B^T d
+    std::vector<std::vector<Value>> partial;  // columns of B^T d
     for (int64_t j = 0; j < side_[across_]; ++j) {
       std::vector<Value> column;
       for (int64_t i = 0; i < side_[down_]; ++i) {
@@ -333,11 +333,11 @@ class WinogradEmitter {
         at[across_] = e_.Int(j);
         column.push_back(load(at, channel));
       }
-      half.push_back(matrices_.Rows(transforms_[down_]->data, column));
+      partial.push_back(matrices_.Rows(transforms_[down_]->data, column));
     }
     for (int64_t i = 0; i < side_[down_]; ++i) {
       std::vector<Value> row;
-      for (const std::vector<Value>& column : half) row.push_back(column[static_cast<size_t>(i)]);
+      for (const std::vector<Value>& column : partial) row.push_back(column[static_cast<size_t>(i)]);
       const std::vector<Value> whole = matrices_.Rows(transforms_[across_]->data, row);
       for (int64_t j = 0; j < side_[across_]; ++j) store(e_.Int(i), e_.Int(j), whole[static_cast<size_t>(j)]);
     }
@@ -352,11 +352,11 @@ class WinogradEmitter {
   }
 
   void Multiply(const I64& count, const I64& part) {
-    ProductForm form;
+    Contraction form;
     form.outer = {positions_};
     form.rows = block_;
     form.channels = conv_.result[1];
-    form.factors = in_pairs_ ? Factors::kBFloat16 : Factors::kOne;
+    form.factors = in_pairs_ ? DotKind::kBFloat16 : DotKind::kOne;
     form.inner = {depth_};
     form.row_stride = spectrum_.strides[2];
     form.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
@@ -375,8 +375,8 @@ class WinogradEmitter {
     const auto multiply_panel = [&](const I64& position, const I64& panel, int64_t num_vectors) {
       e_.For(e_.Int(0), register_tiles, 1, [&](const I64& register_tile) {
         const I64 row = e_.MulInt(register_tile, plan_.rows);
-        const Vectors sums = EmitTileSums(state_, form, {position}, row, plan_.rows, panel,
-                                          static_cast<int>(num_vectors), num_vectors * lanes_);
+        const Vectors sums = EmitRegisterTile(state_, form, {position}, row, plan_.rows, panel,
+                                              static_cast<int>(num_vectors), num_vectors * lanes_);
         for (int64_t t = 0; t < plan_.rows; ++t) {
           for (int64_t v = 0; v < num_vectors; ++v) {
             Write(products_, {slot_, position, e_.Plus(row, t), e_.Plus(e_.MulInt(panel, width_), v * lanes_)},
@@ -450,16 +450,16 @@ class WinogradEmitter {
     for (int64_t j = 0; j < side_[across_] && side_[down_] > 1; ++j) {
       std::vector<Value> column;
       for (int64_t i = 0; i < side_[down_]; ++i) column.push_back(load(through, e_.Int(i), e_.Int(j)));
-      const std::vector<Value> half = matrices_.Columns(transforms_[down_]->result, column);
-      for (size_t i = 0; i < half.size(); ++i) {
-        Write(half_, {slot_, e_.Int(static_cast<int64_t>(i)), e_.Int(j), zero}, half[i]);
+      const std::vector<Value> partial = matrices_.Columns(transforms_[down_]->result, column);
+      for (size_t i = 0; i < partial.size(); ++i) {
+        Write(partial_, {slot_, e_.Int(static_cast<int64_t>(i)), e_.Int(j), zero}, partial[i]);
       }
     }
     e_.For(zero, Count(place, down_), 1, [&](const I64& i) {
       std::vector<Value> row;
       for (int64_t j = 0; j < side_[across_]; ++j) {
         const I64 column = e_.Int(j);
-        row.push_back(side_[down_] > 1 ? Read(half_, {slot_, i, column, zero}) : load(through, i, column));
+        row.push_back(side_[down_] > 1 ? Read(partial_, {slot_, i, column, zero}) : load(through, i, column));
       }
       const std::vector<Value> results = matrices_.Columns(transforms_[across_]->result, row);
       Point at;
@@ -508,13 +508,13 @@ class WinogradEmitter {
   Buffer data_;
   Buffer taps_;
   Buffer spectrum_;
-  Buffer numbers_;  ///< of the spectrum, where it is in pairs
+  Buffer bf16_view_;  ///< of the spectrum, where it is in pairs
   Buffer products_;
-  Buffer zeros_;   ///< of a pixel that does not exist
-  Buffer pixels_;  ///< addresses of those of a tile at the border
-  Buffer half_;    ///< A^T m, of a plane of one vector
-  Buffer planes_;  ///< of one vector, transformed along two axes or along the one through memory
-  I64 slot_;       ///< the thread, in the function being written
+  Buffer zeros_;    ///< of a pixel that does not exist
+  Buffer pixels_;   ///< addresses of those of a tile at the border
+  Buffer partial_;  ///< A^T m, of a plane of one vector
+  Buffer planes_;   ///< of one vector, transformed along two axes or along the one through memory
+  I64 slot_;        ///< the thread, in the function being written
 };
 
 PlainConvolution SizesOf(const ConvolutionGeometry& conv, bool in_bfloat16) {

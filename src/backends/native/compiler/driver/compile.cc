@@ -7,12 +7,12 @@
 #include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/dynamic_partition.h"
 #include "backends/native/compiler/driver/operator_table.h"
-#include "backends/native/compiler/emit/views.h"
+#include "backends/native/compiler/emit/buffer_views.h"
 #include "backends/native/compiler/reduction/reduction.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/materialise.h"
-#include "backends/native/description/written_out.h"
+#include "backends/native/description/decompose.h"
 #include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
@@ -46,7 +46,7 @@ class PartitionCompiler {
  public:
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
       : request_(request),
-        body_(WriteOut(request.function->body())),
+        body_(Decompose(request.function->body())),
         state_(TargetOf(options), request.num_threads, WithSchedule(options, request)),
         attention_finder_(body_),
         chain_finder_(body_) {}
@@ -173,7 +173,7 @@ class PartitionCompiler {
   /// the softmax of attention are computed with its last product.
   std::vector<Expr> AnchorsOf(const Expr& body) {
     std::vector<Expr> anchors;
-    // Whose elements are computed of taps in their place: taps of such would be computed again and again.
+    // Values computed by sampling; sampling them again would multiply the work, so they get a stage.
     std::unordered_set<const ExprNode*> made_of_taps;
     for (const Expr& expr : Pending(body)) {
       const bool reads_many = ReadsManyTaps(expr);

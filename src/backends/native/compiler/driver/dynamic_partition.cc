@@ -1,4 +1,4 @@
-// dynamic_partition.cc: a function with numbers in place of its dynamic sizes (Emitter::Unknown), and its stage.
+// dynamic_partition.cc: a function with numbers in place of its dynamic sizes (Emitter::Symbolic), and its stage.
 #include "backends/native/compiler/driver/dynamic_partition.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ class WithNumbers {
       const Dim& size = tensor->shape()[static_cast<size_t>(dim)];
       const int variable = size.is_any() ? sizes_.VariableAt({value, field, dim}) : -1;
       const int64_t known = variable < 0 ? size.size() : sizes_.variables[static_cast<size_t>(variable)].known;
-      shape.push_back(known >= 0 ? known : e_.Unknown(variable));
+      shape.push_back(known >= 0 ? known : e_.Symbolic(variable));
     }
     return TensorType(shape, tensor->dtype());
   }

@@ -21,21 +21,21 @@ I64 Emitter::MulInt(const I64& a, int64_t factor) {
 
 I64 Emitter::Plus(const I64& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
 
-int64_t Emitter::Size(UnknownSize size) {
-  const int64_t number = std::find(unknown_.begin(), unknown_.end(), size) - unknown_.begin();
-  if (number == static_cast<int64_t>(unknown_.size())) unknown_.push_back(std::move(size));
-  return kFirstUnknown + number;
+int64_t Emitter::Size(SymbolicSize size) {
+  const int64_t number = std::find(symbolic_.begin(), symbolic_.end(), size) - symbolic_.begin();
+  if (number == static_cast<int64_t>(symbolic_.size())) symbolic_.push_back(std::move(size));
+  return kFirstSymbolic + number;
 }
 
-// Factors that are no products themselves, in order, and one number.
+// DotKind that are no products themselves, in order, and one number.
 int64_t Emitter::Times(int64_t a, int64_t b) {
-  if (!IsUnknown(a) && !IsUnknown(b)) return a * b;
+  if (!IsSymbolic(a) && !IsSymbolic(b)) return a * b;
   if (a == 0 || b == 0) return 0;
-  UnknownSize product{UnknownSize::kProduct, 1, {}};
+  SymbolicSize product{SymbolicSize::kProduct, 1, {}};
   for (const int64_t size : {a, b}) {
-    if (!IsUnknown(size)) {
+    if (!IsSymbolic(size)) {
       product.number *= size;
-    } else if (const UnknownSize& of = DefinitionOf(size); of.kind == UnknownSize::kProduct) {
+    } else if (const SymbolicSize& of = DefinitionOf(size); of.kind == SymbolicSize::kProduct) {
       product.number *= of.number;
       product.parts.insert(product.parts.end(), of.parts.begin(), of.parts.end());
     } else {
@@ -48,14 +48,14 @@ int64_t Emitter::Times(int64_t a, int64_t b) {
 }
 
 int64_t Emitter::Added(int64_t a, int64_t b) {
-  if (!IsUnknown(a) && !IsUnknown(b)) return a + b;
+  if (!IsSymbolic(a) && !IsSymbolic(b)) return a + b;
   if (a == 0 || b == 0) return a + b;
-  return Size({UnknownSize::kSum, 1, {std::min(a, b), std::max(a, b)}});
+  return Size({SymbolicSize::kSum, 1, {std::min(a, b), std::max(a, b)}});
 }
 
 int64_t Emitter::CeilDivided(int64_t a, int64_t known) {
-  if (!IsUnknown(a)) return (a + known - 1) / known;
-  return known == 1 ? a : Size({UnknownSize::kQuotient, known, {a}});
+  if (!IsSymbolic(a)) return (a + known - 1) / known;
+  return known == 1 ? a : Size({SymbolicSize::kQuotient, known, {a}});
 }
 
 int64_t Emitter::Product(const std::vector<int64_t>& sizes) {
@@ -74,8 +74,8 @@ std::vector<int64_t> Emitter::Strides(const Shape& shape) {
   return strides;
 }
 
-void Emitter::AddUnknownSizes(ModuleText& to) const {
-  if (unknown_.empty()) return;
+void Emitter::AddSymbolicSizes(ModuleText& to) const {
+  if (symbolic_.empty()) return;
   to += "  %n_slot = llvm.getelementptr %ctx[";
   to += sizes_;
   std::string lines =
@@ -83,21 +83,21 @@ void Emitter::AddUnknownSizes(ModuleText& to) const {
       "  %n_base = llvm.load %n_slot : !llvm.ptr -> !llvm.ptr\n";
   int constants = 0;
   const auto operand = [&](int64_t size) {
-    if (IsUnknown(size)) return NameOf(size);
+    if (IsSymbolic(size)) return NameOf(size);
     lines += fmt::format("  %n_c{} = arith.constant {} : i64\n", constants, size);
     return fmt::format("%n_c{}", constants++);
   };
-  for (size_t i = 0; i < unknown_.size(); ++i) {
-    const UnknownSize& size = unknown_[i];
-    if (size.kind == UnknownSize::kPlace) {
+  for (size_t i = 0; i < symbolic_.size(); ++i) {
+    const SymbolicSize& size = symbolic_[i];
+    if (size.kind == SymbolicSize::kPlace) {
       lines += fmt::format(
           "  %n{0}_at = llvm.getelementptr %n_base[{1}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
           "  %n{0} = llvm.load %n{0}_at {{alignment = 8 : i64}} : !llvm.ptr -> i64\n",
           i, size.number);
-    } else if (size.kind == UnknownSize::kSum) {
+    } else if (size.kind == SymbolicSize::kSum) {
       const std::string a = operand(size.parts[0]), b = operand(size.parts[1]);
       lines += fmt::format("  %n{} = arith.addi {}, {} : i64\n", i, a, b);
-    } else if (size.kind == UnknownSize::kQuotient) {
+    } else if (size.kind == SymbolicSize::kQuotient) {
       const std::string more = operand(size.number - 1), by = operand(size.number);
       lines += fmt::format("  %n{0}_up = arith.addi {1}, {2} : i64\n  %n{0} = arith.divui %n{0}_up, {3} : i64\n", i,
                            NameOf(size.parts[0]), more, by);
@@ -239,7 +239,7 @@ void Emitter::DryRun(const std::function<void()>& write) {
 }
 
 void Emitter::ForLanes(int64_t count, const std::function<void(const I64&)>& body) {
-  if (IsUnknown(count)) return ForLanesBetween(Int(0), Int(count), body);
+  if (IsSymbolic(count)) return ForLanesBetween(Int(0), Int(count), body);
   const int64_t whole = count / lanes_ * lanes_;
   if (whole > 0) For(Int(0), Int(whole), lanes_, body);
   if (whole < count) MaskedRest(count, body);
@@ -299,7 +299,7 @@ void Emitter::Function(const std::string& name, const std::function<void(const I
   pointers_.clear();
   write(I64{"%begin"}, I64{"%end"});
   functions_ += fmt::format("func.func private @{}(%ctx: !llvm.ptr, %begin: i64, %end: i64) {{\n", name);
-  AddUnknownSizes(functions_);
+  AddSymbolicSizes(functions_);
   for (const auto& [place, pointer] : pointers_) {
     functions_ += fmt::format("  {}_slot = llvm.getelementptr %ctx[", pointer);
     functions_ += place.first;
@@ -341,8 +341,8 @@ void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
   const int n = num_calls_++;
   calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n", n);
   // The same number where it stands for one: plus 0.
-  calls_ += IsUnknown(count) ? fmt::format("  %count{0} = arith.addi {1}, %zero{0} : i64\n", n, NameOf(count))
-                             : fmt::format("  %count{0} = arith.constant {1} : i64\n", n, count);
+  calls_ += IsSymbolic(count) ? fmt::format("  %count{0} = arith.addi {1}, %zero{0} : i64\n", n, NameOf(count))
+                              : fmt::format("  %count{0} = arith.constant {1} : i64\n", n, count);
   if (!parallel) {
     calls_ += fmt::format("  func.call @{1}(%ctx, %zero{0}, %count{0}) : (!llvm.ptr, i64, i64) -> ()\n", n, name);
     return;
@@ -376,12 +376,12 @@ void Emitter::CallScratch(int64_t bytes) {
   calls_ += fmt::format(
       "  %scratch = func.call @collage_scratch({}) : (i64) -> !llvm.ptr\n"
       "  %scratch_slot = llvm.getelementptr %ctx[",
-      IsUnknown(bytes) ? NameOf(bytes) : "%scratch_bytes");
+      IsSymbolic(bytes) ? NameOf(bytes) : "%scratch_bytes");
   calls_ += WorkspaceRef();
   calls_ +=
       "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
       "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n";
-  if (!IsUnknown(bytes)) scratch_size_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes);
+  if (!IsSymbolic(bytes)) scratch_size_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes);
   uses_scratch_ = true;
 }
 
@@ -393,7 +393,7 @@ Ptr Emitter::Scratch(int64_t bytes) {
 std::string Emitter::Module(const BufferCounts& counts) const {
   const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
   ModuleText entry;
-  AddUnknownSizes(entry);
+  AddSymbolicSizes(entry);
   return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch + LibraryFunctions() +
          functions_.Resolved(counts) + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + entry.Resolved(counts) +
          scratch_size_ + calls_.Resolved(counts) + "  return\n}\n";

@@ -50,7 +50,7 @@ class Emitter {
   }
 
   I64 Int(int64_t value) {
-    return I64{IsUnknown(value) ? NameOf(value) : Def(fmt::format("arith.constant {} : i64", value))};
+    return I64{IsSymbolic(value) ? NameOf(value) : Def(fmt::format("arith.constant {} : i64", value))};
   }
   F32 Float(double value);
   I64 AddInt(const I64& a, const I64& b) { return I64{Def(fmt::format("arith.addi {}, {} : i64", a, b))}; }
@@ -130,8 +130,8 @@ class Emitter {
   /// They are read from `sizes`, a buffer of int64.
   void SetSizes(BufferRef sizes) { sizes_ = sizes; }
   /// The size in place `place` of that buffer.
-  int64_t Unknown(int64_t place) { return Size({UnknownSize::kPlace, place, {}}); }
-  /// Product, sum, and quotient rounded up, of sizes that may be unknown; equal ones are the same number.
+  int64_t Symbolic(int64_t place) { return Size({SymbolicSize::kPlace, place, {}}); }
+  /// Product, sum, and quotient rounded up, of sizes that may be symbolic; equal ones are the same number.
   int64_t Times(int64_t a, int64_t b);
   int64_t Added(int64_t a, int64_t b);
   int64_t CeilDivided(int64_t a, int64_t known);
@@ -220,7 +220,8 @@ class Emitter {
   /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
   /// calls that `body` adds.
   void CallRepeatedly(int64_t count, const Buffer& counter, const std::function<void()>& body);
-  /// Adds to the entry point: the workspace is `bytes` of memory, a size that may be unknown, that is the thread's own.
+  /// Adds to the entry point: the workspace is `bytes` of memory, a size that may be symbolic, that is the thread's
+  /// own.
   void CallScratch(int64_t bytes);
   /// The address of `bytes` of memory that is the thread's own, for the function that is being written. Not together
   /// with CallScratch.
@@ -236,17 +237,17 @@ class Emitter {
   Texts Loop(const I64& from, const I64& to, const Texts& start, const Texts& types,
              const std::function<Texts(const I64&, const Texts&)>& body);
   std::string LibraryFunctions() const;
-  struct UnknownSize {
+  struct SymbolicSize {
     enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient } kind;
     int64_t number = 1;          ///< place, factor of a product, divisor
     std::vector<int64_t> parts;  ///< sizes that it is made of
-    bool operator==(const UnknownSize&) const = default;
+    bool operator==(const SymbolicSize&) const = default;
   };
-  int64_t Size(UnknownSize size);
-  const UnknownSize& DefinitionOf(int64_t size) const { return unknown_[static_cast<size_t>(size - kFirstUnknown)]; }
-  static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstUnknown); }
+  int64_t Size(SymbolicSize size);
+  const SymbolicSize& DefinitionOf(int64_t size) const { return symbolic_[static_cast<size_t>(size - kFirstSymbolic)]; }
+  static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstSymbolic); }
   /// Adds, where a function begins, what reads all sizes there are.
-  void AddUnknownSizes(ModuleText& to) const;
+  void AddSymbolicSizes(ModuleText& to) const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
   Vector RawLoad(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
@@ -272,7 +273,7 @@ class Emitter {
   ModuleText calls_;
   std::vector<std::string> library_functions_;  ///< lines of kObjectCalls
   BufferRef sizes_;
-  std::vector<UnknownSize> unknown_;
+  std::vector<SymbolicSize> symbolic_;
   int num_calls_ = 0;
   bool uses_scratch_ = false;
 };

@@ -59,17 +59,17 @@ Value Expressions::Compute(const Expr& expr, const Indices& indices) {
   if (call == nullptr || call->op() == nullptr) {
     throw Error(ErrorCategory::kUnsupported, "native kernels compute operators only");
   }
-  if (const std::optional<Value> gated = Gated(expr, indices)) return *gated;
+  if (const std::optional<Value> gated = LookedUp(expr, indices)) return *gated;
   if (const InPlaceFn* row = FindInPlace(call->op()->name)) return (*row)(*this, *call, indices);
   throw Error(ErrorCategory::kUnsupported, fmt::format("'{}' is not computed in place", call->op()->name));
 }
 
-std::optional<Value> Expressions::Gated(const Expr& expr, const Indices& indices) {
+std::optional<Value> Expressions::LookedUp(const Expr& expr, const Indices& indices) {
   if (!math_.IsAvx512()) return {};
   const auto is_given = [&](const Expr& part) {
     return registers_.contains(part.get()) || FindBuffer(part) != nullptr;
   };
-  const std::optional<Gate> gate = gates_.Find(expr, is_given);
+  const std::optional<ActivationLookup> gate = gates_.Find(expr, is_given);
   if (!gate) return {};
   return math_.ReluAnd(*gate->pieces, At(gate->argument, indices));
 }

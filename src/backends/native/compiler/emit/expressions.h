@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "backends/native/compiler/emit/activation_lookup.h"
 #include "backends/native/compiler/emit/emitter.h"
-#include "backends/native/compiler/emit/gates.h"
 #include "backends/native/compiler/emit/resize_taps.h"
 #include "backends/native/compiler/emit/vector_math.h"
 
@@ -59,7 +59,7 @@ class Expressions {
  private:
   Value Compute(const Expr& expr, const Indices& indices);
   /// The value where `expr` is a gate and vectors look up tables.
-  std::optional<Value> Gated(const Expr& expr, const Indices& indices);
+  std::optional<Value> LookedUp(const Expr& expr, const Indices& indices);
   Value Field(const TupleGetItemNode& item, const Indices& indices);
   Value Constant(const Tensor& value);
 
@@ -81,7 +81,7 @@ class Expressions {
   std::unordered_map<const ExprNode*, Value> registers_;
   std::map<std::pair<const CallNode*, int>, Buffer> tables_;
   std::map<const CallNode*, std::vector<ResizeTaps>> resize_taps_;
-  Gates gates_;
+  ActivationLookups gates_;
   /// Values within one outermost At, by expression and indices: what is used twice is computed once.
   std::map<std::pair<const ExprNode*, std::string>, Value> known_;
   int depth_ = 0;

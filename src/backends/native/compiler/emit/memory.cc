@@ -30,13 +30,13 @@ ElementKind KindOf(DataType dtype) {
 Index Emitter::Shifted(const Index& index, int64_t addend) {
   if (addend == 0) return index;
   if (!index.is_progression()) return IndexOp("addi", index, addend);
-  return {Plus(index.base, addend), index.step, {}, IsUnknown(addend) ? 1 : std::gcd(index.multiple, addend)};
+  return {Plus(index.base, addend), index.step, {}, IsSymbolic(addend) ? 1 : std::gcd(index.multiple, addend)};
 }
 
 Index Emitter::Scaled(const Index& index, int64_t factor) {
   if (factor == 1) return index;
-  if (IsUnknown(factor) && index.is_scalar()) return {MulInt(index.base, factor)};
-  if (!index.is_progression() || IsUnknown(factor)) return IndexOp("muli", index, factor);
+  if (IsSymbolic(factor) && index.is_scalar()) return {MulInt(index.base, factor)};
+  if (!index.is_progression() || IsSymbolic(factor)) return IndexOp("muli", index, factor);
   return {MulInt(index.base, factor), index.step * factor, {}, std::abs(index.multiple * factor)};
 }
 
@@ -77,7 +77,7 @@ Value Emitter::IndexCompare(const char* predicate, const Index& index, int64_t b
 
 std::pair<Index, Index> Emitter::Divided(const Index& index, int64_t divisor) {
   if (divisor == 1) return {index, Zero()};
-  if (IsUnknown(divisor)) return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
+  if (IsSymbolic(divisor)) return {IndexOp("divui", index, divisor), IndexOp("remui", index, divisor)};
   // Lanes that cannot cross a multiple of the divisor share the quotient.
   const bool shared =
       index.is_progression() &&
@@ -158,7 +158,7 @@ int64_t Emitter::LaneStride(const Buffer& buffer, const Indices& indices) const 
     if (buffer.shape[i] == 1 || buffer.strides[i] == 0) continue;
     if (!indices[i].is_progression()) return kUneven;
     if (indices[i].step == 0) continue;
-    if (IsUnknown(buffer.strides[i])) return kUneven;
+    if (IsSymbolic(buffer.strides[i])) return kUneven;
     stride += indices[i].step * buffer.strides[i];
   }
   return stride;

@@ -42,13 +42,13 @@ inline Lanes AsLanes(const Value& numbers) { return Lanes{numbers.name}; }
 /// A value of truth values as lanes that there are.
 inline Mask AsMask(const Value& truths) { return Mask{truths.name}; }
 
-/// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Unknown); what is computed of
+/// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Symbolic); what is computed of
 /// them goes through the emitter.
-inline constexpr int64_t kFirstUnknown = int64_t{1} << 60;
-inline bool IsUnknown(int64_t size) { return size >= kFirstUnknown; }
-inline bool HasUnknown(const Shape& shape) {
+inline constexpr int64_t kFirstSymbolic = int64_t{1} << 60;
+inline bool IsSymbolic(int64_t size) { return size >= kFirstSymbolic; }
+inline bool HasSymbolic(const Shape& shape) {
   for (const int64_t size : shape) {
-    if (IsUnknown(size)) return true;
+    if (IsSymbolic(size)) return true;
   }
   return false;
 }

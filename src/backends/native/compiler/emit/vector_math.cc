@@ -312,7 +312,7 @@ Value VectorMath::Exactly(const char* op, std::initializer_list<Value> operands)
 
 // Adding a large number rounds magnitude / width to the piece's number, in the low bits of the sum; where the width is
 // a power of two, a larger one does it without the quotient.
-Value VectorMath::AtPieces(const Pieces& pieces, const Value& magnitude) {
+Value VectorMath::AtPiecewise(const PiecewisePolynomial& pieces, const Value& magnitude) {
   constexpr double kRounds = 12582912;  // 1.5 * 2^23
   int exponent = 0;
   const bool is_power_of_two = std::frexp(pieces.width, &exponent) == 0.5;
@@ -331,16 +331,16 @@ Value VectorMath::AtPieces(const Pieces& pieces, const Value& magnitude) {
   return p;
 }
 
-Value VectorMath::OddByPieces(const Value& x, const Pieces& pieces) {
+Value VectorMath::OddPiecewise(const Value& x, const PiecewisePolynomial& pieces) {
   const Value magnitude = Abs(x);
   const Value last = Like(pieces.last(), x);
   const Value limited = Select(Compare("ogt", "sgt", magnitude, last), last, magnitude);
-  return Binary("math.copysign", AtPieces(pieces, limited), x);
+  return Binary("math.copysign", AtPiecewise(pieces, limited), x);
 }
 
 // One instruction takes the smaller magnitude, and the bound where x is not a number; another one gives what relu does
 // with each kind of number.
-Value VectorMath::ReluAnd(const Pieces& pieces, const Value& x) {
+Value VectorMath::ReluAnd(const PiecewisePolynomial& pieces, const Value& x) {
   const std::string type = e_.FloatVector();
   const std::string smaller_magnitude = e_.Def("arith.constant 10 : i32");  // without its sign
   const Value limited = Instruction(
@@ -354,7 +354,7 @@ Value VectorMath::ReluAnd(const Pieces& pieces, const Value& x) {
   const std::string silent = e_.Def("arith.constant 0 : i32");  // raises no flags
   const Value relu =
       Instruction("fixupimm", {{x.name, type}, {x.name, type}, {table, "vector<16xi32>"}, {silent, "i32"}});
-  return FusedMultiplyAdd(limited, AtPieces(pieces, limited), relu);
+  return FusedMultiplyAdd(limited, AtPiecewise(pieces, limited), relu);
 }
 
 Value VectorMath::LookUp(const std::vector<double>& table, const Vector& positions) {
@@ -393,8 +393,9 @@ std::vector<double> HighestFirst(std::vector<double> coefficients) {
 Value VectorMath::Erf(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.erf", x);
   if (IsAvx512()) {
-    static const Pieces pieces = MakePieces([](double value) { return std::erf(value); }, 0.25, 16, kOddDegree);
-    return OddByPieces(x, pieces);
+    static const PiecewisePolynomial pieces =
+        FitPieces([](double value) { return std::erf(value); }, 0.25, 16, kOddDegree);
+    return OddPiecewise(x, pieces);
   }
   constexpr double kLast = 3.92;  // where floats next to erf are 1
   static const std::vector<double> near = HighestFirst(
@@ -415,8 +416,9 @@ Value VectorMath::Tanh(const Value& x) {
   if (x.kind == ElementKind::kDouble) return Unary("math.tanh", x);
   if (IsAvx512()) {
     constexpr double kWidth = 37.0 / 128;  // 31.5 of them reach to where floats next to tanh are 1
-    static const Pieces pieces = MakePieces([](double value) { return std::tanh(value); }, kWidth, 32, kOddDegree);
-    return OddByPieces(x, pieces);
+    static const PiecewisePolynomial pieces =
+        FitPieces([](double value) { return std::tanh(value); }, kWidth, 32, kOddDegree);
+    return OddPiecewise(x, pieces);
   }
   const Value e = Exp(Multiply(Abs(x), Like(-2, x)));
   const Value one = Like(1, x);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/native/compiler/emit/emitter.h"
-#include "backends/native/compiler/emit/pieces.h"
+#include "backends/native/compiler/emit/piecewise_polynomial.h"
 
 namespace collage::native {
 
@@ -83,7 +83,7 @@ class VectorMath {
   Value Sigmoid(const Value& x);
   /// relu(x) + |x| times what `pieces`, 16 or 32 of which the last one is 0, are at |x|: of float32 in vectors of 16.
   /// Not a number where x is none or -infinity, as x * 0 is not.
-  Value ReluAnd(const Pieces& pieces, const Value& x);
+  Value ReluAnd(const PiecewisePolynomial& pieces, const Value& x);
   /// Sign of x: -1, 0, 1, or not-a-number.
   Value Sign(const Value& x);
   Value Power(const Value& a, const Value& b);
@@ -101,9 +101,9 @@ class VectorMath {
   /// 2^x: relative error below 1.5e-7, infinities included.
   Value PowerOfTwo(const Value& x);
   /// An odd function that is 1 behind its pieces, of which there are 16 or 32.
-  Value OddByPieces(const Value& x, const Pieces& pieces);
+  Value OddPiecewise(const Value& x, const PiecewisePolynomial& pieces);
   /// The polynomials of `pieces`, 16 or 32, at `magnitude`, which is not negative and at most their `last`.
-  Value AtPieces(const Pieces& pieces, const Value& magnitude);
+  Value AtPiecewise(const PiecewisePolynomial& pieces, const Value& magnitude);
   /// For each lane the number that the low bits of `positions`, a vector of int32, say.
   Value LookUp(const std::vector<double>& table, const Vector& positions);
   /// An instruction on all lanes that rounds as the thread's mode says; `operands`: each with its type.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backends/native/compiler/emit/views.h"
+#include "backends/native/compiler/emit/buffer_views.h"
 #include "backends/native/compiler/inline_ops/inline_ops.h"
 #include "collage/support/error.h"
 
@@ -173,7 +173,7 @@ Value GatherNd(X& x, C call, I indices) {
   return x.At(call.args()[0], source);
 }
 
-/// Pieces along an axis: each is read where the position is its own.
+/// PiecewisePolynomial along an axis: each is read where the position is its own.
 static Value Join(X& x, C call, I indices, bool is_stack) {
   Emitter& e = x.emitter();
   const TupleNode* tuple = As<TupleNode>(call.args()[0]);

@@ -19,7 +19,7 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
     const int64_t size = is_stack ? 1 : ShapeOf(field)[axis];
     Buffer piece = out;
     piece.shape[axis] = size;
-    if (HasUnknown(out.shape)) {
+    if (HasSymbolic(out.shape)) {
       ForDynamicElements(state, piece.shape, 1, [&](const Indices& own) {
         Indices whole = own;
         whole[axis] = state.emitter.Shifted(own[axis], at);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
@@ -159,7 +159,7 @@ class RecurrentEmitter {
       return (group * shape[1] + channel) * shape[2] + k[0];
     };
     const Buffer b = PackWeights(state_, call_.args()[1], packing, kFloat32);
-    ProductForm form;
+    Contraction form;
     form.outer = {directions_};
     form.rows = rows;
     form.channels = width;
@@ -175,7 +175,7 @@ class RecurrentEmitter {
     form.result = [](const I64s& outer, const I64& row, const Index& channel) {
       return Indices{{outer[0], 0}, {row, 0}, channel};
     };
-    EmitProduct(state_, form, {products, sum, shares_});
+    EmitContraction(state_, form, {products, sum, shares_});
     state_.synthetic.push_back(sum);
   }
 
@@ -440,7 +440,7 @@ class RecurrentEmitter {
     e_.Store(outputs_[0], at.output, h);
   }
 
-  /// Gates i o f c; peepholes i o f.
+  /// ActivationLookups i o f c; peepholes i o f.
   void FinishLstm(const Place& at, const Values& sums) {
     const auto gate = [&](int64_t g) { return m_.Add(Share(at, g), sums[static_cast<size_t>(g)]); };
     const bool has_peephole = call_.args().size() > 6;

@@ -105,7 +105,7 @@ class Normalisation {
   /// computed is kept in memory; so are powers where registers hold few rows, unless vectors of them would straddle
   /// cache lines.
   void RunRows(bool is_softmax, double flops) {
-    if (IsUnknown(space_.shape[space_.lane_axis])) {
+    if (IsSymbolic(space_.shape[space_.lane_axis])) {
       return ForEachRows(state_, space_, kMostRows, flops,
                          [&](RowGroup& rows) { is_softmax ? LongSoftmax(rows) : LongStandardise(rows); });
     }
@@ -380,7 +380,7 @@ class Normalisation {
     const Value epsilon = m_.Like(call_.attrs().Double("epsilon"), squares);
     bool is_known = true;
     for (size_t i = 0; i < space_.shape.size(); ++i) {
-      is_known = is_known && !(space_.reduced[i] && IsUnknown(space_.shape[i]));
+      is_known = is_known && !(space_.reduced[i] && IsSymbolic(space_.shape[i]));
     }
     const Value variance =
         is_known ? m_.FusedMultiplyAdd(squares, m_.Like(1.0 / static_cast<double>(space_.elements()), squares), epsilon)

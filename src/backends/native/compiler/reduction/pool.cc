@@ -1,11 +1,11 @@
 // pool.cc: the largest or mean element of windows. What windows cover is known when the kernel is compiled: see
-// pool_windows.h. Where they are no walk (pool_walk.h), it is looked up window by window: where one starts, which of
+// pool_windows.h. Where they are no walk (sliding_pool.h), it is looked up window by window: where one starts, which of
 // its taps lie inside the data, how many count.
 #include "backends/native/compiler/reduction/pool.h"
 
 #include <algorithm>
 
-#include "backends/native/compiler/reduction/pool_walk.h"
+#include "backends/native/compiler/reduction/sliding_pool.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -46,7 +46,7 @@ class Pool {
     const size_t last = form_.out.size() - 1;
     const bool is_planar = form_.lane_axis == last && last > 2 && result.strides[last] == 1;
     SetLanes();
-    if (form_.is_adaptive || !(form_.lane_axis == 1 || is_planar) || !EmitPoolWalk(form_)) EmitEach();
+    if (form_.is_adaptive || !(form_.lane_axis == 1 || is_planar) || !EmitSlidingPool(form_)) EmitEach();
     e_.SetLanes(e_.native_lanes());
   }
 

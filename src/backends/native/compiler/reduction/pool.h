@@ -7,6 +7,6 @@ namespace collage::native {
 
 void EmitPool(PartitionState& state, const CallNode& call, const StageOutput& output);
 /// As EmitPool, for dynamic shapes.
-void EmitUnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output);
+void EmitDynamicPool(PartitionState& state, const CallNode& call, const StageOutput& output);
 
 }  // namespace collage::native

@@ -51,7 +51,7 @@ ReductionSpace SpaceOf(PartitionState& state, const CallNode& call) {
 void MergeLanes(PartitionState& state, const CallNode& call, ReductionSpace& space) {
   const Expr& data = call.args()[0];
   const Shape shape = ShapeOf(data);
-  if (HasUnknown(shape)) return;
+  if (HasSymbolic(shape)) return;
   const Buffer plain{{}, 0, TensorTypeOf(data).dtype(), shape, LayoutStrides(shape, Layout::kPlain)};
   if (shape.empty() || space.lane_axis + 1 != shape.size() || !space.lane_reduced()) return;
   if (shape[space.lane_axis] == 1) return;  // where there is one element, nobody looks at its coordinate

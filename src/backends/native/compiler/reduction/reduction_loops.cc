@@ -66,10 +66,10 @@ Value ReductionSpace::Mean(VectorMath& m, const Value& sum, int64_t fewer) const
   Emitter& e = m.emitter();
   int64_t count = 1;
   for (size_t i = 0; i < shape.size(); ++i) count = e.Times(count, reduced[i] ? shape[i] : 1);
-  if (!IsUnknown(count) && IsFloat(sum)) {
+  if (!IsSymbolic(count) && IsFloat(sum)) {
     return m.Multiply(sum, m.Like(1.0 / static_cast<double>(count - fewer), sum));
   }
-  if (!IsUnknown(count)) return m.Divide(sum, m.Integer(count - fewer));
+  if (!IsSymbolic(count)) return m.Divide(sum, m.Integer(count - fewer));
   const Value divisor = AsValue(e.LanesOf({e.Plus(e.Int(count), -fewer)}));
   if (!IsFloat(sum)) return m.Divide(sum, divisor);
   return m.Divide(sum, m.Convert(divisor, sum.kind == ElementKind::kDouble ? kFloat64 : kFloat32));
@@ -121,7 +121,7 @@ Indices ReductionUnit::At(const I64& inner) const {
 Value ReductionUnit::FoldRow(const Combiner& combiner, Value start, const std::function<Value(const I64&)>& value) {
   const int64_t length = space_.shape[space_.lane_axis];
   const int64_t lanes = e_.lanes();
-  if (IsUnknown(length)) return FoldUnknownRow(combiner, start, value);
+  if (IsSymbolic(length)) return FoldDynamicRow(combiner, start, value);
   const int64_t blocks = length / lanes;
   const int64_t groups = blocks / kChains;
   if (groups > 0) {
@@ -151,7 +151,7 @@ Value ReductionUnit::FoldRow(const Combiner& combiner, Value start, const std::f
 }
 
 /// Groups of vectors first, and then one vector after the other, of which the last one may have fewer elements.
-Value ReductionUnit::FoldUnknownRow(const Combiner& combiner, const Value& start,
+Value ReductionUnit::FoldDynamicRow(const Combiner& combiner, const Value& start,
                                     const std::function<Value(const I64&)>& value) {
   const int64_t lanes = e_.lanes();
   const I64 end = e_.Int(space_.shape[space_.lane_axis]);
@@ -192,7 +192,7 @@ Value ReductionUnit::Fold(const Combiner& combiner, ElementKind kind,
       return value(own);
     });
   };
-  const bool is_long = !space_.lane_reduced() && !space_.is_unknown() && NumElements(InnerSizes()) >= 2 * kChains;
+  const bool is_long = !space_.lane_reduced() && !space_.is_symbolic() && NumElements(InnerSizes()) >= 2 * kChains;
   std::vector<Value> sums(is_long ? kChains : 1, NeutralOf(m_, combiner, kind));
   sums = FoldInner(0, place_, sums, step);
   Value sum = sums[0];
@@ -243,7 +243,7 @@ std::vector<Value> ReductionUnit::Carry(
         Indices at = At(position);
         if (!space_.lane_reduced()) return step(at, carried);
         const int64_t length = space_.shape[space_.lane_axis];
-        if (IsUnknown(length)) return CarryUnknownRow(at, carried, step);
+        if (IsSymbolic(length)) return CarryDynamicRow(at, carried, step);
         const int64_t whole = length / e_.lanes() * e_.lanes();
         std::vector<Value> values = carried;
         if (whole > 0) {
@@ -262,7 +262,7 @@ std::vector<Value> ReductionUnit::Carry(
       });
 }
 
-std::vector<Value> ReductionUnit::CarryUnknownRow(
+std::vector<Value> ReductionUnit::CarryDynamicRow(
     Indices at, const std::vector<Value>& start,
     const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step) {
   const int64_t length = space_.shape[space_.lane_axis];
@@ -328,7 +328,7 @@ void ForEachUnit(PartitionState& state, const ReductionSpace& space, double flop
   };
   if (space.lane_reduced()) return emit(1, [&](const auto& run) { run(e.Zero()); });
   const int64_t length = space.shape[space.lane_axis];
-  if (IsUnknown(length)) {
+  if (IsSymbolic(length)) {
     return emit(1, [&](const auto& run) {
       e.ForLanesBetween(e.Int(0), e.Int(length), [&](const I64& first) { run({first, 1, {}, e.lanes()}); });
     });

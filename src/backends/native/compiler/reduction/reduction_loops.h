@@ -37,7 +37,7 @@ struct ReductionSpace {
   size_t lane_axis = 0;
 
   bool lane_reduced() const { return reduced[lane_axis]; }
-  bool is_unknown() const { return HasUnknown(shape); }
+  bool is_symbolic() const { return HasSymbolic(shape); }
   /// How many elements are combined into one, where that is known.
   int64_t elements() const;
   /// `sum` over as many elements as are combined into one, but `fewer`.
@@ -65,9 +65,9 @@ class ReductionUnit {
 
  private:
   Value FoldRow(const Combiner& combiner, Value start, const std::function<Value(const I64& first)>& value);
-  Value FoldUnknownRow(const Combiner& combiner, const Value& start,
+  Value FoldDynamicRow(const Combiner& combiner, const Value& start,
                        const std::function<Value(const I64& first)>& value);
-  std::vector<Value> CarryUnknownRow(
+  std::vector<Value> CarryDynamicRow(
       Indices at, const std::vector<Value>& start,
       const std::function<std::vector<Value>(const Indices&, const std::vector<Value>&)>& step);
   std::vector<Value> FoldInner(size_t d, const Indices& at, std::vector<Value> sums,

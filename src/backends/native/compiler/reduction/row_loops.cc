@@ -84,7 +84,7 @@ Value RowGroup::Fold(const Combiner& combiner, ElementKind kind, const ValuesFn&
       to[row] = combiner.combine(m_, to[row], m_.Select(exists, own[row], neutral));
     }
   };
-  if (IsUnknown(length)) {
+  if (IsSymbolic(length)) {
     const I64 end = e_.Int(length);
     const I64 groups = e_.IntOp("divui", end, e_.Int(step * lanes));
     add_groups(groups);
@@ -188,7 +188,7 @@ void ForGroups(Emitter& e, const ReductionSpace& space, int64_t together,
                const std::function<void(int64_t, int64_t, int64_t)>& emit) {
   int64_t rows = 1;
   for (size_t i = 0; i < space.shape.size(); ++i) rows = e.Times(rows, i == space.lane_axis ? 1 : space.shape[i]);
-  if (IsUnknown(rows)) {
+  if (IsSymbolic(rows)) {
     // Whole groups, and what is left row by row: the quotient is one less than that of the next number, rounded up.
     const int64_t groups = e.Added(e.CeilDivided(e.Added(rows, 1), together), -1);
     emit(groups, together, 0);
@@ -206,8 +206,8 @@ RowGroup GroupAt(PartitionState& state, const ReductionSpace& space, const I64& 
   sizes[space.lane_axis] = 1;
   std::vector<Indices> places;
   for (int64_t i = 0; i < count; ++i) {
-    const I64 row = IsUnknown(first) ? e.Plus(e.Plus(e.MulInt(number, count), first), i)
-                                     : e.Plus(e.MulInt(number, count), first + i);
+    const I64 row = IsSymbolic(first) ? e.Plus(e.Plus(e.MulInt(number, count), first), i)
+                                      : e.Plus(e.MulInt(number, count), first + i);
     places.push_back({});
     for (const I64& part : Delinearise(e, row, sizes)) places.back().push_back({part, 0});
   }

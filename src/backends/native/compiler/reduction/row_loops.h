@@ -24,15 +24,15 @@ class RowGroup {
   using ValuesFn = std::function<Values(const std::vector<Indices>& at)>;
 
   size_t count() const { return places_.size(); }
-  /// Of each row the vector whose first lane is at `first`.
+  /// Indices of the vector of each row whose first lane is at `first`.
   std::vector<Indices> At(const I64& first) const;
-  /// Of a packed number those of each row, in all lanes.
+  /// Broadcasts each row's value from a packed vector to all lanes.
   Values Spread(const Value& packed);
   /// Combines values over each row, packed.
   Value Fold(const Combiner& combiner, ElementKind kind, const ValuesFn& values);
   /// Carries values over all vectors in order.
   Values Carry(const Values& start, const std::function<Values(const I64& first, const Values&)>& step);
-  /// What is carried of each row, packed; `rows` has one value for each.
+  /// Packs what is carried of each row; `rows` has one value for each.
   Value Pack(const Combiner& combiner, const Values& rows);
   /// Visits all vectors.
   void Each(const std::function<void(const std::vector<Indices>& at)>& visit);
@@ -41,7 +41,7 @@ class RowGroup {
 
   /// Visits all vectors, each with its number.
   void EachVector(const std::function<void(const std::vector<Indices>& at, size_t number)>& visit);
-  /// What `values` gives of each vector: by vector, by row.
+  /// Reads `values` of all vectors: by vector, by row.
   std::vector<Values> Read(const ValuesFn& values);
   /// Combines such vectors, packed.
   Value FoldVectors(const Combiner& combiner, const std::vector<Values>& vectors);

@@ -141,7 +141,7 @@ void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged
 }
 
 void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
-  if (HasUnknown(buffer.shape)) {
+  if (HasSymbolic(buffer.shape)) {
     return ForDynamicElements(state, buffer.shape, 1, [&](const Indices& at) {
       const Value element = value(at);
       state.emitter.Store(buffer, at, element);
@@ -152,8 +152,8 @@ void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& 
 
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer) {
   std::vector<int> order = MemoryOrder(buffer);
-  const bool is_unknown = HasUnknown(buffer.shape);
-  if (is_unknown) std::iota(order.begin(), order.end(), 0);  // it is plain
+  const bool is_symbolic = HasSymbolic(buffer.shape);
+  if (is_symbolic) std::iota(order.begin(), order.end(), 0);  // it is plain
   size_t merged = 1;
   for (size_t count = order.size(); count > 1; --count) {
     if (!CanMerge(state, {nullptr, expr, buffer}, {order.end() - static_cast<int64_t>(count), order.end()}, 1))
@@ -162,7 +162,7 @@ void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer
     break;
   }
   const ElementFn value = [&](const Indices& at) { return state.expressions.At(expr, at); };
-  if (is_unknown) {
+  if (is_symbolic) {
     return ForDynamicElements(state, buffer.shape, merged, [&](const Indices& at) {
       const Value element = value(at);
       state.emitter.Store(buffer, at, element);

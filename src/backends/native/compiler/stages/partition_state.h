@@ -70,6 +70,8 @@ struct StageOutput {
 };
 
 /// How many elements, about: of those whose sizes are not known yet, many.
-inline double NumberOf(const Shape& shape) { return HasUnknown(shape) ? 1e6 : static_cast<double>(NumElements(shape)); }
+inline double NumberOf(const Shape& shape) {
+  return HasSymbolic(shape) ? 1e6 : static_cast<double>(NumElements(shape));
+}
 
 }  // namespace collage::native

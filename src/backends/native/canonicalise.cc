@@ -1,5 +1,5 @@
-// native_form.cc: rewriting partitions before loops are made of them.
-#include "backends/native/native_form.h"
+// canonicalise.cc: rewriting partitions before loops are made of them.
+#include "backends/native/canonicalise.h"
 
 #include "backends/native/operators.h"
 #include "collage/ir/infer_type.h"
@@ -37,7 +37,7 @@ Expr LargestIntegers(const Expr& expr) {
 
 }  // namespace
 
-Function NativeForm(const Function& function) {
+Function Canonicalise(const Function& function) {
   const Function plain = WithoutDialect(function);
   const Function result = AsShared<FunctionNode>(RewriteNodes(
       plain, [](const Expr&, const Expr& rewritten, const Rewritten&) { return LargestIntegers(rewritten); }));

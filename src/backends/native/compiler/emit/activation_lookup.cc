@@ -1,5 +1,6 @@
-// gates.cc: a gate is known by its values, not by how it is written: factors come in any order, and constants rounded.
-#include "backends/native/compiler/emit/gates.h"
+// activation_lookup.cc: a gate is known by its values, not by how it is written: factors come in any order, and
+// constants rounded.
+#include "backends/native/compiler/emit/activation_lookup.h"
 
 #include <algorithm>
 #include <cmath>
@@ -105,7 +106,7 @@ class Composed {
 };
 
 /// g, if relu(x) + |x| g(|x|) is `f` everywhere.
-std::optional<Pieces> PiecesOf(const Composed& f) {
+std::optional<PiecewisePolynomial> PiecesOf(const Composed& f) {
   const auto is_near = [](double value, double wanted) { return std::abs(value - wanted) <= kBound; };
   constexpr int kCount = 16;
   constexpr double kWidth = 0.375;  // what is cut off behind the last but one is as large as errors before it
@@ -114,7 +115,7 @@ std::optional<Pieces> PiecesOf(const Composed& f) {
   }
   // Smooth at 0, where it is read on both sides.
   const auto g = [&](double t) { return t == 0 ? f(-1e-9) / 1e-9 : f(-t) / t; };
-  Pieces pieces = MakePieces(g, kWidth, kCount, /*degree=*/4);
+  PiecewisePolynomial pieces = FitPieces(g, kWidth, kCount, /*degree=*/4);
   for (std::vector<double>& table : pieces.by_power) table.back() = 0;
   constexpr int kProbes = 32;  // of each piece
   for (int probe = 0; probe * kWidth / kProbes <= pieces.last(); ++probe) {
@@ -131,7 +132,8 @@ std::optional<Pieces> PiecesOf(const Composed& f) {
 
 }  // namespace
 
-std::optional<Gate> Gates::Find(const Expr& root, const std::function<bool(const Expr&)>& is_given) {
+std::optional<ActivationLookup> ActivationLookups::Find(const Expr& root,
+                                                        const std::function<bool(const Expr&)>& is_given) {
   const Operator* last = OperatorOf(root);
   const bool is_product =
       last != nullptr && (last->name == std::string("multiply") || last->name == std::string("divide"));
@@ -155,7 +157,7 @@ std::optional<Gate> Gates::Find(const Expr& root, const std::function<bool(const
     if (!f) continue;
     auto known = known_.find({root.get(), nodes[i].get()});
     if (known == known_.end()) known = known_.emplace(std::pair(root.get(), nodes[i].get()), PiecesOf(*f)).first;
-    if (known->second) return Gate{nodes[i], &*known->second};
+    if (known->second) return ActivationLookup{nodes[i], &*known->second};
   }
   return {};
 }

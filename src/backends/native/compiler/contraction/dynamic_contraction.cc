@@ -1,9 +1,9 @@
-// unknown_product.cc: products of matrices some of whose sizes a run knows. The right matrix lies in panels, a constant
-// one since it was compiled; register tiles of all rows there are take one panel after the other.
+// dynamic_contraction.cc: products of matrices some of whose sizes a run knows. The right matrix lies in panels, a
+// constant one since it was compiled; register tiles of all rows there are take one panel after the other.
 #include <algorithm>
 
+#include "backends/native/compiler/contraction/contraction.h"
 #include "backends/native/compiler/contraction/matrix_product.h"
-#include "backends/native/compiler/contraction/product_form.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/support/error.h"
@@ -11,9 +11,9 @@
 namespace collage::native {
 namespace {
 
-class UnknownProduct {
+class DynamicProduct {
  public:
-  UnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output)
+  DynamicProduct(PartitionState& state, const CallNode& call, const StageOutput& output)
       : state_(state), e_(state.emitter), call_(call), output_(output), out_(ShapeOf(output.result)) {
     const bool is_dense = call.op()->name == "nn.dense";
     turns_left_ = !is_dense && call.attrs().Bool("transpose_a");
@@ -27,7 +27,7 @@ class UnknownProduct {
     if (out_.size() > 3 || out_.size() < 2) throw Error(ErrorCategory::kUnsupported, "products of such rank");
     SetLeft();
     // Rows that are an unknown distance apart take a register each to be found: few of them, and wider panels.
-    if (IsUnknown(form_.row_stride)) {
+    if (IsSymbolic(form_.row_stride)) {
       rows_ = std::max<int64_t>(rows_ / 2, 1);
       width_ *= 2;
     }
@@ -127,7 +127,7 @@ class UnknownProduct {
     e_.Call(name, e_.Product(units), state_.IsParallel(1e6));
   }
 
-  bool is_padded() const { return IsUnknown(form_.channels) || form_.channels % width_ != 0; }
+  bool is_padded() const { return IsSymbolic(form_.channels) || form_.channels % width_ != 0; }
 
   /// Blocks of rows, whose data stay in the cache while all panels pass.
   void EmitTiles(int64_t panels) {
@@ -159,7 +159,7 @@ class UnknownProduct {
 
   void EmitTile(const I64s& outer, const I64& row, int64_t rows, const I64& panel) {
     const auto vectors = static_cast<int>(width_ / e_.lanes());
-    const Vectors sums = EmitTileSums(state_, form_, outer, row, rows, panel, vectors, width_);
+    const Vectors sums = EmitRegisterTile(state_, form_, outer, row, rows, panel, vectors, width_);
     for (int v = 0; v < vectors; ++v) {
       const I64 channel = e_.Plus(e_.MulInt(panel, width_), v * e_.lanes());
       const auto store = [&] {
@@ -186,13 +186,13 @@ class UnknownProduct {
   bool is_tall_ = false;
   int64_t width_ = 0;  ///< of a panel
   int64_t rows_ = 0;   ///< of a register tile
-  ProductForm form_;
+  Contraction form_;
 };
 
 }  // namespace
 
-void EmitUnknownProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
-  UnknownProduct(state, call, output).Run();
+void EmitDynamicProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  DynamicProduct(state, call, output).Run();
 }
 
 }  // namespace collage::native

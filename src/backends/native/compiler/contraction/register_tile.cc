@@ -1,22 +1,22 @@
-// tile_sums.cc: one multiplication and addition for each row and vector, at each position of the inner dimensions.
-#include "backends/native/compiler/contraction/tile_sums.h"
+// register_tile.cc: one multiplication and addition for each row and vector, at each position of the inner dimensions.
+#include "backends/native/compiler/contraction/register_tile.h"
 
-#include "backends/native/compiler/contraction/byte_products.h"
-#include "backends/native/compiler/contraction/narrow_products.h"
+#include "backends/native/compiler/contraction/bf16_dot.h"
+#include "backends/native/compiler/contraction/int8_dot.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 
-Vectors TileSums::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first, int vectors,
-                       int64_t width) {
+Vectors RegisterTile::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first,
+                           int vectors, int64_t width) {
   first_ = first;
   type_ = type();
   const int64_t count = rows * vectors;
   // Few rows: several positions of the innermost dimension are summed apart.
   const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
-  const int64_t chains = IsUnknown(depth) ? 1 : ChainsOf(count, depth);
-  turns_ = IsUnknown(depth) ? 1 : unroll_;
-  while (!IsUnknown(depth) && depth % (chains * turns_) != 0) --turns_;
+  const int64_t chains = IsSymbolic(depth) ? 1 : ChainsOf(count, depth);
+  turns_ = IsSymbolic(depth) ? 1 : unroll_;
+  while (!IsSymbolic(depth) && depth % (chains * turns_) != 0) --turns_;
   Vectors sums = Starts(outer, rows, panel, vectors);
   sums.resize(static_cast<size_t>(count * chains), Zeros());
   sums = Accumulate(outer, row, rows, panel, vectors, width, chains, {}, sums);
@@ -29,11 +29,11 @@ Vectors TileSums::Emit(const I64s& outer, const I64& row, int64_t rows, const I6
   return sums;
 }
 
-Vector TileSums::Zeros() {
+Vector RegisterTile::Zeros() {
   return Vector{e_.Def(fmt::format("arith.constant dense<{}> : {}", form_.dtype.is_floating() ? "0.0" : "0", type_))};
 }
 
-Vectors TileSums::Starts(const I64s& outer, int64_t rows, const I64& panel, int vectors) {
+Vectors RegisterTile::Starts(const I64s& outer, int64_t rows, const I64& panel, int vectors) {
   if (!form_.start) return Vectors(static_cast<size_t>(rows * vectors), Zeros());
   Vectors row;
   for (int v = 0; v < vectors; ++v) row.push_back(form_.start(outer, panel, first_ + v * e_.lanes()));
@@ -42,16 +42,16 @@ Vectors TileSums::Starts(const I64s& outer, int64_t rows, const I64& panel, int 
   return all;
 }
 
-Vector TileSums::Combine(const Vector& a, const Vector& b, const Vector& sum) {
-  if (form_.factors == Factors::kBFloat16) return AddPairProducts(e_, a, b, sum);
-  if (form_.factors != Factors::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
+Vector RegisterTile::Combine(const Vector& a, const Vector& b, const Vector& sum) {
+  if (form_.factors == DotKind::kBFloat16) return AddPairProducts(e_, a, b, sum);
+  if (form_.factors != DotKind::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
   if (form_.dtype.is_floating()) return Vector{e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_))};
   const Vector product{e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_))};
   return Vector{e_.Def(fmt::format("arith.addi {}, {} : {}", product, sum, type_))};
 }
 
-Vectors TileSums::Accumulate(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors,
-                             int64_t width, int64_t chains, const I64s& inner, const Vectors& sums) {
+Vectors RegisterTile::Accumulate(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors,
+                                 int64_t width, int64_t chains, const I64s& inner, const Vectors& sums) {
   if (inner.size() < form_.inner.size()) {
     const bool is_last = inner.size() + 1 == form_.inner.size();
     const int64_t size = form_.inner[inner.size()];
@@ -79,9 +79,9 @@ Vectors TileSums::Accumulate(const I64s& outer, const I64& row, int64_t rows, co
   return carried;
 }
 
-Ptr TileSums::Offset(const Ptr& base, int64_t elements) { return e_.ElementAt(base, elements, element_); }
+Ptr RegisterTile::Offset(const Ptr& base, int64_t elements) { return e_.ElementAt(base, elements, element_); }
 
-void TileSums::Fetch(const I64s& inner) {
+void RegisterTile::Fetch(const I64s& inner) {
   constexpr int64_t kLineBytes = 64;
   if (ahead_.is_none()) return;
   I64 flat = e_.Int(0);
@@ -92,8 +92,8 @@ void TileSums::Fetch(const I64s& inner) {
   }
 }
 
-void TileSums::Step(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width,
-                    const I64s& inner, const Vectors& sums, size_t first, Vectors& next) {
+void RegisterTile::Step(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width,
+                        const I64s& inner, const Vectors& sums, size_t first, Vectors& next) {
   const Ptr b_base = form_.b_address(outer, panel, inner);
   const size_t bytes = form_.dtype.size_bytes();
   Fetch(inner);
@@ -114,8 +114,8 @@ void TileSums::Step(const I64s& outer, const I64& row, int64_t rows, const I64& 
   }
   const Ptr a_base = form_.a_address(outer, row, inner);
   for (int64_t t = 0; t < rows; ++t) {
-    const Ptr at = IsUnknown(form_.row_stride) ? e_.ElementAt(a_base, e_.MulInt(e_.Int(t), form_.row_stride), element_)
-                                               : Offset(a_base, form_.RowOffset(t));
+    const Ptr at = IsSymbolic(form_.row_stride) ? e_.ElementAt(a_base, e_.MulInt(e_.Int(t), form_.row_stride), element_)
+                                                : Offset(a_base, form_.RowOffset(t));
     const std::string one =
         e_.Def(fmt::format("llvm.load {} {{alignment = {} : i64}} : !llvm.ptr -> {}", at, bytes, element_));
     Vector a{e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element_, type_))};

@@ -1,11 +1,11 @@
-// product_form.cc: `rows` consecutive rows of the result (pixels of an image row, or rows of a matrix) times a panel of
+// contraction.cc: `rows` consecutive rows of the result (pixels of an image row, or rows of a matrix) times a panel of
 // channels stay in registers while the inner dimensions are walked.
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 
 #include <algorithm>
 
 #include "backends/native/compiler/contraction/library_tiles.h"
-#include "backends/native/compiler/contraction/tile_sums.h"
+#include "backends/native/compiler/contraction/register_tile.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -44,9 +44,9 @@ int64_t RowsPerTile(int64_t length, int64_t most) {
   return (length + tiles - 1) / tiles;
 }
 
-class ProductEmitter {
+class ContractionEmitter {
  public:
-  ProductEmitter(PartitionState& state, const ProductForm& form, const StageOutput& output)
+  ContractionEmitter(PartitionState& state, const Contraction& form, const StageOutput& output)
       : state_(state),
         e_(state.emitter),
         form_(form),
@@ -192,7 +192,7 @@ class ProductEmitter {
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
     const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
-                           form_.factors != Factors::kBFloat16;
+                           form_.factors != DotKind::kBFloat16;
     if (!is_halved) return EmitVectors(outer, row, rows, panel, 0, vectors, width);
     if (vectors > 1) EmitVectors(outer, row, rows, panel, 0, vectors - 1, width - rest);
     e_.SetLanes(lanes / 2);
@@ -223,11 +223,11 @@ class ProductEmitter {
 
   PartitionState& state_;
   Emitter& e_;
-  const ProductForm& form_;
+  const Contraction& form_;
   const StageOutput& output_;
   Tile tile_;
   std::optional<LibraryTiles> library_;  ///< what computes tiles in place of `sums_`
-  TileSums sums_;
+  RegisterTile sums_;
 };
 
 }  // namespace
@@ -259,7 +259,7 @@ int64_t ChainsOf(int64_t count, int64_t depth) {
   return chains;
 }
 
-ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles) {
+ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64_t rows, int64_t tiles) {
   const int64_t width = TileFor(state, form.dtype).vectors;
   const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
   ProductSpace space;
@@ -279,13 +279,13 @@ ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64
   return space;
 }
 
-Vectors EmitTileSums(PartitionState& state, const ProductForm& form, const I64s& outer, const I64& row, int64_t rows,
-                     const I64& panel, int vectors, int64_t width) {
-  return TileSums(state, form).Emit(outer, row, rows, panel, /*first=*/0, vectors, width);
+Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I64s& outer, const I64& row,
+                         int64_t rows, const I64& panel, int vectors, int64_t width) {
+  return RegisterTile(state, form).Emit(outer, row, rows, panel, /*first=*/0, vectors, width);
 }
 
-void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output) {
-  ProductEmitter(state, form, output).Run();
+void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output) {
+  ContractionEmitter(state, form, output).Run();
 }
 
 DataType SumType(DataType dtype) {

@@ -1,19 +1,19 @@
-// tile_sums.h: the sums of a register tile: so many rows times so many vectors of a panel, in registers while the inner
-// dimensions are walked.
+// register_tile.h: the sums of a register tile: so many rows times so many vectors of a panel, in registers while the
+// inner dimensions are walked.
 #pragma once
 
 #include <algorithm>
 #include <string>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 
 /// Writes the sums of register tiles of a product, which must outlive it.
-class TileSums {
+class RegisterTile {
  public:
-  TileSums(PartitionState& state, const ProductForm& form)
+  RegisterTile(PartitionState& state, const Contraction& form)
       : e_(state.emitter),
         form_(form),
         has_vnni_(state.target.has_byte_products),
@@ -51,7 +51,7 @@ class TileSums {
             const I64s& inner, const Vectors& sums, size_t first, Vectors& next);
 
   Emitter& e_;
-  const ProductForm& form_;
+  const Contraction& form_;
   bool has_vnni_;
   int64_t unroll_;  ///< positions of the innermost dimension that a turn of its loop should do, for each chain
   std::string element_;

@@ -1,4 +1,4 @@
-// native_form.h: what a partition means, in the calls that loops are made of.
+// canonicalise.h: rewrites a partition into the calls that loops are made of.
 #pragma once
 
 #include "collage/ir/expr.h"
@@ -8,6 +8,6 @@ namespace collage::native {
 /// `function`, typed, without what is computed faster otherwise: calls of the quantised dialect become what they stand
 /// for, and the largest of numbers that are quantised as before are the largest of integers. Itself where nothing of
 /// that is in it.
-Function NativeForm(const Function& function);
+Function Canonicalise(const Function& function);
 
 }  // namespace collage::native

@@ -1,4 +1,4 @@
-// product_form.h: what convolutions and matrix products have in common, and the register tiles that compute it.
+// contraction.h: what convolutions and matrix products have in common, and the register tiles that compute it.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 namespace collage::native {
 
 /// What an element of a and one of b hold, and so by which instruction their product is added to a sum.
-enum class Factors : uint8_t {
+enum class DotKind : uint8_t {
   kOne,       ///< one number of the sums' type
-  kBFloat16,  ///< a pair of bfloat16, described as float32 (narrow_products.h)
-  kInt16,     ///< a pair of int16, described as int32 (byte_products.h)
+  kBFloat16,  ///< a pair of bfloat16, described as float32 (bf16_dot.h)
+  kInt16,     ///< a pair of int16, described as int32 (int8_dot.h)
   kBytes,     ///< four bytes, described as int32: a's without sign, b's with one
 };
 
 /// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
-struct ProductForm {
+struct Contraction {
   DataType dtype = kFloat32;  ///< of a, b and the sums: float32, float64, int32 or int64
-  Factors factors = Factors::kOne;
+  DotKind factors = DotKind::kOne;
   bool flips_signs = false;    ///< kBytes: a's have signs; 128 is added to each of them, which `start` makes up for
   std::vector<int64_t> outer;  ///< sizes of the outer dimensions
   int64_t rows = 1;
@@ -71,14 +71,14 @@ int64_t ChainsOf(int64_t count, int64_t depth);
 
 /// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`
 /// vectors of `panel`, of whose channels `width` exist. Vector v of row t is element t * vectors + v.
-Vectors EmitTileSums(PartitionState& state, const ProductForm& form, const I64s& outer, const I64& row, int64_t rows,
-                     const I64& panel, int vectors, int64_t width);
+Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I64s& outer, const I64& row,
+                         int64_t rows, const I64& panel, int vectors, int64_t width);
 
 /// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
-ProductSpace SpaceOf(const PartitionState& state, const ProductForm& form, int64_t rows, int64_t tiles);
+ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64_t rows, int64_t tiles);
 
 /// Emits the stages of a product.
-void EmitProduct(PartitionState& state, const ProductForm& form, const StageOutput& output);
+void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output);
 
 /// The dtype in which products of `dtype` are summed: float32 for narrower floats, int32 for narrower integers.
 DataType SumType(DataType dtype);

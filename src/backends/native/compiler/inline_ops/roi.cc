@@ -1,4 +1,4 @@
-// regions.cc: vision.roi_align: an element is the mean, or the largest, of samples between the pixels of a region whose
+// roi.cc: vision.roi_align: an element is the mean, or the largest, of samples between the pixels of a region whose
 // corners are data; and vision.roi_pool: the largest of the pixels of a part of one. How many there are may be data,
 // too: loops then go as far as the lane with the most of them wants, and the others leave what they do not have out.
 #include <cmath>

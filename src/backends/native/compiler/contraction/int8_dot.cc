@@ -1,9 +1,9 @@
-// byte_products.cc: reading products of 8-bit integers, their operands in words, and the instructions.
-#include "backends/native/compiler/contraction/byte_products.h"
+// int8_dot.cc: reading products of 8-bit integers, their operands in words, and the instructions.
+#include "backends/native/compiler/contraction/int8_dot.h"
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/narrow_products.h"
+#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
@@ -125,11 +125,11 @@ Expr WithoutScale(PartitionState& state, const Expr& expr, const Data& data) {
 }
 
 /// Both known at run time only.
-std::optional<ByteProduct> ReadLate(PartitionState& state, const Expr& data, const Data& read, const Expr& weight) {
+std::optional<Int8Dot> ReadLate(PartitionState& state, const Expr& data, const Data& read, const Expr& weight) {
   const std::optional<Data> other = ReadData(weight);
   if (!other || !read.IsZeroByte() || !other->IsZeroByte()) return std::nullopt;
-  ByteProduct product;
-  product.factors = Factors::kInt16;
+  Int8Dot product;
+  product.factors = DotKind::kInt16;
   product.per_word = 2;
   product.data = WithoutScale(state, data, read);
   product.dtype = kInt16;
@@ -150,12 +150,12 @@ Buffer AsWords(Buffer buffer, size_t axis, int64_t count) {
 }
 
 /// `bytes` of the product's data at `indices`, as they lie in memory.
-Value Element(PartitionState& state, const ByteProduct& product, const Indices& indices) {
+Value Element(PartitionState& state, const Int8Dot& product, const Indices& indices) {
   return state.math().Convert(state.expressions.At(product.data, indices), product.dtype);
 }
 
 /// The word of a pixel that has no more channels than fit in it.
-Value PixelWord(PartitionState& state, const ByteProduct& product, const Indices& pixel) {
+Value PixelWord(PartitionState& state, const Int8Dot& product, const Indices& pixel) {
   VectorMath& m = state.math();
   const int64_t bits = 32 / product.per_word;
   Value word;
@@ -204,15 +204,15 @@ Tensor Starts(const Tensor& packed, int64_t zero) {
 
 }  // namespace
 
-std::optional<ByteProduct> ReadByteProduct(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
-                                           bool is_padded, bool may_be_late) {
+std::optional<Int8Dot> ReadInt8Dot(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
+                                   bool is_padded, bool may_be_late) {
   if (!state.target.has_int16_products) return std::nullopt;
   const std::optional<Data> read = ReadData(data);
   if (!read) return std::nullopt;
   const std::optional<Weights> weights = ReadWeights(weight, channels);
   if (!weights && may_be_late) return ReadLate(state, data, *read, weight);
   if (!weights || read->scale.has_value() == weights->scales.empty()) return std::nullopt;
-  ByteProduct product;
+  Int8Dot product;
   product.weight = weights->values;
   for (const double scale : weights->scales) product.scales.push_back(static_cast<float>(scale * *read->scale));
   if (state.target.has_byte_products && (read->IsZeroByte() || !is_padded) && AreWithin(product.weight, -128, 127)) {
@@ -225,19 +225,19 @@ std::optional<ByteProduct> ReadByteProduct(PartitionState& state, const Expr& da
   }
   // The sum of two products of int16 is an int32 unless all four are -32768, which neither such data nor weights are.
   if (!read->IsZeroByte() || !AreWithin(product.weight, -32767, 32767)) return std::nullopt;
-  product.factors = Factors::kInt16;
+  product.factors = DotKind::kInt16;
   product.per_word = 2;
   product.data = WithoutScale(state, data, *read);
   product.dtype = kInt16;
   return product;
 }
 
-Value ByteProduct::Zero(PartitionState& state) const {
+Value Int8Dot::Zero(PartitionState& state) const {
   if (!late_zero) return state.math().Integer(zero);
   return state.expressions.At(late_zero, Indices(ShapeOf(late_zero).size(), state.emitter.Zero()));
 }
 
-void PadWeight(ByteProduct& product, size_t axis) {
+void PadWeight(Int8Dot& product, size_t axis) {
   if (product.late_weight) return;
   const Tensor& weight = product.weight;
   Shape shape = weight.shape();
@@ -254,7 +254,7 @@ void PadWeight(ByteProduct& product, size_t axis) {
   product.weight = std::move(padded);
 }
 
-Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_turned) {
+Buffer WordMatrix(PartitionState& state, const Int8Dot& product, bool is_turned) {
   Shape shape = ShapeOf(product.data);
   const size_t last = shape.size() - 1;
   if (!is_turned && shape[last] % product.per_word == 0) {
@@ -276,7 +276,7 @@ Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_tur
   return AsWords(rows, last, product.per_word);
 }
 
-Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::vector<int64_t>& before,
+Buffer WordImage(PartitionState& state, const Int8Dot& product, const std::vector<int64_t>& before,
                  const std::vector<int64_t>& after) {
   const Shape shape = ShapeOf(product.data);
   if (shape[1] % product.per_word == 0) {
@@ -312,7 +312,7 @@ Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::v
   return words;
 }
 
-void PackedWords::ReadBy(ProductForm& form, PartitionState& state) const {
+void PackedWords::ReadBy(Contraction& form, PartitionState& state) const {
   Emitter& e = state.emitter;
   const auto reader = [&e](const Buffer& buffer, const char* element) {
     return [&e, buffer, element](const I64s& outer, const I64& panel, int64_t from) {
@@ -337,7 +337,7 @@ void PackedWords::ReadBy(ProductForm& form, PartitionState& state) const {
 namespace {
 
 /// A matrix that is not known, packed in words.
-Buffer PackLate(PartitionState& state, const ByteProduct& product, const PackedWeights& packing) {
+Buffer PackLate(PartitionState& state, const Int8Dot& product, const PackedWeights& packing) {
   const int64_t width = PanelWidth(state, kInt32);
   const int64_t panels = (packing.channels + width - 1) / width;
   const int64_t depth = packing.inner[0];
@@ -357,18 +357,18 @@ Buffer PackLate(PartitionState& state, const ByteProduct& product, const PackedW
 
 }  // namespace
 
-PackedWords PackWords(PartitionState& state, const ByteProduct& product, const PackedWeights& packing) {
+PackedWords PackWords(PartitionState& state, const Int8Dot& product, const PackedWeights& packing) {
   const int64_t width = PanelWidth(state, kInt32);
   PackedWords result;
   Tensor packed;
   if (product.late_weight) {
     result.words = PackLate(state, product, packing);
   } else {
-    const DataType dtype = product.factors == Factors::kBytes ? kInt8 : kInt16;
+    const DataType dtype = product.factors == DotKind::kBytes ? kInt8 : kInt16;
     packed = *PackedConstant(MakeConstant(product.weight), packing, dtype, width);
     result.words = state.AddConstant(Interleaved(packed, product.per_word));
   }
-  if (product.factors == Factors::kBytes) {
+  if (product.factors == DotKind::kBytes) {
     const int64_t zero = product.zero + (product.flips_signs ? 128 : 0);
     if (zero != 0) result.start = state.AddConstant(Starts(packed, zero));
     if (product.late_zero) result.slope = state.AddConstant(Starts(packed, 1));
@@ -387,10 +387,10 @@ PackedWords PackWords(PartitionState& state, const ByteProduct& product, const P
   return result;
 }
 
-Vector AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const Vector& a, const Vector& b,
+Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vector& a, const Vector& b,
                           const Vector& sum) {
   const std::string sums = fmt::format("vector<{}xi32>", e.lanes());
-  const std::string parts = factors == Factors::kBytes ? fmt::format("vector<{}xi8>", 4 * e.lanes())
+  const std::string parts = factors == DotKind::kBytes ? fmt::format("vector<{}xi8>", 4 * e.lanes())
                                                        : fmt::format("vector<{}xi16>", 2 * e.lanes());
   const auto as_parts = [&](const Vector& words) {
     return Vector{e.Def(fmt::format("vector.bitcast {} : {} to {}", words, sums, parts))};
@@ -399,10 +399,10 @@ Vector AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const Vect
   const Vector second = as_parts(b);
   if (has_vnni) {
     return Vector{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.avx512.{}.{}\"({}, {}, {}) : ({}, {}, {}) -> {}",
-                                    factors == Factors::kBytes ? "vpdpbusd" : "vpdpwssd", 32 * e.lanes(), sum, first,
+                                    factors == DotKind::kBytes ? "vpdpbusd" : "vpdpwssd", 32 * e.lanes(), sum, first,
                                     second, sums, parts, parts, sums))};
   }
-  COLLAGE_CHECK(factors == Factors::kInt16) << "products of bytes take VNNI";
+  COLLAGE_CHECK(factors == DotKind::kInt16) << "products of bytes take VNNI";
   const char* name = e.lanes() == 16 ? "avx512.pmaddw.d.512" : e.lanes() == 8 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
   const Vector products{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.{}\"({}, {}) : ({}, {}) -> {}", name, first,
                                           second, parts, parts, sums))};

@@ -1,4 +1,4 @@
-// suppression.h: non-maximum suppression.
+// nms.h: non-maximum suppression.
 #pragma once
 
 #include "backends/native/compiler/stages/partition_state.h"

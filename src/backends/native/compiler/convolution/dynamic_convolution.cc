@@ -1,4 +1,4 @@
-// unknown_convolution.cc: convolutions of images whose sizes a run knows. Lanes run along rows of the result. What the
+// dynamic_convolution.cc: convolutions of images whose sizes a run knows. Lanes run along rows of the result. What the
 // pixels of a piece of such a row are made of lies tap by tap in a panel, zeros where a tap is outside of the image; a
 // panel is a thread's own, and is multiplied by all weights of its group before the next one takes its place.
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace collage::native {
 namespace {
 
-class UnknownConvolution {
+class DynamicConvolution {
  public:
-  UnknownConvolution(PartitionState& state, const CallNode& call, const StageOutput& output)
+  DynamicConvolution(PartitionState& state, const CallNode& call, const StageOutput& output)
       : state_(state),
         e_(state.emitter),
         output_(output),
@@ -148,7 +148,7 @@ class UnknownConvolution {
 
   void EmitTile(const I64& tile, int64_t rows) {
     const auto vectors = static_cast<int>(width_ / e_.lanes());
-    const Vectors sums = EmitTileSums(state_, form_, place_, tile, rows, place_.back(), vectors, width_);
+    const Vectors sums = EmitRegisterTile(state_, form_, place_, tile, rows, place_.back(), vectors, width_);
     const I64 group = e_.MulInt(place_[1], channels_out_);
     Indices at{{place_[0]}, e_.Zero()};
     for (size_t d = 2; d < last_; ++d) at.push_back({place_[d]});
@@ -174,7 +174,7 @@ class UnknownConvolution {
   int64_t channels_in_;   ///< of a group
   int64_t channels_out_;  ///< of a group
   Buffer data_;
-  ProductForm form_;
+  Contraction form_;
   int64_t width_ = 0;  ///< of a panel: pixels
   int64_t tile_ = 0;   ///< of register tiles: output channels
   int64_t depth_ = 0;  ///< what a sum is of
@@ -187,8 +187,8 @@ class UnknownConvolution {
 
 }  // namespace
 
-void EmitUnknownConvolution(PartitionState& state, const CallNode& call, const StageOutput& output) {
-  UnknownConvolution(state, call, output).Run();
+void EmitDynamicConvolution(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  DynamicConvolution(state, call, output).Run();
 }
 
 }  // namespace collage::native

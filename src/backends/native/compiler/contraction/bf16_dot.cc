@@ -1,9 +1,9 @@
-// narrow_products.cc: pairs of bfloat16 in memory, and their products (AVX512-BF16: VDPBF16PS).
-#include "backends/native/compiler/contraction/narrow_products.h"
+// bf16_dot.cc: pairs of bfloat16 in memory, and their products (AVX512-BF16: VDPBF16PS).
+#include "backends/native/compiler/contraction/bf16_dot.h"
 
 #include <cstring>
 
-#include "backends/native/description/narrowed.h"
+#include "backends/native/description/bf16_eligibility.h"
 #include "collage/support/error.h"
 
 namespace collage::native {

@@ -1,5 +1,5 @@
-// views.cc: shapes and strides of moved elements.
-#include "backends/native/compiler/emit/views.h"
+// buffer_views.cc: shapes and strides of moved elements.
+#include "backends/native/compiler/emit/buffer_views.h"
 
 #include "backends/native/operators.h"
 

@@ -1,5 +1,5 @@
-// narrowed.cc: what the instruction for pairs of bfloat16 can do for a product.
-#include "backends/native/description/narrowed.h"
+// bf16_eligibility.cc: what the instruction for pairs of bfloat16 can do for a product.
+#include "backends/native/description/bf16_eligibility.h"
 
 #include <algorithm>
 #include <vector>

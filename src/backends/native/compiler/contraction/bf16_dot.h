@@ -1,4 +1,4 @@
-// narrow_products.h: products of float32 values whose factors are rounded to bfloat16, by the instruction that
+// bf16_dot.h: products of float32 values whose factors are rounded to bfloat16, by the instruction that
 // multiplies pairs of them and adds both products to a float32 sum.
 //
 // Two neighbours of the innermost dimension that is summed over lie in four bytes: memory of such pairs is described as
@@ -6,11 +6,11 @@
 // an element of a and one of b is another instruction.
 #pragma once
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 
 namespace collage::native {
 
-/// Whether a product is computed in pairs by some algorithm, where that is asked for (narrowed.h).
+/// Whether a product is computed in pairs by some algorithm, where that is asked for (bf16_eligibility.h).
 bool IsNarrowed(const PartitionState& state, const CallNode& call);
 
 /// Whether it is computed so by every algorithm: no pair is broken.

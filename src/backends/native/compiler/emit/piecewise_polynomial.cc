@@ -1,5 +1,5 @@
-// pieces.cc: interpolation by Newton's divided differences.
-#include "backends/native/compiler/emit/pieces.h"
+// piecewise_polynomial.cc: interpolation by Newton's divided differences.
+#include "backends/native/compiler/emit/piecewise_polynomial.h"
 
 #include <cmath>
 #include <utility>
@@ -31,8 +31,8 @@ std::vector<double> Interpolate(const std::function<double(double)>& f, double l
   return c;
 }
 
-Pieces MakePieces(const std::function<double(double)>& f, double width, int count, int degree) {
-  Pieces pieces{width, std::vector<std::vector<double>>(static_cast<size_t>(degree) + 1)};
+PiecewisePolynomial FitPieces(const std::function<double(double)>& f, double width, int count, int degree) {
+  PiecewisePolynomial pieces{width, std::vector<std::vector<double>>(static_cast<size_t>(degree) + 1)};
   for (int i = 0; i < count; ++i) {
     const auto around = [&](double distance) { return f(i * width + distance); };
     const std::vector<double> c = Interpolate(around, -width / 2, width / 2, static_cast<size_t>(degree));

@@ -1,4 +1,4 @@
-// pool_walk.cc: separable windows, one dimension after the other. A walk goes along one dimension of the data and
+// sliding_pool.cc: separable windows, one dimension after the other. A walk goes along one dimension of the data and
 // combines what lies across it at each position, once; a window is some positions that follow each other.
 //
 //     channels-last: along a row, vectors of channels          planes: down the rows, vectors along them
@@ -6,7 +6,7 @@
 //       ┌ a b c ┐  a d g | b e h | c f i                         ┌ a b c ┐  a b c
 //       │ d e f │  → ring of registers →                         │ d e f │  ↓ ring of registers
 //       └ g h i ┘                                                └ g h i ┘
-#include "backends/native/compiler/reduction/pool_walk.h"
+#include "backends/native/compiler/reduction/sliding_pool.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,9 +19,9 @@ namespace collage::native {
 
 namespace {
 
-class PoolWalk {
+class SlidingPool {
  public:
-  explicit PoolWalk(PoolForm& form)
+  explicit SlidingPool(PoolForm& form)
       : form_(form),
         e_(form.state.emitter),
         m_(form.state.math()),
@@ -513,6 +513,6 @@ class PoolWalk {
 
 }  // namespace
 
-bool EmitPoolWalk(PoolForm& form) { return PoolWalk(form).Run(); }
+bool EmitSlidingPool(PoolForm& form) { return SlidingPool(form).Run(); }
 
 }  // namespace collage::native

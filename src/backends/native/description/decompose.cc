@@ -1,10 +1,10 @@
-// written_out.cc: operators whose loops are those of others.
+// decompose.cc: operators whose loops are those of others.
 //
 // A deformable convolution: every tap's pixels are a grid's samples, which are multiplied with the weights as a
 // convolution of one tap. Einsum, term by term: what nobody else needs is summed up, then the next term is multiplied
 // with what there is, as matrices where labels are summed on the way. So each product is one that there are fast loops
 // for, and transpositions and reshapes around it are read in place.
-#include "backends/native/description/written_out.h"
+#include "backends/native/description/decompose.h"
 
 #include <algorithm>
 #include <map>
@@ -276,7 +276,7 @@ class DeformableWriter {
 
 }  // namespace
 
-Expr WriteOut(const Expr& body) {
+Expr Decompose(const Expr& body) {
   const Expr written = Rewrite(body, [](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr) return expr;

@@ -1,4 +1,4 @@
-// pieces.h: functions as polynomials, whole or piece by piece for look-ups of coefficients in registers.
+// piecewise_polynomial.h: functions as polynomials, whole or piece by piece for look-ups of coefficients in registers.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ std::vector<double> Interpolate(const std::function<double(double)>& f, double l
 
 /// Of a function of numbers that are not negative: piece i is that around i * `width`. `by_power[k][i]` is the
 /// coefficient of its k-th power of the distance from there.
-struct Pieces {
+struct PiecewisePolynomial {
   double width = 0;
   std::vector<std::vector<double>> by_power;
 
@@ -23,6 +23,6 @@ struct Pieces {
 };
 
 /// Each piece's polynomial interpolates `f` there.
-Pieces MakePieces(const std::function<double(double)>& f, double width, int count, int degree);
+PiecewisePolynomial FitPieces(const std::function<double(double)>& f, double width, int count, int degree);
 
 }  // namespace collage::native

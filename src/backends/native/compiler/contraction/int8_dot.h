@@ -1,4 +1,4 @@
-// byte_products.h: products of integers of 8 bits less their zero points, exactly, by instructions that multiply two or
+// int8_dot.h: products of integers of 8 bits less their zero points, exactly, by instructions that multiply two or
 // four of them at a time and add the products to a sum of 32 bits.
 //
 // Two or four neighbours of the innermost dimension that is summed over lie in four bytes: memory of such words is
@@ -16,13 +16,13 @@
 #include <optional>
 #include <vector>
 
-#include "backends/native/compiler/contraction/product_form.h"
+#include "backends/native/compiler/contraction/contraction.h"
 
 namespace collage::native {
 
 /// A product of data by weights of 8 bits, both integers less their zero points, or numbers that these stand for.
-struct ByteProduct {
-  Factors factors = Factors::kBytes;
+struct Int8Dot {
+  DotKind factors = DotKind::kBytes;
   int64_t per_word = 4;  ///< factors in an element of the product
   Expr data;             ///< what is to lie in memory, as elements of `dtype`
   DataType dtype = kUInt8;
@@ -41,18 +41,18 @@ struct ByteProduct {
 /// `data` times `weight`, whose dimension `channels` is that of the result's channels, as such a product; nothing where
 /// it is none, or where the processor has no instructions for it. `is_padded`: data are read beyond their ends.
 /// Weights that are not known are taken where `may_be_late`.
-std::optional<ByteProduct> ReadByteProduct(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
-                                           bool is_padded, bool may_be_late);
+std::optional<Int8Dot> ReadInt8Dot(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
+                                   bool is_padded, bool may_be_late);
 
 /// A known weight with zeros behind the end of dimension `axis`, as many as make whole words.
-void PadWeight(ByteProduct& product, size_t axis);
+void PadWeight(Int8Dot& product, size_t axis);
 
 /// The data as matrices of words, row-major, words along the last dimension: of [rows, depth], or [batch, rows, depth].
 /// `is_turned`: the data are [depth, rows].
-Buffer WordMatrix(PartitionState& state, const ByteProduct& product, bool is_turned);
+Buffer WordMatrix(PartitionState& state, const Int8Dot& product, bool is_turned);
 
 /// The data channels-last in words of channels, with what stands for 0 around each spatial dimension.
-Buffer WordImage(PartitionState& state, const ByteProduct& product, const std::vector<int64_t>& before,
+Buffer WordImage(PartitionState& state, const Int8Dot& product, const std::vector<int64_t>& before,
                  const std::vector<int64_t>& after);
 
 /// Packed weights, and numbers for each channel of each panel [groups, panels, width], of which there may be none (no
@@ -65,14 +65,14 @@ struct PackedWords {
   Buffer scale;    ///< float32: makes numbers of sums
 
   /// Has `form` use all but the words: groups are the first of its outer dimensions, or there is one for all.
-  void ReadBy(ProductForm& form, PartitionState& state) const;
+  void ReadBy(Contraction& form, PartitionState& state) const;
 };
 /// `packing` is of the padded weight, or of one that is not known, whose last word is filled with zeros here.
-PackedWords PackWords(PartitionState& state, const ByteProduct& product, const PackedWeights& packing);
+PackedWords PackWords(PartitionState& state, const Int8Dot& product, const PackedWeights& packing);
 
 /// sum + the products of the integers in `a` and `b`; all are vectors of int32. `has_vnni`: multiplies and adds at
 /// once.
-Vector AddIntegerProducts(Emitter& e, Factors factors, bool has_vnni, const Vector& a, const Vector& b,
+Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vector& a, const Vector& b,
                           const Vector& sum);
 
 /// The bytes of `words`, a vector of int32, each plus 128.

@@ -1,15 +1,15 @@
-// unknown_pool.cc: pools of images whose sizes a run knows: each vector of results looks up where its windows lie.
+// dynamic_pool.cc: pools of images whose sizes a run knows: each vector of results looks up where its windows lie.
 #include "backends/native/compiler/reduction/pool.h"
-#include "backends/native/compiler/reduction/pool_walk.h"
+#include "backends/native/compiler/reduction/sliding_pool.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/materialise.h"
 
 namespace collage::native {
 namespace {
 
-class UnknownPool {
+class DynamicPool {
  public:
-  UnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output)
+  DynamicPool(PartitionState& state, const CallNode& call, const StageOutput& output)
       : form_(state, call, output),
         e_(state.emitter),
         m_(state.math()),
@@ -84,8 +84,8 @@ class UnknownPool {
 
 }  // namespace
 
-void EmitUnknownPool(PartitionState& state, const CallNode& call, const StageOutput& output) {
-  UnknownPool(state, call, output).Run();
+void EmitDynamicPool(PartitionState& state, const CallNode& call, const StageOutput& output) {
+  DynamicPool(state, call, output).Run();
 }
 
 }  // namespace collage::native

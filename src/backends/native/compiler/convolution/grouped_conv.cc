@@ -1,4 +1,4 @@
-// small_groups.cc: depthwise convolutions, and those whose groups have fewer channels than a vector: a vector holds the
+// grouped_conv.cc: depthwise convolutions, and those whose groups have fewer channels than a vector: a vector holds the
 // same pixel of neighbouring channels, of several groups; for each channel within the groups, a shuffle spreads it over
 // the lanes of its group. Zeros around the data are not stored: taps that would read them are left out.
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
 #include "backends/native/compiler/stages/padded_data.h"
-#include "backends/native/description/narrowed.h"
+#include "backends/native/description/bf16_eligibility.h"
 
 namespace collage::native {
 namespace {
@@ -19,9 +19,9 @@ namespace {
 // Tiles at the edges are written out, each by itself. Where there are more of them, zeros are stored around the data.
 constexpr int64_t kMostEdgeTiles = 8;
 
-class SmallGroups : public GroupRows {
+class GroupedConv : public GroupRows {
  public:
-  SmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv)
+  GroupedConv(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv)
       : state_(state),
         e_(state.emitter),
         call_(call),
@@ -337,29 +337,29 @@ class SmallGroups : public GroupRows {
 
 }  // namespace
 
-bool EmitSmallGroups(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
+bool EmitGroupedConv(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                      const StageOutput& output) {
   const bool fits = HasSmallGroups(conv.groups, conv.data[1], conv.result[1], state.emitter.lanes());
   if (!fits || SumType(TensorTypeOf(call.args()[0]).dtype()) != kFloat32) return false;
-  SmallGroups(state, call, conv).Run(output);
+  GroupedConv(state, call, conv).Run(output);
   return true;
 }
 
 std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv) {
-  auto rows = std::make_unique<SmallGroups>(state, call, conv);
+  auto rows = std::make_unique<GroupedConv>(state, call, conv);
   rows->ReadMemory();
   return rows;
 }
 
 std::unique_ptr<GroupRows> RowsOfRing(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                                       const Buffer& ring) {
-  auto rows = std::make_unique<SmallGroups>(state, call, conv);
+  auto rows = std::make_unique<GroupedConv>(state, call, conv);
   rows->ReadRing(ring);
   return rows;
 }
 
 bool NeedsStoredZeros(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv) {
-  return SmallGroups(state, call, conv).has_many_edges();
+  return GroupedConv(state, call, conv).has_many_edges();
 }
 
 }  // namespace collage::native

@@ -1,5 +1,5 @@
-// narrowed.h: which products are computed in bfloat16 where that is asked for. Whoever offers candidates and the
-// compiler ask the same question, so that none is offered in which there would be no such product.
+// bf16_eligibility.h: which products are computed in bfloat16 where that is asked for. Whoever offers candidates and
+// the compiler ask the same question, so that none is offered in which there would be no such product.
 #pragma once
 
 #include "backends/native/description/options.h"

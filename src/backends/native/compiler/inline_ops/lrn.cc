@@ -1,4 +1,4 @@
-// local_response.cc: nn.lrn: an element divided by a power of the mean square of its neighbours along an axis.
+// lrn.cc: nn.lrn: an element divided by a power of the mean square of its neighbours along an axis.
 #include <cstdlib>
 
 #include "backends/native/compiler/inline_ops/inline_ops.h"

@@ -1,4 +1,4 @@
-// written_out.h: operators that are others put together.
+// decompose.h: rewrites operators as combinations of others.
 #pragma once
 
 #include "collage/ir/expr.h"
@@ -7,6 +7,6 @@ namespace collage::native {
 
 /// `body`, typed, with einsum as transpositions, products of matrices and sums, and deformable convolutions as samples
 /// of a grid and convolutions of one tap; typed.
-Expr WriteOut(const Expr& body);
+Expr Decompose(const Expr& body);
 
 }  // namespace collage::native

@@ -1,4 +1,4 @@
-// views.h: what only moves elements as another way to walk the same memory.
+// buffer_views.h: transpositions and reshapes as other strides over the same memory.
 #pragma once
 
 #include <optional>

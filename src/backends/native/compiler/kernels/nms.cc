@@ -1,7 +1,7 @@
-// suppression.cc: vision.all_class_non_max_suppression: for each batch and class the best box that is left is kept, and
+// nms.cc: vision.all_class_non_max_suppression: for each batch and class the best box that is left is kept, and
 // what overlaps it is left out, until none is left or enough are kept. One thread: where a row is stored depends on how
 // many there were before.
-#include "backends/native/compiler/kernels/suppression.h"
+#include "backends/native/compiler/kernels/nms.h"
 
 #include <cmath>
 
