@@ -265,15 +265,7 @@ class GroupedConv : public GroupRows {
       pixel.push_back({ring_rows_ == 0 ? at : e_.IntOp("remui", at, e_.Int(ring_rows_)), 0});
     }
     pixel.push_back({});
-    std::vector<Vectors> weights;  // by tap, by channel within the group
-    for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
-      weights.emplace_back();
-      for (int64_t i = 0; i < group_; ++i) {
-        Indices at = Bases(chosen);
-        at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
-        weights.back().emplace_back(e_.Load(taps_, at).name);
-      }
-    }
+    const std::vector<Vectors> weights = WeightsAt(chosen, channel);
     // Each pixel is read and spread once, for all results that it is part of.
     const int64_t stride = conv_.stride.back();
     const int64_t dilation = conv_.dilation.back();
@@ -302,6 +294,20 @@ class GroupedConv : public GroupRows {
       }
     }
     return next;
+  }
+
+  /// Weights of the taps at `chosen`, by tap of the last dimension, by channel within the group.
+  std::vector<Vectors> WeightsAt(const I64s& chosen, const I64& channel) {
+    std::vector<Vectors> weights;
+    for (int64_t tap = 0; tap < conv_.weight.back(); ++tap) {
+      weights.emplace_back();
+      for (int64_t i = 0; i < group_; ++i) {
+        Indices at = Bases(chosen);
+        at.insert(at.end(), {{e_.Int(tap), 0}, {e_.Int(i), 0}, {channel, 1}});
+        weights.back().emplace_back(e_.Load(taps_, at).name);
+      }
+    }
+    return weights;
   }
 
   /// Channel `i` of each group in all lanes of the group.

@@ -281,14 +281,18 @@ void Emitter::ForLanesBetween(const I64& begin, const I64& end, const std::funct
   If(IntCompare("slt", whole, end), [&] { MaskedBefore(whole, end, [&] { body(whole); }); });
 }
 
+Mask Emitter::MaskOf(const std::function<bool(int64_t lane)>& has) {
+  std::string bits;
+  for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", has(i) ? "true" : "false");
+  return Mask{Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_))};
+}
+
 void Emitter::MaskedRest(int64_t count, const std::function<void(const I64&)>& body) {
   const int64_t whole = count / lanes_ * lanes_;
   if (native_lanes_ == 16 && lanes_ > 1 && count - whole == 1) {
     mask_ = FirstLaneOf(*this);
   } else {
-    std::string bits;
-    for (int i = 0; i < lanes_; ++i) bits += fmt::format("{}{}", i ? ", " : "", whole + i < count ? "true" : "false");
-    mask_ = Mask{Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, lanes_))};
+    mask_ = MaskOf([&](int64_t lane) { return whole + lane < count; });
   }
   body(Int(whole));
   mask_ = {};

@@ -121,6 +121,8 @@ class Emitter {
   void MaskedRest(int64_t count, const std::function<void(const I64& first)>& body);
   /// The mask of the lanes that exist; none when all do.
   const Mask& mask() const { return mask_; }
+  /// A mask that has the lanes for which `has` holds.
+  Mask MaskOf(const std::function<bool(int64_t lane)>& has);
   /// While `body` runs, only lanes of `condition` that are lanes of the mask, too, are read and written.
   void WithMask(const Mask& condition, const std::function<void()>& body);
   /// Whether that is so now: any lane may be one that is not read.

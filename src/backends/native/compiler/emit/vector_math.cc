@@ -64,6 +64,13 @@ Value VectorMath::Select(const Value& condition, const Value& a, const Value& b)
           a.kind};
 }
 
+Value VectorMath::Shuffle(const Value& a, const Value& b, const std::function<int64_t(int64_t)>& lane) {
+  std::string lanes;
+  for (int64_t i = 0; i < e_.lanes(); ++i) lanes += fmt::format("{}{}", i > 0 ? ", " : "", lane(i));
+  const std::string type = e_.TypeOf(a.kind);
+  return {e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a.name, b.name, lanes, type, type)), a.kind};
+}
+
 Value VectorMath::FusedMultiplyAdd(const Value& a, const Value& b, const Value& c) {
   return {e_.Def(fmt::format("math.fma {}, {}, {} : {}", a.name, b.name, c.name, e_.TypeOf(a.kind))), a.kind};
 }

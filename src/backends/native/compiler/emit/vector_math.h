@@ -1,6 +1,7 @@
 // vector_math.h: arithmetic and elementary functions on vectors, as MLIR text.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -58,6 +59,8 @@ class VectorMath {
   /// Predicates of arith.cmpf and arith.cmpi; the result is of kind kBool.
   Value Compare(const char* on_floats, const char* on_integers, const Value& a, const Value& b);
   Value Select(const Value& condition, const Value& a, const Value& b);
+  /// Lane i of the result is lane `lane(i)` of `a` and `b`, one after the other.
+  Value Shuffle(const Value& a, const Value& b, const std::function<int64_t(int64_t)>& lane);
   /// An operation that takes and gives vectors of one type.
   Value Unary(const char* op, const Value& x);
   Value Binary(const char* op, const Value& a, const Value& b);

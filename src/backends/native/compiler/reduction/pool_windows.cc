@@ -18,6 +18,16 @@ std::pair<int64_t, int64_t> Windows::Inside() const {
   return {first, end};
 }
 
+std::vector<int64_t> Windows::UsedOffsets() const {
+  std::vector<int64_t> used;
+  for (int64_t offset = 0; offset < extent(); ++offset) {
+    bool is_used = false;
+    for (int64_t at = offset; at >= 0 && !is_used; at -= stride) is_used = at % dilation == 0;
+    if (is_used) used.push_back(offset);
+  }
+  return used;
+}
+
 std::vector<int64_t> Windows::OffsetsAt(int64_t out) const {
   std::vector<int64_t> offsets;
   for (int64_t tap = low.data<int64_t>()[out]; tap < high.data<int64_t>()[out]; ++tap) {

@@ -33,6 +33,8 @@ struct Windows {
   bool IsInside(int64_t out) const { return low.data<int64_t>()[out] == 0 && high.data<int64_t>()[out] == most_taps; }
   /// The outputs [first, second) between the first and the last one whose taps all lie inside.
   std::pair<int64_t, int64_t> Inside() const;
+  /// Distances from a window's start at which positions are a tap of it, or of a later window.
+  std::vector<int64_t> UsedOffsets() const;
   /// Distances from the window's start to those of its taps that lie inside.
   std::vector<int64_t> OffsetsAt(int64_t out) const;
 };

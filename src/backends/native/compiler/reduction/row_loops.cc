@@ -7,22 +7,10 @@
 #include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
-namespace {
-
-/// Lane i of the result is lane `lane(i)` of `a` and `b`, one after the other.
-Value Shuffled(Emitter& e, const Value& a, const Value& b, const std::function<int64_t(int64_t)>& lane) {
-  std::string lanes;
-  for (int64_t i = 0; i < e.lanes(); ++i) lanes += fmt::format("{}{}", i > 0 ? ", " : "", lane(i));
-  const std::string type = e.TypeOf(a.kind);
-  return {e.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a.name, b.name, lanes, type, type)), a.kind};
-}
-
-}  // namespace
-
 RowGroup::Values RowGroup::Spread(const Value& packed) {
   Values rows;
   for (size_t row = 0; row < count(); ++row) {
-    rows.push_back(Shuffled(e_, packed, packed, [&](int64_t i) { return i / 4 * 4 + static_cast<int64_t>(row); }));
+    rows.push_back(m_.Shuffle(packed, packed, [&](int64_t i) { return i / 4 * 4 + static_cast<int64_t>(row); }));
   }
   return rows;
 }
@@ -34,15 +22,15 @@ Value RowGroup::Pack(const Combiner& combiner, const Values& rows) {
   const auto row = [&](size_t i) { return rows[std::min(i, rows.size() - 1)]; };
   const auto half = [&](const Value& a, const Value& b) {
     const auto low = [&](int64_t i) { return i / 4 * 4 + i % 4 / 2 + i % 2 * lanes; };
-    return combiner.combine(m_, Shuffled(e_, a, b, low), Shuffled(e_, a, b, [&](int64_t i) { return low(i) + 2; }));
+    return combiner.combine(m_, m_.Shuffle(a, b, low), m_.Shuffle(a, b, [&](int64_t i) { return low(i) + 2; }));
   };
   const Value first = half(row(0), row(1));
   const Value second = rows.size() > 2 ? half(row(2), row(3)) : first;
   const auto low = [&](int64_t i) { return i / 4 * 4 + i % 2 + i % 4 / 2 * lanes; };
-  Value packed = combiner.combine(m_, Shuffled(e_, first, second, low),
-                                  Shuffled(e_, first, second, [&](int64_t i) { return low(i) + 2; }));
+  Value packed = combiner.combine(m_, m_.Shuffle(first, second, low),
+                                  m_.Shuffle(first, second, [&](int64_t i) { return low(i) + 2; }));
   for (int64_t distance = lanes / 2; distance >= 4; distance /= 2) {
-    packed = combiner.combine(m_, packed, Shuffled(e_, packed, packed, [&](int64_t i) { return i ^ distance; }));
+    packed = combiner.combine(m_, packed, m_.Shuffle(packed, packed, [&](int64_t i) { return i ^ distance; }));
   }
   return packed;
 }

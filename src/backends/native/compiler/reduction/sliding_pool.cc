@@ -67,20 +67,9 @@ class SlidingPool {
   const Windows& walked() const { return form_.windows[walk_]; }
   int64_t length() const { return form_.out[form_.lane_axis]; }
 
-  /// Distances from a window's start at which positions are a tap of it, or of a later window.
-  std::vector<int64_t> UsedOffsets() const {
-    const Windows& w = walked();
-    std::vector<int64_t> used;
-    for (int64_t offset = 0; offset < w.extent(); ++offset) {
-      bool is_used = false;
-      for (int64_t at = offset; at >= 0 && !is_used; at -= w.stride) is_used = at % w.dilation == 0;
-      if (is_used) used.push_back(offset);
-    }
-    return used;
-  }
   /// Distances from a window's start of the positions that the window before left.
   std::vector<int64_t> HeldOffsets() const {
-    std::vector<int64_t> held = UsedOffsets();
+    std::vector<int64_t> held = walked().UsedOffsets();
     std::erase_if(held, [&](int64_t offset) { return offset + walked().stride >= walked().extent(); });
     return held;
   }
@@ -241,7 +230,7 @@ class SlidingPool {
         window = end;
         if (window == w.size()) return;
       }
-      const std::vector<int64_t> missing = Missing(positions, UsedOffsets(), window);
+      const std::vector<int64_t> missing = Missing(positions, walked().UsedOffsets(), window);
       AddPositions(rows, strip, e_.Int(w.start.data<int64_t>()[window]), missing, positions);
       StoreWindow(rows, strip, e_.Int(window), window, positions);
       positions = Next(positions);
@@ -286,7 +275,7 @@ class SlidingPool {
     const auto window = [&](const I64& number, const std::vector<Value>& carried) {
       Positions positions = unpack(carried);
       const I64 place = e_.Plus(e_.MulInt(number, walked().stride), -walked().pad);
-      AddPositions(rows, strip, place, Missing(positions, UsedOffsets(), first), positions);
+      AddPositions(rows, strip, place, Missing(positions, walked().UsedOffsets(), first), positions);
       StoreWindow(rows, strip, number, first, positions);
       return pack(Next(positions));
     };
@@ -431,21 +420,14 @@ class SlidingPool {
     if (known >= 0 && known + e_.lanes() <= size) return form_.Load(place);
     const Value neutral = NeutralOf(m_, form_.combiner, form_.kind);
     if (known + e_.lanes() <= 0 || known >= size) return neutral;
-    std::string bits;
-    for (int64_t i = 0; i < e_.lanes(); ++i) {
-      bits += fmt::format("{}{}", i > 0 ? ", " : "", known + i >= 0 && known + i < size ? "true" : "false");
-    }
-    const Mask mask{e_.Def(fmt::format("arith.constant dense<[{}]> : vector<{}xi1>", bits, e_.lanes()))};
+    const Mask mask = e_.MaskOf([&](int64_t lane) { return known + lane >= 0 && known + lane < size; });
     Value value;
     e_.WithMask(mask, [&] { value = form_.Load(place); });
     return m_.Select(AsValue(mask), value, neutral);
   }
 
   Value EverySecond(const Value& a, const Value& b, int64_t first) {
-    std::string lanes;
-    for (int64_t i = 0; i < e_.lanes(); ++i) lanes += fmt::format("{}{}", i > 0 ? ", " : "", first + 2 * i);
-    const std::string type = e_.TypeOf(a.kind);
-    return {e_.Def(fmt::format("vector.shuffle {}, {} [{}] : {}, {}", a.name, b.name, lanes, type, type)), a.kind};
+    return m_.Shuffle(a, b, [&](int64_t i) { return first + 2 * i; });
   }
 
   /// Combines the positions of the windows at `number` along the walk; `known`: one whose windows are alike.
