@@ -28,7 +28,7 @@
 #include "cost/estimator/estimators.h"
 #include "cost/measure/timing.h"
 #include "cost/runner/runner.h"
-#include "driver/partitioner.h"
+#include "driver/covers/partitioner.h"
 #include "run_main.h"
 #include "support/machine.h"
 
@@ -130,22 +130,19 @@ Pairs Compare(const IRModule& module, TuningDatabase& database, int threads, Cac
   options.machine = ThisMachine().fingerprint;
   options.context.num_threads = threads;
   options.context.timing.operands = operands;
-  Partitioner partitioner(module, toolchains, threads);
-  const FindPartition find = [&](int64_t job) { return partitioner.Find(job); };
+  const Candidates candidates(module, toolchains, threads);
   const WorkerLimits limits{std::chrono::seconds(20), 0};
-  const MeasuringEstimator keys(database, MakeLocalRunner(find, limits), find, options, {});
-  const std::unique_ptr<CostEstimator> analytic =
-      MakeAnalyticEstimator({.database = database,
-                             .runner = MakeLocalRunner(find, limits),
-                             .find = find,
-                             .find_sub_graph = [&](int64_t job) { return partitioner.FindSubGraph(job); },
-                             .options = options,
-                             .on_measure = {},
-                             .argument = ""});
+  const MeasuringEstimator keys(database, MakeLocalRunner(candidates, limits), candidates, options, {});
+  const std::unique_ptr<CostEstimator> analytic = MakeAnalyticEstimator({.database = database,
+                                                                         .runner = MakeLocalRunner(candidates, limits),
+                                                                         .candidates = candidates,
+                                                                         .options = options,
+                                                                         .on_measure = {},
+                                                                         .argument = ""});
   ComparingEstimator comparing(database, keys, estimates ? analytic.get() : nullptr);
-  partitioner.SetEstimator(&comparing);
+  Partitioner partitioner(candidates, comparing);
   // Equal variants are asked for once.
-  for (size_t variant = 0; variant < partitioner.num_variants(); ++variant)
+  for (size_t variant = 0; variant < candidates.variants().size(); ++variant)
     partitioner.Exact(static_cast<int>(variant));
   return comparing.pairs();
 }

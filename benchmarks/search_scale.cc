@@ -21,7 +21,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "driver/layout_analysis.h"
+#include "driver/covers/layout_analysis.h"
 #include "partition/extract.h"
 #include "run_main.h"
 #include "search/find_covers.h"

@@ -15,13 +15,13 @@
 namespace collage {
 
 void DumpPartitions(const IRModule& module, int num_threads, const WorkerLimits& limits,
-                    const std::filesystem::path& folder) {
+                    const std::filesystem::path& folder, CompiledStore* compiled) {
   PartitionDump dump(folder);
   WriteFile(folder / "module.relay", PrintModule(module, {.types = true, .metadata = false}));
   const auto write = [&](const std::string&, const SendProgress& progress) -> std::string {
     SignsOfLife alive(progress, "dump");
     SetNumThreads(num_threads);
-    PartitionCache cache(ToolchainRegistry::Global());
+    PartitionCache cache(ToolchainRegistry::Global(), compiled);
     cache.OnCompile([&] { alive.SayAgain(); });
     Lower(module, num_threads, cache, &dump);
     return "";

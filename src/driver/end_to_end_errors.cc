@@ -9,7 +9,7 @@
 #include "collage/ir/structural.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
-#include "driver/partitioner.h"
+#include "driver/covers/partitioning_json.h"
 #include "driver/play_off/whole_model_check.h"
 #include "lowering/lower.h"
 #include "support/hash.h"
@@ -26,16 +26,17 @@ constexpr double kAnyError = std::numeric_limits<double>::max();
 }  // namespace
 
 struct EndToEndErrors::Child {
-  Child(const IRModule& module, int num_threads, const std::vector<std::vector<Tensor>>& inputs, SignsOfLife& alive)
+  Child(const IRModule& module, const std::vector<std::vector<Tensor>>& inputs, CompiledStore* compiled,
+        SignsOfLife& alive)
       : alive(&alive),
-        partitioner(module, {}, num_threads),
+        graph(module.main()),
         check(module.main(), {kAnyError, inputs, [this] { this->alive->SayAgain(); }}),
-        partitions(ToolchainRegistry::Global()) {
+        partitions(ToolchainRegistry::Global(), compiled) {
     partitions.OnCompile([this] { this->alive->SayAgain(); });
   }
 
-  SignsOfLife* alive;       ///< of the request that is being answered
-  Partitioner partitioner;  ///< of no toolchains: restores partitionings
+  SignsOfLife* alive;  ///< of the request that is being answered
+  DataflowGraph graph;
   WholeModelCheck check;
   PartitionCache partitions;
 };
@@ -48,6 +49,7 @@ EndToEndErrors::EndToEndErrors(const IRModule& module, const std::vector<const T
       machine_(machine),
       versions_("several inputs, " + options.versions),
       num_threads_(options.num_threads),
+      compiled_(options.compiled),
       check_inputs_(options.check_inputs),
       worker_([this](const std::string& request, const SendProgress& progress) { return Answer(request, progress); },
               options.limits) {}
@@ -85,9 +87,9 @@ TuningRecord EndToEndErrors::Build(const std::string& partitioning) {
 std::string EndToEndErrors::Answer(const std::string& partitioning, const SendProgress& progress) {
   SetNumThreads(num_threads_);
   SignsOfLife alive(progress, "check");
-  if (!child_) child_ = std::make_unique<Child>(module_, num_threads_, check_inputs_, alive);
+  if (!child_) child_ = std::make_unique<Child>(module_, check_inputs_, compiled_, alive);
   child_->alive = &alive;
-  const auto [partitioned, _] = child_->partitioner.ApplyJson(partitioning, "a cover", toolchains_, module_);
+  const auto [partitioned, _] = PartitionedFromJson(partitioning, "a cover", module_, child_->graph, toolchains_);
   ExecutionInstance instance(Executable::FromPlan(Lower(partitioned, num_threads_, child_->partitions)));
   progress("built");
   double error = 0;

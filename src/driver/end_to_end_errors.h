@@ -46,6 +46,7 @@ class EndToEndErrors {
   std::string machine_;
   std::string versions_;
   int num_threads_;
+  CompiledStore* compiled_;
   std::vector<std::vector<Tensor>> check_inputs_;
   std::string model_digest_;  ///< constants and inputs included; found when it is first wanted
   std::unique_ptr<Child> child_;

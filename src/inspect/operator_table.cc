@@ -13,7 +13,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/measure/measure.h"
-#include "driver/layout_analysis.h"
+#include "driver/covers/layout_analysis.h"
 #include "inspect/random_calls.h"
 #include "partition/extract.h"
 #include "partition/partition_spec.h"

@@ -340,17 +340,13 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
   auto& entry = compiled_[StructuralHash(request.function) + rest];
   if (entry) return entry;
   if (on_compile_) on_compile_();
-  std::shared_ptr<const CompiledPartition>* like = nullptr;
+  if (std::optional<CompiledPartition> kept = store_ == nullptr ? std::nullopt : store_->Find(*compiler, request)) {
+    return entry = std::make_shared<const CompiledPartition>(std::move(*kept));
+  }
+  Shared* like = nullptr;
   if (compiler->Has(Hook::kUpdateConstants)) {
     like = &by_structure_[StructuralHash(request.function, {.constants_by_shape = true}) + rest];
-    if (*like != nullptr) {
-      Result<std::vector<Tensor>> constants = compiler->UpdateConstants(request, **like);
-      if (constants.ok()) {
-        CompiledPartition updated = **like;
-        updated.constants = std::move(*constants);
-        return entry = std::make_shared<const CompiledPartition>(std::move(updated));
-      }
-    }
+    if ((entry = Update(*compiler, request, *like))) return entry;
   }
   Result<CompiledPartition> compiled = compiler->RelayToRuntime(request);
   if (!compiled.ok()) {
@@ -358,8 +354,24 @@ std::shared_ptr<const CompiledPartition> PartitionCache::Compile(const std::stri
                 fmt::format("toolchain '{}' declined a partition: {}", compiler->name(), compiled.reason().text));
   }
   entry = std::make_shared<const CompiledPartition>(std::move(*compiled));
+  if (store_ != nullptr) store_->Put(*compiler, request, *entry);
   if (like != nullptr && *like == nullptr) *like = entry;
   return entry;
+}
+
+PartitionCache::Shared PartitionCache::Update(const Toolchain& compiler, const PartitionRequest& request,
+                                              const Shared& like) const {
+  std::optional<CompiledPartition> updated;
+  if (like != nullptr) {
+    updated = *like;
+  } else if (store_ != nullptr) {
+    updated = store_->FindLike(compiler, request);
+  }
+  if (!updated) return nullptr;
+  Result<std::vector<Tensor>> constants = compiler.UpdateConstants(request, *updated);
+  if (!constants.ok()) return nullptr;
+  updated->constants = std::move(*constants);
+  return std::make_shared<const CompiledPartition>(std::move(*updated));
 }
 
 ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump) {

@@ -10,6 +10,7 @@
 #include "collage/ir/module.h"
 #include "collage/runtime/executable.h"
 #include "collage/target/toolchain.h"
+#include "lowering/compiled_store.h"
 #include "lowering/partition_dump.h"
 #include "target/annotations.h"
 #include "target/toolchain_configuration.h"
@@ -20,7 +21,9 @@ namespace collage {
 /// by constant tensors are compiled once by toolchains with UpdateConstants.
 class PartitionCache {
  public:
-  explicit PartitionCache(const ToolchainRegistry& toolchains) : toolchains_(toolchains), configured_(toolchains) {}
+  /// `store`, if it is not null, is asked before a toolchain is, and gets what it compiles. It must outlive this.
+  explicit PartitionCache(const ToolchainRegistry& toolchains, CompiledStore* store = nullptr)
+      : toolchains_(toolchains), configured_(toolchains), store_(store) {}
 
   /// Called before each partition that is compiled: how long all take depends on how many there are.
   void OnCompile(std::function<void()> on_compile) { on_compile_ = std::move(on_compile); }
@@ -33,12 +36,17 @@ class PartitionCache {
   std::shared_ptr<const CompiledPartition> Compile(const std::string& toolchain, const PartitionRequest& request);
 
  private:
+  using Shared = std::shared_ptr<const CompiledPartition>;
+  /// Made of `like`, one of the same structure, or of one in the store; null where that cannot be.
+  Shared Update(const Toolchain& compiler, const PartitionRequest& request, const Shared& like) const;
+
   const ToolchainRegistry& toolchains_;
   ConfiguredToolchains configured_;
+  CompiledStore* store_;
   std::function<void()> on_compile_;
-  std::map<std::string, std::shared_ptr<const CompiledPartition>> compiled_;
+  std::map<std::string, Shared> compiled_;
   /// One of each structure, where it serves others.
-  std::map<std::string, std::shared_ptr<const CompiledPartition>> by_structure_;
+  std::map<std::string, Shared> by_structure_;
 };
 
 /// Compiles every partition of `@main` and plans its execution.

@@ -18,6 +18,7 @@
 #include <concepts>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -68,6 +69,10 @@ class JsonFieldWriter {
   void OptionalField(const char* name, const T& value) {
     if (!(value == T())) Field(name, value);
   }
+  template <typename T>
+  void OptionalField(const char* name, const std::optional<T>& value) {
+    if (value) Field(name, *value);
+  }
   nlohmann::json Take() { return std::move(json_); }
 
  private:
@@ -87,6 +92,10 @@ class JsonFieldReader {
   template <typename T>
   void OptionalField(const char* name, T& value) {
     if (json_.contains(name)) FromJson(json_.at(name), value);
+  }
+  template <typename T>
+  void OptionalField(const char* name, std::optional<T>& value) {
+    if (json_.contains(name)) FromJson(json_.at(name), value.emplace());
   }
 
  private:

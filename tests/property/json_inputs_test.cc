@@ -16,7 +16,7 @@
 #include "collage/support/error.h"
 #include "cost/database/tuning_json.h"
 #include "dataflow/dataflow_graph.h"
-#include "driver/partitioning_json.h"
+#include "driver/covers/partitioning_json.h"
 #include "partition/partition_rule.h"
 #include "property/random_source.h"
 #include "support/file.h"

@@ -12,9 +12,9 @@ namespace {
 class AnalyticEstimator : public MeasuringEstimator {
  public:
   explicit AnalyticEstimator(EstimatorSetting setting)
-      : MeasuringEstimator(setting.database, std::move(setting.runner), setting.find, std::move(setting.options),
+      : MeasuringEstimator(setting.database, std::move(setting.runner), setting.candidates, std::move(setting.options),
                            std::move(setting.on_measure)),
-        find_(std::move(setting.find)) {}
+        candidates_(setting.candidates) {}
 
   bool TriesSchedules() const override { return false; }
 
@@ -31,7 +31,7 @@ class AnalyticEstimator : public MeasuringEstimator {
   /// The estimate itself: there is nothing to be found out.
   double LowerBound(const CostQuery& query) override {
     const auto [work, is_new] = works_.try_emplace(query.workload);
-    if (is_new) work->second = WorkByKindOf(find_(query.job).first.function);
+    if (is_new) work->second = WorkByKindOf(candidates_.Find(query.candidate).first.function);
     return ModelOf(query.toolchain).Seconds(work->second);
   }
 
@@ -49,7 +49,7 @@ class AnalyticEstimator : public MeasuringEstimator {
     return models_.emplace(toolchain.name(), model).first->second;
   }
 
-  FindPartition find_;
+  const CandidateSource& candidates_;
   std::map<std::string, WorkByKind> works_;  ///< by workload
   std::map<std::string, AnalyticModel> models_;
 };

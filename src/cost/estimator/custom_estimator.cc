@@ -15,13 +15,13 @@ namespace {
 
 class CustomEstimator : public CostEstimator {
  public:
-  CustomEstimator(FindPartition find, EstimateCandidate estimate)
-      : find_(std::move(find)), estimate_(std::move(estimate)) {}
+  CustomEstimator(const CandidateSource& candidates, EstimateCandidate estimate)
+      : candidates_(candidates), estimate_(std::move(estimate)) {}
 
   TuningRecord Estimate(const CostQuery& query) override {
     const auto [known, is_new] = known_.emplace(std::pair(query.toolchain.name(), query.workload), 0.0);
     if (is_new) {
-      const IRModule module = IRModule::FromFunction(find_(query.job).first.function);
+      const IRModule module = IRModule::FromFunction(candidates_.Find(query.candidate).first.function);
       known->second = estimate_(module, Target::Parse(TargetText(query.toolchain)));
     }
     const double seconds = known->second;
@@ -44,15 +44,15 @@ class CustomEstimator : public CostEstimator {
   }
 
  private:
-  FindPartition find_;
+  const CandidateSource& candidates_;
   EstimateCandidate estimate_;
   std::map<std::pair<std::string, std::string>, double> known_;  ///< (toolchain, workload) → seconds
 };
 
 }  // namespace
 
-std::unique_ptr<CostEstimator> MakeCustomEstimator(FindPartition find, EstimateCandidate estimate) {
-  return std::make_unique<CustomEstimator>(std::move(find), std::move(estimate));
+std::unique_ptr<CostEstimator> MakeCustomEstimator(const CandidateSource& candidates, EstimateCandidate estimate) {
+  return std::make_unique<CustomEstimator>(candidates, std::move(estimate));
 }
 
 }  // namespace collage

@@ -96,7 +96,7 @@ class DatabaseEstimator : public MeasuringEstimator {
 
 std::unique_ptr<CostEstimator> MakeDatabaseEstimator(EstimatorSetting setting) {
   setting.options.should_stop = [] { return true; };
-  return std::make_unique<DatabaseEstimator>(setting.database, std::move(setting.runner), std::move(setting.find),
+  return std::make_unique<DatabaseEstimator>(setting.database, std::move(setting.runner), setting.candidates,
                                              std::move(setting.options), std::move(setting.on_measure));
 }
 

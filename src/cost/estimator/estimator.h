@@ -11,17 +11,18 @@
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/machine/roofline.h"
+#include "cost/runner/candidate_source.h"
 #include "target/annotations.h"
 
 namespace collage {
 
-/// A partition to be estimated: what, by whom, and a number under which it can be found again.
+/// A partition to be estimated: what, by whom, and a handle by which it can be found again.
 struct CostQuery {
   const std::string& workload;  ///< digest of its structure, constants by shape
   const BoundaryLayouts& layouts;
   const Work& work;
   const Toolchain& toolchain;
-  int64_t job;        ///< a `FindPartition` finds it by this
+  CandidateHandle candidate;
   std::string label;  ///< operators, for people
 };
 

@@ -1,28 +1,22 @@
 // estimators.h: the estimators by name, behind one interface. docs/search-options.md lists them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "collage/estimate.h"
 #include "cost/estimator/estimator.h"
 #include "cost/estimator/measuring_estimator.h"
-#include "partition/sub_graph.h"
+#include "cost/runner/candidate_source.h"
 
 namespace collage {
-
-/// Finds the nodes of a partition, and the graph that they are of, by the number that a query names.
-using FindSubGraph = std::function<std::pair<const DataflowGraph&, const SubGraph&>(int64_t job)>;
 
 /// Parameters of estimators; everything that they refer to must outlive the estimator.
 struct EstimatorSetting {
   TuningDatabase& database;
   std::unique_ptr<Runner> runner;
-  FindPartition find;
-  FindSubGraph find_sub_graph;
+  const CandidateSource& candidates;
   MeasuringEstimator::Options options;
   MeasuringEstimator::OnMeasure on_measure;
   /// Text behind "=" in the estimator's name.
@@ -48,6 +42,6 @@ std::unique_ptr<CostEstimator> MakeDatabaseEstimator(EstimatorSetting setting); 
 std::unique_ptr<CostEstimator> MakeAnalyticEstimator(EstimatorSetting setting);   ///< analytic_estimator.cc
 std::unique_ptr<CostEstimator> MakeMockEstimator(EstimatorSetting setting);       ///< mock_estimator.cc
 /// Asks `estimate` once for each structurally different partition of a toolchain; custom_estimator.cc.
-std::unique_ptr<CostEstimator> MakeCustomEstimator(FindPartition find, EstimateCandidate estimate);
+std::unique_ptr<CostEstimator> MakeCustomEstimator(const CandidateSource& candidates, EstimateCandidate estimate);
 
 }  // namespace collage

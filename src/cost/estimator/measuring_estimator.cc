@@ -45,11 +45,11 @@ TuningRecord Skipped() {
 
 }  // namespace
 
-MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find,
-                                       Options options, OnMeasure on_measure)
+MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner,
+                                       const CandidateSource& candidates, Options options, OnMeasure on_measure)
     : database_(database),
       runner_(std::move(runner)),
-      find_(std::move(find)),
+      candidates_(candidates),
       options_(std::move(options)),
       on_measure_(std::move(on_measure)) {}
 
@@ -87,7 +87,7 @@ const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
   return it->second ? &*it->second : nullptr;
 }
 
-void MeasuringEstimator::Ask(const std::vector<std::string>& requests, const Runner::OnAnswer& on_answer) {
+void MeasuringEstimator::Ask(const std::vector<MeasureRequest>& requests, const Runner::OnAnswer& on_answer) {
   auto started = Clock::now();
   runner_->Run(requests, [&](size_t index, const TuningRecord& answer) {
     const auto now = Clock::now();
@@ -98,7 +98,7 @@ void MeasuringEstimator::Ask(const std::vector<std::string>& requests, const Run
 }
 
 void MeasuringEstimator::Measure(const std::vector<Question>& questions) {
-  std::vector<std::string> requests;
+  std::vector<MeasureRequest> requests;
   for (const Question& question : questions) requests.push_back(question.request);
   if (on_measure_) on_measure_(counts_, questions.front().label);
   Ask(requests, [&](size_t index, const TuningRecord& answer) {
@@ -114,24 +114,24 @@ void MeasuringEstimator::Measure(const std::vector<Question>& questions) {
   });
 }
 
-TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label, const std::string& request) {
+TuningRecord MeasuringEstimator::Lookup(const TuningKey& key, const std::string& label,
+                                        const std::optional<MeasureRequest>& request) {
   if (const TuningRecord* record = Find(key)) {
     if (asked_.insert(key).second) ++counts_.from_database;
     return *record;
   }
-  if (request.empty() || !MayMeasure()) {
+  if (!request || !MayMeasure()) {
     ++counts_.skipped;
     return Skipped();  // not remembered: a later run with time may measure it
   }
-  Measure({{key, label, request}});
+  Measure({{key, label, *request}});
   return *known_.at(key);
 }
 
-std::string MeasuringEstimator::RequestFor(const CostQuery& query, const std::string& schedule) const {
-  if (!runner_->needs_whole_partitions()) return PartitionRequestText(query.job, options_.context, schedule);
-  auto [partition, toolchain] = find_(query.job);
-  partition.schedule = schedule;
-  return PartitionRequestText(partition, *toolchain, options_.context);
+RequestedPartition MeasuringEstimator::Requested(const CostQuery& query, const std::string& schedule) const {
+  if (!runner_->needs_whole_partitions()) return {query.candidate, std::nullopt, schedule};
+  const auto [partition, toolchain] = candidates_.Find(query.candidate);
+  return {std::nullopt, HeldPartition{partition, toolchain->name()}, schedule};
 }
 
 std::string MeasuringEstimator::ScheduleOf(const CostQuery& query) {
@@ -162,7 +162,8 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
     const bool is_new = !asked_.contains(key) || listed.contains(key);
     listed.erase(key);
     const double bound = Bound(query);
-    const std::string request = Find(key) != nullptr || !MayMeasure() ? "" : RequestFor(query);
+    std::optional<MeasureRequest> request;
+    if (Find(key) == nullptr && MayMeasure()) request = RequestFor(query);
     const TuningRecord record = Lookup(key, LabelOf(query), request);
     if (record.ok && CostOf(record) < bound) {
       // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
@@ -186,10 +187,10 @@ TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) {
   return all;
 }
 
-std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<std::string>& rivals,
+std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<MeasureRequest>& rivals,
                                                                          const std::function<bool()>& may_go_on) {
   constexpr size_t kRounds = 3;
-  std::vector<std::string> requests;
+  std::vector<MeasureRequest> requests;
   for (size_t round = 0; round < kRounds; ++round) requests.insert(requests.end(), rivals.begin(), rivals.end());
   std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size()));
   size_t num_ok = 0;
@@ -206,7 +207,7 @@ std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const s
 std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
   const TuningKey key = SettledKey(rivals);
   if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
-  std::vector<std::string> requests;
+  std::vector<MeasureRequest> requests;
   for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
   if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
   const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(requests, [&] { return MayMeasure(); });
@@ -235,7 +236,7 @@ std::vector<std::string> MeasuringEstimator::SchedulesNear(const CostQuery& quer
   key.version += " near";
   if (Find(key) == nullptr) {
     TuningRecord listed;
-    Ask({ScheduleListRequestText(RequestFor(query, schedule))}, [&](size_t, const TuningRecord& answer) {
+    Ask({{options_.context, ListSchedules{Requested(query, schedule)}}}, [&](size_t, const TuningRecord& answer) {
       listed = answer;
       return false;
     });
@@ -252,7 +253,7 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
                                                            const std::function<bool()>& may_go_on) {
   std::vector<TuningRecord> records(schedules.size(), Skipped());
   std::vector<size_t> wanted;
-  std::vector<std::string> requests;
+  std::vector<MeasureRequest> requests;
   for (size_t i = 0; i < schedules.size(); ++i) {
     // Its present cost may already be that of a schedule.
     const TuningRecord* known = Find(TrialKey(query, schedules[i]));
@@ -341,7 +342,7 @@ TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::st
   // The smallest call has no more than its name in the databases that there are.
   const std::string what = probe == kSmallestCall ? probe : "probe " + probe;
   return Lookup(ToolchainKey(what, LayoutsText({}), toolchain), toolchain.name() + ": " + what,
-                ProbeRequestText(probe, toolchain, options_.context));
+                TimeProbe{probe, toolchain.name()});
 }
 
 const MachineRates& MeasuringEstimator::Rates() {
@@ -355,7 +356,7 @@ const MachineRates& MeasuringEstimator::Rates() {
   };
   for (const auto& [name, rate] : wanted) {
     const std::string what = fmt::format("rate {}", name);
-    const TuningRecord record = Lookup(HostKey(what), "host: " + what, RateRequestText(name, options_.context));
+    const TuningRecord record = Lookup(HostKey(what), "host: " + what, FindRate{name});
     if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
   }
   return *rates_;
@@ -366,7 +367,7 @@ double MeasuringEstimator::HopSeconds() {
   // A virtual call and its arguments, where there is no time to measure it.
   constexpr double kUsual = 50e-9;
   const std::string what = "empty hop";
-  const TuningRecord record = Lookup(HostKey(what), "host: " + what, EmptyHopRequestText(options_.context));
+  const TuningRecord record = Lookup(HostKey(what), "host: " + what, TimeTransition{});
   hop_seconds_ = record.ok ? record.p50 : kUsual;
   return *hop_seconds_;
 }
@@ -376,7 +377,7 @@ double MeasuringEstimator::HandoverSeconds(const Toolchain& from, const Toolchai
   constexpr double kNoticed = 100e-9;
   const std::string what = "handover from " + from.name();
   const TuningKey key = ToolchainKey(what + " " + VersionOf(from), "", to);
-  const TuningRecord record = Lookup(key, to.name() + ": " + what, HandoverRequestText(from, to, options_.context));
+  const TuningRecord record = Lookup(key, to.name() + ": " + what, TimeSwitch{from.name(), to.name()});
   return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
 }
 
@@ -384,12 +385,12 @@ double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, La
   if (from == to) return 0;
   const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
   const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
-                                     ConversionRequestText(shape, dtype, from, to, options_.context));
+                                     TimeConversion{shape, dtype, from, to});
   return record.ok ? CostOf(record) : SlowConversionSeconds(shape, dtype);
 }
 
 std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting) {
-  return std::make_unique<MeasuringEstimator>(setting.database, std::move(setting.runner), std::move(setting.find),
+  return std::make_unique<MeasuringEstimator>(setting.database, std::move(setting.runner), setting.candidates,
                                               std::move(setting.options), std::move(setting.on_measure));
 }
 

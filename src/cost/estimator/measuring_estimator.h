@@ -30,9 +30,9 @@ class MeasuringEstimator : public CostEstimator {
   /// Told before each measurement.
   using OnMeasure = std::function<void(const EstimatorCounts&, const std::string& label)>;
 
-  /// `find` is asked only when the runner needs whole partitions.
-  MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, FindPartition find, Options options,
-                     OnMeasure on_measure);
+  /// `candidates` is asked only when the runner needs whole partitions.
+  MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner, const CandidateSource& candidates,
+                     Options options, OnMeasure on_measure);
 
   TuningRecord Estimate(const CostQuery& query) override;
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
@@ -71,7 +71,7 @@ class MeasuringEstimator : public CostEstimator {
   struct Question {
     TuningKey key;
     std::string label;
-    std::string request;
+    MeasureRequest request;
   };
 
   /// Returns the record of this run or of the database; null if there is none.
@@ -80,17 +80,24 @@ class MeasuringEstimator : public CostEstimator {
   /// Returns a candidate's lower bound, even if it has been measured.
   double Bound(const CostQuery& query);
   /// As it is compiled so far.
-  std::string RequestFor(const CostQuery& query) { return RequestFor(query, ScheduleOf(query)); }
-  std::string RequestFor(const CostQuery& query, const std::string& schedule) const;
+  MeasureRequest RequestFor(const CostQuery& query) { return RequestFor(query, ScheduleOf(query)); }
+  MeasureRequest RequestFor(const CostQuery& query, const std::string& schedule) const {
+    return {options_.context, TimePartition{Requested(query, schedule)}};
+  }
+  RequestedPartition Requested(const CostQuery& query, const std::string& schedule) const;
   /// The schedule that is known to be best; empty where none was tried.
   std::string ScheduleOf(const CostQuery& query);
   /// Under which a partition compiled by `schedule` is remembered.
   TuningKey TrialKey(const CostQuery& query, const std::string& schedule) const;
   /// Adds a record to what is known and to the database.
   void Remember(const TuningKey& key, const TuningRecord& record);
-  TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::string& request);
+  /// Returns the known record of `key`, else the answer to `request`; skipped if there is none, or no time.
+  TuningRecord Lookup(const TuningKey& key, const std::string& label, const std::optional<MeasureRequest>& request);
+  TuningRecord Lookup(const TuningKey& key, const std::string& label, MeasureTask task) {
+    return Lookup(key, label, MeasureRequest{options_.context, std::move(task)});
+  }
   /// Sends `requests` to the runner; what it takes is spent of the budget.
-  void Ask(const std::vector<std::string>& requests, const Runner::OnAnswer& on_answer);
+  void Ask(const std::vector<MeasureRequest>& requests, const Runner::OnAnswer& on_answer);
   /// Measures as many as the budget allows and remembers the answers.
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
@@ -99,13 +106,13 @@ class MeasuringEstimator : public CostEstimator {
   std::string VersionOf(const Toolchain& toolchain) const;
   TuningKey SettledKey(const std::vector<CostQuery>& rivals);
   /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.
-  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<std::string>& rivals,
+  std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<MeasureRequest>& rivals,
                                                        const std::function<bool()>& may_go_on);
   TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
 
   TuningDatabase& database_;
   std::unique_ptr<Runner> runner_;
-  FindPartition find_;
+  const CandidateSource& candidates_;
   Options options_;
   OnMeasure on_measure_;
   std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none

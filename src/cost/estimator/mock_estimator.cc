@@ -15,7 +15,7 @@ namespace {
 
 class MockEstimator : public CostEstimator {
  public:
-  MockEstimator(const JsonText& table, FindSubGraph find) : costs_(table), find_(std::move(find)) {
+  MockEstimator(const JsonText& table, const CandidateSource& candidates) : costs_(table), candidates_(candidates) {
     if (costs_.coalesce()) {
       throw Error(ErrorCategory::kInput, "'coalesce' is for `collage partition`: here covers are built as chosen",
                   table.file);
@@ -29,7 +29,7 @@ class MockEstimator : public CostEstimator {
   }
 
   TuningRecord Estimate(const CostQuery& query) override {
-    const auto [graph, sub_graph] = find_(query.job);
+    const auto [graph, sub_graph] = candidates_.FindSubGraph(query.candidate);
     const std::string toolchain = RowOf(query.toolchain);
     const Cost cost = costs_.CostOf(toolchain, graph, sub_graph);
     TuningRecord record;
@@ -62,7 +62,7 @@ class MockEstimator : public CostEstimator {
   }
 
   GivenCosts costs_;
-  FindSubGraph find_;
+  const CandidateSource& candidates_;
   std::set<std::string> targets_;  ///< that the table has rows of
 };
 
@@ -72,7 +72,7 @@ std::unique_ptr<CostEstimator> MakeMockEstimator(EstimatorSetting setting) {
   const std::string& argument = setting.argument;
   const JsonText table =
       argument.starts_with('{') ? JsonText{argument, "estimator"} : JsonText{ReadFile(argument), argument};
-  return std::make_unique<MockEstimator>(table, std::move(setting.find_sub_graph));
+  return std::make_unique<MockEstimator>(table, setting.candidates);
 }
 
 }  // namespace collage

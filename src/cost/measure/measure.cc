@@ -430,14 +430,20 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
   }
 }
 
-TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
-                              const TimingOptions& timing) {
-  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
-  if (compiled.ok()) {
-    return MeasureCompiled(std::move(*compiled), request, timing, InferencePrecisionOf(toolchain));
+TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request, const TimingOptions& timing,
+                              CompiledStore* store) {
+  const std::optional<DataType> computed_in = InferencePrecisionOf(toolchain);
+  if (std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request)) {
+    return MeasureCompiled(std::move(*kept), request, timing, computed_in);
   }
-  TuningRecord record;
-  record.reason = compiled.reason().text;
+  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  if (!compiled.ok()) {
+    TuningRecord record;
+    record.reason = compiled.reason().text;
+    return record;
+  }
+  const TuningRecord record = MeasureCompiled(*compiled, request, timing, computed_in);
+  if (record.ok && store != nullptr) store->Put(toolchain, request, *compiled);
   return record;
 }
 

@@ -13,6 +13,7 @@
 #include "cost/database/tuning_database.h"
 #include "cost/measure/timing.h"
 #include "ir/eval/sample_inputs.h"
+#include "lowering/compiled_store.h"
 
 namespace collage {
 
@@ -79,8 +80,9 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
                              const TimingOptions& timing = {}, std::optional<DataType> computed_in = {});
 
 /// Both: compiles, checks, times. A refusal or a wrong result gives a record with `ok` false and the reason.
+/// Partitions in `store`, if it is not null, are not compiled again; compiled ones that are right are kept there.
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request,
-                              const TimingOptions& timing = {});
+                              const TimingOptions& timing = {}, CompiledStore* store = nullptr);
 
 /// Quantiles of `samples` and the interval of the percentile that `timing` asks for, as a record that is ok.
 TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing);

@@ -25,14 +25,14 @@ class ExternalRunner : public Runner {
   /// Known once there was something to measure.
   int num_at_once() const override { return slots_ > 0 ? static_cast<int>(slots_) : 1; }
 
-  void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
+  void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) override {
     if (requests.empty()) return;
     if (!helper_) Start();
     on_answer_ = &on_answer;
     const EndOfRun end{*this};
     for (size_t next = 0; next < requests.size() || !open_.empty();) {
       while (next < requests.size() && open_.size() < slots_) {
-        Ask(requests[next], next);
+        Ask(ToText(requests[next]), next);
         ++next;
       }
       const std::optional<Answer> answer = Digest(Read(program_.patience));
@@ -87,7 +87,7 @@ class ExternalRunner : public Runner {
 
   void Ask(const std::string& request, size_t index) {
     const int64_t id = ++last_id_;
-    // A request is JSON already, and may be hundreds of megabytes long.
+    // A request may be hundreds of megabytes long: it is not parsed again to be put into the line.
     switch (helper_->WriteLine({fmt::format(R"({{"id":{},"request":)", id), request, "}"}, program_.patience)) {
       case Status::kDone: open_.emplace(id, index); return;
       case Status::kEnded: FailOfEnd();

@@ -7,16 +7,18 @@ namespace {
 
 class LocalRunner : public Runner {
  public:
-  LocalRunner(FindPartition find, const WorkerLimits& limits)
-      : worker_([find = std::move(find)](const std::string& request,
-                                         const SendProgress&) { return AnswerMeasureRequest(request, find); },
-                limits) {
+  LocalRunner(const CandidateSource& candidates, const WorkerLimits& limits, CompiledStore* compiled)
+      : worker_(
+            [&candidates, compiled](const std::string& request, const SendProgress&) {
+              return AnswerMeasureRequest(request, &candidates, compiled);
+            },
+            limits) {
     ShareDriftReadings();
   }
 
-  void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
+  void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {
-      const Result<std::string> answer = worker_.Call(requests[i]);
+      const Result<std::string> answer = worker_.Call(ToText(requests[i]));
       TuningRecord record;
       if (answer.ok()) {
         record = RecordFromText(*answer);
@@ -33,8 +35,9 @@ class LocalRunner : public Runner {
 
 }  // namespace
 
-std::unique_ptr<Runner> MakeLocalRunner(FindPartition find, const WorkerLimits& limits) {
-  return std::make_unique<LocalRunner>(std::move(find), limits);
+std::unique_ptr<Runner> MakeLocalRunner(const CandidateSource& candidates, const WorkerLimits& limits,
+                                        CompiledStore* compiled) {
+  return std::make_unique<LocalRunner>(candidates, limits, compiled);
 }
 
 }  // namespace collage

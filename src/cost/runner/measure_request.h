@@ -1,20 +1,18 @@
-// measure_request.h: what a measuring worker is asked and what it answers, as text: the worker may be a child of this
-// process or run on another machine.
+// measure_request.h: what a measuring worker is asked and what it answers: the worker may be a child of this process or
+// run on another machine, so that both go as text (support/json_fields.h).
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
-#include <utility>
+#include <variant>
 
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/measure/timing.h"
+#include "cost/runner/candidate_source.h"
+#include "lowering/compiled_store.h"
 
 namespace collage {
-
-/// Finds a partition and its toolchain by the number that a request names: in a worker that was forked from the
-/// compiler and so has them in its memory.
-using FindPartition = std::function<std::pair<PartitionRequest, const Toolchain*>(int64_t job)>;
 
 /// How a request is to be measured.
 struct MeasureContext {
@@ -22,26 +20,79 @@ struct MeasureContext {
   TimingOptions timing;
 };
 
-// Requests. A partition is named by its job, or, for workers elsewhere, held whole. Toolchains go by name and options
-// (target/toolchain_configuration.h).
-std::string PartitionRequestText(int64_t job, const MeasureContext& context, const std::string& schedule = "");
-std::string PartitionRequestText(const PartitionRequest& partition, const Toolchain& toolchain,
-                                 const MeasureContext& context);
-/// Asks which schedules there are one step from that of `partition`, the text of such a request; the answer's label has
-/// them, one a line.
-std::string ScheduleListRequestText(const std::string& partition);
-/// `probe`: a name from Probes().
-std::string ProbeRequestText(const std::string& probe, const Toolchain& toolchain, const MeasureContext& context);
-std::string EmptyHopRequestText(const MeasureContext& context);
-std::string HandoverRequestText(const Toolchain& from, const Toolchain& to, const MeasureContext& context);
-/// `name`: "multiply_adds" or a cache level's; the answer's p50 is seconds per product or byte.
-std::string RateRequestText(const std::string& name, const MeasureContext& context);
-std::string ConversionRequestText(const Shape& shape, DataType dtype, Layout from, Layout to,
-                                  const MeasureContext& context);
+/// A partition held whole, for workers that do not share the compiler's memory.
+struct HeldPartition {
+  PartitionRequest request;  ///< its schedule and number of threads are said elsewhere
+  std::string toolchain;     ///< name and options (target/toolchain_configuration.h)
+};
 
-/// Measures what `request` asks for and answers with a record's text. Throws what measuring throws; kInput for what is
-/// no request. `find` may be empty where no request names a job.
-std::string AnswerMeasureRequest(const std::string& request, const FindPartition& find);
+/// The partition that a request is about.
+struct RequestedPartition {
+  std::optional<CandidateHandle> candidate;  ///< by its handle …
+  std::optional<HeldPartition> held;         ///< … or whole
+  std::string schedule;                      ///< by which it is compiled
+};
+
+// The tasks. Each struct is an alternative of MeasureTask; its `kKind` is the request's "kind".
+
+/// Compiles, checks and times a partition.
+struct TimePartition {
+  static constexpr const char* kKind = "partition";
+  RequestedPartition partition;
+};
+/// Which schedules there are one step from that of `partition`: the answer's label has them, one a line.
+struct ListSchedules {
+  static constexpr const char* kKind = "schedules";
+  RequestedPartition partition;
+};
+/// Times a function of Probes() by its name.
+struct TimeProbe {
+  static constexpr const char* kKind = "probe";
+  std::string probe;
+  std::string toolchain;
+};
+/// Times one more partition, in the executor.
+struct TimeTransition {
+  static constexpr const char* kKind = "transition";
+};
+/// How much longer a partition of `to` takes right after one of `from`.
+struct TimeSwitch {
+  static constexpr const char* kKind = "switch";
+  std::string from;
+  std::string to;
+};
+/// A rate of this machine: "multiply_adds" or a cache level's. The answer's p50 is seconds per product or byte.
+struct FindRate {
+  static constexpr const char* kKind = "rate";
+  std::string rate;
+};
+/// Times changing the layout of a value.
+struct TimeConversion {
+  static constexpr const char* kKind = "conversion";
+  Shape shape;
+  DataType dtype;
+  Layout from = Layout::kPlain;
+  Layout to = Layout::kPlain;
+};
+
+using MeasureTask =
+    std::variant<TimePartition, ListSchedules, TimeProbe, TimeTransition, TimeSwitch, FindRate, TimeConversion>;
+
+struct MeasureRequest {
+  MeasureContext context;
+  MeasureTask task;
+};
+
+/// One line of JSON. A held partition may make it hundreds of megabytes long.
+std::string ToText(const MeasureRequest& request);
+/// Throws kInput for what is no request.
+MeasureRequest MeasureRequestFromText(const std::string& text);
+
+/// Measures what the text of a request asks for and answers with a record's text. Throws what measuring throws; kInput
+/// for what is no request, and for candidates by handle where `candidates` is null. `compiled` (or null) keeps what is
+/// compiled.
+std::string AnswerMeasureRequest(const std::string& request, const CandidateSource* candidates,
+                                 CompiledStore* compiled = nullptr);
 
 std::string RecordToText(const TuningRecord& record);
 /// Throws kInput.

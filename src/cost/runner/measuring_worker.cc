@@ -35,9 +35,7 @@ constexpr std::string_view kNotMeasured = "not measured: ";
 
 std::string Answer(const std::string& request) {
   try {
-    return AnswerMeasureRequest(request, [](int64_t job) -> std::pair<PartitionRequest, const Toolchain*> {
-      throw Error(ErrorCategory::kInput, fmt::format("job {} is not known here: it must be sent whole", job));
-    });
+    return AnswerMeasureRequest(request, /*candidates=*/nullptr);
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kInput) throw;
     return fmt::format("{}{}{}{}", kNotMeasured, error.where(), error.where().empty() ? "" : ": ", error.message());

@@ -59,7 +59,7 @@ std::string FindPython(const std::string& given) {
 }  // namespace
 
 std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext context) {
-  if (text == "local") return MakeLocalRunner(std::move(context.find), context.limits);
+  if (text == "local") return MakeLocalRunner(context.candidates, context.limits, context.compiled);
   const std::optional<std::string> address = RayAddress(text);
   if (!address) {
     throw Error(ErrorCategory::kInput, fmt::format("there is no runner '{}'", text), "--runner",

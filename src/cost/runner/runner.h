@@ -12,7 +12,7 @@
 
 namespace collage {
 
-/// Measures what requests (measure_request.h) ask for.
+/// Measures what requests ask for.
 class Runner {
  public:
   /// Told as soon as the request at `index` has its answer; false when the others are no longer wanted.
@@ -26,21 +26,24 @@ class Runner {
   virtual int num_at_once() const { return 1; }
   /// Answers requests, in any order, until there are none or `on_answer` says so. A request that crashed, hung or
   /// failed is answered by a record with the reason.
-  virtual void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) = 0;
+  virtual void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) = 0;
 };
 
-/// One at a time, in a worker forked from this process, which sees what `find` finds.
-std::unique_ptr<Runner> MakeLocalRunner(FindPartition find, const WorkerLimits& limits);
+/// One at a time, in a worker forked from this process, which shares `candidates` and keeps what it compiles in
+/// `compiled` (or null).
+std::unique_ptr<Runner> MakeLocalRunner(const CandidateSource& candidates, const WorkerLimits& limits,
+                                        CompiledStore* compiled = nullptr);
 
 /// For whom measurements are made.
 struct RunnerContext {
-  FindPartition find;
+  const CandidateSource& candidates;
   WorkerLimits limits;
   int num_threads = 1;
   /// Versions of the selected toolchains, as in tuning keys: machines with other versions are not used.
   std::map<std::string, std::string> versions;
   std::string python;  ///< the interpreter that speaks to Ray; empty = see docs/many-machines.md
   std::function<void(const std::string&)> on_warning;  ///< may be empty
+  CompiledStore* compiled = nullptr;                   ///< store of a local runner's compiled partitions
 };
 
 /// "local", or a Ray cluster: "ray" (the one that runs on this machine), "ray:HOST:PORT" (one that this machine is part

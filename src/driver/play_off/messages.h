@@ -1,4 +1,4 @@
-// messages.h: what a play-off and its worker say to each other, as JSON (support/json_fields.h).
+// messages.h: messages between a play-off and its worker, as JSON (support/json_fields.h).
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace collage {
 
-/// What is found out about a contender when it is built, checked and timed: the message's fields and those of its
+/// Results of building, checking and timing a contender: the message's fields and those of its
 /// record in the tuning database (ranking is by them). A new one is a line here.
 template <typename Self, typename Visitor>
 requires IsMessage<Self, Contestant>
@@ -28,7 +28,7 @@ void VisitFields(Self& contestant, Visitor& visit) {
   visit.Field("is_finalist", contestant.is_finalist);
 }
 
-/// What the worker is asked.
+/// A request to the worker.
 struct PlayOffRequest {
   enum class Kind : uint8_t {
     kTime,       ///< build, check, time and rank the contenders
@@ -50,11 +50,11 @@ void VisitFields(Self& request, Visitor& visit) {
   visit.OptionalField("file", request.file);
 }
 
-/// What the worker is doing, sent while it does it.
+/// Progress of the worker.
 struct PlayOffNews {
   enum class Kind : uint8_t { kReference, kBuild, kRound };
   Kind kind = Kind::kReference;
-  int contender = -1;  ///< that is being built
+  int contender = -1;  ///< the one being built
   int round = 0;
   int rounds = 0;
 };
@@ -81,7 +81,7 @@ void VisitFields(Self& seconds, Visitor& visit) {
 /// One contender's part of an answer.
 struct ContenderAnswer {
   int contender = -1;
-  Contestant found;  ///< what VisitFields says of it
+  Contestant found;  ///< the fields of VisitFields
 };
 
 template <typename Self, typename Visitor>

@@ -13,6 +13,7 @@
 #include "collage/support/result.h"
 #include "cost/database/tuning_database.h"
 #include "driver/play_off/ranking.h"
+#include "lowering/compiled_store.h"
 #include "worker/worker.h"
 
 namespace collage {
@@ -39,6 +40,7 @@ struct PlayOffOptions {
   std::optional<double> max_error;   ///< CompileOptions::max_error
   /// Inputs to check on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> check_inputs;
+  CompiledStore* compiled = nullptr;  ///< compiled partitions to reuse; may be null, must outlive the result
 };
 
 /// Identifies inputs by their values; empty where there are none.

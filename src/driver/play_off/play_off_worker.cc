@@ -54,7 +54,10 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
 
 PlayOffWorker::PlayOffWorker(const IRModule& original, const std::vector<ContenderModule>& modules,
                              const PlayOffOptions& options)
-    : original_(original), modules_(modules), options_(options), cache_(ToolchainRegistry::Global()) {}
+    : original_(original),
+      modules_(modules),
+      options_(options),
+      cache_(ToolchainRegistry::Global(), options.compiled) {}
 
 std::string PlayOffWorker::Answer(const std::string& text, const SendProgress& progress) {
   const auto request = FromJsonText<PlayOffRequest>(text);

@@ -1,5 +1,4 @@
-// evolutionary_search.cc: the paper's graph-level search among the variants of a problem. Its form that merges
-// partitions beyond what is a candidate is in graph_level.h.
+// evolutionary_search.cc: the paper's graph-level search among the variants of a problem.
 #include <algorithm>
 #include <map>
 #include <set>

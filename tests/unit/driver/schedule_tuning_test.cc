@@ -71,7 +71,7 @@ class ScheduleTuningTest : public testing::Test {
   void Add(const std::string& workload, double share, std::vector<double> seconds) {
     estimator_.seconds[workload] = std::move(seconds);
     const std::string& kept = estimator_.seconds.find(workload)->first;
-    const CostQuery query{kept, layouts_, work_, toolchain_, 0, workload};
+    const CostQuery query{kept, layouts_, work_, toolchain_, {0}, workload};
     tasks_.push_back({query, share, estimator_.Estimate(query)});
   }
   TuningReport Tune(const ScheduleLimits& limits) { return TuneSchedules(estimator_, tasks_, limits); }

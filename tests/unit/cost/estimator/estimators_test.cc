@@ -24,20 +24,21 @@ using testing_graphs::AnyToolchain;
 class FakeRunner : public Runner {
  public:
   FakeRunner(int& asked, int& num_candidates) : asked_(asked), num_candidates_(num_candidates) {}
-  void Run(const std::vector<std::string>& requests, const OnAnswer& on_answer) override {
+  void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {
       ++asked_;
-      const bool is_candidate = requests[i].find("\"job\"") != std::string::npos;
+      const std::string request = ToText(requests[i]);
+      const bool is_candidate = request.find("\"candidate\"") != std::string::npos;
       num_candidates_ += is_candidate ? 1 : 0;
       TuningRecord record;
       record.ok = true;
-      const bool is_rate = requests[i].find("\"rate\"") != std::string::npos;
-      const bool is_long = requests[i].find("\"elements\"") != std::string::npos;  // a probe
+      const bool is_rate = std::holds_alternative<FindRate>(requests[i].task);
+      const bool is_long = request.find("\"elements\"") != std::string::npos;  // a probe
       record.minimum = record.p50 = record.p90 = is_rate ? 1e-12 : is_long ? 4e-4 : 1e-4;
       if (is_candidate) record.p90 = 3e-4;
-      if (requests[i].find("\"quick\"") != std::string::npos) record.minimum = record.p50 = 5e-5;
-      if (requests[i].find("\"slow\"") != std::string::npos) record.p50 = 2e-4;
-      if (requests[i].find("lists_schedules") != std::string::npos) record.label = "slow\nquick";
+      if (request.find("\"quick\"") != std::string::npos) record.minimum = record.p50 = 5e-5;
+      if (request.find("\"slow\"") != std::string::npos) record.p50 = 2e-4;
+      if (std::holds_alternative<ListSchedules>(requests[i].task)) record.label = "slow\nquick";
       record.num_samples = 11;
       if (!on_answer(i, record)) return;
     }
@@ -49,7 +50,7 @@ class FakeRunner : public Runner {
 };
 
 /// abs, relu, relu, and the candidates of "native" in it.
-class EstimatorsTest : public testing::Test {
+class EstimatorsTest : public testing::Test, public CandidateSource {
  protected:
   EstimatorsTest() : graph_(testing_graphs::Std()), database_((folder_ / "tuning.db").string()) {
     ProbeToolchains();  // registers the names
@@ -57,13 +58,17 @@ class EstimatorsTest : public testing::Test {
     candidates_ = GatherPartitionRule(native_)->AllCandidates(graph_, native_, log);
   }
 
+  std::pair<PartitionRequest, const Toolchain*> Find(CandidateHandle candidate) const override {
+    return {RequestOf(candidate), &native_};
+  }
+  std::pair<const DataflowGraph&, const SubGraph&> FindSubGraph(CandidateHandle candidate) const override {
+    return {graph_, At(candidate).sub_graph};
+  }
+
   EstimatorSetting Setting() {
     EstimatorSetting setting{.database = database_,
                              .runner = std::make_unique<FakeRunner>(asked_, num_candidates_asked_),
-                             .find = [this](int64_t job) { return std::pair(RequestOf(job), &native_); },
-                             .find_sub_graph = [this](int64_t job) -> std::pair<const DataflowGraph&, const SubGraph&> {
-                               return {graph_, At(job).sub_graph};
-                             },
+                             .candidates = *this,
                              .options = {},
                              .on_measure = nullptr,
                              .argument = ""};
@@ -71,26 +76,29 @@ class EstimatorsTest : public testing::Test {
     return setting;
   }
 
-  const CandidatePartition& At(int64_t job) const { return candidates_.at(static_cast<size_t>(job)); }
-  PartitionRequest RequestOf(int64_t job) const {
-    const ExtractedFunction extracted = Extract(graph_, At(job).sub_graph);
+  const CandidatePartition& At(CandidateHandle candidate) const {
+    return candidates_.at(static_cast<size_t>(candidate.number));
+  }
+  PartitionRequest RequestOf(CandidateHandle candidate) const {
+    const ExtractedFunction extracted = Extract(graph_, At(candidate).sub_graph);
     return {extracted.function, PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size()), 1};
   }
 
-  /// The number of the candidate of exactly these nodes.
-  int64_t JobOf(const std::vector<int>& members) const {
+  /// The candidate of exactly these nodes.
+  CandidateHandle HandleOf(const std::vector<int>& members) const {
     for (size_t i = 0; i < candidates_.size(); ++i) {
-      if (candidates_[i].sub_graph.members() == members) return static_cast<int64_t>(i);
+      if (candidates_[i].sub_graph.members() == members) return {static_cast<int>(i)};
     }
     throw std::out_of_range("no such candidate");
   }
 
   TuningRecord Ask(CostEstimator& estimator, const std::vector<int>& members) {
-    const int64_t job = JobOf(members);
-    const PartitionRequest request = RequestOf(job);
+    const CandidateHandle candidate = HandleOf(members);
+    const PartitionRequest request = RequestOf(candidate);
     const std::string workload = StructuralHash(request.function, {.constants_by_shape = true});
     const Work work = WorkOf(request.function);
-    return estimator.Estimate({workload, request.layouts, work, native_, job, At(job).sub_graph.OperatorLabel(graph_)});
+    return estimator.Estimate(
+        {workload, request.layouts, work, native_, candidate, At(candidate).sub_graph.OperatorLabel(graph_)});
   }
 
   std::unique_ptr<CostEstimator> Mock(const std::string& table) { return MakeEstimator("mock=" + table, Setting()); }
@@ -165,7 +173,7 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
   const int asked = num_candidates_asked_;
   // Any two will do: who is whose rival is for the partitioner to say.
   const auto settle = [&](CostEstimator& of) {
-    const int64_t first = JobOf({4}), second = JobOf({4, 5});
+    const CandidateHandle first = HandleOf({4}), second = HandleOf({4, 5});
     const PartitionRequest a = RequestOf(first), b = RequestOf(second);
     const Work work = WorkOf(a.function);
     const StructuralHashOptions by_shape{.constants_by_shape = true};
@@ -184,11 +192,11 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
 }
 
 TEST_F(EstimatorsTest, SchedulesAreTriedOnceAndTheBestIsKept) {
-  const int64_t job = JobOf({4});
-  const PartitionRequest request = RequestOf(job);
+  const CandidateHandle candidate = HandleOf({4});
+  const PartitionRequest request = RequestOf(candidate);
   const std::string workload = StructuralHash(request.function, {.constants_by_shape = true});
   const Work work = WorkOf(request.function);
-  const CostQuery query{workload, request.layouts, work, native_, job, "relu"};
+  const CostQuery query{workload, request.layouts, work, native_, candidate, "relu"};
   const auto always = [] { return true; };
   const auto try_both = [&](CostEstimator& estimator) {
     EXPECT_EQ(estimator.SchedulesNear(query, ""), (std::vector<std::string>{"slow", "quick"}));
@@ -298,7 +306,7 @@ TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {
 TEST_F(EstimatorsTest, OnesOwnIsAskedOncePerStructure) {
   std::vector<std::string> targets;
   double answer = 0.5;
-  const auto custom = MakeCustomEstimator(Setting().find, [&](const IRModule& module, const Target& target) {
+  const auto custom = MakeCustomEstimator(*this, [&](const IRModule& module, const Target& target) {
     EXPECT_NE(module.main(), nullptr);
     targets.push_back(target.ToString());
     return answer;

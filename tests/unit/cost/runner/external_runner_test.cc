@@ -22,9 +22,9 @@ HelperProgram Helper(const std::string& behaviour) {
   return program;
 }
 
-std::vector<std::string> Requests(int count) {
-  std::vector<std::string> requests;
-  for (int i = 0; i < count; ++i) requests.push_back(R"({"size":)" + std::to_string(i) + "}");
+std::vector<MeasureRequest> Requests(int count) {
+  std::vector<MeasureRequest> requests;
+  for (int i = 0; i < count; ++i) requests.push_back({{}, FindRate{std::to_string(i)}});
   return requests;
 }
 
@@ -128,8 +128,8 @@ TEST(ExternalRunnerTest, WhatIsNoLongerWantedIsCancelled) {
 TEST(ExternalRunnerTest, RequestsMayBeLong) {
   const auto runner = MakeExternalRunner(Helper("backwards"));
   constexpr size_t kBytes = 20'000'000;
-  std::vector<std::string> requests = Requests(3);
-  requests[1] = R"({"size":1,"filler":")" + std::string(kBytes, 'x') + "\"}";
+  std::vector<MeasureRequest> requests = Requests(3);
+  requests[1].task = FindRate{std::string(kBytes, 'x')};
   int answers = 0;
   runner->Run(requests, [&](size_t, const TuningRecord&) {
     ++answers;

@@ -28,7 +28,7 @@ def backwards():
         held.append(message)
         if len(held) == 3:
             for one in reversed(held):
-                say(id=one["id"], record=record(str(one["request"]["size"])))
+                say(id=one["id"], record=record(str(one["request"]["rate"])))
             held = []
 
 

@@ -54,13 +54,16 @@ std::string TextOf(const Function& function) {
   return PrintModule(module);
 }
 
+TimePartition Held(const PartitionRequest& request) {
+  return {{std::nullopt, HeldPartition{request, RecordingToolchain().name()}, ""}};
+}
+
 /// What a toolchain is given for `request` after it went through text.
 PartitionRequest ThroughText(const PartitionRequest& request) {
   Recording::last.reset();
   MeasureContext context;
   context.num_threads = request.num_threads;
-  const TuningRecord record =
-      RecordFromText(AnswerMeasureRequest(PartitionRequestText(request, RecordingToolchain(), context), {}));
+  const TuningRecord record = RecordFromText(AnswerMeasureRequest(ToText({context, Held(request)}), nullptr));
   EXPECT_FALSE(record.ok);
   EXPECT_THAT(record.reason, HasSubstr("only recorded"));
   EXPECT_TRUE(Recording::last.has_value());
@@ -114,7 +117,7 @@ TEST(MeasureRequestTest, ConstantsOfAllTypesAreReadBack) {
 TEST(MeasureRequestTest, OtherRequestsAreRefused) {
   const auto message = [](const std::string& request) -> std::string {
     try {
-      AnswerMeasureRequest(request, {});
+      AnswerMeasureRequest(request, nullptr);
     } catch (const Error& error) {
       return error.message();
     }
@@ -122,8 +125,35 @@ TEST(MeasureRequestTest, OtherRequestsAreRefused) {
   };
   EXPECT_THAT(message("{"), HasSubstr("no request to measure something"));
   EXPECT_THAT(message(R"({"threads":1,"operands":0})"), HasSubstr("no request to measure something"));
-  EXPECT_THAT(message(R"({"threads":1,"operands":0,"probe":"smallest call","toolchain":"nobody"})"),
+  EXPECT_THAT(message(R"({"kind":"weather","threads":1,"operands":0})"), HasSubstr("'weather' is no kind of request"));
+  EXPECT_THAT(message(R"({"kind":"partition","threads":1,"operands":0,"partition":{}})"),
+              HasSubstr("it names no partition"));
+  EXPECT_THAT(message(ToText({{}, TimePartition{{CandidateHandle{7}, std::nullopt, ""}}})),
+              HasSubstr("candidate 7 is not known here"));
+  EXPECT_THAT(message(R"({"kind":"probe","threads":1,"operands":0,"probe":"smallest call","toolchain":"nobody"})"),
               HasSubstr("there is no toolchain 'nobody'"));
+}
+
+TEST(MeasureRequestTest, RequestsOfEveryKindAreReadBack) {
+  MeasureContext context;
+  context.num_threads = 3;
+  context.timing.operands = CacheLevel::kShared;
+  context.timing.percentile = 0.9;
+  const MeasureTask tasks[] = {TimePartition{{CandidateHandle{0}, std::nullopt, "tile=8"}},
+                               ListSchedules{{CandidateHandle{7}, std::nullopt, ""}},
+                               TimeProbe{"smallest call", "native -accuracy=exact"},
+                               TimeTransition{},
+                               TimeSwitch{"a", "b"},
+                               FindRate{"memory"},
+                               TimeConversion{{1, 2}, kFloat16, Layout::kPlain, Layout::kChannelsLast}};
+  for (size_t i = 0; i < std::size(tasks); ++i) {
+    EXPECT_EQ(tasks[i].index(), i);
+    const std::string text = ToText({context, tasks[i]});
+    const MeasureRequest read = MeasureRequestFromText(text);
+    EXPECT_EQ(read.task.index(), i);
+    EXPECT_EQ(ToText(read), text);
+    EXPECT_EQ(read.context.timing.operands, CacheLevel::kShared);
+  }
 }
 
 TEST(MeasureRequestTest, RecordsAreReadBack) {

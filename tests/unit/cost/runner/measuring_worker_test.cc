@@ -45,6 +45,12 @@ Function Relu() {
   return function;
 }
 
+/// The text of a request to time it with the input in `layout`.
+std::string ReluRequest(Layout layout) {
+  const PartitionRequest request{Relu(), {{layout}, {Layout::kPlain}}, 1};
+  return ToText({{}, TimePartition{{std::nullopt, HeldPartition{request, MisbehavingToolchain().name()}, ""}}});
+}
+
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -85,11 +91,8 @@ TEST(MeasuringWorkerTest, AnIdentityIsReadBack) {
 }
 
 TEST(MeasuringWorkerTest, CrashesAndForgeriesAreAnswers) {
-  const Toolchain& toolchain = MisbehavingToolchain();
-  const std::string crash =
-      PartitionRequestText({Relu(), {{Layout::kPlain}, {Layout::kPlain}}, 1}, toolchain, MeasureContext{});
-  const std::string print =
-      PartitionRequestText({Relu(), {{Layout::kChannelsLast}, {Layout::kPlain}}, 1}, toolchain, MeasureContext{});
+  const std::string crash = ReluRequest(Layout::kPlain);
+  const std::string print = ReluRequest(Layout::kChannelsLast);
   const std::vector<std::string> lines = Serve(Line(1, crash) + Line(2, print) + Line(3, crash));
   ASSERT_EQ(lines.size(), 4u);
   for (size_t i : {1, 3}) {
@@ -100,8 +103,7 @@ TEST(MeasuringWorkerTest, CrashesAndForgeriesAreAnswers) {
 }
 
 TEST(MeasuringWorkerTest, QuestionsAreJsonHoweverItIsWritten) {
-  const std::string request = PartitionRequestText({Relu(), {{Layout::kChannelsLast}, {Layout::kPlain}}, 1},
-                                                   MisbehavingToolchain(), MeasureContext{});
+  const std::string request = ReluRequest(Layout::kChannelsLast);
   const std::vector<std::string> lines =
       Serve(" { \"request\" : " + request + " , \"id\": 12 } \n{\"id\":13,\"other\":1,\"request\":" + request + "}\n");
   ASSERT_EQ(lines.size(), 3u);
@@ -113,14 +115,15 @@ TEST(MeasuringWorkerTest, WhatIsNoRequestIsNoRecord) {
   ASSERT_EQ(MisbehavingToolchain().name(), "misbehaving");  // is registered
   const std::vector<std::string> lines =
       Serve("garbage\n[1]\n{\"id\":1}\n" + Line(2, "{}") + Line(9, "{") +
-            Line(3, PartitionRequestText(7, MeasureContext{})) + "\n{\"cancel\":[1,2]}\n" +
-            Line(4, R"({"threads":1,"operands":0,"toolchain":"misbehaving","partition":{"module":"}"}})"));
+            Line(3, ToText({{}, TimePartition{{CandidateHandle{7}, std::nullopt, ""}}})) + "\n{\"cancel\":[1,2]}\n" +
+            Line(4, R"({"kind":"partition","threads":1,"operands":0,)"
+                    R"("partition":{"held":{"module":"}","toolchain":"misbehaving","inputs":[],"outputs":[]}}})"));
   ASSERT_EQ(lines.size(), 8u);
   for (const std::string& line : lines) EXPECT_THAT(line, Not(HasSubstr("record")));
   for (size_t i : {1, 2, 3}) EXPECT_THAT(lines[i], HasSubstr("no line of JSON with an id and a request"));
   EXPECT_THAT(lines[4], HasSubstr("no request to measure something"));
   EXPECT_THAT(lines[5], HasSubstr("no request to measure something"));
-  EXPECT_THAT(lines[6], HasSubstr("job 7 is not known here"));
+  EXPECT_THAT(lines[6], HasSubstr("candidate 7 is not known here"));
   EXPECT_THAT(lines[7], HasSubstr("partition"));
 }
 

@@ -1,5 +1,5 @@
 // layout_analysis.cc: a flood from spatial operators over layout-agnostic ones.
-#include "driver/layout_analysis.h"
+#include "driver/covers/layout_analysis.h"
 
 #include "collage/ir/visitor.h"
 

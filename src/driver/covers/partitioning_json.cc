@@ -1,5 +1,5 @@
 // partitioning_json.cc: writing and reading choices of partitions.
-#include "driver/partitioning_json.h"
+#include "driver/covers/partitioning_json.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/support/error.h"
+#include "driver/covers/layout_analysis.h"
 #include "partition/extract.h"
 
 namespace collage {
@@ -308,6 +310,18 @@ RestoredPartitioning PartitioningFromJson(std::string_view text, const std::stri
                                           const std::vector<bool>& eligible,
                                           const std::vector<const Toolchain*>& toolchains) {
   return Reader(where, graph, eligible, toolchains).Read(text);
+}
+
+std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,
+                                                const DataflowGraph& graph,
+                                                const std::vector<const Toolchain*>& toolchains) {
+  const RestoredPartitioning restored =
+      PartitioningFromJson(text, where, graph, ChannelsLastEligible(graph), toolchains);
+  double seconds = 0;
+  for (const ChosenPartition& partition : restored.chosen) seconds += partition.estimated_seconds;
+  IRModule result = module;
+  result.Set("main", *RewritePartitions(graph, restored.chosen));
+  return {InferTypes(std::move(result)), seconds};
 }
 
 }  // namespace collage

@@ -1,5 +1,5 @@
-// participants.cc: names, targets, then what is asked of all.
-#include "driver/participants.h"
+// toolchain_selection.cc: names, targets, then what is asked of all.
+#include "driver/toolchain_selection.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ void CheckChoice(const char* what, const std::string& value, std::array<const ch
 
 }  // namespace
 
-Participants::Participants(const CompileOptions& options, const std::vector<ToolchainReport>& probed)
+ToolchainSelection::ToolchainSelection(const CompileOptions& options, const std::vector<ToolchainReport>& probed)
     : options_(options), configured_(ToolchainRegistry::Global()) {
   CheckChoice("accuracy", options.accuracy, {"exact", "standard"});
   CheckChoice("precision", options.precision, {"any", "standard"});
@@ -53,7 +53,7 @@ Participants::Participants(const CompileOptions& options, const std::vector<Tool
     throw Error(ErrorCategory::kUnavailable, "no toolchain is available", "", "see collage targets");
 }
 
-void Participants::CheckNames(const CompileOptions& options) const {
+void ToolchainSelection::CheckNames(const CompileOptions& options) const {
   const ToolchainRegistry& registry = ToolchainRegistry::Global();
   const std::vector<std::string> alone(options.partition_for.empty() ? 0 : 1, RegisteredName(options.partition_for));
   for (const std::vector<std::string>* names : {&options.toolchains, &options.require, &alone}) {
@@ -67,7 +67,7 @@ void Participants::CheckNames(const CompileOptions& options) const {
 }
 
 /// Refuses what names other toolchains beside the one that is to be alone.
-void Participants::CheckAlone() const {
+void ToolchainSelection::CheckAlone() const {
   if (options_.partition_for.empty()) return;
   const std::string alone = RegisteredName(options_.partition_for);
   const auto fail = [&](const std::string& message, const std::string& hint) {
@@ -90,7 +90,7 @@ void Participants::CheckAlone() const {
   }
 }
 
-void Participants::ReadTargets() {
+void ToolchainSelection::ReadTargets() {
   for (const std::string& text : options_.targets) AddTarget(text);
   const std::string& alone = options_.partition_for;
   if (!IsConfigured(alone)) return;
@@ -98,7 +98,7 @@ void Participants::ReadTargets() {
   AddTarget("llvm" + OptionText({{"compiler", name}}) + alone.substr(name.size()));
 }
 
-void Participants::AddTarget(const std::string& text) {
+void ToolchainSelection::AddTarget(const std::string& text) {
   const Target target = Target::Parse(text);
   if (target.device_type() != kProcessor) {
     const auto kinds = TargetKinds();
@@ -118,7 +118,7 @@ void Participants::AddTarget(const std::string& text) {
 }
 
 /// Whether it takes part though no target names it.
-bool Participants::JoinsUnasked(const ToolchainReport& probed) const {
+bool ToolchainSelection::JoinsUnasked(const ToolchainReport& probed) const {
   const Toolchain& toolchain = *ToolchainRegistry::Global().Find(probed.name);
   if (toolchain.is_native() || Named(options_.toolchains, probed.name)) return true;
   if (!options_.partition_for.empty()) return RegisteredName(options_.partition_for) == probed.name;
@@ -126,7 +126,7 @@ bool Participants::JoinsUnasked(const ToolchainReport& probed) const {
   return by_default && (toolchain.is_default() || Named(options_.require, probed.name));
 }
 
-void Participants::Gather(const std::vector<ToolchainReport>& probed) {
+void ToolchainSelection::Gather(const std::vector<ToolchainReport>& probed) {
   const std::string& alone = options_.partition_for;
   for (const ToolchainReport& report : probed) {
     const Toolchain& registered = *ToolchainRegistry::Global().Find(report.name);
@@ -146,7 +146,7 @@ void Participants::Gather(const std::vector<ToolchainReport>& probed) {
   }
 }
 
-void Participants::SetAccuracy() {
+void ToolchainSelection::SetAccuracy() {
   if (options_.accuracy.empty()) return;
   bool is_declared = false;
   for (Participant& one : gathered_) {
@@ -166,7 +166,7 @@ void Participants::SetAccuracy() {
   }
 }
 
-void Participants::Configure() {
+void ToolchainSelection::Configure() {
   const bool wants_variants = options_.precision == "any";
   const std::vector<std::string>& features = ThisMachine().features;
   const std::vector<std::string> precisions = wants_variants ? LowerPrecisions(features) : std::vector<std::string>();
@@ -179,7 +179,7 @@ void Participants::Configure() {
   if (wants_variants && (!must_wait || options_.max_error)) {
     const size_t before = toolchains_.size();
     for (const Participant& one : gathered_) AddVariants(one, ConvertedPrecisions(features), /*they_only_keep=*/true);
-    if (must_wait) waiting_.insert(toolchains_.begin() + static_cast<std::ptrdiff_t>(before), toolchains_.end());
+    if (must_wait) deferred_.insert(toolchains_.begin() + static_cast<std::ptrdiff_t>(before), toolchains_.end());
   }
   if (!wants_variants || !variants_.empty()) return;
   std::string types;
@@ -188,7 +188,8 @@ void Participants::Configure() {
                                     : "no toolchain that takes part can be told to compute in " + types;
 }
 
-void Participants::AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep) {
+void ToolchainSelection::AddVariants(const Participant& of, std::span<const std::string> precisions,
+                                     bool they_only_keep) {
   for (const ToolchainConfiguration& variant : VariantsOf(of.configuration, precisions)) {
     const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
                                       [&](const Participant& other) { return other.configuration == variant; });
@@ -201,7 +202,7 @@ void Participants::AddVariants(const Participant& of, std::span<const std::strin
   }
 }
 
-void Participants::Add(const Participant& one) {
+void ToolchainSelection::Add(const Participant& one) {
   const Toolchain* toolchain = nullptr;
   try {
     toolchain = &configured_.Get(one.configuration);
@@ -218,13 +219,13 @@ void Participants::Add(const Participant& one) {
   if (!one.partition_rule.empty()) rules_[toolchain] = one.partition_rule;
 }
 
-const Toolchain* Participants::native() const {
+const Toolchain* ToolchainSelection::native() const {
   const auto it =
       std::find_if(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return one->is_native(); });
   return it == toolchains_.end() ? nullptr : *it;
 }
 
-std::map<const Toolchain*, PartitionRulePtr> Participants::Rules() const {
+std::map<const Toolchain*, PartitionRulePtr> ToolchainSelection::Rules() const {
   std::map<const Toolchain*, PartitionRulePtr> rules;
   for (const auto& [toolchain, text] : rules_) {
     rules[toolchain] = ParseRule(text, "partition rule of '" + toolchain->name() + "'");
@@ -242,7 +243,7 @@ std::map<const Toolchain*, PartitionRulePtr> Participants::Rules() const {
   return rules;
 }
 
-std::string Participants::TargetOf(const Toolchain& toolchain) const {
+std::string ToolchainSelection::TargetOf(const Toolchain& toolchain) const {
   const auto rule = rules_.find(&toolchain);
   return TargetText(toolchain) + (rule == rules_.end() ? "" : OptionText({{"partition_rule", rule->second}}));
 }

@@ -1,5 +1,5 @@
-// bounded_mix.cc: units of precision, and which of them to keep.
-#include "driver/bounded_mix.h"
+// precision_budget.cc: units of precision, and which of them to keep.
+#include "driver/precision_budget.h"
 
 #include <algorithm>
 #include <bit>
@@ -42,7 +42,7 @@ double WeightOf(const DataflowGraph& graph, int node) {
 std::vector<double> SecondsByNode(Partitioner& partitioner, const Cover& cover) {
   std::vector<double> seconds;
   for (int variant : cover.variants) {
-    const auto [graph, sub_graph] = partitioner.FindSubGraph(variant);
+    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
     seconds.resize(graph.size());
     const std::vector<int> operators = OperatorsOf(graph, sub_graph);
     const double exact = partitioner.Exact(variant);
@@ -112,7 +112,7 @@ bool IsLower(const Toolchain& toolchain) { return InferencePrecisionOf(toolchain
 
 int CountLower(const Partitioner& partitioner, const Cover& cover) {
   return static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(), [&](int variant) {
-    return IsLower(*partitioner.CandidateOf(variant).toolchain);
+    return IsLower(*partitioner.candidates().CandidateOf(variant).toolchain);
   }));
 }
 
@@ -122,8 +122,8 @@ std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover&
   const std::vector<double> full = SecondsByNode(partitioner, standard);
   std::vector<PrecisionUnit> units;
   for (int variant : best.variants) {
-    if (!is_rationed(*partitioner.CandidateOf(variant).toolchain)) continue;
-    const auto [graph, sub_graph] = partitioner.FindSubGraph(variant);
+    if (!is_rationed(*partitioner.candidates().CandidateOf(variant).toolchain)) continue;
+    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
     for (std::vector<int>& nodes : CutAtProducts(graph, OperatorsOf(graph, sub_graph))) {
       PrecisionUnit unit{std::move(nodes), 0, partitioner.ErrorOf(variant)};
       for (int node : unit.nodes) unit.gain += full[static_cast<size_t>(node)] - lower[static_cast<size_t>(node)];
@@ -139,7 +139,7 @@ std::optional<BoundedCover> FindBoundedCover(
     const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed) {
   const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard, is_rationed);
   if (units.empty()) return std::nullopt;
-  const DataflowGraph& graph = partitioner.FindSubGraph(best.variants.front()).first;
+  const DataflowGraph& graph = partitioner.candidates().graph();
   std::optional<BoundedCover> found;
   const auto fits = [&](const std::vector<int>& chosen) {
     IndexSet kept(graph.size());
@@ -147,7 +147,7 @@ std::optional<BoundedCover> FindBoundedCover(
       for (int node : units[static_cast<size_t>(unit)].nodes) kept.Add(node);
     }
     const std::optional<Cover> cover = search([&](int candidate) {
-      const CandidatePartition& one = partitioner.candidate(candidate);
+      const CandidatePartition& one = partitioner.candidates().at(candidate);
       return !is_rationed(*one.toolchain) ||
              std::ranges::all_of(OperatorsOf(graph, one.sub_graph), [&](int node) { return kept.Contains(node); });
     });

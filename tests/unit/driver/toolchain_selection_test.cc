@@ -1,4 +1,4 @@
-#include "driver/participants.h"
+#include "driver/toolchain_selection.h"
 
 #include <gtest/gtest.h>
 
@@ -36,19 +36,19 @@ class Adjustable : public testing_graphs::AnyToolchain {
   }
 };
 
-class ParticipantsTest : public ::testing::Test {
+class ToolchainSelectionTest : public ::testing::Test {
  protected:
-  ParticipantsTest() : probed_(Probed()) {}
+  ToolchainSelectionTest() : probed_(Probed()) {}
 
   Names NamesOf(const CompileOptions& options) const {
     Names names;
-    const Participants participants(options, probed_);
-    for (const Toolchain* toolchain : participants.toolchains()) names.push_back(toolchain->name());
+    const ToolchainSelection selection(options, probed_);
+    for (const Toolchain* toolchain : selection.toolchains()) names.push_back(toolchain->name());
     return names;
   }
   std::string Refusal(const CompileOptions& options) const {
     try {
-      const Participants participants(options, probed_);
+      const ToolchainSelection selection(options, probed_);
     } catch (const Error& error) {
       return error.where() + "|" + error.message();
     }
@@ -87,7 +87,7 @@ std::string NativeWith(const std::string& accuracy) {
   return ToolchainConfiguration(native).With("accuracy", accuracy).ToString();
 }
 
-TEST_F(ParticipantsTest, TargetsSayWhoAndHow) {
+TEST_F(ToolchainSelectionTest, TargetsSayWhoAndHow) {
   EXPECT_EQ(NamesOf({}), (Names{"native"})) << "the other waits until it is named";
   EXPECT_EQ(NamesOf(WithTargets({"llvm"})), (Names{"native"}));
   EXPECT_EQ(NamesOf(WithTargets({"llvm -compiler=adjustable"})), (Names{"native", "adjustable"}))
@@ -105,7 +105,7 @@ TEST_F(ParticipantsTest, TargetsSayWhoAndHow) {
   EXPECT_EQ(NamesOf(both), (Names{"native", "adjustable -level=2"})) << "the target says how";
 }
 
-TEST_F(ParticipantsTest, OneAloneMayHaveOptions) {
+TEST_F(ToolchainSelectionTest, OneAloneMayHaveOptions) {
   CompileOptions options;
   options.partition_for = "adjustable -level=3";
   EXPECT_EQ(NamesOf(options), (Names{"native", "adjustable -level=3"}));
@@ -120,7 +120,7 @@ TEST_F(ParticipantsTest, OneAloneMayHaveOptions) {
   EXPECT_EQ(NamesOf(options), (Names{"native", NativeWith("exact")})) << "the rest is plain kernels'";
 }
 
-TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
+TEST_F(ToolchainSelectionTest, OneAloneAndOthersAreAContradiction) {
   CompileOptions options;
   options.partition_for = "adjustable -level=3";
   options.toolchains = {"native", "adjustable"};
@@ -140,7 +140,7 @@ TEST_F(ParticipantsTest, OneAloneAndOthersAreAContradiction) {
             "--partition-for native|a target names 'adjustable', which takes no part beside 'native'");
 }
 
-TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {
+TEST_F(ToolchainSelectionTest, AccuracyIsForAllThatHaveTheOption) {
   CompileOptions options;
   options.toolchains = {"adjustable"};
   options.accuracy = "exact";
@@ -163,7 +163,7 @@ TEST_F(ParticipantsTest, AccuracyIsForAllThatHaveTheOption) {
   EXPECT_EQ(Refusal(options), "|precision 'any' rounds more than accuracy 'exact' allows");
 }
 
-TEST_F(ParticipantsTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
+TEST_F(ToolchainSelectionTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
   EXPECT_EQ(LowerPrecisions({}), Names{});
   EXPECT_EQ(LowerPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{}) << "conversions are no arithmetic";
   EXPECT_EQ(ConvertedPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{"f16"});
@@ -183,7 +183,7 @@ TEST_F(ParticipantsTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
   EXPECT_EQ(variants(plain, {}), Names{});
 }
 
-TEST_F(ParticipantsTest, WhatOnlyKeepsValuesWaitsForOthersToBeOffByTooMuch) {
+TEST_F(ToolchainSelectionTest, WhatOnlyKeepsValuesWaitsForOthersToBeOffByTooMuch) {
   const std::vector<std::string>& features = ThisMachine().features;
   const std::string keeps = "native -inference_precision=f16";
   if (ConvertedPrecisions(features).empty()) GTEST_SKIP() << "this processor converts no narrower type";
@@ -192,48 +192,48 @@ TEST_F(ParticipantsTest, WhatOnlyKeepsValuesWaitsForOthersToBeOffByTooMuch) {
   options.precision = "any";
   for (const bool is_bounded : {false, true}) {
     if (is_bounded) options.max_error = 0.01;
-    const Participants participants(options, probed_);
-    const auto it = std::ranges::find(participants.toolchains(), keeps, &Toolchain::name);
+    const ToolchainSelection selection(options, probed_);
+    const auto it = std::ranges::find(selection.toolchains(), keeps, &Toolchain::name);
     const bool is_alone = LowerPrecisions(features).empty();
-    EXPECT_EQ(it != participants.toolchains().end(), is_alone || is_bounded);
-    if (it == participants.toolchains().end()) continue;
-    EXPECT_EQ(participants.Waits(**it), !is_alone);
-    EXPECT_FALSE(participants.Waits(*participants.native()));
+    EXPECT_EQ(it != selection.toolchains().end(), is_alone || is_bounded);
+    if (it == selection.toolchains().end()) continue;
+    EXPECT_EQ(selection.IsDeferred(**it), !is_alone);
+    EXPECT_FALSE(selection.IsDeferred(*selection.native()));
   }
   options.targets = {"llvm -inference_precision=f16", "llvm"};
-  const Participants asked(options, probed_);
-  for (const Toolchain* one : asked.toolchains()) EXPECT_FALSE(asked.Waits(*one)) << "targets say so";
+  const ToolchainSelection asked(options, probed_);
+  for (const Toolchain* one : asked.toolchains()) EXPECT_FALSE(asked.IsDeferred(*one)) << "targets say so";
 }
 
-TEST_F(ParticipantsTest, AnyPrecisionIsNeverSilent) {
+TEST_F(ToolchainSelectionTest, AnyPrecisionIsNeverSilent) {
   CompileOptions options;
   options.toolchains = {"adjustable"};
   options.precision = "any";
-  const Participants participants(options, probed_);
-  EXPECT_NE(participants.variants().empty(), participants.no_variants().empty());
-  for (const std::string& name : participants.variants()) {
+  const ToolchainSelection selection(options, probed_);
+  EXPECT_NE(selection.variants().empty(), selection.no_variants().empty());
+  for (const std::string& name : selection.variants()) {
     const auto is_it = [&](const Toolchain* toolchain) { return toolchain->name() == name; };
-    EXPECT_TRUE(std::ranges::any_of(participants.toolchains(), is_it)) << name;
+    EXPECT_TRUE(std::ranges::any_of(selection.toolchains(), is_it)) << name;
   }
   options.precision = "standard";
-  EXPECT_TRUE(Participants(options, probed_).no_variants().empty()) << "nobody asked";
+  EXPECT_TRUE(ToolchainSelection(options, probed_).no_variants().empty()) << "nobody asked";
 }
 
-TEST_F(ParticipantsTest, TargetsSayAgainWhatTheyWereGiven) {
+TEST_F(ToolchainSelectionTest, TargetsSayAgainWhatTheyWereGiven) {
   const std::string rule = R"({"rule": "OpCallByKind"})";
-  const Participants participants(
+  const ToolchainSelection selection(
       WithTargets({"llvm -partition_rule='" + rule + "'", "llvm -compiler=adjustable -level=2"}), probed_);
-  ASSERT_EQ(participants.toolchains().size(), 2u);
-  EXPECT_EQ(participants.TargetOf(*participants.toolchains()[0]), "llvm -partition_rule='" + rule + "'");
-  EXPECT_EQ(participants.TargetOf(*participants.toolchains()[1]), "llvm -compiler=adjustable -level=2");
-  EXPECT_EQ(participants.native(), participants.toolchains()[0]);
-  EXPECT_EQ(participants.Rules().size(), 1u);
+  ASSERT_EQ(selection.toolchains().size(), 2u);
+  EXPECT_EQ(selection.TargetOf(*selection.toolchains()[0]), "llvm -partition_rule='" + rule + "'");
+  EXPECT_EQ(selection.TargetOf(*selection.toolchains()[1]), "llvm -compiler=adjustable -level=2");
+  EXPECT_EQ(selection.native(), selection.toolchains()[0]);
+  EXPECT_EQ(selection.Rules().size(), 1u);
   CompileOptions by_name = WithTargets({"llvm -compiler=adjustable -level=2"});
   by_name.partition_rules["adjustable"] = rule;
-  EXPECT_EQ(Participants(by_name, probed_).Rules().size(), 1u) << "a name means it under any options";
+  EXPECT_EQ(ToolchainSelection(by_name, probed_).Rules().size(), 1u) << "a name means it under any options";
 }
 
-TEST_F(ParticipantsTest, WhatCannotBeIsRefused) {
+TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(Refusal(WithTargets({"llvm -compiler=nobody"})),
             "|there is no toolchain 'nobody' for target 'llvm -compiler=nobody'");
   EXPECT_EQ(Refusal(WithTargets({"llvm -compiler=adjustable -levle=2"})),

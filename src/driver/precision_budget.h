@@ -1,4 +1,4 @@
-// bounded_mix.h: how much of the best mix may stay in a lower precision where all of it is off by too much.
+// precision_budget.h: how much of the best mix may stay in a lower precision where all of it is off by too much.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "driver/partitioner.h"
+#include "driver/covers/partitioner.h"
 
 namespace collage {
 

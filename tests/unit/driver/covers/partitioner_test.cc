@@ -1,4 +1,4 @@
-#include "driver/partitioner.h"
+#include "driver/covers/partitioner.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "collage/compile.h"
 #include "collage/ir/visitor.h"
 #include "cost/estimator/estimators.h"
+#include "driver/covers/greedy_cover.h"
 #include "support/file.h"
 #include "unit/partition/graphs.h"
 
@@ -51,10 +52,10 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
     const auto style = static_cast<FusionStyle>(seed % 3);
     const testing_graphs::AnyToolchain acme("acme", style, 2 + static_cast<int>(seed % 4), seed % 2 == 0);
     const Function function = testing_graphs::RandomFunction(3 + static_cast<int>(random() % 10), random);
-    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme}, 1);
+    const Candidates candidates(IRModule::FromFunction(function), {&native, &acme}, 1);
     RandomEstimator estimator(seed, seed % 4 != 0);
-    partitioner.SetEstimator(&estimator);
-    const std::optional<Cover> greedy = partitioner.GreedyCover(acme, &native, nullptr);
+    Partitioner partitioner(candidates, estimator);
+    const std::optional<Cover> greedy = GreedyCover(partitioner, acme, &native, nullptr);
     ASSERT_TRUE(greedy.has_value());
     const double of_greedy = SecondsOf(partitioner, *greedy);
     for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
@@ -83,29 +84,29 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   const Expr product = MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})});
   const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("exp", {product})}));
   RandomEstimator estimator(1, /*may_fail=*/false);
-  Partitioner partitioner(IRModule::FromFunction(function), {&native, &library}, 1);
-  partitioner.SetEstimator(&estimator);
+  const Candidates candidates(IRModule::FromFunction(function), {&native, &library}, 1);
+  Partitioner partitioner(candidates, estimator);
   const auto chosen = [&](const Cover& cover) {
     std::multiset<std::string> toolchains;
-    for (int variant : cover.variants) toolchains.insert(partitioner.Find(variant).second->name());
+    for (int variant : cover.variants) toolchains.insert(partitioner.candidates().Find({variant}).second->name());
     return toolchains;
   };
   // Exponential and relu stay together, as the fall-back fuses them.
-  const std::optional<Cover> greedy = partitioner.GreedyCover(library, &native, nullptr);
+  const std::optional<Cover> greedy = GreedyCover(partitioner, library, &native, nullptr);
   ASSERT_TRUE(greedy.has_value());
   EXPECT_EQ(chosen(*greedy), (std::multiset<std::string>{"library", "native"}));
   // A search may take them.
   int num_candidates = 0;
-  for (int candidate = 0; candidate < static_cast<int>(partitioner.num_candidates()); ++candidate) {
-    num_candidates += partitioner.ToolchainOf(candidate) == &library ? 1 : 0;
+  for (int candidate = 0; candidate < static_cast<int>(partitioner.candidates().candidates().size()); ++candidate) {
+    num_candidates += partitioner.candidates().ToolchainOf(candidate) == &library ? 1 : 0;
   }
   EXPECT_EQ(num_candidates, 2);
 
   // Where nobody else computes an operator, they are taken after all.
   const Function bare = testing_graphs::Typed({x}, MakeCall("exp", {product}));
-  Partitioner alone(IRModule::FromFunction(bare), {&library}, 1);
-  alone.SetEstimator(&estimator);
-  const std::optional<Cover> own = alone.GreedyCover(library, nullptr, nullptr);
+  const Candidates candidates_of_alone(IRModule::FromFunction(bare), {&library}, 1);
+  Partitioner alone(candidates_of_alone, estimator);
+  const std::optional<Cover> own = GreedyCover(alone, library, nullptr, nullptr);
   ASSERT_TRUE(own.has_value());
   EXPECT_EQ(own->variants.size(), 2U);
   const SearchResult found = alone.Search([](int) { return true; }, {});
@@ -129,14 +130,14 @@ TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) 
   const auto counts_of = [&](const Expr& a, const Expr& b) {
     const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("add", {a, b})}));
     RandomEstimator estimator(1, /*may_fail=*/false);
-    Partitioner partitioner(IRModule::FromFunction(function), {&native}, 1);
-    partitioner.SetEstimator(&estimator);
-    const std::optional<Cover> greedy = partitioner.GreedyCover(native, nullptr, nullptr);
+    const Candidates candidates(IRModule::FromFunction(function), {&native}, 1);
+    Partitioner partitioner(candidates, estimator);
+    const std::optional<Cover> greedy = GreedyCover(partitioner, native, nullptr, nullptr);
     EXPECT_TRUE(greedy.has_value());
     Counts counts;
     for (int variant : greedy->variants) {
       std::vector<int> count(3);
-      PostOrder(partitioner.Find(variant).first.function->body(), [&](const Expr& expr) {
+      PostOrder(partitioner.candidates().Find({variant}).first.function->body(), [&](const Expr& expr) {
         const CallNode* call = As<CallNode>(expr);
         if (call == nullptr || call->op() == nullptr) return;
         count[0] += call->op()->name == "nn.dense" ? 1 : 0;
@@ -169,19 +170,20 @@ TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
     const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 8), random);
     RandomEstimator estimator(seed, false);
     const auto search = [&](Partitioner& partitioner) {
-      partitioner.SetEstimator(&estimator);
       return partitioner.Search([](int) { return true; }, {.num_covers = 5, .slack = 1}).covers;
     };
-    Partitioner partitioner(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
-    Partitioner unhindered(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
+    const Candidates candidates(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
+    const Candidates unhindered_candidates(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
+    Partitioner partitioner(candidates, estimator);
+    Partitioner unhindered(unhindered_candidates, estimator);
     std::vector<Cover> covers = search(partitioner);
     ASSERT_FALSE(covers.empty());
     num_dearer += covers[0].seconds > search(unhindered).at(0).seconds ? 1 : 0;
     if (const auto all = partitioner.AllCovers(1000)) covers.insert(covers.end(), all->begin(), all->end());
-    if (const auto greedy = partitioner.GreedyCover(acme, &loner, nullptr)) covers.push_back(*greedy);
+    if (const auto greedy = GreedyCover(partitioner, acme, &loner, nullptr)) covers.push_back(*greedy);
     for (const Cover& cover : covers) {
       std::set<std::string> met;
-      for (int variant : cover.variants) met.insert(partitioner.Find(variant).second->name());
+      for (int variant : cover.variants) met.insert(partitioner.candidates().Find({variant}).second->name());
       EXPECT_FALSE(met.contains("acme") && met.contains("loner"));
     }
   }
@@ -210,8 +212,8 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
     SCOPED_TRACE(strategy);
     Counting estimator;
-    Partitioner partitioner(module, {&native}, 1);
-    partitioner.SetEstimator(&estimator);
+    const Candidates candidates(module, {&native}, 1);
+    Partitioner partitioner(candidates, estimator);
     const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
     ASSERT_FALSE(found.covers.empty());
     EXPECT_EQ(found.covers[0].variants.size(), 6U);
@@ -257,16 +259,16 @@ TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
   const Var x = testing_graphs::Param("x", {2});
   const Expr body = MakeCall("exp", {MakeCall("tanh", {MakeCall("tanh", {x})})});
   Settling estimator;
-  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
-  partitioner.SetEstimator(&estimator);
+  const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
+  Partitioner partitioner(candidates, estimator);
   const auto search = [&] { return partitioner.Search([](int) { return true; }, {.strategy = "dp"}).covers.at(0); };
   const Cover before = search();
-  for (int variant : before.variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "near");
+  for (int variant : before.variants) EXPECT_EQ(partitioner.candidates().Find({variant}).second->name(), "near");
   partitioner.Settle(before);
   // Equal partitions are settled once.
   const std::vector<std::vector<std::string>> wanted{{"native tanh", "near tanh"}, {"native exp", "near exp"}};
   EXPECT_EQ(estimator.settled, wanted);
-  for (int variant : search().variants) EXPECT_EQ(partitioner.Find(variant).second->name(), "native");
+  for (int variant : search().variants) EXPECT_EQ(partitioner.candidates().Find({variant}).second->name(), "native");
 }
 
 TEST(PartitionerTest, ATableDecidesTheCover) {
@@ -284,21 +286,20 @@ TEST(PartitionerTest, ATableDecidesTheCover) {
       "fusion_benefit": 0.25, "overrides": [{"target": "native", "inside": [5, 6], "cost": 100}]})";
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);
-    Partitioner partitioner(module, {&native, &dnnl}, 1);
-    const auto estimator =
-        MakeEstimator("mock=" + table, {.database = database,
-                                        .runner = nullptr,
-                                        .find = nullptr,
-                                        .find_sub_graph = [&](int64_t job) { return partitioner.FindSubGraph(job); },
-                                        .options = {},
-                                        .on_measure = nullptr,
-                                        .argument = ""});
-    partitioner.SetEstimator(estimator.get());
+    const Candidates candidates(module, {&native, &dnnl}, 1);
+    const auto estimator = MakeEstimator("mock=" + table, {.database = database,
+                                                           .runner = nullptr,
+                                                           .candidates = candidates,
+                                                           .options = {},
+                                                           .on_measure = nullptr,
+                                                           .argument = ""});
+    Partitioner partitioner(candidates, *estimator);
     const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
     ASSERT_FALSE(found.covers.empty());
     std::vector<std::pair<std::string, std::vector<int>>> chosen;
     for (int variant : found.covers[0].variants) {
-      chosen.emplace_back(partitioner.Find(variant).second->name(), partitioner.FindSubGraph(variant).second.members());
+      chosen.emplace_back(partitioner.candidates().Find({variant}).second->name(),
+                          partitioner.candidates().FindSubGraph({variant}).second.members());
     }
     // Both pairs together would be 10.5, all operators apart 12.
     const std::vector<std::pair<std::string, std::vector<int>>> wanted{
@@ -340,8 +341,8 @@ TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
     }
     double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
   } estimator;
-  Partitioner partitioner(IRModule::FromFunction(testing_graphs::Typed({x}, exp)), {&native, &acme}, 1);
-  partitioner.SetEstimator(&estimator);
+  const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, exp)), {&native, &acme}, 1);
+  Partitioner partitioner(candidates, estimator);
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);
     const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
@@ -353,7 +354,7 @@ TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
     EXPECT_NE(text.find("'exp' (node exp_9), acme: crashed with signal 11, native: no exp"), std::string::npos) << text;
   }
   std::vector<int> open;
-  EXPECT_FALSE(partitioner.GreedyCover(acme, &native, &open).has_value());
+  EXPECT_FALSE(GreedyCover(partitioner, acme, &native, &open).has_value());
   EXPECT_NE(partitioner.ExplainStuck(open).find("'tanh'"), std::string::npos);
 }
 

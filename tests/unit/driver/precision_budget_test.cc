@@ -1,4 +1,4 @@
-#include "driver/bounded_mix.h"
+#include "driver/precision_budget.h"
 
 #include <gtest/gtest.h>
 
@@ -160,8 +160,8 @@ Function Chain(int count, std::mt19937& random) {
 double ErrorOf(const Partitioner& partitioner, const Cover& cover, bool are_alike) {
   double squares = 0;
   for (int variant : cover.variants) {
-    if (!IsLower(*partitioner.CandidateOf(variant).toolchain)) continue;
-    const auto [graph, sub_graph] = partitioner.FindSubGraph(variant);
+    if (!IsLower(*partitioner.candidates().CandidateOf(variant).toolchain)) continue;
+    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
     for (int node : sub_graph.members()) {
       if (graph.OpAt(node) == nullptr) continue;
       const CallNode* call = As<CallNode>(graph.node(node).expr);
@@ -184,16 +184,17 @@ TEST_P(FindBoundedCoverTest, LosesNoMoreThanOneProductToTheBestCoverThatFits) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     constexpr int kCount = 7;
-    Partitioner partitioner(IRModule::FromFunction(Chain(kCount, random)), {&native, lower.get()}, 1);
+    const Candidates candidates(IRModule::FromFunction(Chain(kCount, random)), {&native, lower.get()}, 1);
     ByWork estimator(GetParam());
-    partitioner.SetEstimator(&estimator);
+    Partitioner partitioner(candidates, estimator);
     const auto error_of = [&](const Cover& cover) { return ErrorOf(partitioner, cover, GetParam()); };
     const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
       const SearchResult found = partitioner.Search(may, {});
       return found.covers.empty() ? std::nullopt : std::optional(found.covers[0]);
     };
     const Cover best = *search([](int) { return true; });
-    const Cover standard = *search([&](int candidate) { return !IsLower(*partitioner.ToolchainOf(candidate)); });
+    const Cover standard =
+        *search([&](int candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
     ASSERT_EQ(CountLower(partitioner, standard), 0);
     ASSERT_EQ(CountLower(partitioner, best), GetParam() ? 1 : kCount);
     const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard);
@@ -233,14 +234,15 @@ TEST(FindBoundedCover, FindsNoneWhereNoProductFits) {
   const Halving halving(/*maximal=*/false);
   const auto lower = ToolchainConfiguration(halving).With("inference_precision", "bf16").Make();
   std::mt19937 random(1);
-  Partitioner partitioner(IRModule::FromFunction(Chain(5, random)), {&native, lower.get()}, 1);
+  const Candidates candidates(IRModule::FromFunction(Chain(5, random)), {&native, lower.get()}, 1);
   ByWork estimator(/*are_alike=*/false);
-  partitioner.SetEstimator(&estimator);
+  Partitioner partitioner(candidates, estimator);
   const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
     return partitioner.Search(may, {}).covers.at(0);
   };
   const Cover best = *search([](int) { return true; });
-  const Cover standard = *search([&](int candidate) { return !IsLower(*partitioner.ToolchainOf(candidate)); });
+  const Cover standard =
+      *search([&](int candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
   EXPECT_EQ(CountLower(partitioner, best), 5);
   const auto error_of = [&](const Cover& cover) { return ErrorOf(partitioner, cover, false); };
   EXPECT_FALSE(FindBoundedCover(partitioner, best, standard, 1e-6, search, error_of).has_value());

@@ -6,8 +6,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "collage/ir/module.h"
 #include "partition/rewrite.h"
 
 namespace collage {
@@ -40,5 +42,11 @@ struct RestoredPartitioning {
 RestoredPartitioning PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
                                           const std::vector<bool>& eligible,
                                           const std::vector<const Toolchain*>& toolchains);
+
+/// The partitioned and typed module of a choice that was written as text, and the sum of its estimates; `graph` is of
+/// @main of `module`. Throws as PartitioningFromJson.
+std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,
+                                                const DataflowGraph& graph,
+                                                const std::vector<const Toolchain*>& toolchains);
 
 }  // namespace collage

@@ -1,4 +1,4 @@
-#include "driver/partitioning_json.h"
+#include "driver/covers/partitioning_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "driver/layout_analysis.h"
+#include "driver/covers/layout_analysis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// participants.h: who takes part in a compilation, and how it is told to: from names, targets, and what is asked of all
-// at once.
+// toolchain_selection.h: who takes part in a compilation, and how it is told to: from names, targets, and what is asked
+// of all at once.
 #pragma once
 
 #include <map>
@@ -16,11 +16,11 @@
 namespace collage {
 
 /// The toolchains of one compilation. Those under options live as long as this.
-class Participants {
+class ToolchainSelection {
  public:
   /// `probed`: what is here. Throws kInput for names, targets and options that there are not, or that contradict each
   /// other, kUnavailable for toolchains that are named and not here.
-  Participants(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
+  ToolchainSelection(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
 
   /// In the registry's order; those of one toolchain in the order of the targets, variants behind them, those that
   /// only keep values in another type behind all.
@@ -36,10 +36,10 @@ class Participants {
   const std::vector<std::string>& variants() const { return variants_; }
   /// Whether a toolchain, one of these, is a variant that is tried only where the errors of the others are too large:
   /// it keeps values in a type of smaller errors, and computes no faster.
-  bool Waits(const Toolchain& toolchain) const { return waiting_.contains(&toolchain); }
+  bool IsDeferred(const Toolchain& toolchain) const { return deferred_.contains(&toolchain); }
   /// Why there are none, where they were asked for; else empty.
   const std::string& no_variants() const { return no_variants_; }
-  /// What whoever asked should know.
+  /// Notices for the user.
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
@@ -67,7 +67,7 @@ class Participants {
   std::vector<const Toolchain*> toolchains_;
   std::map<const Toolchain*, std::string> rules_;  ///< of targets
   std::vector<std::string> variants_;
-  std::set<const Toolchain*> waiting_;
+  std::set<const Toolchain*> deferred_;
   std::string no_variants_;
   std::vector<std::string> notices_;
 };

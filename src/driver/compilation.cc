@@ -1,0 +1,42 @@
+// compilation.cc: the order of the phases.
+#include "driver/compilation.h"
+
+#include "collage/support/error.h"
+#include "driver/unsearched.h"
+#include "support/stopwatch.h"
+
+namespace collage {
+
+CompileReport Compilation::Run(bool check_required) {
+  {
+    const Stopwatch stopwatch(report_.total_seconds);
+    Prepare();
+    std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
+    PlayOffResult result;
+    try {
+      result = Compare(contenders);
+    } catch (const Error& error) {
+      // A toolchain may decline, when it is to build, what nothing was left of the budget to try.
+      if (error.category() != ErrorCategory::kUnsupported || !report_.budget_spent) throw;
+      Warn("nothing could be built of what the budget left unmeasured: it is left out, but for native kernels");
+      leaves_out_unknown_ = true;
+      contenders = FindContenders(/*must_cover=*/true);
+      result = Compare(contenders);
+    }
+    ReportRanking(result);
+    if (check_required) CheckRequired(options_, report_, model_.string());
+    Write(result, contenders[static_cast<size_t>(result.winner)]);
+  }
+  return std::move(report_);
+}
+
+CompileReport Compilation::Tune() {
+  {
+    const Stopwatch stopwatch(report_.total_seconds);
+    Prepare();
+    FindContenders(/*must_cover=*/false);
+  }
+  return std::move(report_);
+}
+
+}  // namespace collage

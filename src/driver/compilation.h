@@ -1,0 +1,98 @@
+// compilation.h: one compilation of a graph: its phases in their order, and what they hand to each other. Each phase is
+// a file of phases/.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "cost/database/tuning_database.h"
+#include "cost/estimator/measuring_estimator.h"
+#include "driver/covers/candidates.h"
+#include "driver/covers/cover_portfolio.h"
+#include "driver/play_off/play_off.h"
+#include "driver/toolchain_selection.h"
+#include "lowering/compiled_store.h"
+#include "support/file.h"
+
+namespace collage {
+
+struct CoverSearch;  // phases/cover_search_state.h
+
+class Compilation {
+ public:
+  /// Of the graph `given`, which is called `model`. All must outlive it.
+  Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule& given)
+      : model_(model), options_(options), given_(given) {}
+
+  /// All phases. `check_required`: throws before anything is written unless required toolchains take part.
+  CompileReport Run(bool check_required);
+  /// The phases until covers are known.
+  CompileReport Tune();
+
+ private:
+  // prepare.cc: toolchains, module and database.
+  void Prepare();
+
+  // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
+  std::vector<ContenderModule> FindContenders(bool must_cover);
+  ContenderModule GivenContender() const;
+  FoundCovers FindCovers(CoverSearch& search);
+  void TuneSchedules(CoverSearch& search, const FoundCovers& found);
+  std::vector<Cover> AllCovers(CoverSearch& search);
+  std::vector<ContenderModule> Partitioned(CoverSearch& search, const FoundCovers& found,
+                                           const std::vector<Cover>& all) const;
+  void ReportSearch(const CoverSearch& search, const FoundCovers& found);
+
+  // make_estimator.cc: what answers for costs.
+  std::unique_ptr<CostEstimator> MakeEstimatorFor(const Candidates& candidates) const;
+  MeasuringEstimator::Options Estimating() const;
+  RunnerContext ForRunner(const Candidates& candidates) const;
+
+  // bound_precision.cc: covers whose results are off by no more than is allowed.
+  void BoundPrecision(CoverSearch& search, FoundCovers& found);
+
+  // evolve.cc: covers by what they take end to end.
+  void Evolve(CoverSearch& search, FoundCovers& found);
+  double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const;
+
+  // compare.cc: the play-off, and what it found out, in the report and the database.
+  PlayOffResult Compare(const std::vector<ContenderModule>& contenders);
+  void ReportRanking(PlayOffResult& result);
+  void SetOptimalityLoss(int winner);
+  void RecordCompilation(const Contestant& winner);
+  PlayOffOptions PlayOffSettings() const;
+
+  // write.cc: the winner, its choice of partitions, and what they are compiled to, as far as these are wanted.
+  void Write(PlayOffResult& result, const ContenderModule& winner);
+
+  void Phase(const char* name) const {
+    if (options_.progress != nullptr) options_.progress->Phase(name);
+  }
+  void Warn(const std::string& text) const {
+    if (options_.progress != nullptr) options_.progress->Warn(text);
+  }
+  const std::vector<const Toolchain*>& toolchains() const { return selection_->toolchains(); }
+  WorkerLimits Limits() const;
+  /// By toolchain: the vendor's version and the revision of our code for it.
+  std::map<std::string, std::string> Versions() const;
+
+  const std::filesystem::path& model_;
+  const CompileOptions& options_;
+  const IRModule& given_;
+  CompileReport report_;
+  std::vector<std::vector<Tensor>> check_inputs_;  ///< in the order of the parameters
+  std::optional<ToolchainSelection> selection_;
+  bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
+  IRModule module_;
+  std::unique_ptr<TuningDatabase> database_;
+  TemporaryFolder folder_;
+  /// What this run's workers compiled.
+  std::unique_ptr<CompiledStore> compiled_ = std::make_unique<CompiledStore>(folder_ / "compiled");
+};
+
+}  // namespace collage

@@ -1,0 +1,109 @@
+// candidates.cc: asks rules for candidates and toolchains for layouts, and numbers what comes of it.
+#include "driver/covers/candidates.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "collage/ir/structural.h"
+#include "driver/covers/layout_analysis.h"
+#include "partition/extract.h"
+
+namespace collage {
+
+Candidates::Candidates(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
+                       const std::map<const Toolchain*, PartitionRulePtr>& rules)
+    : graph_(module.main()), eligible_(ChannelsLastEligible(graph_)), num_threads_(num_threads) {
+  for (const Toolchain* toolchain : toolchains) {
+    const auto given = rules.find(toolchain);
+    AddCandidates(*toolchain, given == rules.end() ? *GatherPartitionRule(*toolchain) : *given->second);
+  }
+  MarkPrimary();
+}
+
+std::pair<PartitionRequest, const Toolchain*> Candidates::Find(CandidateHandle handle) const {
+  const CandidateVariant& v = variants_.at(static_cast<size_t>(handle.number));
+  const CandidatePartition& candidate = at(v.candidate);
+  return {{Extract(graph_, candidate.sub_graph).function, v.layouts, num_threads_}, candidate.toolchain};
+}
+
+std::pair<const DataflowGraph&, const SubGraph&> Candidates::FindSubGraph(CandidateHandle handle) const {
+  return {graph_, CandidateOf(handle.number).sub_graph};
+}
+
+const std::vector<int>& Candidates::SameWorkAs(int variant) const {
+  return by_work_.at({OperatorsOf(CandidateOf(variant)), this->variant(variant).layouts});
+}
+
+/// The operators that a candidate computes. Some toolchains' candidates hold constants, others leave them outside.
+std::vector<int> Candidates::OperatorsOf(const CandidatePartition& candidate) const {
+  std::vector<int> operators;
+  for (int member : candidate.sub_graph.members()) {
+    if (graph_.OpAt(member) != nullptr) operators.push_back(member);
+  }
+  return operators;
+}
+
+void Candidates::MarkPrimary() {
+  std::unordered_map<int, std::vector<int>> holding;  // operator node → candidates that hold it
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (int member : candidates_[i].sub_graph.members()) holding[member].push_back(static_cast<int>(i));
+  }
+  for (const CandidatePartition& candidate : candidates_) {
+    const SubGraph& own = candidate.sub_graph;
+    const bool is_single = own.depth() == 1;
+    const std::vector<int>& others = holding[own.first()];
+    const bool is_inside = std::any_of(others.begin(), others.end(), [&](int other) {
+      const CandidatePartition& larger = at(other);
+      return larger.toolchain == candidate.toolchain && larger.rule_name != "maximal" &&
+             larger.sub_graph.members().size() > own.members().size() &&
+             own.inside().IsSubset(larger.sub_graph.inside());
+    });
+    is_primary_.push_back(is_single || !is_inside);
+  }
+}
+
+void Candidates::AddCandidates(const Toolchain& toolchain, const PartitionRule& rule) {
+  RuleLog log;
+  log.on_refusal = [&](const std::string& label, const Reason& reason) {
+    refusals_.emplace(std::pair(toolchain.name(), label), reason.text);
+  };
+  for (CandidatePartition& candidate : rule.AllCandidates(graph_, toolchain, log)) {
+    // A user's rule may find anything; sub-graphs that compute nothing, or cannot be run in one go, are useless.
+    const std::vector<int>& members = candidate.sub_graph.members();
+    const bool computes = std::any_of(members.begin(), members.end(), [&](int index) {
+      return graph_.OpAt(index) != nullptr && !graph_.node(index).is_in_primitive;
+    });
+    if (computes && candidate.sub_graph.CheckRunnable(graph_).ok()) AddVariants(std::move(candidate));
+  }
+}
+
+void Candidates::AddVariants(CandidatePartition candidate) {
+  const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
+  const auto eligible = [&](const std::vector<BoundaryValue>& values) {
+    std::vector<bool> result;
+    for (const BoundaryValue& value : values) {
+      result.push_back(value.field < 0 && eligible_[static_cast<size_t>(value.node)]);
+    }
+    return result;
+  };
+  const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
+      extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
+  if (choices.empty()) return;  // calls that it supports one by one, but not as this partition
+  if (std::find(toolchains_.begin(), toolchains_.end(), candidate.toolchain) == toolchains_.end()) {
+    toolchains_.push_back(candidate.toolchain);
+  }
+  const std::string workload = StructuralHash(extracted.function, {.constants_by_shape = true});
+  for (const BoundaryLayouts& layouts : choices) {
+    const auto [number, is_new] =
+        class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
+    if (is_new) {
+      classes_.push_back({workload, WorkOf(extracted.function, layouts), static_cast<int>(variants_.size())});
+    }
+    class_of_.push_back(number->second);
+    by_work_[{OperatorsOf(candidate), layouts}].push_back(static_cast<int>(variants_.size()));
+    variants_.push_back({static_cast<int>(candidates_.size()), layouts});
+  }
+  candidates_.push_back(std::move(candidate));
+}
+
+}  // namespace collage

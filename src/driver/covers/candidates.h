@@ -1,0 +1,86 @@
+// candidates.h: phases 1 and 2 for one function (RFC 0.81): the partitions that toolchains could compute, in all
+// layouts at their boundaries.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/target/toolchain.h"
+#include "cost/machine/roofline.h"
+#include "cost/runner/candidate_source.h"
+#include "partition/partition_rule.h"
+#include "search/find_covers.h"
+
+namespace collage {
+
+/// The candidates of a function, each in every choice of layouts that its toolchain offers: its *variants*, numbered
+/// from 0, which are the handles of this CandidateSource. Immutable. What it is made of must outlive it.
+class Candidates : public CandidateSource {
+ public:
+  /// Finds the candidates of `toolchains` in @main of `module`: by the rule in `rules`, else by the toolchain's own.
+  Candidates(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
+             const std::map<const Toolchain*, PartitionRulePtr>& rules = {});
+
+  /// Variants of one class are equal: the same structure in the same layouts by one toolchain.
+  struct VariantClass {
+    std::string workload;  ///< digest of the partition's structure, constants by shape
+    Work work;
+    int first = 0;  ///< a variant that is one
+  };
+
+  const DataflowGraph& graph() const { return graph_; }
+  /// By node: whether its value may be channels-last at a boundary.
+  const std::vector<bool>& eligible() const { return eligible_; }
+  const std::vector<CandidatePartition>& candidates() const { return candidates_; }
+  const std::vector<CandidateVariant>& variants() const { return variants_; }
+  const std::vector<VariantClass>& classes() const { return classes_; }
+  /// By variant: the number of its class.
+  const std::vector<int>& class_of() const { return class_of_; }
+  /// Toolchains that have candidates.
+  const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
+
+  const CandidatePartition& at(int candidate) const { return candidates_[static_cast<size_t>(candidate)]; }
+  const CandidateVariant& variant(int variant) const { return variants_[static_cast<size_t>(variant)]; }
+  const CandidatePartition& CandidateOf(int variant) const { return at(this->variant(variant).candidate); }
+  const Toolchain* ToolchainOf(int candidate) const { return at(candidate).toolchain; }
+
+  /// Whether a candidate is one of those that are tried first: single operators, and what no other candidate of the
+  /// same toolchain holds. A cover of these is found soon; the others refine it.
+  bool IsPrimary(int candidate) const { return is_primary_[static_cast<size_t>(candidate)]; }
+
+  /// Variants that compute the same operators in the same layouts as `variant`, by any toolchain, itself included;
+  /// ascending.
+  const std::vector<int>& SameWorkAs(int variant) const;
+
+  /// Why toolchains refused operators: (toolchain, operator) → reason.
+  const std::map<std::pair<std::string, std::string>, std::string>& refusals() const { return refusals_; }
+
+  std::pair<PartitionRequest, const Toolchain*> Find(CandidateHandle variant) const override;
+  std::pair<const DataflowGraph&, const SubGraph&> FindSubGraph(CandidateHandle variant) const override;
+
+ private:
+  void AddCandidates(const Toolchain& toolchain, const PartitionRule& rule);
+  void AddVariants(CandidatePartition candidate);
+  void MarkPrimary();
+  std::vector<int> OperatorsOf(const CandidatePartition& candidate) const;
+
+  DataflowGraph graph_;
+  std::vector<bool> eligible_;
+  int num_threads_;
+  std::vector<CandidatePartition> candidates_;
+  std::vector<CandidateVariant> variants_;
+  std::vector<bool> is_primary_;
+  std::vector<const Toolchain*> toolchains_;
+  /// Variants by the operators that they compute and in which layouts.
+  std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_work_;
+  std::vector<int> class_of_;
+  std::vector<VariantClass> classes_;
+  std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
+  std::map<std::pair<std::string, std::string>, std::string> refusals_;
+};
+
+}  // namespace collage

@@ -1,0 +1,142 @@
+// cover_portfolio.cc: the searches of one compilation, in the order in which their measurements serve most.
+#include "driver/covers/cover_portfolio.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "driver/covers/greedy_cover.h"
+#include "driver/precision_budget.h"
+
+namespace collage {
+namespace {
+
+// Timings of one candidate differ by more than this from one day to the next.
+constexpr double kTolerance = 0.005;
+// Searches that only find what else may be worth building whole need not be as exact …
+constexpr double kSideTolerance = 0.01;
+// … and what costs so much more than the best mix does not win: sums are seldom wrong by as much.
+constexpr double kSideMargin = 1.08;
+
+// Own choices first, then few candidates, then all: when time runs out there is a cover, and what was measured serves
+// all. Each step may spend the budget up to its share.
+constexpr double kGreedyShare = 0.3;
+constexpr double kPrimaryShare = 0.6;
+
+}  // namespace
+
+FoundCovers CoverPortfolio::Search(bool is_first) {
+  const bool searches = options_.partition_for.empty();
+  const auto set_budget = [&](double share) {
+    estimator_.SetBudget(options_.budget_seconds * (is_first && searches ? share : 1));
+  };
+  FoundCovers found;
+  set_budget(kGreedyShare);
+  std::vector<NamedCover> greedy_covers = GreedyCovers(found.stuck_at);
+  if (searches && options_.search_with) {
+    set_budget(1);
+    AddCustom(found);
+  } else if (searches) {
+    AddMixes(set_budget, found);
+  }
+  found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
+  return found;
+}
+
+/// What each toolchain would choose by itself.
+std::vector<NamedCover> CoverPortfolio::GreedyCovers(std::vector<int>& stuck_at) {
+  std::vector<NamedCover> covers;
+  for (const Toolchain* toolchain : toolchains_) {
+    if (selection_.IsDeferred(*toolchain)) continue;
+    if (!options_.partition_for.empty() && !GoesBy(*toolchain, options_.partition_for)) continue;
+    const std::optional<Cover> greedy = GreedyCover(partitioner_, *toolchain, selection_.native(), &stuck_at);
+    if (greedy) covers.push_back({toolchain->name(), true, *greedy});
+  }
+  return covers;
+}
+
+void CoverPortfolio::AddCustom(FoundCovers& found) {
+  const SearchResult own =
+      partitioner_.Search(IsEager(), {.num_covers = options_.num_covers, .custom = options_.search_with});
+  found.num_states = own.num_states;
+  AddNumbered(own, found);
+}
+
+void CoverPortfolio::AddNumbered(const SearchResult& result, FoundCovers& found) {
+  found.stuck_at.insert(found.stuck_at.begin(), result.stuck_at.begin(), result.stuck_at.end());
+  for (size_t i = 0; i < result.covers.size(); ++i) {
+    found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, result.covers[i]});
+  }
+}
+
+void CoverPortfolio::AddMixes(const std::function<void(double share)>& set_budget, FoundCovers& found) {
+  const std::function<bool(int)> is_eager = IsEager();
+  set_budget(kPrimaryShare);
+  const SearchResult primary = partitioner_.Search(
+      [&](int candidate) { return is_eager(candidate) && partitioner_.candidates().IsPrimary(candidate); },
+      {.strategy = CostSearch(), .tolerance = kSideTolerance});
+  set_budget(1);
+  const SearchResult best = partitioner_.Search(
+      is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = kTolerance});
+  found.num_states = primary.num_states + best.num_states;
+  AddNumbered(best, found);
+  if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
+  AddStandard(found);
+  SearchOptions side{.strategy = CostSearch(), .tolerance = kSideTolerance};
+  if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
+  AddPairs(side, found);
+  AddSingle(side, found);
+}
+
+/// Each toolchain's best cover of its own.
+void CoverPortfolio::AddSingle(const SearchOptions& options, FoundCovers& found) {
+  for (const Toolchain* toolchain : toolchains_) {
+    if (selection_.IsDeferred(*toolchain)) continue;
+    const SearchResult own = partitioner_.Search(
+        [&](int candidate) { return partitioner_.candidates().ToolchainOf(candidate) == toolchain; }, options);
+    if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
+  }
+}
+
+/// The best mix of what computes as exactly as the model says, should all that is faster be off by too much.
+void CoverPortfolio::AddStandard(FoundCovers& found) {
+  if (std::none_of(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return IsLower(*one); })) return;
+  const SearchResult standard =
+      partitioner_.Search([&](int candidate) { return !IsLower(*partitioner_.candidates().ToolchainOf(candidate)); },
+                          {.strategy = CostSearch(), .tolerance = kTolerance});
+  if (!standard.covers.empty()) found.covers.push_back({kStandardCover, false, standard.covers[0]});
+}
+
+std::optional<Cover> CoverPortfolio::SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found) {
+  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
+  found.num_states += result.num_states;
+  return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
+}
+
+std::function<bool(int candidate)> CoverPortfolio::IsEager() const {
+  return [this](int candidate) { return !selection_.IsDeferred(*partitioner_.candidates().ToolchainOf(candidate)); };
+}
+
+/// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
+/// the costs of one toolchain mislead.
+void CoverPortfolio::AddPairs(const SearchOptions& options, FoundCovers& found) {
+  if (toolchains_.size() < 3) return;
+  for (size_t i = 0; i < toolchains_.size(); ++i) {
+    for (size_t j = i + 1; j < toolchains_.size(); ++j) {
+      if (selection_.IsDeferred(*toolchains_[i]) || selection_.IsDeferred(*toolchains_[j])) continue;
+      if (WhyIncompatible(*toolchains_[i], *toolchains_[j])) continue;
+      const SearchResult pair = partitioner_.Search(
+          [&](int candidate) {
+            const Toolchain* owner = partitioner_.candidates().ToolchainOf(candidate);
+            return owner == toolchains_[i] || owner == toolchains_[j];
+          },
+          options);
+      if (pair.covers.empty()) continue;
+      found.covers.push_back(
+          {fmt::format("collage-{}-{}", toolchains_[i]->name(), toolchains_[j]->name()), false, pair.covers[0]});
+    }
+  }
+}
+
+}  // namespace collage

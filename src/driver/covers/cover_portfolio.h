@@ -1,0 +1,76 @@
+// cover_portfolio.h: which covers of a graph are worth building whole: each toolchain's own, and the best mixes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/compile.h"
+#include "cost/estimator/estimator.h"
+#include "driver/covers/partitioner.h"
+#include "driver/toolchain_selection.h"
+
+namespace collage {
+
+struct NamedCover {
+  /// "collage", "collage-2", "collage-bounded", "native-search", a toolchain's name for its own partitioning.
+  std::string name;
+  bool is_single;  ///< of one toolchain, beside what falls back to the native one
+  Cover cover;
+};
+
+struct FoundCovers {
+  std::vector<NamedCover> covers;
+  std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
+  int64_t num_states = 0;
+  std::optional<BoundedMix> bounded;  ///< where the best mix computes in a lower precision, and that is bounded
+};
+
+/// The best mix of toolchains that compute in full precision, where others take part.
+inline constexpr const char* kStandardCover = "collage-standard";
+
+/// The searches of one compilation that go by costs alone: they build and run nothing but what the estimator measures.
+class CoverPortfolio {
+ public:
+  /// All must outlive this.
+  CoverPortfolio(Partitioner& partitioner, CostEstimator& estimator, const ToolchainSelection& selection,
+                 const CompileOptions& options)
+      : partitioner_(partitioner),
+        estimator_(estimator),
+        selection_(selection),
+        toolchains_(selection.toolchains()),
+        options_(options) {}
+
+  /// Each toolchain's own partitioning, the best mixes, and each toolchain's best cover. `is_first`: the budget is
+  /// spent step by step, so that there is a cover when it ends.
+  FoundCovers Search(bool is_first);
+
+  /// The best cover by candidates that `may` takes; adds to the number of states in `found`.
+  std::optional<Cover> SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found);
+
+  /// Whether a candidate's toolchain is eager: none that is tried only where the errors of others are too large
+  /// (ToolchainSelection::IsDeferred).
+  std::function<bool(int candidate)> IsEager() const;
+
+  bool is_evolutionary() const { return options_.search == "evolutionary"; }
+
+ private:
+  /// The strategy of searches by cost: an evolutionary one starts from the best cover by costs.
+  std::string CostSearch() const { return is_evolutionary() ? "sweep" : options_.search; }
+  std::vector<NamedCover> GreedyCovers(std::vector<int>& stuck_at);
+  void AddCustom(FoundCovers& found);
+  void AddMixes(const std::function<void(double share)>& set_budget, FoundCovers& found);
+  void AddStandard(FoundCovers& found);
+  void AddPairs(const SearchOptions& options, FoundCovers& found);
+  void AddSingle(const SearchOptions& options, FoundCovers& found);
+  static void AddNumbered(const SearchResult& result, FoundCovers& found);
+
+  Partitioner& partitioner_;
+  CostEstimator& estimator_;
+  const ToolchainSelection& selection_;
+  const std::vector<const Toolchain*>& toolchains_;
+  const CompileOptions& options_;
+};
+
+}  // namespace collage

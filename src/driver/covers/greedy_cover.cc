@@ -1,0 +1,155 @@
+// greedy_cover.cc: largest candidates first.
+#include "driver/covers/greedy_cover.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+/// Names of Composites that no greedy row of the toolchain's pattern table has.
+std::set<std::string> NamesOfRowsLeftOut(const Toolchain& toolchain) {
+  std::set<std::string> names;
+  std::set<std::string> greedy;
+  for (const PatternTableEntry& entry : toolchain.PatternTable()) (entry.is_greedy ? greedy : names).insert(entry.name);
+  for (const std::string& name : greedy) names.erase(name);
+  return names;
+}
+
+/// Whether a Composite of one of these names is in `sub_graph`.
+bool HoldsComposite(const SubGraph& sub_graph, const std::set<std::string>& names) {
+  return std::any_of(sub_graph.nested.begin(), sub_graph.nested.end(), [&](const NestedSubGraph& nested) {
+    return names.contains(nested.attrs.StringOr("Composite", ""));
+  });
+}
+
+/// Pairs of a value and its reader that is to be computed in the registers of what makes it: element-wise behind an
+/// anchor, or what makes narrower integers.
+using ReadersOfRegisters = std::set<std::pair<int, int>>;
+
+/// Adds pairs whose reader is in `sub_graph`. With `both_inside` the value must be made there, too; without, none of
+/// the reader's operands may be.
+void AddReaders(const DataflowGraph& graph, const SubGraph& sub_graph, bool both_inside, ReadersOfRegisters& pairs) {
+  const auto is_made_inside = [&](int input) {
+    return graph.OpAt(input) != nullptr && sub_graph.inside().Contains(input);
+  };
+  for (const int reader : sub_graph.members()) {
+    if (graph.OpAt(reader) == nullptr || graph.KindAt(reader) > OpPatternKind::kBroadcast) continue;
+    const std::vector<int>& inputs = graph.node(reader).inputs;
+    if (std::ranges::any_of(inputs, is_made_inside) != both_inside) continue;
+    for (const int input : inputs) {
+      if (graph.OpAt(input) == nullptr || is_made_inside(input) != both_inside) continue;
+      const bool is_anchor = graph.KindAt(input) == OpPatternKind::kOutEWiseFusable;
+      if (is_anchor || graph.OpAt(reader)->name == "qnn.quantize") pairs.emplace(input, reader);
+    }
+  }
+}
+
+/// Whether `sub_graph` begins with a reader of `pairs`.
+bool TakesFromRegisters(const DataflowGraph& graph, const SubGraph& sub_graph, const ReadersOfRegisters& pairs) {
+  ReadersOfRegisters taken;
+  AddReaders(graph, sub_graph, /*both_inside=*/false, taken);
+  return std::ranges::any_of(taken, [&](const std::pair<int, int>& pair) { return pairs.contains(pair); });
+}
+
+/// Takes each variant in turn that fits what is left, and takes its nodes out of `left`.
+Cover TakeGreedily(const Candidates& candidates, const std::vector<int>& order, IndexSet& left) {
+  const IndexSet all = left;
+  Cover cover;
+  for (int variant : order) {
+    const IndexSet covers = candidates.CandidateOf(variant).sub_graph.inside() & all;
+    if (covers.IsZero() || !covers.IsSubset(left)) continue;
+    cover.variants.push_back(variant);
+    left = left - covers;
+  }
+  return cover;
+}
+
+/// When a variant's turn is: lower numbers first.
+enum Turn : int { kItsOwn = 0, kFallBack = 1, kItsOwnLeftOut = 2 };
+
+/// The variants to be taken, in their order.
+class GreedyOrder {
+ public:
+  GreedyOrder(const Candidates& candidates, const Toolchain& toolchain, const Toolchain* fall_back)
+      : candidates_(candidates), toolchain_(toolchain) {
+    const DataflowGraph& graph = candidates.graph();
+    for (const CandidatePartition& candidate : candidates.candidates()) {
+      if (candidate.toolchain == &toolchain) AddReaders(graph, candidate.sub_graph, /*both_inside=*/true, together_);
+    }
+    const std::set<std::string> left_out = NamesOfRowsLeftOut(toolchain);
+    for (int v = 0; v < static_cast<int>(candidates.variants().size()); ++v) {
+      const CandidatePartition& candidate = candidates.CandidateOf(v);
+      if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
+      // What is gained by keeping values as narrower types depends on the neighbours, of which nothing is known here.
+      if (!KeepsNarrow(candidates.variant(v).layouts)) ranks_.push_back(RankOf(v, left_out));
+    }
+    std::stable_sort(ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) {
+      if (a.turn != b.turn) return a.turn < b.turn;
+      return a.takes != b.takes ? !a.takes : a.size > b.size;
+    });
+  }
+
+  std::vector<int> variants() const {
+    std::vector<int> variants;
+    for (const Rank& rank : ranks_) variants.push_back(rank.variant);
+    return variants;
+  }
+
+ private:
+  struct Rank {
+    int variant;
+    Turn turn;
+    /// Whether it takes from another partition what can be computed in that one's registers: it has more operators, and
+    /// the wider value that it reads has to be stored.
+    bool takes;
+    size_t size;
+  };
+
+  Rank RankOf(int variant, const std::set<std::string>& left_out) const {
+    const CandidatePartition& candidate = candidates_.CandidateOf(variant);
+    Rank rank{variant, kFallBack, false, candidate.sub_graph.members().size()};
+    if (candidate.toolchain != &toolchain_) return rank;
+    rank.turn = HoldsComposite(candidate.sub_graph, left_out) ? kItsOwnLeftOut : kItsOwn;
+    rank.takes = rank.turn == kItsOwn && TakesFromRegisters(candidates_.graph(), candidate.sub_graph, together_);
+    return rank;
+  }
+
+  const Candidates& candidates_;
+  const Toolchain& toolchain_;
+  ReadersOfRegisters together_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& toolchain, const Toolchain* fall_back,
+                                 std::vector<int>* open) {
+  if (fall_back != nullptr && WhyIncompatible(toolchain, *fall_back)) fall_back = nullptr;
+  const Candidates& candidates = partitioner.candidates();
+  const DataflowGraph& graph = candidates.graph();
+  std::vector<int> order = GreedyOrder(candidates, toolchain, fall_back).variants();
+  for (;;) {
+    IndexSet left(graph.size());
+    for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
+      if (graph.OpAt(index) != nullptr && !graph.OpAt(index)->is_reshape) left.Add(index);
+    }
+    Cover cover = TakeGreedily(candidates, order, left);
+    if (!left.IsZero()) {
+      if (open != nullptr) {
+        for (int node : left.Members()) open->push_back(node);
+      }
+      return std::nullopt;
+    }
+    partitioner.Prepare(cover.variants);
+    for (int variant : cover.variants) partitioner.Exact(variant);
+    const size_t num_before = order.size();
+    std::erase_if(order, [&](int variant) { return partitioner.IsInvalid(variant); });
+    if (order.size() == num_before) return cover;
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,279 @@
+// partitioner.cc: costs of candidates, and covers by them.
+#include "driver/covers/partitioner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "collage/ir/infer_type.h"
+#include "driver/covers/partitioning_json.h"
+#include "search/all_covers.h"
+#include "search/cover_problem.h"
+#include "search/renumbered_costs.h"
+
+namespace collage {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Partitioner::Partitioner(const Candidates& candidates, CostEstimator& estimator)
+    : candidates_(candidates),
+      estimator_(estimator),
+      class_of_(candidates.class_of()),
+      refusals_(candidates.refusals()) {
+  if (!estimator.TellsPlacesApart()) {
+    for (const Candidates::VariantClass& of : candidates.classes()) classes_.push_back({&of, of.first});
+    return;
+  }
+  for (int variant = 0; variant < static_cast<int>(candidates.variants().size()); ++variant) {
+    const int equal = class_of_[static_cast<size_t>(variant)];
+    classes_.push_back({&candidates.classes()[static_cast<size_t>(equal)], variant});
+  }
+  std::iota(class_of_.begin(), class_of_.end(), 0);
+}
+
+void Partitioner::LeaveOutUnknown(const Toolchain* certain) {
+  leaves_out_unknown_ = true;
+  certain_ = certain;
+}
+
+CostQuery Partitioner::QueryFor(const Costed& of) const {
+  const CandidatePartition& candidate = candidates_.CandidateOf(of.first);
+  return {of.of->workload,
+          candidates_.variant(of.first).layouts,
+          of.of->work,
+          *candidate.toolchain,
+          CandidateHandle{of.first},
+          candidate.sub_graph.OperatorLabel(candidates_.graph())};
+}
+
+double Partitioner::LowerBound(int variant) {
+  const Costed& of = ClassAt(variant);
+  return of.exact ? *of.exact : estimator_.LowerBound(QueryFor(of));
+}
+
+double Partitioner::Exact(int variant) {
+  Costed& of = ClassAt(variant);
+  if (!of.exact) Learn(of, estimator_.Estimate(QueryFor(of)));
+  return of.exact ? *of.exact : kInfinity;
+}
+
+bool Partitioner::IsInvalid(int variant) const { return ClassAt(variant).exact == kInfinity; }
+
+bool Partitioner::IsAtHand(int variant) {
+  const Costed& of = ClassAt(variant);
+  return of.exact || estimator_.IsAtHand(QueryFor(of));
+}
+
+void Partitioner::Prepare(std::span<const int> variants) {
+  std::vector<Costed*> wanted;
+  std::vector<CostQuery> queries;
+  for (int variant : variants) {
+    Costed& of = ClassAt(variant);
+    if (of.exact || std::find(wanted.begin(), wanted.end(), &of) != wanted.end()) continue;
+    wanted.push_back(&of);
+    queries.push_back(QueryFor(of));
+  }
+  if (queries.size() < 2) return;  // nothing is won by asking early
+  const std::vector<TuningRecord> records = estimator_.EstimateAll(queries);
+  for (size_t i = 0; i < records.size(); ++i) Learn(*wanted[i], records[i]);
+}
+
+/// What was skipped stays unknown, unless that is left out: it may be measured when there is more time.
+void Partitioner::Learn(Costed& of, const TuningRecord& record) {
+  const CandidatePartition& candidate = candidates_.CandidateOf(of.first);
+  const bool is_left_out = record.is_skipped && leaves_out_unknown_ && candidate.toolchain != certain_;
+  if (!record.is_skipped) of.exact = record.ok ? estimator_.CostOf(record) : kInfinity;
+  if (is_left_out) of.exact = kInfinity;
+  if (record.ok) {
+    of.schedule = record.schedule;
+    of.error = record.max_error;
+  }
+  if (record.ok) return;
+  refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(candidates_.graph())),
+                    record.reason);
+}
+
+/// The variant and those that do the same elsewhere at nearly the same cost, ascending.
+std::vector<int> Partitioner::RivalsOf(int variant) const {
+  // Medians of the same candidate differ by as much from one worker to the next.
+  constexpr double kNear = 0.05;
+  const auto exact = [&](int v) { return ClassAt(v).exact; };
+  const double seconds = *exact(variant);
+  std::vector<int> rivals;
+  for (int other : candidates_.SameWorkAs(variant)) {
+    if (exact(other) && std::abs(*exact(other) - seconds) <= kNear * seconds) rivals.push_back(other);
+  }
+  return rivals;
+}
+
+void Partitioner::Settle(const Cover& cover) {
+  // What makes no more of the whole than this is not worth the time.
+  constexpr double kLeastShare = 1e-3;
+  std::set<int> done;  // classes
+  for (int variant : cover.variants) {
+    const Costed& of = ClassAt(variant);
+    if (!of.exact || *of.exact < kLeastShare * cover.seconds || !done.insert(of.first).second) continue;
+    const std::vector<int> rivals = RivalsOf(variant);
+    if (rivals.size() < 2) continue;
+    std::vector<CostQuery> queries;
+    for (int rival : rivals) queries.push_back(QueryFor(ClassAt(rival)));
+    const std::vector<TuningRecord> records = estimator_.Settle(queries);
+    for (size_t i = 0; i < records.size(); ++i) Learn(ClassAt(rivals[i]), records[i]);
+  }
+}
+
+TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits) {
+  // What is dearer by more does not win with other schedules.
+  constexpr double kMostDear = 1.3;
+  const auto sum = [&](const Cover& cover) {
+    double seconds = 0;
+    for (int variant : cover.variants) seconds += ClassAt(variant).exact.value_or(kInfinity);
+    return seconds;
+  };
+  double least = kInfinity;
+  for (const Cover& cover : covers) least = std::min(least, sum(cover));
+  std::map<int, double> shares;  // class → of the cover in which it takes the most
+  for (const Cover& cover : covers) {
+    const double all = sum(cover);
+    if (all == kInfinity || all > least * kMostDear) continue;
+    std::map<int, double> own;
+    for (int variant : cover.variants) {
+      const Costed& of = ClassAt(variant);
+      if (!candidates_.CandidateOf(variant).toolchain->has_schedules()) continue;
+      own[class_of_[static_cast<size_t>(variant)]] += *of.exact / all;
+    }
+    for (const auto& [number, share] : own) shares[number] = std::max(shares[number], share);
+  }
+  std::vector<ScheduleTask> tasks;
+  for (const auto& [number, share] : shares) {
+    const Costed& of = classes_[static_cast<size_t>(number)];
+    tasks.push_back({QueryFor(of), share, estimator_.Estimate(QueryFor(of))});
+  }
+  const TuningReport report = collage::TuneSchedules(estimator_, tasks, limits);
+  size_t i = 0;
+  for (const auto& [number, share] : shares) Learn(classes_[static_cast<size_t>(number)], tasks[i++].record);
+  return report;
+}
+
+double Partitioner::Convert(int value, Format from, Format to) {
+  const TensorTypeNode* type = AsTensorType(candidates_.graph().node(value).expr->checked_type());
+  return estimator_.ConvertSeconds(type->static_shape(), type->dtype(), static_cast<Layout>(from),
+                                   static_cast<Layout>(to));
+}
+
+double Partitioner::Transition(int) { return estimator_.HopSeconds(); }
+
+int Partitioner::PlaceOf(int variant) {
+  const auto it = std::find(candidates_.toolchains().begin(), candidates_.toolchains().end(),
+                            candidates_.CandidateOf(variant).toolchain);
+  return static_cast<int>(it - candidates_.toolchains().begin());
+}
+
+double Partitioner::Handover(int from, int to) {
+  if (from == to) return 0;
+  return estimator_.HandoverSeconds(*candidates_.toolchains()[static_cast<size_t>(from)],
+                                    *candidates_.toolchains()[static_cast<size_t>(to)]);
+}
+
+/// Of all variants. Made once: it needs each candidate's boundary, which means building its function.
+const CoverProblem& Partitioner::Problem() {
+  if (!problem_) {
+    problem_ =
+        MakeCoverProblem(candidates_.graph(), candidates_.candidates(), candidates_.variants(), candidates_.eligible());
+  }
+  return *problem_;
+}
+
+SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
+  std::vector<int> original;
+  std::vector<CandidateVariant> variants;
+  for (size_t v = 0; v < candidates_.variants().size(); ++v) {
+    const CandidateVariant& variant = candidates_.variants()[v];
+    if (!allowed(variant.candidate)) continue;
+    original.push_back(static_cast<int>(v));
+    variants.push_back(variant);
+  }
+  RenumberedCosts costs(*this, original);
+  SearchOptions named = options;
+  named.toolchain_name = [&](int variant) {
+    return candidates_.ToolchainOf(variants[static_cast<size_t>(variant)].candidate)->name();
+  };
+  SearchResult result = FindCovers(Problem().Of(original), candidates_.candidates(), variants, costs, named);
+  for (Cover& cover : result.covers) Renumber(cover, original);
+  return result;
+}
+
+std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
+  const CoverProblem& problem = Problem();
+  std::vector<Cover> covers;
+  const auto can_run = [&](int variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
+  const auto add = [&](const std::vector<int>& variants) {
+    if (IsCompatible(variants)) covers.push_back({variants, 0, 0});
+  };
+  if (!ForEachCover(problem, can_run, {.max_covers = max_covers}, add)) return std::nullopt;
+  std::vector<double> exact(candidates_.variants().size(), kInfinity);
+  for (const Cover& cover : covers) {
+    Prepare(cover.variants);
+    for (int variant : cover.variants) {
+      exact[static_cast<size_t>(variant)] = Exact(variant);
+      if (!ClassAt(variant).exact) return std::nullopt;
+    }
+  }
+  for (Cover& cover : covers) cover.seconds = CoverSeconds(problem, cover.variants, exact, *this);
+  std::erase_if(covers, [](const Cover& cover) { return cover.seconds == kInfinity; });
+  return covers;
+}
+
+bool Partitioner::IsCompatible(const std::vector<int>& variants) const {
+  std::set<const Toolchain*> met;
+  for (int variant : variants) met.insert(candidates_.CandidateOf(variant).toolchain);
+  return CompatibleSets(std::vector(met.begin(), met.end())).size() == 1;
+}
+
+std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
+  std::vector<ChosenPartition> chosen;
+  for (int variant : cover.variants) {
+    const CandidateVariant& v = candidates_.variant(variant);
+    const Costed& of = ClassAt(variant);
+    const double seconds = of.exact.value_or(0);
+    chosen.push_back({&candidates_.at(v.candidate), v.layouts, seconds < kInfinity ? seconds : 0, of.schedule});
+  }
+  return chosen;
+}
+
+std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
+  std::optional<Function> main = RewritePartitions(candidates_.graph(), ChosenOf(cover));
+  if (!main) return std::nullopt;
+  IRModule result = module;
+  result.Set("main", *main);
+  return InferTypes(std::move(result));
+}
+
+std::string Partitioner::ToJson(const Cover& cover) const {
+  return PartitioningToJson(candidates_.graph(), ChosenOf(cover));
+}
+
+std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
+  constexpr size_t kShown = 5;
+  std::string text;
+  std::set<std::string> explained;
+  for (int node : nodes) {
+    const std::string label = candidates_.graph().LabelAt(node);
+    if (!explained.insert(label).second || explained.size() > kShown) continue;
+    text += fmt::format("{}'{}' (node {})", text.empty() ? "" : "; ", label,
+                        candidates_.graph().node(node).expr->span().source);
+    for (const auto& [key, reason] : refusals_) {
+      if (key.second == label) text += fmt::format(", {}: {}", key.first, reason);
+    }
+  }
+  return text;
+}
+
+}  // namespace collage

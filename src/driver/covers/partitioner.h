@@ -1,0 +1,108 @@
+// partitioner.h: phases 3 and 4 for one function (RFC 0.81, "Phase 3", "Phase 4"): costs of its candidates from an
+// estimator, the covers that searches find, and the module of a cover.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/ir/module.h"
+#include "collage/target/toolchain.h"
+#include "cost/estimator/estimator.h"
+#include "driver/covers/candidates.h"
+#include "driver/schedule_tuning.h"
+#include "partition/rewrite.h"
+#include "search/cover_problem.h"
+
+namespace collage {
+
+/// Candidates with their costs. What it is made of must outlive it. Variants are those of `candidates`.
+class Partitioner : public CoverCosts {
+ public:
+  Partitioner(const Candidates& candidates, CostEstimator& estimator);
+
+  const Candidates& candidates() const { return candidates_; }
+
+  /// The best covers by candidates that `allowed` takes.
+  SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
+
+  /// Has the costs of `cover` that others are near settled (CostEstimator::Settle): of the same nodes in the same
+  /// layouts by other toolchains.
+  void Settle(const Cover& cover);
+
+  /// From now on, treats unmeasured candidates as unusable, except those of `certain`, which is known to build.
+  void LeaveOutUnknown(const Toolchain* certain);
+
+  /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. What turns
+  /// out to be faster is what they cost and how they are compiled from then on.
+  TuningReport TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits);
+
+  /// All covers, costs asked for, when there are no more than `max_covers`; nothing when there are more, or when some
+  /// cost could not be found out in the time there is. Those that cannot be run are left out.
+  std::optional<std::vector<Cover>> AllCovers(int max_covers);
+
+  /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
+  std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
+
+  /// The text of a cover (partitioning_json.h).
+  std::string ToJson(const Cover& cover) const;
+
+  /// "'nn.lrn' (node lrn_3), native: …" for nodes that no candidate covers.
+  std::string ExplainStuck(const std::vector<int>& nodes) const;
+
+  /// The exact cost when an earlier search asked for it: a later one is guided by it.
+  double LowerBound(int variant) override;
+  double Exact(int variant) override;
+  /// Whether its exact cost is known to be infinite.
+  bool IsInvalid(int variant) const;
+  /// How far the results of its partition were off when it was measured, relative to the largest; 0 when not known.
+  double ErrorOf(int variant) const { return ClassAt(variant).error; }
+  bool IsAtHand(int variant) override;
+  bool FindsOut() const override { return estimator_.FindsOut(); }
+  int NumAtOnce() const override { return estimator_.NumAtOnce(); }
+  void Prepare(std::span<const int> variants) override;
+  double Convert(int value, Format from, Format to) override;
+  double Transition(int variant) override;
+  /// The number of the variant's toolchain.
+  int PlaceOf(int variant) override;
+  double Handover(int from, int to) override;
+  /// Equal partitions in equal layouts, by one toolchain: they are measured once, unless the estimator tells their
+  /// places apart.
+  int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }
+
+ private:
+  /// Variants that cost the same.
+  struct Costed {
+    const Candidates::VariantClass* of = nullptr;
+    int first = 0;                ///< a variant that is one
+    std::optional<double> exact;  ///< seconds
+    std::string schedule = {};    ///< by which it takes them
+    double error = 0;             ///< found by its check, relative to its largest result; 0 = not known
+  };
+
+  /// Whether the toolchains of these can be in one process.
+  bool IsCompatible(const std::vector<int>& variants) const;
+  const CoverProblem& Problem();
+  std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
+  std::vector<int> RivalsOf(int variant) const;
+  Costed& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
+  const Costed& ClassAt(int variant) const {
+    return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])];
+  }
+  CostQuery QueryFor(const Costed& of) const;
+  void Learn(Costed& of, const TuningRecord& record);
+
+  const Candidates& candidates_;
+  CostEstimator& estimator_;
+  std::optional<CoverProblem> problem_;
+  bool leaves_out_unknown_ = false;
+  const Toolchain* certain_ = nullptr;  ///< toolchain whose unknown costs leave nothing out
+  std::vector<int> class_of_;           ///< by variant
+  std::vector<Costed> classes_;
+  std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason
+};
+
+}  // namespace collage

@@ -1,0 +1,83 @@
+// compare.cc: the play-off of whole covers, and what it says of the model of costs.
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "driver/compilation.h"
+#include "support/machine.h"
+#include "support/stopwatch.h"
+
+namespace collage {
+
+PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders) {
+  Phase("play-off");
+  report_.play_off_seconds = 0;  // of the last play-off, should there be two
+  const Stopwatch stopwatch(report_.play_off_seconds);
+  return RunPlayOff(module_, contenders, *database_, ThisMachine().fingerprint, PlayOffSettings(), options_.progress);
+}
+
+PlayOffOptions Compilation::PlayOffSettings() const {
+  PlayOffOptions play_off;
+  play_off.num_threads = report_.num_threads;
+  play_off.limits = Limits();
+  play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
+  play_off.limits.memory_bytes = 0;
+  play_off.max_error = options_.max_error;
+  play_off.check_inputs = check_inputs_;
+  play_off.compiled = compiled_.get();
+  for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
+  std::vector<std::string> targets;
+  for (const Toolchain* toolchain : toolchains()) targets.push_back(selection_->TargetOf(*toolchain));
+  play_off.metadata_json =
+      nlohmann::json{{"model", report_.model}, {"machine", report_.machine}, {"targets", targets}}.dump();
+  return play_off;
+}
+
+void Compilation::ReportRanking(PlayOffResult& result) {
+  report_.contestants = std::move(result.contestants);
+  report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
+  report_.play_off_parts = result.seconds;
+  const auto best = std::ranges::find(report_.contestants, "", &Contestant::failure);
+  if (best != report_.contestants.end() && best->estimated_seconds > 0) {
+    report_.additive_error_seconds = best->p50 - best->estimated_seconds;
+  }
+  const Contestant& winner = report_.contestants[static_cast<size_t>(result.winner)];
+  for (const Contestant& contestant : report_.contestants) {
+    const bool is_own_partitioning =
+        std::any_of(toolchains().begin(), toolchains().end(),
+                    [&](const Toolchain* toolchain) { return toolchain->name() == contestant.name; });
+    if (!is_own_partitioning || !contestant.failure.empty()) continue;
+    report_.apparent_loss_seconds[contestant.name] = winner.p50 - SecondsBeside(contestant, winner);
+  }
+  SetOptimalityLoss(result.winner);
+  // Else it is known from an earlier compilation, which was recorded.
+  if (report_.play_off_parts.timing > 0) RecordCompilation(winner);
+}
+
+/// Needs the winner: the best of all, when all were tried.
+void Compilation::SetOptimalityLoss(int winner) {
+  if (report_.num_covers == 0) return;
+  std::vector<Contestant> chosen;
+  std::copy_if(report_.contestants.begin(), report_.contestants.end(), std::back_inserter(chosen),
+               [](const Contestant& one) { return !one.is_extra; });
+  const std::vector<size_t> ranked = Ranked(chosen);
+  if (ranked.empty()) return;
+  const Contestant& fastest = report_.contestants[static_cast<size_t>(winner)];
+  report_.optimality_loss_seconds = SecondsBeside(chosen[ranked.front()], fastest) - fastest.p50;
+}
+
+void Compilation::RecordCompilation(const Contestant& winner) {
+  CompilationRecord record;
+  record.model = report_.model;
+  record.machine = ThisMachine().fingerprint;
+  record.num_threads = report_.num_threads;
+  record.versions = PlayOffSettings().versions;
+  record.winner = report_.winner;
+  record.seconds = winner.p50;
+  record.additive_error = report_.additive_error_seconds;
+  record.apparent_loss = nlohmann::json(report_.apparent_loss_seconds).dump();
+  record.optimality_loss = report_.optimality_loss_seconds;
+  database_->Put(record);
+}
+
+}  // namespace collage

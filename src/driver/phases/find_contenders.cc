@@ -1,0 +1,170 @@
+// find_contenders.cc: candidates, their costs, and the searches: which covers meet in the play-off.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collage/support/error.h"
+#include "driver/compilation.h"
+#include "driver/covers/partitioning_json.h"
+#include "driver/phases/cover_search_state.h"
+#include "support/file.h"
+#include "support/machine.h"
+#include "support/stopwatch.h"
+
+namespace collage {
+namespace {
+
+/// Adds contenders, each distinct cover once.
+class Contenders {
+ public:
+  Contenders(Partitioner& partitioner, const IRModule& module) : partitioner_(partitioner), module_(module) {}
+
+  /// `is_extra`: no search chose it.
+  void Add(const std::string& name, bool is_single, const Cover& cover, bool is_extra = false) {
+    std::vector<int> sorted = cover.variants;
+    std::sort(sorted.begin(), sorted.end());
+    auto [it, is_new] = seen_.emplace(std::move(sorted), contenders_.size());
+    if (!is_new) {
+      // A mix that is a single toolchain's cover goes by the toolchain's name.
+      if (is_single && !contenders_[it->second].is_single) {
+        contenders_[it->second].name = name;
+        contenders_[it->second].is_single = true;
+      }
+      return;
+    }
+    std::optional<IRModule> partitioned = partitioner_.Apply(cover, module_);
+    if (!partitioned) {
+      seen_.erase(it);
+      return;
+    }
+    contenders_.push_back(
+        {name, is_single, is_extra, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
+  }
+
+  const std::vector<ContenderModule>& contenders() const { return contenders_; }
+
+ private:
+  Partitioner& partitioner_;
+  const IRModule& module_;
+  std::vector<ContenderModule> contenders_;
+  std::map<std::vector<int>, size_t> seen_;
+};
+
+}  // namespace
+
+std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
+  if (!options_.partitioning.empty()) return {GivenContender()};
+  report_.search_seconds = 0;  // of the last search, should there be two
+  const Stopwatch stopwatch(report_.search_seconds);
+  Phase("candidates");
+  const Candidates candidates(module_, toolchains(), report_.num_threads, selection_->Rules());
+  report_.num_candidates = static_cast<int64_t>(candidates.candidates().size());
+  report_.num_variants = static_cast<int64_t>(candidates.variants().size());
+  report_.num_distinct = static_cast<int64_t>(candidates.classes().size());
+  if (options_.progress != nullptr) options_.progress->Costs(report_.num_distinct);
+  const std::unique_ptr<CostEstimator> estimator = MakeEstimatorFor(candidates);
+  Partitioner partitioner(candidates, *estimator);
+  if (leaves_out_unknown_) partitioner.LeaveOutUnknown(selection_->native());
+
+  Phase("search");
+  CoverPortfolio portfolio(partitioner, *estimator, *selection_, options_);
+  EndToEndErrors errors(module_, toolchains(), *database_, ThisMachine().fingerprint, PlayOffSettings());
+  CoverSearch search{candidates, *estimator, partitioner, portfolio, errors};
+  FoundCovers found = FindCovers(search);
+  if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
+    TuneSchedules(search, found);
+    found = FindCovers(search);
+  }
+  const int64_t before = estimator->counts().measured;
+  const std::vector<Cover> all = AllCovers(search);
+  // Searched again, so that compiling the model once more finds the same.
+  if (estimator->counts().measured != before) found = FindCovers(search);
+  estimator->CheckComplete();
+  std::vector<ContenderModule> contenders = Partitioned(search, found, all);
+  if (contenders.empty() && must_cover) {
+    throw Error(ErrorCategory::kUnsupported,
+                "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
+  }
+  ReportSearch(search, found);
+  return contenders;
+}
+
+/// Phase 4 alone: the choice of partitions that a file holds.
+ContenderModule Compilation::GivenContender() const {
+  const std::string text = ReadFile(options_.partitioning);
+  auto [partitioned, seconds] =
+      PartitionedFromJson(text, options_.partitioning.string(), module_, DataflowGraph(module_.main()), toolchains());
+  return {"given", false, false, std::move(partitioned), seconds, text};
+}
+
+/// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
+/// then follow from known costs alone, and whoever compiles the model again finds the same.
+FoundCovers Compilation::FindCovers(CoverSearch& search) {
+  const bool searches = options_.partition_for.empty();
+  for (bool is_first = true;; is_first = false) {
+    const int64_t before = search.num_timed();
+    FoundCovers found = search.portfolio.Search(is_first);
+    if (searches && !found.covers.empty()) search.partitioner.Settle(found.covers.front().cover);
+    if (search.num_timed() != before) continue;
+    if (searches && options_.max_error) BoundPrecision(search, found);
+    if (search.num_timed() != before) continue;
+    if (searches && search.portfolio.is_evolutionary()) Evolve(search, found);
+    return found;
+  }
+}
+
+/// Tunes schedules of partitions in covers that could still win.
+void Compilation::TuneSchedules(CoverSearch& search, const FoundCovers& found) {
+  if (!search.estimator.TriesSchedules()) {
+    throw Error(ErrorCategory::kInput, fmt::format("estimator '{}' tries no schedules", options_.estimator), "",
+                "leave --tuning-budget out, or measure");
+  }
+  Phase("tuning");
+  std::vector<Cover> covers;
+  for (const NamedCover& one : found.covers) covers.push_back(one.cover);
+  report_.tuning =
+      search.partitioner.TuneSchedules(covers, {options_.tuning_seconds, options_.tuning_trials, options_.should_stop});
+}
+
+/// All covers when they are few and it is wanted, else none.
+std::vector<Cover> Compilation::AllCovers(CoverSearch& search) {
+  if (options_.max_optimality_covers == 0 || !options_.partition_for.empty()) return {};
+  const std::optional<std::vector<Cover>> all = search.partitioner.AllCovers(options_.max_optimality_covers);
+  if (!all) {
+    report_.optimality_loss_unknown =
+        search.estimator.counts().skipped > 0
+            ? "not known: the budget was spent"
+            : fmt::format("not feasible: more than {} covers", options_.max_optimality_covers);
+  }
+  report_.num_covers = all ? static_cast<int64_t>(all->size()) : 0;
+  return all.value_or(std::vector<Cover>());
+}
+
+std::vector<ContenderModule> Compilation::Partitioned(CoverSearch& search, const FoundCovers& found,
+                                                      const std::vector<Cover>& all) const {
+  Contenders contenders(search.partitioner, module_);
+  for (const NamedCover& one : found.covers) contenders.Add(one.name, one.is_single, one.cover);
+  for (size_t i = 0; i < all.size(); ++i) {
+    contenders.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
+  }
+  return contenders.contenders();
+}
+
+void Compilation::ReportSearch(const CoverSearch& search, const FoundCovers& found) {
+  report_.num_states = found.num_states;
+  report_.bounded = found.bounded;
+  if (report_.bounded) {
+    report_.bounded->num_built = search.errors.num_built();
+    report_.bounded->seconds = search.errors.seconds();
+  }
+  const EstimatorCounts& counts = search.estimator.counts();
+  report_.num_measured = counts.measured;
+  report_.num_remeasured = counts.remeasured;
+  report_.num_from_database = counts.from_database;
+  report_.num_failed = counts.failed;
+  report_.num_below_bound = counts.below_bound;
+  report_.budget_spent = counts.skipped > 0;
+  report_.failures = search.estimator.failures();
+}
+
+}  // namespace collage

@@ -1,0 +1,79 @@
+// make_estimator.cc: what answers for costs: an estimator, and the runner that measures for it.
+#include <chrono>
+
+#include "collage/ir/op.h"
+#include "collage/ir/visitor.h"
+#include "cost/estimator/estimators.h"
+#include "driver/compilation.h"
+#include "support/machine.h"
+
+namespace collage {
+namespace {
+
+// Memory that a worker may take beyond what the compiler holds.
+constexpr int64_t kWorkerMemoryBytes = int64_t{12} << 30;
+
+/// Bytes that a run touches: weights once, every value once.
+int64_t FootprintBytes(const IRModule& module) {
+  int64_t bytes = 0;
+  PostOrder(module.main(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (const ConstantNode* constant = As<ConstantNode>(expr)) {
+      bytes += static_cast<int64_t>(constant->value().size_bytes());
+    } else if (call != nullptr && call->op() != nullptr && !call->op()->is_reshape) {
+      for (const Type& type : FlattenTensorTypes(call->checked_type())) {
+        const TensorTypeNode* tensor = AsTensorType(type);
+        bytes += NumElements(tensor->static_shape()) * static_cast<int64_t>(tensor->dtype().size_bytes());
+      }
+    }
+  });
+  return bytes;
+}
+
+}  // namespace
+
+WorkerLimits Compilation::Limits() const {
+  return {.timeout = std::chrono::milliseconds(static_cast<int64_t>(options_.candidate_timeout_seconds * 1000)),
+          .memory_bytes = kWorkerMemoryBytes};
+}
+
+RunnerContext Compilation::ForRunner(const Candidates& candidates) const {
+  RunnerContext context{candidates, Limits(), report_.num_threads, {}, options_.runner_python, {}, compiled_.get()};
+  for (const ToolchainReport& probed : report_.toolchains) {
+    if (probed.takes_part) context.versions[probed.name] = TuningVersion(probed);
+  }
+  if (options_.progress != nullptr) {
+    context.on_warning = [progress = options_.progress](const std::string& text) { progress->Warn(text); };
+  }
+  return context;
+}
+
+MeasuringEstimator::Options Compilation::Estimating() const {
+  MeasuringEstimator::Options estimating;
+  estimating.machine = ThisMachine().fingerprint;
+  estimating.context.num_threads = report_.num_threads;
+  estimating.context.timing.operands =
+      options_.operands.empty() ? LevelFor(FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
+  estimating.context.timing.percentile = options_.percentile / 100.0;
+  estimating.versions = Versions();
+  estimating.max_measurements = options_.max_measurements;
+  estimating.should_stop = options_.should_stop;
+  return estimating;
+}
+
+std::unique_ptr<CostEstimator> Compilation::MakeEstimatorFor(const Candidates& candidates) const {
+  const MeasuringEstimator::Options estimating = Estimating();
+  if (options_.estimate) return MakeCustomEstimator(candidates, options_.estimate);
+  const auto on_measure = [this](const EstimatorCounts& counts, const std::string& label) {
+    if (options_.progress == nullptr) return;
+    options_.progress->Measuring(counts.measured, counts.from_database, label);
+  };
+  return MakeEstimator(options_.estimator, {.database = *database_,
+                                            .runner = MakeRunner(options_.runner, ForRunner(candidates)),
+                                            .candidates = candidates,
+                                            .options = estimating,
+                                            .on_measure = on_measure,
+                                            .argument = ""});
+}
+
+}  // namespace collage

@@ -1,0 +1,29 @@
+// write.cc: last phase: files.
+#include "driver/compilation.h"
+#include "driver/dump.h"
+#include "driver/write_executable.h"
+#include "support/file.h"
+#include "support/stopwatch.h"
+
+namespace collage {
+
+void Compilation::Write(PlayOffResult& result, const ContenderModule& winner) {
+  if (options_.progress != nullptr) options_.progress->PlayOff(0, 0, "write");
+  {
+    const Stopwatch play_off(report_.play_off_seconds);
+    const Stopwatch writing(report_.play_off_parts.write);
+    report_.output_bytes = WriteExecutable(*result.executable, options_.output);
+    result.executable.reset();  // with its worker
+  }
+  if (!options_.write_partitioning.empty()) {
+    AtomicFile file(options_.write_partitioning);
+    file.Write(winner.partitioning);
+    file.Commit();
+  }
+  if (!options_.dump.empty()) {
+    Phase("dump");
+    DumpPartitions(winner.module, report_.num_threads, PlayOffSettings().limits, options_.dump, compiled_.get());
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,34 @@
+// compiled_store.h: compiled partitions by their content, kept in files, so that the workers of one compilation compile
+// each once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "collage/target/toolchain.h"
+#include "support/file_cache.h"
+
+namespace collage {
+
+/// Keeps partitions of any toolchain that measurements compiled, for the play-off and other workers. A partition is
+/// found by its function (constants included), layouts, number of threads, schedule, and the toolchain with its
+/// options; the toolchain's version is no part of the key, so a store is for one run. Like every FileCache it never
+/// fails: a partition that cannot be kept or read is compiled again.
+class CompiledStore {
+ public:
+  /// Makes `folder`. Removes the least recently used partitions if more than `max_bytes` gather.
+  explicit CompiledStore(const std::filesystem::path& folder, int64_t max_bytes = int64_t{1} << 30);
+
+  std::optional<CompiledPartition> Find(const Toolchain& toolchain, const PartitionRequest& request) const;
+  /// A partition that differs from `request` at most by the values of its constants that are tensors: for
+  /// Toolchain::UpdateConstants.
+  std::optional<CompiledPartition> FindLike(const Toolchain& toolchain, const PartitionRequest& request) const;
+  void Put(const Toolchain& toolchain, const PartitionRequest& request, const CompiledPartition& compiled);
+
+ private:
+  FileCache files_;
+};
+
+}  // namespace collage
