@@ -35,6 +35,8 @@ class CompileProgress {
   virtual void Warn(const std::string& text) = 0;
 };
 
+/// What a compilation is asked for. A field that users may set has a row in src/driver/settings.cc, from which the
+/// command line, Python, docs/settings.md and JSON follow (collage/settings.h).
 struct CompileOptions {
   /// Where the executable goes.
   std::filesystem::path output;
@@ -97,8 +99,8 @@ struct CompileOptions {
   uint64_t evolution_seed = 64;
   /// Seconds that measuring candidates may take. Known costs are used however small it is; 0: nothing is measured.
   double budget_seconds = std::numeric_limits<double>::infinity();
-  /// At most this many measurements of candidates; 0 = no limit.
-  int64_t max_measurements = 0;
+  /// At most this many measurements of candidates; empty = no limit.
+  std::optional<int64_t> max_measurements;
   /// What the search for schedules, the ways in which a toolchain may compile a partition, may take: seconds, or trials
   /// that are measured (docs/costs.md, "Schedules"). Both 0: none is tried; those known to be fastest are used in any
   /// case.
@@ -120,6 +122,8 @@ struct CompileOptions {
   std::vector<std::map<std::string, Tensor>> check_inputs;
   /// A candidate that answers nothing for so long has cost Invalid.
   double candidate_timeout_seconds = 60;
+  /// Memory that compiling and running a candidate may take beyond what the compiler holds; 0 = no limit.
+  int64_t candidate_memory_bytes = int64_t{12} << 30;
   /// Where candidates are measured: "local", or on a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
   /// (docs/costs.md). Play-offs are always here.
   std::string runner = "local";

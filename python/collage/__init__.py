@@ -15,6 +15,7 @@ from collage import _core, costs, errors, frontend, relay, reports, target, tool
 from collage._compile import Progress, compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask
 from collage._executable import Executable, Partition, Port, empty, load
+from collage._settings import Settings
 from collage.costs import CostEstimator, estimators, register_estimator
 from collage.errors import (
     CorruptError,
@@ -48,6 +49,7 @@ __all__ = [
     "Progress",
     "ResourceError",
     "SearchTask",
+    "Settings",
     "Target",
     "Toolchain",
     "UnavailableError",

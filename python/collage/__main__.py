@@ -12,7 +12,6 @@ def _serve(arguments: Sequence[str]) -> None:
     import argparse
 
     from collage import _core
-    from collage._compile import _seconds
     from collage.toolchain import load_plugins
 
     parser = argparse.ArgumentParser(prog="collage worker")
@@ -21,7 +20,7 @@ def _serve(arguments: Sequence[str]) -> None:
     parser.add_argument("--memory", type=int, default=12 << 30, help="bytes that a measurement may take; 0 = no limit")
     chosen = parser.parse_args(arguments)
     load_plugins()
-    _core.serve_worker(chosen.wanted, _seconds(chosen.timeout), chosen.memory)
+    _core.serve_worker(chosen.wanted, _core.parse_duration(chosen.timeout), chosen.memory)
 
 
 def main() -> None:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import math
+import inspect
+import json
 import os
-import re
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collage import _core
-from collage._core import Function, IRModule, SearchTask
+from collage import _core, _setting_docs
+from collage._core import Function, IRModule
 from collage._executable import Executable
-from collage.costs import CostEstimator, Estimate, as_estimate
-from collage.errors import InputError, UnavailableError, UnsupportedError
+from collage._setting_types import CheckInputs
+from collage._settings import Settings
+from collage.costs import as_estimate
+from collage.errors import UnavailableError, UnsupportedError
 from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.reports import OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
 from collage.toolchain import load_plugins
 
-CheckInputs = Mapping[str, Any] | str | os.PathLike[str]
-"""Arrays by the names of inputs, or an .npz file of such."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-Search = Callable[[SearchTask], Sequence[Sequence[int]]]
-"""Your own search: returns covers, best first, as lists of candidates."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,6 @@ class _Printer:
         print(f"collage: {progress.phase}{done} {progress.what}".rstrip(), file=sys.stderr)
 
 
-def _seconds(budget: float | str | None, otherwise: float = 0.0) -> float:
-    """The seconds of 90, "90s", "10m", "1h", "500ms"; `otherwise` of None."""
-    if budget is None:
-        return otherwise
-    if not isinstance(budget, str):
-        if not budget >= 0:
-            raise InputError(f"a duration is not below 0, got {budget}")
-        return float(budget)
-    match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h)?", budget.strip())
-    if match is None:
-        raise InputError(f"malformed duration '{budget}'", hint="write 90s, 10m or 1h")
-    return float(match[1]) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
-
-
 def _check_inputs(given: CheckInputs | Sequence[CheckInputs]) -> list[dict[str, Any]]:
     """Arrays by name, read from files where these are given."""
     several = [given] if isinstance(given, (Mapping, str, os.PathLike)) else list(given)
@@ -137,148 +124,81 @@ def _load_model(path: str, report: dict[str, Any]) -> Executable:
     return Executable(_core.Model.load(path), report)
 
 
+def _documented(function: F) -> F:
+    """Gives a function that takes ``**settings`` the signature and the ``Args`` that the table of settings has."""
+    rows = json.loads(_core.settings_table())
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.name[0] != "_" and one.kind is not one.VAR_KEYWORD]
+    parameters = [*own, *(_setting_docs.parameter(row) for row in rows)]
+    vars(function)["__signature__"] = signature.replace(
+        parameters=sorted(parameters, key=lambda one: one.kind is one.KEYWORD_ONLY)
+    )
+    lines = _setting_docs.arguments(rows, indent=" " * 8)
+    function.__doc__ = (function.__doc__ or "").replace("        settings: docs/settings.md lists them.", lines)
+    return function
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The value as `_core` takes it."""
+    if value is None:
+        return None
+    if name == "target":
+        return [str(one) for one in as_targets(value)]
+    if name == "check_inputs":
+        return _check_inputs(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    is_list = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    return list(value) if is_list and not hasattr(value, "__fspath__") else value
+
+
+@_documented
 def compile(
     model: OnnxModel | IRModule | Function,
     output: str | os.PathLike[str] | None = None,
     *,
-    target: Targets = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    threads: int | None = None,
-    toolchains: Sequence[str] | None = None,
-    accuracy: str | None = None,
-    precision: str | None = None,
-    require: Sequence[str] | None = None,
-    partition_for: str | None = None,
-    partitioning: str | os.PathLike[str] | None = None,
-    write_partitioning: str | os.PathLike[str] | None = None,
-    dump: str | os.PathLike[str] | None = None,
-    database: str | os.PathLike[str] | None = None,
-    operands: str = "",
-    percentile: int = 50,
-    estimator: str | CostEstimator | Estimate = "measure",
-    search: str | Search = "sweep",
-    evolution_budget: float | str = "30m",
-    evolution_population: int = 50,
-    evolution_seed: int = 64,
-    budget: float | str | None = None,
-    max_measurements: int = 0,
-    tuning_budget: float | str | None = None,
-    covers: int = 2,
-    optimality_covers: int = 24,
-    max_error: float | None = None,
-    check_inputs: CheckInputs | Sequence[CheckInputs] = (),
-    candidate_timeout: float = 60.0,
-    runner: str = "local",
     progress: bool | Callable[[Progress], object] = False,
     should_stop: Callable[[], bool] | None = None,
     _load: Callable[[str, dict[str, Any]], Any] = _load_model,
+    **settings: Unpack[Settings],
 ) -> Executable:
     """Finds the fastest mix of toolchains for a model, and returns what runs it.
 
     Args:
         model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
         output: where to write the executable (.clg); None keeps it in memory only.
-        target: targets whose toolchains take part, under their options: "llvm -compiler=openvino
-            -inference_precision=bf16"; those that are available and default when neither this nor ``toolchains`` is given.
-        shapes: shapes of dynamic inputs of an ONNX model, by name.
-        threads: threads that a run uses; None for all processors that this process may use.
-        toolchains: names of toolchains that take part, beside those of targets; the native one always does.
-        accuracy: "exact" or "standard": the option ``accuracy`` of each toolchain that has one; None for what targets say.
-        precision: "any" lets toolchains take part again in each lower precision that this processor computes natively,
-            or converts where they only keep values so; the report's ``precision_variants`` names them.
-        require: toolchains without which to fail.
-        partition_for: no search: what this toolchain takes in pieces as large as possible, the rest natively.
-        partitioning: no search: the choice in this file, as ``write_partitioning`` wrote it.
-        write_partitioning: where to write the winner's choice of partitions, as JSON.
-        dump: a new folder for each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts (docs/debugging.md).
-        database: tuning database, a file or "postgresql://…"; None for $COLLAGE_DATABASE, ~/.cache/collage/tuning.db.
-        operands: where kernels find their operands when they are timed: "near", "shared", "memory"; "" as in a run.
-        percentile: which percentile of a candidate's times is its cost, 1 to 99; above 50 against high variance.
-        estimator: where costs are from: "measure", "database", "analytic", "mock=FILE.json" (docs/costs.md), a name of
-            `collage.register_estimator`, a `collage.CostEstimator`, or a callable like its ``estimate``. What it
-            raises ends the compilation.
-        search: how covers are searched: "sweep", "dijkstra", "astar", "dp", "evolutionary", "exhaustive" (docs/search.md),
-            or a callable that chooses covers itself: it gets a `collage.SearchTask` and returns lists of candidates, the
-            best cover first. Each toolchain's own partitioning enters the play-off beside them.
-        evolution_budget: time for "evolutionary", which times its individuals end to end.
-        evolution_population: individuals in a generation.
-        evolution_seed: where its random numbers start.
-        budget: time for measuring candidates: seconds, or "90s", "10m", "1h"; 0 measures nothing, None has no limit.
-        max_measurements: at most so many candidates are measured; 0 for no limit.
-        tuning_budget: time for trying other schedules of native kernels (docs/costs.md); None tries none. Those known to
-            be fastest are used in any case.
-        covers: how many of the best mixes enter the play-off.
-        optimality_covers: where a model has no more covers than this, all enter the play-off, and the report says by how
-            much the search missed the best (``optimality_loss_seconds``); 0 for never.
-        max_error: by which share of each result's largest element contestants of the play-off may differ from the reference
-            evaluation; None for what their dtypes and rounding to integers give reason for.
-        check_inputs: inputs on which the result is checked, beside random ones: an array for every input by name, or an .npz
-            file of such; one or several. Those that do not fit the model are refused before anything is searched.
-        candidate_timeout: seconds after which a candidate that does not answer is given up.
-        runner: where candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
-            (docs/costs.md). Play-offs are always on this machine.
-        progress: True prints to standard error; a callable gets `Progress`. What it raises ends the compilation.
+        progress: True prints to standard error; a callable gets `Progress`. An exception in it ends the compilation.
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.
+        settings: docs/settings.md lists them.
 
     Returns:
         The executable; its ``report``, a `collage.reports.CompileReport`, holds all that was found out.
 
     Raises:
         InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
+        TypeError: for an argument that is no setting.
     """
     load_plugins()
-    options: dict[str, Any] = {
-        "num_threads": threads or 0,
-        "targets": [] if target is None else [str(one) for one in as_targets(target)],
-        "toolchains": list(toolchains or ()),
-        "accuracy": accuracy or "",
-        "precision": precision or "",
-        "require": list(require or ()),
-        "partition_for": partition_for or "",
-        "operands": operands,
-        "percentile": percentile,
-        "evolution_seconds": _seconds(evolution_budget),
-        "evolution_population": evolution_population,
-        "evolution_seed": evolution_seed,
-        "budget_seconds": _seconds(budget, otherwise=math.inf),
-        "max_measurements": max_measurements,
-        "tuning_seconds": _seconds(tuning_budget),
-        "num_covers": covers,
-        "max_optimality_covers": optimality_covers,
-        **({} if max_error is None else {"max_error": float(max_error)}),
-        "check_inputs": _check_inputs(check_inputs),
-        "candidate_timeout_seconds": float(candidate_timeout),
-        "runner": runner,
-        "runner_python": sys.executable,
-        "shapes": {name: [int(size) for size in sizes] for name, sizes in (shapes or {}).items()},
-    }
-    if isinstance(search, str):
-        options["search"] = search
-    else:
-        options["search_with"] = search
-    estimate = as_estimate(estimator)
-    if estimate is None:
-        options["estimator"] = estimator
-    else:
-        options["estimate"] = estimate
-    if database is not None:
-        options["database"] = os.fspath(database)
-    files = {"partitioning": partitioning, "write_partitioning": write_partitioning, "dump": dump}
-    for name, path in files.items():
-        if path is not None:
-            options[name] = os.fspath(path)
+    given: dict[str, Any] = dict(settings)
+    hooks: dict[str, Any] = {"runner_python": sys.executable}
+    if callable(given.get("search")):
+        hooks["search_with"] = given.pop("search")
+    if given.get("estimator") is not None and (estimate := as_estimate(given["estimator"])) is not None:
+        hooks["estimate"] = estimate
+        del given["estimator"]
+    plain = {name: _plain(name, value) for name, value in given.items()}
     tell = _Printer() if progress is True else progress
     teller = _Teller(tell if callable(tell) else lambda _: None)
     with tempfile.TemporaryDirectory(prefix="collage-") as folder:
         path = os.path.join(folder, "model.clg") if output is None else os.fspath(output)
-        options["output"] = path
+        hooks["output"] = path
         if isinstance(model, Function):
             model = IRModule.from_expr(model)
         if isinstance(model, IRModule):
-            report = _core.compile_module(model, "module", options, teller, should_stop)
+            report = _core.compile_module(model, "module", plain, hooks, teller, should_stop)
         else:
             with _as_file(model) as file:
-                report = _core.compile_file(file, options, teller, should_stop)
+                report = _core.compile_file(file, plain, hooks, teller, should_stop)
         made: Executable = _load(path, report)  # stays mapped when the file goes
         return made
 

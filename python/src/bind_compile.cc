@@ -10,6 +10,7 @@
 #include "collage/support/error.h"
 #include "collage/support_report.h"
 #include "collage/target/target.h"
+#include "compile_settings.h"
 #include "facts.h"
 #include "report/compile_facts.h"
 #include "report/toolchain_facts.h"
@@ -52,65 +53,22 @@ struct TaskRef {
   }
 };
 
-/// Fills options by name from keyword arguments that the Python side has checked.
-CompileOptions OptionsFrom(const nb::dict& given) {
-  CompileOptions options;
-  const auto read = [&](const char* name, auto& field) {
-    if (given.contains(name)) field = nb::cast<std::decay_t<decltype(field)>>(given[name]);
-  };
-  read("output", options.output);
-  read("shapes", options.shapes);
-  read("num_threads", options.num_threads);
-  read("toolchains", options.toolchains);
-  read("targets", options.targets);
-  read("accuracy", options.accuracy);
-  read("precision", options.precision);
-  read("require", options.require);
-  read("partition_for", options.partition_for);
-  read("partitioning", options.partitioning);
-  read("write_partitioning", options.write_partitioning);
-  read("dump", options.dump);
-  read("database", options.database);
-  read("operands", options.operands);
-  read("percentile", options.percentile);
-  read("estimator", options.estimator);
-  read("search", options.search);
-  read("evolution_seconds", options.evolution_seconds);
-  read("evolution_population", options.evolution_population);
-  read("evolution_seed", options.evolution_seed);
-  read("partition_rules", options.partition_rules);
-  read("budget_seconds", options.budget_seconds);
-  read("max_measurements", options.max_measurements);
-  read("tuning_seconds", options.tuning_seconds);
-  read("num_covers", options.num_covers);
-  read("max_optimality_covers", options.max_optimality_covers);
-  read("max_error", options.max_error);
-  if (given.contains("check_inputs")) {
-    for (nb::handle inputs : given["check_inputs"]) {
-      std::map<std::string, Tensor>& one = options.check_inputs.emplace_back();
-      for (auto [name, value] : nb::cast<nb::dict>(inputs)) {
-        one[nb::cast<std::string>(name)] = TensorFrom(value).Clone();
-      }
-    }
-  }
-  read("candidate_timeout_seconds", options.candidate_timeout_seconds);
-  read("runner", options.runner);
-  read("runner_python", options.runner_python);
-  return options;
-}
-
-/// Compiles what `compile` is given under options from Python, without the interpreter's lock.
+/// Compiles what `compile` is given under settings from Python, without the interpreter's lock. `hooks` are what no
+/// setting is: "output", "runner_python", and the callables "estimate" and "search_with".
 template <typename Compile>
-nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object should_stop, const Compile& compile) {
-  CompileOptions options = OptionsFrom(given);
-  nb::object estimate = given.contains("estimate") ? nb::object(given["estimate"]) : nb::none();
+nb::dict CompileWith(const nb::dict& settings, const nb::dict& hooks, nb::object progress, nb::object should_stop,
+                     const Compile& compile) {
+  CompileOptions options = OptionsFrom(settings);
+  options.output = nb::cast<std::filesystem::path>(hooks["output"]);
+  options.runner_python = nb::cast<std::string>(hooks["runner_python"]);
+  nb::object estimate = hooks.contains("estimate") ? nb::object(hooks["estimate"]) : nb::none();
   if (!estimate.is_none()) {
     options.estimate = [&estimate](const IRModule& candidate, const Target& target) {
       nb::gil_scoped_acquire gil;
       return nb::cast<double>(estimate(candidate, target.ToString()));
     };
   }
-  nb::object search = given.contains("search_with") ? nb::object(given["search_with"]) : nb::none();
+  nb::object search = hooks.contains("search_with") ? nb::object(hooks["search_with"]) : nb::none();
   if (!search.is_none()) {
     options.search_with = [&search](CoverTask& task) {
       nb::gil_scoped_acquire gil;
@@ -140,10 +98,7 @@ nb::dict CompileWith(const nb::dict& given, nb::object progress, nb::object shou
   return nb::cast<nb::dict>(ToPython(CompileFacts(report)));
 }
 
-}  // namespace
-
-void BindCompile(nb::module_& m) {
-  ProbeToolchains();  // registers them: passes and rules know them by name
+void BindTargets(nb::module_& m) {
   nb::class_<Target>(m, "TargetCore", "The compiler's side of `collage.target.Target`.")
       .def(nb::new_([](const std::string& text) { return Target::Parse(text); }), "text"_a,
            "Reads \"KIND -option=value …\".")
@@ -162,6 +117,9 @@ void BindCompile(nb::module_& m) {
         return kinds;
       },
       "The kinds of targets and what they are.");
+}
+
+void BindSearchTask(nb::module_& m) {
   nb::class_<TaskRef>(m, "SearchTask",
                       "What a search chooses from: positions 0, 1, … (the operator calls that must be covered, in an "
                       "order of dataflow) and candidates 0, 1, … (partitions with layouts at their boundaries).")
@@ -194,7 +152,9 @@ void BindCompile(nb::module_& m) {
           "cover"_a,
           "Of a cover, a list of candidates: their costs, what partitions cost beside, and the changes of layout that "
           "they make necessary; infinity when it is none.");
-  m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
+}
+
+void BindReports(nb::module_& m) {
   m.def(
       "toolchains", [] { return nb::cast<nb::list>(ToPython(*ToolchainsFacts(ProbeToolchains()).Find("toolchains"))); },
       "See `collage.toolchains`.");
@@ -228,22 +188,35 @@ void BindCompile(nb::module_& m) {
         return nb::cast<nb::list>(ToPython(*OperatorTablesFacts(tables).Find("toolchains")));
       },
       "toolchains"_a, "operators"_a, "dtypes"_a, "calls"_a, "seed"_a, "threads"_a, "See `collage.operator_table`.");
+}
+
+}  // namespace
+
+void BindCompile(nb::module_& m) {
+  ProbeToolchains();  // registers them: passes and rules know them by name
+  BindTargets(m);
+  BindSearchTask(m);
+  BindReports(m);
+  m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
+  BindSettings(m);
   m.def(
       "compile_file",
-      [](const std::filesystem::path& path, const nb::dict& options, nb::object progress, nb::object should_stop) {
-        return CompileWith(options, progress, should_stop,
+      [](const std::filesystem::path& path, const nb::dict& settings, const nb::dict& hooks, nb::object progress,
+         nb::object should_stop) {
+        return CompileWith(settings, hooks, progress, should_stop,
                            [&](const CompileOptions& filled) { return CompileModel(path, filled); });
       },
-      "path"_a, "options"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
+      "path"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
   m.def(
       "compile_module",
-      [](const IRModule& module, const std::string& name, const nb::dict& options, nb::object progress,
-         nb::object should_stop) {
+      [](const IRModule& module, const std::string& name, const nb::dict& settings, const nb::dict& hooks,
+         nb::object progress, nb::object should_stop) {
         const IRModule copy = module;
-        return CompileWith(options, progress, should_stop,
+        return CompileWith(settings, hooks, progress, should_stop,
                            [&](const CompileOptions& filled) { return CompileModule(copy, name, filled); });
       },
-      "module"_a, "name"_a, "options"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
+      "module"_a, "name"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(),
+      "See `collage.compile`.");
 }
 
 }  // namespace collage::python

@@ -8,6 +8,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
+#include "collage/settings.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "driver/compilation.h"
@@ -28,12 +29,7 @@ void CheckOptions(const CompileOptions& options, bool only_tunes) {
   const auto refuse = [](const std::string& message, const std::string& where = "") {
     throw Error(ErrorCategory::kInput, message, where);
   };
-  if (options.max_error && !(*options.max_error >= 0 && *options.max_error <= 1)) {
-    refuse(fmt::format("the largest error is a share from 0 to 1, got {}", *options.max_error), "--max-error");
-  }
-  for (const double seconds : {options.budget_seconds, options.tuning_seconds, options.evolution_seconds}) {
-    if (!(seconds >= 0)) refuse(fmt::format("a budget is not below 0 seconds, got {}", seconds));
-  }
+  CheckSettings(options);
   if (!options.partitioning.empty() && !options.partition_for.empty()) {
     refuse("a partitioning is given beside a toolchain that is to be alone", "--partition-for");
   }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -24,12 +23,6 @@ bool Named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-void CheckChoice(const char* what, const std::string& value, std::array<const char*, 2> choices) {
-  if (value.empty() || value == choices[0] || value == choices[1]) return;
-  throw Error(ErrorCategory::kInput, fmt::format("there is no {} '{}'", what, value), "",
-              fmt::format("there are: {}, {}", choices[0], choices[1]));
-}
-
 [[noreturn]] void FailUnavailable(const std::string& name, const std::string& reason, const std::string& hint) {
   throw Error(ErrorCategory::kUnavailable, fmt::format("toolchain '{}' is not available: {}", name, reason), "", hint);
 }
@@ -38,8 +31,6 @@ void CheckChoice(const char* what, const std::string& value, std::array<const ch
 
 ToolchainSelection::ToolchainSelection(const CompileOptions& options, const std::vector<ToolchainReport>& probed)
     : options_(options), configured_(ToolchainRegistry::Global()) {
-  CheckChoice("accuracy", options.accuracy, {"exact", "standard"});
-  CheckChoice("precision", options.precision, {"any", "standard"});
   if (options.accuracy == kExact && options.precision == "any") {
     throw Error(ErrorCategory::kInput, "precision 'any' rounds more than accuracy 'exact' allows");
   }

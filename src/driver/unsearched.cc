@@ -1,15 +1,15 @@
-// unsearched.cc: a table of options, and a walk over what is in no kernel.
+// unsearched.cc: settings that need a search, and a walk over what is in no kernel.
 #include "driver/unsearched.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "collage/ir/op.h"
 #include "collage/ir/value.h"
 #include "collage/ir/visitor.h"
+#include "collage/settings.h"
 #include "collage/support/error.h"
 #include "ir/tensor_types.h"
 #include "program/regions.h"
@@ -40,41 +40,16 @@ bool TargetsLeaveOutNative(const std::vector<std::string>& targets) {
   return LeavesOutNative(names);
 }
 
-struct Row {
-  const char* flag;
-  bool (*is_asked)(const CompileOptions& options);
-};
-
-const CompileOptions& Defaults() {
-  static const CompileOptions defaults;
-  return defaults;
+/// Whether an option asks for something that only a search, or another toolchain than the native one, could give.
+bool NeedsSearch(const CompileOptions& options, const Setting& setting) {
+  if (setting.name == "toolchains") return LeavesOutNative(options.toolchains);
+  if (setting.name == "target") return TargetsLeaveOutNative(options.targets);
+  if (setting.name == "partition_for") return !options.partition_for.empty() && !IsNative(options.partition_for);
+  if (setting.name == "precision") return options.precision == "any";
+  if (setting.name == "search" && options.search_with) return true;
+  if (setting.name == "estimator" && options.estimate) return true;
+  return setting.needs == SettingNeeds::kSearch && !IsDefault(options, setting);
 }
-
-constexpr Row kRows[] = {
-    {"--partition-for", [](const CompileOptions& o) { return !o.partition_for.empty() && !IsNative(o.partition_for); }},
-    {"--toolchains", [](const CompileOptions& o) { return LeavesOutNative(o.toolchains); }},
-    {"--target", [](const CompileOptions& o) { return TargetsLeaveOutNative(o.targets); }},
-    {"--partitioning", [](const CompileOptions& o) { return !o.partitioning.empty(); }},
-    {"--write-partitioning", [](const CompileOptions& o) { return !o.write_partitioning.empty(); }},
-    {"--partition-rule", [](const CompileOptions& o) { return !o.partition_rules.empty(); }},
-    {"--budget", [](const CompileOptions& o) { return std::isfinite(o.budget_seconds); }},
-    {"--trials", [](const CompileOptions& o) { return o.max_measurements > 0; }},
-    {"--tuning-budget", [](const CompileOptions& o) { return o.tuning_seconds > 0 || o.tuning_trials > 0; }},
-    {"--search", [](const CompileOptions& o) { return o.search_with || o.search != Defaults().search; }},
-    {"--evolution-budget", [](const CompileOptions& o) { return o.evolution_seconds != Defaults().evolution_seconds; }},
-    {"--evolution-population",
-     [](const CompileOptions& o) { return o.evolution_population != Defaults().evolution_population; }},
-    {"--evolution-seed", [](const CompileOptions& o) { return o.evolution_seed != Defaults().evolution_seed; }},
-    {"--estimator", [](const CompileOptions& o) { return o.estimate || o.estimator != Defaults().estimator; }},
-    {"--precision", [](const CompileOptions& o) { return o.precision == "any"; }},
-    {"--max-error", [](const CompileOptions& o) { return o.max_error.has_value(); }},
-    {"--covers", [](const CompileOptions& o) { return o.num_covers != Defaults().num_covers; }},
-    {"--optimality-covers",
-     [](const CompileOptions& o) { return o.max_optimality_covers != Defaults().max_optimality_covers; }},
-    {"--percentile", [](const CompileOptions& o) { return o.percentile != Defaults().percentile; }},
-    {"--operands", [](const CompileOptions& o) { return !o.operands.empty(); }},
-    {"--runner", [](const CompileOptions& o) { return o.runner != Defaults().runner; }},
-};
 
 /// "'x' [batch, 3], 'y' [batch]".
 std::string InputsText(const std::vector<OpenInput>& inputs) {
@@ -152,8 +127,8 @@ std::vector<OpenInput> FindOpenInputs(const IRModule& module) {
 
 std::vector<std::string> FlagsOfASearch(const CompileOptions& options) {
   std::vector<std::string> flags;
-  for (const Row& row : kRows) {
-    if (row.is_asked(options)) flags.emplace_back(row.flag);
+  for (const Setting& setting : Settings()) {
+    if (NeedsSearch(options, setting)) flags.push_back(setting.flag);
   }
   return flags;
 }

@@ -1,5 +1,6 @@
 """The main job from Python: options, report, progress, interruption, the RFC's fragment."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -197,12 +198,42 @@ class Compiling(unittest.TestCase):
             collage.compile(network(), threads=1, toolchains=["native"], search="guess")
         with self.assertRaisesRegex(collage.InputError, "duration"):
             collage.compile(network(), budget="soon")
-        with self.assertRaisesRegex(collage.InputError, "percentile is from 1 to 99"):
+        with self.assertRaisesRegex(collage.InputError, "percentile: error: expected a value from 1 to 99, got 0"):
             collage.compile(network(), percentile=0)
         with self.assertRaisesRegex(collage.InputError, "shapes"):
             collage.compile(network(), shapes={"x": (1,)})
         with self.assertRaisesRegex(collage.InputError, "rule"):
             collage.compile(network(), target="llvm -partition_rule='{}'")
+
+    def test_settings_are_arguments(self):
+        rows = json.loads(collage._core.settings_table())
+        signature = inspect.signature(collage.compile)
+        self.assertEqual(set(collage.Settings.__annotations__), {row["name"] for row in rows})
+        self.assertLess({row["name"] for row in rows}, set(signature.parameters))
+        self.assertEqual(signature.parameters["evolution_budget"].default, "30m")
+        self.assertIsNone(signature.parameters["threads"].default)
+        for row in rows:
+            self.assertIn(f"        {row['name']}: ", collage.compile.__doc__)
+        defaults = {row["name"]: signature.parameters[row["name"]].default for row in rows}
+        short = {"threads": np.int64(1), "toolchains": "native", "max_measurements": 0, "partition_for": "native"}
+        self.assertEqual(collage.compile(network(5), **{**defaults, **short}).report["threads"], 1)
+
+    def test_wrong_arguments_are_named(self):
+        with self.assertRaisesRegex(TypeError, "there is no setting 'thread'; did you mean 'threads'?"):
+            collage.compile(network(), thread=1)
+        for given, problem in [
+            ({"threads": "1"}, "threads: error: expected an integer from 1 to 1024, got the text '1'"),
+            ({"threads": True}, "threads: error: expected an integer from 1 to 1024, got True"),
+            ({"threads": 1 << 70}, "threads: error: expected an integer from 1 to 1024"),
+            ({"budget": -1}, "budget: error: a duration is not below 0 seconds, got -1"),
+            ({"toolchains": [1]}, r"toolchains: error: expected names, separated by commas, got \[1\]"),
+            ({"shapes": {"x": 3}}, r"shapes: error: expected shapes by the names of inputs, got \{'x': 3\}"),
+            ({"search": "swep"}, "did you mean 'sweep'?"),
+            ({"tuning_budget": "xtrials"}, "tuning_budget: error: malformed tuning budget 'xtrials'"),
+            ({"partitioning": "no.json"}, "partitioning: error: there is no file 'no.json'"),
+        ]:
+            with self.subTest(given=given), self.assertRaisesRegex(collage.InputError, problem):
+                collage.compile(network(), **given)
 
     def test_a_target_may_bring_its_own_rule(self):
         singles = '{"rule": "OnlyValid", "config": {"max_depth": 1}, "sub_rule": {"rule": "OpCallByKind"}}'
@@ -223,7 +254,7 @@ class Compiling(unittest.TestCase):
             collage.compile(network(), target=wrong, threads=1, database=database)
         options = {row["name"]: row["options"] for row in collage.toolchains()}
         self.assertEqual(options["openvino"][0]["name"], "inference_precision")
-        with self.assertRaisesRegex(collage.InputError, "there is no accuracy 'high'"):
+        with self.assertRaisesRegex(collage.InputError, "'high' is not one of exact, standard"):
             collage.compile(network(), accuracy="high", database=database)
 
     def test_progress_is_printed(self):

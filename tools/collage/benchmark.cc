@@ -9,6 +9,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
 #include "command.h"
+#include "compile_options.h"
 #include "cost/measure/timing.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
@@ -19,7 +20,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> executables;
   std::string model;
-  std::vector<std::string> shapes;
+  SettingTexts settings;  ///< of the model
   std::string toolchains;
   std::string seconds = "5";
   bool steps = false;
@@ -82,8 +83,7 @@ std::vector<Contender> CompileAlone(const Arguments& arguments, int num_threads,
   for (const ToolchainReport& toolchain : ProbeToolchains()) {
     const bool is_wanted = wanted.empty() || std::find(wanted.begin(), wanted.end(), toolchain.name) != wanted.end();
     if (!toolchain.available || !is_wanted) continue;
-    CompileOptions options;
-    options.shapes = ParseShapeArguments(arguments.shapes);
+    CompileOptions options = OptionsFrom(arguments.settings);
     options.num_threads = num_threads;
     options.partition_for = toolchain.name;
     options.output = folder.path() / (toolchain.name + ".clg");
@@ -162,7 +162,7 @@ void AddBenchmarkCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("benchmark", "Time executables, run in turns");
   command->add_option("executables", arguments->executables, "Executables (.clg)")->required();
   command->add_option("--model", arguments->model, "ONNX model: also time every toolchain alone on it");
-  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of the model, NAME=1x3x640x640");
+  AddSetting(*command, "shapes", arguments->settings, "With --model.");
   command->add_option("--toolchains", arguments->toolchains,
                       "With --model: only these toolchains, separated by commas (default: all)");
   command->add_option("--seconds", arguments->seconds, "Approximate time to run, in seconds (default: 5)");

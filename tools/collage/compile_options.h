@@ -1,28 +1,27 @@
-// compile_options.h: the options that `collage compile` and `collage tune` share: one table, so that what is tuned is
-// what compiling asks for.
+// compile_options.h: flags of settings (collage/settings.h): declared from their rows, read by their types.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "collage/compile.h"
+#include "collage/settings.h"
 
 namespace collage::cli {
 
-/// Shared options as they are written.
-struct SharedArguments {
-  CompileOptions options;
-  std::vector<std::string> shapes;
-  std::string toolchains;
-  std::string budget;
-  std::string tuning_budget = "0";
-};
+/// What was written for settings: by name, the text after each occurrence of the flag.
+using SettingTexts = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// Adds every row of the table to `command`; `arguments` must outlive it.
-void AddSharedOptions(CLI::App& command, SharedArguments& arguments);
+/// Declares the flags of all settings that `compile`, or `tune`, has; `texts` must outlive `command`.
+void AddSettings(CLI::App& command, SettingCommands of, SettingTexts& texts);
 
-/// What was written, read. Throws kInput.
-CompileOptions OptionsFrom(const SharedArguments& arguments);
+/// Declares the flag of one setting, for a command that shares it; `use` is a first sentence of its help, which says
+/// what for.
+void AddSetting(CLI::App& command, std::string_view name, SettingTexts& texts, const std::string& use = "");
+
+/// Returns the options with the settings that were written. Throws kInput, naming flag and value.
+CompileOptions OptionsFrom(const SettingTexts& texts);
 
 }  // namespace collage::cli

@@ -8,6 +8,7 @@
 #include "collage/compile.h"
 #include "collage/support/error.h"
 #include "command.h"
+#include "compile_options.h"
 #include "cost/database/tuning_database.h"
 #include "cost/database/tuning_json.h"
 #include "report/json.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr int kSchema = 2;
 
 struct Arguments {
-  std::string place;
+  SettingTexts settings;
   bool json = false;
   std::vector<std::string> files;
   bool other_versions = false;
@@ -30,7 +31,8 @@ struct Arguments {
 
 /// The database that --database names, or the default.
 std::string PlaceOf(const Arguments& arguments) {
-  return arguments.place.empty() ? TuningDatabase::DefaultPlace() : arguments.place;
+  const std::string place = OptionsFrom(arguments.settings).database;
+  return place.empty() ? TuningDatabase::DefaultPlace() : place;
 }
 
 /// Opens a database, or creates it.
@@ -183,9 +185,7 @@ CLI::App* AddAction(CLI::App& command, const std::shared_ptr<Arguments>& argumen
 void AddDatabaseCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("db", "Show, export, import and clean up the tuning database");
-  command->add_option("--database", arguments->place,
-                      "A file, or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME (default: $COLLAGE_DATABASE or "
-                      "~/.cache/collage/tuning.db)");
+  AddSetting(*command, "database", arguments->settings);
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->require_subcommand(0, 1);
   command->callback([command, arguments] {

@@ -6,19 +6,20 @@
 #include "collage/ir/visitor.h"
 #include "collage/transform/passes.h"
 #include "command.h"
+#include "compile_options.h"
 
 namespace collage::cli {
 namespace {
 
 struct Arguments {
   std::string model;
-  std::vector<std::string> shapes;
+  SettingTexts settings;
   bool prepare = false;
   bool json = false;
 };
 
 void Run(const Arguments& arguments) {
-  IRModule module = ImportOnnx(arguments.model, {ParseShapeArguments(arguments.shapes)});
+  IRModule module = ImportOnnx(arguments.model, {OptionsFrom(arguments.settings).shapes});
   if (arguments.prepare) module = PrepareForPartitioning(std::move(module));
   std::map<std::string, int64_t> counts;
   PostOrder(module.main(), [&](const Expr& expr) {
@@ -43,7 +44,7 @@ void AddImportCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("import", "Read a model and list its Relay operators");
   command->add_option("model", arguments->model, "ONNX model")->required();
-  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input, NAME=1x3x640x640; may be repeated");
+  AddSetting(*command, "shapes", arguments->settings);
   command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });

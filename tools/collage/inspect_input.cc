@@ -66,7 +66,7 @@ void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
   command.add_option("--function", arguments.function, "Global function to inspect")->capture_default_str();
   command.add_option("--constants", arguments.constants,
                      "JSON file: shapes of meta[relay.Constant][i] where the text has no metadata");
-  command.add_option("--shape", arguments.shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
+  AddSetting(command, "shapes", arguments.settings, "For ONNX models.");
   command.add_flag("--json", arguments.json, "Print as JSON");
 }
 
@@ -74,9 +74,9 @@ InspectedFile ReadInspected(const InspectArguments& arguments) { return ReadInsp
 
 InspectedFile ReadInspected(const std::string& file, const InspectArguments& arguments) {
   if (std::filesystem::path(file).extension() == ".onnx") {
-    return {InferTypes(ImportOnnx(file, {ParseShapeArguments(arguments.shapes)})), false, nullptr};
+    return {InferTypes(ImportOnnx(file, {OptionsFrom(arguments.settings).shapes})), false, nullptr};
   }
-  if (!arguments.shapes.empty()) {
+  if (!arguments.settings.empty()) {
     throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
   }
   ParseOptions options;

@@ -7,6 +7,7 @@
 
 #include "collage/inspect.h"
 #include "command.h"
+#include "compile_options.h"
 
 namespace collage::cli {
 
@@ -14,8 +15,8 @@ namespace collage::cli {
 struct InspectArguments {
   std::string file;
   std::string function = "main";
-  std::string constants;            ///< a file: shapes of meta[relay.Constant][i]
-  std::vector<std::string> shapes;  ///< of an ONNX model's inputs
+  std::string constants;  ///< a file: shapes of meta[relay.Constant][i]
+  SettingTexts settings;  ///< shapes of an ONNX model's inputs
   bool json = false;
 };
 void AddInspectFlags(CLI::App& command, InspectArguments& arguments);

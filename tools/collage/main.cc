@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", COLLAGE_VERSION);
   collage::cli::AddCompileCommand(app);
   collage::cli::AddTuneCommand(app);
+  collage::cli::AddSettingsCommand(app);
   collage::cli::AddRunCommand(app);
   collage::cli::AddBenchmarkCommand(app);
   collage::cli::AddInfoCommand(app);

@@ -12,6 +12,7 @@
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "command.h"
+#include "compile_options.h"
 #include "report/text_table.h"
 #include "support/file.h"
 
@@ -22,7 +23,7 @@ struct OptArguments {
   std::string file;
   std::string passes;
   std::vector<std::string> config;
-  std::vector<std::string> shapes;
+  SettingTexts settings;
   std::string disabled;
   std::string print_after;
   int opt_level = 4;
@@ -33,11 +34,11 @@ struct OptArguments {
 };
 
 /// Relay text, or an ONNX model by its suffix.
-IRModule ReadModule(const std::string& file, const std::vector<std::string>& shapes) {
+IRModule ReadModule(const std::string& file, const SettingTexts& settings) {
   if (std::filesystem::path(file).extension() == ".onnx") {
-    return InferTypes(ImportOnnx(file, {ParseShapeArguments(shapes)}));
+    return InferTypes(ImportOnnx(file, {OptionsFrom(settings).shapes}));
   }
-  if (!shapes.empty()) {
+  if (!settings.empty()) {
     throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
   }
   return ParseModule(ReadFile(file), file);
@@ -96,7 +97,7 @@ void RunOpt(const OptArguments& arguments) {
     context.instruments.push_back(
         std::make_shared<PrintIrInstrument>(std::cerr, PrintIrInstrument::When::kAfter, std::move(names)));
   }
-  const IRModule module = passes.Run(ReadModule(arguments.file, arguments.shapes), context);
+  const IRModule module = passes.Run(ReadModule(arguments.file, arguments.settings), context);
   fmt::print("{}", PrintModule(module, {.types = arguments.types, .metadata = !arguments.no_metadata}));
   if (arguments.timing) fmt::print(stderr, "{}", timing->ToText());
 }
@@ -114,7 +115,7 @@ void AddOptCommand(CLI::App& app) {
   command->add_option("--disable", arguments->disabled, "Passes to skip, separated by commas");
   command->add_option("--print-after", arguments->print_after,
                       "Print the module after these passes, or after 'all', to standard error");
-  command->add_option("--shape", arguments->shapes, "Shape of a dynamic input of an ONNX model; may be repeated");
+  AddSetting(*command, "shapes", arguments->settings, "For ONNX models.");
   command->add_flag("--types", arguments->types, "Print the type of each bound value");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");

@@ -51,7 +51,7 @@ void RunTable(const Arguments& arguments) {
 void Run(const Arguments& arguments) {
   if (arguments.table) return RunTable(arguments);
   if (!arguments.model.file.empty()) return RunSupport(arguments);
-  if (!arguments.toolchains.empty() || !arguments.model.shapes.empty()) {
+  if (!arguments.toolchains.empty() || !arguments.model.settings.empty()) {
     throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "",
                 "give --support MODEL, or --table");
   }
@@ -67,8 +67,7 @@ void AddTargetsCommand(CLI::App& app) {
   command->add_option(
       "--support", arguments->model.file,
       "Show which calls of this model (ONNX or Relay text) each toolchain takes, and why not the others");
-  command->add_option("--shape", arguments->model.shapes,
-                      "With --support: shape of a dynamic input, NAME=1x3x640x640; may be repeated");
+  AddSetting(*command, "shapes", arguments->model.settings, "With --support.");
   command->add_option("--toolchains", arguments->toolchains,
                       "With --support or --table: only these toolchains, separated by commas");
   command->add_flag(

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csignal>
 #include <limits>
-#include <optional>
 
 #include "collage/compile.h"
 #include "collage/support/error.h"
@@ -18,9 +17,8 @@ namespace collage::cli {
 namespace {
 
 struct Arguments {
-  SharedArguments shared;
+  SettingTexts settings;
   std::vector<std::string> models;
-  std::optional<int64_t> trials;
   bool json = false;
   bool quiet = false;
 };
@@ -29,12 +27,13 @@ std::atomic<bool> interrupted{false};
 
 /// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
 void Run(const Arguments& arguments) {
-  CompileOptions options = OptionsFrom(arguments.shared);
+  CompileOptions options = OptionsFrom(arguments.settings);
   options.should_stop = [] { return interrupted.load(); };
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::signal(SIGTERM, [](int) { interrupted = true; });
   double seconds_left = options.budget_seconds;
-  int64_t trials_left = arguments.trials.value_or(0);
+  const bool counts_trials = options.max_measurements.has_value();
+  int64_t trials_left = options.max_measurements.value_or(0);
   double tuning_left = options.tuning_seconds;
   int64_t tuning_trials_left = options.tuning_trials;
   std::vector<TunedModel> outcomes;
@@ -44,10 +43,7 @@ void Run(const Arguments& arguments) {
     for (size_t i = 0; i < arguments.models.size() && !interrupted; ++i) {
       const auto models_left = static_cast<int64_t>(arguments.models.size() - i);
       options.budget_seconds = std::max(seconds_left / static_cast<double>(models_left), 0.0);
-      if (arguments.trials) {
-        options.max_measurements = trials_left / models_left;
-        if (options.max_measurements == 0) options.budget_seconds = 0;
-      }
+      if (counts_trials) options.max_measurements = std::max<int64_t>(trials_left / models_left, 0);
       constexpr double kNoTime = 1e-3;  // schedules that are known to be fastest are read, none is tried
       if (options.tuning_seconds > 0) {
         options.tuning_seconds = std::max(tuning_left / static_cast<double>(models_left), kNoTime);
@@ -82,13 +78,9 @@ void AddTuneCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "tune", "Measure ahead the costs that compiling these models will need; resumes where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
-  AddSharedOptions(*command, arguments->shared);
-  command
-      ->add_option("--trials", arguments->trials,
-                   "Number of measurements for all models together; 0 measures nothing (default: no limit)")
-      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
+  AddSettings(*command, SettingCommands::kCompileAndTune, arguments->settings);
   command->callback([arguments] { Run(*arguments); });
 }
 

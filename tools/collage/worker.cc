@@ -1,6 +1,7 @@
 // worker.cc: `collage worker`: measures for a compilation elsewhere what it is asked on standard input.
 #include <chrono>
 
+#include "collage/compile.h"
 #include "command.h"
 #include "driver/serve_worker.h"
 
@@ -10,13 +11,13 @@ namespace {
 struct Arguments {
   std::string wanted;
   std::string timeout = "60s";
-  int64_t memory_bytes = int64_t{12} << 30;
+  std::string memory = FormatBinaryBytes(CompileOptions().candidate_memory_bytes);
 };
 
 void Run(const Arguments& arguments) {
   ServeWorker(arguments.wanted,
               std::chrono::milliseconds(static_cast<int64_t>(ParseDuration(arguments.timeout) * 1000)),
-              arguments.memory_bytes);
+              ParseBytes(arguments.memory));
 }
 
 }  // namespace
@@ -30,8 +31,8 @@ void AddWorkerCommand(CLI::App& app) {
                       "Required machine, as the first line that a worker prints; this one then reports how it differs");
   command->add_option("--timeout", arguments->timeout, "Time after which a silent measurement has failed")
       ->capture_default_str();
-  command->add_option("--memory", arguments->memory_bytes, "Memory limit of a measurement, in bytes; 0 = no limit")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--memory", arguments->memory, "Memory limit of a measurement, such as 12GiB; 0 = no limit")
+      ->capture_default_str();
   command->callback([arguments] { Run(*arguments); });
 }
 

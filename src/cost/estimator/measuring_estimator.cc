@@ -77,7 +77,8 @@ TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::st
 
 bool MeasuringEstimator::MayMeasure() const {
   if (spent_seconds_ >= options_.budget_seconds) return false;
-  if (options_.max_measurements > 0 && counts_.measured + counts_.remeasured >= options_.max_measurements) return false;
+  const int64_t measured = counts_.measured + counts_.remeasured;
+  if (options_.max_measurements && measured >= *options_.max_measurements) return false;
   return !options_.should_stop || !options_.should_stop();
 }
 

@@ -23,7 +23,7 @@ class MeasuringEstimator : public CostEstimator {
     MeasureContext context;
     /// For measuring; 0: nothing is measured.
     double budget_seconds = std::numeric_limits<double>::infinity();
-    int64_t max_measurements = 0;                 ///< 0 = no limit
+    std::optional<int64_t> max_measurements;      ///< empty = no limit
     std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
     std::map<std::string, std::string> versions;  ///< versions of toolchains, part of the keys
   };

@@ -10,9 +10,6 @@
 namespace collage {
 namespace {
 
-// Memory that a worker may take beyond what the compiler holds.
-constexpr int64_t kWorkerMemoryBytes = int64_t{12} << 30;
-
 /// Bytes that a run touches: weights once, every value once.
 int64_t FootprintBytes(const IRModule& module) {
   int64_t bytes = 0;
@@ -34,7 +31,7 @@ int64_t FootprintBytes(const IRModule& module) {
 
 WorkerLimits Compilation::Limits() const {
   return {.timeout = std::chrono::milliseconds(static_cast<int64_t>(options_.candidate_timeout_seconds * 1000)),
-          .memory_bytes = kWorkerMemoryBytes};
+          .memory_bytes = options_.candidate_memory_bytes};
 }
 
 RunnerContext Compilation::ForRunner(const Candidates& candidates) const {

@@ -1,6 +1,4 @@
 // prepare.cc: first phase: checks what is given, chooses toolchains, prepares the module, opens the database.
-#include <fmt/format.h>
-
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
@@ -26,9 +24,6 @@ void DescribeModel(const IRModule& module, CompileReport& report) {
 
 void Compilation::Prepare() {
   const Stopwatch stopwatch(report_.import_seconds);
-  if (options_.percentile < 1 || options_.percentile > 99) {
-    throw Error(ErrorCategory::kInput, fmt::format("a percentile is from 1 to 99, got {}", options_.percentile));
-  }
   for (const NamedInputs& inputs : options_.check_inputs) {
     check_inputs_.push_back(InOrderOfParameters(inputs, given_.main(), model_.string()));
   }

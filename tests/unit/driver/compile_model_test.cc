@@ -394,7 +394,7 @@ TEST_F(CompileModelTest, APercentileThatIsNoneIsRefused) {
   for (const int percentile : {0, 100}) {
     options.percentile = percentile;
     ExpectError([&] { CompileModel(Mnist(), options); }, ErrorCategory::kInput,
-                "a percentile is from 1 to 99, got " + std::to_string(percentile));
+                "--percentile: error: expected a value from 1 to 99, got " + std::to_string(percentile));
   }
 }
 

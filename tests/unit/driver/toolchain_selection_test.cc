@@ -156,8 +156,6 @@ TEST_F(ToolchainSelectionTest, AccuracyIsForAllThatHaveTheOption) {
       "|target 'llvm -compiler=adjustable -accuracy=standard' has another accuracy than 'exact', which all are to "
       "have");
   options.targets.clear();
-  options.accuracy = "high";
-  EXPECT_EQ(Refusal(options), "|there is no accuracy 'high'");
   options.accuracy = "exact";
   options.precision = "any";
   EXPECT_EQ(Refusal(options), "|precision 'any' rounds more than accuracy 'exact' allows");

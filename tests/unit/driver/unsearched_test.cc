@@ -198,16 +198,18 @@ TEST_F(UnsearchedTest, OptionsAreCheckedBeforeAnyWork) {
   for (const double error : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     options = Options();
     options.max_error = error;
-    refuse(options, ErrorCategory::kInput, "the largest error is a share from 0 to 1");
+    refuse(options, ErrorCategory::kInput, "--max-error: error: expected a value from 0 to 1");
   }
   options = Options();
   options.budget_seconds = -1;
-  refuse(options, ErrorCategory::kInput, "a budget is not below 0 seconds");
+  refuse(options, ErrorCategory::kInput, "--budget: error: a duration is not below 0 seconds, got -1");
   options = Options();
   options.partition_for = "native";
-  options.partitioning = "p.json";
-  refuse(options, ErrorCategory::kInput, "beside a toolchain that is to be alone");
+  options.partitioning = folder_ / "p.json";
+  refuse(options, ErrorCategory::kInput, "--partitioning: error: there is no file");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 0) << "nothing is left";
+  AtomicFile(options.partitioning).Commit();
+  refuse(options, ErrorCategory::kInput, "beside a toolchain that is to be alone");
 }
 
 TEST_F(UnsearchedTest, ABudgetOfNothingMeasuresNothing) {

@@ -1,0 +1,137 @@
+// argument_text.cc: each parser takes all of its text, or throws an error that quotes it.
+#include "support/argument_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double size;
+};
+constexpr std::array kUnits{Unit{"ms", 1e-3}, Unit{"s", 1}, Unit{"m", 60}, Unit{"h", 3600}, Unit{"d", 86400}};
+constexpr std::array kByteUnits{Unit{"B", 1},           Unit{"kB", 1e3},       Unit{"MB", 1e6},
+                                Unit{"GB", 1e9},        Unit{"KiB", 1024},     Unit{"MiB", 1 << 20},
+                                Unit{"GiB", 1LL << 30}, Unit{"TiB", 1LL << 40}};
+constexpr size_t kFirstBinaryUnit = 4;
+constexpr double kMostBytes = 1LL << 60;
+constexpr double kMostSeconds = 100.0 * 365 * 86400;
+
+[[noreturn]] void Fail(const std::string& message, const std::string& hint = "") {
+  throw Error(ErrorCategory::kInput, message, "", hint);
+}
+
+/// Reads a number from the start of `text` and returns what follows it; false when there is none.
+template <typename Number>
+bool ReadNumber(std::string_view text, Number* number, std::string_view* rest) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  *rest = text.substr(static_cast<size_t>(end - text.data()));
+  return code == std::errc();
+}
+
+std::pair<std::string, std::vector<int64_t>> ParseShape(const std::string& text) {
+  const auto fail = [&] {
+    Fail(fmt::format("malformed shape '{}'", text), "write NAME=1x3x640x640, or NAME= for a scalar");
+  };
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) fail();
+  std::vector<int64_t> shape;
+  std::string_view rest = std::string_view(text).substr(equals + 1);
+  while (!rest.empty()) {
+    int64_t size = 0;
+    if (!ReadNumber(rest, &size, &rest) || size < 0 || (!rest.empty() && rest[0] != 'x')) fail();
+    shape.push_back(size);
+    if (rest == "x") fail();
+    if (!rest.empty()) rest.remove_prefix(1);
+  }
+  return {text.substr(0, equals), shape};
+}
+
+}  // namespace
+
+int64_t ParseInteger(std::string_view text) {
+  int64_t number = 0;
+  std::string_view rest;
+  if (!ReadNumber(text, &number, &rest) || !rest.empty()) Fail(fmt::format("'{}' is not an integer", text));
+  return number;
+}
+
+double ParseNumber(std::string_view text) {
+  double number = 0;
+  std::string_view rest;
+  if (!ReadNumber(text, &number, &rest) || !rest.empty()) Fail(fmt::format("'{}' is not a number", text));
+  return number;
+}
+
+double ParseDuration(std::string_view text) {
+  double value = -1;
+  std::string_view name;
+  if (ReadNumber(text, &value, &name)) {
+    if (name.empty()) name = "s";
+    for (const Unit& unit : kUnits) {
+      if (name == unit.name && value >= 0 && value * unit.size <= kMostSeconds) return value * unit.size;
+    }
+  }
+  Fail(fmt::format("malformed duration '{}'", text), "write 500ms, 90s, 10m, 1h or 90d, at most 100 years");
+}
+
+std::string FormatDuration(double seconds) {
+  std::string text = fmt::format("{}s", seconds);
+  for (const Unit& unit : kUnits) {
+    const double value = seconds / unit.size;
+    if (value >= 1 && value == std::floor(value)) text = fmt::format("{}{}", value, unit.name);
+  }
+  return text;
+}
+
+int64_t ParseBytes(std::string_view text) {
+  double value = -1;
+  std::string_view name;
+  if (ReadNumber(text, &value, &name)) {
+    if (name.empty()) name = "B";
+    for (const Unit& unit : kByteUnits) {
+      if (name == unit.name && value >= 0 && value * unit.size <= kMostBytes) {
+        return static_cast<int64_t>(value * unit.size);
+      }
+    }
+  }
+  Fail(fmt::format("malformed number of bytes '{}'", text), "write 500MB, 12GiB or a number of bytes");
+}
+
+std::string FormatBinaryBytes(int64_t bytes) {
+  std::string text = std::to_string(bytes);
+  for (size_t i = kFirstBinaryUnit; i < kByteUnits.size(); ++i) {
+    const auto size = static_cast<int64_t>(kByteUnits[i].size);
+    if (bytes != 0 && bytes % size == 0) text = fmt::format("{}{}", bytes / size, kByteUnits[i].name);
+  }
+  return text;
+}
+
+std::vector<std::string> SplitCommas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (comma != 0) parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return parts;
+}
+
+std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const std::string& text : texts) {
+    const auto [name, shape] = ParseShape(text);
+    if (!shapes.emplace(name, shape).second) Fail(fmt::format("the shape of '{}' is given twice", name));
+  }
+  return shapes;
+}
+
+}  // namespace collage
