@@ -20,7 +20,7 @@ using SettingValue =
     std::variant<std::monostate, int64_t, double, std::string, std::vector<std::string>, std::map<std::string, Shape>,
                  std::map<std::string, std::string>, std::vector<std::map<std::string, Tensor>>>;
 
-/// What values a setting has, how they are written, and the field of CompileOptions that holds one.
+/// The values of a setting, how they are written, and the field of CompileOptions that holds one.
 struct SettingType {
   std::string values;        ///< "an integer from 1 to 1024"
   std::string placeholder;   ///< "N": the value in help texts
@@ -50,9 +50,9 @@ struct Setting {
   SettingNeeds needs = SettingNeeds::kNothing;
   SettingType type;
   std::string doc;          ///< one sentence or two; other settings are named by their flags
-  std::string unset;        ///< what holds by default, where the default value does not say so: "no limit"
+  std::string unset;        ///< the default in words, where its value does not say it: "no limit"
   std::string python_type;  ///< the annotation in Python, if it is not that of `type`
-  std::string python_doc;   ///< what else Python takes
+  std::string python_doc;   ///< values that only Python takes
   std::string page;         ///< the page in docs/, with its section, that explains the background
 };
 

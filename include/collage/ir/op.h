@@ -114,11 +114,11 @@ using KeepsRowsFn = std::function<bool(const OpCall& call, const Type& result)>;
 /// not known; nothing for other arguments.
 using IndexLimitFn = std::function<std::optional<int64_t>(const OpCall& call, size_t argument)>;
 
-/// What an element of the result is added up from.
+/// The elements that are added up for one element of the result.
 enum class SummedOver : uint8_t {
   kReduced,  ///< the elements that the result has fewer of than the first argument
-  kAxis,     ///< those along attribute `axis`
-  kAxes,     ///< those along several
+  kAxis,     ///< elements along attribute `axis`
+  kAxes,     ///< elements along several
   kSample,   ///< all of a sample: the dimensions behind the first
 };
 

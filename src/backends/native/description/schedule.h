@@ -8,7 +8,7 @@
 
 namespace collage::native {
 
-/// A value. What is 0 is as the compiler's models say; what a partition has no use for has no effect.
+/// A value. The compiler's models choose fields that are 0; fields that a partition has no use for have no effect.
 ///
 ///     tiles of the result, rows x panels:     | p0 | p1 | p2 |
 ///                                        r0..5 |  tile of registers: `rows` x `width` vectors
@@ -17,15 +17,15 @@ struct Schedule {
   enum Algorithm : int64_t { kDirect = 1, kWinograd2, kWinograd4, kStrassen };
   enum Choice : int64_t { kNo = 1, kYes };
 
-  int64_t algorithm = 0;  ///< of a convolution or product that has several: an `Algorithm`
+  int64_t algorithm = 0;  ///< an `Algorithm`, for convolutions and products that have several
   int64_t lanes = 0;      ///< float32 in a vector, at most what the processor has
-  int64_t rows = 0;       ///< of a register tile: pixels of an image row, rows of a matrix, tiles of Winograd's
-  int64_t width = 0;      ///< of a register tile: vectors of channels; panels of packed weights are as wide
+  int64_t rows = 0;       ///< rows of a register tile: pixels of an image row, rows of a matrix, Winograd tiles
+  int64_t width = 0;      ///< vectors of channels in a register tile; panels of packed weights are as wide
   int64_t unroll = 0;     ///< positions of the innermost sum that are written out
   int64_t block = 0;      ///< register tiles that meet all panels before the next ones do: the order of loops, and
                           ///< what threads share: 1 = rows outermost; at least all there are = panels outermost.
-                          ///< Of a depthwise convolution with 1x1 ones around it: rows of the result at a time
-  int64_t parts = 0;      ///< of Winograd's output channels that are different units of work
+                          ///< In a depthwise convolution between 1x1 ones: rows of the result at a time
+  int64_t parts = 0;      ///< groups of Winograd's output channels that are separate units of work
   int64_t parallel = 0;   ///< whether threads share the work: a `Choice`
   int64_t pack = 0;       ///< whether a right matrix that is no constant is packed, too: a `Choice`
 

@@ -14,29 +14,29 @@ namespace collage::native {
 struct ProductSpace {
   Schedule chosen;              ///< rows, width, block, and parts of Winograd's: what the models or the schedule said
   double flops = 0;             ///< the largest product of a partition is what it is tuned for
-  int64_t rows = 1;             ///< that follow each other
+  int64_t rows = 1;             ///< consecutive rows
   int64_t channels = 1;         ///< vectors are along these
   int64_t chains = 1;           ///< sums of a register tile that are apart in any case
-  int64_t depth = 1;            ///< of the innermost sum
+  int64_t depth = 1;            ///< length of the innermost sum
   int64_t tiles = 1;            ///< register tiles of a panel
-  std::vector<int64_t> blocks;  ///< what `block` may be, in order; empty: whatever is no more than `tiles`
-  int64_t row_bytes = 0;        ///< of the data of a register tile
+  std::vector<int64_t> blocks;  ///< allowed values of `block`, ascending; empty: 1 to `tiles`
+  int64_t row_bytes = 0;        ///< bytes of the data of a register tile
   int lanes = 8;                ///< elements of a vector
-  int registers = 1;            ///< that a vector takes
+  int registers = 1;            ///< registers that a vector takes
   bool is_winograd = false;
   bool has_width = true;    ///< whether `width` means anything: not where vectors are along groups
-  bool has_block = true;    ///< the same for `block`
+  bool has_block = true;    ///< whether `block` means anything
   bool may_pack = false;    ///< whether its right matrix is neither constant nor packed
   bool is_library = false;  ///< whether a library computes its tiles
 };
 
-/// What was noted of a partition.
+/// The choices of schedules that a partition has, noted while it is compiled.
 struct ScheduleSpace {
   std::optional<ProductSpace> product;
-  int lanes = 8;  ///< that the partition was compiled for
+  int lanes = 8;  ///< vector lanes that the partition was compiled for
   int num_threads = 1;
   bool is_parallel = false;         ///< whether anything in it runs on several threads
-  std::vector<int64_t> algorithms;  ///< of a convolution: those that it may be computed by; empty: one
+  std::vector<int64_t> algorithms;  ///< algorithms that a convolution may use; empty: one
 
   void Note(const ProductSpace& of) {
     if (!product || of.flops > product->flops) product = of;

@@ -1,0 +1,152 @@
+// compile_report.h: what a compilation found out. docs/reports.md tells how to add a fact.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage {
+
+/// One contender of the play-off.
+struct Contestant {
+  std::string name;              ///< "collage", "collage-2", …, or a toolchain's name for its single cover
+  bool is_single = false;        ///< a single-toolchain cover
+  bool is_extra = false;         ///< chosen by no search: one of all covers there are
+  double estimated_seconds = 0;  ///< sum of partitions and penalties
+  double p50 = 0;                ///< seconds, measured whole, interleaved with the others
+  double p90 = 0;
+  double minimum = 0;
+  int samples = 0;
+  /// Score: the median over rounds of its time divided by the mean time of the round.
+  double relative = 0;
+  double first_relative = 0;  ///< its score in the first rounds, in which all contenders run
+  bool is_finalist = false;   ///< so near the fastest in the first rounds that the final decided
+  double max_error = 0;       ///< against the reference evaluation of the whole model, relative to its largest result
+  std::map<std::string, int> partitions;  ///< by toolchain
+  std::string failure;                    ///< why it could not take part; empty when it did
+};
+
+/// How much of the best mix may be computed in a lower precision where CompileOptions::max_error bounds what that
+/// costs. Errors are end to end, each as a share of the largest element of its result.
+struct BoundedMix {
+  double allowed = 0;
+  double best_error = 0;    ///< the best mix's ("collage"); infinity if it cannot be run
+  int best_partitions = 0;  ///< its partitions in a lower precision
+  double error = 0;         ///< error of the best mix within the bound: that one, or "collage-bounded"
+  int partitions = 0;       ///< its partitions in a lower precision; 0: none was found, or none gains
+  int64_t num_built = 0;    ///< mixes whose error was measured; others were known
+  double seconds = 0;       ///< time to build and run them
+};
+
+/// Parts of a play-off's time.
+struct PlayOffSeconds {
+  double check = 0;   ///< the reference evaluation, and the runs that are compared with it
+  double build = 0;   ///< from partitioned modules to loaded kernels
+  double timing = 0;  ///< interleaved runs
+  double write = 0;   ///< the executable, onto the disk
+};
+
+/// Results of the search for schedules.
+struct TuningReport {
+  int64_t partitions = 0;    ///< different ones whose schedules were searched
+  int64_t faster = 0;        ///< partitions that got another schedule
+  int64_t trials = 0;        ///< measured
+  int64_t known_trials = 0;  ///< answered from the database
+  double seconds = 0;
+  double gain = 0;            ///< share of the time of the covers' partitions that faster schedules save
+  bool budget_spent = false;  ///< there was more to try
+  double trials_per_minute() const { return seconds > 0 ? 60 * static_cast<double>(trials) / seconds : 0; }
+};
+
+/// An option that targets may give a toolchain.
+struct ToolchainOption {
+  std::string name;
+  std::string type;  ///< "a string", "an integer", "a number", "true or false"
+  std::string default_value;
+  std::string doc;
+};
+
+struct ToolchainReport {
+  std::string name;
+  bool available = false;
+  std::string version;
+  std::string reason;  ///< when not available
+  std::string hint;
+  bool takes_part = false;                                        ///< in this compilation
+  std::vector<std::string> participants;                          ///< how: "NAME", or "NAME -option=value …"
+  bool is_default = true;                                         ///< Toolchain::is_default
+  std::string license;                                            ///< Toolchain::license
+  std::vector<std::string> hooks;                                 ///< "RelayToRuntime", …: RFC 10's
+  std::vector<ToolchainOption> options;                           ///< Toolchain::Options
+  std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why
+};
+
+/// Calls of one operator in a program that run by reference evaluation, which is slow.
+struct EvaluatedOperator {
+  std::string op;
+  int64_t count = 0;
+  std::string node;         ///< first node of the model; may be empty
+  std::string reason;       ///< why there is no kernel for the first one
+  bool is_product = false;  ///< a contraction or convolution
+};
+
+/// Everything that was found out; what the command line prints and `--json` writes.
+struct CompileReport {
+  std::string model;
+  int64_t num_operators = 0;
+  int64_t num_parameters = 0;
+  std::string machine;
+  int num_threads = 0;
+  std::vector<ToolchainReport> toolchains;
+  /// Toolchains that take part in a lower precision because of CompileOptions::precision.
+  std::vector<std::string> precision_variants;
+  std::string no_precision_variants;  ///< why there are none, where they were asked for
+  int64_t num_candidates = 0;
+  int64_t num_variants = 0;  ///< candidates times layouts at their boundary
+  int64_t num_distinct = 0;  ///< variants that differ from all others
+  int64_t num_measured = 0;
+  int64_t num_remeasured = 0;  ///< measurements to tell apart what costs nearly the same
+  int64_t num_from_database = 0;
+  int64_t num_failed = 0;
+  int64_t num_below_bound = 0;  ///< costs below what was taken for their bound
+  bool budget_spent = false;
+  int64_t num_states = 0;  ///< states of the search
+  TuningReport tuning;
+  std::optional<BoundedMix> bounded;  ///< set if the best mix is in a lower precision with an error bound
+  std::vector<Contestant> contestants;
+  std::string winner;
+  /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.
+  double additive_error_seconds = 0;
+  /// RFC 0.81, Drawbacks: the winner's latency minus that of each toolchain's own partitioning; seconds, by toolchain.
+  std::map<std::string, double> apparent_loss_seconds;
+  /// RFC 0.81, Drawbacks: the latency of the best cover that a search chose, minus that of the best of all covers,
+  /// where these are few enough to be tried. Not below 0 but for noise.
+  std::optional<double> optimality_loss_seconds;
+  std::string optimality_loss_unknown;  ///< why not, where it was wanted; empty when it is known
+  int64_t num_covers = 0;               ///< all there are; 0 when they are too many, or were not counted
+  std::filesystem::path output;
+  int64_t output_bytes = 0;
+  double import_seconds = 0;
+  double search_seconds = 0;
+  double play_off_seconds = 0;
+  PlayOffSeconds play_off_parts;
+  double total_seconds = 0;
+  /// Failures by kind, with how often and one example: the first of each kind is worth a line.
+  std::map<std::string, std::pair<int64_t, std::string>> failures;
+  /// For a program: the input shapes at which it was run as a whole and was right, "x=2x33"; the largest error of its
+  /// results, relative to the largest element of each; and the reason if it was not run.
+  std::vector<std::string> verified_sizes;
+  double verified_error = 0;
+  std::string not_verified;
+  /// Reports of a program's distinct static graphs, each compiled as a model of its own; the fields above are sums, and
+  /// there is no play-off of the whole. Empty for models without control flow.
+  std::vector<CompileReport> regions;
+  /// For a program: operators that no kernel computes, except those that only move a few numbers.
+  std::vector<EvaluatedOperator> evaluated;
+};
+
+}  // namespace collage
