@@ -122,6 +122,11 @@ std::pair<double, int64_t> ParseTuningBudget(const std::string& text) {
   return budget;
 }
 
+void CheckIsThere(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) Fail(fmt::format("there is no file '{}'", path));
+}
+
 }  // namespace
 
 SettingType Integer(int CompileOptions::*field, int64_t low, int64_t high) {
@@ -197,10 +202,7 @@ SettingType Path(std::filesystem::path CompileOptions::*field, std::string place
   type.parse = ParseOneText;
   type.set = [field, must_exist, wanted = type.values](CompileOptions& options, const SettingValue& value) {
     const auto& path = As<std::string>(value, wanted);
-    std::error_code ignored;
-    if (must_exist && !path.empty() && !std::filesystem::exists(path, ignored)) {
-      Fail(fmt::format("there is no file '{}'", path));
-    }
+    if (must_exist && !path.empty()) CheckIsThere(path);
     options.*field = path;
   };
   return type;
@@ -265,7 +267,10 @@ SettingType Inputs(std::vector<std::map<std::string, Tensor>> CompileOptions::*f
       TypeOf(field, ".npz files", "FILE.npz", "CheckInputs | Sequence[CheckInputs]", /*is_repeated=*/true);
   type.parse = [](const std::vector<std::string>& files) {
     std::vector<std::map<std::string, Tensor>> inputs;
-    for (const std::string& file : files) inputs.push_back(ReadNpz(file));
+    for (const std::string& file : files) {
+      CheckIsThere(file);
+      inputs.push_back(ReadNpz(file));
+    }
     return SettingValue(inputs);
   };
   type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
