@@ -155,6 +155,7 @@ std::string ToText(const MeasureRequest& request) {
 MeasureRequest MeasureRequestFromText(const std::string& text) {
   try {
     const Json json = Json::parse(text);
+    if (!json.contains("kind")) throw Error(ErrorCategory::kInput, "no request to measure something: it has no 'kind'");
     MeasureRequest request;
     FromJson(json, request.context);
     request.task = TaskFrom(json.at("kind").get<std::string>(), json);
