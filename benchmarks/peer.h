@@ -27,7 +27,7 @@ struct PeerArguments {
   const char* executable;
   double seconds = 10;
   bool peer_first = false;
-  bool default_precision = false;  ///< of the vendor; else float32
+  bool default_precision = false;  ///< the vendor's default precision; else float32
 };
 
 /// Nothing, and the usage is told, when there are too few.

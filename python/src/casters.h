@@ -18,7 +18,7 @@
 
 namespace collage::python {
 
-/// What Python's `Expr` holds. Its subclasses add no state, so that each can stand for its base.
+/// The content of Python's `Expr`. Its subclasses add no state, so that each can stand for its base.
 struct ExprRef {
   Expr node;
 };
@@ -37,7 +37,7 @@ using OpRef = NodeRef<OpNode>;
 using ConstructorRef = NodeRef<ConstructorNode>;
 using MatchRef = NodeRef<MatchNode>;
 
-/// What Python's `Type` holds, likewise.
+/// The content of Python's `Type`, likewise.
 struct TypeRef {
   Type type;
 };

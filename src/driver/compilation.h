@@ -25,7 +25,7 @@ struct CoverSearch;  // phases/cover_search_state.h
 
 class Compilation {
  public:
-  /// Of the graph `given`, which is called `model`. All must outlive it.
+  /// Compiles the graph `given`, which reports call `model`. All must outlive it.
   Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule& given)
       : model_(model), options_(options), given_(given) {}
 
@@ -91,7 +91,7 @@ class Compilation {
   IRModule module_;
   std::unique_ptr<TuningDatabase> database_;
   TemporaryFolder folder_;
-  /// What this run's workers compiled.
+  /// Kernels that this run's workers compiled.
   std::unique_ptr<CompiledStore> compiled_ = std::make_unique<CompiledStore>(folder_ / "compiled");
 };
 

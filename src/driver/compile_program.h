@@ -17,11 +17,11 @@ namespace collage {
 using CompileRegion =
     std::function<CompileReport(const IRModule& region, const std::string& name, const CompileOptions& options)>;
 
-/// What becomes of operators on shapes that only a run knows.
+/// How operators on dynamic shapes are compiled.
 struct DynamicShapesOptions {
   const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
   bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
-  std::vector<OpenInput> inputs;         ///< whose sizes are open
+  std::vector<OpenInput> inputs;         ///< inputs of dynamic shapes
   std::string hint;                      ///< how to bind them
 };
 
@@ -31,7 +31,7 @@ struct ProgramSource {
   BindShapes bind;         ///< ProgramCheckOptions::bind
 };
 
-/// Compiles a typed module that a plan cannot hold (IsProgram): equal regions of dataflow are compiled once, each for
+/// Compiles a typed module that a plan cannot hold (IsProgram): equal static graphs are compiled once, each for
 /// itself, and become kernels of a bytecode program, which is checked as a whole before it is written. The budget is
 /// shared out among the regions by the products that they add up. A file of partitionings holds those of all distinct
 /// regions, in order.

@@ -11,7 +11,7 @@ namespace collage {
 
 /// Compiles the partitions of `module`, which is partitioned, and writes them into `folder` as PartitionDump says, the
 /// module itself as `module.relay`, weights by their types only. Compilers run in a worker under `limits`. Throws as
-/// PartitionDump, and kResource when the worker dies. What `compiled` has, if it is not null, is not compiled again.
+/// PartitionDump, and kResource when the worker dies. Kernels in `compiled`, if it is not null, are not compiled again.
 void DumpPartitions(const IRModule& module, int num_threads, const WorkerLimits& limits,
                     const std::filesystem::path& folder, CompiledStore* compiled = nullptr);
 

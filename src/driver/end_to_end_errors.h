@@ -14,7 +14,7 @@
 namespace collage {
 
 /// Finds out how far the results of executables are from the reference evaluation of their model: each is built and run
-/// in one worker, which evaluates the model once and compiles equal partitions once. What was found is kept in the
+/// in one worker, which evaluates the model once and compiles equal partitions once. Errors are kept in the
 /// database, by the model's structure and constants.
 class EndToEndErrors {
  public:
@@ -29,11 +29,11 @@ class EndToEndErrors {
 
   /// How many were built; others were known.
   int64_t num_built() const { return num_built_; }
-  /// That they took.
+  /// Seconds that building and running them took.
   double seconds() const { return seconds_; }
 
  private:
-  /// What the child process has; made by its first request.
+  /// State of the child process; made by its first request.
   struct Child;
 
   std::string Answer(const std::string& partitioning, const SendProgress& progress);

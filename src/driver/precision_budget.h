@@ -10,11 +10,11 @@
 
 namespace collage {
 
-/// What of a cover in a lower precision can be taken back to full precision by itself.
+/// A part of a cover in a lower precision that can be taken back to full precision by itself.
 struct PrecisionUnit {
   std::vector<int> nodes;  ///< operators, ascending
   double gain = 0;         ///< seconds that the lower precision saves, about
-  double error = 0;        ///< of the partition that it is from, by its own check; 0 = not known
+  double error = 0;        ///< its partition's, by the partition's own check; 0 = not known
 };
 
 /// Numbers of units that together pass `fits`, ascending; it is known that all together do not, and taken for granted
@@ -22,7 +22,7 @@ struct PrecisionUnit {
 ///
 /// Roundings are independent of each other, so their errors add up by their squares, and a unit's worth is its gain by
 /// the square of its error. In the order of worth, the longest run of units that fits is found by bisection; the one
-/// that breaks it is passed over, and the rest is tried in the same way. Where errors are as stated, what is kept gains
+/// that breaks it is passed over, and the rest is tried in the same way. If errors are as stated, the kept units gain
 /// no less than the best choice without its greatest gain; where one unit's error weighs more in the end than its own
 /// check tells, that unit is the one passed over. Deterministic: equals in the order of `units`.
 std::vector<int> ChooseWithin(std::span<const PrecisionUnit> units, int max_tries,
@@ -38,7 +38,7 @@ int CountLower(const Partitioner& partitioner, const Cover& cover);
 using IsRationed = std::function<bool(const Toolchain& toolchain)>;
 
 /// The units of `best`: its partitions by toolchains that `is_rationed` says, those of several products cut before each
-/// product but the first. What it gains is judged by `standard`, a cover without any; costs within a partition are
+/// product but the first. Gains are relative to `standard`, a cover without any; costs within a partition are
 /// divided by what its operators compute and write.
 std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard,
                                           const IsRationed& is_rationed = IsLower);

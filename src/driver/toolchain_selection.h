@@ -15,7 +15,7 @@
 
 namespace collage {
 
-/// The toolchains of one compilation. Those under options live as long as this.
+/// The toolchains of one compilation. Toolchains under options live as long as this.
 class ToolchainSelection {
  public:
   /// `probed`: what is here. Throws kInput for names, targets and options that there are not, or that contradict each
@@ -45,7 +45,7 @@ class ToolchainSelection {
  private:
   struct Participant {
     ToolchainConfiguration configuration;
-    std::string target;          ///< that says so; empty: none does
+    std::string target;          ///< the target that says so; empty: none does
     std::string partition_rule;  ///< JSON; empty: the toolchain's own
   };
 
@@ -65,7 +65,7 @@ class ToolchainSelection {
   std::vector<Participant> gathered_;  ///< all but variants
   ConfiguredToolchains configured_;
   std::vector<const Toolchain*> toolchains_;
-  std::map<const Toolchain*, std::string> rules_;  ///< of targets
+  std::map<const Toolchain*, std::string> rules_;  ///< rules of targets
   std::vector<std::string> variants_;
   std::set<const Toolchain*> deferred_;
   std::string no_variants_;
@@ -79,8 +79,8 @@ bool GoesBy(const Toolchain& toolchain, std::string_view name);
 /// `inference_precision` calls them: elsewhere they are emulated, and win nothing.
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features);
 
-/// Those that it only converts by an instruction of its own: for toolchains that keep values so
-/// (Toolchain::only_keeps_precision).
+/// Returns the precisions that the processor only converts by an instruction of its own: for toolchains that keep
+/// values so (Toolchain::only_keeps_precision).
 std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features);
 
 /// `configuration` in each of `precisions` that its toolchain takes; none where it declares no `inference_precision`,

@@ -1,5 +1,6 @@
-// regions.h: the parts of a program that a plan can run. What has control flow, closures, data or dynamic shapes is
-// left to the virtual machine; what is pure dataflow of static tensors between is a model of its own.
+// regions.h: the parts of a program that a plan can run. Control flow, closures, data
+// and dynamic shapes are left to the virtual machine; pure dataflow of static tensors between them is a model of its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ inline constexpr int64_t kFewElements = 16;
 /// tensors whose shapes are not known.
 bool IsProgram(const IRModule& module);
 
-/// Takes out of every function, inner ones included, the largest regions of dataflow (RFC 0.81, "DataflowGraph", basic
+/// Takes out of every function, inner ones included, the largest static graphs (RFC 0.81, "DataflowGraph", basic
 /// blocks): operators in one basic block whose arguments and results are tensors of known shapes, such that no path
 /// between two of them leaves the region. Regions that only move around a few numbers, such as a loop's counter, are
 /// left alone: those without a result of more than `few_elements`.

@@ -25,7 +25,7 @@ class GuardedResult {
     return std::all_of(guard, guard + kGuardBytes, [](uint8_t byte) { return byte == kPoison; });
   }
 
-  /// What the kernel wrote.
+  /// Returns the bytes that the kernel wrote.
   Tensor Written() const {
     Tensor result = Tensor::Empty(shape_, dtype_);
     if (size_ > 0) std::memcpy(result.raw(), bytes_.raw(), size_);

@@ -59,7 +59,7 @@ inline void ExpectProducts(const Toolchain& toolchain, int64_t most, int trials)
   }
 }
 
-/// What such toolchains refuse, with reasons.
+/// Expects the refusals of such toolchains, with reasons.
 inline void ExpectProductRefusals(const Toolchain& toolchain) {
   const std::string prefix = toolchain.name() + ".";
   const Var d = Input("d", {4, 6}, kFloat16), e = Input("e", {5, 6}, kFloat16);

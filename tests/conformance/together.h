@@ -15,7 +15,7 @@ struct NamedFunction {
 };
 
 /// As ExpectAgrees for each of `functions`, with all boundaries plain, compiled as one partition: most of the time that
-/// such a test takes is spent on compiling. Where that disagrees, they are tried one by one.
+/// such a test takes is spent on compiling. If that disagrees, they are tried one by one.
 void ExpectAllAgree(const Toolchain& toolchain, const std::vector<NamedFunction>& functions,
                     const Options& options = {});
 

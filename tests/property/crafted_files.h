@@ -13,7 +13,7 @@ namespace collage {
 /// its pieces or its header; all checksums of pieces, plan and header fit, those of code and what it is for do not.
 std::string CraftExecutable(std::string bytes, RandomSource& random);
 
-/// The same for the bytecode of a program: numbers, texts and stretches of it, or a kernel in it that is an executable.
+/// Changes the bytecode of a program: numbers, texts and stretches of it, or a kernel in it that is an executable.
 std::string CraftProgram(std::string bytes, RandomSource& random);
 
 /// `attrs` with one or two of them changed.

@@ -5,9 +5,9 @@
 // would be nobody's duty to agree on:
 //
 //     bounds   no logarithms of negative numbers, no sums beyond their type
-//     exact    whether any correct kernel makes the same elements to the last bit. What jumps (rounding, comparisons,
-//              casts to integers, positions of the largest) is applied to such values only: an error in the last place
-//              is no error, and must not become one
+//     exact    whether any correct kernel makes the same elements to the last bit. Steps that jump (rounding,
+//              comparisons, casts to integers, positions of the largest) take such values only: an error in the last
+//              place is no error, and must not become one
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ class FunctionGenerator {
     double magnitude() const { return std::max(std::abs(low), std::abs(high)); }
     int64_t size(int axis) const { return shape[static_cast<size_t>(axis)]; }
   };
-  /// What a step made; empty where the operands drawn do not suit it.
+  /// The result of a step; empty if the operands drawn do not suit it.
   using Made = std::optional<Value>;
   using Way = Made (FunctionGenerator::*)();
 
@@ -66,9 +66,9 @@ class FunctionGenerator {
   Value Fresh(const Shape& shape);
   /// One of the latest values; of that rank, made now if there is none, unless it is -1.
   Value Any(int rank = -1);
-  /// The same elements in another shape.
+  /// Returns the same elements in another shape.
   Made OfRank(const Value& value, int rank);
-  /// As Any, of floats.
+  /// As Any, but floats.
   Value AnyFloats(int rank = -1);
   /// A value that broadcasts with `other`, of its dtype.
   Value Partner(const Value& other, double low, double high);
@@ -125,7 +125,7 @@ class FunctionGenerator {
   Made OneHot();
 
   RandomSource random_;
-  DataType main_;          ///< what most values are made of
+  DataType main_;          ///< the dtype of most values
   bool is_large_ = false;  ///< enough for loops that are worth a second thread
   int64_t most_elements_;
   std::vector<Var> params_;

@@ -10,8 +10,8 @@ namespace collage {
 
 /// A model with a node of one of the operators that can be imported, in turn; equal seeds make equal models.
 ///
-/// A quarter of the models are right but for their opset. In the others one thing, some or most are something else:
-/// numbers of inputs and outputs, empty names, ranks from 0 to 7, sizes of 0 and of 10^12, unknown sizes, element
+/// A quarter of the models are right but for their opset. The others differ in one thing, some things or most:
+/// numbers of inputs and outputs, empty names, ranks from 0 to 7, sizes of 0 and of 10^12, symbolic sizes, element
 /// types, attributes and their types. Operands are inputs of the model, initializers, or computed.
 onnx::ModelProto MakeGridModel(uint64_t seed);
 

@@ -66,7 +66,7 @@ struct RandomProblem {
 /// toolchains.
 std::unique_ptr<RandomProblem> MakeRandomProblem(int num_nodes, uint32_t seed);
 
-/// What the definitions say, written without regard to any search.
+/// The definitions, written without regard to any search.
 /// All covers that can be put in order, each ascending by first position, with what they cost; infinite ones left out.
 /// False when there are more than `most`.
 bool AllCovers(RandomProblem& random, size_t most, std::vector<Cover>& covers);

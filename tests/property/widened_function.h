@@ -24,13 +24,13 @@ class ExpectedResults {
   ExpectedResults(const Function& function, const std::vector<Tensor>& inputs);
 
   const std::vector<Tensor>& results() const { return results_; }
-  /// What is wrong with result `index`; empty when nothing is.
+  /// Returns the defect of result `index`; empty if there is none.
   std::string Compare(size_t index, const Tensor& actual) const;
 
  private:
   std::vector<Tensor> results_;
   std::vector<double> allowed_;         ///< by result: the largest absolute error
-  std::optional<Reference> reference_;  ///< of functions that quantise
+  std::optional<Reference> reference_;  ///< for functions that quantise
 };
 
 }  // namespace collage

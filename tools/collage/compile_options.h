@@ -11,7 +11,7 @@
 
 namespace collage::cli {
 
-/// What was written for settings: by name, the text after each occurrence of the flag.
+/// The texts of settings: by name, the text after each occurrence of the flag.
 using SettingTexts = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Declares the flags of all settings that `compile`, or `tune`, has; `texts` must outlive `command`.

@@ -21,7 +21,7 @@ struct InspectArguments {
 };
 void AddInspectFlags(CLI::App& command, InspectArguments& arguments);
 
-/// What a file holds. An expression is wrapped: its free variables become the parameters of @main.
+/// The content of a file. An expression is wrapped: its free variables become the parameters of @main.
 struct InspectedFile {
   IRModule module;
   bool is_expression = false;

@@ -28,7 +28,7 @@ bool IsRelayText(const std::string& file);
 /// differs.
 bool RunProgram(const ProgramArguments& arguments);
 
-/// The same for a program that was compiled.
+/// Runs a compiled program likewise.
 bool RunBytecode(const ProgramArguments& arguments);
 
 }  // namespace collage::cli

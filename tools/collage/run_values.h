@@ -1,5 +1,5 @@
-// run_values.h: the values of a run by name: inputs that are given, outputs that are written and compared. The same for
-// executables, programs and Relay text.
+// run_values.h: the values of a run by name: inputs that are given, outputs that are written and compared. Executables,
+// programs and Relay text share them.
 #pragma once
 
 #include <map>

@@ -7,8 +7,8 @@
 
 namespace collage::native {
 
-/// What is computed as one although no fusion by kinds would join it, one row each. Matches stay as they are: there is
-/// no Composite around them.
+/// Patterns that are computed as one although no fusion by kinds would join them, one row each. Matches stay as they
+/// are: there is no Composite around them.
 const std::vector<PatternTableEntry>& ProposedPatterns();
 
 /// The matches of these rows in `function`, as Toolchain::Proposals wants them.

@@ -18,7 +18,7 @@
 namespace collage {
 
 /// The candidates of a function, each in every choice of layouts that its toolchain offers: its *variants*, numbered
-/// from 0, which are the handles of this CandidateSource. Immutable. What it is made of must outlive it.
+/// from 0, which are the handles of this CandidateSource. Immutable. Its arguments must outlive it.
 class Candidates : public CandidateSource {
  public:
   /// Finds the candidates of `toolchains` in @main of `module`: by the rule in `rules`, else by the toolchain's own.

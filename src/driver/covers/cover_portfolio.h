@@ -16,7 +16,7 @@ namespace collage {
 struct NamedCover {
   /// "collage", "collage-2", "collage-bounded", "native-search", a toolchain's name for its own partitioning.
   std::string name;
-  bool is_single;  ///< of one toolchain, beside what falls back to the native one
+  bool is_single;  ///< whether one toolchain computes it, beside the fall-back to the native one
   Cover cover;
 };
 
@@ -24,7 +24,7 @@ struct FoundCovers {
   std::vector<NamedCover> covers;
   std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
   int64_t num_states = 0;
-  std::optional<BoundedMix> bounded;  ///< where the best mix computes in a lower precision, and that is bounded
+  std::optional<BoundedMix> bounded;  ///< set if the best mix is in a lower precision with an error bound
 };
 
 /// The best mix of toolchains that compute in full precision, where others take part.

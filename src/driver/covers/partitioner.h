@@ -19,7 +19,7 @@
 
 namespace collage {
 
-/// Candidates with their costs. What it is made of must outlive it. Variants are those of `candidates`.
+/// Candidates with their costs. Its arguments must outlive it. Variants are those of `candidates`.
 class Partitioner : public CoverCosts {
  public:
   Partitioner(const Candidates& candidates, CostEstimator& estimator);
@@ -36,12 +36,12 @@ class Partitioner : public CoverCosts {
   /// From now on, treats unmeasured candidates as unusable, except those of `certain`, which is known to build.
   void LeaveOutUnknown(const Toolchain* certain);
 
-  /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. What turns
-  /// out to be faster is what they cost and how they are compiled from then on.
+  /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. A faster
+  /// schedule becomes their cost and their way of compiling from then on.
   TuningReport TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits);
 
   /// All covers, costs asked for, when there are no more than `max_covers`; nothing when there are more, or when some
-  /// cost could not be found out in the time there is. Those that cannot be run are left out.
+  /// cost could not be found out in the time there is. Covers that cannot be run are left out.
   std::optional<std::vector<Cover>> AllCovers(int max_covers);
 
   /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.

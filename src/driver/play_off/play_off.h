@@ -35,7 +35,7 @@ struct PlayOffOptions {
   double final_seconds = 24;  ///< spent on timed rounds of the finalists, again where these do not tell them apart
   int min_rounds = 11;
   int max_rounds = 400;
-  std::string versions;              ///< of the toolchains: timings of others are not taken for theirs
+  std::string versions;              ///< versions of the toolchains: timings of other versions do not count
   std::string metadata_json = "{}";  ///< goes into the executable
   std::optional<double> max_error;   ///< CompileOptions::max_error
   /// Inputs to check on beside random ones, each in the order of the parameters.
@@ -65,7 +65,7 @@ struct PlayOffResult {
 /// or computes something wrong is disqualified, with its failure noted; throws kUnsupported when none is left.
 ///
 /// When `database` knows the timings of exactly these contenders from an earlier run, they are used: only the winner is
-/// then built and checked. Where toolchains cannot be in one process, each compatibility group has a play-off of its
+/// then built and checked. If toolchains cannot be in one process, each compatibility group has a play-off of its
 /// own (compatibility_groups.h).
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<ContenderModule>& modules,
                          TuningDatabase& database, const std::string& machine, const PlayOffOptions& options,

@@ -50,7 +50,7 @@ class PlayOffWorker {
   PartitionCache cache_;
   std::optional<WholeModelCheck> check_;
   PlayOffSeconds seconds_;
-  std::optional<SignsOfLife> alive_;  ///< of the current request
+  std::optional<SignsOfLife> alive_;  ///< progress of the current request
   int winner_ = -1;
   std::shared_ptr<Executable> winners_executable_;
 };

@@ -13,21 +13,21 @@ namespace collage {
 /// Contenders within this fraction of the best are treated as ties: the same cover, built again, differs by as much.
 constexpr double kAsGood = 0.005;
 
-/// The median over rounds of contestant `index`'s time by the mean of its round. A machine that is slower for some
-/// rounds is slower for all who run in them, so this tells contestants apart where their medians cannot. `rounds` has
-/// as many samples of each contestant, in the order of the rounds.
+/// Returns the median over rounds of contender `index`'s time divided by the mean of its round. A machine that is
+/// slower for some rounds is slower for all who run in them, so this tells contenders apart where their medians cannot.
+/// `rounds` has as many samples of each contender, in the order of the rounds.
 double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 
-/// Whether more rounds would hardly change who wins: of each contestant but the fastest, the 95 % interval of how much
-/// slower it is lies on one side of `kAsGood`. False where there are too few rounds for an interval.
+/// Whether more rounds would hardly change who wins: for each contender but the fastest, the 95 % interval of how much
+/// slower it is lies on one side of `kAsGood`. False if there are too few rounds for an interval.
 bool AreToldApart(std::span<const Samples> rounds);
 
-/// Seconds that a contestant takes when `other` takes its p50: by the rounds in which both ran, since their p50s may be
-/// of different ones, and the machine of different speed in them.
+/// Returns the seconds that a contender takes when `other` takes its p50: by the rounds in which both ran, since their
+/// p50s may be of different ones, and the machine of different speed in them.
 double SecondsBeside(const Contestant& contestant, const Contestant& other);
 
-/// Indices of the contestants without a failure, the best first; the final decides before the first rounds do. Of those
-/// as good as the fastest, the one of fewest toolchains comes first, then of those of least priority.
+/// Returns the indices of the contenders without a failure, the best first; the final decides before the first rounds
+/// do. Among those as good as the fastest, fewer toolchains come first, then the lower priority.
 std::vector<size_t> Ranked(std::span<const Contestant> contestants);
 
 }  // namespace collage

@@ -10,7 +10,7 @@
 //     statistic   of all elements                        what exceeds it
 //     largest     the largest deviation                  single elements, borders, channels that are wrong
 //     rms         the root of the mean square            noise of another size: truncation, fewer bits
-//     offset      the mean                               a wrong zero point, be it by one
+//     offset      the mean                               a wrong zero point, even by one
 //     slope       of their regression on the reference   a wrong scale
 //
 // Noise mostly cancels in offset and slope; systematic errors do not. Elements that rounding hardly changes are

@@ -14,7 +14,7 @@ namespace collage {
 /// A line of a table: OPERATOR  PATTERN  REASON.
 struct Refusal {
   std::string op;
-  std::string pattern;  ///< of names of cases, as the shell has them
+  std::string pattern;  ///< a pattern of names of cases, as in a shell
   std::string reason;
   int uses = 0;
 };

@@ -1,6 +1,6 @@
 // open_graph_generator.h: random ONNX models with symbolic sizes and arithmetic on them.
 //
-// A model grows in steps of a few nodes. What a step may do depends on sizes that only a run knows, so some assignments
+// A model grows in steps of a few nodes. The steps that are possible depend on dynamic sizes, so some assignments
 // of sizes to the symbols are drawn first, the *worlds*: after each step the model is imported with each world's sizes
 // bound, which gives the shapes of the step's results there, and the values of those that depend on sizes alone. A step
 // that the bound import refuses in a world is taken back, or now and then the world is given up.
@@ -77,7 +77,7 @@ class OpenGraphGenerator {
 
   // ---- open_graph_generator.cc: nodes ----
   std::string NewName() { return "v" + std::to_string(num_names_++); }
-  /// Adds a node; the name of its first result. Those of others are this one's with "_1", "_2", … behind.
+  /// Adds a node; the name of its first result. Further results have this name with "_1", "_2", … behind.
   std::string Node(const std::string& op, const Names& inputs, const Attributes& attributes = {}, int num_results = 1);
   std::string Constant(const Tensor& value);
   std::string List(const Ints& values);
@@ -178,7 +178,7 @@ class OpenGraphGenerator {
   RandomSource random_;
   int64_t opset_;
   onnx::ModelProto model_;
-  onnx::GraphProto* target_;  ///< where nodes go
+  onnx::GraphProto* target_;  ///< the graph that gets nodes
   std::vector<Input> inputs_;
   int num_symbols_ = 0;
   int64_t least_ = 0;  ///< added to most sizes

@@ -12,7 +12,7 @@ namespace collage {
 
 inline constexpr const char* kAddLoader = "test_add";
 
-/// What happened to kernels of this loader, since the last reset.
+/// Counts of events of this loader's kernels, since the last reset.
 struct AddCounts {
   int bound = 0;
   int run = 0;

@@ -24,9 +24,9 @@ struct Attention {
 
   const CallNode& of_scores() const { return *As<CallNode>(scores); }
   const CallNode& of_result() const { return *As<CallNode>(result); }
-  /// What the softmax is taken of: `scores`, or what was made of them.
+  /// The softmax's argument: `scores`, or a value made of them.
   const Expr& logits() const { return As<CallNode>(softmax)->args()[0]; }
-  /// What v is multiplied by: the softmax, or what was made of it.
+  /// The factor of v: the softmax, or a value made of it.
   const Expr& weights() const { return of_result().args()[0]; }
 };
 

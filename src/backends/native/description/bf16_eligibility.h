@@ -1,5 +1,5 @@
-// bf16_eligibility.h: which products are computed in bfloat16 where that is asked for. Whoever offers candidates and
-// the compiler ask the same question, so that none is offered in which there would be no such product.
+// bf16_eligibility.h: which products are computed in bfloat16 if options ask for that. The rule for candidates and the
+// compiler ask the same question, so that no candidate is offered that would have no such product.
 #pragma once
 
 #include "backends/native/description/options.h"
@@ -14,8 +14,8 @@ enum class Narrowing : uint8_t {
   kPairs,        ///< by every algorithm: what is summed over are whole pairs
 };
 
-/// That of a typed call under `options`, which are asked for bfloat16: of products of float32 values other than those
-/// that lanes over groups of few channels, or 8-bit integers, are faster for.
+/// Returns the narrowing of a typed call under `options` that ask for bfloat16: products of float32 values are
+/// narrowed, unless lanes over groups of few channels, or 8-bit integers, are faster.
 Narrowing NarrowingOf(const CallNode& call, const NativeOptions& options);
 
 /// Whether a convolution of `groups`, of `channels_in` to `channels_out`, has groups that vectors of `lanes` hold

@@ -24,7 +24,7 @@ struct DepthwiseChain {
   Expr depthwise, filtered;
   Expr projection;
 
-  /// What the last of them gives.
+  /// The result of the last of them.
   const Expr& result() const { return projection == nullptr ? depthwise : projection; }
 };
 

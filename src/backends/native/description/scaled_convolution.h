@@ -7,7 +7,7 @@
 
 namespace collage::native {
 
-/// What the data of a convolution are: data [1, C, spatial…] times scale [1, C, 1…] or [C, 1…].
+/// The data of a convolution as a product: data [1, C, spatial…] times scale [1, C, 1…] or [C, 1…].
 struct ChannelScale {
   Expr data;
   Expr scale;

@@ -22,21 +22,21 @@ struct PlainConvolution {
   int64_t channels_out = 1;
   PerAxis result{1, 1, 1};
   PerAxis taps{1, 3, 3};
-  bool in_bfloat16 = false;  ///< what products are of, which are added up in pairs; all else is float32
+  bool in_bfloat16 = false;  ///< whether products are of bfloat16, added up in pairs; all else is float32
 
   int64_t num_taps() const { return taps[0] * taps[1] * taps[2]; }
   int64_t pixels() const { return images * result[0] * result[1] * result[2]; }
 };
 
-/// What the model knows of the processor and of the register tiles of products.
+/// The processor and the register tiles of products, as the model sees them.
 struct ProductMachine {
   int lanes = 8;            ///< float32 in a vector
   int units = 2;            ///< vectors that are multiplied and added in a cycle
-  int64_t tile_rows = 6;    ///< of a register tile, at most
+  int64_t tile_rows = 6;    ///< most rows of a register tile
   int64_t tile_width = 16;  ///< channels of a panel
   int threads = 1;
-  double near_bytes = 512 << 10;   ///< of a core's own cache
-  double shared_bytes = 16 << 20;  ///< of the last level one
+  double near_bytes = 512 << 10;   ///< size of a core's own cache
+  double shared_bytes = 16 << 20;  ///< size of the last level cache
 };
 
 /// The caches of this machine.
@@ -44,7 +44,7 @@ ProductMachine ThisMachine(int lanes, int units, int64_t tile_rows, int64_t tile
 
 struct WinogradPlan {
   PerAxis tile{1, 4, 4};      ///< sides of a tile of the result; 1 on axes of one tap
-  int64_t rows = 6;           ///< of the register tiles: tiles that are multiplied at a time
+  int64_t rows = 6;           ///< rows of the register tiles: tiles that are multiplied at a time
   int64_t block = 6;          ///< tiles that are transformed, multiplied and transformed back at a time
   int64_t channel_parts = 1;  ///< parts of the output channels that are different units of work
   double cycles = 0;
@@ -65,7 +65,7 @@ bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
 /// All tiles that may be chosen, where nobody asks for others.
 std::vector<PerAxis> PossibleTiles(const PlainConvolution& conv);
 
-/// Of the tiles that an algorithm of schedules has along each axis.
+/// Returns the side of tiles along each axis for an algorithm of schedules.
 int64_t SideOf(int64_t algorithm);
 
 /// The sides of tiles that are asked for, as TilesTold takes them; 0 where none are.
@@ -84,8 +84,8 @@ double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine)
 /// The fastest plan with tiles of those sides.
 WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
 
-/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast. Of an odd number
-/// of channels in bfloat16 there is no direct one.
+/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast. There is
+/// no direct one for an odd number of channels in bfloat16.
 std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
 
 }  // namespace collage::native

@@ -16,7 +16,7 @@ namespace collage::native {
 
 using Matrix = std::vector<std::vector<double>>;
 
-/// The matrices of one axis. Those that kernels multiply with have few binary digits: float32 holds them exactly.
+/// The matrices of one axis. Factors that kernels multiply with have few binary digits: float32 holds them exactly.
 struct WinogradTransforms {
   int tile;       ///< m
   int num_taps;   ///< r
@@ -31,8 +31,8 @@ struct WinogradTransforms {
   /// product of theirs.
   double Amplification() const;
 
-  /// The same where nothing but the factors of the products is rounded, and of numbers drawn at random, whose errors
-  /// are as likely above as below: how much larger the root mean square of errors is.
+  /// Returns how much larger the root mean square of errors is if only the factors of the products are rounded, for
+  /// random numbers, whose errors are as likely above as below.
   double TypicalAmplification() const;
 };
 

@@ -14,7 +14,7 @@ struct Bias {
   Buffer values;  ///< by channel, with zeros behind the last one
   StageOutput output;
 
-  /// Those of a vector from `channel` on.
+  /// Returns the values of the vector that begins at `channel`.
   Vector At(Emitter& e, const I64& channel) const {
     return e.VectorAt(e.Address(values, {{channel, 1}}), /*masked=*/false);
   }

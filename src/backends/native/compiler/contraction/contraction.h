@@ -9,7 +9,7 @@
 
 namespace collage::native {
 
-/// What an element of a and one of b hold, and so by which instruction their product is added to a sum.
+/// The contents of one element of a and of b, which decide the instruction that adds their product to a sum.
 enum class DotKind : uint8_t {
   kOne,       ///< one number of the sums' type
   kBFloat16,  ///< a pair of bfloat16, described as float32 (bf16_dot.h)
@@ -19,7 +19,7 @@ enum class DotKind : uint8_t {
 
 /// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
 struct Contraction {
-  DataType dtype = kFloat32;  ///< of a, b and the sums: float32, float64, int32 or int64
+  DataType dtype = kFloat32;  ///< dtype of a, b and the sums: float32, float64, int32 or int64
   DotKind factors = DotKind::kOne;
   bool flips_signs = false;    ///< kBytes: a's have signs; 128 is added to each of them, which `start` makes up for
   std::vector<int64_t> outer;  ///< sizes of the outer dimensions
@@ -29,16 +29,17 @@ struct Contraction {
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
   std::function<Ptr(const I64s& outer, const I64& row, const I64s& inner)> a_address;
   int64_t row_stride = 1;
-  int64_t line = 0;         ///< where not 0, only so many rows follow each other so: lines begin `line_stride` elements
-  int64_t line_stride = 0;  ///< apart, and all rows are one register tile
-  int64_t depth_stride = 0;  ///< of a's elements along the innermost of `inner`; 0: not known, or not always the same
+  int64_t line = 0;          ///< if not 0, rows come in lines of this length, which begin `line_stride` elements
+  int64_t line_stride = 0;   ///< apart, and all rows are one register tile
+  int64_t depth_stride = 0;  ///< distance of a's elements along the innermost of `inner`; 0: unknown, or varying
   /// The address of b(outer, inner, first channel of panel); channels follow each other.
   std::function<Ptr(const I64s& outer, const I64& panel, const I64s& inner)> b_address;
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
-  bool may_pack = false;          ///< whether b could be packed, and is not
-  int64_t b_row_stride = 0;       ///< of b's rows of channels along the innermost of `inner`; set where depth_stride is
-  int64_t result_row_stride = 0;  ///< of neighbouring rows in the memory of the result; 0: as depth_stride
+  bool may_pack = false;  ///< whether b could be packed, and is not
+  int64_t b_row_stride =
+      0;  ///< distance of b's rows of channels along the innermost of `inner`; set if depth_stride is
+  int64_t result_row_stride = 0;  ///< distance of neighbouring rows in the result; 0: as depth_stride
   /// For a vector from channel `first` of a panel on, what sums of integers begin with (int32); without, 0.
   std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> start;
   /// The scales (float32) that make numbers of such sums; without, they stay integers.
@@ -74,7 +75,7 @@ int64_t ChainsOf(int64_t count, int64_t depth);
 Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I64s& outer, const I64& row,
                          int64_t rows, const I64& panel, int vectors, int64_t width);
 
-/// What is to be noted of a product for schedules: by register tiles of `rows`, `tiles` for each panel.
+/// Returns the choices of schedules of a product in register tiles of `rows`, `tiles` for each panel.
 ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64_t rows, int64_t tiles);
 
 /// Emits the stages of a product.
@@ -91,9 +92,9 @@ std::optional<Tensor> ConstantValue(const Expr& expr);
 struct PackedWeights {
   Shape inner;           ///< sizes that `at` gets coordinates of
   int64_t groups = 1;    ///< outermost: packed one after the other
-  int64_t channels = 1;  ///< of each group
+  int64_t channels = 1;  ///< in each group
   std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
-  /// Where the element of a constant of `shape` lies: linear in each of the coordinates.
+  /// The position of an element in a constant of `shape`: linear in each of the coordinates.
   std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
 };
 /// Constant weights so packed, in panels of `width` channels; nothing for others.

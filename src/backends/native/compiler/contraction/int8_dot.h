@@ -24,14 +24,15 @@ namespace collage::native {
 struct Int8Dot {
   DotKind factors = DotKind::kBytes;
   int64_t per_word = 4;  ///< factors in an element of the product
-  Expr data;             ///< what is to lie in memory, as elements of `dtype`
+  Expr data;             ///< the data as they lie in memory, elements of `dtype`
   DataType dtype = kUInt8;
   int64_t zero = 0;  ///< the element that stands for the number 0,
-  Expr late_zero;    ///< where it is known at run time only: an integer of one element
+  Expr late_zero;    ///< or, if it is known at run time only, an integer of one element
   bool flips_signs = false;
-  Tensor weight;              ///< int32, of the weight's shape, less zero points; nothing where it is not known:
-  Expr late_weight;           ///< integers less the zero point
-  std::vector<float> scales;  ///< that make numbers of sums: none, one, or one for each of the weight's channels
+  Tensor weight;     ///< int32, of the weight's shape, less zero points; nothing where it is not known:
+  Expr late_weight;  ///< integers less the zero point
+  std::vector<float>
+      scales;  ///< factors that turn sums into numbers: none, one, or one for each of the weight's channels
 
   int64_t RoundUp(int64_t depth) const { return (depth + per_word - 1) / per_word * per_word; }
   /// The zero point in all lanes.

@@ -1,5 +1,5 @@
-// library_tiles.h: tiles of products that a library computes (target option `libs`). What is computed from them follows
-// at once, by generated code, while a tile is in the nearest cache:
+// library_tiles.h: tiles of products that a library computes (target option `libs`). Generated code
+// computes their epilogue at once, while a tile is in the nearest cache:
 //
 //     for each tile:  call f(B, A, tile)      the library's, made for these sizes when the kernel is loaded
 //                     for each row of it:     bias, activation, residual … → result
@@ -24,7 +24,7 @@ class LibraryTiles {
   static std::optional<LibraryTiles> For(PartitionState& state, const Contraction& form, const StageOutput& output,
                                          int vectors);
 
-  /// Of a tile; the last one may have fewer.
+  /// Rows of a tile; the last one may have fewer.
   int64_t rows() const { return rows_; }
 
   /// Writes, at the beginning of a function, the memory of its tile.

@@ -20,7 +20,7 @@ class RegisterTile {
         unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
         element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)) {}
 
-  /// Of a vector of as many lanes as the emitter has now.
+  /// Returns the MLIR type of a vector of the emitter's present lanes.
   std::string type() const { return fmt::format("vector<{}x{}>", e_.lanes(), element_); }
 
   /// Each position of the sums that are written next also fetches into the caches, from number `nearest` on, what lies
@@ -38,7 +38,7 @@ class RegisterTile {
 
  private:
   Vector Zeros();
-  /// What the sums of a tile begin with.
+  /// Returns the values that the sums of a tile begin with.
   Vectors Starts(const I64s& outer, int64_t rows, const I64& panel, int vectors);
   Vector Combine(const Vector& a, const Vector& b, const Vector& sum);
   /// Loops over the inner dimensions that `inner` lacks, carrying the accumulators.
@@ -55,10 +55,10 @@ class RegisterTile {
   bool has_vnni_;
   int64_t unroll_;  ///< positions of the innermost dimension that a turn of its loop should do, for each chain
   std::string element_;
-  Ptr ahead_;  ///< what is fetched meanwhile
+  Ptr ahead_;  ///< address of the data to prefetch
   int64_t ahead_step_ = 0;
   int ahead_nearest_ = 0;
-  // Of the tile that is written:
+  // The tile that is being written:
   int64_t turns_ = 1;  ///< positions that a turn of the loop does
   std::string type_;
   int64_t first_ = 0;

@@ -43,10 +43,10 @@ class GroupRows {
   /// is made of `image` of the data.
   virtual void EmitRow(const I64s& outer, const Block& block, const I64& image, const StoreFn& store) = 0;
 };
-/// Of data in memory, which are laid out by a stage where they must be.
+/// Returns the rows of data in memory, which a stage lays out if it must.
 std::unique_ptr<GroupRows> RowsOfMemory(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
-/// Of two-dimensional data that are never in memory together: row y is row y modulo the height of `ring`, which lies
-/// channels-last as well. Not where zeros must be stored around the data.
+/// Returns the rows of two-dimensional data that are never in memory together: row y is row y modulo the height of
+/// `ring`, which lies channels-last as well. Not where zeros must be stored around the data.
 std::unique_ptr<GroupRows> RowsOfRing(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv,
                                       const Buffer& ring);
 /// Whether they must, since most of the results read beyond the data.

@@ -20,9 +20,9 @@ struct OperatorRow {
   InPlaceFn in_place;                       ///< its value, wherever that is read
   FieldInPlaceFn field_in_place = nullptr;  ///< a field of its value, wherever that is read
   StageFn stage = nullptr;                  ///< loops of its own
-  StageFn dynamic_stage = nullptr;          ///< the same for dynamic shapes; null: `stage` writes them, too
+  StageFn dynamic_stage = nullptr;          ///< loops for dynamic shapes; null: `stage` writes them, too
   FieldsFn fields = nullptr;                ///< loops of its own, where its result is a tuple
-  ResultLanes lanes = ResultLanes::kAny;    ///< of `stage`
+  ResultLanes lanes = ResultLanes::kAny;    ///< lanes of the result of `stage`
   bool fuses_epilogue = true;               ///< whether element-wise operators may be computed in a stage's registers
 };
 

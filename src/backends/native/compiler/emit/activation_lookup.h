@@ -19,7 +19,7 @@ namespace collage::native {
 /// A function that was found, and how it is looked up.
 struct ActivationLookup {
   Expr argument;
-  const PiecewisePolynomial* pieces;  ///< of g: 16 of them
+  const PiecewisePolynomial* pieces;  ///< the 16 pieces of g
 };
 
 /// Finds such functions, and remembers answers by expression; expressions must outlive it.

@@ -12,7 +12,7 @@
 
 namespace collage::native {
 
-/// What a buffer is for. The kernel's array has its buffers in this order.
+/// The role of a buffer. The kernel's array has its buffers in this order.
 enum class BufferRole : uint8_t { kInput, kConstant, kOutput, kWorkspace, kNone };
 
 /// One buffer of those that the kernel gets, before it is known how many of each role there are.
@@ -70,7 +70,7 @@ class ModuleText {
  private:
   struct Piece {
     std::string text;
-    BufferRef behind;  ///< whose position follows the text
+    BufferRef behind;  ///< the buffer whose position follows the text
   };
   std::vector<Piece> pieces_;
   std::string rest_;

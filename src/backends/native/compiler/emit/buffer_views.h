@@ -18,8 +18,8 @@ std::optional<Buffer> Reshaped(const Buffer& buffer, const Shape& shape);
 /// there is none.
 std::optional<Buffer> ViewOf(const Expressions& expressions, const Expr& expr);
 
-/// Where to put `inner` so that `outer`, transpositions and reshapes of it, lies in `place`. Nothing where `outer` is
-/// anything else.
+/// Returns the buffer for `inner` such that `outer`, transpositions and reshapes of it, lies in `place`; nothing if
+/// `outer` is anything else.
 std::optional<Buffer> PlaceOf(const Expr& inner, const Expr& outer, const Buffer& place);
 
 }  // namespace collage::native

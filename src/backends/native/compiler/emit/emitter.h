@@ -94,7 +94,7 @@ class Emitter {
   }
   /// 1 where `condition` holds, else 0.
   I64 ToInt(const I1& condition) { return I64{Def(fmt::format("arith.extui {} : i1 to i64", condition))}; }
-  /// What the first lane of integers holds.
+  /// Returns the integer in the first lane.
   I64 FirstLane(const Value& numbers) {
     return I64{Def(fmt::format("vector.extract {}[0] : i64 from {}", numbers.name, TypeOf(ElementKind::kInt)))};
   }
@@ -102,7 +102,7 @@ class Emitter {
   I64 LargestLane(const Value& numbers) {
     return I64{Def(fmt::format("vector.reduction <maxsi>, {} : {} into i64", numbers.name, TypeOf(ElementKind::kInt)))};
   }
-  /// What the first lane of truth values holds.
+  /// Returns the truth value in the first lane.
   I1 FirstTruth(const Value& truths) {
     return I1{Def(fmt::format("vector.extract {}[0] : i1 from {}", truths.name, TypeOf(ElementKind::kBool)))};
   }
@@ -128,7 +128,7 @@ class Emitter {
   /// Whether that is so now: any lane may be one that is not read.
   bool is_guarded() const { return is_guarded_; }
 
-  // ---- sizes that a run knows ----
+  // ---- dynamic sizes ----
   /// They are read from `sizes`, a buffer of int64.
   void SetSizes(BufferRef sizes) { sizes_ = sizes; }
   /// The size in place `place` of that buffer.
@@ -206,7 +206,7 @@ class Emitter {
     capture_ = std::move(capture);
     num_loads_ = 0;
   }
-  /// What `body` loads is neither numbered for hooks and captures nor shown to them: it is the inside of a loop.
+  /// Runs `body`, the inside of a loop, whose loads are neither numbered for hooks and captures nor shown to them.
   void Unobserved(const std::function<void()>& body);
   /// Discards what `write` writes.
   void DryRun(const std::function<void()>& write);
@@ -214,7 +214,7 @@ class Emitter {
   // ---- functions ----
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);
-  /// The address of a function of `library` that whoever loads the kernel finds by `request` (runtime/native_loader.h).
+  /// The address of a function of `library` that the loader finds by `request` (runtime/native_loader.h).
   /// `hint`: how to get the library.
   Ptr LoadFunction(const std::string& library, const std::string& request, const std::string& hint);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
@@ -265,7 +265,7 @@ class Emitter {
   std::string body_;
   Mask mask_;
   bool is_guarded_ = false;                                ///< within WithMask
-  std::map<std::pair<BufferRef, int64_t>, Ptr> pointers_;  ///< of the function being written
+  std::map<std::pair<BufferRef, int64_t>, Ptr> pointers_;  ///< pointers of the function being written
   LoadHook load_hook_;
   LoadCapture capture_;
   int num_loads_ = 0;

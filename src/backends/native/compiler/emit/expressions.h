@@ -21,7 +21,7 @@ using InPlaceFn = std::function<Value(Expressions& x, const CallNode& call, cons
 /// Writes field `field` of what `call` gives at `indices`.
 using FieldInPlaceFn = Value (*)(Expressions& x, const CallNode& call, int field, const Indices& indices);
 
-/// What computes operator `name` in place (operator_rows.inc); null when nothing does.
+/// Returns the function that computes operator `name` in place (operator_rows.inc); null if there is none.
 const InPlaceFn* FindInPlace(std::string_view name);
 FieldInPlaceFn FindFieldInPlace(std::string_view name);
 
@@ -29,9 +29,9 @@ class Expressions {
  public:
   explicit Expressions(Emitter& emitter) : e_(emitter), math_(emitter) {}
 
-  /// Where the value of `expr` lies in memory.
+  /// Sets the place of the value of `expr` in memory.
   void SetBuffer(const Expr& expr, Buffer buffer) { buffers_[{expr.get(), 0}] = std::move(buffer); }
-  /// Where field `index` of the tuple `expr` lies in memory.
+  /// Sets the place of field `index` of the tuple `expr` in memory.
   void SetFieldBuffer(const Expr& expr, int index, Buffer buffer) {
     buffers_[{expr.get(), index + 1}] = std::move(buffer);
   }

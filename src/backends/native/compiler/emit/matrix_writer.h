@@ -16,7 +16,7 @@ class MatrixWriter {
   /// matrix x. Neighbouring rows that differ in the signs of their odd (or of their even) places share two sums.
   std::vector<Value> Rows(const Matrix& matrix, const std::vector<Value>& x);
 
-  /// The same for a matrix of which neighbouring columns differ in the signs of their odd rows: x is added up and
+  /// Multiplies by a matrix whose neighbouring columns differ in the signs of their odd rows: x is added up and
   /// subtracted in pairs first.
   std::vector<Value> Columns(const Matrix& matrix, const std::vector<Value>& x);
 

@@ -8,11 +8,11 @@
 namespace collage::native {
 
 /// Coefficients of the polynomial that equals `f` at the zeros of Chebyshev's between `low` and `high`: the k-th
-/// belongs to x^k. Of an even degree it is exact in the middle.
+/// belongs to x^k. A polynomial of even degree is exact in the middle.
 std::vector<double> Interpolate(const std::function<double(double)>& f, double low, double high, size_t degree);
 
-/// Of a function of numbers that are not negative: piece i is that around i * `width`. `by_power[k][i]` is the
-/// coefficient of its k-th power of the distance from there.
+/// Approximates a function of numbers that are not negative: piece i is that around i * `width`. `by_power[k][i]` is
+/// the coefficient of its k-th power of the distance from there.
 struct PiecewisePolynomial {
   double width = 0;
   std::vector<std::vector<double>> by_power;

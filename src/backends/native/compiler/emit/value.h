@@ -23,7 +23,7 @@ struct Index {
 };
 using Indices = std::vector<Index>;
 
-/// What elements are while they are computed with; narrower types are widened when they are read.
+/// The kind of elements during a computation; narrower types are widened when they are read.
 enum class ElementKind : uint8_t { kFloat, kDouble, kInt, kBool };
 
 /// The kind that elements of `dtype` are computed as.

@@ -34,7 +34,7 @@ class VectorMath {
   Value Add(const Value& a, const Value& b) { return ByKind("arith.addf", "arith.addi", a, b); }
   Value Subtract(const Value& a, const Value& b) { return ByKind("arith.subf", "arith.subi", a, b); }
   Value Multiply(const Value& a, const Value& b) { return ByKind("arith.mulf", "arith.muli", a, b); }
-  /// Of integers: truncates; 0 where b is 0.
+  /// Division; of integers it truncates, and is 0 where b is 0.
   Value Divide(const Value& a, const Value& b);
   /// Division that the compiler may not turn into a product with the reciprocal.
   Value DivideExactly(const Value& a, const Value& b);

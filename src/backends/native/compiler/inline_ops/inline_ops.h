@@ -40,7 +40,7 @@ Value Acosh(M& m, V x, C call);
 Value Atanh(M& m, V x, C call);
 Value LeakyRelu(M& m, V x, C call);
 Value Relu(M& m, V x, C call);
-/// Of floats, the floor of the rounded quotient: a product with a reciprocal may be less than 1 where a is b.
+/// Returns, for floats, the floor of the rounded quotient: a product with a reciprocal may be below 1 where a is b.
 Value FloorDivide(M& m, V a, V b);
 Value FloorMod(M& m, V a, V b);
 Value Shift(M& m, const char* op, V a, V b);
@@ -74,7 +74,7 @@ Value DepthToSpace(X& x, C call, I indices);
 Value SpaceToDepth(X& x, C call, I indices);
 Value ReverseSequence(X& x, C call, I indices);
 Value Reverse(X& x, C call, I indices);
-/// The same bits: of 32 or 64 of them, or between integers.
+/// Keeps the bits: 32 or 64 of them, or between integers.
 Value Reinterpret(X& x, C call, I indices);
 Value Resize(X& x, C call, I indices);
 Value Tile(X& x, C call, I indices);

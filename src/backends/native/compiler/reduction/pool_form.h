@@ -19,8 +19,8 @@ struct PoolForm {
   bool is_adaptive;
   bool is_max;
   const Combiner& combiner;
-  ElementKind kind = ElementKind::kFloat;  ///< that is computed with
-  size_t lane_axis = 1;                    ///< of the data and the result
+  ElementKind kind = ElementKind::kFloat;  ///< the kind that is computed with
+  size_t lane_axis = 1;                    ///< the axis of the lanes in data and result
   Buffer data;                             ///< none: computed in place
   std::vector<Windows> windows;            ///< by spatial dimension
 

@@ -10,7 +10,7 @@
 
 namespace collage::native {
 
-/// What the attributes of a pool say, by spatial dimension.
+/// The attributes of a pool, by spatial dimension.
 struct PoolGeometry {
   PoolGeometry(const CallNode& call, int rank);
 

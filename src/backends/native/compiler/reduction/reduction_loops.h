@@ -53,7 +53,7 @@ class ReductionUnit {
   ReductionUnit(PartitionState& state, const ReductionSpace& space, Indices place)
       : e_(state.emitter), m_(state.math()), space_(space), place_(std::move(place)) {}
 
-  /// Where results go: coordinates of reduced dimensions are 0.
+  /// The indices of results: coordinates of reduced dimensions are 0.
   const Indices& place() const { return place_; }
   /// Combines `value(indices)` over all elements; every lane that has a result holds it.
   Value Fold(const Combiner& combiner, ElementKind kind, const std::function<Value(const Indices&)>& value);

@@ -63,7 +63,7 @@ int64_t RowsInRegisters(const Emitter& e, const ReductionSpace& space);
 void ForEachRows(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
                  const std::function<void(RowGroup& rows)>& body);
 
-/// What is done to rows in three passes, where the first two end with what the next one needs of the whole row.
+/// Three passes over rows; each of the first two ends with the values of the whole row that the next one needs.
 struct RowPasses {
   using Values = RowGroup::Values;
   /// The first pass alone: gives what is carried to `step`.
@@ -75,8 +75,8 @@ struct RowPasses {
   std::function<void(RowGroup& last, const Values& carried)> finish;
 };
 
-/// As ForEachRows, but groups overlap: while one waits for its lanes to be combined there is work of two others. What
-/// is left over rows has `rest`.
+/// As ForEachRows, but groups overlap: while one waits for its lanes to be combined there is work of two others. `rest`
+/// gets the rows that are left over.
 void ForEachRowsOverlapping(PartitionState& state, const ReductionSpace& space, int64_t together, double flops,
                             const RowPasses& passes, const std::function<void(RowGroup& rows)>& rest);
 

@@ -8,7 +8,7 @@ namespace collage::native {
 /// A buffer that holds `expr`: its own, or a new one that is filled now. `layout` is that of a new one. Its own may
 /// keep the elements in another type, as a layout of the boundary says.
 Buffer Materialise(PartitionState& state, const Expr& expr, Layout layout);
-/// What its elements are kept as: those of its own buffer where it has one, else what its type says.
+/// Returns the dtype that its elements are kept in: that of its own buffer if it has one, else its type's.
 DataType KeptType(const PartitionState& state, const Expr& expr);
 
 /// As Materialise, row-major without gaps and of the type of `expr`: a copy when the value lies otherwise.

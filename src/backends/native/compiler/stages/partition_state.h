@@ -16,7 +16,7 @@
 
 namespace collage::native {
 
-/// What stages share while a partition is compiled.
+/// State that stages share while a partition is compiled.
 struct PartitionState {
   PartitionState(const TargetInfo& machine, int threads, const NativeOptions& told)
       : target(machine),
@@ -39,7 +39,7 @@ struct PartitionState {
   std::vector<Tensor> constants;
   int64_t workspace_bytes = 0;
   int num_stages = 0;
-  ScheduleSpace space;          ///< what is noted of schedules while stages are written
+  ScheduleSpace space;          ///< choices of schedules, noted while stages are written
   int num_narrow = 0;           ///< stages that compute in what `options` asks for in place of float32
   std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
 
@@ -61,7 +61,7 @@ struct PartitionState {
   }
 };
 
-/// Where a stage's result goes: `result` is the anchor's own value; `epilogue` what is stored, computed from it in
+/// The output of a stage: `result` is the anchor's own value; `epilogue` is stored, computed from it in
 /// registers (the anchor itself when there is none).
 struct StageOutput {
   Expr result;

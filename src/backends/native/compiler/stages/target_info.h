@@ -3,7 +3,7 @@
 
 namespace collage::native {
 
-/// What generated code may use of the machine it is compiled for.
+/// Features of the target machine that generated code may use.
 struct TargetInfo {
   int vector_lanes = 16;               ///< float32 lanes of the widest vector worth using: 16, 8 or 4
   bool has_whole_units = true;         ///< whether a vector of that width is computed at once, not in two steps

@@ -7,9 +7,9 @@
 
 namespace collage::native {
 
-/// What an expression reads when lanes run along one axis of its result.
+/// The reads of an expression whose lanes run along one axis of its result.
 struct LaneReads {
-  std::vector<int64_t> strides;  ///< of each read, the distance between lanes
+  std::vector<int64_t> strides;  ///< distance between lanes, for each read
   bool has_integers = false;     ///< whether integers or truth values are among them
 };
 LaneReads ReadsAlong(Emitter& e, const Buffer& buffer, const ElementFn& value, int axis);
