@@ -1,5 +1,5 @@
-// compile.h: the main job: a model goes in, one file that runs it at the lowest latency measured on this machine comes
-// out.
+// compile.h: compiles a model into one file that runs it, with the partitioning of the lowest latency measured on this
+// machine.
 #pragma once
 
 #include <filesystem>
@@ -26,9 +26,9 @@ class CompileProgress {
   virtual ~CompileProgress() = default;
   /// A phase begins: "import", "candidates", "search", "play-off", and of programs "check".
   virtual void Phase(const std::string& name) = 0;
-  /// Before the search: how many different costs there are, of which it will want some.
+  /// Before the search: the number of distinct costs; the search will ask for some of them.
   virtual void Costs(int64_t /*num_distinct*/) {}
-  /// Within the search: measurements done and, as far as known, wanted; what is being measured now.
+  /// Within the search: costs measured and costs found in the database so far; `what` is being measured now.
   virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;
   /// Within the play-off: rounds done of all.
   virtual void PlayOff(int round, int rounds, const std::string& what) = 0;
@@ -49,11 +49,11 @@ struct CompileOptions {
   /// The native one always joins: it is the fall-back.
   std::vector<std::string> toolchains;
   /// Targets, "llvm -compiler=openvino -inference_precision=bf16": which toolchains take part, and under which options,
-  /// as Relay is told (docs/toolchains.md, "Options"). A toolchain may be named several times; those in `toolchains`
-  /// that no target names join as they are.
+  /// in Relay's syntax (docs/toolchains.md, "Options"). A toolchain may be named several times. Names in `toolchains`
+  /// that no target has join without options.
   std::vector<std::string> targets;
-  /// "exact" or "standard": the option `accuracy` of every toolchain that takes part and declares it; empty = what
-  /// targets and defaults say. Against what a target says it is an error.
+  /// "exact" or "standard": the option `accuracy` of every toolchain that takes part and declares it; empty: as targets
+  /// and defaults say. A value that contradicts a target is an error.
   std::string accuracy;
   /// "any": toolchains that declare the option `inference_precision` take part once more in each lower precision that
   /// this processor computes natively, or converts where they only keep values so. Empty or "standard": as targets say.
@@ -61,8 +61,8 @@ struct CompileOptions {
   /// Toolchains without which compiling must fail.
   std::vector<std::string> require;
   /// Compile for this toolchain alone, by its name or "NAME -option=value …", as its own partitioning would (RFC 0.81's
-  /// partition_for_NAME): what it takes in pieces as large as possible, the rest by the native one. Nothing is
-  /// searched; the pieces are only checked.
+  /// partition_for_NAME): it takes the largest partitions that it can, and the native toolchain takes the rest. Nothing
+  /// is searched; the partitions are only checked.
   std::string partition_for;
   /// Compile the choice of partitions in this file, as written by `write_partitioning` and perhaps edited: nothing is
   /// searched.
@@ -77,8 +77,8 @@ struct CompileOptions {
   /// Cache level of the operands that only one kernel reads, when it is timed: "near", "shared" or "memory" (see
   /// docs/costs.md); empty = as a run of this model leaves them. For experiments.
   std::string operands;
-  /// Which percentile of the times of a candidate is its cost, 1 to 99. Above 50 kernels whose times vary much count
-  /// for more (RFC 0.81, Drawbacks). Play-offs compare medians whatever it is.
+  /// The percentile of a candidate's times that is its cost, 1 to 99. Above 50, kernels whose times vary much cost more
+  /// (RFC 0.81, Drawbacks). Play-offs always compare medians.
   int percentile = 50;
   /// Source of candidates' costs (docs/search-options.md): "measure", "database", "analytic" or "mock=FILE.json".
   std::string estimator = "measure";
@@ -120,7 +120,7 @@ struct CompileOptions {
   /// Inputs for correctness checks, beside random ones: each a value for every input, by name. Inputs whose names,
   /// dtypes or shapes are not the model's are refused before the search.
   std::vector<std::map<std::string, Tensor>> check_inputs;
-  /// A candidate that answers nothing for so long has cost Invalid.
+  /// A candidate that does not answer within this time has cost Invalid.
   double candidate_timeout_seconds = 60;
   /// Memory that compiling and running a candidate may take beyond what the compiler holds; 0 = no limit.
   int64_t candidate_memory_bytes = int64_t{12} << 30;
@@ -142,11 +142,11 @@ CompileReport CompileModel(const std::filesystem::path& model, const CompileOpti
 /// shapes are known.
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options);
 
-/// Fills the tuning database with what `CompileModel` would measure, and stops before the play-off: the report has
-/// counts of the search only, `output` is not written.
+/// Fills the tuning database with the costs that `CompileModel` would measure, and stops before the play-off. The
+/// report has counts of the search only; `output` is not written.
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options);
 
-/// The estimators by name: what `CompileOptions::estimator` may be, and what it means.
+/// Returns the values of `CompileOptions::estimator`, each with its meaning.
 std::vector<std::pair<std::string, std::string>> KnownEstimators();
 
 /// The toolchains of this build and whether they can be used here.

@@ -1,4 +1,4 @@
-// compile_report.h: what a compilation found out. docs/reports.md tells how to add a fact.
+// compile_report.h: the results of a compilation. docs/reports.md tells how to add a fact.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Contestant {
   std::string failure;                    ///< why it could not take part; empty when it did
 };
 
-/// How much of the best mix may be computed in a lower precision where CompileOptions::max_error bounds what that
-/// costs. Errors are end to end, each as a share of the largest element of its result.
+/// How much of the best mix may be computed in a lower precision, if CompileOptions::max_error bounds its error. Errors
+/// are end to end, each as a share of the largest element of its result.
 struct BoundedMix {
   double allowed = 0;
   double best_error = 0;    ///< the best mix's ("collage"); infinity if it cannot be run
@@ -94,7 +94,7 @@ struct EvaluatedOperator {
   bool is_product = false;  ///< a contraction or convolution
 };
 
-/// Everything that was found out; what the command line prints and `--json` writes.
+/// The results of one compilation, which the command line prints and `--json` writes.
 struct CompileReport {
   std::string model;
   int64_t num_operators = 0;
@@ -109,10 +109,10 @@ struct CompileReport {
   int64_t num_variants = 0;  ///< candidates times layouts at their boundary
   int64_t num_distinct = 0;  ///< variants that differ from all others
   int64_t num_measured = 0;
-  int64_t num_remeasured = 0;  ///< measurements to tell apart what costs nearly the same
+  int64_t num_remeasured = 0;  ///< further measurements, of candidates that cost nearly the same
   int64_t num_from_database = 0;
   int64_t num_failed = 0;
-  int64_t num_below_bound = 0;  ///< costs below what was taken for their bound
+  int64_t num_below_bound = 0;  ///< costs below their supposed lower bound
   bool budget_spent = false;
   int64_t num_states = 0;  ///< states of the search
   TuningReport tuning;

@@ -1,5 +1,5 @@
-// compilation.h: one compilation of a graph: its phases in their order, and what they hand to each other. Each phase is
-// a file of phases/.
+// compilation.h: one compilation of a graph: its phases in order, and the data that they pass on. Each phase is a file
+// of phases/.
 #pragma once
 
 #include <filesystem>
@@ -48,26 +48,26 @@ class Compilation {
                                            const std::vector<Cover>& all) const;
   void ReportSearch(const CoverSearch& search, const FoundCovers& found);
 
-  // make_estimator.cc: what answers for costs.
+  // make_estimator.cc: the estimator of costs.
   std::unique_ptr<CostEstimator> MakeEstimatorFor(const Candidates& candidates) const;
   MeasuringEstimator::Options Estimating() const;
   RunnerContext ForRunner(const Candidates& candidates) const;
 
-  // bound_precision.cc: covers whose results are off by no more than is allowed.
+  // bound_precision.cc: covers whose error is within CompileOptions::max_error.
   void BoundPrecision(CoverSearch& search, FoundCovers& found);
 
-  // evolve.cc: covers by what they take end to end.
+  // evolve.cc: covers by their end-to-end time.
   void Evolve(CoverSearch& search, FoundCovers& found);
   double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const;
 
-  // compare.cc: the play-off, and what it found out, in the report and the database.
+  // compare.cc: the play-off, and its results in the report and the database.
   PlayOffResult Compare(const std::vector<ContenderModule>& contenders);
   void ReportRanking(PlayOffResult& result);
   void SetOptimalityLoss(int winner);
   void RecordCompilation(const Contestant& winner);
   PlayOffOptions PlayOffSettings() const;
 
-  // write.cc: the winner, its choice of partitions, and what they are compiled to, as far as these are wanted.
+  // write.cc: the winner, its choice of partitions, and their compiled code, as far as these are wanted.
   void Write(PlayOffResult& result, const ContenderModule& winner);
 
   void Phase(const char* name) const {
@@ -91,7 +91,7 @@ class Compilation {
   IRModule module_;
   std::unique_ptr<TuningDatabase> database_;
   TemporaryFolder folder_;
-  /// Kernels that this run's workers compiled.
+  /// Partitions that this run's workers compiled.
   std::unique_ptr<CompiledStore> compiled_ = std::make_unique<CompiledStore>(folder_ / "compiled");
 };
 

@@ -39,7 +39,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
                              const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region);
 
-/// Measures what compiling the regions will need; writes nothing.
+/// Measures the costs that compiling the regions will need; writes nothing.
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                           const DynamicShapesOptions& unknown, const CompileRegion& tune_region);
 

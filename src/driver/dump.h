@@ -11,7 +11,8 @@ namespace collage {
 
 /// Compiles the partitions of `module`, which is partitioned, and writes them into `folder` as PartitionDump says, the
 /// module itself as `module.relay`, weights by their types only. Compilers run in a worker under `limits`. Throws as
-/// PartitionDump, and kResource when the worker dies. Kernels in `compiled`, if it is not null, are not compiled again.
+/// PartitionDump, and kResource when the worker dies. Partitions in `compiled`, which may be null, are not compiled
+/// again.
 void DumpPartitions(const IRModule& module, int num_threads, const WorkerLimits& limits,
                     const std::filesystem::path& folder, CompiledStore* compiled = nullptr);
 

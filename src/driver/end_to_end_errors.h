@@ -1,4 +1,4 @@
-// end_to_end_errors.h: how far covers of a model are off as a whole.
+// end_to_end_errors.h: the errors of whole models, by cover.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace collage {
 
-/// Finds out how far the results of executables are from the reference evaluation of their model: each is built and run
-/// in one worker, which evaluates the model once and compiles equal partitions once. Errors are kept in the
-/// database, by the model's structure and constants.
+/// Finds out how far the results of executables are from the reference evaluation of their model. All are built and run
+/// in one worker, which evaluates the model once and compiles equal partitions once. Errors are kept in the database,
+/// by the model's structure and constants.
 class EndToEndErrors {
  public:
   /// Threads, limits and versions are those of `options`. All but these must outlive this.

@@ -1,4 +1,4 @@
-// precision_budget.h: how much of the best mix may stay in a lower precision where all of it is off by too much.
+// precision_budget.h: how much of the best mix may stay in a lower precision, if its error as a whole is too large.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace collage {
 struct PrecisionUnit {
   std::vector<int> nodes;  ///< operators, ascending
   double gain = 0;         ///< seconds that the lower precision saves, about
-  double error = 0;        ///< its partition's, by the partition's own check; 0 = not known
+  double error = 0;        ///< error of its partition, by the partition's own check; 0 = not known
 };
 
-/// Numbers of units that together pass `fits`, ascending; it is known that all together do not, and taken for granted
-/// that none do. `fits` is asked `max_tries` times at most, last with "yes" for what is returned, if that is not empty.
+/// Returns the indices of units that together pass `fits`, ascending. All units together are known not to pass; none at
+/// all is assumed to. `fits` is asked at most `max_tries` times; its last yes was for the result, if that is not empty.
 ///
 /// Roundings are independent of each other, so their errors add up by their squares, and a unit's worth is its gain by
 /// the square of its error. In the order of worth, the longest run of units that fits is found by bisection; the one
@@ -37,8 +37,8 @@ int CountLower(const Partitioner& partitioner, const Cover& cover);
 /// Which toolchains' partitions are kept only as far as they fit: IsLower, or fewer.
 using IsRationed = std::function<bool(const Toolchain& toolchain)>;
 
-/// The units of `best`: its partitions by toolchains that `is_rationed` says, those of several products cut before each
-/// product but the first. Gains are relative to `standard`, a cover without any; costs within a partition are
+/// Returns the units of `best`: its partitions by toolchains that are rationed, cut before each product but the first.
+/// Gains are relative to `standard`, a cover without any; costs within a partition are
 /// divided by what its operators compute and write.
 std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover& best, const Cover& standard,
                                           const IsRationed& is_rationed = IsLower);

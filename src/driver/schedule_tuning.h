@@ -30,8 +30,8 @@ struct ScheduleLimits {
 /// partition with the greatest share of a cover's time by the number of steps that it had, so that none takes all of
 /// the budget. Ends when no partition has a faster neighbour, or with the budget. Sets the records of `tasks`.
 ///
-/// Follows from what the estimator answers alone: with everything in the database, nothing is measured and the same is
-/// chosen.
+/// The choice depends on the estimator's answers alone: with everything in the database, nothing is measured and the
+/// choice is the same.
 TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits);
 
 }  // namespace collage

@@ -1,4 +1,4 @@
-// serve_worker.h: what `collage worker` does, in whichever process.
+// serve_worker.h: the work of `collage worker`, in any process.
 #pragma once
 
 #include <chrono>
@@ -7,9 +7,9 @@
 
 namespace collage {
 
-/// Measures with the toolchains of this process what standard input asks for, in lines of JSON (see HelperProgram),
-/// until that ends. `wanted` is what this machine should be (WorkerIdentity as text), or empty. The process ends when
-/// the one that started it does.
+/// Reads requests from standard input, in lines of JSON (see HelperProgram), and measures them with the toolchains of
+/// this process, until the input ends. `wanted` is the expected identity of this machine (WorkerIdentity as text), or
+/// empty. The process ends when its parent does.
 void ServeWorker(const std::string& wanted, std::chrono::milliseconds timeout, int64_t memory_bytes);
 
 }  // namespace collage

@@ -1,5 +1,5 @@
-// toolchain_selection.h: who takes part in a compilation, and how it is told to: from names, targets, and what is asked
-// of all at once.
+// toolchain_selection.h: the toolchains of a compilation and their options, from names, targets, and the options that
+// hold for all toolchains.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ namespace collage {
 /// The toolchains of one compilation. Toolchains under options live as long as this.
 class ToolchainSelection {
  public:
-  /// `probed`: what is here. Throws kInput for names, targets and options that there are not, or that contradict each
-  /// other, kUnavailable for toolchains that are named and not here.
+  /// `probed`: the toolchains of this build, probed here. Throws kInput for unknown or contradictory names, targets and
+  /// options; kUnavailable for toolchains that are named and not available.
   ToolchainSelection(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
 
   /// In the registry's order; those of one toolchain in the order of the targets, variants behind them, those that
@@ -32,12 +32,12 @@ class ToolchainSelection {
   /// The targets by which `toolchain`, one of these, takes part in the same way.
   std::string TargetOf(const Toolchain& toolchain) const;
 
-  /// Names of those that take part in a lower precision because any was asked for.
+  /// Names of the toolchains that take part in a lower precision because of CompileOptions::precision.
   const std::vector<std::string>& variants() const { return variants_; }
   /// Whether a toolchain, one of these, is a variant that is tried only where the errors of the others are too large:
   /// it keeps values in a type of smaller errors, and computes no faster.
   bool IsDeferred(const Toolchain& toolchain) const { return deferred_.contains(&toolchain); }
-  /// Why there are none, where they were asked for; else empty.
+  /// Why there are no variants although they were asked for; else empty.
   const std::string& no_variants() const { return no_variants_; }
   /// Notices for the user.
   const std::vector<std::string>& notices() const { return notices_; }
@@ -83,8 +83,8 @@ std::vector<std::string> LowerPrecisions(std::span<const std::string> features);
 /// values so (Toolchain::only_keeps_precision).
 std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features);
 
-/// `configuration` in each of `precisions` that its toolchain takes; none where it declares no `inference_precision`,
-/// or is told one already.
+/// Returns `configuration` in each of `precisions` that its toolchain takes; none if the toolchain declares no
+/// `inference_precision`, or the configuration already sets it.
 std::vector<ToolchainConfiguration> VariantsOf(const ToolchainConfiguration& configuration,
                                                std::span<const std::string> precisions);
 

@@ -1,5 +1,5 @@
-// unsearched.h: programs whose operators' sizes only a run knows: which options could have no effect, which operators
-// run by reference evaluation, and what the user is told.
+// unsearched.h: operators on dynamic shapes, which no search covers: options that would have no effect, operators that
+// run by reference evaluation, and messages to the user.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace collage {
 
-/// An input whose sizes only a run knows: its dimensions are numbers, names, or "?" where they have none.
+/// An input of dynamic shape: its dimensions are numbers, names, or "?" if they have none.
 struct OpenInput {
   std::string name;
   std::vector<std::string> dims;
 };
-/// The parameters of @main whose sizes are open.
+/// Returns the parameters of @main that have dynamic shapes.
 std::vector<OpenInput> FindOpenInputs(const IRModule& module);
 
 /// The flags of the options that ask for something that only a search, or another toolchain than the native one, could
 /// give: they differ from their defaults. Without --require.
 std::vector<std::string> FlagsOfASearch(const CompileOptions& options);
 
-/// Throws kUnsupported, naming the flags, when `options` ask for a search of a model none of whose parts has known
-/// sizes: `inputs` leave them open. `hint` says how to bind them.
+/// Throws kUnsupported, naming the flags, if `options` ask for a search although no part of the model has static
+/// shapes: `inputs` are dynamic. `hint` says how to bind them.
 void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
                           const std::string& hint);
 
@@ -36,7 +36,7 @@ void CheckRequired(const CompileOptions& options, const CompileReport& report, c
 /// tensors another shape, with the reason why `toolchain`, which may be null, has no kernel for the first of each.
 std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolchain* toolchain);
 
-/// Adds the operators of a function that `reason` keeps from being a kernel.
+/// Adds the operators of a function that cannot be a kernel because of `reason`.
 void AddEvaluated(const Function& function, const std::string& reason, std::vector<EvaluatedOperator>& all);
 
 /// "3 operators run by reference evaluation, slowly: 'unique' x 2 (REASON), …".

@@ -1,6 +1,5 @@
-// regions.h: the parts of a program that a plan can run. Control flow, closures, data
-// and dynamic shapes are left to the virtual machine; pure dataflow of static tensors between them is a model of its
-// own.
+// regions.h: the parts of a program that a plan can run. Control flow, closures, data and dynamic shapes are left to
+// the virtual machine; pure dataflow of static tensors between them is a model of its own.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +29,14 @@ bool IsDynamicFusion(const FunctionNode& function);
 inline constexpr int64_t kFewElements = 16;
 
 /// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
-/// tensors whose shapes are not known.
+/// tensors of dynamic shapes.
 bool IsProgram(const IRModule& module);
 
 /// Takes out of every function, inner ones included, the largest static graphs (RFC 0.81, "DataflowGraph", basic
 /// blocks): operators in one basic block whose arguments and results are tensors of known shapes, such that no path
 /// between two of them leaves the region. Regions that only move around a few numbers, such as a loop's counter, are
 /// left alone: those without a result of more than `few_elements`.
-/// Needs a typed module; works on what ToGraphNormalForm makes of it.
+/// Needs a typed module; works on its graph normal form (ToGraphNormalForm).
 ///
 /// Calls that `dynamic` takes become Primitive functions, too, which are not among the regions: a function for each
 /// dynamic fusion (program/dynamic_fusion.h), and one with attribute `rows` for batch-parallel operators

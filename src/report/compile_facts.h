@@ -1,4 +1,4 @@
-// compile_facts.h: what compiling and tuning found out, as facts.
+// compile_facts.h: the results of compiling and tuning, as facts.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// proposals.h: candidates beyond what operators combine to by their kinds.
+// proposals.h: candidates beyond those that fusion by kinds finds.
 #pragma once
 
 #include <vector>

@@ -290,7 +290,7 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
 TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std::string& schedule) {
   const TuningKey key = KeyOf(query);
   const TuningRecord before = *Find(key);
-  // Who of two it is does not depend on who was first.
+  // The key is symmetric in the two schedules.
   TuningKey decided = TrialKey(query, std::min(schedule, before.schedule));
   decided.version += " or " + std::max(schedule, before.schedule);
   if (Find(decided) != nullptr) return before;

@@ -30,7 +30,7 @@ struct FoundCovers {
 /// The best mix of toolchains that compute in full precision, where others take part.
 inline constexpr const char* kStandardCover = "collage-standard";
 
-/// The searches of one compilation that go by costs alone: they build and run nothing but what the estimator measures.
+/// The searches of one compilation that go by costs alone. They build and run nothing, except through the estimator.
 class CoverPortfolio {
  public:
   /// All must outlive this.

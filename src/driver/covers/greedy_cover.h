@@ -8,13 +8,17 @@
 
 namespace collage {
 
-/// The cover that a toolchain's own partitioning would give (`partition_for_NAME`): its largest candidates first,
-/// but behind the others those that begin with what one of its candidates computes in the registers of what is
-/// before: element-wise behind an anchor, or rounding to narrower integers; what it cannot take by the fall-back
-/// toolchain, layouts as the toolchain likes them best. Matches of rows that are not greedy
-/// (PatternTableEntry::is_greedy) come last: for what nobody else takes. Asks `partitioner` for the costs of what it
-/// takes, and passes over what turns out not to work. Nothing when nodes stay open, which are then added to `open` if
-/// it is given.
+/// Returns the cover that a toolchain's own partitioning would give (`partition_for_NAME`), in the layouts that the
+/// toolchain prefers. Its candidates are taken in this order:
+///
+/// 1. The largest first. Candidates that would tear an operator from the registers of its producer come after the
+///    others: those that begin with an element-wise operator behind an anchor, or with rounding to narrower integers,
+///    which another of its candidates computes together with the producer.
+/// 2. The fall-back toolchain's candidates, for nodes that it cannot take.
+/// 3. Matches of rows that are not greedy (PatternTableEntry::is_greedy).
+///
+/// Asks `partitioner` for the costs of the candidates taken, and begins again without those that turn out not to work.
+/// Nothing if nodes are left over; they are added to `open`, if that is given.
 std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& toolchain, const Toolchain* fall_back,
                                  std::vector<int>* open);
 

@@ -29,8 +29,8 @@ class Partitioner : public CoverCosts {
   /// The best covers by candidates that `allowed` takes.
   SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
 
-  /// Has the costs of `cover` that others are near settled (CostEstimator::Settle): of the same nodes in the same
-  /// layouts by other toolchains.
+  /// Settles those costs of `cover` that are close to a rival's (CostEstimator::Settle). A rival computes the same
+  /// operators in the same layouts, by any toolchain.
   void Settle(const Cover& cover);
 
   /// From now on, treats unmeasured candidates as unusable, except those of `certain`, which is known to build.
@@ -58,7 +58,7 @@ class Partitioner : public CoverCosts {
   double Exact(int variant) override;
   /// Whether its exact cost is known to be infinite.
   bool IsInvalid(int variant) const;
-  /// How far the results of its partition were off when it was measured, relative to the largest; 0 when not known.
+  /// The error of its partition's results when it was measured, relative to the largest; 0 if not known.
   double ErrorOf(int variant) const { return ClassAt(variant).error; }
   bool IsAtHand(int variant) override;
   bool FindsOut() const override { return estimator_.FindsOut(); }

@@ -1,5 +1,5 @@
-// partitioning_json.h: a choice of partitions as text, so that phase 4 can run alone, with what a search found or with
-// what a person made of it (RFC 0.81, Phase 3: "materialized and restored").
+// partitioning_json.h: a choice of partitions as text, so that phase 4 can run alone, on the result of a search, edited
+// or not (RFC 0.81, Phase 3: "materialized and restored").
 #pragma once
 
 #include <deque>
@@ -31,10 +31,10 @@ struct RestoredPartitioning {
   std::vector<ChosenPartition> chosen;  ///< point into `candidates`
 };
 
-/// Reads what PartitioningToJson wrote and a person may have changed. Only "toolchain" and "inside" are needed:
-/// "operators" is for people, but refused when it is wrong; without "nested", the toolchain's own candidate of these
-/// nodes says what is nested; without "inputs" and "outputs", the toolchain says which layouts it likes best among
-/// those that the values may have at all (`eligible`, by node).
+/// Reads the text of PartitioningToJson, which a person may have changed. Only "toolchain" and "inside" are needed.
+/// "operators" is for people, but refused when it is wrong. Without "nested", the nested functions are those of the
+/// toolchain's own candidate of these nodes. Without "inputs" and "outputs", layouts are those that the toolchain
+/// prefers among the ones that the values may have at all (`eligible`, by node).
 ///
 /// Throws kInput, with all mistakes of a kind at once, when the text is no partitioning, is of another graph, names an
 /// unknown toolchain or node, when a partition is no valid sub-graph, when two overlap, when an operator that needs a

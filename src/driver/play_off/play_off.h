@@ -1,5 +1,5 @@
-// play_off.h: the last word is end to end. Covers are built whole and timed interleaved, in a worker, and ranked. An
-// additive cost model may choose wrongly, this cannot choose worse than the best single toolchain.
+// play_off.h: the final comparison is end to end. A worker builds whole covers and times them interleaved; then they
+// are ranked. An additive cost model may choose wrongly. A play-off cannot choose worse than the best single toolchain.
 #pragma once
 
 #include <filesystem>

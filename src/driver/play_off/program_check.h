@@ -1,9 +1,9 @@
-// program_check.h: whether a program, bytecode with kernels in it, computes what its model means.
+// program_check.h: whether a program, bytecode with kernels in it, computes the results of its model.
 //
-// A plan is checked in the play-off that it wins; a program is made of many plans, of kernels that are told their
-// sizes, and of what the import made of sizes that it did not know. So it is run as a whole, at several sizes where it
-// takes any, in a worker that may crash or hang, and held against the model with just these sizes bound, which knows
-// nothing of open ones.
+// A plan is checked in the play-off that it wins. A program consists of many plans, of kernels for dynamic shapes, and
+// of code that the import made for dynamic sizes. So it is run as a whole, at several sizes if it takes any, in a
+// worker that may crash or hang. Its results are compared with those of the model with these sizes bound, which has no
+// dynamic shapes.
 #pragma once
 
 #include <cstdint>

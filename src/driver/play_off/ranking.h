@@ -1,4 +1,4 @@
-// ranking.h: who wins among contenders that were timed in turn.
+// ranking.h: ranks contenders that were timed in turn.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 /// slower it is lies on one side of `kAsGood`. False if there are too few rounds for an interval.
 bool AreToldApart(std::span<const Samples> rounds);
 
-/// Returns the seconds that a contender takes when `other` takes its p50: by the rounds in which both ran, since their
-/// p50s may be of different ones, and the machine of different speed in them.
+/// Returns the seconds that a contender takes when `other` takes its p50, by the rounds in which both ran: their p50s
+/// may come from different rounds, in which the machine ran at different speeds.
 double SecondsBeside(const Contestant& contestant, const Contestant& other);
 
-/// Returns the indices of the contenders without a failure, the best first; the final decides before the first rounds
-/// do. Among those as good as the fastest, fewer toolchains come first, then the lower priority.
+/// Returns the indices of the contenders without a failure, the best first; finalists come before the others. The first
+/// is, among the ties with the fastest, the contender of fewest toolchains, then of the lowest sum of their priorities.
 std::vector<size_t> Ranked(std::span<const Contestant> contestants);
 
 }  // namespace collage

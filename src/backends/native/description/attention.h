@@ -30,13 +30,13 @@ struct Attention {
   const Expr& weights() const { return of_result().args()[0]; }
 };
 
-/// Finds attention in an expression, whose nodes it counts the uses of: what lies between the products may have one
-/// only, since it is never in memory as a whole.
+/// Finds attention in an expression. Values between the products may have one use only, since they are never in memory
+/// as a whole; the constructor counts the uses of all nodes.
 class AttentionFinder {
  public:
   explicit AttentionFinder(const Expr& root);
 
-  /// The attention whose result is `result`, or why it is none.
+  /// Returns the attention with result `result`, or why there is none.
   Result<Attention> Find(const Expr& result) const;
 
  private:

@@ -10,8 +10,8 @@ namespace collage::native {
 /// How a product may be computed of pairs of bfloat16.
 enum class Narrowing : uint8_t {
   kNone,         ///< not at all
-  kTransformed,  ///< by Winograd's algorithm alone, which follows odd numbers of channels by zeros
-  kPairs,        ///< by every algorithm: what is summed over are whole pairs
+  kTransformed,  ///< by Winograd's algorithm alone, which pads odd numbers of channels with zeros
+  kPairs,        ///< by every algorithm: the summed dimension consists of whole pairs
 };
 
 /// Returns the narrowing of a typed call under `options` that ask for bfloat16: products of float32 values are

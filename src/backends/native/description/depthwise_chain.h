@@ -28,13 +28,13 @@ struct DepthwiseChain {
   const Expr& result() const { return projection == nullptr ? depthwise : projection; }
 };
 
-/// Finds chains in an expression, whose nodes it counts the uses of: what lies between the convolutions may have one
-/// only, since it is never in memory as a whole.
+/// Finds chains in an expression. Values between the convolutions may have one use only, since they are never in memory
+/// as a whole; the constructor counts the uses of all nodes.
 class DepthwiseChainFinder {
  public:
   explicit DepthwiseChainFinder(const Expr& root);
 
-  /// The chain whose last convolution is `result`, or why there is none.
+  /// Returns the chain with last convolution `result`, or why there is none.
   Result<DepthwiseChain> Find(const Expr& result) const;
 
  private:
@@ -50,8 +50,8 @@ bool IsDepthwise(const CallNode& call);
 /// several.
 Expr ConvolutionUnder(const Expr& root);
 
-/// Whether what a chain does not write to memory, and reads again, is more than a core's second cache keeps, so that
-/// one kernel is expected to be faster than several; otherwise why not.
+/// Whether one kernel is expected to be faster than several, or why not: the values between the convolutions must not
+/// fit in a core's second-level cache, and the weights must fit in a quarter of it.
 Result<void> IsWorthOneKernel(const DepthwiseChain& chain);
 
 }  // namespace collage::native

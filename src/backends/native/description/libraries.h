@@ -1,4 +1,4 @@
-// libraries.h: toolchains whose libraries native kernels call for tiles of products: the target option `libs`.
+// libraries.h: libraries of other toolchains that native kernels call for tiles of products (target option `libs`).
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ struct CalledLibrary {
   std::vector<MicroKernel> kernels;
 };
 
-/// Returns the libraries that "NAME,NAME" lists, in its order. Throws kInput for names of toolchains that have no such
-/// functions, with those that have, and kUnavailable where one is not here, with what its toolchain says of that.
+/// Returns the libraries that "NAME,NAME" lists, in its order. Throws kInput for a name that is given twice, or whose
+/// toolchain has no such functions, listing the toolchains that have; kUnavailable, with the toolchain's reason, for a
+/// library that cannot be used here.
 std::vector<CalledLibrary> ReadLibraries(const std::string& text);
 
 }  // namespace collage::native

@@ -1,5 +1,4 @@
-// schedule.h: how loops are made of a partition, as data: a few named numbers that can be written down, tried and
-// compared by the clock.
+// schedule.h: how a partition becomes loops, as data: a few named numbers, which can be stored, tried and measured.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,8 @@
 
 namespace collage::native {
 
-/// A value. The compiler's models choose fields that are 0; fields that a partition has no use for have no effect.
+/// The choices for the loops of one partition. A value type. The compiler's models choose fields that are 0; fields
+/// that a partition has no use for have no effect.
 ///
 ///     tiles of the result, rows x panels:     | p0 | p1 | p2 |
 ///                                        r0..5 |  tile of registers: `rows` x `width` vectors
@@ -31,13 +31,13 @@ struct Schedule {
 
   bool operator==(const Schedule&) const = default;
 
-  /// "algorithm=winograd4,rows=6": what is not 0, in the order above; empty for the models' own.
+  /// Returns the fields that are not 0, in the order above: "algorithm=winograd4,rows=6"; empty if all are 0.
   std::string ToString() const;
-  /// Reads what ToString writes, in any order. Throws kInput, naming what is wrong with it, and what there is.
+  /// Reads the text of ToString, with fields in any order. Throws kInput, naming the mistake and the known names.
   static Schedule Parse(std::string_view text);
-  /// Whether convolutions may be computed by Winograd's algorithm: it, or no other, is told.
+  /// Whether convolutions may be computed by Winograd's algorithm: `algorithm` is unset, or names it.
   bool MayBeWinograd() const { return algorithm != kDirect && algorithm != kStrassen; }
-  /// This one, with what `over` says instead where it says something.
+  /// Returns this schedule with the fields of `over` that are set in place of its own.
   Schedule With(const Schedule& over) const;
 };
 

@@ -1,5 +1,5 @@
-// winograd_model.h: whether a convolution is faster by Winograd's algorithm, by tiles of which sides, and in blocks of
-// how many of them: a model of the cycles that each way takes.
+// winograd_model.h: a model of the cycles that a convolution takes, directly and by Winograd's algorithm. It chooses
+// the algorithm, the sides of the tiles, and the number of tiles in a block.
 #pragma once
 
 #include <array>
@@ -56,23 +56,23 @@ AxisTransforms TransformsOf(const PlainConvolution& conv, const PerAxis& tile);
 /// Whether there are transforms for the taps, and something to transform.
 bool HasWinograd(const PlainConvolution& conv);
 
-/// Whether errors of rounding may grow no more than is allowed with those tiles.
+/// Whether rounding errors with these tiles stay within the largest amplification allowed.
 bool IsWithinBounds(const PlainConvolution& conv, const PerAxis& tile);
 
 /// Whether the model may pick these tiles by default. In bfloat16 the error bound is tighter.
 bool MayBeChosen(const PlainConvolution& conv, const PerAxis& tile);
 
-/// All tiles that may be chosen, where nobody asks for others.
+/// Returns all tiles that the model may pick by default.
 std::vector<PerAxis> PossibleTiles(const PlainConvolution& conv);
 
 /// Returns the side of tiles along each axis for an algorithm of schedules.
 int64_t SideOf(int64_t algorithm);
 
-/// The sides of tiles that are asked for, as TilesTold takes them; 0 where none are.
+/// Returns the sides of tiles that `options` ask for, in the form that TilesTold takes; 0 if they ask for none.
 int64_t ToldSides(const NativeOptions& options);
 
-/// `told`, as a target option says it, by axis: its digits belong to the last axes, the first of them to those before,
-/// too.
+/// Returns the sides by axis for `told`, the value of a target option: its digits belong to the last axes, and the
+/// first digit also to the axes before.
 PerAxis TilesTold(const PlainConvolution& conv, int64_t told);
 
 /// Tiles with such sides that cover the result.
@@ -84,8 +84,8 @@ double DirectCycles(const PlainConvolution& conv, const ProductMachine& machine)
 /// The fastest plan with tiles of those sides.
 WinogradPlan PlanWinograd(const PlainConvolution& conv, const ProductMachine& machine, const PerAxis& tile);
 
-/// The fastest plan of all that may be chosen; nothing when the direct convolution is about as fast. There is
-/// no direct one for an odd number of channels in bfloat16.
+/// Returns the fastest plan of all that may be chosen; nothing if the direct convolution is about as fast. An odd
+/// number of channels in bfloat16 has no direct convolution.
 std::optional<WinogradPlan> ChooseWinograd(const PlainConvolution& conv, const ProductMachine& machine);
 
 }  // namespace collage::native

@@ -36,11 +36,12 @@ struct WinogradTransforms {
   double TypicalAmplification() const;
 };
 
-/// For an axis of one tap and a tile of one, on which nothing is transformed; or 3, 5 or 7 taps and a tile of 2 or 4.
+/// Returns the transforms of an axis with 3, 5 or 7 taps and a tile of 2 or 4; or with one tap and a tile of one, which
+/// transforms nothing.
 const WinogradTransforms& WinogradTransformsFor(int tile, int num_taps);
 bool HasWinogradTransforms(int64_t num_taps);
 
-/// By axis: depth, height, width; those that a convolution lacks, in front, have one tap.
+/// Axes in order: depth, height, width. Leading axes that a convolution lacks have one tap.
 inline constexpr size_t kAxes = 3;
 using AxisTransforms = std::array<const WinogradTransforms*, kAxes>;
 int64_t NumPositions(const AxisTransforms& axes);

@@ -37,12 +37,12 @@ struct Contraction {
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
   bool may_pack = false;  ///< whether b could be packed, and is not
-  int64_t b_row_stride =
-      0;  ///< distance of b's rows of channels along the innermost of `inner`; set if depth_stride is
+  /// Distance of b's rows of channels along the innermost of `inner`; set if depth_stride is.
+  int64_t b_row_stride = 0;
   int64_t result_row_stride = 0;  ///< distance of neighbouring rows in the result; 0: as depth_stride
-  /// For a vector from channel `first` of a panel on, what sums of integers begin with (int32); without, 0.
+  /// The int32 values that sums of integers begin with, for the vector at channel `first` of a panel; null: 0.
   std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> start;
-  /// The scales (float32) that make numbers of such sums; without, they stay integers.
+  /// The float32 scales that turn such sums into real numbers; null: sums stay integers.
   std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> scale;
   /// Indices of the result.
   std::function<Indices(const I64s& outer, const I64& row, const Index& channel)> result;
@@ -59,7 +59,8 @@ int64_t PanelWidth(const PartitionState& state, DataType dtype);
 /// Vectors that are multiplied and added in a cycle.
 int MultipliersOf(const PartitionState& state);
 
-/// A row of `floats` floats: where its multiples would fall on two sets of a cache or one, a line more.
+/// Returns the stride of rows of `floats` floats: one cache line more if multiples of the row would fall on one or two
+/// sets of a cache.
 int64_t SpreadRow(int64_t floats);
 
 /// Rows of a register tile, at most.
@@ -67,7 +68,8 @@ int64_t MostTileRows(const PartitionState& state, DataType dtype);
 /// Rows of the register tiles that `rows` rows are cut into: a divisor where there is a good one, else even parts.
 int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows);
 
-/// Few sums leave multipliers idle: into how many parts a sum over `depth` is split that `count` others go beside.
+/// Returns the number of parts that a sum over `depth` is split into, given `count` independent sums in a register
+/// tile: too few sums leave multipliers idle.
 int64_t ChainsOf(int64_t count, int64_t depth);
 
 /// Writes where the emitter stands the sums of one register tile: `rows` rows from `row` times the first `vectors`

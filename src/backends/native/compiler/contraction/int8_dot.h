@@ -10,7 +10,7 @@
 //
 // and the last term is what sums begin with: a constant, but for zero points of run time. Signed data are flipped to
 // unsigned, which moves their zero point by 128. kInt16 (VPDPWSSD, or VPMADDWD and an addition) takes q - zero and
-// weights of up to 16 bits; data are widened in memory. Neither saturates: of VPMADDUBSW, which does, no use is made.
+// weights of up to 16 bits; data are widened in memory. Neither saturates. VPMADDUBSW saturates and is not used.
 #pragma once
 
 #include <optional>
@@ -29,10 +29,10 @@ struct Int8Dot {
   int64_t zero = 0;  ///< the element that stands for the number 0,
   Expr late_zero;    ///< or, if it is known at run time only, an integer of one element
   bool flips_signs = false;
-  Tensor weight;     ///< int32, of the weight's shape, less zero points; nothing where it is not known:
-  Expr late_weight;  ///< integers less the zero point
-  std::vector<float>
-      scales;  ///< factors that turn sums into numbers: none, one, or one for each of the weight's channels
+  Tensor weight;     ///< a known weight less its zero points: int32, of the weight's shape
+  Expr late_weight;  ///< otherwise, the integers less the zero point
+  /// Factors that turn sums into real numbers: none, one, or one for each of the weight's channels.
+  std::vector<float> scales;
 
   int64_t RoundUp(int64_t depth) const { return (depth + per_word - 1) / per_word * per_word; }
   /// The zero point in all lanes.

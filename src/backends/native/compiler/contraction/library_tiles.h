@@ -1,5 +1,5 @@
-// library_tiles.h: tiles of products that a library computes (target option `libs`). Generated code
-// computes their epilogue at once, while a tile is in the nearest cache:
+// library_tiles.h: tiles of products that a library computes (target option `libs`). Generated code computes the
+// epilogue of a tile at once, while the tile is in the nearest cache:
 //
 //     for each tile:  call f(B, A, tile)      the library's, made for these sizes when the kernel is loaded
 //                     for each row of it:     bias, activation, residual … → result

@@ -173,7 +173,7 @@ class PartitionCompiler {
   /// the softmax of attention are computed with its last product.
   std::vector<Expr> AnchorsOf(const Expr& body) {
     std::vector<Expr> anchors;
-    // Values computed by sampling; sampling them again would multiply the work, so they get a stage.
+    // Values computed by sampling. Sampling them again would multiply the work, so they get a stage.
     std::unordered_set<const ExprNode*> made_of_taps;
     for (const Expr& expr : Pending(body)) {
       const bool reads_many = ReadsManyTaps(expr);

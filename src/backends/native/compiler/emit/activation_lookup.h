@@ -1,9 +1,9 @@
-// activation_lookup.h: functions of one value that several operators put together and that are relu but around zero:
+// activation_lookup.h: activations that several operators compute together and that differ from relu only around zero:
 // GELU by its operators, exactly or by tanh.
 //
-//      gate(x) = relu(x) + |x| g(|x|)         g(t) = gate(-t) / t, 0 from about 5.5 on
+//      f(x) = relu(x) + |x| g(|x|)         g(t) = f(-t) / t, 0 from about 5.5 on
 //
-// Where vectors look up tables, g is a polynomial piece by piece, and none of the operators is computed by itself.
+// If vectors can look up tables, g is a piecewise polynomial, and none of the operators is computed by itself.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,8 @@ struct ActivationLookup {
 /// Finds such functions, and remembers answers by expression; expressions must outlive it.
 class ActivationLookups {
  public:
-  /// The gate that `root` is of some value in it; none where it is no such function. No value for which `is_given`
-  /// holds is looked into. The pieces are within
-  /// 1.5e-7 of the function; beyond the last piece the function equals relu.
+  /// Returns `root` as such a function of some value within it; nothing if it is none. The search does not look into
+  /// values for which `is_given` holds. The maximum error is 1.5e-7; beyond the last piece the function equals relu.
   std::optional<ActivationLookup> Find(const Expr& root, const std::function<bool(const Expr&)>& is_given);
 
  private:

@@ -58,7 +58,7 @@ class Expressions {
 
  private:
   Value Compute(const Expr& expr, const Indices& indices);
-  /// The value where `expr` is a gate and vectors look up tables.
+  /// Returns the value by lookup, if `expr` is such an activation (activation_lookup.h) and vectors can look up tables.
   std::optional<Value> LookedUp(const Expr& expr, const Indices& indices);
   Value Field(const TupleGetItemNode& item, const Indices& indices);
   Value Constant(const Tensor& value);
