@@ -1,4 +1,4 @@
-// pass_table.cc: the passes, one row each: name, level, what must run first, what it does. To add a pass, add a
+// pass_table.cc: the passes, one row each: name, level, passes that must run first, summary. To add a pass, add a
 // row.
 #include <array>
 

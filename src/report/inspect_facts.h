@@ -1,4 +1,4 @@
-// inspect_facts.h: what the inspection commands report (collage/inspect.h), as facts.
+// inspect_facts.h: the results of the inspection commands (collage/inspect.h), as facts.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// toolchain_facts.h: toolchains, what they take of a model, and tables of operators, as facts.
+// toolchain_facts.h: toolchains, their support of a model, and tables of operators, as facts.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// contraction.h: what convolutions and matrix products have in common, and the register tiles that compute it.
+// contraction.h: the common form of convolutions and matrix products, and the register tiles that compute it.
 #pragma once
 
 #include <functional>

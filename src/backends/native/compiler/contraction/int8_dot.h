@@ -8,8 +8,8 @@
 //
 //     sum of x * w  =  sum of q * w  -  zero * (sum of w)
 //
-// and the last term is what sums begin with: a constant, but for zero points of run time. Signed data are flipped to
-// unsigned, which moves their zero point by 128. kInt16 (VPDPWSSD, or VPMADDWD and an addition) takes q - zero and
+// Sums begin with the last term: a constant, unless the zero point is known at run time only. Signed data are flipped
+// to unsigned, which moves their zero point by 128. kInt16 (VPDPWSSD, or VPMADDWD and an addition) takes q - zero and
 // weights of up to 16 bits; data are widened in memory. Neither saturates. VPMADDUBSW saturates and is not used.
 #pragma once
 
@@ -52,18 +52,18 @@ void PadWeight(Int8Dot& product, size_t axis);
 /// `is_turned`: the data are [depth, rows].
 Buffer WordMatrix(PartitionState& state, const Int8Dot& product, bool is_turned);
 
-/// The data channels-last in words of channels, with what stands for 0 around each spatial dimension.
+/// The data channels-last in words of channels, padded with the zero point around each spatial dimension.
 Buffer WordImage(PartitionState& state, const Int8Dot& product, const std::vector<int64_t>& before,
                  const std::vector<int64_t>& after);
 
-/// Packed weights, and numbers for each channel of each panel [groups, panels, width], of which there may be none (no
-/// such buffer exists then).
+/// Packed weights, and numbers for each channel of each panel [groups, panels, width]. Buffers of numbers that are not
+/// needed do not exist.
 struct PackedWords {
   Buffer words;    ///< [groups, panels, product of inner / per_word, width]
-  Buffer start;    ///< int32: what sums begin with,
-  Buffer slope;    ///< and how much more of it for each 1 of a zero point of run time,
-  Expr late_zero;  ///< which is this
-  Buffer scale;    ///< float32: makes numbers of sums
+  Buffer start;    ///< int32: the values that sums begin with
+  Buffer slope;    ///< their increase for each 1 of a zero point that is known at run time only
+  Expr late_zero;  ///< this zero point
+  Buffer scale;    ///< float32: factors that turn sums into real numbers
 
   /// Has `form` use all but the words: groups are the first of its outer dimensions, or there is one for all.
   void ReadBy(Contraction& form, PartitionState& state) const;

@@ -23,8 +23,8 @@ class RegisterTile {
   /// Returns the MLIR type of a vector of the emitter's present lanes.
   std::string type() const { return fmt::format("vector<{}x{}>", e_.lanes(), element_); }
 
-  /// Each position of the sums that are written next also fetches into the caches, from number `nearest` on, what lies
-  /// at `base`, `step` bytes further each. Without a base nothing is fetched.
+  /// Makes each position of the sums that are written next prefetch the data at `base`, `step` bytes further each, into
+  /// the caches from number `nearest` on. Without a base nothing is prefetched.
   void FetchAhead(const Ptr& base, int64_t step, int nearest) {
     ahead_ = base;
     ahead_step_ = step;

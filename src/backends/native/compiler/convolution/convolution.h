@@ -34,10 +34,12 @@ class GroupRows {
   using StoreFn = std::function<void(const Indices& at, const Value& sum)>;
 
   virtual ~GroupRows() = default;
-  /// Begins sums with the constants that are added to them, where such are: gives what is left to do behind them.
+  /// Begins sums with the constants that are added to them, if there are such; returns the output without this
+  /// addition.
   virtual StageOutput BeginWithBias(const StageOutput& output) = 0;
-  /// Channels that all rows pass before the next ones do: as many as leave what a row of the result reads, which the
-  /// next row reads again but for one row of the data, in the first cache. Even parts of whole cache lines.
+  /// Returns the number of channels that all rows compute before they go on to the next channels. It is chosen so that
+  /// the data that a row of the result reads stay in the first-level cache: the next row reads them again, but for one
+  /// row of the data. The parts are even, of whole cache lines.
   virtual int64_t ChannelsOfBlock() const = 0;
   /// Writes the row at `outer` of the result: its image and the coordinates of all other dimensions but the last. It
   /// is made of `image` of the data.

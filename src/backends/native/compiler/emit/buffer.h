@@ -45,7 +45,7 @@ struct Buffer {
   DataType dtype;
   Shape shape;
   std::vector<int64_t> strides;
-  bool is_constant = false;  ///< nothing is ever written there: what is read once need not be read again
+  bool is_constant = false;  ///< nothing is ever written there: no element need be read twice
 
   /// Whether it is a place in memory at all.
   bool exists() const { return ref.role != BufferRole::kNone; }

@@ -14,8 +14,8 @@ std::vector<size_t> TransposedAxes(const CallNode& call, size_t rank);
 /// each of its dimensions.
 std::optional<Buffer> Reshaped(const Buffer& buffer, const Shape& shape);
 
-/// The value of `expr` where it lies: its buffer, or that of what it is a transposition and reshape of. Nothing where
-/// there is none.
+/// Returns the value of `expr` where it lies: its own buffer, or a view of the buffer of the value that `expr`
+/// transposes and reshapes. Nothing if there is no such buffer.
 std::optional<Buffer> ViewOf(const Expressions& expressions, const Expr& expr);
 
 /// Returns the buffer for `inner` such that `outer`, transpositions and reshapes of it, lies in `place`; nothing if

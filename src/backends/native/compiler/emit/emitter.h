@@ -28,7 +28,7 @@ class Emitter {
 
   // ---- text ----
   int lanes() const { return lanes_; }
-  /// Vectors of one element: what falls back to scalar code is written the same way.
+  /// Sets the number of lanes; 1 writes scalar code in the same way.
   void SetLanes(int lanes) { lanes_ = lanes; }
   int native_lanes() const { return native_lanes_; }
 
@@ -117,7 +117,7 @@ class Emitter {
   void ForLanesBetween(const I64& begin, const I64& end, const std::function<void(const I64& first)>& body);
   /// Runs `body` with a mask of the lanes from `first` on that come before `end`.
   void MaskedBefore(const I64& first, const I64& end, const std::function<void()>& body);
-  /// The masked turn of ForLanes alone: what is left of `count` behind the whole vectors.
+  /// The masked turn of ForLanes alone, for the rest of `count` behind the whole vectors.
   void MaskedRest(int64_t count, const std::function<void(const I64& first)>& body);
   /// The mask of the lanes that exist; none when all do.
   const Mask& mask() const { return mask_; }
@@ -208,7 +208,7 @@ class Emitter {
   }
   /// Runs `body`, the inside of a loop, whose loads are neither numbered for hooks and captures nor shown to them.
   void Unobserved(const std::function<void()>& body);
-  /// Discards what `write` writes.
+  /// Runs `write` and discards its output.
   void DryRun(const std::function<void()>& write);
 
   // ---- functions ----
@@ -248,7 +248,7 @@ class Emitter {
   int64_t Size(SymbolicSize size);
   const SymbolicSize& DefinitionOf(int64_t size) const { return symbolic_[static_cast<size_t>(size - kFirstSymbolic)]; }
   static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstSymbolic); }
-  /// Adds, where a function begins, what reads all sizes there are.
+  /// Adds to the beginning of a function the instructions that read or compute all symbolic sizes.
   void AddSymbolicSizes(ModuleText& to) const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
   Value LoadNow(const Buffer& buffer, const Indices& indices, int64_t lane_stride);
@@ -260,7 +260,7 @@ class Emitter {
   int native_lanes_;
   int lanes_;
   int next_ = 0;
-  std::unordered_map<std::string, Vector> bits_of_;  ///< values that were widened → what from
+  std::unordered_map<std::string, Vector> bits_of_;  ///< widened value → the vector that it was widened from
   int indent_ = 2;
   std::string body_;
   Mask mask_;

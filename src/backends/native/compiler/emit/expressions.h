@@ -18,7 +18,7 @@ class Expressions;
 
 /// Writes the value of `call` at `indices`.
 using InPlaceFn = std::function<Value(Expressions& x, const CallNode& call, const Indices& indices)>;
-/// Writes field `field` of what `call` gives at `indices`.
+/// Writes field `field` of the result of `call` at `indices`.
 using FieldInPlaceFn = Value (*)(Expressions& x, const CallNode& call, int field, const Indices& indices);
 
 /// Returns the function that computes operator `name` in place (operator_rows.inc); null if there is none.
@@ -42,7 +42,7 @@ class Expressions {
   void SetRegister(const Expr& expr, Value value) { registers_[expr.get()] = std::move(value); }
   void ClearRegisters() { registers_.clear(); }
 
-  /// The value at `indices`, one per logical dimension. Throws kUnsupported for what cannot be computed in place.
+  /// Writes the value at `indices`, one per logical dimension. Throws kUnsupported if it cannot be computed in place.
   Value At(const Expr& expr, const Indices& indices);
   /// The value of argument `i` of a broadcasting operator at the result's `indices`.
   Value Operand(const CallNode& call, size_t i, const Indices& indices);
@@ -50,7 +50,7 @@ class Expressions {
   const Buffer& Table(const CallNode& call, int slot, const std::function<Tensor()>& make);
   const std::vector<ResizeTaps>& TapsOf(const CallNode& resize);
 
-  /// Runs `body`, which writes the inside of a loop: what is computed there is not known behind it.
+  /// Runs `body`, which writes the inside of a loop: values that are computed there are not known behind it.
   void Inside(const std::function<void()>& body);
 
   Emitter& emitter() { return e_; }
@@ -82,7 +82,7 @@ class Expressions {
   std::map<std::pair<const CallNode*, int>, Buffer> tables_;
   std::map<const CallNode*, std::vector<ResizeTaps>> resize_taps_;
   ActivationLookups gates_;
-  /// Values within one outermost At, by expression and indices: what is used twice is computed once.
+  /// Values within one outermost At, by expression and indices, so that a value that is used twice is computed once.
   std::map<std::pair<const ExprNode*, std::string>, Value> known_;
   int depth_ = 0;
 };

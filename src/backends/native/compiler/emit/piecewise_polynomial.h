@@ -18,7 +18,7 @@ struct PiecewisePolynomial {
   std::vector<std::vector<double>> by_power;
 
   size_t count() const { return by_power[0].size(); }
-  /// The last number that is told from those of the next piece: whatever is larger counts as it.
+  /// An argument close to the end of the last piece; larger arguments are replaced by it.
   double last() const { return (static_cast<double>(count()) - 0.51) * width; }
 };
 

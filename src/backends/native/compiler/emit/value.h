@@ -1,4 +1,4 @@
-// value.h: what loops compute with: coordinates, vectors of elements, sizes.
+// value.h: the values of loops: coordinates, vectors of elements, sizes.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ inline Lanes AsLanes(const Value& numbers) { return Lanes{numbers.name}; }
 /// A value of truth values as lanes that there are.
 inline Mask AsMask(const Value& truths) { return Mask{truths.name}; }
 
-/// Sizes that only a run knows are numbers from here on, which stand for them (Emitter::Symbolic); what is computed of
-/// them goes through the emitter.
+/// Symbolic sizes are represented by numbers from here on (Emitter::Symbolic). Arithmetic on them goes through the
+/// emitter.
 inline constexpr int64_t kFirstSymbolic = int64_t{1} << 60;
 inline bool IsSymbolic(int64_t size) { return size >= kFirstSymbolic; }
 inline bool HasSymbolic(const Shape& shape) {

@@ -8,7 +8,7 @@
 
 namespace collage::native {
 
-/// A call of a pool, and what it is computed from.
+/// A call of a pool, with its data, windows and combiner.
 struct PoolForm {
   PoolForm(PartitionState& of, const CallNode& of_call, const StageOutput& to);
 
@@ -32,7 +32,7 @@ struct PoolForm {
 
   double Flops() const;
   Value Load(const Indices& from);
-  /// The result of what was combined; `share`: float, 1 / how many taps count.
+  /// Returns the result for combined taps; `share`: float, 1 / the number of taps that count.
   Value Finish(Value sum, const Value& share);
 };
 

@@ -1,4 +1,4 @@
-// pool_windows.h: what the windows of a pool cover, dimension by dimension, known when the kernel is compiled.
+// pool_windows.h: the windows of a pool, dimension by dimension, known when the kernel is compiled.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct PoolGeometry {
   PoolGeometry(const CallNode& call, int rank);
 
   std::vector<int64_t> size, stride, dilation, pad_before, pad_after;
-  bool counts_padding;  ///< whether means are of what lies around the data, too
+  bool counts_padding;  ///< whether means include the padding
 };
 
 /// Windows along one dimension; tables by output position.
