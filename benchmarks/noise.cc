@@ -77,12 +77,12 @@ void MeasureAll(std::vector<Candidate>& candidates, const Setting& setting) {
     Worker worker(
         [&](const std::string& index, const SendProgress&) {
           const Candidate& candidate = candidates[std::stoul(index)];
-          return RecordToText(MeasurePartition(*candidate.toolchain, candidate.request, timing));
+          return ToText(MeasureAnswer{MeasurePartition(*candidate.toolchain, candidate.request, timing), {}});
         },
         {std::chrono::seconds(20), 0});
     for (const size_t index : order) {
       const Result<std::string> answer = worker.Call(std::to_string(index));
-      const TuningRecord record = answer.ok() ? RecordFromText(*answer) : TuningRecord();
+      const TuningRecord record = answer.ok() ? MeasureAnswerFromText(*answer) : TuningRecord();
       if (record.ok) candidates[index].records.push_back(record);
     }
     fmt::print(stderr, "round {} of {}\n", round + 1, setting.rounds);

@@ -105,7 +105,7 @@ TuningKey EndToEndErrors::KeyOf(const std::string& partitioning) {
   if (model_digest_.empty()) model_digest_ = StructuralHash(module_.main()) + DigestOf(check_inputs_);
   Json json = Json::parse(partitioning);
   for (Json& partition : json.at("partitions")) partition.erase("seconds");
-  return {model_digest_, HexDigest(json.dump()), "end to end", HexDigest(versions_), machine_, num_threads_};
+  return {CoverKey{model_digest_, HexDigest(json.dump()), HexDigest(versions_)}, machine_, num_threads_};
 }
 
 }  // namespace collage

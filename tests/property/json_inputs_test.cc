@@ -132,6 +132,42 @@ struct Kind {
   std::function<void(const std::string& text)> read;
 };
 
+/// Exported records, of today's version and of version 1.
+std::vector<Kind> RecordKinds() {
+  const Json old_record = Json::parse(R"json({"workload": "w", "layouts": "p:p", "toolchain": "native",
+      "version": "1/m5.0 by rows=3", "machine": "m", "threads": 1, "ok": true, "label": "add",
+      "measured_at": "2026-01-01 00:00:00", "min_seconds": 1, "p50_seconds": 1, "p90_seconds": 1, "samples": 5,
+      "max_error": 0, "schedule": ""})json");
+  const Json record = Json::parse(R"json({"key": {"kind": "partition", "workload": "w", "layouts": "p:p",
+      "toolchain": "native", "version": "1", "method": "m5.0", "machine": "m", "threads": 1, "schedule": "rows=3"},
+      "ok": true, "minimum": 1, "p50": 1, "p90": 1, "num_samples": 5, "max_error": 0, "reason": "", "label": "add",
+      "measured_at": "2026-01-01 00:00:00", "schedule": ""})json");
+  const Json header = Json::parse(R"json({"format": "collage-tuning", "version": 2})json");
+  const Json old_header = Json::parse(R"json({"format": "collage-tuning", "version": 1})json");
+  static const TemporaryFolder folder;
+  static TuningDatabase database((folder / "tuning.db").string());
+  return {
+      {"records",
+       {record},
+       [=](const std::string& text) {
+         std::istringstream in(header.dump() + "\n" + text + "\n");
+         ImportRecords(database, in, "x.jsonl");
+       }},
+      {"records of version 1",
+       {old_record},
+       [=](const std::string& text) {
+         std::istringstream in(old_header.dump() + "\n" + text + "\n");
+         ImportRecords(database, in, "x.jsonl");
+       }},
+      {"header of records",
+       {header},
+       [=](const std::string& text) {
+         std::istringstream in(text + "\n" + record.dump() + "\n");
+         ImportRecords(database, in, "x.jsonl");
+       }},
+  };
+}
+
 std::vector<Kind> Kinds() {
   static const Function function = testing_graphs::GptTail();
   static const Function three = testing_graphs::Std();
@@ -158,13 +194,7 @@ std::vector<Kind> Kinds() {
       "graph": {"nodes": 7, "hash": ""}, "partitions": [{"toolchain": "native", "inside": [3, 4, 5],
       "operators": "abs+nn.relu+nn.relu", "rule": "", "inputs": ["plain"], "outputs": ["plain"], "seconds": 1e-6,
       "nested": [{"inside": [3], "attrs": {"Composite": "x", "n": 1}}], "schedule": ""}]})json");
-  const Json record = Json::parse(R"json({"workload": "w", "layouts": "p:p", "toolchain": "native", "version": "1",
-      "machine": "m", "threads": 1, "num_threads": 1, "ok": true, "label": "add", "measured_at": "2026-01-01 00:00:00",
-      "min_seconds": 1, "p50_seconds": 1, "p90_seconds": 1, "samples": 5, "max_error": 0, "reason": "", "schedule": ""})json");
-  const Json header = Json::parse(R"json({"format": "collage-tuning", "version": 1})json");
   const auto as_text = [](const std::string& text) { return JsonText{text, "x.json"}; };
-  static const TemporaryFolder folder;
-  static TuningDatabase database((folder / "tuning.db").string());
   return {
       {"rule", {rule, combining, merged}, [=](const std::string& text) { InspectCandidates(function, as_text(text)); }},
       {"rewriting",
@@ -190,24 +220,18 @@ std::vector<Kind> Kinds() {
          PartitioningFromJson(text, "x.json", graph, std::vector<bool>(graph.size(), false),
                               ToolchainRegistry::Global().All());
        }},
-      {"records",
-       {record},
-       [=](const std::string& text) {
-         std::istringstream in(header.dump() + "\n" + text + "\n");
-         ImportRecords(database, in, "x.jsonl");
-       }},
-      {"header of records",
-       {header},
-       [=](const std::string& text) {
-         std::istringstream in(text + "\n" + record.dump() + "\n");
-         ImportRecords(database, in, "x.jsonl");
-       }},
   };
+}
+
+std::vector<Kind> AllKinds() {
+  std::vector<Kind> kinds = Kinds();
+  for (const Kind& kind : RecordKinds()) kinds.push_back(kind);
+  return kinds;
 }
 
 TEST(JsonInputs, AreReadOrRefused) {
   ProbeToolchains();
-  const std::vector<Kind> kinds = Kinds();
+  const std::vector<Kind> kinds = AllKinds();
   std::map<std::string, int> read;
   for (int document = 0; document < NumDocuments(); ++document) {
     RandomSource random(static_cast<uint64_t>(document));
@@ -228,7 +252,7 @@ TEST(JsonInputs, AreReadOrRefused) {
 
 TEST(JsonInputs, TheDocumentsThatAreChangedAreRead) {
   ProbeToolchains();
-  for (const Kind& kind : Kinds()) {
+  for (const Kind& kind : AllKinds()) {
     for (const Json& seed : kind.seeds) EXPECT_NO_THROW(kind.read(seed.dump())) << kind.name << ": " << seed.dump();
   }
 }

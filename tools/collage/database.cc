@@ -89,6 +89,7 @@ void ShowStats(const Arguments& arguments) {
                .Says("{path}  {records} records, {failures} of failures, {bytes}"),
            Fact::Counts("by_toolchain", "by toolchain", {stats.by_toolchain.begin(), stats.by_toolchain.end()})
                .Detail(),
+           Fact::Counts("by_kind", "by kind", {stats.by_kind.begin(), stats.by_kind.end()}).Detail(),
            Fact::Table("", "", std::move(toolchains)).Columns({{"toolchain", "{name}"}, {"records", "{records}"}}),
            TableOf("compilations", "compilations", compilations, CompilationRow)
                .Columns({{"compilation", "{model}"},
@@ -117,6 +118,9 @@ void Export(const Arguments& arguments) {
 
 void PrintCounts(const std::string& source, const ImportCounts& counts) {
   fmt::print("{}  {} records, {} of them new or newer\n", source, counts.read, counts.taken);
+  for (const auto& [reason, count] : counts.dropped) {
+    fmt::print(stderr, "collage: warning: {}: not imported: {} x {}\n", source, count, reason);
+  }
 }
 
 void Import(const Arguments& arguments) {

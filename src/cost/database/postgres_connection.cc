@@ -96,7 +96,7 @@ class PostgresConnection : public SqlConnection {
 
   /// The server answers for its files; whether they can be read is what can be asked.
   std::string FindDamage(bool thorough) override {
-    if (thorough) Query("SELECT COUNT(*) FROM measurement", {});
+    if (thorough) Query("SELECT COUNT(*) FROM timing", {});
     return "";
   }
   int64_t Bytes() override { return std::stoll(Query("SELECT pg_database_size(current_database())", {})[0][0]); }

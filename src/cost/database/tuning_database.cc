@@ -3,21 +3,26 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "collage/support/error.h"
+#include "cost/database/legacy_records.h"
+#include "cost/database/record_fields.h"
 #include "support/environment.h"
 #include "support/file_cache.h"
+#include "support/hash.h"
 
 namespace collage {
 namespace {
 
 /// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
-const std::array<std::vector<const char*>, 5> kMigrations{{
+const std::array<std::vector<const char*>, 6> kMigrations{{
     {R"(CREATE TABLE IF NOT EXISTS measurement (
           workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
           machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
@@ -37,27 +42,41 @@ const std::array<std::vector<const char*>, 5> kMigrations{{
      "ALTER TABLE measurement ADD COLUMN drift DOUBLE PRECISION"},
     {"ALTER TABLE compilation ADD COLUMN optimality_loss DOUBLE PRECISION"},
     {"ALTER TABLE measurement ADD COLUMN schedule TEXT"},
+    // The rows of `measurement` are then translated (TranslateMeasurements).
+    {R"(CREATE TABLE timing (
+          digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
+          version TEXT NOT NULL, machine TEXT NOT NULL,
+          ok INTEGER NOT NULL, minimum DOUBLE PRECISION NOT NULL, p50 DOUBLE PRECISION NOT NULL,
+          p90 DOUBLE PRECISION NOT NULL, num_samples BIGINT NOT NULL, max_error DOUBLE PRECISION NOT NULL,
+          reason TEXT NOT NULL, p10 DOUBLE PRECISION NOT NULL, p25 DOUBLE PRECISION NOT NULL,
+          p75 DOUBLE PRECISION NOT NULL, p99 DOUBLE PRECISION NOT NULL, half_width DOUBLE PRECISION NOT NULL,
+          drift DOUBLE PRECISION NOT NULL, label TEXT NOT NULL, schedule TEXT NOT NULL, measured_at TEXT NOT NULL))",
+     R"(CREATE TABLE schedule_list (
+          digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
+          version TEXT NOT NULL, machine TEXT NOT NULL,
+          ok INTEGER NOT NULL, value TEXT NOT NULL, measured_at TEXT NOT NULL))",
+     R"(CREATE TABLE comparison (
+          digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
+          version TEXT NOT NULL, machine TEXT NOT NULL,
+          ok INTEGER NOT NULL, value TEXT NOT NULL, measured_at TEXT NOT NULL))",
+     R"(CREATE TABLE play_off (
+          digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
+          version TEXT NOT NULL, machine TEXT NOT NULL,
+          ok INTEGER NOT NULL, value TEXT NOT NULL, measured_at TEXT NOT NULL))"},
 }};
 constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
+/// The first version whose keys are typed.
+constexpr int kTypedKeys = 6;
 
-constexpr const char* kColumns =
-    "workload, layouts, toolchain, version, machine, num_threads, "
-    "ok, minimum, p50, p90, num_samples, max_error, label, reason, measured_at, p10, p25, p75, p99, half_width, drift, "
-    "schedule";
-constexpr const char* kInsert =
-    "INSERT INTO measurement ({}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "
-    "$18, $19, $20, $21, $22) "
-    "ON CONFLICT (workload, layouts, toolchain, version, machine, num_threads) DO UPDATE SET "
-    "ok = excluded.ok, minimum = excluded.minimum, p50 = excluded.p50, p90 = excluded.p90, "
-    "num_samples = excluded.num_samples, max_error = excluded.max_error, label = excluded.label, "
-    "reason = excluded.reason, measured_at = excluded.measured_at, p10 = excluded.p10, p25 = excluded.p25, "
-    "p75 = excluded.p75, p99 = excluded.p99, half_width = excluded.half_width, drift = excluded.drift, "
-    "schedule = excluded.schedule";
+constexpr const char* kTimings = "timing";
+constexpr std::array<const char*, 4> kTables{kTimings, ScheduleListKey::kKind, ComparisonKey::kKind, PlayOffKey::kKind};
+
+std::string TableOf(const TuningKey&) { return kTimings; }
+std::string TableOf(const ResultKey& key) { return KindOf(key); }
+
 constexpr const char* kCompilationColumns =
     "model, machine, num_threads, versions, winner, seconds, additive_error, apparent_loss, compiled_at, "
     "optimality_loss";
-constexpr const char* kHasKey =
-    "workload = $1 AND layouts = $2 AND toolchain = $3 AND version = $4 AND machine = $5 AND num_threads = $6";
 
 std::string Now() { return UtcText(std::time(nullptr)); }
 
@@ -65,43 +84,97 @@ std::string Text(double number) { return fmt::format("{:.17g}", number); }
 
 double Number(const std::string& text) { return text.empty() ? 0 : std::stod(text); }
 
-std::vector<std::string> Parameters(const TuningKey& key) {
-  return {key.workload, key.layouts, key.toolchain, key.version, key.machine, std::to_string(key.num_threads)};
-}
-
-std::vector<std::string> Parameters(const TuningKey& key, const TuningRecord& record) {
-  std::vector<std::string> all = Parameters(key);
-  const std::string when = record.measured_at.empty() ? Now() : record.measured_at;
-  for (std::string text : {std::string(record.ok ? "1" : "0"), Text(record.minimum), Text(record.p50), Text(record.p90),
-                           std::to_string(record.num_samples), Text(record.max_error), record.label, record.reason,
-                           when, Text(record.p10), Text(record.p25), Text(record.p75), Text(record.p99),
-                           Text(record.half_width), Text(record.drift), record.schedule}) {
-    all.push_back(std::move(text));
+/// Lists the fields of a record as columns.
+class RowWriter {
+ public:
+  void Field(const char* name, const std::string& value) {
+    columns.emplace_back(name);
+    values.push_back(value);
   }
-  return all;
+  void Field(const char* name, double value) { Field(name, Text(value)); }
+  void Field(const char* name, int64_t value) { Field(name, std::to_string(value)); }
+  void Field(const char* name, bool value) { Field(name, static_cast<int64_t>(value)); }
+  template <typename T>
+  void OptionalField(const char* name, const T& value) {
+    Field(name, value);
+  }
+
+  std::vector<std::string> columns;
+  std::vector<std::string> values;
+};
+
+/// Reads the fields of a record from the columns from `first` on.
+class RowReader {
+ public:
+  RowReader(const SqlRow& row, size_t first) : row_(row), next_(first) {}
+  void Field(const char*, std::string& value) { value = row_[next_++]; }
+  void Field(const char*, double& value) { value = Number(row_[next_++]); }
+  void Field(const char*, int64_t& value) { value = static_cast<int64_t>(Number(row_[next_++])); }
+  void Field(const char*, bool& value) { value = row_[next_++] == "1"; }
+  template <typename T>
+  void OptionalField(const char* name, T& value) {
+    Field(name, value);
+  }
+
+ private:
+  const SqlRow& row_;
+  size_t next_;
+};
+
+template <typename Record>
+std::string ColumnsOf() {
+  RowWriter row;
+  const Record any;
+  VisitFields(any, row);
+  return fmt::format("{}", fmt::join(row.columns, ", "));
 }
 
-TuningKey KeyOf(const SqlRow& row) { return {row[0], row[1], row[2], row[3], row[4], std::stoi(row[5])}; }
-
-TuningRecord RecordOf(const SqlRow& row) {
-  TuningRecord record;
-  record.ok = row[6] == "1";
-  record.minimum = Number(row[7]);
-  record.p50 = Number(row[8]);
-  record.p90 = Number(row[9]);
-  record.num_samples = row[10].empty() ? 0 : std::stoll(row[10]);
-  record.max_error = Number(row[11]);
-  record.label = row[12];
-  record.reason = row[13];
-  record.measured_at = row[14];
-  record.p10 = Number(row[15]);
-  record.p25 = Number(row[16]);
-  record.p75 = Number(row[17]);
-  record.p99 = Number(row[18]);
-  record.half_width = Number(row[19]);
-  record.drift = Number(row[20]);
-  record.schedule = row[21];
+template <typename Record>
+Record RecordOf(const SqlRow& row, size_t first) {
+  Record record;
+  RowReader reader(row, first);
+  VisitFields(record, reader);
   return record;
+}
+
+template <typename Record, typename Key>
+std::optional<Record> FindIn(SqlConnection& sql, const Key& key) {
+  const std::vector<SqlRow> rows = sql.Query(
+      fmt::format("SELECT {} FROM {} WHERE digest = $1", ColumnsOf<Record>(), TableOf(key)), {HexDigest(ToText(key))});
+  if (rows.empty()) return std::nullopt;
+  return RecordOf<Record>(rows[0], 0);
+}
+
+/// Adds a record, or replaces the one there is, with `keeps_newer` only an older one. Whether anything changed.
+template <typename Key, typename Record>
+bool PutInto(SqlConnection& sql, const Key& key, Record record, bool keeps_newer = false) {
+  if (record.measured_at.empty()) record.measured_at = Now();
+  RowWriter row;
+  const std::string text = ToText(key);
+  const ToolchainOfKey toolchain = ToolchainOf(key);
+  row.Field("digest", HexDigest(text));
+  row.Field("key", text);
+  row.Field("kind", KindOf(key));
+  row.Field("toolchain", toolchain.name);
+  row.Field("version", toolchain.version);
+  row.Field("machine", key.machine);
+  VisitFields(std::as_const(record), row);
+  std::string places, changes;
+  for (size_t i = 0; i < row.columns.size(); ++i) {
+    places += fmt::format("{}${}", i == 0 ? "" : ", ", i + 1);
+    if (i > 0) changes += fmt::format("{0}{1} = excluded.{1}", i == 1 ? "" : ", ", row.columns[i]);
+  }
+  const std::string condition =
+      keeps_newer ? fmt::format("WHERE {}.measured_at < excluded.measured_at", TableOf(key)) : "";
+  const std::string statement =
+      fmt::format("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (digest) DO UPDATE SET {} {} RETURNING ok", TableOf(key),
+                  fmt::join(row.columns, ", "), places, changes, condition);
+  return !sql.Query(statement, row.values).empty();
+}
+
+/// The record that a row of `measurement` holds behind the six texts of its key.
+LegacyRecord LegacyRecordOf(const SqlRow& row) {
+  return {row[0], row[1], row[2], row[3], row[4], std::stoi(row[5]), RecordOf<TuningRecord>(row, 6)};
 }
 
 /// A record's quantiles that are known, as fraction and seconds in ascending order of fraction.
@@ -113,6 +186,22 @@ std::vector<std::pair<double, double>> KnownQuantiles(const TuningRecord& record
     if (seconds != 0) known.emplace_back(fraction, seconds);
   }
   return known;
+}
+
+/// Why a record makes no sense; empty if it does.
+std::string FindProblem(const TuningRecord& record) {
+  if (!record.ok) return record.reason.empty() ? "it failed for no reason" : "";
+  const auto known = KnownQuantiles(record);
+  const bool is_number =
+      std::all_of(known.begin(), known.end(), [](const auto& quantile) { return std::isfinite(quantile.second); });
+  if (!is_number || record.minimum < 0) return "a time is no time";
+  const auto is_less = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const bool is_sorted = std::is_sorted(known.begin(), known.end(), is_less);
+  return record.num_samples > 0 && !is_sorted ? "its quantiles are out of order" : "";
+}
+
+std::string FindProblem(const ResultRecord& record) {
+  return record.value.empty() || nlohmann::json::accept(record.value) ? "" : "its value is no JSON";
 }
 
 }  // namespace
@@ -190,6 +279,7 @@ void TuningDatabase::Migrate() {
     }
     for (int i = version; i < kSchemaVersion; ++i) {
       for (const char* statement : kMigrations[static_cast<size_t>(i)]) sql_->Query(statement);
+      if (i + 1 == kTypedKeys) TranslateMeasurements();
     }
     sql_->SetSchemaVersion(kSchemaVersion);
     sql_->Commit();
@@ -199,45 +289,70 @@ void TuningDatabase::Migrate() {
   }
 }
 
+/// Moves the rows of schema 5 to the tables that came after it.
+void TuningDatabase::TranslateMeasurements() {
+  LegacyTranslator translator;
+  std::map<std::string, int64_t> dropped;  // reason → records
+  const std::string statement = fmt::format(
+      "SELECT workload, layouts, toolchain, version, machine, num_threads, {} FROM measurement ORDER BY workload",
+      ColumnsOf<TuningRecord>());
+  for (const SqlRow& row : sql_->Query(statement)) {
+    const Result<TuningEntry> entry = translator.Translate(LegacyRecordOf(row));
+    if (entry.ok()) {
+      PutIfNewer(*entry);
+    } else {
+      ++dropped[entry.reason().text];
+    }
+  }
+  sql_->Query("DROP TABLE measurement");
+  for (const auto& [reason, count] : dropped) {
+    notices_.push_back(
+        fmt::format("dropped from the tuning database while it was brought up to date: {} x {}", count, reason));
+  }
+}
+
 std::string TuningDatabase::DefaultPlace() {
   const std::string place = GetEnvironment("COLLAGE_DATABASE").value_or("");
   return !place.empty() ? place : (UserCacheFolder() / "tuning.db").string();
 }
 
-std::optional<TuningRecord> TuningDatabase::Find(const TuningKey& key) {
-  const std::vector<SqlRow> rows =
-      sql_->Query(fmt::format("SELECT {} FROM measurement WHERE {}", kColumns, kHasKey), Parameters(key));
-  if (rows.empty()) return std::nullopt;
-  return RecordOf(rows[0]);
+std::optional<TuningRecord> TuningDatabase::Find(const TuningKey& key) { return FindIn<TuningRecord>(*sql_, key); }
+std::optional<ResultRecord> TuningDatabase::Find(const ResultKey& key) { return FindIn<ResultRecord>(*sql_, key); }
+
+void TuningDatabase::Put(const TuningKey& key, const TuningRecord& record) { PutInto(*sql_, key, record); }
+void TuningDatabase::Put(const ResultKey& key, const ResultRecord& record) { PutInto(*sql_, key, record); }
+
+bool TuningDatabase::PutIfNewer(const TuningEntry& entry) {
+  return std::visit([&](const auto& one) { return PutInto(*sql_, one.first, one.second, /*keeps_newer=*/true); },
+                    entry);
 }
 
-void TuningDatabase::Put(const TuningKey& key, const TuningRecord& record) {
-  sql_->Query(fmt::format(kInsert, kColumns), Parameters(key, record));
-}
-
-bool TuningDatabase::PutIfNewer(const TuningKey& key, const TuningRecord& record) {
-  const std::string statement =
-      fmt::format(kInsert, kColumns) + " WHERE measurement.measured_at < excluded.measured_at RETURNING ok";
-  return !sql_->Query(statement, Parameters(key, record)).empty();
-}
-
-void TuningDatabase::ForEach(const std::function<void(const TuningKey&, const TuningRecord&)>& visit) {
-  const std::vector<SqlRow> rows = sql_->Query(fmt::format(
-      "SELECT {} FROM measurement ORDER BY workload, layouts, toolchain, version, machine, num_threads", kColumns));
-  for (const SqlRow& row : rows) visit(KeyOf(row), RecordOf(row));
+void TuningDatabase::ForEach(const std::function<void(const TuningEntry&)>& visit) {
+  for (const char* table : kTables) {
+    const std::string columns = table == kTimings ? ColumnsOf<TuningRecord>() : ColumnsOf<ResultRecord>();
+    for (const SqlRow& row : sql_->Query(fmt::format("SELECT key, {} FROM {} ORDER BY key", columns, table))) {
+      const auto key = KeyFromText(row[0]);
+      if (const auto* timing = std::get_if<TuningKey>(&key)) {
+        visit(std::pair{*timing, RecordOf<TuningRecord>(row, 1)});
+      } else {
+        visit(std::pair{std::get<ResultKey>(key), RecordOf<ResultRecord>(row, 1)});
+      }
+    }
+  }
 }
 
 int64_t TuningDatabase::Collect(const GarbageRule& rule) {
   int64_t removed = 0;
   const auto remove = [&](const std::string& condition, const std::vector<std::string>& parameters) {
-    const std::string statement = "DELETE FROM measurement WHERE " + condition + " RETURNING ok";
-    removed += static_cast<int64_t>(sql_->Query(statement, parameters).size());
+    for (const char* table : kTables) {
+      const std::string statement = fmt::format("DELETE FROM {} WHERE {} RETURNING ok", table, condition);
+      removed += static_cast<int64_t>(sql_->Query(statement, parameters).size());
+    }
   };
   for (const auto& [toolchain, version] : rule.versions) {
-    // The text behind the slash of a version says how it was measured; the text behind a toolchain's name has its
-    // options.
-    remove("(toolchain = $1 OR toolchain LIKE $2) AND machine = $3 AND version <> $4 AND version NOT LIKE $5",
-           {toolchain, toolchain + " -%", rule.machine, version, version + "/%"});
+    // The text behind a toolchain's name has its options.
+    remove("(toolchain = $1 OR toolchain LIKE $2) AND machine = $3 AND version <> $4",
+           {toolchain, toolchain + " -%", rule.machine, version});
   }
   if (!rule.before.empty()) remove("measured_at < $1", {rule.before});
   if (rule.failures) remove("ok = 0", {});
@@ -268,12 +383,16 @@ std::vector<CompilationRecord> TuningDatabase::Compilations() {
 
 TuningStats TuningDatabase::Stats() {
   TuningStats stats;
-  const std::vector<SqlRow> rows =
-      sql_->Query("SELECT toolchain, COUNT(*), SUM(1 - ok) FROM measurement GROUP BY toolchain");
-  for (const SqlRow& row : rows) {
-    stats.by_toolchain[row[0]] = std::stoll(row[1]);
-    stats.records += std::stoll(row[1]);
-    stats.failures += std::stoll(row[2]);
+  for (const char* table : kTables) {
+    const std::string statement =
+        fmt::format("SELECT kind, toolchain, COUNT(*), SUM(1 - ok) FROM {} GROUP BY kind, toolchain", table);
+    for (const SqlRow& row : sql_->Query(statement)) {
+      const int64_t records = std::stoll(row[2]);
+      stats.by_kind[row[0]] += records;
+      if (!row[1].empty()) stats.by_toolchain[row[1]] += records;
+      stats.records += records;
+      stats.failures += std::stoll(row[3]);
+    }
   }
   stats.bytes = sql_->Bytes();
   return stats;
@@ -282,25 +401,13 @@ TuningStats TuningDatabase::Stats() {
 std::vector<std::string> TuningDatabase::Verify() {
   std::vector<std::string> problems;
   if (const std::string damage = sql_->FindDamage(/*thorough=*/true); !damage.empty()) problems.push_back(damage);
-  ForEach([&](const TuningKey& key, const TuningRecord& record) {
-    std::string problem;
-    if (record.ok) {
-      const auto known = KnownQuantiles(record);
-      const bool is_number =
-          std::all_of(known.begin(), known.end(), [](const auto& quantile) { return std::isfinite(quantile.second); });
-      if (!is_number || record.minimum < 0) {
-        problem = "a time is no time";
-      } else if (record.num_samples > 0 &&
-                 !std::is_sorted(known.begin(), known.end(),
-                                 [](const auto& a, const auto& b) { return a.second < b.second; })) {
-        problem = "its quantiles are out of order";
-      }
-    } else if (record.reason.empty()) {
-      problem = "it failed for no reason";
-    }
-    if (problem.empty()) return;
-    problems.push_back(fmt::format("{} {} {} ({}, {} threads): {}", key.toolchain, key.workload, key.layouts,
-                                   key.version, key.num_threads, problem));
+  ForEach([&](const TuningEntry& entry) {
+    std::visit(
+        [&](const auto& one) {
+          const std::string problem = FindProblem(one.second);
+          if (!problem.empty()) problems.push_back(fmt::format("{}: {}", ToText(one.first), problem));
+        },
+        entry);
   });
   return problems;
 }

@@ -1,13 +1,11 @@
 // tuning_database.h: what was measured, kept between runs: in one SQLite file that several processes may share, or on a
 // PostgreSQL server that a team shares.
 //
-// A record's key holds everything that its time depends on, so a hit is valid by construction: the structure of the
-// partition (operators, types, attributes, shapes of constants, never weights), the layouts at its boundary, toolchain
-// and version, machine, threads. Every record is committed at once; a process that is killed loses nothing finished.
+// Times are in the table `timing`; lists of schedules, comparisons and play-offs have a table for each kind of key,
+// compilations one more. Every record is committed at once; a process that is killed loses nothing finished.
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,71 +14,17 @@
 #include <vector>
 
 #include "cost/database/sql_connection.h"
+#include "cost/database/tuning_record.h"
 
 namespace collage {
-
-/// A time as records have it: UTC, "2026-01-31 23:59:59".
-std::string UtcText(std::time_t time);
-
-/// Identifies one measurement.
-struct TuningKey {
-  std::string workload;  ///< digest of the structure, or a description for what is not a partition
-  std::string layouts;   ///< layouts of inputs and outputs, "pc:c"
-  std::string toolchain;
-  std::string version;  ///< the toolchain's
-  std::string machine;  ///< hardware fingerprint
-  int num_threads = 1;
-
-  auto operator<=>(const TuningKey&) const = default;
-};
-
-/// One measurement: quantiles of the samples in seconds, or why there are none.
-struct TuningRecord {
-  bool ok = false;
-  bool is_skipped = false;  ///< neither measured nor failed: there was no time; never stored
-  double minimum = 0;
-  double p10 = 0;  ///< this, p25, p75, p99: 0 = not known, as in records of older versions
-  double p25 = 0;
-  double p50 = 0;
-  double p75 = 0;
-  double p90 = 0;
-  double p99 = 0;
-  int64_t num_samples = 0;
-  double half_width = 0;    ///< half the width of the 95 % interval of its percentile, seconds; 0 = not known
-  double drift = 0;         ///< how much slower than usual the machine was, as a ratio; 0 = not known
-  double max_error = 0;     ///< largest |result - reference|, relative to the largest |reference|
-  std::string label;        ///< the operators, for people
-  std::string reason;       ///< when not ok: what failed
-  std::string schedule;     ///< schedule (PartitionRequest::schedule); empty: the toolchain's own choice
-  std::string measured_at;  ///< UTC, "2026-01-31 23:59:59"; empty = now
-
-  /// Seconds at `fraction`, 0 <= fraction <= 1, linear between the quantiles that are known; beyond the last of them
-  /// it.
-  double Quantile(double fraction) const;
-};
-
-/// How one compilation ended: whether sums of partitions are honest is seen over many of them (RFC 0.81, Drawbacks).
-struct CompilationRecord {
-  std::string model;
-  std::string machine;
-  int num_threads = 1;
-  std::string versions;  ///< versions of the toolchains that took part
-  std::string winner;
-  double seconds = 0;         ///< p50 of the winner
-  double additive_error = 0;  ///< measured minus estimated seconds of the best mix; 0 when there is none
-  std::string apparent_loss;  ///< JSON: toolchain → winner's seconds minus those of its own partitioning
-  std::string compiled_at;    ///< UTC; empty = now
-  /// Seconds of the best cover that a search chose minus those of the best of all; nothing: not all were tried, as they
-  /// were too many, or by a version that did not note it.
-  std::optional<double> optimality_loss;
-};
 
 /// Counts of the database, for reports.
 struct TuningStats {
   int64_t records = 0;
   int64_t failures = 0;
   int64_t bytes = 0;
-  std::map<std::string, int64_t> by_toolchain;
+  std::map<std::string, int64_t> by_toolchain;  ///< without records that concern none
+  std::map<std::string, int64_t> by_kind;       ///< kind of key
 };
 
 /// Records that `Collect` removes; fields that are not set remove nothing.
@@ -96,7 +40,8 @@ struct GarbageRule {
 class TuningDatabase {
  public:
   /// Opens or creates `place`: a file (its folder is made), or a "postgresql://…" URL. A damaged file is set aside as
-  /// PATH.corrupt-N, reported by `notices()`, and a new one is begun. Throws kResource when it cannot be reached or
+  /// PATH.corrupt-N and a new one is begun; a store of an older schema is brought up to date. `notices()` reports a
+  /// damaged file, and records that cannot be brought up to date. Throws kResource when the store cannot be reached or
   /// written, kInput when it is of a newer schema.
   explicit TuningDatabase(std::string place);
 
@@ -104,12 +49,14 @@ class TuningDatabase {
   static std::string DefaultPlace();
 
   std::optional<TuningRecord> Find(const TuningKey& key);
+  std::optional<ResultRecord> Find(const ResultKey& key);
   /// Adds or replaces, durable on return. Throws kResource when the disk is full or the store cannot be written.
   void Put(const TuningKey& key, const TuningRecord& record);
+  void Put(const ResultKey& key, const ResultRecord& record);
   /// Adds, or replaces what is older. Whether anything changed.
-  bool PutIfNewer(const TuningKey& key, const TuningRecord& record);
-  /// All records, by key.
-  void ForEach(const std::function<void(const TuningKey&, const TuningRecord&)>& visit);
+  bool PutIfNewer(const TuningEntry& entry);
+  /// All entries, by table and text of the key.
+  void ForEach(const std::function<void(const TuningEntry&)>& visit);
   /// How many records were removed.
   int64_t Collect(const GarbageRule& rule);
   void Put(const CompilationRecord& record);
@@ -126,6 +73,7 @@ class TuningDatabase {
  private:
   bool TryOpenFile(const std::string& path);
   void Migrate();
+  void TranslateMeasurements();
 
   std::string place_;
   std::vector<std::string> notices_;

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
-#include <sstream>
 
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/settling.h"
 #include "cost/machine/probes.h"
+#include "support/json_fields.h"
 #include "target/accuracy.h"
 #include "target/toolchain_configuration.h"
 
@@ -21,14 +22,19 @@ using Clock = std::chrono::steady_clock;
 // Bumped when the way of measuring changes so that old timings no longer compare with new ones.
 constexpr int kMethodVersion = 5;
 
-// Version of the comparison of results that were rounded to integers.
-constexpr const char* kRoundingVersion = ".r1";
+/// How measurements of the host are made: they do not depend on how candidates are timed.
+std::string HostMethod() { return fmt::format("m{}", kMethodVersion); }
 
-/// How candidates are timed, as part of their keys: "m5.2", with a percentile other than the median "m5.2.p90".
+/// How calls of toolchains are timed: "m5.2", with a percentile other than the median "m5.2.p90".
 std::string MethodText(const TimingOptions& timing) {
   constexpr double kMedian = 0.5;
   const std::string percentile = timing.percentile == kMedian ? "" : fmt::format(".p{:g}", 100 * timing.percentile);
-  return fmt::format("m{}.{}{}", kMethodVersion, static_cast<int>(timing.operands), percentile);
+  return fmt::format("{}.{}{}", HostMethod(), static_cast<int>(timing.operands), percentile);
+}
+
+/// The same for a partition. Results that were rounded to integers are compared by a method with a version of its own.
+std::string MethodText(const TimingOptions& timing, const Work& work) {
+  return MethodText(timing) + (work.rounds ? ".r1" : "");
 }
 
 // Medians of one candidate differ by so much from one worker to the next.
@@ -58,22 +64,30 @@ std::string MeasuringEstimator::VersionOf(const Toolchain& toolchain) const {
   return version == options_.versions.end() ? "" : version->second;
 }
 
-TuningKey MeasuringEstimator::ToolchainKey(const std::string& workload, const std::string& layouts,
-                                           const Toolchain& toolchain) const {
-  const std::string version = VersionOf(toolchain) + "/" + MethodText(options_.context.timing);
-  return {workload, layouts, toolchain.name(), version, options_.machine, options_.context.num_threads};
+TuningKey MeasuringEstimator::Keyed(decltype(TuningKey::subject) subject) const {
+  return {std::move(subject), options_.machine, options_.context.num_threads};
 }
 
-TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const {
-  TuningKey key = ToolchainKey(query.workload, LayoutsText(query.layouts), query.toolchain);
-  if (query.work.rounds) key.version += kRoundingVersion;
-  return key;
+ResultKey MeasuringEstimator::ResultKeyed(decltype(ResultKey::subject) subject) const {
+  return {std::move(subject), options_.machine, options_.context.num_threads};
 }
 
-TuningKey MeasuringEstimator::HostKey(const std::string& workload, const std::string& layouts) const {
-  return {
-      workload, layouts, "host", fmt::format("m{}", kMethodVersion), options_.machine, options_.context.num_threads};
+PartitionKey MeasuringEstimator::PartitionOf(const CostQuery& query) const {
+  return {query.workload,
+          LayoutsText(query.layouts),
+          query.toolchain.name(),
+          VersionOf(query.toolchain),
+          MethodText(options_.context.timing, query.work),
+          std::nullopt};
 }
+
+PartitionKey MeasuringEstimator::TrialOf(const CostQuery& query, const std::string& schedule) const {
+  PartitionKey trial = PartitionOf(query);
+  trial.schedule = schedule;
+  return trial;
+}
+
+TuningKey MeasuringEstimator::KeyOf(const CostQuery& query) const { return Keyed(PartitionOf(query)); }
 
 bool MeasuringEstimator::MayMeasure() const {
   if (spent_seconds_ >= options_.budget_seconds) return false;
@@ -90,7 +104,7 @@ const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
 
 void MeasuringEstimator::Ask(const std::vector<MeasureRequest>& requests, const Runner::OnAnswer& on_answer) {
   auto started = Clock::now();
-  runner_->Run(requests, [&](size_t index, const TuningRecord& answer) {
+  runner_->Run(requests, [&](size_t index, const MeasureAnswer& answer) {
     const auto now = Clock::now();
     spent_seconds_ += std::chrono::duration<double>(now - started).count();
     started = now;
@@ -177,15 +191,10 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
   return records;
 }
 
-TuningKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) {
-  TuningKey all = HostKey("settled", LayoutsText(rivals.front().layouts));
-  for (const CostQuery& rival : rivals) {
-    const TuningKey own = KeyOf(rival);
-    all.workload += " " + own.workload;
-    all.version += fmt::format(" {} {}", own.toolchain, own.version);
-    if (const std::string schedule = ScheduleOf(rival); !schedule.empty()) all.version += " " + schedule;
-  }
-  return all;
+ResultKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) {
+  ComparisonKey all;
+  for (const CostQuery& rival : rivals) all.rivals.push_back(TrialOf(rival, ScheduleOf(rival)));
+  return ResultKeyed(std::move(all));
 }
 
 std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const std::vector<MeasureRequest>& rivals,
@@ -206,8 +215,8 @@ std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const s
 }
 
 std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
-  const TuningKey key = SettledKey(rivals);
-  if (Find(key) != nullptr || !MayMeasure()) return EstimateAll(rivals);
+  const ResultKey key = SettledKey(rivals);
+  if (database_.Find(key) || !MayMeasure()) return EstimateAll(rivals);
   std::vector<MeasureRequest> requests;
   for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
   if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
@@ -220,33 +229,22 @@ std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery
     settled[i].schedule = ScheduleOf(rivals[i]);
     Remember(own, settled[i]);
   }
-  TuningRecord done = settled.front();
-  done.label = "in turn: " + rivals.front().label;
-  Remember(key, done);
+  database_.Put(key, ResultRecord());
   return settled;
 }
 
-TuningKey MeasuringEstimator::TrialKey(const CostQuery& query, const std::string& schedule) const {
-  TuningKey key = KeyOf(query);
-  key.version += " by " + (schedule.empty() ? std::string("default") : schedule);
-  return key;
-}
-
 std::vector<std::string> MeasuringEstimator::SchedulesNear(const CostQuery& query, const std::string& schedule) {
-  TuningKey key = TrialKey(query, schedule);
-  key.version += " near";
-  if (Find(key) == nullptr) {
-    TuningRecord listed;
-    Ask({{options_.context, ListSchedules{Requested(query, schedule)}}}, [&](size_t, const TuningRecord& answer) {
-      listed = answer;
-      return false;
-    });
-    Remember(key, listed);
+  const ResultKey key = ResultKeyed(ScheduleListKey{TrialOf(query, schedule)});
+  if (const std::optional<ResultRecord> known = database_.Find(key)) {
+    return FromJsonText<std::vector<std::string>>(known->value);
   }
-  std::vector<std::string> schedules;
-  std::istringstream lines(Find(key)->label);
-  for (std::string line; std::getline(lines, line);) schedules.push_back(line);
-  return schedules;
+  MeasureAnswer listed;
+  Ask({{options_.context, ListSchedules{Requested(query, schedule)}}}, [&](size_t, const MeasureAnswer& answer) {
+    listed = answer;
+    return false;
+  });
+  database_.Put(key, {.ok = listed.ok, .value = ToJsonText(listed.schedules), .measured_at = ""});
+  return listed.schedules;
 }
 
 std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& query,
@@ -257,7 +255,7 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
   std::vector<MeasureRequest> requests;
   for (size_t i = 0; i < schedules.size(); ++i) {
     // Its present cost may already be that of a schedule.
-    const TuningRecord* known = Find(TrialKey(query, schedules[i]));
+    const TuningRecord* known = Find(Keyed(TrialOf(query, schedules[i])));
     if (known == nullptr && schedules[i] == ScheduleOf(query)) known = Find(KeyOf(query));
     if (known != nullptr) {
       ++counts_.known_trials;
@@ -280,7 +278,7 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
     record.label = LabelOf(query);
     record.schedule = schedules[wanted[index]];
     ++counts_.trials;
-    Remember(TrialKey(query, record.schedule), record);
+    Remember(Keyed(TrialOf(query, record.schedule)), record);
     return next(index + 1);
   });
   spent_seconds_ = spent;  // trials have a budget of their own
@@ -291,9 +289,9 @@ TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std
   const TuningKey key = KeyOf(query);
   const TuningRecord before = *Find(key);
   // The key is symmetric in the two schedules.
-  TuningKey decided = TrialKey(query, std::min(schedule, before.schedule));
-  decided.version += " or " + std::max(schedule, before.schedule);
-  if (Find(decided) != nullptr) return before;
+  const auto [first, second] = std::minmax(schedule, before.schedule);
+  const ResultKey decided = ResultKeyed(ComparisonKey{{TrialOf(query, first), TrialOf(query, second)}});
+  if (database_.Find(decided)) return before;
   const double spent = spent_seconds_;
   const std::vector<std::vector<TuningRecord>> rounds =
       MeasureInTurn({RequestFor(query, before.schedule), RequestFor(query, schedule)},
@@ -305,9 +303,9 @@ TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std
   TuningRecord now = settled[is_faster ? 1 : 0];
   now.label = LabelOf(query);
   now.schedule = is_faster ? schedule : before.schedule;
-  if (is_faster && Find(TrialKey(query, before.schedule)) == nullptr)
-    Remember(TrialKey(query, before.schedule), before);
-  Remember(decided, now);
+  const TuningKey trial_before = Keyed(TrialOf(query, before.schedule));
+  if (is_faster && Find(trial_before) == nullptr) Remember(trial_before, before);
+  database_.Put(decided, ResultRecord());
   if (is_faster) Remember(key, now);
   return is_faster ? now : before;
 }
@@ -340,10 +338,9 @@ double MeasuringEstimator::SmallestCall(const CostQuery& query) {
 }
 
 TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
-  // The smallest call has no more than its name in the databases that there are.
-  const std::string what = probe == kSmallestCall ? probe : "probe " + probe;
-  return Lookup(ToolchainKey(what, LayoutsText({}), toolchain), toolchain.name() + ": " + what,
-                TimeProbe{probe, toolchain.name()});
+  const ProbeKey key{probe, toolchain.name(), VersionOf(toolchain), MethodText(options_.context.timing)};
+  const std::string label = probe == kSmallestCall ? probe : "probe " + probe;
+  return Lookup(Keyed(key), toolchain.name() + ": " + label, TimeProbe{probe, toolchain.name()});
 }
 
 const MachineRates& MeasuringEstimator::Rates() {
@@ -356,8 +353,8 @@ const MachineRates& MeasuringEstimator::Rates() {
       {"memory", &rates_->bytes[static_cast<size_t>(CacheLevel::kMemory)]},
   };
   for (const auto& [name, rate] : wanted) {
-    const std::string what = fmt::format("rate {}", name);
-    const TuningRecord record = Lookup(HostKey(what), "host: " + what, FindRate{name});
+    const TuningRecord record =
+        Lookup(Keyed(RateKey{name, HostMethod()}), fmt::format("host: rate {}", name), FindRate{name});
     if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
   }
   return *rates_;
@@ -367,8 +364,7 @@ double MeasuringEstimator::HopSeconds() {
   if (hop_seconds_) return *hop_seconds_;
   // A virtual call and its arguments, where there is no time to measure it.
   constexpr double kUsual = 50e-9;
-  const std::string what = "empty hop";
-  const TuningRecord record = Lookup(HostKey(what), "host: " + what, TimeTransition{});
+  const TuningRecord record = Lookup(Keyed(TransitionKey{HostMethod()}), "host: empty hop", TimeTransition{});
   hop_seconds_ = record.ok ? record.p50 : kUsual;
   return *hop_seconds_;
 }
@@ -376,16 +372,17 @@ double MeasuringEstimator::HopSeconds() {
 double MeasuringEstimator::HandoverSeconds(const Toolchain& from, const Toolchain& to) {
   // Less than this is noise, and is paid in every order.
   constexpr double kNoticed = 100e-9;
-  const std::string what = "handover from " + from.name();
-  const TuningKey key = ToolchainKey(what + " " + VersionOf(from), "", to);
-  const TuningRecord record = Lookup(key, to.name() + ": " + what, TimeSwitch{from.name(), to.name()});
+  const SwitchKey key{from.name(), VersionOf(from), to.name(), VersionOf(to), MethodText(options_.context.timing)};
+  const TuningRecord record = Lookup(Keyed(key), fmt::format("{}: handover from {}", to.name(), from.name()),
+                                     TimeSwitch{from.name(), to.name()});
   return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
 }
 
 double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {
   if (from == to) return 0;
-  const std::string what = fmt::format("convert {} {}", ToString(shape), dtype.ToString());
-  const TuningRecord record = Lookup(HostKey(what, fmt::format("{}:{}", ToString(from), ToString(to))), "host: " + what,
+  const ConversionKey key{ToString(shape), dtype.ToString(), std::string(ToString(from)), std::string(ToString(to)),
+                          HostMethod()};
+  const TuningRecord record = Lookup(Keyed(key), fmt::format("host: convert {} {}", key.shape, key.dtype),
                                      TimeConversion{shape, dtype, from, to});
   return record.ok ? CostOf(record) : SlowConversionSeconds(shape, dtype);
 }

@@ -87,8 +87,11 @@ class MeasuringEstimator : public CostEstimator {
   RequestedPartition Requested(const CostQuery& query, const std::string& schedule) const;
   /// The schedule that is known to be best; empty where none was tried.
   std::string ScheduleOf(const CostQuery& query);
-  /// Under which a partition compiled by `schedule` is remembered.
-  TuningKey TrialKey(const CostQuery& query, const std::string& schedule) const;
+  PartitionKey PartitionOf(const CostQuery& query) const;
+  /// Returns the key of the partition as compiled by `schedule`.
+  PartitionKey TrialOf(const CostQuery& query, const std::string& schedule) const;
+  TuningKey Keyed(decltype(TuningKey::subject) subject) const;
+  ResultKey ResultKeyed(decltype(ResultKey::subject) subject) const;
   /// Adds a record to what is known and to the database.
   void Remember(const TuningKey& key, const TuningRecord& record);
   /// Returns the known record of `key`, else the answer to `request`; skipped if there is none, or no time.
@@ -101,14 +104,11 @@ class MeasuringEstimator : public CostEstimator {
   /// Measures as many as the budget allows and remembers the answers.
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
-  /// Returns the key of a toolchain's measurement, with the versions of its code and of the timing method.
-  TuningKey ToolchainKey(const std::string& workload, const std::string& layouts, const Toolchain& toolchain) const;
   std::string VersionOf(const Toolchain& toolchain) const;
-  TuningKey SettledKey(const std::vector<CostQuery>& rivals);
+  ResultKey SettledKey(const std::vector<CostQuery>& rivals);
   /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.
   std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<MeasureRequest>& rivals,
                                                        const std::function<bool()>& may_go_on);
-  TuningKey HostKey(const std::string& workload, const std::string& layouts = "") const;
 
   TuningDatabase& database_;
   std::unique_ptr<Runner> runner_;

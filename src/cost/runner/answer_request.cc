@@ -58,41 +58,41 @@ class Measurer {
   Measurer(const MeasureContext& context, const CandidateSource* candidates, CompiledStore* compiled)
       : context_(context), candidates_(candidates), compiled_(compiled) {}
 
-  TuningRecord operator()(const TimePartition& task) const {
+  MeasureAnswer operator()(const TimePartition& task) const {
     const auto [partition, toolchain] = Find(task.partition);
-    return MeasurePartition(*toolchain, partition, context_.timing, compiled_);
+    return {MeasurePartition(*toolchain, partition, context_.timing, compiled_), {}};
   }
 
-  TuningRecord operator()(const ListSchedules& task) const {
+  MeasureAnswer operator()(const ListSchedules& task) const {
     const auto [partition, toolchain] = Find(task.partition);
-    TuningRecord record;
+    MeasureAnswer answer;
     const Result<std::vector<std::string>> listed = toolchain->Schedules(partition);
-    record.ok = listed.ok();
-    if (!listed.ok()) {
-      record.reason = listed.reason().text;
-      return record;
+    answer.ok = listed.ok();
+    if (listed.ok()) {
+      answer.schedules = *listed;
+    } else {
+      answer.reason = listed.reason().text;
     }
-    for (const std::string& schedule : *listed) record.label += (record.label.empty() ? "" : "\n") + schedule;
-    return record;
+    return answer;
   }
 
-  TuningRecord operator()(const TimeProbe& task) const {
-    return MeasureProbe(KeepApart(ToolchainNamed(task.toolchain)), ProbeNamed(task.probe), context_.num_threads,
-                        context_.timing);
+  MeasureAnswer operator()(const TimeProbe& task) const {
+    const Toolchain& toolchain = KeepApart(ToolchainNamed(task.toolchain));
+    return {MeasureProbe(toolchain, ProbeNamed(task.probe), context_.num_threads, context_.timing), {}};
   }
 
-  TuningRecord operator()(const TimeTransition&) const { return MeasureEmptyHop(context_.timing); }
+  MeasureAnswer operator()(const TimeTransition&) const { return {MeasureEmptyHop(context_.timing), {}}; }
 
-  TuningRecord operator()(const TimeSwitch& task) const {
+  MeasureAnswer operator()(const TimeSwitch& task) const {
     const Toolchain& from = KeepApart(ToolchainNamed(task.from));
     const Toolchain& to = KeepApart(ToolchainNamed(task.to));
-    return MeasureHandover(from, to, context_.num_threads, context_.timing);
+    return {MeasureHandover(from, to, context_.num_threads, context_.timing), {}};
   }
 
-  TuningRecord operator()(const FindRate& task) const { return Rate(task.rate); }
+  MeasureAnswer operator()(const FindRate& task) const { return {Rate(task.rate), {}}; }
 
-  TuningRecord operator()(const TimeConversion& task) const {
-    return RecordOf(MeasureConversion(task.shape, task.dtype, task.from, task.to, context_.num_threads), {});
+  MeasureAnswer operator()(const TimeConversion& task) const {
+    return {RecordOf(MeasureConversion(task.shape, task.dtype, task.from, task.to, context_.num_threads), {}), {}};
   }
 
  private:
@@ -124,7 +124,7 @@ class Measurer {
 std::string AnswerMeasureRequest(const std::string& text, const CandidateSource* candidates, CompiledStore* compiled) {
   const MeasureRequest request = MeasureRequestFromText(text);
   SetNumThreads(request.context.num_threads);
-  return RecordToText(std::visit(Measurer(request.context, candidates, compiled), request.task));
+  return ToText(std::visit(Measurer(request.context, candidates, compiled), request.task));
 }
 
 }  // namespace collage

@@ -43,7 +43,7 @@ class ExternalRunner : public Runner {
  private:
   struct Answer {
     size_t index = 0;  ///< in the run's requests
-    TuningRecord record;
+    MeasureAnswer record;
   };
 
   /// Cancels requests that are still open when a run ends for any reason.
@@ -146,7 +146,7 @@ class ExternalRunner : public Runner {
     open_.erase(it);
     if (message.contains("error")) Fail(message.at("error").get<std::string>());
     try {
-      return Answer{index, RecordFromText(message.at("record").dump())};
+      return Answer{index, MeasureAnswerFromText(message.at("record").dump())};
     } catch (const Error& error) {
       FailWithErrors(fmt::format("sent {}", error.message()));
     }

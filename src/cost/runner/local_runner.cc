@@ -19,13 +19,13 @@ class LocalRunner : public Runner {
   void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {
       const Result<std::string> answer = worker_.Call(ToText(requests[i]));
-      TuningRecord record;
+      MeasureAnswer found;
       if (answer.ok()) {
-        record = RecordFromText(*answer);
+        found = MeasureAnswerFromText(*answer);
       } else {
-        record.reason = answer.reason().text;
+        found.reason = answer.reason().text;
       }
-      if (!on_answer(i, record)) return;
+      if (!on_answer(i, found)) return;
     }
   }
 

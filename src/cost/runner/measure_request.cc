@@ -1,16 +1,17 @@
-// measure_request.cc: requests and records as JSON.
+// measure_request.cc: requests and answers as JSON.
 #include "cost/runner/measure_request.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
-#include "support/json_fields.h"
+#include "cost/database/record_fields.h"
 
 namespace collage {
 
@@ -103,23 +104,10 @@ void VisitFields(Self& context, Visitor& visit) {
 }
 
 template <typename Self, typename Visitor>
-requires IsMessage<Self, TuningRecord>
-void VisitFields(Self& record, Visitor& visit) {
-  visit.Field("ok", record.ok);
-  visit.Field("minimum", record.minimum);
-  visit.Field("p50", record.p50);
-  visit.Field("p90", record.p90);
-  visit.Field("num_samples", record.num_samples);
-  visit.Field("max_error", record.max_error);
-  visit.Field("reason", record.reason);
-  // Helpers need not know more than these.
-  visit.OptionalField("p10", record.p10);
-  visit.OptionalField("p25", record.p25);
-  visit.OptionalField("p75", record.p75);
-  visit.OptionalField("p99", record.p99);
-  visit.OptionalField("half_width", record.half_width);
-  visit.OptionalField("drift", record.drift);
-  visit.OptionalField("label", record.label);
+requires IsMessage<Self, MeasureAnswer>
+void VisitFields(Self& answer, Visitor& visit) {
+  VisitFields(static_cast<std::conditional_t<std::is_const_v<Self>, const TuningRecord, TuningRecord>&>(answer), visit);
+  visit.OptionalField("schedules", answer.schedules);
 }
 
 namespace {
@@ -165,11 +153,11 @@ MeasureRequest MeasureRequestFromText(const std::string& text) {
   }
 }
 
-std::string RecordToText(const TuningRecord& record) { return ToJsonText(record); }
+std::string ToText(const MeasureAnswer& answer) { return ToJsonText(answer); }
 
-TuningRecord RecordFromText(const std::string& text) {
+MeasureAnswer MeasureAnswerFromText(const std::string& text) {
   try {
-    return FromJsonText<TuningRecord>(text);
+    return FromJsonText<MeasureAnswer>(text);
   } catch (const Json::exception& error) {
     throw Error(ErrorCategory::kInput, fmt::format("no record of a measurement: {}", error.what()));
   }

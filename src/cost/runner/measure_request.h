@@ -5,9 +5,10 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "collage/target/toolchain.h"
-#include "cost/database/tuning_database.h"
+#include "cost/database/tuning_record.h"
 #include "cost/measure/timing.h"
 #include "cost/runner/candidate_source.h"
 #include "lowering/compiled_store.h"
@@ -40,7 +41,7 @@ struct TimePartition {
   static constexpr const char* kKind = "partition";
   RequestedPartition partition;
 };
-/// Which schedules there are one step from that of `partition`: the answer's label has them, one a line.
+/// Which schedules there are one step from that of `partition`.
 struct ListSchedules {
   static constexpr const char* kKind = "schedules";
   RequestedPartition partition;
@@ -83,19 +84,23 @@ struct MeasureRequest {
   MeasureTask task;
 };
 
+struct MeasureAnswer : TuningRecord {
+  std::vector<std::string> schedules;  ///< the answer to ListSchedules
+};
+
 /// One line of JSON. A held partition may make it hundreds of megabytes long.
 std::string ToText(const MeasureRequest& request);
 /// Throws kInput for what is no request.
 MeasureRequest MeasureRequestFromText(const std::string& text);
 
-/// Measures what the text of a request asks for and answers with a record's text. Throws what measuring throws; kInput
-/// for what is no request, and for candidates by handle where `candidates` is null. `compiled` (or null) keeps what is
-/// compiled.
+/// Measures what the text of a request asks for and answers with a MeasureAnswer's text. Throws what measuring throws;
+/// kInput for what is no request, and for candidates by handle where `candidates` is null. `compiled` (or null) keeps
+/// what is compiled.
 std::string AnswerMeasureRequest(const std::string& request, const CandidateSource* candidates,
                                  CompiledStore* compiled = nullptr);
 
-std::string RecordToText(const TuningRecord& record);
-/// Throws kInput.
-TuningRecord RecordFromText(const std::string& text);
+std::string ToText(const MeasureAnswer& answer);
+/// Throws kInput for what is no answer.
+MeasureAnswer MeasureAnswerFromText(const std::string& text);
 
 }  // namespace collage

@@ -76,9 +76,9 @@ Json Reply(const std::string& line, Worker& worker) {
   Json reply{{"id", question->id}};
   const Result<std::string> answer = worker.Call(question->request);
   if (!answer.ok()) {
-    TuningRecord failure;
+    MeasureAnswer failure;
     failure.reason = answer.reason().text;
-    reply["record"] = Json::parse(RecordToText(failure));
+    reply["record"] = Json::parse(ToText(failure));
   } else if (answer->starts_with(kNotMeasured)) {
     reply["error"] = answer->substr(kNotMeasured.size());
   } else {

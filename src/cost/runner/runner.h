@@ -16,7 +16,7 @@ namespace collage {
 class Runner {
  public:
   /// Told as soon as the request at `index` has its answer; false when the others are no longer wanted.
-  using OnAnswer = std::function<bool(size_t index, const TuningRecord& record)>;
+  using OnAnswer = std::function<bool(size_t index, const MeasureAnswer& answer)>;
 
   virtual ~Runner() = default;
 

@@ -11,8 +11,8 @@
 
 namespace collage {
 
-/// Results of building, checking and timing a contender: the message's fields and those of its
-/// record in the tuning database (ranking is by them). A new one is a line here.
+/// Results of building, checking and timing a contender: the message's fields and those of its result in the tuning
+/// database (ranking is by them). A new one is a line here.
 template <typename Self, typename Visitor>
 requires IsMessage<Self, Contestant>
 void VisitFields(Self& contestant, Visitor& visit) {

@@ -17,50 +17,14 @@
 namespace collage {
 namespace {
 
-using Json = nlohmann::json;
+// How contenders are built, checked and timed, as part of the keys: another way has another text.
+constexpr const char* kMethod = "rounds told apart, each stage, several inputs, ";
 
 /// Identifies a contender, its constants by shape: the same cover of the same structure is the same contender.
 std::string DigestOf(const ContenderModule& contender) {
   StructuralHashOptions options;
   options.constants_by_shape = true;
   return StructuralHash(contender.module.main(), options);
-}
-
-/// The fields of a contender's message (messages.h) that tuning records have, too.
-template <typename Record, typename Visitor>
-void VisitRecordFields(Record& record, Visitor& visit) {
-  visit.Field("p50", record.p50);
-  visit.Field("p90", record.p90);
-  visit.Field("minimum", record.minimum);
-  visit.Field("num_samples", record.num_samples);
-  visit.Field("max_error", record.max_error);
-  visit.Field("reason", record.reason);
-}
-
-Json RecordFields(const TuningRecord& record) {
-  JsonFieldWriter writer;
-  VisitRecordFields(record, writer);
-  return writer.Take();
-}
-
-/// The record's label holds the fields that records do not have.
-TuningRecord RecordFrom(const Contestant& contestant) {
-  Json fields = ToJson(contestant);
-  TuningRecord record;
-  record.ok = contestant.failure.empty();
-  JsonFieldReader reader(fields);
-  VisitRecordFields(record, reader);
-  const Json own = RecordFields(record);
-  for (const auto& [name, _] : own.items()) fields.erase(name);
-  record.label = fields.dump();
-  return record;
-}
-
-/// Sets what RecordFrom kept.
-void SetFrom(const TuningRecord& record, Contestant& contestant) {
-  Json fields = RecordFields(record);
-  fields.update(Json::parse(record.label));
-  FromJson(fields, contestant);
 }
 
 /// A worker, and what it works with.
@@ -110,7 +74,7 @@ class PlayOff {
         progress_(progress),
         num_threads_(options.num_threads),
         session_(std::make_unique<PlayOffSession>(original, modules, options)) {
-    std::string all = "rounds told apart, each stage, several inputs, " + options.versions;
+    std::string all = kMethod + options.versions;
     all += collage::DigestOf(options.check_inputs);
     if (options.max_error) all += fmt::format("max error {}, ", *options.max_error);
     for (const ContenderModule& contender : modules) all += DigestOf(contender);
@@ -139,15 +103,18 @@ class PlayOff {
       throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
                   result_.contestants.empty() ? "" : "first failure: " + result_.contestants.front().failure);
     }
-    for (size_t i = 0; i < modules_.size(); ++i) database_.Put(KeyOf(i), RecordFrom(result_.contestants[i]));
+    for (size_t i = 0; i < modules_.size(); ++i) {
+      const Contestant& contestant = result_.contestants[i];
+      database_.Put(KeyOf(i), {.ok = contestant.failure.empty(), .value = ToJsonText(contestant), .measured_at = ""});
+    }
     return TakeResult();
   }
 
  private:
   Contestant& At(int contender) { return result_.contestants[static_cast<size_t>(contender)]; }
 
-  TuningKey KeyOf(size_t index) const {
-    return {DigestOf(modules_[index]), all_, "play-off", modules_[index].name, machine_, num_threads_};
+  ResultKey KeyOf(size_t index) const {
+    return {PlayOffKey{all_, DigestOf(modules_[index]), modules_[index].name}, machine_, num_threads_};
   }
 
   PlayOffResult TakeResult() {
@@ -158,9 +125,9 @@ class PlayOff {
   /// Indices, the best first, when the database knows these very contenders, else empty.
   std::vector<size_t> KnownRanking() {
     for (size_t i = 0; i < modules_.size(); ++i) {
-      const std::optional<TuningRecord> record = database_.Find(KeyOf(i));
-      if (!record) return {};
-      SetFrom(*record, result_.contestants[i]);
+      const std::optional<ResultRecord> known = database_.Find(KeyOf(i));
+      if (!known) return {};
+      FromJson(nlohmann::json::parse(known->value), result_.contestants[i]);
     }
     return Ranked(result_.contestants);
   }

@@ -10,33 +10,18 @@
 
 #include "collage/support/error.h"
 #include "support/file.h"
-#include "unit/cost/database/postgres_server.h"
+#include "unit/cost/database/store_test.h"
 
 namespace collage {
 namespace {
 
-enum class Store { kSqlite, kPostgres };
+class TuningDatabaseTest : public StoreTest {};
 
-/// Every test here runs on both kinds of store.
-class TuningDatabaseTest : public testing::TestWithParam<Store> {
- protected:
-  void SetUp() override {
-    if (GetParam() == Store::kSqlite) {
-      place_ = (folder_ / "tuning.db").string();
-      return;
-    }
-    if (PostgresServer::Instance() == nullptr) GTEST_SKIP() << "PostgreSQL 15 is not installed";
-    place_ = PostgresServer::Instance()->NewDatabase();
-  }
+INSTANTIATE_TEST_SUITE_P(Stores, TuningDatabaseTest, testing::Values(Store::kSqlite, Store::kPostgres), NameOfStore);
 
-  TemporaryFolder folder_;
-  std::string place_;
-};
-
-INSTANTIATE_TEST_SUITE_P(Stores, TuningDatabaseTest, testing::Values(Store::kSqlite, Store::kPostgres),
-                         [](const auto& test) { return test.param == Store::kSqlite ? "Sqlite" : "Postgres"; });
-
-TuningKey Key(int i) { return {"workload-" + std::to_string(i), "p:p", "acme", "1/m3", "machine", 1}; }
+TuningKey Key(int i, const std::string& version = "1", const std::string& machine = "machine") {
+  return {PartitionKey{"workload-" + std::to_string(i), "p:p", "acme", version, "m3", std::nullopt}, machine, 1};
+}
 
 TuningRecord Record(double seconds) {
   TuningRecord record;
@@ -121,36 +106,41 @@ TEST_P(TuningDatabaseTest, TheLastWordCountsUnlessItIsOlder) {
   EXPECT_EQ(database.Find(Key(1))->p50, 2);
   TuningRecord old = Record(3);
   old.measured_at = "2001-01-01 00:00:00";
-  EXPECT_FALSE(database.PutIfNewer(Key(1), old));
+  EXPECT_FALSE(database.PutIfNewer(std::pair{Key(1), old}));
   EXPECT_EQ(database.Find(Key(1))->p50, 2);
-  EXPECT_TRUE(database.PutIfNewer(Key(2), old));
+  EXPECT_TRUE(database.PutIfNewer(std::pair{Key(2), old}));
   old.p50 = 4;
   old.measured_at = "2101-01-01 00:00:00";
-  EXPECT_TRUE(database.PutIfNewer(Key(1), old));
+  EXPECT_TRUE(database.PutIfNewer(std::pair{Key(1), old}));
   EXPECT_EQ(database.Find(Key(1))->p50, 4);
 }
 
 TEST_P(TuningDatabaseTest, CollectsWhatIsOfNoMoreUse) {
   TuningDatabase database(place_);
   const auto put = [&](int i, const std::string& version, const std::string& machine, const TuningRecord& record) {
-    TuningKey key = Key(i);
-    key.version = version;
-    key.machine = machine;
-    database.Put(key, record);
+    database.Put(Key(i, version, machine), record);
   };
   put(1, "1", "here", Record(1));
-  put(2, "1/m3", "here", Record(1));
-  put(3, "2/m3", "here", Record(1));
-  put(4, "2/m3", "there", Record(1));
-  put(5, "1/m3", "here", Failure("crashed"));
+  const auto list = [](const std::string& toolchain, const std::string& version) {
+    return ResultKey{ScheduleListKey{{"w", "p:p", toolchain, version, "m3", ""}}, "here", 1};
+  };
+  database.Put(list("acme -level=2", "1"), {.ok = true, .value = "[]", .measured_at = ""});
+  database.Put(list("acme -level=2", "2"), {.ok = true, .value = "[]", .measured_at = ""});
+  database.Put(list("acme -level=3", "1"), {.ok = false, .value = "[]", .measured_at = ""});
+  put(2, "2", "here", Record(1));
+  put(3, "2", "there", Record(1));
+  put(4, "1", "here", Failure("crashed"));
   TuningRecord old = Record(1);
   old.measured_at = "2001-01-01 00:00:00";
-  put(6, "1/m3", "here", old);
+  put(5, "1", "here", old);
   EXPECT_EQ(database.Collect({}), 0);
-  EXPECT_EQ(database.Collect({.versions = {{"acme", "1"}}, .machine = "here"}), 1);
+  EXPECT_EQ(database.Collect({.versions = {{"acme", "1"}}, .machine = "here"}), 2);
   EXPECT_EQ(database.Collect({.before = "2002-01-01"}), 1);
-  EXPECT_EQ(database.Collect({.failures = true}), 1);
-  EXPECT_EQ(database.Stats().records, 3);
+  EXPECT_EQ(database.Collect({.failures = true}), 2);
+  const TuningStats stats = database.Stats();
+  EXPECT_EQ(stats.records, 3);
+  EXPECT_EQ(stats.by_kind, (std::map<std::string, int64_t>{{"partition", 2}, {"schedule_list", 1}}));
+  EXPECT_EQ(stats.by_toolchain, (std::map<std::string, int64_t>{{"acme", 2}, {"acme -level=2", 1}}));
 }
 
 TEST_P(TuningDatabaseTest, VerifyNamesRecordsThatMakeNoSense) {
@@ -162,8 +152,33 @@ TEST_P(TuningDatabaseTest, VerifyNamesRecordsThatMakeNoSense) {
   torn.minimum = 2;
   database.Put(Key(3), torn);
   database.Put(Key(4), Failure(""));
-  ASSERT_EQ(database.Verify().size(), 2u);
+  database.Put(ResultKey{PlayOffKey{"all", "one", "acme"}, "here", 1}, {.ok = true, .value = "{", .measured_at = ""});
+  ASSERT_EQ(database.Verify().size(), 3u);
   EXPECT_NE(database.Verify()[0].find("workload-3"), std::string::npos);
+}
+
+TEST_P(TuningDatabaseTest, KeepsWhatIsNoTimeInTablesOfItsOwn) {
+  const PartitionKey partition{"w", "p:p", "acme", "1", "m3", ""};
+  const ResultKey list{ScheduleListKey{partition}, "here", 1};
+  const ResultKey comparison{ComparisonKey{{partition, partition}}, "here", 1};
+  const ResultKey play_off{PlayOffKey{"all", "one", "acme"}, "here", 1};
+  {
+    TuningDatabase database(place_);
+    database.Put(list, {.ok = true, .value = R"(["rows=3"])", .measured_at = "2026-01-01 00:00:00"});
+    database.Put(comparison, ResultRecord());
+    database.Put(play_off, {.ok = false, .value = R"({"reason":"it's wrong"})", .measured_at = ""});
+    database.Put(TuningKey{partition, "here", 1}, Record(1));
+  }
+  TuningDatabase database(place_);
+  EXPECT_EQ(database.Find(list)->value, R"(["rows=3"])");
+  EXPECT_EQ(database.Find(list)->measured_at, "2026-01-01 00:00:00");
+  EXPECT_TRUE(database.Find(comparison)->ok);
+  EXPECT_FALSE(database.Find(play_off)->ok);
+  EXPECT_EQ(database.Find(play_off)->value, R"({"reason":"it's wrong"})");
+  EXPECT_FALSE(database.Find(ResultKey{PlayOffKey{"all", "one", "other"}, "here", 1}).has_value());
+  for (const char* table : {"timing", "schedule_list", "comparison", "play_off"}) {
+    EXPECT_EQ(OpenStore()->Query(std::string("SELECT COUNT(*) FROM ") + table)[0][0], "1") << table;
+  }
 }
 
 TEST_P(TuningDatabaseTest, KeepsHowCompilationsEnded) {
@@ -258,7 +273,7 @@ TEST_P(TuningDatabaseTest, FiftyKillsAtRandomLoseNothingFinished) {
 
 TEST_P(TuningDatabaseTest, ANewerSchemaIsRefused) {
   { TuningDatabase create(place_); }
-  (IsPostgresUrl(place_) ? OpenPostgres(place_) : OpenSqlite(place_))->SetSchemaVersion(99);
+  OpenStore()->SetSchemaVersion(99);
   try {
     TuningDatabase database(place_);
     FAIL() << "opened a schema of the future";
@@ -304,11 +319,12 @@ TEST(TuningDatabaseFileTest, AnOldSchemaIsBroughtUpToDate) {
 TEST(TuningDatabaseFileTest, CompilationsOfASchemaWithoutOptimalityLossAreKept) {
   const TemporaryFolder folder;
   const std::string path = (folder / "tuning.db").string();
-  { TuningDatabase create(path); }
   {
     const std::unique_ptr<SqlConnection> old = OpenSqlite(path);
-    old->Query("ALTER TABLE measurement DROP COLUMN schedule");
-    old->Query("DROP TABLE compilation");
+    old->Query(R"(CREATE TABLE measurement (
+        workload TEXT, layouts TEXT, toolchain TEXT, version TEXT, machine TEXT, num_threads INTEGER,
+        ok INTEGER, minimum REAL, p50 REAL, p90 REAL, num_samples INTEGER, max_error REAL, label TEXT, reason TEXT,
+        measured_at TEXT, p10 REAL, p25 REAL, p75 REAL, p99 REAL, half_width REAL, drift REAL))");
     old->Query(R"(CREATE TABLE compilation (
         model TEXT NOT NULL, machine TEXT NOT NULL, num_threads INTEGER NOT NULL, versions TEXT NOT NULL,
         winner TEXT NOT NULL, seconds DOUBLE PRECISION NOT NULL, additive_error DOUBLE PRECISION NOT NULL,

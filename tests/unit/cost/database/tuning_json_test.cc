@@ -6,6 +6,7 @@
 
 #include "collage/support/error.h"
 #include "support/file.h"
+#include "unit/support/throws.h"
 
 namespace collage {
 namespace {
@@ -14,7 +15,9 @@ class TuningJsonTest : public testing::Test {
  protected:
   TuningDatabase Open(const std::string& name) { return TuningDatabase((folder_ / name).string()); }
 
-  static TuningKey Key(int i) { return {"w" + std::to_string(i), "p:p", "acme", "1", "machine", 2}; }
+  static TuningKey Key(int i) {
+    return {PartitionKey{"w" + std::to_string(i), "p:p", "acme", "1", "m5.0", std::nullopt}, "machine", 2};
+  }
   static TuningRecord Record(double seconds, const std::string& when) {
     TuningRecord record;
     record.ok = true;
@@ -43,13 +46,17 @@ TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   failure.measured_at = "2026-01-02 00:00:00";
   one.Put(Key(2), failure);
   std::ostringstream out;
-  EXPECT_EQ(ExportRecords(one, out), 2);
+  const ResultKey play_off{PlayOffKey{"all", "one", "acme"}, "machine", 2};
+  one.Put(play_off, {.ok = true, .value = R"({"p50":0.5})", .measured_at = "2026-01-03 00:00:00"});
+  EXPECT_EQ(ExportRecords(one, out), 3);
 
   TuningDatabase other = Open("other.db");
   std::istringstream in(out.str());
   const ImportCounts counts = ImportRecords(other, in, "file");
-  EXPECT_EQ(counts.read, 2);
-  EXPECT_EQ(counts.taken, 2);
+  EXPECT_EQ(counts.read, 3);
+  EXPECT_EQ(counts.taken, 3);
+  EXPECT_TRUE(counts.dropped.empty());
+  EXPECT_EQ(other.Find(play_off)->value, R"({"p50":0.5})");
   EXPECT_EQ(other.Find(Key(1))->p50, 1.0 / 3);
   EXPECT_EQ(other.Find(Key(1))->p75, 0.4);
   EXPECT_EQ(other.Find(Key(1))->p25, 0);  // not known
@@ -63,16 +70,23 @@ TEST_F(TuningJsonTest, WhatIsExportedIsImported) {
   EXPECT_EQ(again.str(), out.str());
 }
 
-TEST_F(TuningJsonTest, FilesOfEarlierVersionsAreRead) {
+TEST_F(TuningJsonTest, FieldsThatMayBeMissingAreUnknown) {
   TuningDatabase database = Open("one.db");
-  std::istringstream in(R"({"format":"collage-tuning","version":1}
-{"workload":"w1","layouts":"p:p","toolchain":"acme","version":"1","machine":"machine","threads":2,"label":"conv","ok":true,"measured_at":"2026-01-01 00:00:00","min_seconds":0.1,"p50_seconds":0.2,"p90_seconds":0.3,"samples":7,"max_error":0.0}
+  std::istringstream in(R"({"format":"collage-tuning","version":2}
+{"key":)" + ToText(Key(1)) +
+                        R"(,"ok":true,"minimum":0.1,"p50":0.2,"p90":0.3,"num_samples":7,"max_error":0.0,"reason":""}
 )");
   EXPECT_EQ(ImportRecords(database, in, "file").taken, 1);
   EXPECT_EQ(database.Find(Key(1))->p90, 0.3);
   EXPECT_EQ(database.Find(Key(1))->p99, 0);
   EXPECT_EQ(database.Find(Key(1))->half_width, 0);
   EXPECT_EQ(database.Find(Key(1))->schedule, "");
+}
+
+TEST_F(TuningJsonTest, ALaterVersionIsRefused) {
+  TuningDatabase database = Open("one.db");
+  std::istringstream in(R"({"format":"collage-tuning","version":3})");
+  ExpectError([&] { ImportRecords(database, in, "file"); }, ErrorCategory::kInput, "use a newer Collage");
 }
 
 TEST_F(TuningJsonTest, MergingTakesTheNewer) {
@@ -94,12 +108,12 @@ TEST_F(TuningJsonTest, WhatIsNoRecordIsNamedByLine) {
   TuningDatabase database = Open("one.db");
   std::istringstream empty("");
   EXPECT_THROW(ImportRecords(database, empty, "file"), Error);
-  std::istringstream torn("{\"format\": \"collage-tuning\", \"version\": 1}\n{\"workload\": \"w\"}\n");
-  try {
-    ImportRecords(database, torn, "file");
-    FAIL() << "took half a record";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.where(), "file:2");
+  for (const char* text : {R"({"format": "collage-tuning", "version": 1}
+{"workload": "w"})",
+                           R"({"format": "collage-tuning", "version": 2}
+{"key": {"kind": "luck", "machine": "x86", "threads": 1}, "ok": true})"}) {
+    std::istringstream torn(text);
+    ExpectError([&] { ImportRecords(database, torn, "file"); }, ErrorCategory::kInput, "file:2: error: no record: ");
   }
 }
 

@@ -30,7 +30,7 @@ class FakeRunner : public Runner {
       const std::string request = ToText(requests[i]);
       const bool is_candidate = request.find("\"candidate\"") != std::string::npos;
       num_candidates_ += is_candidate ? 1 : 0;
-      TuningRecord record;
+      MeasureAnswer record;
       record.ok = true;
       const bool is_rate = std::holds_alternative<FindRate>(requests[i].task);
       const bool is_long = request.find("\"elements\"") != std::string::npos;  // a probe
@@ -38,7 +38,7 @@ class FakeRunner : public Runner {
       if (is_candidate) record.p90 = 3e-4;
       if (request.find("\"quick\"") != std::string::npos) record.minimum = record.p50 = 5e-5;
       if (request.find("\"slow\"") != std::string::npos) record.p50 = 2e-4;
-      if (std::holds_alternative<ListSchedules>(requests[i].task)) record.label = "slow\nquick";
+      if (std::holds_alternative<ListSchedules>(requests[i].task)) record.schedules = {"slow", "quick"};
       record.num_samples = 11;
       if (!on_answer(i, record)) return;
     }

@@ -154,7 +154,7 @@ class TortureTest : public testing::Test {
   /// What the worker says of a toolchain of this habit.
   TuningRecord Measure(const std::string& habit) {
     const Result<std::string> answer = worker_.Call(habit);
-    if (answer.ok()) return RecordFromText(*answer);
+    if (answer.ok()) return MeasureAnswerFromText(*answer);
     TuningRecord record;
     record.reason = answer.reason().text;
     return record;
@@ -166,7 +166,7 @@ class TortureTest : public testing::Test {
   PartitionRequest request_;
   TimingOptions timing_{.min_seconds = 0.001, .budget_seconds = 0.01};
   Worker worker_{[this](const std::string& habit, const SendProgress&) {
-                   return RecordToText(MeasurePartition(Habitual(habit), request_, timing_));
+                   return ToText(MeasureAnswer{MeasurePartition(Habitual(habit), request_, timing_), {}});
                  },
                  {std::chrono::seconds(2), int64_t{2} << 30}};
 };

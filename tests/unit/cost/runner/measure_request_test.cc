@@ -63,7 +63,7 @@ PartitionRequest ThroughText(const PartitionRequest& request) {
   Recording::last.reset();
   MeasureContext context;
   context.num_threads = request.num_threads;
-  const TuningRecord record = RecordFromText(AnswerMeasureRequest(ToText({context, Held(request)}), nullptr));
+  const TuningRecord record = MeasureAnswerFromText(AnswerMeasureRequest(ToText({context, Held(request)}), nullptr));
   EXPECT_FALSE(record.ok);
   EXPECT_THAT(record.reason, HasSubstr("only recorded"));
   EXPECT_TRUE(Recording::last.has_value());
@@ -156,8 +156,9 @@ TEST(MeasureRequestTest, RequestsOfEveryKindAreReadBack) {
   }
 }
 
-TEST(MeasureRequestTest, RecordsAreReadBack) {
-  TuningRecord record;
+TEST(MeasureRequestTest, AnswersAreReadBack) {
+  MeasureAnswer record;
+  record.schedules = {"rows=3", "a \"quoted\" one"};
   record.ok = true;
   record.minimum = 1.0 / 3;
   record.p50 = 2e-9;
@@ -165,8 +166,9 @@ TEST(MeasureRequestTest, RecordsAreReadBack) {
   record.num_samples = 7;
   record.max_error = 1e-300;
   record.reason = "\"quoted\" \xff\n";
-  const TuningRecord read = RecordFromText(RecordToText(record));
+  const MeasureAnswer read = MeasureAnswerFromText(ToText(record));
   EXPECT_EQ(read.ok, record.ok);
+  EXPECT_EQ(read.schedules, record.schedules);
   EXPECT_EQ(read.minimum, record.minimum);
   EXPECT_EQ(read.p50, record.p50);
   EXPECT_EQ(read.p90, record.p90);
