@@ -137,13 +137,18 @@ TEST_F(UnsearchedTest, OperatorsWithoutAKernelAreReportedWithTheReason) {
       << listener_.warnings[0];
 }
 
-TEST_F(UnsearchedTest, ExactNativeKernelsTakeAnySize) {
-  for (const char* how : {"accuracy", "target"}) {
-    CompileOptions options = Options();
-    if (how == std::string("accuracy")) options.accuracy = "exact";
-    if (how == std::string("target")) options.targets = {"llvm -accuracy=exact"};
+TEST_F(UnsearchedTest, ConfiguredNativeKernelsTakeAnySize) {
+  const auto check = [&](const CompileOptions& options, const std::string& how) {
     EXPECT_TRUE(CompileModule(Module(kOpen), "m", options).evaluated.empty()) << how;
     EXPECT_NE(vm::Executable::Load(options.output).Disassemble().find("dynamic_kernel"), std::string::npos) << how;
+  };
+  CompileOptions options = Options();
+  options.accuracy = "exact";
+  check(options, "--accuracy exact");
+  for (const char* target : {"llvm -accuracy=exact", "llvm -mcpu=x86-64-v3", "llvm -winograd_tile=4"}) {
+    options = Options();
+    options.targets = {target};
+    check(options, target);
   }
 }
 
