@@ -10,6 +10,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "dataflow/pattern_builder.h"
+#include "ir/attr_visitor.h"
 #include "partition/extract.h"
 #include "partition/rewrite.h"
 
@@ -23,18 +24,19 @@ struct PatternRef {
   DFPatternPtr pattern;
 };
 
-/// A value as patterns spell it: 1, 0.5, True, None, name, [1,2].
-std::string AttrText(const AttrValue& value) {
-  if (const std::string* text = value.as_string()) return *text;
-  if (const bool* one = value.as_bool()) return *one ? "True" : "False";
-  if (const int64_t* one = value.as_int()) return std::to_string(*one);
-  if (const double* one = value.as_double()) return fmt::format("{}", *one);
-  const AttrValue::List* list = value.as_list();
-  if (list == nullptr) return "None";
-  std::string text;
-  for (const AttrValue& item : *list) text += (text.empty() ? "" : ",") + AttrText(item);
-  return "[" + text + "]";
-}
+/// Writes values as patterns spell them: 1, 0.5, True, None, name, [1,2].
+struct PatternAttrPrinter {
+  std::string None() const { return "None"; }
+  std::string Bool(bool flag) const { return flag ? "True" : "False"; }
+  std::string Int(int64_t number) const { return std::to_string(number); }
+  std::string Double(double number) const { return fmt::format("{}", number); }
+  std::string Text(const std::string& text) const { return text; }
+  std::string List(const AttrValue::List& list) const {
+    std::string text;
+    for (const AttrValue& item : list) text += (text.empty() ? "" : ",") + VisitAttr(item, *this);
+    return "[" + text + "]";
+  }
+};
 
 std::vector<DFPatternPtr> Inner(const std::vector<PatternRef>& patterns) {
   std::vector<DFPatternPtr> inner;
@@ -59,7 +61,7 @@ PatternRef HasAttr(const PatternRef& self, const Attrs& attrs) {
                 "call the operator first: is_op(\"nn.relu\")(wildcard()).has_attr({…})");
   }
   auto pattern = std::make_shared<DFPattern>(*self.pattern);
-  for (const auto& [name, value] : attrs) pattern->attrs.emplace_back(name, AttrText(value));
+  for (const auto& [name, value] : attrs) pattern->attrs.emplace_back(name, VisitAttr(value, PatternAttrPrinter()));
   return {pattern};
 }
 
@@ -221,7 +223,7 @@ void BindPatterns(nb::module_& m) {
       "any_call",
       [](const std::string& name, const Attrs& attrs) {
         PatternAttrs wanted;
-        for (const auto& [key, value] : attrs) wanted.emplace_back(key, AttrText(value));
+        for (const auto& [key, value] : attrs) wanted.emplace_back(key, VisitAttr(value, PatternAttrPrinter()));
         return PatternRef{AnyCallPattern(name, std::move(wanted))};
       },
       "name"_a, "attrs"_a = nb::dict(), "Matches calls of an operator with any arguments.");

@@ -1,6 +1,8 @@
 // casters.cc: handles for nodes of all kinds, attributes as Python values.
 #include "casters.h"
 
+#include "ir/attr_visitor.h"
+
 namespace nb = nanobind;
 
 namespace collage::python {
@@ -52,18 +54,24 @@ nb::object ToPython(const Type& type) {
   return Wrap<TypeRef>(type);
 }
 
-nb::object ToPython(const AttrValue& value) {
-  if (const bool* one = value.as_bool()) return nb::bool_(*one);
-  if (const int64_t* one = value.as_int()) return nb::int_(*one);
-  if (const double* one = value.as_double()) return nb::float_(*one);
-  if (const std::string* one = value.as_string()) return nb::str(one->c_str(), one->size());
-  if (const AttrValue::List* list = value.as_list()) {
+namespace {
+
+struct AttrConverter {
+  nb::object None() const { return nb::none(); }
+  nb::object Bool(bool flag) const { return nb::bool_(flag); }
+  nb::object Int(int64_t number) const { return nb::int_(number); }
+  nb::object Double(double number) const { return nb::float_(number); }
+  nb::object Text(const std::string& text) const { return nb::str(text.c_str(), text.size()); }
+  nb::object List(const AttrValue::List& list) const {
     nb::list result;
-    for (const AttrValue& item : *list) result.append(ToPython(item));
+    for (const AttrValue& item : list) result.append(VisitAttr(item, *this));
     return result;
   }
-  return nb::none();
-}
+};
+
+}  // namespace
+
+nb::object ToPython(const AttrValue& value) { return VisitAttr(value, AttrConverter()); }
 
 nb::object ToPython(const Attrs& attrs) {
   nb::dict result;

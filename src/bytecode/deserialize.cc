@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -69,35 +70,36 @@ class Reader {
 
 AttrValue ReadAttr(Reader& in, int depth) {
   if (depth > 100) in.Fail("an attribute nests too deep");
-  switch (in.Int()) {
-    case 0: return {};
-    case 1: return in.Int() != 0;
-    case 2: return in.Int();
-    case 3: {
-      const int64_t bits = in.Int();
-      double value = 0;
-      std::memcpy(&value, &bits, sizeof value);
-      return value;
-    }
-    case 4: return std::string(in.Text());
-    case 5: {
+  switch (static_cast<AttrTag>(in.Int())) {
+    case AttrTag::kNone: return {};
+    case AttrTag::kBool: return in.Int() != 0;
+    case AttrTag::kInt: return in.Int();
+    case AttrTag::kDouble: return std::bit_cast<double>(in.Int());
+    case AttrTag::kText: return std::string(in.Text());
+    case AttrTag::kList: {
       AttrValue::List list;
       for (size_t count = in.Count(); count > 0; --count) list.push_back(ReadAttr(in, depth + 1));
       return list;
     }
-    default: in.Fail("an attribute of unknown kind");
   }
+  in.Fail("an attribute of unknown kind");
 }
 
-Tensor ReadTensor(Reader& in) {
+/// The sizes may be any numbers: they are not checked.
+std::pair<DataType, Shape> ReadTensorType(Reader& in) {
   const std::string dtype(in.Text());
   if (!DataType::IsName(dtype)) in.Fail("a constant of unknown dtype '" + dtype + "'");
   Shape shape(in.Count());
   for (int64_t& size : shape) size = in.Int();
+  return {DataType::FromString(dtype), std::move(shape)};
+}
+
+Tensor ReadTensor(Reader& in) {
+  auto [dtype, shape] = ReadTensorType(in);
   const std::string_view data = in.Text();
-  const std::optional<size_t> bytes = CheckedBytes(shape, DataType::FromString(dtype));
+  const std::optional<size_t> bytes = CheckedBytes(shape, dtype);
   if (!bytes || *bytes != data.size()) in.Fail("a constant of a wrong size");
-  Tensor tensor = Tensor::Empty(std::move(shape), DataType::FromString(dtype));
+  Tensor tensor = Tensor::Empty(std::move(shape), dtype);
   std::memcpy(tensor.raw(), data.data(), data.size());
   return tensor;
 }
@@ -160,14 +162,9 @@ DynamicSizes ReadSizes(Reader& in) {
       step.op = call.op;
       step.attrs = std::move(call.attrs);
     } else if (step.kind == Step::kConstant) {
-      const std::string dtype(in.Text());
-      if (!DataType::IsName(dtype)) in.Fail("a constant of unknown dtype '" + dtype + "'");
-      Shape shape(in.Count());
-      for (int64_t& size : shape) {
-        size = in.Int();
-        if (size < 0) in.Fail("a constant of negative size");
-      }
-      step.type = TensorType(shape, DataType::FromString(dtype));
+      const auto [dtype, shape] = ReadTensorType(in);
+      if (std::ranges::any_of(shape, [](int64_t size) { return size < 0; })) in.Fail("a constant of negative size");
+      step.type = TensorType(shape, dtype);
     }
     sizes.steps.push_back(std::move(step));
   }
@@ -247,6 +244,31 @@ void CheckRegisters(const Program& program, const Reader& in) {
   if (registers > in.size()) in.Fail("functions have more registers than a program of this size");
 }
 
+/// Finds constructors of `program.types` by the names that the file lists.
+std::vector<Constructor> ReadConstructors(Reader& in, const Program& program) {
+  std::map<std::string, Constructor, std::less<>> known;
+  for (const auto& [name, type] : program.types.types()) {
+    for (const Constructor& constructor : type.constructors) known.emplace(constructor->name(), constructor);
+  }
+  std::vector<Constructor> constructors;
+  for (size_t count = in.Count(); count > 0; --count) {
+    const std::string_view name = in.Text();
+    const auto found = known.find(name);
+    if (found == known.end()) in.Fail(fmt::format("a constructor that no type has: '{}'", name));
+    constructors.push_back(found->second);
+  }
+  return constructors;
+}
+
+void SetSignature(const Function& signature, VmFunction& function) {
+  function.type_params = signature->type_params();
+  function.result = signature->result_type();
+  function.param_dims = DimensionNamesOf(signature->attrs());
+  function.result_names = NamesIn(signature->attrs(), kResultNames);
+  function.param_names = NamesIn(signature->attrs(), kParameterNames);
+  for (const Var& param : signature->params()) function.params.push_back(param->type_annotation());
+}
+
 Program ReadProgram(Reader& in) {
   Program program;
   IRModule signatures;
@@ -264,31 +286,13 @@ Program ReadProgram(Reader& in) {
   for (size_t count = in.Count(); count > 0; --count) program.functions.push_back(ReadFunction(in));
   for (size_t count = in.Count(); count > 0; --count) program.constants.push_back(ReadTensor(in));
   for (size_t count = in.Count(); count > 0; --count) program.op_calls.push_back(ReadOpCall(in));
-  std::map<std::string, Constructor, std::less<>> constructors;
-  for (const auto& [name, type] : program.types.types()) {
-    for (const Constructor& constructor : type.constructors) constructors.emplace(constructor->name(), constructor);
-  }
-  for (size_t count = in.Count(); count > 0; --count) {
-    const std::string_view name = in.Text();
-    const auto found = constructors.find(name);
-    if (found == constructors.end()) in.Fail(fmt::format("a constructor that no type has: '{}'", name));
-    program.constructors.push_back(found->second);
-  }
+  program.constructors = ReadConstructors(in, program);
   for (size_t count = in.Count(); count > 0; --count) {
     program.kernels.push_back(
         ReadKernel(in, signature(fmt::format("kernel{}", program.kernels.size()))->result_type()));
   }
   for (size_t i = 0; i < std::min(program.functions.size(), program.globals.size()); ++i) {
-    VmFunction& function = program.functions[i];
-    const Function function_signature = signature(fmt::format("function{}", i));
-    function.type_params = function_signature->type_params();
-    function.result = function_signature->result_type();
-    function.param_dims = DimensionNamesOf(function_signature->attrs());
-    function.result_names = NamesIn(function_signature->attrs(), kResultNames);
-    function.param_names = NamesIn(function_signature->attrs(), kParameterNames);
-    for (const Var& param : function_signature->params()) {
-      function.params.push_back(param->type_annotation());
-    }
+    SetSignature(signature(fmt::format("function{}", i)), program.functions[i]);
   }
   for (size_t count = in.Count(); count > 0; --count) {
     const Function shaped = signature(fmt::format("shaped{}", program.dynamic_kernels.size()));

@@ -21,6 +21,9 @@ inline constexpr size_t kVersionAt = 7;
 inline constexpr const char* kResultNames = "output_names";
 inline constexpr const char* kParameterNames = "input_names";
 
+/// Stands before an attribute's value and says of which kind it is.
+enum class AttrTag : int64_t { kNone = 0, kBool = 1, kInt = 2, kDouble = 3, kText = 4, kList = 5 };
+
 /// A digest of the code of `kernel` and of all that it may rely on: the types of its parameters, how its results'
 /// shapes follow from them, constants and workspace; stored beside each piece of code
 /// (runtime/plan/kernel_signature.h).

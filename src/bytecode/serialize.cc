@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +11,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "ir/attr_visitor.h"
 #include "runtime/plan/kernel_signature.h"
 #include "support/checksum.h"
 #include "support/file.h"
@@ -35,34 +36,38 @@ class Writer {
   std::string bytes_;
 };
 
-void Write(Writer& out, const AttrValue& value) {
-  if (const bool* b = value.as_bool()) {
-    out.Int(1);
-    out.Int(*b ? 1 : 0);
-  } else if (const int64_t* i = value.as_int()) {
-    out.Int(2);
-    out.Int(*i);
-  } else if (const double* d = value.as_double()) {
-    out.Int(3);
-    int64_t bits = 0;
-    std::memcpy(&bits, d, sizeof bits);
-    out.Int(bits);
-  } else if (const std::string* s = value.as_string()) {
-    out.Int(4);
-    out.Text(*s);
-  } else if (const AttrValue::List* list = value.as_list()) {
-    out.Int(5);
-    out.Int(static_cast<int64_t>(list->size()));
-    for (const AttrValue& item : *list) Write(out, item);
-  } else {
-    out.Int(0);
+struct AttrWriter {
+  Writer& out;
+
+  void None() { Tag(AttrTag::kNone); }
+  void Bool(bool flag) { Number(AttrTag::kBool, flag ? 1 : 0); }
+  void Int(int64_t number) { Number(AttrTag::kInt, number); }
+  void Double(double number) { Number(AttrTag::kDouble, std::bit_cast<int64_t>(number)); }
+  void Text(const std::string& text) {
+    Tag(AttrTag::kText);
+    out.Text(text);
   }
+  void List(const AttrValue::List& list) {
+    Number(AttrTag::kList, static_cast<int64_t>(list.size()));
+    for (const AttrValue& item : list) VisitAttr(item, *this);
+  }
+
+ private:
+  void Tag(AttrTag tag) { out.Int(static_cast<int64_t>(tag)); }
+  void Number(AttrTag tag, int64_t number) {
+    Tag(tag);
+    out.Int(number);
+  }
+};
+
+void Write(Writer& out, DataType dtype, const Shape& shape) {
+  out.Text(dtype.ToString());
+  out.Int(static_cast<int64_t>(shape.size()));
+  for (const int64_t size : shape) out.Int(size);
 }
 
 void Write(Writer& out, const Tensor& tensor) {
-  out.Text(tensor.dtype().ToString());
-  out.Int(tensor.rank());
-  for (int64_t size : tensor.shape()) out.Int(size);
+  Write(out, tensor.dtype(), tensor.shape());
   out.Text({tensor.data<char>(), tensor.size_bytes()});
 }
 
@@ -71,7 +76,7 @@ void Write(Writer& out, const OpDef& op, const Attrs& attrs) {
   out.Int(static_cast<int64_t>(attrs.size()));
   for (const auto& [name, value] : attrs) {
     out.Text(name);
-    Write(out, value);
+    VisitAttr(value, AttrWriter{out});
   }
 }
 
@@ -85,9 +90,7 @@ void Write(Writer& out, const DynamicSizes& sizes) {
     if (step.kind == Step::kCall) Write(out, *step.op, step.attrs);
     if (step.kind != Step::kConstant) continue;
     const TensorTypeNode& tensor = *AsTensorType(step.type);
-    out.Text(tensor.dtype().ToString());
-    out.Int(tensor.rank());
-    for (const int64_t size : tensor.static_shape()) out.Int(size);
+    Write(out, tensor.dtype(), tensor.static_shape());
   }
   out.Int(static_cast<int64_t>(sizes.variables.size()));
   for (const DynamicSizes::Variable& variable : sizes.variables) {

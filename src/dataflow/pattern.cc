@@ -10,36 +10,40 @@
 #include <unordered_set>
 
 #include "collage/ir/visitor.h"
+#include "ir/attr_visitor.h"
 
 namespace collage {
 namespace {
 
-/// Whether the attribute's value is what `text` says: 1, 0.5, True, None, name, "name", [1, 2].
-bool HasValue(const AttrValue& value, std::string_view text) {
-  if (const std::string* s = value.as_string()) return *s == text || '"' + *s + '"' == text;
-  if (const bool* b = value.as_bool()) return text == (*b ? "True" : "False") || text == (*b ? "1" : "0");
-  if (const int64_t* i = value.as_int()) return text == std::to_string(*i);
-  if (const double* d = value.as_double()) {
-    double wanted = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), wanted);
-    return code == std::errc() && end == text.data() + text.size() && *d == wanted;
+/// Whether the attribute's value is what `wanted` says: 1, 0.5, True, None, name, "name", [1, 2].
+struct ValueMatcher {
+  std::string_view wanted;
+
+  bool None() const { return wanted == "None"; }
+  bool Bool(bool flag) const { return wanted == (flag ? "True" : "False") || wanted == (flag ? "1" : "0"); }
+  bool Int(int64_t number) const { return wanted == std::to_string(number); }
+  bool Double(double number) const {
+    double value = 0;
+    const auto [end, code] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), value);
+    return code == std::errc() && end == wanted.data() + wanted.size() && number == value;
   }
-  const AttrValue::List* list = value.as_list();
-  if (list == nullptr) return text == "None";
-  if (!text.starts_with('[') || !text.ends_with(']')) return false;
-  text = text.substr(1, text.size() - 2);
-  for (size_t i = 0; i < list->size(); ++i) {
-    size_t end = 0;
-    for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ','); ++end) {
-      depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+  bool Text(const std::string& text) const { return text == wanted || '"' + text + '"' == wanted; }
+  bool List(const AttrValue::List& list) const {
+    if (!wanted.starts_with('[') || !wanted.ends_with(']')) return false;
+    std::string_view rest = wanted.substr(1, wanted.size() - 2);
+    for (size_t i = 0; i < list.size(); ++i) {
+      size_t end = 0;
+      for (int depth = 0; end < rest.size() && (depth > 0 || rest[end] != ','); ++end) {
+        depth += rest[end] == '[' ? 1 : rest[end] == ']' ? -1 : 0;
+      }
+      if (!VisitAttr(list[i], ValueMatcher{rest.substr(0, end)})) return false;
+      const bool is_last = i + 1 == list.size();
+      if (is_last != (end == rest.size())) return false;
+      rest.remove_prefix(is_last ? end : end + 1);
     }
-    if (!HasValue((*list)[i], text.substr(0, end))) return false;
-    const bool is_last = i + 1 == list->size();
-    if (is_last != (end == text.size())) return false;
-    text.remove_prefix(is_last ? end : end + 1);
+    return rest.empty();
   }
-  return text.empty();
-}
+};
 
 bool HasType(const Type& type, const DFPattern& pattern) {
   const TensorTypeNode* tensor = AsTensorType(type);
@@ -135,7 +139,7 @@ class Search {
   static bool HaveValues(const Attrs& attrs, const DFPattern& pattern) {
     return std::all_of(pattern.attrs.begin(), pattern.attrs.end(), [&](const auto& wanted) {
       const AttrValue* value = attrs.Find(wanted.first);
-      return value != nullptr && HasValue(*value, wanted.second);
+      return value != nullptr && VisitAttr(*value, ValueMatcher{wanted.second});
     });
   }
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/attr_visitor.h"
 #include "ir/metadata.h"
 #include "ir/text_names.h"
 
@@ -17,20 +18,22 @@ std::string NumberText(double value) {
   return fmt::format("{}f", value);
 }
 
-}  // namespace
-
-std::string AttrText(const AttrValue& value) {
-  if (const bool* b = value.as_bool()) return *b ? "True" : "False";
-  if (const int64_t* i = value.as_int()) return std::to_string(*i);
-  if (const double* d = value.as_double()) return NumberText(*d);
-  if (const std::string* s = value.as_string()) return QuotedText(*s);
-  if (const AttrValue::List* list = value.as_list()) {
+struct AttrPrinter {
+  std::string None() const { return "None"; }
+  std::string Bool(bool flag) const { return flag ? "True" : "False"; }
+  std::string Int(int64_t number) const { return std::to_string(number); }
+  std::string Double(double number) const { return NumberText(number); }
+  std::string Text(const std::string& text) const { return QuotedText(text); }
+  std::string List(const AttrValue::List& list) const {
     std::string text;
-    for (const AttrValue& item : *list) text += (text.empty() ? "" : ", ") + AttrText(item);
+    for (const AttrValue& item : list) text += (text.empty() ? "" : ", ") + VisitAttr(item, *this);
     return "[" + text + "]";
   }
-  return "None";
-}
+};
+
+}  // namespace
+
+std::string AttrText(const AttrValue& value) { return VisitAttr(value, AttrPrinter()); }
 
 std::string AttrsText(const Attrs& attrs) {
   std::string text;

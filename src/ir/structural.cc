@@ -6,6 +6,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/attr_visitor.h"
 #include "ir/node_map.h"
 #include "ir/type_vars.h"
 #include "support/hash.h"
@@ -13,32 +14,37 @@
 namespace collage {
 namespace {
 
-void AddValue(Hasher& hasher, const AttrValue& value) {
-  if (const bool* b = value.as_bool()) {
-    hasher.AddInt(*b ? 2 : 1);
-  } else if (const int64_t* i = value.as_int()) {
+/// Adds attribute values to a digest. The numbers before values keep kinds apart; digests are keys of stored costs, so
+/// they never change.
+struct AttrDigest {
+  Hasher& hasher;
+
+  void None() { hasher.AddInt(0); }
+  void Bool(bool flag) { hasher.AddInt(flag ? 2 : 1); }
+  void Int(int64_t number) {
     hasher.AddInt(3);
-    hasher.AddInt(*i);
-  } else if (const double* d = value.as_double()) {
-    hasher.AddInt(4);
-    hasher.Add(d, sizeof *d);
-  } else if (const std::string* s = value.as_string()) {
-    hasher.AddInt(5);
-    hasher.Add(*s);
-  } else if (const AttrValue::List* list = value.as_list()) {
-    hasher.AddInt(6);
-    hasher.AddInt(static_cast<int64_t>(list->size()));
-    for (const AttrValue& item : *list) AddValue(hasher, item);
-  } else {
-    hasher.AddInt(0);
+    hasher.AddInt(number);
   }
-}
+  void Double(double number) {
+    hasher.AddInt(4);
+    hasher.Add(&number, sizeof number);
+  }
+  void Text(const std::string& text) {
+    hasher.AddInt(5);
+    hasher.Add(text);
+  }
+  void List(const AttrValue::List& list) {
+    hasher.AddInt(6);
+    hasher.AddInt(static_cast<int64_t>(list.size()));
+    for (const AttrValue& item : list) VisitAttr(item, *this);
+  }
+};
 
 void AddAttrs(Hasher& hasher, const Attrs& attrs) {
   hasher.AddInt(static_cast<int64_t>(attrs.size()));
   for (const auto& [name, value] : attrs) {
     hasher.Add(name);
-    AddValue(hasher, value);
+    VisitAttr(value, AttrDigest{hasher});
   }
 }
 

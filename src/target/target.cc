@@ -11,6 +11,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
+#include "ir/attr_visitor.h"
 #include "support/edit_distance.h"
 #include "target/option_text.h"
 
@@ -217,19 +218,32 @@ const char* OptionKindText(AttrKind kind) {
   }
 }
 
-std::string OptionValueText(const AttrValue& value) {
-  if (const bool* flag = value.as_bool()) return *flag ? "true" : "false";
-  if (const int64_t* number = value.as_int()) return std::to_string(*number);
-  if (const double* number = value.as_double()) return fmt::format("{}", *number);
-  const std::string& text = *value.as_string();
-  if (text.find_first_of(" '\"\\") == std::string::npos && !text.empty()) return text;
-  std::string quoted = "'";
-  for (char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
+namespace {
+
+/// Writes values of options, which are no lists and always there.
+struct OptionPrinter {
+  std::string Bool(bool flag) const { return flag ? "true" : "false"; }
+  std::string Int(int64_t number) const { return std::to_string(number); }
+  std::string Double(double number) const { return fmt::format("{}", number); }
+  std::string Text(const std::string& text) const {
+    if (text.find_first_of(" '\"\\") == std::string::npos && !text.empty()) return text;
+    std::string quoted = "'";
+    for (char c : text) {
+      if (c == '\'' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+    return quoted + "'";
   }
-  return quoted + "'";
-}
+  std::string List(const AttrValue::List&) const { return None(); }
+  std::string None() const {
+    COLLAGE_CHECK(false) << "an option is a bool, a number or a string";
+    return "";
+  }
+};
+
+}  // namespace
+
+std::string OptionValueText(const AttrValue& value) { return VisitAttr(value, OptionPrinter()); }
 
 std::string OptionText(const Attrs& options) {
   std::string text;

@@ -36,6 +36,12 @@ TEST(StructuralTest, OperatorsTypesAttributesFieldsAndOrderCount) {
   EXPECT_FALSE(SameText("fn (%x: (float32, float32)) { %x.0 }", "fn (%x: (float32, float32)) { %x.1 }"));
 }
 
+TEST(StructuralTest, DigestsOfAttributesAreThoseOfStoredCosts) {
+  const Var x = MakeVar("x", TensorType(Shape{4}, kFloat32));
+  const AttrValue::List list{{}, true, false, 7, -0.5, "text", AttrValue::List{1, AttrValue::List{}}};
+  EXPECT_EQ(StructuralHash(MakeFunction({x}, x, {}, {{"all", list}, {"one", 1}})), "28b03ce0855e2b42545a66f6119577b7");
+}
+
 TEST(StructuralTest, SharingCountsExceptThatOfScalars) {
   EXPECT_FALSE(SameText("fn (%x: float32) { %0 = exp(%x); add(%0, %0) }",
                         "fn (%x: float32) { %0 = exp(%x); %1 = exp(%x); add(%0, %1) }"));
