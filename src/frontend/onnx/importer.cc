@@ -16,6 +16,7 @@ const OnnxConverters& AllOnnxConverters() {
     AddMatrixConverters(all);
     AddNeuralConverters(all);
     AddTensorConverters(all);
+    AddSlicingConverters(all);
     AddRecurrentConverters(all);
     AddQuantisedConverters(all);
     AddActivationConverters(all);

@@ -139,11 +139,12 @@ class NodeContext {
   int64_t opset_;
 };
 
-// One function per family of operators; each adds its rows.
+// One function per family of operators (converters/); each adds its rows.
 void AddMathConverters(OnnxConverters& converters);
 void AddMatrixConverters(OnnxConverters& converters);
 void AddNeuralConverters(OnnxConverters& converters);
 void AddTensorConverters(OnnxConverters& converters);
+void AddSlicingConverters(OnnxConverters& converters);
 void AddActivationConverters(OnnxConverters& converters);
 void AddNormalisationConverters(OnnxConverters& converters);
 void AddResizeConverters(OnnxConverters& converters);
