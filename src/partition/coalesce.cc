@@ -18,39 +18,39 @@ class PartitionGraph {
   PartitionGraph(const DataflowGraph& graph, const std::vector<const SubGraph*>& parts) : unit_of_(graph.size(), -1) {
     for (size_t i = 0; i < parts.size(); ++i) {
       for (int index : parts[i]->members()) {
-        if (!graph.IsCopied(index)) unit_of_[static_cast<size_t>(index)] = static_cast<int>(i);
+        if (!graph.IsCopied(index)) unit_of_[index] = static_cast<int>(i);
       }
     }
     int num_units = static_cast<int>(parts.size());
     for (int& unit : unit_of_) {
       if (unit < 0) unit = num_units++;
     }
-    feeds_.resize(static_cast<size_t>(num_units));
+    feeds_.resize(num_units);
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       ForEachNeed(graph, index, [&](int input) {
-        const int from = unit_of_[static_cast<size_t>(input)];
-        const int to = unit_of_[static_cast<size_t>(index)];
-        if (from != to) feeds_[static_cast<size_t>(from)].push_back(to);
+        const int from = unit_of_[input];
+        const int to = unit_of_[index];
+        if (from != to) feeds_[from].push_back(to);
       });
     }
-    parent_.resize(static_cast<size_t>(num_units));
+    parent_.resize(num_units);
     std::iota(parent_.begin(), parent_.end(), 0);
     Sort();
   }
 
-  int UnitOf(int node) { return Find(unit_of_[static_cast<size_t>(node)]); }
+  int UnitOf(int node) { return Find(unit_of_[node]); }
 
   /// Merges `from` and `to`, of which the first feeds the second; false, and nothing changes, when there is another way
   /// from one to the other.
   bool Merge(int from, int to) {
     const int begin = Position(from), end = Position(to);
-    std::erase_if(feeds_[static_cast<size_t>(from)], [&](int user) { return Find(user) == from; });  // merged before
+    std::erase_if(feeds_[from], [&](int user) { return Find(user) == from; });  // merged before
     std::unordered_set<int> below;  // units that `from` reaches on the way to `to`
     std::vector<int> work{from};
     while (!work.empty()) {
       const int unit = work.back();
       work.pop_back();
-      for (int next : feeds_[static_cast<size_t>(unit)]) {
+      for (int next : feeds_[unit]) {
         next = Find(next);
         if (next == to && unit != from) return false;
         if (next == to || next == from || Position(next) > end || !below.insert(next).second) continue;
@@ -60,15 +60,15 @@ class PartitionGraph {
     // Units between the two: what `from` does not reach goes before the merged one, the rest behind it.
     std::vector<int> before, behind;
     for (int at = begin + 1; at < end; ++at) {
-      const int unit = order_[static_cast<size_t>(at)];
+      const int unit = order_[at];
       if (unit < 0) continue;
       (below.contains(unit) ? behind : before).push_back(unit);
     }
     Unite(from, to);
     int at = begin;
     const auto place = [&](int unit) {
-      order_[static_cast<size_t>(at)] = unit;
-      if (unit >= 0) position_[static_cast<size_t>(unit)] = at;
+      order_[at] = unit;
+      if (unit >= 0) position_[unit] = at;
       ++at;
     };
     const int num_units = static_cast<int>(before.size() + behind.size()) + 1;
@@ -81,41 +81,41 @@ class PartitionGraph {
 
  private:
   int Find(int unit) {
-    while (parent_[static_cast<size_t>(unit)] != unit) {
-      int& parent = parent_[static_cast<size_t>(unit)];
-      unit = parent = parent_[static_cast<size_t>(parent)];
+    while (parent_[unit] != unit) {
+      int& parent = parent_[unit];
+      unit = parent = parent_[parent];
     }
     return unit;
   }
-  int Position(int unit) const { return position_[static_cast<size_t>(unit)]; }
+  int Position(int unit) const { return position_[unit]; }
 
   void Unite(int from, int to) {
-    std::vector<int>& a = feeds_[static_cast<size_t>(from)];
-    std::vector<int>& b = feeds_[static_cast<size_t>(to)];
+    std::vector<int>& a = feeds_[from];
+    std::vector<int>& b = feeds_[to];
     const bool keeps_from = a.size() >= b.size();
     std::vector<int>& more = keeps_from ? a : b;
     std::vector<int>& fewer = keeps_from ? b : a;
     more.insert(more.end(), fewer.begin(), fewer.end());
     fewer.clear();
-    parent_[static_cast<size_t>(keeps_from ? to : from)] = keeps_from ? from : to;
+    parent_[keeps_from ? to : from] = keeps_from ? from : to;
   }
 
   void Sort() {
     std::vector<int> waits_for(feeds_.size());
     for (const std::vector<int>& users : feeds_) {
-      for (int user : users) ++waits_for[static_cast<size_t>(user)];
+      for (int user : users) ++waits_for[user];
     }
     for (int unit = 0; unit < static_cast<int>(feeds_.size()); ++unit) {
-      if (waits_for[static_cast<size_t>(unit)] == 0) order_.push_back(unit);
+      if (waits_for[unit] == 0) order_.push_back(unit);
     }
     for (size_t i = 0; i < order_.size(); ++i) {
-      for (int user : feeds_[static_cast<size_t>(order_[i])]) {
-        if (--waits_for[static_cast<size_t>(user)] == 0) order_.push_back(user);
+      for (int user : feeds_[order_[i]]) {
+        if (--waits_for[user] == 0) order_.push_back(user);
       }
     }
     COLLAGE_CHECK(order_.size() == feeds_.size()) << "sub-graphs that depend on each other in a circle";
     position_.resize(order_.size());
-    for (size_t i = 0; i < order_.size(); ++i) position_[static_cast<size_t>(order_[i])] = static_cast<int>(i);
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int>(i);
   }
 
   std::vector<int> unit_of_;             ///< by node: before merging
@@ -133,7 +133,7 @@ std::vector<int> CoalesceGroups(
   PartitionGraph units(graph, parts);
   const int num_parts = static_cast<int>(parts.size());
   std::vector<std::vector<int>> members(parts.size());  // by representative: which parts
-  for (int part = 0; part < num_parts; ++part) members[static_cast<size_t>(part)] = {part};
+  for (int part = 0; part < num_parts; ++part) members[part] = {part};
   // A merge may open the way for one that was refused before (two ways between the ends may become one): repeat until
   // none is left. Each round but the last merges something, so there are fewer rounds than parts.
   for (bool is_changed = true; is_changed;) {
@@ -142,8 +142,8 @@ std::vector<int> CoalesceGroups(
       for (int output : graph.node(index).outputs) {
         const int from = units.UnitOf(index), to = units.UnitOf(output);
         if (from == to || from >= num_parts || to >= num_parts) continue;
-        std::vector<int>& a = members[static_cast<size_t>(from)];
-        std::vector<int>& b = members[static_cast<size_t>(to)];
+        std::vector<int>& a = members[from];
+        std::vector<int>& b = members[to];
         if (!allows(a, b) || !units.Merge(from, to)) continue;
         is_changed = true;
         const bool keeps_from = units.UnitOf(index) == from;
@@ -159,7 +159,7 @@ std::vector<int> CoalesceGroups(
   for (const std::vector<int>& merged : members) {
     if (merged.empty()) continue;
     const int first = *std::min_element(merged.begin(), merged.end());
-    for (int part : merged) group[static_cast<size_t>(part)] = first;
+    for (int part : merged) group[part] = first;
   }
   return group;
 }

@@ -65,35 +65,35 @@ bool CanBeOrdered(const DataflowGraph& graph, const std::vector<const SubGraph*>
   std::vector<int> unit_of(graph.size(), -1);
   for (size_t i = 0; i < sub_graphs.size(); ++i) {
     for (int index : sub_graphs[i]->members()) {
-      if (!graph.IsCopied(index)) unit_of[static_cast<size_t>(index)] = static_cast<int>(i);
+      if (!graph.IsCopied(index)) unit_of[index] = static_cast<int>(i);
     }
   }
   int num_units = static_cast<int>(sub_graphs.size());
   for (int& unit : unit_of) {
     if (unit < 0) unit = num_units++;
   }
-  std::vector<int> waits_for(static_cast<size_t>(num_units));
-  std::vector<std::vector<int>> feeds(static_cast<size_t>(num_units));
+  std::vector<int> waits_for(num_units);
+  std::vector<std::vector<int>> feeds(num_units);
   for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-    const int to = unit_of[static_cast<size_t>(index)];
+    const int to = unit_of[index];
     ForEachNeed(graph, index, [&](int input) {
-      const int from = unit_of[static_cast<size_t>(input)];
+      const int from = unit_of[input];
       if (from == to) return;
-      feeds[static_cast<size_t>(from)].push_back(to);
-      ++waits_for[static_cast<size_t>(to)];
+      feeds[from].push_back(to);
+      ++waits_for[to];
     });
   }
   std::vector<int> ready;
   for (int unit = 0; unit < num_units; ++unit) {
-    if (waits_for[static_cast<size_t>(unit)] == 0) ready.push_back(unit);
+    if (waits_for[unit] == 0) ready.push_back(unit);
   }
   int num_done = 0;
   while (!ready.empty()) {
     const int unit = ready.back();
     ready.pop_back();
     ++num_done;
-    for (int next : feeds[static_cast<size_t>(unit)]) {
-      if (--waits_for[static_cast<size_t>(next)] == 0) ready.push_back(next);
+    for (int next : feeds[unit]) {
+      if (--waits_for[next] == 0) ready.push_back(next);
     }
   }
   return num_done == num_units;

@@ -14,10 +14,10 @@ namespace {
 
 /// Field `index` of a value of tuple type.
 Expr Project(const Expr& tuple, int index) {
-  if (const TupleNode* literal = As<TupleNode>(tuple)) return literal->fields()[static_cast<size_t>(index)];
+  if (const TupleNode* literal = As<TupleNode>(tuple)) return literal->fields()[index];
   const Expr field = MakeTupleGetItem(tuple, index);
   const TupleTypeNode* type = AsTupleType(tuple->checked_type());
-  if (type != nullptr) field->set_checked_type(type->fields()[static_cast<size_t>(index)]);
+  if (type != nullptr) field->set_checked_type(type->fields()[index]);
   return field;
 }
 
@@ -212,7 +212,7 @@ bool ScopeBuilder::BuildFrom(int root) {
 void ScopeBuilder::AddParam(const BoundaryValue& value) {
   if (value.field < 0 ? values_.contains(value.node) : fields_.contains(value)) return;
   const Type& type = graph_.node(value.node).expr->checked_type();
-  const Type tensor = value.field < 0 ? type : AsTupleType(type)->fields()[static_cast<size_t>(value.field)];
+  const Type tensor = value.field < 0 ? type : AsTupleType(type)->fields()[value.field];
   if (graph_.boundaries() == Boundaries::kTensors) TupleSize(tensor);  // refuses what cannot cross
   const Var param = MakeVar(fmt::format("FunctionVar_{}", params_.size()), tensor);
   param->set_checked_type(tensor);
@@ -269,7 +269,7 @@ void ScopeBuilder::BuildNode(int node) {
 const ScopeBuilder::NestedFunction& ScopeBuilder::FunctionOf(int number) {
   auto known = functions_.find(number);
   if (known != functions_.end()) return known->second;
-  const NestedSubGraph& nested = nested_[static_cast<size_t>(number)];
+  const NestedSubGraph& nested = nested_[number];
   const IndexSet members(graph_.size(), nested.inside);
   ScopeBuilder scope(graph_, &members, nested.nested);
   NestedFunction result;
@@ -278,7 +278,7 @@ const ScopeBuilder::NestedFunction& ScopeBuilder::FunctionOf(int number) {
   ScopeResult body = ResultOf(graph_, scope, result.exits);
   result.boundary = {scope.inputs(), std::move(body.outputs)};
   result.function = TypedFunction(scope.params(), body.body, nested.attrs);
-  if (finish_) result.function = finish_(static_cast<size_t>(number), std::move(result.function));
+  if (finish_) result.function = finish_(number, std::move(result.function));
   return functions_.emplace(number, std::move(result)).first->second;
 }
 

@@ -58,7 +58,7 @@ SubGraph::SubGraph(const DataflowGraph& graph, std::vector<int> inside)
     for (int input : node.inputs) {
       if (inside_.Contains(input)) {
         const auto position = std::lower_bound(members_.begin(), members_.end(), input) - members_.begin();
-        depth = std::max(depth, depths[static_cast<size_t>(position)]);
+        depth = std::max(depth, depths[position]);
       } else if (!graph.CanInline(input)) {
         input_.push_back(input);
         is_entry = true;
@@ -153,18 +153,18 @@ Result<void> SubGraph::CheckRunnable(const DataflowGraph& graph) const {
 Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
   // Nodes between first and last that depend on the sub-graph from outside must not feed it: post-dfs order is
   // topological, so one sweep finds them. A constant inside may have other users, it depends on nothing.
-  std::vector<char> tainted(static_cast<size_t>(last() - first() + 1));
+  std::vector<char> tainted(last() - first() + 1);
   for (int index = first(); index <= last(); ++index) {
     const bool is_inside = inside_.Contains(index);
     bool is_tainted = false, comes_back = false;
     ForEachNeed(graph, index, [&](int input) {
       if (input < first()) return;
-      const bool from_tainted = tainted[static_cast<size_t>(input - first())] != 0;
+      const bool from_tainted = tainted[input - first()] != 0;
       comes_back = comes_back || (is_inside && from_tainted);
       is_tainted = is_tainted || from_tainted || (inside_.Contains(input) && !graph.IsCopied(input));
     });
     if (comes_back) return Reason{fmt::format("a path leaves and comes back at node {}", index), "sub-graph"};
-    tainted[static_cast<size_t>(index - first())] = !is_inside && is_tainted ? 1 : 0;
+    tainted[index - first()] = !is_inside && is_tainted ? 1 : 0;
   }
   return {};
 }

@@ -15,21 +15,21 @@ class Enumeration {
         limits_(limits),
         visit_(visit),
         starting_at_(problem.StartingAt()),
-        covered_(static_cast<size_t>(problem.num_positions)) {}
+        covered_(problem.num_positions) {}
 
   /// Covers what is left from `next` on, which is as deep as a cover has variants: the limits keep that small. False
   /// when a limit is reached.
   bool Extend(int next) {
-    while (next < problem_.num_positions && covered_[static_cast<size_t>(next)] != 0) ++next;
+    while (next < problem_.num_positions && covered_[next] != 0) ++next;
     if (next == problem_.num_positions) {
       if (num_covers_ == limits_.max_covers) return false;
       ++num_covers_;
       visit_(chosen_);
       return true;
     }
-    for (int variant : starting_at_[static_cast<size_t>(next)]) {
-      const std::vector<int>& covers = problem_.variants[static_cast<size_t>(variant)].covers;
-      const auto is_covered = [&](int position) { return covered_[static_cast<size_t>(position)] != 0; };
+    for (int variant : starting_at_[next]) {
+      const std::vector<int>& covers = problem_.variants[variant].covers;
+      const auto is_covered = [&](int position) { return covered_[position] != 0; };
       if (std::any_of(covers.begin(), covers.end(), is_covered) || !can_run_(variant)) continue;
       if (++num_steps_ > limits_.max_steps) return false;
       Mark(covers, 1);
@@ -44,7 +44,7 @@ class Enumeration {
 
  private:
   void Mark(const std::vector<int>& positions, char value) {
-    for (int position : positions) covered_[static_cast<size_t>(position)] = value;
+    for (int position : positions) covered_[position] = value;
   }
 
   const CoverProblem& problem_;

@@ -14,12 +14,12 @@ namespace collage {
 /// prefix's rank decides for all its continuations.
 class BestPaths {
  public:
-  BestPaths(const CoverProblem& problem, int count) : problem_(problem), count_(static_cast<size_t>(count)) {
+  BestPaths(const CoverProblem& problem, int count) : problem_(problem), count_(count) {
     paths_.push_back({0, -1, -1, 0});
   }
 
   static constexpr int kStart = 0;
-  double SecondsOf(int path) const { return paths_[static_cast<size_t>(path)].seconds; }
+  double SecondsOf(int path) const { return paths_[path].seconds; }
 
   /// Puts the continuation of path `before` by `variant`, at `seconds` in all and covering up to `next`, where it
   /// belongs in `best`, which is the list of the best few into a state; or nowhere.
@@ -39,8 +39,8 @@ class BestPaths {
 
   std::vector<int> VariantsOf(int path) const {
     std::vector<int> variants;
-    for (; path != kStart; path = paths_[static_cast<size_t>(path)].before) {
-      variants.push_back(paths_[static_cast<size_t>(path)].variant);
+    for (; path != kStart; path = paths_[path].before) {
+      variants.push_back(paths_[path].variant);
     }
     return {variants.rbegin(), variants.rend()};
   }
@@ -65,8 +65,8 @@ class BestPaths {
     if (SecondsOf(a) != SecondsOf(b)) return SecondsOf(a) < SecondsOf(b);
     int variant_a = -1, variant_b = -1;
     while (a != b) {  // up to where they part
-      const Path& path_a = paths_[static_cast<size_t>(a)];
-      const Path& path_b = paths_[static_cast<size_t>(b)];
+      const Path& path_a = paths_[a];
+      const Path& path_b = paths_[b];
       if (path_a.next > path_b.next) {
         variant_a = path_a.variant;
         a = path_a.before;
@@ -75,7 +75,7 @@ class BestPaths {
         b = path_b.before;
       }
     }
-    const auto priority = [&](int variant) { return problem_.variants[static_cast<size_t>(variant)].priority; };
+    const auto priority = [&](int variant) { return problem_.variants[variant].priority; };
     return priority(variant_a) != priority(variant_b) ? priority(variant_a) < priority(variant_b)
                                                       : variant_a < variant_b;
   }

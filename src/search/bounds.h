@@ -29,9 +29,7 @@ class RemainingBound {
   /// Bounds the cost of the positions that a state has not covered; infinite if nothing covers them.
   double Seconds(const SearchState& state, const SearchSpace& space);
   /// Bounds the cost of positions in [begin, end), by shares.
-  double Between(int begin, int end) const {
-    return sums_[static_cast<size_t>(begin)] - sums_[static_cast<size_t>(end)];
-  }
+  double Between(int begin, int end) const { return sums_[begin] - sums_[end]; }
   /// By shares only.
   double SharesOf(const SearchState& state, const SearchSpace& space);
 

@@ -66,7 +66,7 @@ class CostBook {
 
   /// The exact cost, asked for when it is not known.
   double Ask(int variant) {
-    Entry& entry = entries_[static_cast<size_t>(entry_of_[static_cast<size_t>(variant)])];
+    Entry& entry = entries_[entry_of_[variant]];
     if (entry.is_known) return entry.seconds;
     const double exact = costs_.Exact(variant);
     ++num_exact_;
@@ -82,7 +82,7 @@ class CostBook {
     std::erase_if(variants, [&](int variant) { return IsKnown(variant); });
     std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) { return Seconds(a) > Seconds(b); });
     for (std::span<const int> left = variants; !left.empty() && !is_enough();) {
-      const std::span<const int> chunk = left.first(std::min(left.size(), static_cast<size_t>(costs_.NumAtOnce())));
+      const std::span<const int> chunk = left.first(std::min<size_t>(left.size(), costs_.NumAtOnce()));
       costs_.Prepare(chunk);
       for (int variant : chunk) {
         const double bound = Seconds(variant);
@@ -102,7 +102,7 @@ class CostBook {
   };
 
   CoverCosts& costs_;
-  const Entry& At(int variant) const { return entries_[static_cast<size_t>(entry_of_[static_cast<size_t>(variant)])]; }
+  const Entry& At(int variant) const { return entries_[entry_of_[variant]]; }
 
   std::vector<int> entry_of_;   ///< by variant
   std::vector<Entry> entries_;  ///< by class

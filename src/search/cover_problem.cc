@@ -25,7 +25,7 @@ class ProblemBuilder {
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       const OpDef* op = graph.OpAt(index);
       if (op == nullptr || op->is_reshape || graph.node(index).is_in_primitive) continue;
-      position_[static_cast<size_t>(index)] = static_cast<int>(problem_.nodes.size());
+      position_[index] = static_cast<int>(problem_.nodes.size());
       problem_.nodes.push_back(index);
     }
     problem_.num_positions = static_cast<int>(problem_.nodes.size());
@@ -38,7 +38,7 @@ class ProblemBuilder {
     bool any_members = false;
     std::map<const Toolchain*, int> numbers;
     for (const CandidateVariant& variant : variants) {
-      const CandidatePartition& candidate = candidates[static_cast<size_t>(variant.candidate)];
+      const CandidatePartition& candidate = candidates[variant.candidate];
       if (variant.candidate != boundary_of && HasFormats()) boundary = BoundaryOf(graph_, candidate.sub_graph);
       boundary_of = variant.candidate;
       CoverVariant made = VariantOf(candidate.sub_graph);
@@ -57,8 +57,8 @@ class ProblemBuilder {
   }
 
  private:
-  int PositionOf(int node) const { return position_[static_cast<size_t>(node)]; }
-  bool IsEligible(int node) const { return eligible_[static_cast<size_t>(node)]; }
+  int PositionOf(int node) const { return position_[node]; }
+  bool IsEligible(int node) const { return eligible_[node]; }
   bool HasFormats() const { return !problem_.values.empty(); }
 
   void FindReaders() {
@@ -134,10 +134,10 @@ class ProblemBuilder {
 }  // namespace
 
 std::vector<std::vector<int>> CoverProblem::StartingAt() const {
-  std::vector<std::vector<int>> starting(static_cast<size_t>(num_positions));
+  std::vector<std::vector<int>> starting(num_positions);
   for (size_t v = 0; v < variants.size(); ++v) {
     if (variants[v].covers.empty()) continue;
-    starting[static_cast<size_t>(variants[v].covers.front())].push_back(static_cast<int>(v));
+    starting[variants[v].covers.front()].push_back(static_cast<int>(v));
   }
   return starting;
 }
@@ -145,7 +145,7 @@ std::vector<std::vector<int>> CoverProblem::StartingAt() const {
 CoverProblem CoverProblem::Of(const std::vector<int>& selected) const {
   CoverProblem part{num_positions, {}, values, returned, node_inputs, nodes};
   part.variants.reserve(selected.size());
-  for (int v : selected) part.variants.push_back(variants[static_cast<size_t>(v)]);
+  for (int v : selected) part.variants.push_back(variants[v]);
   return part;
 }
 
@@ -171,7 +171,7 @@ CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<Cand
 double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
                     CoverCosts& costs) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<char> covered(static_cast<size_t>(problem.num_positions));
+  std::vector<char> covered(problem.num_positions);
   std::unordered_map<int, Format> made;  // value → format
   std::set<FormatUse> wanted(problem.returned.begin(), problem.returned.end()), converted;
   PartitionOrder order(problem);
@@ -180,7 +180,7 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variant
   int num_covered = 0;
   int previous = -1;
   for (int v : variants) {
-    const CoverVariant& variant = problem.variants[static_cast<size_t>(v)];
+    const CoverVariant& variant = problem.variants[v];
     if (!order.CanJoin(ordered, v)) return kInfinity;
     if (order.IsRisky(v)) ordered.push_back(v);
     double penalty = costs.Transition(v);
@@ -199,9 +199,9 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variant
         penalty += costs.Convert(make.value, make.format, it->format);
       }
     }
-    seconds += exact[static_cast<size_t>(v)] + penalty;
+    seconds += exact[v] + penalty;
     for (int position : variant.covers) {
-      if (covered[static_cast<size_t>(position)]++ != 0) return kInfinity;
+      if (covered[position]++ != 0) return kInfinity;
       ++num_covered;
     }
   }

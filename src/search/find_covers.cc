@@ -14,7 +14,7 @@ std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const std::vec
                                      const std::vector<CandidateVariant>& variants) {
   std::map<int, const Toolchain*> by_number;
   for (size_t v = 0; v < variants.size(); ++v) {
-    by_number[problem.variants[v].toolchain] = candidates[static_cast<size_t>(variants[v].candidate)].toolchain;
+    by_number[problem.variants[v].toolchain] = candidates[variants[v].candidate].toolchain;
   }
   std::vector<const Toolchain*> toolchains;  // by number
   for (const auto& [_, toolchain] : by_number) toolchains.push_back(toolchain);
@@ -40,7 +40,7 @@ SearchResult FindCovers(const CoverProblem& problem, const std::vector<Candidate
                         const std::vector<CandidateVariant>& variants, CoverCosts& costs,
                         const SearchOptions& options) {
   SearchResult result = SearchCompatibleCovers(problem, costs, options, SetsOf(problem, candidates, variants));
-  for (int& position : result.stuck_at) position = problem.nodes[static_cast<size_t>(position)];
+  for (int& position : result.stuck_at) position = problem.nodes[position];
   return result;
 }
 

@@ -16,34 +16,33 @@ std::vector<int> ComponentsOf(const std::vector<std::vector<int>>& edges) {
   std::vector<std::pair<int, size_t>> frames;  // vertex, next edge
   int num_visited = 0, num_components = 0;
   for (int root = 0; root < static_cast<int>(edges.size()); ++root) {
-    if (number[static_cast<size_t>(root)] != kNone) continue;
+    if (number[root] != kNone) continue;
     frames.emplace_back(root, 0);
     while (!frames.empty()) {
       const int vertex = frames.back().first;
-      const auto v = static_cast<size_t>(vertex);
       if (frames.back().second == 0) {
-        number[v] = low[v] = num_visited++;
+        number[vertex] = low[vertex] = num_visited++;
         open.push_back(vertex);
       }
-      if (frames.back().second < edges[v].size()) {
-        const int to = edges[v][frames.back().second++];
-        if (number[static_cast<size_t>(to)] == kNone) {
+      if (frames.back().second < edges[vertex].size()) {
+        const int to = edges[vertex][frames.back().second++];
+        if (number[to] == kNone) {
           frames.emplace_back(to, 0);
-        } else if (component[static_cast<size_t>(to)] == kNone) {
-          low[v] = std::min(low[v], number[static_cast<size_t>(to)]);
+        } else if (component[to] == kNone) {
+          low[vertex] = std::min(low[vertex], number[to]);
         }
         continue;
       }
       frames.pop_back();
       if (!frames.empty()) {
-        int& above = low[static_cast<size_t>(frames.back().first)];
-        above = std::min(above, low[v]);
+        int& above = low[frames.back().first];
+        above = std::min(above, low[vertex]);
       }
-      if (low[v] != number[v]) continue;
+      if (low[vertex] != number[vertex]) continue;
       for (int member = kNone; member != vertex;) {
         member = open.back();
         open.pop_back();
-        component[static_cast<size_t>(member)] = num_components;
+        component[member] = num_components;
       }
       ++num_components;
     }
@@ -61,7 +60,7 @@ PartitionOrder::PartitionOrder(const CoverProblem& problem) : problem_(problem) 
   node_outputs_.resize(problem.node_inputs.size());
   for (size_t node = 0; node < problem.node_inputs.size(); ++node) {
     for (int input : problem.node_inputs[node]) {
-      node_outputs_[static_cast<size_t>(input)].push_back(static_cast<int>(node));
+      node_outputs_[input].push_back(static_cast<int>(node));
     }
   }
   FindGroups();
@@ -73,14 +72,14 @@ void PartitionOrder::FindGroups() {
   std::vector<std::vector<int>> edges = node_outputs_;
   std::vector<int> variants;
   for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
-    const std::vector<int>& members = problem_.variants[static_cast<size_t>(v)].members;
-    if (members.empty() || problem_.variants[static_cast<size_t>(v)].covers.empty()) continue;
+    const std::vector<int>& members = problem_.variants[v].members;
+    if (members.empty() || problem_.variants[v].covers.empty()) continue;
     const auto vertex = static_cast<int>(edges.size());
     variants.push_back(v);
     edges.emplace_back();
     for (int member : members) {
-      edges[static_cast<size_t>(member)].push_back(vertex);
-      for (int output : node_outputs_[static_cast<size_t>(member)]) {
+      edges[member].push_back(vertex);
+      for (int output : node_outputs_[member]) {
         if (!std::binary_search(members.begin(), members.end(), output)) edges.back().push_back(output);
       }
     }
@@ -95,7 +94,7 @@ void PartitionOrder::FindGroups() {
     int last = 0;
     for (int v : group) {
       group_[v] = static_cast<int>(last_start_.size());
-      last = std::max(last, problem_.variants[static_cast<size_t>(v)].covers.front());
+      last = std::max(last, problem_.variants[v].covers.front());
     }
     last_start_.push_back(last);
   }
@@ -121,14 +120,14 @@ bool PartitionOrder::CanJoin(const std::vector<int>& chosen, int variant) {
 bool PartitionOrder::Reaches(int from, int to) {
   const int64_t key = static_cast<int64_t>(from) * static_cast<int64_t>(problem_.variants.size()) + to;
   if (auto it = reaches_.find(key); it != reaches_.end()) return it->second;
-  const std::vector<int>& targets = problem_.variants[static_cast<size_t>(to)].members;
-  std::vector<int> work = problem_.variants[static_cast<size_t>(from)].members;
+  const std::vector<int>& targets = problem_.variants[to].members;
+  std::vector<int> work = problem_.variants[from].members;
   std::unordered_set<int> seen(work.begin(), work.end());
   bool found = false;
   while (!work.empty() && !found) {
     const int node = work.back();
     work.pop_back();
-    for (int output : node_outputs_[static_cast<size_t>(node)]) {
+    for (int output : node_outputs_[node]) {
       if (output > targets.back() || !seen.insert(output).second) continue;  // later nodes do not lead back
       found = found || std::binary_search(targets.begin(), targets.end(), output);
       work.push_back(output);

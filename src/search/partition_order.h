@@ -24,7 +24,7 @@ class PartitionOrder {
   /// Whether `variant` can be run together with the risky ones that were `chosen`, which can be run together.
   bool CanJoin(const std::vector<int>& chosen, int variant);
   /// The greatest first position of a variant that may be on a circle with this risky one.
-  int LastPartner(int variant) const { return last_start_[static_cast<size_t>(group_.at(variant))]; }
+  int LastPartner(int variant) const { return last_start_[group_.at(variant)]; }
 
  private:
   void FindGroups();

@@ -18,8 +18,8 @@ class PositionLists {
     for (size_t i = positions.size(); i > from; --i) list = Cons(positions[i - 1], list);
     return list;
   }
-  int First(int list) const { return cells_[static_cast<size_t>(list)].first; }
-  int Rest(int list) const { return cells_[static_cast<size_t>(list)].rest; }
+  int First(int list) const { return cells_[list].first; }
+  int Rest(int list) const { return cells_[list].rest; }
 
   /// Whether `position` is in the list. Linear in what is before it.
   bool Contains(int list, int position) const {

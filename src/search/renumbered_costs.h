@@ -28,7 +28,7 @@ class RenumberedCosts : public CoverCosts {
   int ClassOf(int variant) override { return all_.ClassOf(Original(variant)); }
 
  private:
-  int Original(int variant) const { return original_[static_cast<size_t>(variant)]; }
+  int Original(int variant) const { return original_[variant]; }
 
   CoverCosts& all_;
   const std::vector<int>& original_;
@@ -36,7 +36,7 @@ class RenumberedCosts : public CoverCosts {
 
 /// In place: variants of `cover` by their original numbers.
 inline void Renumber(Cover& cover, const std::vector<int>& original) {
-  for (int& variant : cover.variants) variant = original[static_cast<size_t>(variant)];
+  for (int& variant : cover.variants) variant = original[variant];
 }
 
 }  // namespace collage

@@ -43,21 +43,20 @@ uint64_t HashOf(const SearchMemory& memory) {
 SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
     : problem_(problem), costs_(costs), order_(problem), starting_at_(problem.StartingAt()) {
   for (const auto& [number, value] : problem.values) {
-    const auto n = static_cast<size_t>(number);
-    if (values_.size() <= n) values_.resize(n + 1);
-    values_[n] = &value;
+    if (std::ssize(values_) <= number) values_.resize(number + 1);
+    values_[number] = &value;
   }
   formats_.resize(values_.size());
   const auto add_want = [&](const FormatUse& want) {
-    formats_[static_cast<size_t>(want.value)].push_back(want.format);
-    num_formats_ = std::max(num_formats_, static_cast<size_t>(want.format) + 1);
+    formats_[want.value].push_back(want.format);
+    num_formats_ = std::max<size_t>(num_formats_, want.format + 1);
   };
   rest_of_.reserve(problem.variants.size());
   for (const CoverVariant& variant : problem.variants) {
     rest_of_.push_back(lists_.Of(variant.covers, 1));
     std::for_each(variant.wants.begin(), variant.wants.end(), add_want);
     for (const FormatUse& made : variant.makes) {
-      num_formats_ = std::max(num_formats_, static_cast<size_t>(made.format) + 1);
+      num_formats_ = std::max<size_t>(num_formats_, made.format + 1);
     }
   }
   std::for_each(problem.returned.begin(), problem.returned.end(), add_want);
@@ -86,11 +85,11 @@ void SearchSpace::FindHandovers() {
 
 double SearchSpace::Handover(int from, int to) const {
   if (from == SearchMemory::kNoPlace || handovers_.empty()) return 0;
-  return handovers_[static_cast<size_t>(from)][static_cast<size_t>(to)];
+  return handovers_[from][to];
 }
 
 int SearchSpace::NumberOf(const SearchMemory& memory) {
-  const auto is_equal = [&](int number) { return memories_[static_cast<size_t>(number)] == memory; };
+  const auto is_equal = [&](int number) { return memories_[number] == memory; };
   const auto [number, is_new] = numbers_.Emplace(HashOf(memory), static_cast<int>(memories_.size()), is_equal);
   if (is_new) memories_.push_back(memory);
   return number;
@@ -131,7 +130,7 @@ const std::vector<FormatUse>& SearchSpace::Conversions(const SearchState& state,
 }
 
 std::optional<SearchState> SearchSpace::Cover(const SearchState& state, int v) {
-  const int rest = rest_of_[static_cast<size_t>(v)];
+  const int rest = rest_of_[v];
   if (state.beyond != 0 && rest != 0 && lists_.Intersect(state.beyond, rest)) return std::nullopt;
   SearchState to{state.next + 1, lists_.Union(state.beyond, rest), 0};
   while (to.beyond != 0 && lists_.First(to.beyond) == to.next) {
@@ -145,18 +144,17 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
   if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
   const std::optional<SearchState> to = Cover(state, v);
   if (!to) return std::nullopt;
-  Step step{*to, costs_.Transition(v) + Handover(MemoryOf(state).place, places_[static_cast<size_t>(v)])};
-  const std::vector<FormatUse>& conversions =
-      Conversions(state, problem_.variants[static_cast<size_t>(v)], step.penalty);
+  Step step{*to, costs_.Transition(v) + Handover(MemoryOf(state).place, places_[v])};
+  const std::vector<FormatUse>& conversions = Conversions(state, problem_.variants[v], step.penalty);
   step.to.memory = MemoryAfter(state, step.to, v, conversions);
   return step;
 }
 
 int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after, int v,
                              const std::vector<FormatUse>& conversions) {
-  const CoverVariant& variant = problem_.variants[static_cast<size_t>(v)];
+  const CoverVariant& variant = problem_.variants[v];
   const bool is_last = after.next == problem_.num_positions;
-  const int place = handovers_.empty() || is_last ? SearchMemory::kNoPlace : places_[static_cast<size_t>(v)];
+  const int place = handovers_.empty() || is_last ? SearchMemory::kNoPlace : places_[v];
   const bool changes_formats = !variant.wants.empty() || !variant.makes.empty();
   if (before.memory == 0 && place == SearchMemory::kNoPlace && !changes_formats && !order_.IsRisky(v)) return 0;
   SearchMemory& memory = after_;
@@ -185,8 +183,7 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
 }
 
 double SearchSpace::Convert(int value, Format from, Format to) {
-  double& seconds = converts_[(static_cast<size_t>(value) * num_formats_ + static_cast<size_t>(from)) * num_formats_ +
-                              static_cast<size_t>(to)];
+  double& seconds = converts_[(value * num_formats_ + from) * num_formats_ + to];
   if (std::isnan(seconds)) seconds = costs_.Convert(value, from, to);
   return seconds;
 }

@@ -59,9 +59,7 @@ class SearchSpace {
   SearchState Start();
   bool IsEnd(const SearchState& state) const { return state.next == problem_.num_positions; }
   /// Variants whose first position is the next uncovered one, ascending.
-  const std::vector<int>& Continuing(const SearchState& state) const {
-    return starting_at_[static_cast<size_t>(state.next)];
-  }
+  const std::vector<int>& Continuing(const SearchState& state) const { return starting_at_[state.next]; }
 
   struct Step {
     SearchState to;
@@ -89,7 +87,7 @@ class SearchSpace {
   /// Takes the same step for the covered positions only: without memory, in any order.
   std::optional<SearchState> Cover(const SearchState& state, int variant);
 
-  const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[static_cast<size_t>(state.memory)]; }
+  const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[state.memory]; }
   const PositionLists& lists() const { return lists_; }
 
   /// Returns the cost of making, in `better`, at least the formats that `worse` has; infinity if it may still be worse.
@@ -111,8 +109,8 @@ class SearchSpace {
   int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
-  const FormattedValue& ValueAt(int value) const { return *values_[static_cast<size_t>(value)]; }
-  const std::vector<Format>& FormatsOf(int value) const { return formats_[static_cast<size_t>(value)]; }
+  const FormattedValue& ValueAt(int value) const { return *values_[value]; }
+  const std::vector<Format>& FormatsOf(int value) const { return formats_[value]; }
   double Convert(int value, Format from, Format to);
 
   const CoverProblem& problem_;

@@ -20,21 +20,21 @@ class Merger {
     unit_of_.assign(graph.size(), -1);
     for (size_t i = 0; i < regions.size(); ++i) {
       for (const auto* list : {&regions[i].nodes, &regions[i].inputs, &regions[i].outputs}) {
-        for (const Expr& expr : *list) unit_of_[static_cast<size_t>(graph.IndexOf(expr))] = static_cast<int>(i);
+        for (const Expr& expr : *list) unit_of_[graph.IndexOf(expr)] = static_cast<int>(i);
       }
     }
     num_units_ = static_cast<int>(regions.size());
     for (int& unit : unit_of_) {
       if (unit < 0) unit = num_units_++;
     }
-    inputs_.resize(static_cast<size_t>(num_units_));
+    inputs_.resize(num_units_);
     for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
-      std::vector<int>& inputs = inputs_[static_cast<size_t>(UnitOf(i))];
+      std::vector<int>& inputs = inputs_[UnitOf(i)];
       for (int input : graph.node(i).inputs) {
         if (UnitOf(input) != UnitOf(i)) inputs.push_back(UnitOf(input));
       }
     }
-    parent_.resize(static_cast<size_t>(num_units_));
+    parent_.resize(num_units_);
     std::iota(parent_.begin(), parent_.end(), 0);
     members_.resize(regions.size());
     for (size_t i = 0; i < regions.size(); ++i) members_[i] = {static_cast<int>(i)};
@@ -45,7 +45,7 @@ class Merger {
     first_ = last_ = position_;
     for (int unit : order) {
       if (!IsRegion(unit)) continue;
-      std::vector<int> neighbours = inputs_[static_cast<size_t>(unit)];
+      std::vector<int> neighbours = inputs_[unit];
       std::sort(neighbours.begin(), neighbours.end());
       for (int neighbour : neighbours) {
         if (IsRegion(neighbour)) TryMerge(GroupOf(neighbour), GroupOf(unit));
@@ -58,35 +58,35 @@ class Merger {
   }
 
  private:
-  int UnitOf(int index) const { return unit_of_[static_cast<size_t>(index)]; }
+  int UnitOf(int index) const { return unit_of_[index]; }
   bool IsRegion(int unit) const { return unit < static_cast<int>(regions_.size()); }
-  const Region& RegionAt(int unit) const { return regions_[static_cast<size_t>(unit)]; }
+  const Region& RegionAt(int unit) const { return regions_[unit]; }
 
   int GroupOf(int unit) {
-    while (parent_[static_cast<size_t>(unit)] != unit) {
-      unit = parent_[static_cast<size_t>(unit)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(unit)])];
+    while (parent_[unit] != unit) {
+      unit = parent_[unit] = parent_[parent_[unit]];
     }
     return unit;
   }
 
   std::vector<int> TopologicalOrder() {
-    std::vector<int> waits_for(static_cast<size_t>(num_units_));
-    std::vector<std::vector<int>> feeds(static_cast<size_t>(num_units_));
+    std::vector<int> waits_for(num_units_);
+    std::vector<std::vector<int>> feeds(num_units_);
     for (int unit = 0; unit < num_units_; ++unit) {
-      for (int input : inputs_[static_cast<size_t>(unit)]) {
-        feeds[static_cast<size_t>(input)].push_back(unit);
-        ++waits_for[static_cast<size_t>(unit)];
+      for (int input : inputs_[unit]) {
+        feeds[input].push_back(unit);
+        ++waits_for[unit];
       }
     }
     std::vector<int> order;
     for (int unit = 0; unit < num_units_; ++unit) {
-      if (waits_for[static_cast<size_t>(unit)] == 0) order.push_back(unit);
+      if (waits_for[unit] == 0) order.push_back(unit);
     }
-    position_.assign(static_cast<size_t>(num_units_), num_units_);
+    position_.assign(num_units_, num_units_);
     for (size_t i = 0; i < order.size(); ++i) {
-      position_[static_cast<size_t>(order[i])] = static_cast<int>(i);
-      for (int user : feeds[static_cast<size_t>(order[i])]) {
-        if (--waits_for[static_cast<size_t>(user)] == 0) order.push_back(user);
+      position_[order[i]] = static_cast<int>(i);
+      for (int user : feeds[order[i]]) {
+        if (--waits_for[user] == 0) order.push_back(user);
       }
     }
     return order;
@@ -99,29 +99,29 @@ class Merger {
     if (!graph_.AreTogether(AnyNodeOf(a), AnyNodeOf(b))) return;
     if (PassesOutside(a, b) || PassesOutside(b, a)) return;
     // The larger one takes the smaller one in.
-    if (members_[static_cast<size_t>(a)].size() < members_[static_cast<size_t>(b)].size()) std::swap(a, b);
-    parent_[static_cast<size_t>(b)] = a;
-    first_[static_cast<size_t>(a)] = std::min(first_[static_cast<size_t>(a)], first_[static_cast<size_t>(b)]);
-    last_[static_cast<size_t>(a)] = std::max(last_[static_cast<size_t>(a)], last_[static_cast<size_t>(b)]);
-    auto& from = members_[static_cast<size_t>(b)];
-    auto& to = members_[static_cast<size_t>(a)];
+    if (members_[a].size() < members_[b].size()) std::swap(a, b);
+    parent_[b] = a;
+    first_[a] = std::min(first_[a], first_[b]);
+    last_[a] = std::max(last_[a], last_[b]);
+    auto& from = members_[b];
+    auto& to = members_[a];
     to.insert(to.end(), from.begin(), from.end());
     from.clear();
   }
 
   /// Whether a way leads from group `from` to group `to` through something that is in neither.
   bool PassesOutside(int from, int to) {
-    const int first = first_[static_cast<size_t>(from)];  // nothing before it can follow from `from`
-    if (last_[static_cast<size_t>(to)] <= first) return false;
+    const int first = first_[from];  // nothing before it can follow from `from`
+    if (last_[to] <= first) return false;
     std::unordered_set<int> seen;
     std::vector<int> stack;
     const auto reach = [&](int unit) {
-      if (position_[static_cast<size_t>(unit)] <= first || !seen.insert(GroupOf(unit)).second) return;
+      if (position_[unit] <= first || !seen.insert(GroupOf(unit)).second) return;
       stack.push_back(GroupOf(unit));
     };
-    for (int unit : members_[static_cast<size_t>(to)]) {
-      if (position_[static_cast<size_t>(unit)] <= first) continue;
-      for (int input : inputs_[static_cast<size_t>(unit)]) {
+    for (int unit : members_[to]) {
+      if (position_[unit] <= first) continue;
+      for (int input : inputs_[unit]) {
         if (GroupOf(input) != from && GroupOf(input) != to) reach(input);
       }
     }
@@ -129,8 +129,8 @@ class Merger {
       const int group = stack.back();
       stack.pop_back();
       const std::vector<int> single{group};
-      for (int unit : IsRegion(group) ? members_[static_cast<size_t>(group)] : single) {
-        for (int input : inputs_[static_cast<size_t>(unit)]) {
+      for (int unit : IsRegion(group) ? members_[group] : single) {
+        for (int input : inputs_[unit]) {
           if (GroupOf(input) == from) return true;
           if (GroupOf(input) != to) reach(input);
         }

@@ -52,8 +52,8 @@ class RegionFinder {
   }
 
   int Top(int index) {
-    while (parent_[static_cast<size_t>(index)] != index) {
-      index = parent_[static_cast<size_t>(index)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(index)])];
+    while (parent_[index] != index) {
+      index = parent_[index] = parent_[parent_[index]];
     }
     return index;
   }
@@ -69,16 +69,16 @@ class RegionFinder {
       if (AsCallOf(expr, kCompilerBegin) != nullptr) continue;
       for (const Expr& child : Children(expr)) {
         if (IsLeaf(child)) continue;
-        const bool is_new = compiler_[static_cast<size_t>(position_.at(child.get()))].empty();
+        const bool is_new = compiler_[position_.at(child.get())].empty();
         Enter(child, compiler);
-        parent_[static_cast<size_t>(Top(position_.at(child.get())))] = Top(position_.at(expr.get()));
+        parent_[Top(position_.at(child.get()))] = Top(position_.at(expr.get()));
         if (is_new) stack.push_back(child);
       }
     }
   }
 
   void Enter(const Expr& expr, const std::string& compiler) {
-    std::string& own = compiler_[static_cast<size_t>(position_.at(expr.get()))];
+    std::string& own = compiler_[position_.at(expr.get())];
     const bool is_begin = AsCallOf(expr, kCompilerBegin) != nullptr;
     if (expr->kind() == ExprKind::kVar || (!own.empty() && own != compiler) ||
         (is_begin && CompilerOf(expr) != compiler)) {

@@ -46,11 +46,11 @@ class Fuser {
 
   int Representative(int index) {
     int top = index;
-    while (groups_[static_cast<size_t>(top)].parent != top) top = groups_[static_cast<size_t>(top)].parent;
-    while (index != top) index = std::exchange(groups_[static_cast<size_t>(index)].parent, top);
+    while (groups_[top].parent != top) top = groups_[top].parent;
+    while (index != top) index = std::exchange(groups_[index].parent, top);
     return top;
   }
-  bool CallsOperators(int representative) const { return groups_[static_cast<size_t>(representative)].calls > 0; }
+  bool CallsOperators(int representative) const { return groups_[representative].calls > 0; }
 
  private:
   /// Fusion kind of a node on its own; everything but calls of operators, tuples of tensors and projections is opaque.
@@ -76,12 +76,12 @@ class Fuser {
   }
 
   void Visit(int index, int phase) {
-    const Group group = groups_[static_cast<size_t>(Representative(index))];
-    const Kind own = groups_[static_cast<size_t>(index)].kind;
-    const int sink = dominators_[static_cast<size_t>(index)];
+    const Group group = groups_[Representative(index)];
+    const Kind own = groups_[index].kind;
+    const int sink = dominators_[index];
     if (own == Kind::kOpaque || group.kind == Kind::kOpaque || sink < 0) return;
     if (KindOf(sink) == Kind::kOpaque || Representative(index) == Representative(sink)) return;
-    const Kind sink_kind = groups_[static_cast<size_t>(Representative(sink))].kind;
+    const Kind sink_kind = groups_[Representative(sink)].kind;
     const auto injective = [](Kind kind, bool) { return kind <= Kind::kInjective; };
     if (phase == 2) {
       const bool is_fused_tuple = KindOf(sink) == Kind::kTuple && sink_kind <= Kind::kInjective;
@@ -110,21 +110,21 @@ class Fuser {
     std::vector<int> path{from};
     std::vector<int> stack{from};
     on_path_.resize(graph_.size());
-    on_path_[static_cast<size_t>(from)] = true;
+    on_path_[from] = true;
     const auto forget = [&] {
-      for (int index : path) on_path_[static_cast<size_t>(index)] = false;
-      on_path_[static_cast<size_t>(sink)] = false;
+      for (int index : path) on_path_[index] = false;
+      on_path_[sink] = false;
     };
     while (!stack.empty()) {
       const int index = stack.back();
       stack.pop_back();
       for (int user : graph_.node(index).outputs) {
-        const Kind kind = groups_[static_cast<size_t>(Representative(user))].kind;
+        const Kind kind = groups_[Representative(user)].kind;
         const Kind edge = EdgeKind(index, user);
         const bool fits = graph_.AreTogether(user, from) && edge <= edges;
         if (!fits || !allows(kind, user == sink)) return forget();
-        if (user == sink || on_path_[static_cast<size_t>(user)]) continue;
-        on_path_[static_cast<size_t>(user)] = true;
+        if (user == sink || on_path_[user]) continue;
+        on_path_[user] = true;
         path.push_back(user);
         stack.push_back(user);
       }
@@ -142,12 +142,12 @@ class Fuser {
     }
     std::sort(sources.begin(), sources.end());
     sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-    int64_t calls = groups_[static_cast<size_t>(target)].calls;
-    for (int source : sources) calls += groups_[static_cast<size_t>(source)].calls;
+    int64_t calls = groups_[target].calls;
+    for (int source : sources) calls += groups_[source].calls;
     if (calls > max_depth_) return;
     for (int source : sources) {
-      Group& from = groups_[static_cast<size_t>(source)];
-      Group& to = groups_[static_cast<size_t>(target)];
+      Group& from = groups_[source];
+      Group& to = groups_[target];
       from.parent = target;
       to.calls += from.calls;
       if (!from.has_anchor) continue;
@@ -169,7 +169,7 @@ class FunctionMaker {
   FunctionMaker(const DataflowGraph& graph, Fuser& fuser) : graph_(graph), fuser_(fuser) {
     members_.resize(graph.size());
     for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
-      members_[static_cast<size_t>(fuser_.Representative(i))].push_back(i);
+      members_[fuser_.Representative(i)].push_back(i);
     }
   }
 
@@ -185,7 +185,7 @@ class FunctionMaker {
           const int representative = fuser_.Representative(index);
           if (!fuser_.CallsOperators(representative)) return expr;
           // Values inside a function are used inside it only, so that what becomes of them does not matter.
-          return index == members_[static_cast<size_t>(representative)].back() ? Make(representative, done) : expr;
+          return index == members_[representative].back() ? Make(representative, done) : expr;
         }));
   }
 
@@ -206,7 +206,7 @@ class FunctionMaker {
     std::vector<Var> params;
     std::vector<Expr> args;
     Expr body;
-    const std::vector<int>& members = members_[static_cast<size_t>(representative)];
+    const std::vector<int>& members = members_[representative];
     for (int index : members) inside[graph_.node(index).expr.get()] = nullptr;
     for (int index : members) {  // in post-dfs order, so that operands come first
       const Expr& expr = graph_.node(index).expr;

@@ -102,7 +102,7 @@ class AnchorUnions {
   }
 
   void Join(size_t a, size_t b) {
-    if (anchors_[a].size() + anchors_[b].size() > static_cast<size_t>(options_.max_anchors)) return;
+    if (std::ssize(anchors_[a]) + std::ssize(anchors_[b]) > options_.max_anchors) return;
     if (Overlap(graph_, all_[a].sub_graph, all_[b].sub_graph)) return;
     CandidatePartition joined{all_[a].rule_name + "+" + all_[b].rule_name,
                               DisjointUnion(graph_, all_[a].sub_graph, all_[b].sub_graph), all_[a].toolchain};

@@ -360,7 +360,7 @@ PartitionRulePtr ReadCombine(const JsonReader& json, std::string name) {
   if (options.only_valid) options.limits = ReadSubGraphConfig(json.At("config"));
   options.through_tuples = json.BoolOr("through_tuples", false);
   options.max_tuple_choices = kMaxReadCandidates;
-  options.max_candidates = static_cast<size_t>(json.IntOr("max_candidates", kMaxReadCandidates, 0, INT_MAX));
+  options.max_candidates = json.IntOr("max_candidates", kMaxReadCandidates, 0, INT_MAX);
   for (const JsonReader& combiner : json.At("combiner_rules").Items()) ReadCombiner(combiner, options);
   return CombineRule(std::move(options), ReadSubRule(json), std::move(name));
 }

@@ -98,12 +98,12 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
   for (const CandidatePartition& candidate : candidates) parts.push_back(&candidate.sub_graph);
   const auto union_of = [&](const std::vector<int>& numbers) {
     std::vector<const SubGraph*> chosen;
-    for (int number : numbers) chosen.push_back(parts[static_cast<size_t>(number)]);
+    for (int number : numbers) chosen.push_back(parts[number]);
     return UnionOf(graph, chosen);
   };
   const bool is_limited = config.max_exits > 0 || config.max_depth > 0 || !config.allow_taps;
-  const auto toolchain_of = [&](int number) { return candidates[static_cast<size_t>(number)].toolchain; };
-  const auto last_of = [&](int number) { return parts[static_cast<size_t>(number)]->last(); };
+  const auto toolchain_of = [&](int number) { return candidates[number].toolchain; };
+  const auto last_of = [&](int number) { return parts[number]->last(); };
   const std::vector<int> group =
       CoalesceGroups(graph, parts, [&](const std::vector<int>& a, const std::vector<int>& b) {
         if (toolchain_of(a[0]) != toolchain_of(b[0]) || !graph.AreTogether(last_of(a[0]), last_of(b[0]))) return false;
@@ -119,7 +119,7 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
   std::vector<CandidatePartition> result;
   for (const auto& [first, merged] : members_of) {
     std::string name;
-    for (int part : merged) name += (name.empty() ? "" : "+") + candidates[static_cast<size_t>(part)].rule_name;
+    for (int part : merged) name += (name.empty() ? "" : "+") + candidates[part].rule_name;
     result.push_back({std::move(name), union_of(merged), toolchain_of(first)});
   }
   return result;

@@ -16,7 +16,7 @@ class MaximalPartitionRule : public PartitionRule {
     std::vector<CandidatePartition> candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     std::vector<char> inside(graph.size());
     for (const CandidatePartition& candidate : candidates) {
-      for (int index : candidate.sub_graph.members()) inside[static_cast<size_t>(index)] = 1;
+      for (int index : candidate.sub_graph.members()) inside[index] = 1;
     }
     AddGlue(graph, inside);
     for (std::vector<int>& region : Regions(graph, inside)) {
@@ -41,9 +41,7 @@ class MaximalPartitionRule : public PartitionRule {
  private:
   /// Tuples and projections between supported nodes, unless they are the function's result.
   static void AddGlue(const DataflowGraph& graph, std::vector<char>& inside) {
-    const auto supported = [&](int index) {
-      return inside[static_cast<size_t>(index)] != 0 || graph.IsInlinedInPartitions(index);
-    };
+    const auto supported = [&](int index) { return inside[index] != 0 || graph.IsInlinedInPartitions(index); };
     const std::vector<char> calls = inside;
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       const auto& node = graph.node(index);
@@ -51,9 +49,9 @@ class MaximalPartitionRule : public PartitionRule {
       if (kind != ExprKind::kTuple && kind != ExprKind::kTupleGetItem) continue;
       // A projection stays with its tuple; a tuple is inside when all who read it are.
       const bool takes_all = std::all_of(node.inputs.begin(), node.inputs.end(), supported);
-      const auto reads = [&](int user) { return calls[static_cast<size_t>(user)] != 0; };
+      const auto reads = [&](int user) { return calls[user] != 0; };
       const bool all_read = std::all_of(node.outputs.begin(), node.outputs.end(), reads);
-      if (takes_all && (kind == ExprKind::kTupleGetItem || all_read)) inside[static_cast<size_t>(index)] = 1;
+      if (takes_all && (kind == ExprKind::kTupleGetItem || all_read)) inside[index] = 1;
     }
   }
 
@@ -63,16 +61,14 @@ class MaximalPartitionRule : public PartitionRule {
     std::vector<size_t> generation(graph.size(), 0);
     std::vector<std::vector<int>> regions;
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      const auto i = static_cast<size_t>(index);
       for (int input : graph.node(index).inputs) {
         if (graph.IsInlinedInPartitions(input)) continue;
-        const auto from = static_cast<size_t>(input);
-        const bool leaves = inside[from] != 0 && inside[i] == 0;
-        generation[i] = std::max(generation[i], generation[from] + (leaves ? 1 : 0));
+        const bool leaves = inside[input] != 0 && inside[index] == 0;
+        generation[index] = std::max(generation[index], generation[input] + (leaves ? 1 : 0));
       }
-      if (inside[i] == 0 || graph.IsCopied(index)) continue;
-      if (regions.size() <= generation[i]) regions.resize(generation[i] + 1);
-      regions[generation[i]].push_back(index);
+      if (inside[index] == 0 || graph.IsCopied(index)) continue;
+      if (regions.size() <= generation[index]) regions.resize(generation[index] + 1);
+      regions[generation[index]].push_back(index);
     }
     std::erase_if(regions, [](const std::vector<int>& region) { return region.empty(); });
     return regions;

@@ -46,10 +46,10 @@ class CutGuide : public Guide {
       : cuts_(cuts), from_cut_(std::move(from_cut)), bound_(bound) {}
   double Remaining(const SearchState& state, const SearchSpace& space) override {
     const auto next = std::lower_bound(cuts_.begin(), cuts_.end(), state.next) - cuts_.begin();
-    const int cut = cuts_[static_cast<size_t>(next)];
+    const int cut = cuts_[next];
     const double behind = bound_.Between(cut, space.problem().num_positions);
     const double before = std::max(0.0, bound_.SharesOf(state, space) - behind * (1 + kRounding));
-    const double by_cut = (from_cut_[static_cast<size_t>(next)] + before) * (1 - kRounding);
+    const double by_cut = (from_cut_[next] + before) * (1 - kRounding);
     return bound_.is_refined() ? std::max(by_cut, bound_.Seconds(state, space)) : by_cut;
   }
 
@@ -84,7 +84,7 @@ class BestFirst {
         guide_(guide),
         cuts_(cuts),
         options_(options),
-        expanded_at_(static_cast<size_t>(space.problem().num_positions)) {}
+        expanded_at_(space.problem().num_positions) {}
 
   /// Looks for the best `count` paths of at most `limit`; where one is enough, what cannot be better is passed over.
   void Run(int count, double limit) {
@@ -99,7 +99,7 @@ class BestFirst {
         Follow(entry, only_best);
         continue;
       }
-      State& state = states_[static_cast<size_t>(entry.state)];
+      State& state = states_[entry.state];
       if (state.is_expanded || entry.so_far > state.best) continue;
       state.is_expanded = true;
       if (IsDominated(entry.state, count)) continue;
@@ -118,21 +118,19 @@ class BestFirst {
   std::vector<int> PathsTo(BestPaths& paths) const {
     std::vector<int> order;
     for (size_t s = 0; s < states_.size(); ++s) order.push_back(static_cast<int>(s));
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return states_[static_cast<size_t>(a)].key.next < states_[static_cast<size_t>(b)].key.next;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return states_[a].key.next < states_[b].key.next; });
     std::vector<std::vector<int>> best(states_.size());
     best[0] = {BestPaths::kStart};
     for (int s : order) {
-      const State& state = states_[static_cast<size_t>(s)];
+      const State& state = states_[s];
       for (const Arrival& arrival : state.arrivals) {
-        for (int before : best[static_cast<size_t>(arrival.from)]) {
-          paths.Insert(best[static_cast<size_t>(s)], before, arrival.variant, paths.SecondsOf(before) + arrival.seconds,
-                       state.key.next);
+        for (int before : best[arrival.from]) {
+          paths.Insert(best[s], before, arrival.variant, paths.SecondsOf(before) + arrival.seconds, state.key.next);
         }
       }
     }
-    return final_ < 0 ? std::vector<int>{} : best[static_cast<size_t>(final_)];
+    return final_ < 0 ? std::vector<int>{} : best[final_];
   }
 
   /// For each cut, what the best path to it costs; all must have been passed.
@@ -142,7 +140,7 @@ class BestFirst {
       if (state.key.beyond != 0) continue;
       const auto it = std::lower_bound(cuts_.begin(), cuts_.end(), state.key.next);
       if (it == cuts_.end() || *it != state.key.next) continue;
-      double& least = best[static_cast<size_t>(it - cuts_.begin())];
+      double& least = best[it - cuts_.begin()];
       least = std::min(least, state.best);
     }
     return best;
@@ -180,7 +178,7 @@ class BestFirst {
   }
 
   void Reach(int index, double seconds) {
-    State& state = states_[static_cast<size_t>(index)];
+    State& state = states_[index];
     if (seconds >= state.best) return;
     state.best = seconds;
     Push({seconds + guide_.Remaining(state.key, space_), 0, index, -1, seconds, 0, 0});
@@ -189,23 +187,23 @@ class BestFirst {
   /// All paths pass a cut in the same state, and the best way to it is known once it comes to the front: what is left
   /// of the search before it is of no use, unless it is as good.
   void PassCut(const Entry& entry) {
-    const int next = states_[static_cast<size_t>(entry.state)].key.next;
+    const int next = states_[entry.state].key.next;
     if (next <= passed_cut_ || !std::binary_search(cuts_.begin(), cuts_.end(), next)) return;
     passed_cut_ = next;
     passed_total_ = entry.total * (1 + kRounding);
   }
 
   bool IsBehindCut(const Entry& entry) const {
-    return states_[static_cast<size_t>(entry.state)].key.next < passed_cut_ && entry.total > passed_total_;
+    return states_[entry.state].key.next < passed_cut_ && entry.total > passed_total_;
   }
 
   /// Whether `count` states that cover the same are better even after they made all formats that this one has: then so
   /// many covers are better than any by this one.
   bool IsDominated(int index, int count) {
-    const State& state = states_[static_cast<size_t>(index)];
+    const State& state = states_[index];
     std::vector<int>& others = expanded_[{state.key.next, state.key.beyond, 0}];
     for (int other : others) {
-      const State& better = states_[static_cast<size_t>(other)];
+      const State& better = states_[other];
       const double match = better.best + space_.SecondsToMatch(better.key, state.key);
       if (match * (1 + kRounding) < state.best && --count == 0) return true;
     }
@@ -214,16 +212,16 @@ class BestFirst {
   }
 
   void Expand(int from) {
-    const SearchState key = states_[static_cast<size_t>(from)].key;
-    const double so_far = states_[static_cast<size_t>(from)].best;
-    if (++expanded_at_[static_cast<size_t>(key.next)] > options_.beam && options_.beam > 0) {
+    const SearchState key = states_[from].key;
+    const double so_far = states_[from].best;
+    if (++expanded_at_[key.next] > options_.beam && options_.beam > 0) {
       ++num_dropped_;
       return;
     }
     furthest_ = std::max(furthest_, key.next);
     const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
       const double seconds = so_far + (book_.Seconds(variant) + step.penalty);
-      const int priority = space_.problem().variants[static_cast<size_t>(variant)].priority;
+      const int priority = space_.problem().variants[variant].priority;
       Push({seconds + guide_.Remaining(step.to, space_), priority, from, variant, seconds, step.penalty, 0});
     });
     if (!any) dead_ends_.push_back(key.next);
@@ -231,21 +229,21 @@ class BestFirst {
 
   /// A step came to the front: now its cost must be known.
   void Follow(const Entry& entry, bool only_best) {
-    const SearchState from = states_[static_cast<size_t>(entry.state)].key;
+    const SearchState from = states_[entry.state].key;
     const SearchSpace::Step step = *space_.Apply(from, entry.variant);
     const int target = StateAt(step.to);
     // If a better path is known, this one's cost is not needed.
-    if (only_best && states_[static_cast<size_t>(target)].best < entry.so_far) return;
+    if (only_best && states_[target].best < entry.so_far) return;
     const double exact = book_.Ask(entry.variant);
     if (exact == kInfinity) return;
-    const double so_far = states_[static_cast<size_t>(entry.state)].best + (exact + entry.penalty);
+    const double so_far = states_[entry.state].best + (exact + entry.penalty);
     if (so_far > entry.so_far) {
       Entry later = entry;
       later.so_far = so_far;
       later.total = so_far + guide_.Remaining(step.to, space_);
       if (later.total > entry.total) return Push(later);
     }
-    states_[static_cast<size_t>(target)].arrivals.push_back({entry.state, entry.variant, exact + entry.penalty});
+    states_[target].arrivals.push_back({entry.state, entry.variant, exact + entry.penalty});
     Reach(target, so_far);
   }
 

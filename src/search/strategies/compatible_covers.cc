@@ -29,7 +29,7 @@ Part PartOf(const CoverProblem& whole, const std::vector<int>& toolchains) {
 
 /// In the order that FindCovers promises, each once.
 void SortCovers(const CoverProblem& problem, std::vector<Cover>& covers) {
-  const auto rank = [&](int v) { return std::pair(problem.variants[static_cast<size_t>(v)].priority, v); };
+  const auto rank = [&](int v) { return std::pair(problem.variants[v].priority, v); };
   std::sort(covers.begin(), covers.end(), [&](const Cover& a, const Cover& b) {
     if (a.num_unknown != b.num_unknown) return a.num_unknown < b.num_unknown;
     if (a.seconds != b.seconds) return a.seconds < b.seconds;
@@ -68,9 +68,7 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
     const Part part = PartOf(problem, set);
     RenumberedCosts part_costs(costs, part.original);
     if (options.toolchain_name) {
-      own.toolchain_name = [&](int variant) {
-        return options.toolchain_name(part.original.at(static_cast<size_t>(variant)));
-      };
+      own.toolchain_name = [&](int variant) { return options.toolchain_name(part.original.at(variant)); };
     }
     if (options.fitness) {
       own.fitness = [&](Cover cover) {
@@ -102,7 +100,7 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
   const double most = options.fitness ? std::numeric_limits<double>::infinity() : MostSeconds(best.seconds, options);
   std::erase_if(all.covers,
                 [&](const Cover& cover) { return cover.num_unknown != best.num_unknown || cover.seconds > most; });
-  const auto wanted = static_cast<size_t>(std::max(options.num_covers, 1));
+  const size_t wanted = std::max(options.num_covers, 1);
   if (all.covers.size() > wanted) all.covers.resize(wanted);
   return all;
 }

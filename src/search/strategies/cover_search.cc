@@ -45,14 +45,14 @@ double MostSeconds(double best, const SearchOptions& options) {
 }
 
 std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends) {
-  std::vector<char> coverable(static_cast<size_t>(problem.num_positions));
+  std::vector<char> coverable(problem.num_positions);
   for (size_t v = 0; v < problem.variants.size(); ++v) {
     if (!book.CanRun(static_cast<int>(v))) continue;
-    for (int position : problem.variants[v].covers) coverable[static_cast<size_t>(position)] = 1;
+    for (int position : problem.variants[v].covers) coverable[position] = 1;
   }
   std::vector<int> never;
   for (int position = 0; position < problem.num_positions; ++position) {
-    if (coverable[static_cast<size_t>(position)] == 0) never.push_back(position);
+    if (coverable[position] == 0) never.push_back(position);
   }
   if (!never.empty()) return never;
   std::sort(dead_ends.begin(), dead_ends.end());

@@ -35,7 +35,7 @@ class Task : public CoverTask {
 
   /// The cover in order, its cost; infinite, with a reason, when it is none.
   Cover Checked(std::vector<int> cover, std::string* reason) {
-    std::vector<char> covered(static_cast<size_t>(problem_.num_positions));
+    std::vector<char> covered(problem_.num_positions);
     int num_covered = 0;
     const auto no = [&](std::string why) {
       if (reason != nullptr) *reason = std::move(why);
@@ -44,7 +44,7 @@ class Task : public CoverTask {
     for (int candidate : cover) {
       if (At(candidate).covers.empty()) return no(fmt::format("candidate {} covers nothing", candidate));
       for (int position : At(candidate).covers) {
-        if (covered[static_cast<size_t>(position)]++ != 0) {
+        if (covered[position]++ != 0) {
           return no(fmt::format("position {} is covered twice", position));
         }
         ++num_covered;
@@ -58,10 +58,10 @@ class Task : public CoverTask {
     std::vector<double> exact(problem_.variants.size(), std::numeric_limits<double>::infinity());
     int num_unknown = 0;
     for (int candidate : cover) {
-      exact[static_cast<size_t>(candidate)] = book_.Ask(candidate);
+      exact[candidate] = book_.Ask(candidate);
       if (!book_.CanRun(candidate)) return no(fmt::format("candidate {} cannot be run", candidate));
       if (!book_.IsUnknown(candidate)) continue;
-      exact[static_cast<size_t>(candidate)] = 0;
+      exact[candidate] = 0;
       ++num_unknown;
     }
     Cover result{cover, CoverSeconds(problem_, cover, exact, costs_), num_unknown};
@@ -78,7 +78,7 @@ class Task : public CoverTask {
       throw Error(ErrorCategory::kInput,
                   fmt::format("there is no candidate {}: there are {}", candidate, num_candidates()));
     }
-    return problem_.variants[static_cast<size_t>(candidate)];
+    return problem_.variants[candidate];
   }
 
   const CoverProblem& problem_;
@@ -99,9 +99,7 @@ SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const 
     const auto same = [&](const Cover& other) { return other.variants == cover.variants; };
     if (std::none_of(result.covers.begin(), result.covers.end(), same)) result.covers.push_back(std::move(cover));
   }
-  if (result.covers.size() > static_cast<size_t>(options.num_covers)) {
-    result.covers.resize(static_cast<size_t>(options.num_covers));
-  }
+  if (std::ssize(result.covers) > options.num_covers) result.covers.resize(options.num_covers);
   result.num_exact = task.num_exact();
   if (result.covers.empty()) result.stuck_at = StuckPositions(problem, task.book(), {});
   return result;

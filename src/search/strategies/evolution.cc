@@ -35,7 +35,7 @@ class Evolution {
   }
 
  private:
-  size_t Below(size_t bound) { return static_cast<size_t>(random_() % bound); }
+  size_t Below(size_t bound) { return random_() % bound; }
   bool Happens(double rate) { return static_cast<double>(random_() >> 11) * 0x1p-53 < rate; }
 
   bool IsSpent() const {
@@ -60,9 +60,9 @@ class Evolution {
   std::vector<Genome> FirstPopulation() {
     std::vector<Genome> population{Genome(num_alleles_.size(), 0)};
     population.insert(population.end(), seeds_.begin(), seeds_.end());
-    while (population.size() < static_cast<size_t>(options_.population)) {
+    while (std::ssize(population) < options_.population) {
       Genome genome;
-      for (int count : num_alleles_) genome.push_back(static_cast<int>(Below(static_cast<size_t>(count))));
+      for (int count : num_alleles_) genome.push_back(static_cast<int>(Below(count)));
       population.push_back(std::move(genome));
     }
     return population;
@@ -104,9 +104,9 @@ class Evolution {
 
   void Mutate(Genome& genome) {
     for (size_t i = 0; i < genome.size(); ++i) {
-      const auto count = static_cast<size_t>(num_alleles_[i]);
+      const size_t count = num_alleles_[i];
       if (count < 2 || !Happens(options_.flip_rate)) continue;
-      genome[i] = static_cast<int>((static_cast<size_t>(genome[i]) + 1 + Below(count - 1)) % count);
+      genome[i] = static_cast<int>((genome[i] + 1 + Below(count - 1)) % count);
     }
   }
 

@@ -17,18 +17,17 @@ class HandingOver {
  public:
   HandingOver(const CoverProblem& problem, const Cover& base) : problem_(problem), base_(base) {
     for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) {
-      const CoverVariant& variant = problem.variants[static_cast<size_t>(v)];
+      const CoverVariant& variant = problem.variants[v];
       by_size_[variant.toolchain].push_back(v);
       coverable_[variant.toolchain].insert(variant.covers.begin(), variant.covers.end());
     }
     for (auto& [_, variants] : by_size_) {
       std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) {
-        return problem.variants[static_cast<size_t>(a)].covers.size() >
-               problem.variants[static_cast<size_t>(b)].covers.size();
+        return problem.variants[a].covers.size() > problem.variants[b].covers.size();
       });
     }
     for (int v : base.variants) {
-      const CoverVariant& own = problem.variants[static_cast<size_t>(v)];
+      const CoverVariant& own = problem.variants[v];
       std::vector<int> alleles{own.toolchain};
       for (const auto& [toolchain, coverable] : coverable_) {
         const bool takes_all = std::all_of(own.covers.begin(), own.covers.end(),
@@ -60,7 +59,7 @@ class HandingOver {
 
   /// The variants of the cover that a genome stands for; empty when there is none.
   std::vector<int> Realise(const Genome& genome, const CostBook& book) const {
-    std::vector<int> handed(static_cast<size_t>(problem_.num_positions), -1);  // position → toolchain
+    std::vector<int> handed(problem_.num_positions, -1);  // position → toolchain
     std::vector<int> variants;
     std::set<int> takers;
     for (size_t gene = 0; gene < genome.size(); ++gene) {
@@ -68,25 +67,24 @@ class HandingOver {
         variants.push_back(base_.variants[gene]);
         continue;
       }
-      const int toolchain = alleles_[gene][static_cast<size_t>(genome[gene])];
+      const int toolchain = alleles_[gene][genome[gene]];
       takers.insert(toolchain);
-      for (int position : problem_.variants[static_cast<size_t>(base_.variants[gene])].covers) {
-        handed[static_cast<size_t>(position)] = toolchain;
+      for (int position : problem_.variants[base_.variants[gene]].covers) {
+        handed[position] = toolchain;
       }
     }
     for (int toolchain : takers) {
       for (int v : by_size_.at(toolchain)) {
-        const std::vector<int>& covers = problem_.variants[static_cast<size_t>(v)].covers;
-        const auto is_handed = [&](int position) { return handed[static_cast<size_t>(position)] == toolchain; };
+        const std::vector<int>& covers = problem_.variants[v].covers;
+        const auto is_handed = [&](int position) { return handed[position] == toolchain; };
         if (!book.CanRun(v) || !std::all_of(covers.begin(), covers.end(), is_handed)) continue;
-        for (int position : covers) handed[static_cast<size_t>(position)] = -1;
+        for (int position : covers) handed[position] = -1;
         variants.push_back(v);
       }
     }
     if (std::any_of(handed.begin(), handed.end(), [](int toolchain) { return toolchain >= 0; })) return {};
-    std::sort(variants.begin(), variants.end(), [&](int a, int b) {
-      return problem_.variants[static_cast<size_t>(a)].covers < problem_.variants[static_cast<size_t>(b)].covers;
-    });
+    std::sort(variants.begin(), variants.end(),
+              [&](int a, int b) { return problem_.variants[a].covers < problem_.variants[b].covers; });
     return variants;
   }
 
@@ -136,10 +134,10 @@ class EvolutionarySearch : public CoverSearch {
     std::vector<double> exact(problem.variants.size());
     Cover cover;
     for (int v : variants) {
-      exact[static_cast<size_t>(v)] = book.Ask(v);
+      exact[v] = book.Ask(v);
       if (!book.CanRun(v)) return {};
       if (!book.IsUnknown(v)) continue;
-      exact[static_cast<size_t>(v)] = 0;
+      exact[v] = 0;
       ++cover.num_unknown;
     }
     cover.seconds = CoverSeconds(problem, variants, exact, costs);

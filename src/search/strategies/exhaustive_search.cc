@@ -18,32 +18,32 @@ class ExhaustiveSearch : public CoverSearch {
     for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) exact.push_back(book.Ask(v));
     SearchResult result;
     const std::vector<std::vector<int>> starting_at = problem.StartingAt();
-    std::vector<char> covered(static_cast<size_t>(problem.num_positions));
+    std::vector<char> covered(problem.num_positions);
     std::vector<int> chosen, dead_ends;
     const auto extend = [&](auto& self, int next) -> void {
-      while (next < problem.num_positions && covered[static_cast<size_t>(next)] != 0) ++next;
+      while (next < problem.num_positions && covered[next] != 0) ++next;
       ++result.num_states;
       if (next == problem.num_positions) {
         const double seconds = CoverSeconds(problem, chosen, exact, costs);
         if (seconds < std::numeric_limits<double>::infinity()) {
           result.covers.push_back({chosen, seconds, 0});
         } else {
-          dead_ends.push_back(problem.variants[static_cast<size_t>(chosen.back())].covers.front());
+          dead_ends.push_back(problem.variants[chosen.back()].covers.front());
         }
         COLLAGE_CHECK(result.covers.size() <= kMaxCovers) << "more covers than exhaustive search can try";
         return;
       }
       bool any = false;
-      for (int v : starting_at[static_cast<size_t>(next)]) {
-        const std::vector<int>& covers = problem.variants[static_cast<size_t>(v)].covers;
-        const auto is_covered = [&](int position) { return covered[static_cast<size_t>(position)] != 0; };
+      for (int v : starting_at[next]) {
+        const std::vector<int>& covers = problem.variants[v].covers;
+        const auto is_covered = [&](int position) { return covered[position] != 0; };
         if (!book.CanRun(v) || std::any_of(covers.begin(), covers.end(), is_covered)) continue;
-        for (int position : covers) covered[static_cast<size_t>(position)] = 1;
+        for (int position : covers) covered[position] = 1;
         chosen.push_back(v);
         any = true;
         self(self, next + 1);
         chosen.pop_back();
-        for (int position : covers) covered[static_cast<size_t>(position)] = 0;
+        for (int position : covers) covered[position] = 0;
       }
       if (!any) dead_ends.push_back(next);
     };
@@ -58,7 +58,7 @@ class ExhaustiveSearch : public CoverSearch {
  private:
   static void KeepBest(const CoverProblem& problem, const CostBook& book, const SearchOptions& options,
                        SearchResult& result) {
-    const auto rank = [&](int v) { return std::pair(problem.variants[static_cast<size_t>(v)].priority, v); };
+    const auto rank = [&](int v) { return std::pair(problem.variants[v].priority, v); };
     std::sort(result.covers.begin(), result.covers.end(), [&](const Cover& a, const Cover& b) {
       if (a.seconds != b.seconds) return a.seconds < b.seconds;
       return std::lexicographical_compare(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
@@ -66,8 +66,7 @@ class ExhaustiveSearch : public CoverSearch {
     });
     if (result.covers.empty()) return;
     const double limit = MostSeconds(result.covers[0].seconds, options);
-    const auto wanted = std::min(result.covers.size(), static_cast<size_t>(options.num_covers));
-    result.covers.resize(wanted);
+    if (std::ssize(result.covers) > options.num_covers) result.covers.resize(options.num_covers);
     std::erase_if(result.covers, [&](const Cover& cover) { return cover.seconds > limit; });
     for (Cover& cover : result.covers) {
       for (int v : cover.variants) cover.num_unknown += book.IsUnknown(v) ? 1 : 0;

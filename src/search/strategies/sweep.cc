@@ -25,11 +25,11 @@ Sweep::Sweep(SearchSpace& space, const CostBook& book, RemainingBound* bound, co
       bound_(bound),
       options_(options),
       paths_(space.problem(), options.num_covers),
-      at_(static_cast<size_t>(space.problem().num_positions) + 1) {}
+      at_(space.problem().num_positions + 1) {}
 
 std::vector<Cover> Sweep::Run() {
   const int start = StateAt(space_.Start());
-  states_[static_cast<size_t>(start)].best = {BestPaths::kStart};
+  states_[start].best = {BestPaths::kStart};
   for (size_t position = 0; position + 1 < at_.size(); ++position) {
     Layer layer = std::move(at_[position]);
     Prune(layer.states);
@@ -37,14 +37,14 @@ std::vector<Cover> Sweep::Run() {
   }
   std::vector<Cover> covers;
   for (int state : at_.back().states) {  // one, if any: nothing is left to tell states apart
-    for (int path : states_[static_cast<size_t>(state)].best) covers.push_back(paths_.CoverOf(path, book_));
+    for (int path : states_[state].best) covers.push_back(paths_.CoverOf(path, book_));
   }
   return covers;
 }
 
 int Sweep::StateAt(const SearchState& key) {
-  Layer& layer = at_[static_cast<size_t>(key.next)];
-  const auto is_equal = [&](int state) { return states_[static_cast<size_t>(state)].key == key; };
+  Layer& layer = at_[key.next];
+  const auto is_equal = [&](int state) { return states_[state].key == key; };
   const auto [number, is_new] =
       layer.numbers.Emplace(SearchStateHash{}(key), static_cast<int>(states_.size()), is_equal);
   if (is_new) {
@@ -55,7 +55,7 @@ int Sweep::StateAt(const SearchState& key) {
 }
 
 double Sweep::Estimate(int state) {
-  const double rest = bound_ == nullptr ? 0 : bound_->Seconds(states_[static_cast<size_t>(state)].key, space_);
+  const double rest = bound_ == nullptr ? 0 : bound_->Seconds(states_[state].key, space_);
   return SecondsOf(state) + rest;
 }
 
@@ -63,12 +63,12 @@ void Sweep::Prune(std::vector<int>& states) {
   const double limit = options_.limit * (1 + kRounding);
   if (bound_ != nullptr) std::erase_if(states, [&](int state) { return Estimate(state) > limit; });
   PruneDominated(states);
-  if (options_.beam <= 0 || states.size() <= static_cast<size_t>(options_.beam)) return;
+  if (options_.beam <= 0 || std::ssize(states) <= options_.beam) return;
   std::vector<std::pair<double, int>> ranked;
   for (int state : states) ranked.emplace_back(Estimate(state), state);
   std::sort(ranked.begin(), ranked.end());
   num_dropped_ += static_cast<int64_t>(ranked.size()) - options_.beam;
-  ranked.resize(static_cast<size_t>(options_.beam));
+  ranked.resize(options_.beam);
   states.clear();
   for (const auto& [_, state] : ranked) states.push_back(state);
 }
@@ -79,7 +79,7 @@ void Sweep::PruneDominated(std::vector<int>& states) {
   if (states.size() < 2) return;
   std::vector<Ranked> ranked;
   ranked.reserve(states.size());
-  for (int state : states) ranked.push_back({states_[static_cast<size_t>(state)].key.beyond, SecondsOf(state), state});
+  for (int state : states) ranked.push_back({states_[state].key.beyond, SecondsOf(state), state});
   std::sort(ranked.begin(), ranked.end());
   states.clear();
   std::vector<int> kept;  // of those that cover the same so far
@@ -88,9 +88,9 @@ void Sweep::PruneDominated(std::vector<int>& states) {
     const int state = ranked[r].state;
     int num_better = 0;
     for (size_t i = 0; i < kept.size() && num_better < options_.num_covers; ++i) {
-      const State& better = states_[static_cast<size_t>(kept[i])];
+      const State& better = states_[kept[i]];
       const double most = SecondsOf(state) - SecondsOf(kept[i]);
-      const double match = space_.SecondsToMatch(better.key, states_[static_cast<size_t>(state)].key, most);
+      const double match = space_.SecondsToMatch(better.key, states_[state].key, most);
       for (int path : better.best) {
         num_better += (paths_.SecondsOf(path) + match) * (1 + kRounding) < SecondsOf(state) ? 1 : 0;
       }
@@ -103,14 +103,13 @@ void Sweep::PruneDominated(std::vector<int>& states) {
 }
 
 void Sweep::Expand(int from) {
-  const SearchState key = states_[static_cast<size_t>(from)].key;
-  before_ = states_[static_cast<size_t>(from)].best;
+  const SearchState key = states_[from].key;
+  before_ = states_[from].best;
   const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
     const int target = StateAt(step.to);
     const double seconds = book_.Seconds(variant) + step.penalty;
     for (int path : before_) {
-      paths_.Insert(states_[static_cast<size_t>(target)].best, path, variant, paths_.SecondsOf(path) + seconds,
-                    step.to.next);
+      paths_.Insert(states_[target].best, path, variant, paths_.SecondsOf(path) + seconds, step.to.next);
     }
   });
   if (!any) dead_ends_.push_back(key.next);

@@ -45,7 +45,7 @@ class Sweep {
   };
 
   int StateAt(const SearchState& key);
-  double SecondsOf(int state) const { return paths_.SecondsOf(states_[static_cast<size_t>(state)].best[0]); }
+  double SecondsOf(int state) const { return paths_.SecondsOf(states_[state].best[0]); }
   double Estimate(int state);
   /// Leaves of the states at a position those that are worth continuing.
   void Prune(std::vector<int>& states);

@@ -27,14 +27,14 @@ class KnownCovers {
     if (std::any_of(covers_.begin(), covers_.end(), is_same)) return;
     const auto is_after = [](double total, const Cover& other) { return total < Total(other); };
     covers_.insert(std::upper_bound(covers_.begin(), covers_.end(), Total(cover), is_after), cover);
-    if (covers_.size() > static_cast<size_t>(options_.num_covers)) covers_.pop_back();
+    if (std::ssize(covers_) > options_.num_covers) covers_.pop_back();
   }
 
   /// Returns the highest cost of a wanted cover.
   double Limit() const {
     if (covers_.empty()) return options_.limit;
     const double most = std::min(options_.limit, MostSeconds(Total(covers_[0]), options_));
-    return covers_.size() < static_cast<size_t>(options_.num_covers) ? most : std::min(most, Total(covers_.back()));
+    return std::ssize(covers_) < options_.num_covers ? most : std::min(most, Total(covers_.back()));
   }
 
   /// Whether `best`, which has the least cost by what is known and by bounds, is no better to speak of.
@@ -242,9 +242,8 @@ class OpLevelDp : public CoverSearch {
  private:
   /// Puts the variants in the order of their first positions and adds what handing over costs in it.
   static void AddHandovers(const CoverProblem& problem, CoverCosts& costs, Cover& cover) {
-    std::sort(cover.variants.begin(), cover.variants.end(), [&](int a, int b) {
-      return problem.variants[static_cast<size_t>(a)].covers < problem.variants[static_cast<size_t>(b)].covers;
-    });
+    std::sort(cover.variants.begin(), cover.variants.end(),
+              [&](int a, int b) { return problem.variants[a].covers < problem.variants[b].covers; });
     for (size_t i = 1; i < cover.variants.size(); ++i) {
       cover.seconds += costs.Handover(costs.PlaceOf(cover.variants[i - 1]), costs.PlaceOf(cover.variants[i]));
     }
