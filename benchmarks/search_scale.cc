@@ -104,6 +104,18 @@ struct Setting {
 };
 
 /// Candidates and search; with `formats`, each candidate in all layouts that its toolchain offers.
+std::vector<BoundaryLayouts> LayoutsOf(const DataflowGraph& graph, const CandidatePartition& candidate,
+                                       const std::vector<bool>& eligible) {
+  const ExtractedFunction extracted = Extract(graph, candidate.sub_graph);
+  const auto may = [&](const std::vector<BoundaryValue>& values) {
+    std::vector<bool> result;
+    for (const BoundaryValue& value : values) result.push_back(value.field < 0 && eligible[value.node]);
+    return result;
+  };
+  return candidate.toolchain->Layouts(extracted.function, may(extracted.boundary.inputs),
+                                      may(extracted.boundary.outputs));
+}
+
 Figures Measure(const Function& function, const Setting& setting, bool formats) {
   Figures figures;
   malloc_trim(0);                                 // what importing left is not for us to use
@@ -126,23 +138,12 @@ Figures Measure(const Function& function, const Setting& setting, bool formats) 
   std::vector<bool> eligible(graph.size());
   if (formats) eligible = ChannelsLastEligible(graph);
   std::vector<CandidateVariant> variants;
-  for (size_t c = 0; c < candidates.size(); ++c) {
+  for (int c = 0; c < std::ssize(candidates); ++c) {
     if (!formats) {
-      variants.push_back({static_cast<int>(c), {}});
+      variants.push_back({c, {}});
       continue;
     }
-    const ExtractedFunction extracted = Extract(graph, candidates[c].sub_graph);
-    const auto may = [&](const std::vector<BoundaryValue>& values) {
-      std::vector<bool> result;
-      for (const BoundaryValue& value : values) {
-        result.push_back(value.field < 0 && eligible[static_cast<size_t>(value.node)]);
-      }
-      return result;
-    };
-    for (const BoundaryLayouts& layouts : candidates[c].toolchain->Layouts(
-             extracted.function, may(extracted.boundary.inputs), may(extracted.boundary.outputs))) {
-      variants.push_back({static_cast<int>(c), layouts});
-    }
+    for (const BoundaryLayouts& layouts : LayoutsOf(graph, candidates[c], eligible)) variants.push_back({c, layouts});
   }
   figures.layouts = SecondsSince(start);
   MockCosts costs(graph, candidates, variants, setting.bounds);

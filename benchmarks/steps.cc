@@ -135,6 +135,18 @@ void PrintSteps(const std::vector<StepTimes>& steps) {
   }
 }
 
+void PrintTable(const std::vector<StepTimes>& steps) {
+  fmt::print("| steps | number | in a run |");
+  for (const Way& way : kWays) fmt::print(" {} | deviation |", way.name);
+  fmt::print("\n| --- | --- | --- |");
+  for (size_t way = 0; way < kWays.size(); ++way) fmt::print(" --- | --- |");
+  fmt::print("\n");
+  PrintRow("below 50 us", steps, 0, 50e-6);
+  PrintRow("50 to 500 us", steps, 50e-6, 500e-6);
+  PrintRow("500 us and more", steps, 500e-6, 1e9);
+  PrintRow("all", steps, 0, 1e9);
+}
+
 int Main(int argc, char** argv) {
   int rounds = 12;
   bool all = false;
@@ -176,15 +188,7 @@ int Main(int argc, char** argv) {
       }
     }
   }
-  fmt::print("| steps | number | in a run |");
-  for (const Way& way : kWays) fmt::print(" {} | deviation |", way.name);
-  fmt::print("\n| --- | --- | --- |");
-  for (size_t way = 0; way < kWays.size(); ++way) fmt::print(" --- | --- |");
-  fmt::print("\n");
-  PrintRow("below 50 us", steps, 0, 50e-6);
-  PrintRow("50 to 500 us", steps, 50e-6, 500e-6);
-  PrintRow("500 us and more", steps, 500e-6, 1e9);
-  PrintRow("all", steps, 0, 1e9);
+  PrintTable(steps);
   if (all) PrintSteps(steps);
   return 0;
 }

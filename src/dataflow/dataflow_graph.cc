@@ -63,6 +63,13 @@ class DataflowIndexer {
     }
   }
 
+  static void AddClauses(const MatchNode& match, std::vector<Child>& children) {
+    for (const Clause& clause : match.clauses()) {
+      AddPatternVars(clause.pattern, &match, children);
+      children.push_back({clause.body, &match});
+    }
+  }
+
   void Enter(const Expr& expr, const ExprNode* block, bool in_primitive) {
     stack_.push_back({expr, block, in_primitive, {}, 0});
     std::vector<Child>& children = stack_.back().children;
@@ -99,11 +106,7 @@ class DataflowIndexer {
       case ExprKind::kMatch: {
         const auto& match = static_cast<const MatchNode&>(*expr);
         children.push_back({match.data(), block});
-        for (const Clause& clause : match.clauses()) {
-          AddPatternVars(clause.pattern, expr.get(), children);
-          children.push_back({clause.body, expr.get()});
-        }
-        return;
+        return AddClauses(match, children);
       }
       case ExprKind::kRefCreate: children = {{static_cast<const RefCreateNode&>(*expr).value(), block}}; return;
       case ExprKind::kRefRead: children = {{static_cast<const RefReadNode&>(*expr).ref(), block}}; return;

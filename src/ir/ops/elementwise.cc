@@ -393,7 +393,7 @@ void AddUnary(std::vector<OpDef>& rows) {
   rows.push_back(Predicate("isfinite", "Whether x is finite.", [](double x) { return std::isfinite(x) ? 1.0 : 0.0; }));
 }
 
-void AddBinary(std::vector<OpDef>& rows) {
+void AddArithmetic(std::vector<OpDef>& rows) {
   using I = int64_t;
   rows.push_back(Binary(
       "add", "a + b.", [](double a, double b) { return a + b; }, [](I a, I b) { return Wrapped(Bits(a) + Bits(b)); }));
@@ -418,6 +418,10 @@ void AddBinary(std::vector<OpDef>& rows) {
   rows.push_back(Choice(
       "minimum", "The smaller.", [](double a, double b) { return std::isnan(a) || a < b ? a : b; },
       [](I a, I b) -> I { return std::min(a, b); }));
+}
+
+void AddComparisons(std::vector<OpDef>& rows) {
+  using I = int64_t;
   rows.push_back(Equality(
       "equal", "a == b.", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](I a, I b) -> I { return a == b; }));
   rows.push_back(Equality(
@@ -433,6 +437,10 @@ void AddBinary(std::vector<OpDef>& rows) {
   rows.push_back(Comparison(
       "greater_equal", "a >= b.", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
       [](I a, I b) -> I { return a >= b; }));
+}
+
+void AddLogic(std::vector<OpDef>& rows) {
+  using I = int64_t;
   rows.push_back(Logical(
       "logical_and", "a and b.", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; },
       [](I a, I b) -> I { return a != 0 && b != 0; }));
@@ -453,7 +461,9 @@ void AddBinary(std::vector<OpDef>& rows) {
 
 void AddElementwiseOps(std::vector<OpDef>& rows) {
   AddUnary(rows);
-  AddBinary(rows);
+  AddArithmetic(rows);
+  AddComparisons(rows);
+  AddLogic(rows);
   rows.push_back(Clip());
   rows.push_back(LeakyRelu());
   rows.push_back(Cast());

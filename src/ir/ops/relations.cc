@@ -245,6 +245,46 @@ std::optional<Dim> Quotient(const Dim& whole, const Dim& part) {
   return quotient ? std::optional(Dim::Of(*quotient)) : std::nullopt;
 }
 
+/// The two dimensions into which reshape's -4 splits `whole`; -1 is a size that follows from the other.
+std::pair<Dim, Dim> SplitDim(const Dim& whole, int64_t first, int64_t second) {
+  Dim left = first == -1 ? Dim::Any() : Dim(first);
+  Dim right = second == -1 ? Dim::Any() : Dim(second);
+  if ((!left.is_any() && left.size() < 1) || (!right.is_any() && right.size() < 1))
+    throw RelationFailure{"reshape's -4 splits into positive sizes"};
+  const auto quotient = [&](const Dim& part) {
+    if (!whole.is_any()) return Dim(whole.size() / part.size());
+    return Quotient(whole, part).value_or(Dim::Any());
+  };
+  if (left.is_any() && !right.is_any()) left = quotient(right);
+  if (right.is_any() && !left.is_any()) right = quotient(left);
+  return {left, right};
+}
+
+/// The product of the dimensions that are not `left_out`; an empty list leaves none out.
+Dim ElementsOf(const std::vector<Dim>& shape, const std::vector<bool>& left_out) {
+  Dim elements(1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (left_out.empty() || !left_out[i]) elements = Times(elements, shape[i]);
+  }
+  return elements;
+}
+
+void CheckElements(const Dim& before, const Dim& after, const std::vector<Dim>& result) {
+  if (before.is_any() || after.is_any() || before == after) return;
+  throw RelationFailure{
+      fmt::format("cannot reshape {} elements to {}", before.size(), ToString(TensorType(result, kFloat32)))};
+}
+
+/// Sets `result[inferred]`, which is 1, so that there are `before` elements; `after` is how many there are now.
+void InferDim(const Dim& before, const Dim& after, int inferred, std::vector<Dim>& result) {
+  if (before.is_any() || after.is_any() || after.size() == 0) {
+    result[inferred] = Quotient(before, after).value_or(Dim::Any());
+    return;
+  }
+  result[inferred] = Dim(before.size() / after.size());
+  CheckElements(before, Dim(before.size() / after.size() * after.size()), result);
+}
+
 }  // namespace
 
 std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<int64_t>& newshape) {
@@ -280,17 +320,7 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       result.push_back(Times(first, next()));
     } else if (wanted == -4) {
       if (i + 2 >= newshape.size()) throw RelationFailure{"reshape's -4 needs two sizes behind it"};
-      const Dim whole = next();
-      Dim left = newshape[i + 1] == -1 ? Dim::Any() : Dim(newshape[i + 1]);
-      Dim right = newshape[i + 2] == -1 ? Dim::Any() : Dim(newshape[i + 2]);
-      if ((!left.is_any() && left.size() < 1) || (!right.is_any() && right.size() < 1))
-        throw RelationFailure{"reshape's -4 splits into positive sizes"};
-      const auto quotient = [&](const Dim& part) {
-        if (!whole.is_any()) return Dim(whole.size() / part.size());
-        return Quotient(whole, part).value_or(Dim::Any());
-      };
-      if (left.is_any() && !right.is_any()) left = quotient(right);
-      if (right.is_any() && !left.is_any()) right = quotient(left);
+      const auto [left, right] = SplitDim(next(), newshape[i + 1], newshape[i + 2]);
       result.push_back(left);
       result.push_back(right);
       i += 2;
@@ -298,26 +328,11 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       throw RelationFailure{fmt::format("reshape does not know the size {}", wanted)};
     }
   }
-  Dim before(1);
-  Dim after(1);
   is_copied_to.resize(result.size());
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (inferred < 0 || !is_copied_from[i]) before = Times(before, shape[i]);
-  }
-  for (size_t i = 0; i < result.size(); ++i) {
-    if (inferred < 0 || !is_copied_to[i]) after = Times(after, result[i]);
-  }
-  if (inferred >= 0) {
-    if (before.is_any() || after.is_any() || after.size() == 0) {
-      result[static_cast<size_t>(inferred)] = Quotient(before, after).value_or(Dim::Any());
-      return result;
-    }
-    result[static_cast<size_t>(inferred)] = Dim(before.size() / after.size());
-    after = Dim(before.size() / after.size() * after.size());
-  }
-  if (!before.is_any() && !after.is_any() && before != after) {
-    throw RelationFailure{
-        fmt::format("cannot reshape {} elements to {}", before.size(), ToString(TensorType(result, kFloat32)))};
+  if (inferred < 0) {
+    CheckElements(ElementsOf(shape, {}), ElementsOf(result, {}), result);
+  } else {
+    InferDim(ElementsOf(shape, is_copied_from), ElementsOf(result, is_copied_to), inferred, result);
   }
   return result;
 }

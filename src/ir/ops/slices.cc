@@ -302,6 +302,42 @@ void PadReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<
   });
 }
 
+Type PadRelation(const OpCall& call) {
+  const TensorTypeNode& data = TensorArg(call, 0);
+  CheckDTypeOfFirst(call, 1);
+  for (Dim dim : TensorArg(call, 1).shape()) {
+    if (!MayEqual(dim, 1)) throw RelationFailure{"expects one value to pad with, got " + ToString(call.args[1])};
+  }
+  const std::string& mode = call.attrs.String("pad_mode");
+  if (mode != "constant" && mode != "edge" && mode != "reflect")
+    throw RelationFailure{"pads by constant, edge or reflect, not by '" + mode + "'"};
+  const AttrValue::List* widths = call.attrs.Get("pad_width").as_list();
+  if (widths == nullptr || widths->size() != data.shape().size()) {
+    throw RelationFailure{"expects one [before, after] per dimension"};
+  }
+  std::vector<Dim> shape;
+  for (size_t i = 0; i < widths->size(); ++i) {
+    const AttrValue::List* pair = (*widths)[i].as_list();
+    const bool fits =
+        pair != nullptr && pair->size() == 2 && (*pair)[0].as_int() != nullptr && (*pair)[1].as_int() != nullptr;
+    if (!fits) throw RelationFailure{"expects one [before, after] per dimension"};
+    const int64_t before = *(*pair)[0].as_int(), after = *(*pair)[1].as_int();
+    constexpr int64_t kMost = int64_t{1} << 61;
+    if (std::max(before, after) > kMost || std::min(before, after) < -kMost)
+      throw RelationFailure{fmt::format("pads by {} and {}", before, after)};
+    const int64_t extra = before + after;
+    const Dim& dim = data.shape()[i];
+    if (!dim.is_any() && dim.size() + extra < 0) throw RelationFailure{"pads to a negative size"};
+    const bool is_empty = !dim.is_any() && dim.size() == 0;
+    if (is_empty && extra > 0 && mode != "constant") {
+      throw RelationFailure{fmt::format("dimension {} is empty: there is nothing to repeat beyond it", i)};
+    }
+    const auto size = dim.symbolic();
+    shape.push_back(size ? Dim::Of(*size + extra) : Dim::Any());
+  }
+  return TensorType(shape, data.dtype());
+}
+
 OpDef Pad() {
   OpDef op;
   op.name = "nn.pad";
@@ -312,41 +348,7 @@ OpDef Pad() {
   op.attrs = {{"pad_width", AttrKind::kAny, {}, "[before, after] for every dimension", true},
               {"pad_mode", AttrKind::kString, "constant", "constant, edge or reflect"}};
   op.pattern = OpPatternKind::kInjective;
-  op.relation = Relation([](const OpCall& call) {
-    const TensorTypeNode& data = TensorArg(call, 0);
-    CheckDTypeOfFirst(call, 1);
-    for (Dim dim : TensorArg(call, 1).shape()) {
-      if (!MayEqual(dim, 1)) throw RelationFailure{"expects one value to pad with, got " + ToString(call.args[1])};
-    }
-    const std::string& mode = call.attrs.String("pad_mode");
-    if (mode != "constant" && mode != "edge" && mode != "reflect")
-      throw RelationFailure{"pads by constant, edge or reflect, not by '" + mode + "'"};
-    const AttrValue::List* widths = call.attrs.Get("pad_width").as_list();
-    if (widths == nullptr || widths->size() != data.shape().size()) {
-      throw RelationFailure{"expects one [before, after] per dimension"};
-    }
-    std::vector<Dim> shape;
-    for (size_t i = 0; i < widths->size(); ++i) {
-      const AttrValue::List* pair = (*widths)[i].as_list();
-      const bool fits =
-          pair != nullptr && pair->size() == 2 && (*pair)[0].as_int() != nullptr && (*pair)[1].as_int() != nullptr;
-      if (!fits) throw RelationFailure{"expects one [before, after] per dimension"};
-      const int64_t before = *(*pair)[0].as_int(), after = *(*pair)[1].as_int();
-      constexpr int64_t kMost = int64_t{1} << 61;
-      if (std::max(before, after) > kMost || std::min(before, after) < -kMost)
-        throw RelationFailure{fmt::format("pads by {} and {}", before, after)};
-      const int64_t extra = before + after;
-      const Dim& dim = data.shape()[i];
-      if (!dim.is_any() && dim.size() + extra < 0) throw RelationFailure{"pads to a negative size"};
-      const bool is_empty = !dim.is_any() && dim.size() == 0;
-      if (is_empty && extra > 0 && mode != "constant") {
-        throw RelationFailure{fmt::format("dimension {} is empty: there is nothing to repeat beyond it", i)};
-      }
-      const auto size = dim.symbolic();
-      shape.push_back(size ? Dim::Of(*size + extra) : Dim::Any());
-    }
-    return TensorType(shape, data.dtype());
-  });
+  op.relation = Relation(PadRelation);
   op.reference = PadReference;
   const auto widths = [](std::vector<V> pairs) { return AttrValue::List(pairs.begin(), pairs.end()); };
   op.examples = {{{F32({1, 3, 5, 7}), F32({})}, {{"pad_width", widths({{0, 0}, {0, 0}, {1, 2}, {2, 1}})}}},

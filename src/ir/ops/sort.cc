@@ -145,6 +145,46 @@ OpDef TopK() {
   return op;
 }
 
+void UniqueReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  // The data as [outer][length][inner]; slice l has the elements of all (outer, inner).
+  const bool flat = attrs.IsNone("axis");
+  const Shape shape = flat ? Shape{inputs[0].num_elements()} : inputs[0].shape();
+  const auto axis = static_cast<size_t>(flat ? 0 : NormalAxis(attrs.Int("axis"), inputs[0].rank()));
+  const int64_t inner = NumElements(Shape(shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()));
+  const int64_t outer = NumElements(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(axis)));
+  const int64_t length = shape[axis];
+  std::map<std::vector<double>, V> places;  // slice → positions
+  for (int64_t l = 0; l < length; ++l) {
+    std::vector<double> slice;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) slice.push_back(inputs[0].At((o * length + l) * inner + i));
+    }
+    places[slice].push_back(l);
+  }
+  std::vector<V> groups;
+  for (auto& [slice, positions] : places) groups.push_back(std::move(positions));
+  if (!attrs.Bool("sorted")) std::sort(groups.begin(), groups.end());
+  const auto count = static_cast<int64_t>(groups.size());
+  Shape result = shape;
+  result[axis] = count;
+  outputs[0] = Tensor::Empty(result, inputs[0].dtype());
+  outputs[1] = Tensor::Empty({count}, kInt32);
+  outputs[2] = Tensor::Empty({length}, kInt32);
+  outputs[3].Set(0, static_cast<double>(count));
+  if (outputs.size() > 4) outputs[4] = Tensor::Empty({count}, kInt32);
+  for (int64_t g = 0; g < count; ++g) {
+    const V& positions = groups[static_cast<size_t>(g)];
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) {
+        CopyElement(inputs[0], (o * length + positions[0]) * inner + i, outputs[0], (o * count + g) * inner + i);
+      }
+    }
+    outputs[1].Set(g, static_cast<double>(positions[0]));
+    for (int64_t position : positions) outputs[2].Set(position, static_cast<double>(g));
+    if (outputs.size() > 4) outputs[4].Set(g, static_cast<double>(positions.size()));
+  }
+}
+
 OpDef Unique() {
   OpDef op;
   op.name = "unique";
@@ -173,45 +213,7 @@ OpDef Unique() {
     if (call.attrs.Bool("return_counts")) fields.push_back(any);
     return TupleType(fields);
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    // The data as [outer][length][inner]; slice l has the elements of all (outer, inner).
-    const bool flat = attrs.IsNone("axis");
-    const Shape shape = flat ? Shape{inputs[0].num_elements()} : inputs[0].shape();
-    const auto axis = static_cast<size_t>(flat ? 0 : NormalAxis(attrs.Int("axis"), inputs[0].rank()));
-    const int64_t inner = NumElements(Shape(shape.begin() + static_cast<int64_t>(axis) + 1, shape.end()));
-    const int64_t outer = NumElements(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(axis)));
-    const int64_t length = shape[axis];
-    std::map<std::vector<double>, V> places;  // slice → positions
-    for (int64_t l = 0; l < length; ++l) {
-      std::vector<double> slice;
-      for (int64_t o = 0; o < outer; ++o) {
-        for (int64_t i = 0; i < inner; ++i) slice.push_back(inputs[0].At((o * length + l) * inner + i));
-      }
-      places[slice].push_back(l);
-    }
-    std::vector<V> groups;
-    for (auto& [slice, positions] : places) groups.push_back(std::move(positions));
-    if (!attrs.Bool("sorted")) std::sort(groups.begin(), groups.end());
-    const auto count = static_cast<int64_t>(groups.size());
-    Shape result = shape;
-    result[axis] = count;
-    outputs[0] = Tensor::Empty(result, inputs[0].dtype());
-    outputs[1] = Tensor::Empty({count}, kInt32);
-    outputs[2] = Tensor::Empty({length}, kInt32);
-    outputs[3].Set(0, static_cast<double>(count));
-    if (outputs.size() > 4) outputs[4] = Tensor::Empty({count}, kInt32);
-    for (int64_t g = 0; g < count; ++g) {
-      const V& positions = groups[static_cast<size_t>(g)];
-      for (int64_t o = 0; o < outer; ++o) {
-        for (int64_t i = 0; i < inner; ++i) {
-          CopyElement(inputs[0], (o * length + positions[0]) * inner + i, outputs[0], (o * count + g) * inner + i);
-        }
-      }
-      outputs[1].Set(g, static_cast<double>(positions[0]));
-      for (int64_t position : positions) outputs[2].Set(position, static_cast<double>(g));
-      if (outputs.size() > 4) outputs[4].Set(g, static_cast<double>(positions.size()));
-    }
-  };
+  op.reference = UniqueReference;
   return op;
 }
 

@@ -121,9 +121,7 @@ OpenVerdict CheckOpenModel(const std::filesystem::path& path, const std::vector<
     if (error.category() != ErrorCategory::kInput && error.category() != ErrorCategory::kUnsupported) {
       return wrong("the import fails: " + error.Format());
     }
-    verdict.kind = OpenVerdict::Kind::kRefused;
-    verdict.text = error.message();
-    return verdict;
+    return {.kind = OpenVerdict::Kind::kRefused, .text = error.message()};
   } catch (const std::exception& error) {
     return wrong(fmt::format("the import fails: {}", error.what()));
   }

@@ -314,6 +314,30 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
   return seconds;
 }
 
+/// A random choice of layouts at each candidate's boundary, two draws for each.
+std::vector<CandidateVariant> DrawVariants(const DataflowGraph& graph,
+                                           const std::vector<CandidatePartition>& candidates,
+                                           const std::vector<bool>& eligible, std::mt19937& random) {
+  std::vector<CandidateVariant> variants;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const Boundary boundary = BoundaryOf(graph, candidates[c].sub_graph);
+    std::set<BoundaryLayouts> choices;
+    for (int k = 0; k < 2; ++k) {
+      const auto draw = [&](const std::vector<BoundaryValue>& values) {
+        std::vector<Layout> layouts;
+        for (const BoundaryValue& v : values) {
+          const bool may = v.field < 0 && eligible[static_cast<size_t>(v.node)];
+          layouts.push_back(may && random() % 2 == 0 ? Layout::kChannelsLast : Layout::kPlain);
+        }
+        return layouts;
+      };
+      choices.insert({draw(boundary.inputs), draw(boundary.outputs)});
+    }
+    for (const BoundaryLayouts& layouts : choices) variants.push_back({static_cast<int>(c), layouts});
+  }
+  return variants;
+}
+
 TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
   const testing_graphs::AnyToolchain toolchain;
   int num_converting = 0;
@@ -333,26 +357,10 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
       eligible[static_cast<size_t>(i)] =
           !returned && AsTensorType(graph.node(i).expr->checked_type()) != nullptr && random() % 2 == 0;
     }
-    std::vector<CandidateVariant> variants;
+    const std::vector<CandidateVariant> variants = DrawVariants(graph, candidates, eligible, random);
     std::vector<IndexSet> covers;
-    for (size_t c = 0; c < candidates.size(); ++c) {
-      const Boundary boundary = BoundaryOf(graph, candidates[c].sub_graph);
-      std::set<BoundaryLayouts> choices;
-      for (int k = 0; k < 2; ++k) {
-        const auto draw = [&](const std::vector<BoundaryValue>& values) {
-          std::vector<Layout> layouts;
-          for (const BoundaryValue& v : values) {
-            const bool may = v.field < 0 && eligible[static_cast<size_t>(v.node)];
-            layouts.push_back(may && random() % 2 == 0 ? Layout::kChannelsLast : Layout::kPlain);
-          }
-          return layouts;
-        };
-        choices.insert({draw(boundary.inputs), draw(boundary.outputs)});
-      }
-      for (const BoundaryLayouts& layouts : choices) {
-        variants.push_back({static_cast<int>(c), layouts});
-        covers.push_back(candidates[c].sub_graph.inside() & all);
-      }
+    for (const CandidateVariant& variant : variants) {
+      covers.push_back(candidates[static_cast<size_t>(variant.candidate)].sub_graph.inside() & all);
     }
     std::vector<double> exact;
     for (size_t v = 0; v < variants.size(); ++v) exact.push_back(1 + random() % 64);
@@ -375,8 +383,7 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
     ASSERT_EQ(found.covers.size(), std::min<size_t>(3, totals.size()));
     for (size_t i = 0; i < found.covers.size(); ++i) {
       EXPECT_DOUBLE_EQ(found.covers[i].seconds, totals[i]) << "cover " << i;
-      num_converting +=
-          ConversionSeconds(graph, candidates, variants, found.covers[i].variants, eligible, costs) > 0 ? 1 : 0;
+      num_converting += ConversionSeconds(graph, candidates, variants, found.covers[i].variants, eligible, costs) > 0;
     }
   }
   EXPECT_GT(num_converting, 20) << "the test does not try conversions";

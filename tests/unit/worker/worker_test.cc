@@ -152,38 +152,39 @@ TEST_F(LateWorkerTest, ADeathIsSeenAlthoughChildrenHoldThePipes) {
 }
 
 /// Changes everything that can be changed, or says what is changed.
-std::string ChangeState(const std::string& request, const SendProgress&) {
-  static pid_t left_running = 0;
-  if (request == "change") {
-    std::fesetround(FE_UPWARD);
-    std::signal(SIGFPE, SIG_IGN);
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    cpu_set_t one;
-    sched_getaffinity(0, sizeof one, &one);
-    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&one) > 1; --cpu) CPU_CLR(static_cast<size_t>(cpu), &one);
-    sched_setaffinity(0, sizeof one, &one);
-    setlocale(LC_ALL, "C.UTF-8");
-    std::filesystem::current_path("/");
-    setenv("OMP_NUM_THREADS", "7", 1);
-    unsetenv("HOME");
-    umask(0777);
-    rlimit files{};
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = 64;
-    setrlimit(RLIMIT_NOFILE, &files);
-    alarm(1000);
-    return "changed";
+void ChangeEverything() {
+  std::fesetround(FE_UPWARD);
+  std::signal(SIGFPE, SIG_IGN);
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  cpu_set_t one;
+  sched_getaffinity(0, sizeof one, &one);
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && CPU_COUNT(&one) > 1; --cpu) CPU_CLR(static_cast<size_t>(cpu), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  setlocale(LC_ALL, "C.UTF-8");
+  std::filesystem::current_path("/");
+  setenv("OMP_NUM_THREADS", "7", 1);
+  unsetenv("HOME");
+  umask(0777);
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = 64;
+  setrlimit(RLIMIT_NOFILE, &files);
+  alarm(1000);
+}
+
+/// Starts a process that outlives the call, in a session of its own.
+pid_t LeaveAProcess() {
+  const pid_t left_running = fork();
+  if (left_running == 0) {
+    setsid();
+    for (;;) pause();
   }
-  if (request == "leave a process") {
-    left_running = fork();
-    if (left_running == 0) {
-      setsid();
-      for (;;) pause();
-    }
-    return std::to_string(left_running);
-  }
+  return left_running;
+}
+
+std::string StateOfTheProcess() {
   const mode_t mask = umask(0);
   umask(mask);
   struct sigaction floating {};
@@ -205,6 +206,13 @@ std::string ChangeState(const std::string& request, const SendProgress&) {
     state += part + "; ";
   }
   return state;
+}
+
+std::string ChangeState(const std::string& request, const SendProgress&) {
+  if (request == "leave a process") return std::to_string(LeaveAProcess());
+  if (request != "change") return StateOfTheProcess();
+  ChangeEverything();
+  return "changed";
 }
 
 TEST(WorkerStateTest, WhatACallChangesIsPutBack) {

@@ -17,13 +17,24 @@ std::string Ellipsis(size_t count) {
   return labels;
 }
 
+/// The result of an equation without an arrow, behind its ellipsis: letters that occur once, in alphabetical order.
+std::string LabelsUsedOnce(const std::vector<std::string>& terms) {
+  std::map<char, int> uses;
+  for (const std::string& term : terms) {
+    for (char label : term) ++uses[label];
+  }
+  std::string labels;
+  for (const auto& [label, count] : uses) {
+    if (count == 1 && std::isalpha(static_cast<unsigned char>(label))) labels += label;
+  }
+  return labels;
+}
+
 }  // namespace
 
 Einsum::Einsum(const std::string& equation, const std::vector<int>& ranks) {
-  std::string text;
-  for (char c : equation) {
-    if (c != ' ') text += c;
-  }
+  std::string text = equation;
+  std::erase(text, ' ');
   const size_t arrow = text.find("->");
   std::string left = text.substr(0, arrow);
   size_t most = 0;
@@ -55,15 +66,7 @@ Einsum::Einsum(const std::string& equation, const std::vector<int>& ranks) {
     const size_t dots = output.find("...");
     if (dots != std::string::npos) output.replace(dots, 3, Ellipsis(most));
   } else {
-    // Without an arrow: what the ellipsis stands for, then labels that occur once, in alphabetical order.
-    std::map<char, int> uses;
-    for (const std::string& term : inputs) {
-      for (char label : term) ++uses[label];
-    }
-    output = Ellipsis(most);
-    for (const auto& [label, count] : uses) {
-      if (count == 1 && std::isalpha(static_cast<unsigned char>(label))) output += label;
-    }
+    output = Ellipsis(most) + LabelsUsedOnce(inputs);
   }
   for (char label : output) {
     if (std::count(output.begin(), output.end(), label) > 1)

@@ -17,6 +17,39 @@ std::vector<int> Ranks(const std::vector<std::vector<Dim>>& shapes) {
   return ranks;
 }
 
+void EinsumReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  std::vector<std::vector<Dim>> shapes;
+  for (const Tensor& input : inputs) shapes.emplace_back(input.shape().begin(), input.shape().end());
+  const Einsum einsum(attrs.String("equation"), Ranks(shapes));
+  // The loop nest: the result's labels outside, summed ones inside.
+  std::string labels = einsum.output;
+  Shape space;
+  const std::map<char, Dim> sizes = einsum.Sizes(shapes);
+  for (const auto& [label, size] : sizes) {
+    if (labels.find(label) == std::string::npos) labels += label;
+  }
+  for (char label : labels) space.push_back(sizes.at(label).size());
+  // Step of each tensor along each label; a label that occurs twice in a term walks its diagonal.
+  std::vector<V> steps;
+  for (size_t t = 0; t < inputs.size(); ++t) {
+    const V strides = Strides(inputs[t].shape());
+    V step(labels.size(), 0);
+    for (size_t d = 0; d < einsum.inputs[t].size(); ++d) {
+      if (inputs[t].shape()[d] != 1) step[labels.find(einsum.inputs[t][d])] += strides[d];
+    }
+    steps.push_back(std::move(step));
+  }
+  std::vector<double> sums(static_cast<size_t>(outputs[0].num_elements()), 0);
+  const int64_t terms = NumElements(space) / std::max<int64_t>(outputs[0].num_elements(), 1);
+  int64_t i = 0;
+  ForEachIndex(space, [&](const V& index) {
+    double product = 1;
+    for (size_t t = 0; t < inputs.size(); ++t) product *= inputs[t].At(Offset(index, steps[t]));
+    sums[static_cast<size_t>(i++ / terms)] += product;
+  });
+  for (size_t o = 0; o < sums.size(); ++o) outputs[0].Set(static_cast<int64_t>(o), sums[o]);
+}
+
 OpDef EinsumOp() {
   OpDef op;
   op.name = "einsum";
@@ -42,38 +75,7 @@ OpDef EinsumOp() {
     for (char label : einsum.output) shape.push_back(sizes.at(label));
     return TensorType(shape, first->dtype());
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    std::vector<std::vector<Dim>> shapes;
-    for (const Tensor& input : inputs) shapes.emplace_back(input.shape().begin(), input.shape().end());
-    const Einsum einsum(attrs.String("equation"), Ranks(shapes));
-    // The loop nest: the result's labels outside, summed ones inside.
-    std::string labels = einsum.output;
-    Shape space;
-    const std::map<char, Dim> sizes = einsum.Sizes(shapes);
-    for (const auto& [label, size] : sizes) {
-      if (labels.find(label) == std::string::npos) labels += label;
-    }
-    for (char label : labels) space.push_back(sizes.at(label).size());
-    // Step of each tensor along each label; a label that occurs twice in a term walks its diagonal.
-    std::vector<V> steps;
-    for (size_t t = 0; t < inputs.size(); ++t) {
-      const V strides = Strides(inputs[t].shape());
-      V step(labels.size(), 0);
-      for (size_t d = 0; d < einsum.inputs[t].size(); ++d) {
-        if (inputs[t].shape()[d] != 1) step[labels.find(einsum.inputs[t][d])] += strides[d];
-      }
-      steps.push_back(std::move(step));
-    }
-    std::vector<double> sums(static_cast<size_t>(outputs[0].num_elements()), 0);
-    const int64_t terms = NumElements(space) / std::max<int64_t>(outputs[0].num_elements(), 1);
-    int64_t i = 0;
-    ForEachIndex(space, [&](const V& index) {
-      double product = 1;
-      for (size_t t = 0; t < inputs.size(); ++t) product *= inputs[t].At(Offset(index, steps[t]));
-      sums[static_cast<size_t>(i++ / terms)] += product;
-    });
-    for (size_t o = 0; o < sums.size(); ++o) outputs[0].Set(static_cast<int64_t>(o), sums[o]);
-  };
+  op.reference = EinsumReference;
   op.examples = {{{TupleType({F32({3, 5}), F32({5, 7})})}, {{"equation", "ij,jk->ik"}}},
                  {{TupleType({F32({2, 3, 4}), F32({2, 5, 4})})}, {{"equation", "bid,bjd->bij"}}}};
   return op;

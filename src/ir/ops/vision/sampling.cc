@@ -164,6 +164,81 @@ OpDef GridSample() {
 
 // ---- deformable convolution ----
 
+Type DeformableConvRelation(const OpCall& call) {
+  const TensorTypeNode& data = TensorArg(call, 0, 4);
+  const TensorTypeNode& weight = TensorArg(call, 2, 4);
+  const int64_t groups = call.attrs.Int("groups");
+  const int64_t deformable = call.attrs.Int("deformable_groups");
+  if (!data.is_static() || !weight.is_static()) throw RelationFailure{"expects static shapes"};
+  const Shape d = data.static_shape();
+  const Shape w = weight.static_shape();
+  if (groups < 1 || groups > std::max<int64_t>(d[1], 1) || d[1] != w[1] * groups || w[0] % groups != 0) {
+    throw RelationFailure{
+        fmt::format("{} groups do not fit {} and {}", groups, ToString(call.args[0]), ToString(call.args[2]))};
+  }
+  if (deformable < 1 || deformable > std::max<int64_t>(d[1], 1) || d[1] % deformable != 0)
+    throw RelationFailure{fmt::format("{} groups of offsets do not fit {} channels", deformable, d[1])};
+  const V strides = PerDimension(call.attrs.Ints("strides"), 2);
+  const V dilation = PerDimension(call.attrs.Ints("dilation"), 2);
+  const Padding padding = SpatialPadding(call.attrs, 2);
+  std::vector<Dim> shape{Dim(d[0]), Dim(w[0])};
+  for (size_t i = 0; i < 2; ++i) {
+    shape.push_back(WindowedDim(Dim(d[i + 2]), w[i + 2], strides[i], padding.before[i], padding.after[i], dilation[i]));
+  }
+  const auto expect = [&](size_t argument, int64_t channels) {
+    const std::vector<Dim> wanted{Dim(d[0]), Dim(channels), shape[2], shape[3]};
+    if (TensorArg(call, argument, 4).shape() == wanted) return;
+    throw RelationFailure{fmt::format("expects {} as argument {}, got {}", ToString(TensorType(wanted, data.dtype())),
+                                      argument, ToString(call.args[argument]))};
+  };
+  const Dim taps = Times(Times(w[2], w[3]), deformable);
+  expect(1, Times(taps, 2).size());
+  if (call.args.size() > 3) expect(3, taps.size());
+  return TensorType(shape, data.dtype());
+}
+
+void DeformableConvReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  const Shape d = inputs[0].shape();
+  const Shape w = inputs[2].shape();
+  const V strides = PerDimension(attrs.Ints("strides"), 2);
+  const V dilation = PerDimension(attrs.Ints("dilation"), 2);
+  const Padding padding = SpatialPadding(attrs, 2);
+  const int64_t deformable = attrs.Int("deformable_groups");
+  const int64_t taps = w[2] * w[3];
+  const int64_t group_out = w[0] / attrs.Int("groups");
+  const int64_t points = outputs[0].shape()[2] * outputs[0].shape()[3];
+  ForEachIndex(outputs[0].shape(), [&, o = int64_t{0}](const V& i) mutable {
+    const int64_t point = i[2] * outputs[0].shape()[3] + i[3];
+    double sum = 0;
+    for (int64_t g = 0; g < w[1]; ++g) {
+      const int64_t channel = i[1] / group_out * w[1] + g;
+      const int64_t offsets = i[0] * deformable + channel / (d[1] / deformable);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const double dy = inputs[1].At(((offsets * taps + tap) * 2) * points + point);
+        const double dx = inputs[1].At(((offsets * taps + tap) * 2 + 1) * points + point);
+        const double row = static_cast<double>(i[2] * strides[0] - padding.before[0] + tap / w[3] * dilation[0]) + dy;
+        const double column =
+            static_cast<double>(i[3] * strides[1] - padding.before[1] + tap % w[3] * dilation[1]) + dx;
+        // Between pixels, with zeros around the data.
+        double value = 0;
+        for (int64_t corner = 0; corner < 4; ++corner) {
+          const double r = std::floor(row) + static_cast<double>(corner / 2);
+          const double c = std::floor(column) + static_cast<double>(corner % 2);
+          // If an offset is NaN, neither holds.
+          const bool is_inside = r >= 0 && c >= 0 && r < static_cast<double>(d[2]) && c < static_cast<double>(d[3]);
+          if (!is_inside) continue;
+          const double weight = (1 - std::abs(row - r)) * (1 - std::abs(column - c));
+          value += weight * inputs[0].At(((i[0] * d[1] + channel) * d[2] + static_cast<int64_t>(r)) * d[3] +
+                                         static_cast<int64_t>(c));
+        }
+        if (inputs.size() > 3) value *= inputs[3].At((offsets * taps + tap) * points + point);
+        sum += value * inputs[2].At((i[1] * w[1] + g) * taps + tap);
+      }
+    }
+    outputs[0].Set(o++, sum);
+  });
+}
+
 OpDef DeformableConv() {
   OpDef op;
   op.name = "nn.deformable_conv2d";
@@ -184,80 +259,8 @@ OpDef DeformableConv() {
               {"out_layout", AttrKind::kString, "", "order of the result's dimensions"},
               {"out_dtype", AttrKind::kDType, "", "dtype of the result; empty: the data's"}};
   op.pattern = OpPatternKind::kOutEWiseFusable;
-  op.relation = Relation([](const OpCall& call) {
-    const TensorTypeNode& data = TensorArg(call, 0, 4);
-    const TensorTypeNode& weight = TensorArg(call, 2, 4);
-    const int64_t groups = call.attrs.Int("groups");
-    const int64_t deformable = call.attrs.Int("deformable_groups");
-    if (!data.is_static() || !weight.is_static()) throw RelationFailure{"expects static shapes"};
-    const Shape d = data.static_shape();
-    const Shape w = weight.static_shape();
-    if (groups < 1 || groups > std::max<int64_t>(d[1], 1) || d[1] != w[1] * groups || w[0] % groups != 0) {
-      throw RelationFailure{
-          fmt::format("{} groups do not fit {} and {}", groups, ToString(call.args[0]), ToString(call.args[2]))};
-    }
-    if (deformable < 1 || deformable > std::max<int64_t>(d[1], 1) || d[1] % deformable != 0)
-      throw RelationFailure{fmt::format("{} groups of offsets do not fit {} channels", deformable, d[1])};
-    const V strides = PerDimension(call.attrs.Ints("strides"), 2);
-    const V dilation = PerDimension(call.attrs.Ints("dilation"), 2);
-    const Padding padding = SpatialPadding(call.attrs, 2);
-    std::vector<Dim> shape{Dim(d[0]), Dim(w[0])};
-    for (size_t i = 0; i < 2; ++i) {
-      shape.push_back(
-          WindowedDim(Dim(d[i + 2]), w[i + 2], strides[i], padding.before[i], padding.after[i], dilation[i]));
-    }
-    const auto expect = [&](size_t argument, int64_t channels) {
-      const std::vector<Dim> wanted{Dim(d[0]), Dim(channels), shape[2], shape[3]};
-      if (TensorArg(call, argument, 4).shape() == wanted) return;
-      throw RelationFailure{fmt::format("expects {} as argument {}, got {}", ToString(TensorType(wanted, data.dtype())),
-                                        argument, ToString(call.args[argument]))};
-    };
-    const Dim taps = Times(Times(w[2], w[3]), deformable);
-    expect(1, Times(taps, 2).size());
-    if (call.args.size() > 3) expect(3, taps.size());
-    return TensorType(shape, data.dtype());
-  });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-    const Shape d = inputs[0].shape();
-    const Shape w = inputs[2].shape();
-    const V strides = PerDimension(attrs.Ints("strides"), 2);
-    const V dilation = PerDimension(attrs.Ints("dilation"), 2);
-    const Padding padding = SpatialPadding(attrs, 2);
-    const int64_t deformable = attrs.Int("deformable_groups");
-    const int64_t taps = w[2] * w[3];
-    const int64_t group_out = w[0] / attrs.Int("groups");
-    const int64_t points = outputs[0].shape()[2] * outputs[0].shape()[3];
-    ForEachIndex(outputs[0].shape(), [&, o = int64_t{0}](const V& i) mutable {
-      const int64_t point = i[2] * outputs[0].shape()[3] + i[3];
-      double sum = 0;
-      for (int64_t g = 0; g < w[1]; ++g) {
-        const int64_t channel = i[1] / group_out * w[1] + g;
-        const int64_t offsets = i[0] * deformable + channel / (d[1] / deformable);
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          const double dy = inputs[1].At(((offsets * taps + tap) * 2) * points + point);
-          const double dx = inputs[1].At(((offsets * taps + tap) * 2 + 1) * points + point);
-          const double row = static_cast<double>(i[2] * strides[0] - padding.before[0] + tap / w[3] * dilation[0]) + dy;
-          const double column =
-              static_cast<double>(i[3] * strides[1] - padding.before[1] + tap % w[3] * dilation[1]) + dx;
-          // Between pixels, with zeros around the data.
-          double value = 0;
-          for (int64_t corner = 0; corner < 4; ++corner) {
-            const double r = std::floor(row) + static_cast<double>(corner / 2);
-            const double c = std::floor(column) + static_cast<double>(corner % 2);
-            // If an offset is NaN, neither holds.
-            const bool is_inside = r >= 0 && c >= 0 && r < static_cast<double>(d[2]) && c < static_cast<double>(d[3]);
-            if (!is_inside) continue;
-            const double weight = (1 - std::abs(row - r)) * (1 - std::abs(column - c));
-            value += weight * inputs[0].At(((i[0] * d[1] + channel) * d[2] + static_cast<int64_t>(r)) * d[3] +
-                                           static_cast<int64_t>(c));
-          }
-          if (inputs.size() > 3) value *= inputs[3].At((offsets * taps + tap) * points + point);
-          sum += value * inputs[2].At((i[1] * w[1] + g) * taps + tap);
-        }
-      }
-      outputs[0].Set(o++, sum);
-    });
-  };
+  op.relation = Relation(DeformableConvRelation);
+  op.reference = DeformableConvReference;
   return op;
 }
 

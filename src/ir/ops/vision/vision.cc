@@ -79,31 +79,26 @@ struct Corners {
 // Per dimension of an element of the result: an image that large would not be in memory.
 constexpr double kMostSamples = 1 << 12;
 
-void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
-  const Tensor& x = inputs[0];
-  const Tensor& rois = inputs[1];
-  const int64_t channels = x.shape()[1];
-  const int64_t height = x.shape()[2];
-  const int64_t width = x.shape()[3];
-  const int64_t rows = outputs[0].shape()[2];
-  const int64_t columns = outputs[0].shape()[3];
-  const double scale = attrs.Double("spatial_scale");
-  const bool aligned = attrs.Bool("aligned");
-  const bool is_max = attrs.String("mode") == "max";
-  const double shift = aligned ? 0.5 : 0;
-  int64_t o = 0;
-  for (int64_t r = 0; r < rois.shape()[0]; ++r) {
-    const int64_t batch = BatchOf(rois, r, x.shape()[0]);
-    const double x1 = rois.At(r * 5 + 1) * scale - shift;
-    const double y1 = rois.At(r * 5 + 2) * scale - shift;
-    double roi_width = rois.At(r * 5 + 3) * scale - shift - x1;
-    double roi_height = rois.At(r * 5 + 4) * scale - shift - y1;
+/// The bins of a region, and how many samples each has in both dimensions.
+struct RegionBins {
+  double y, x;           ///< where the region begins
+  double height, width;  ///< of a bin
+  int64_t samples_y, samples_x;
+
+  RegionBins(const Tensor& rois, int64_t r, const Attrs& attrs, int64_t rows, int64_t columns) {
+    const double scale = attrs.Double("spatial_scale");
+    const bool aligned = attrs.Bool("aligned");
+    const double shift = aligned ? 0.5 : 0;
+    x = rois.At(r * 5 + 1) * scale - shift;
+    y = rois.At(r * 5 + 2) * scale - shift;
+    double roi_width = rois.At(r * 5 + 3) * scale - shift - x;
+    double roi_height = rois.At(r * 5 + 4) * scale - shift - y;
     if (!aligned) {
       roi_width = std::max(roi_width, 1.0);
       roi_height = std::max(roi_height, 1.0);
     }
-    const double bin_height = roi_height / static_cast<double>(rows);
-    const double bin_width = roi_width / static_cast<double>(columns);
+    height = roi_height / static_cast<double>(rows);
+    width = roi_width / static_cast<double>(columns);
     const int64_t asked = attrs.Int("sample_ratio");
     // A region that ends before it begins has no pixels.
     const auto samples_of = [&](double bin) {
@@ -111,26 +106,40 @@ void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::
       if (std::abs(bin) < kMostSamples) return std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
       throw Error(ErrorCategory::kInput, fmt::format("region {} has {} pixels per element of the result", r, bin));
     };
-    const int64_t samples_y = samples_of(bin_height);
-    const int64_t samples_x = samples_of(bin_width);
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t bin = 0; bin < rows * columns; ++bin) {
-        double result = 0;
-        for (int64_t s = 0; s < samples_y * samples_x; ++s) {
-          const double dy = (static_cast<double>(s / samples_x) + 0.5) / static_cast<double>(samples_y);
-          const double dx = (static_cast<double>(s % samples_x) + 0.5) / static_cast<double>(samples_x);
-          const double row = y1 + (static_cast<double>(bin / columns) + dy) * bin_height;
-          const double column = x1 + (static_cast<double>(bin % columns) + dx) * bin_width;
-          const Corners corners(x, batch * channels + c, height, width, row, column);
-          if (!is_max) {
-            result += corners.Sum();
-          } else {
-            result = s == 0 ? corners.Max() : std::max(result, corners.Max());
-          }
+    samples_y = samples_of(height);
+    samples_x = samples_of(width);
+  }
+};
+
+void RoiAlignReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
+  const Tensor& x = inputs[0];
+  const int64_t channels = x.shape()[1];
+  const int64_t rows = outputs[0].shape()[2];
+  const int64_t columns = outputs[0].shape()[3];
+  const bool is_max = attrs.String("mode") == "max";
+  int64_t o = 0;
+  for (int64_t r = 0; r < inputs[1].shape()[0]; ++r) {
+    const int64_t batch = BatchOf(inputs[1], r, x.shape()[0]);
+    const RegionBins bins(inputs[1], r, attrs, rows, columns);
+    const int64_t samples = bins.samples_y * bins.samples_x;
+    for (int64_t i = 0; i < channels * rows * columns; ++i) {
+      const int64_t plane = batch * channels + i / (rows * columns);
+      const int64_t bin = i % (rows * columns);
+      double result = 0;
+      for (int64_t s = 0; s < samples; ++s) {
+        const double dy = (static_cast<double>(s / bins.samples_x) + 0.5) / static_cast<double>(bins.samples_y);
+        const double dx = (static_cast<double>(s % bins.samples_x) + 0.5) / static_cast<double>(bins.samples_x);
+        const double row = bins.y + (static_cast<double>(bin / columns) + dy) * bins.height;
+        const double column = bins.x + (static_cast<double>(bin % columns) + dx) * bins.width;
+        const Corners corners(x, plane, x.shape()[2], x.shape()[3], row, column);
+        if (!is_max) {
+          result += corners.Sum();
+        } else {
+          result = s == 0 ? corners.Max() : std::max(result, corners.Max());
         }
-        if (!is_max) result /= static_cast<double>(std::max<int64_t>(samples_y * samples_x, 1));
-        outputs[0].Set(o++, result);
       }
+      if (!is_max) result /= static_cast<double>(std::max<int64_t>(samples, 1));
+      outputs[0].Set(o++, result);
     }
   }
 }
@@ -212,6 +221,41 @@ double Overlap(const Box& a, const Box& b) {
   return height * width / (area(a) + area(b) - height * width);
 }
 
+void NonMaxSuppressionReference(std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
+  const int64_t classes = inputs[1].shape()[1];
+  const int64_t count = inputs[0].shape()[1];
+  const auto most = static_cast<size_t>(std::clamp(inputs[2].At(0), 0.0, static_cast<double>(count)));
+  const double threshold = inputs[3].At(0);
+  V rows;
+  for (int64_t unit = 0; unit < inputs[1].shape()[0] * classes; ++unit) {
+    const int64_t batch = unit / classes;
+    const auto box = [&](int64_t i) {
+      const auto at = [&](int64_t k) { return inputs[0].At((batch * count + i) * 4 + k); };
+      return Box{std::min(at(0), at(2)), std::min(at(1), at(3)), std::max(at(0), at(2)), std::max(at(1), at(3))};
+    };
+    std::vector<std::pair<double, int64_t>> order;
+    for (int64_t i = 0; i < count; ++i) {
+      const double score = inputs[1].At(unit * count + i);
+      if (score > inputs[4].At(0)) order.emplace_back(-score, i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<Box> kept;
+    for (const auto& [score, i] : order) {
+      if (kept.size() >= most) break;
+      const Box candidate = box(i);
+      if (std::any_of(kept.begin(), kept.end(),
+                      [&](const Box& other) { return Overlap(candidate, other) > threshold; }))
+        continue;
+      kept.push_back(candidate);
+      rows.insert(rows.end(), {batch, unit % classes, i});
+    }
+  }
+  for (int64_t i = 0; i < outputs[0].num_elements(); ++i) {
+    outputs[0].Set(i, i < static_cast<int64_t>(rows.size()) ? static_cast<double>(rows[static_cast<size_t>(i)]) : 0);
+  }
+  outputs[1].Set(0, static_cast<double>(rows.size() / 3));
+}
+
 OpDef NonMaxSuppression() {
   OpDef op;
   op.name = "vision.all_class_non_max_suppression";
@@ -234,40 +278,7 @@ OpDef NonMaxSuppression() {
     const Dim rows = Times(Times(scores.shape()[0], scores.shape()[1]), boxes.shape()[1]);
     return TupleType({TensorType(std::vector<Dim>{rows, 3}, kInt64), TensorType(Shape{1}, kInt64)});
   });
-  op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
-    const int64_t classes = inputs[1].shape()[1];
-    const int64_t count = inputs[0].shape()[1];
-    const auto most = static_cast<size_t>(std::clamp(inputs[2].At(0), 0.0, static_cast<double>(count)));
-    const double threshold = inputs[3].At(0);
-    V rows;
-    for (int64_t unit = 0; unit < inputs[1].shape()[0] * classes; ++unit) {
-      const int64_t batch = unit / classes;
-      const auto box = [&](int64_t i) {
-        const auto at = [&](int64_t k) { return inputs[0].At((batch * count + i) * 4 + k); };
-        return Box{std::min(at(0), at(2)), std::min(at(1), at(3)), std::max(at(0), at(2)), std::max(at(1), at(3))};
-      };
-      std::vector<std::pair<double, int64_t>> order;
-      for (int64_t i = 0; i < count; ++i) {
-        const double score = inputs[1].At(unit * count + i);
-        if (score > inputs[4].At(0)) order.emplace_back(-score, i);
-      }
-      std::sort(order.begin(), order.end());
-      std::vector<Box> kept;
-      for (const auto& [score, i] : order) {
-        if (kept.size() >= most) break;
-        const Box candidate = box(i);
-        if (std::any_of(kept.begin(), kept.end(),
-                        [&](const Box& other) { return Overlap(candidate, other) > threshold; }))
-          continue;
-        kept.push_back(candidate);
-        rows.insert(rows.end(), {batch, unit % classes, i});
-      }
-    }
-    for (int64_t i = 0; i < outputs[0].num_elements(); ++i) {
-      outputs[0].Set(i, i < static_cast<int64_t>(rows.size()) ? static_cast<double>(rows[static_cast<size_t>(i)]) : 0);
-    }
-    outputs[1].Set(0, static_cast<double>(rows.size() / 3));
-  };
+  op.reference = NonMaxSuppressionReference;
   return op;
 }
 

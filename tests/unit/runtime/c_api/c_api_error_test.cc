@@ -57,62 +57,66 @@ TEST_F(CApiTest, WrongTensorsAreRefused) {
   ExpectFailure(collage_instance_run(run_), COLLAGE_ERROR_INPUT, "input 'x' has not been set");
 }
 
-TEST_F(CApiTest, NullIsAnError) {
-  const auto refused = [](collage_status status) { ExpectFailure(status, COLLAGE_ERROR_INPUT, "is null"); };
+void ExpectNullRefused(collage_status status) { ExpectFailure(status, COLLAGE_ERROR_INPUT, "is null"); }
+
+TEST_F(CApiTest, NullIsAnErrorOfExecutables) {
   size_t size = 0;
   int32_t number = 0;
   const char* text = nullptr;
   collage_tensor_info info;
-  collage_tensor tensor;
   collage_executable* model = nullptr;
-  collage_instance* run = nullptr;
-  refused(collage_file_get_kind(nullptr, &number));
-  refused(collage_file_get_kind(path_.c_str(), nullptr));
-  refused(collage_executable_load(nullptr, &model));
-  refused(collage_executable_load(path_.c_str(), nullptr));
+  ExpectNullRefused(collage_file_get_kind(nullptr, &number));
+  ExpectNullRefused(collage_file_get_kind(path_.c_str(), nullptr));
+  ExpectNullRefused(collage_executable_load(nullptr, &model));
+  ExpectNullRefused(collage_executable_load(path_.c_str(), nullptr));
   ExpectFailure(collage_executable_load_memory(nullptr, 10, "x", &model), COLLAGE_ERROR_INPUT, "the bytes are null");
-  refused(collage_executable_load_memory("", 0, "x", nullptr));
-  refused(collage_executable_verify(nullptr));
-  refused(collage_executable_num_inputs(nullptr, &size));
-  refused(collage_executable_num_inputs(model_, nullptr));
-  refused(collage_executable_num_outputs(nullptr, &size));
-  refused(collage_executable_num_outputs(model_, nullptr));
-  refused(collage_executable_get_input(nullptr, 0, &info, sizeof info));
-  refused(collage_executable_get_input(model_, 0, nullptr, sizeof info));
-  refused(collage_executable_get_output(nullptr, 0, &info, sizeof info));
-  refused(collage_executable_get_output(model_, 0, nullptr, sizeof info));
-  refused(collage_executable_find_input(nullptr, "x", &size));
-  refused(collage_executable_find_input(model_, nullptr, &size));
-  refused(collage_executable_find_input(model_, "x", nullptr));
-  refused(collage_executable_find_output(nullptr, "y", &size));
-  refused(collage_executable_find_output(model_, nullptr, &size));
-  refused(collage_executable_find_output(model_, "y", nullptr));
-  refused(collage_executable_num_threads(nullptr, &number));
-  refused(collage_executable_num_threads(model_, nullptr));
-  refused(collage_executable_metadata(nullptr, &text));
-  refused(collage_executable_metadata(model_, nullptr));
-  refused(collage_instance_create(nullptr, &run));
-  refused(collage_instance_create(model_, nullptr));
-  refused(collage_instance_bind_input(nullptr, 0, x_.data(), sizeof x_));
-  ExpectFailure(collage_instance_bind_input(run_, 0, nullptr, sizeof x_), COLLAGE_ERROR_INPUT, "the data is null");
-  refused(collage_instance_bind_input_tensor(nullptr, 0, &tensor));
-  refused(collage_instance_bind_input_tensor(run_, 0, nullptr));
-  refused(collage_instance_copy_input(nullptr, 0, x_.data(), sizeof x_));
-  refused(collage_instance_copy_input(run_, 0, nullptr, sizeof x_));
-  refused(collage_instance_bind_output(nullptr, 0, y_.data(), sizeof y_));
-  refused(collage_instance_bind_output(run_, 0, nullptr, sizeof y_));
-  refused(collage_instance_bind_output_tensor(nullptr, 0, &tensor));
-  refused(collage_instance_bind_output_tensor(run_, 0, nullptr));
-  refused(collage_instance_copy_output(nullptr, 0, y_.data(), sizeof y_));
-  refused(collage_instance_copy_output(run_, 0, nullptr, sizeof y_));
-  refused(collage_instance_get_input(nullptr, 0, &tensor));
-  refused(collage_instance_get_input(run_, 0, nullptr));
-  refused(collage_instance_get_output(nullptr, 0, &tensor));
-  refused(collage_instance_get_output(run_, 0, nullptr));
-  refused(collage_instance_run(nullptr));
+  ExpectNullRefused(collage_executable_load_memory("", 0, "x", nullptr));
+  ExpectNullRefused(collage_executable_verify(nullptr));
+  ExpectNullRefused(collage_executable_num_inputs(nullptr, &size));
+  ExpectNullRefused(collage_executable_num_inputs(model_, nullptr));
+  ExpectNullRefused(collage_executable_num_outputs(nullptr, &size));
+  ExpectNullRefused(collage_executable_num_outputs(model_, nullptr));
+  ExpectNullRefused(collage_executable_get_input(nullptr, 0, &info, sizeof info));
+  ExpectNullRefused(collage_executable_get_input(model_, 0, nullptr, sizeof info));
+  ExpectNullRefused(collage_executable_get_output(nullptr, 0, &info, sizeof info));
+  ExpectNullRefused(collage_executable_get_output(model_, 0, nullptr, sizeof info));
+  ExpectNullRefused(collage_executable_find_input(nullptr, "x", &size));
+  ExpectNullRefused(collage_executable_find_input(model_, nullptr, &size));
+  ExpectNullRefused(collage_executable_find_input(model_, "x", nullptr));
+  ExpectNullRefused(collage_executable_find_output(nullptr, "y", &size));
+  ExpectNullRefused(collage_executable_find_output(model_, nullptr, &size));
+  ExpectNullRefused(collage_executable_find_output(model_, "y", nullptr));
+  ExpectNullRefused(collage_executable_num_threads(nullptr, &number));
+  ExpectNullRefused(collage_executable_num_threads(model_, nullptr));
+  ExpectNullRefused(collage_executable_metadata(nullptr, &text));
+  ExpectNullRefused(collage_executable_metadata(model_, nullptr));
   collage_executable_release(nullptr);
-  collage_instance_release(nullptr);
   EXPECT_EQ(model, nullptr);
+}
+
+TEST_F(CApiTest, NullIsAnErrorOfInstances) {
+  collage_tensor tensor;
+  collage_instance* run = nullptr;
+  ExpectNullRefused(collage_instance_create(nullptr, &run));
+  ExpectNullRefused(collage_instance_create(model_, nullptr));
+  ExpectNullRefused(collage_instance_bind_input(nullptr, 0, x_.data(), sizeof x_));
+  ExpectFailure(collage_instance_bind_input(run_, 0, nullptr, sizeof x_), COLLAGE_ERROR_INPUT, "the data is null");
+  ExpectNullRefused(collage_instance_bind_input_tensor(nullptr, 0, &tensor));
+  ExpectNullRefused(collage_instance_bind_input_tensor(run_, 0, nullptr));
+  ExpectNullRefused(collage_instance_copy_input(nullptr, 0, x_.data(), sizeof x_));
+  ExpectNullRefused(collage_instance_copy_input(run_, 0, nullptr, sizeof x_));
+  ExpectNullRefused(collage_instance_bind_output(nullptr, 0, y_.data(), sizeof y_));
+  ExpectNullRefused(collage_instance_bind_output(run_, 0, nullptr, sizeof y_));
+  ExpectNullRefused(collage_instance_bind_output_tensor(nullptr, 0, &tensor));
+  ExpectNullRefused(collage_instance_bind_output_tensor(run_, 0, nullptr));
+  ExpectNullRefused(collage_instance_copy_output(nullptr, 0, y_.data(), sizeof y_));
+  ExpectNullRefused(collage_instance_copy_output(run_, 0, nullptr, sizeof y_));
+  ExpectNullRefused(collage_instance_get_input(nullptr, 0, &tensor));
+  ExpectNullRefused(collage_instance_get_input(run_, 0, nullptr));
+  ExpectNullRefused(collage_instance_get_output(nullptr, 0, &tensor));
+  ExpectNullRefused(collage_instance_get_output(run_, 0, nullptr));
+  ExpectNullRefused(collage_instance_run(nullptr));
+  collage_instance_release(nullptr);
   EXPECT_EQ(run, nullptr);
 }
 
