@@ -130,7 +130,7 @@ class DataflowIndexer {
   void AddEdge(const Expr& from, int to) {
     auto it = graph_.indices_.find(from.get());
     if (it == graph_.indices_.end() || it->second >= to) return;  // a recursive function's own variable
-    graph_.nodes_[static_cast<size_t>(to)].inputs.push_back(it->second);
+    graph_.nodes_[to].inputs.push_back(it->second);
   }
 
   void Connect() {
@@ -140,7 +140,7 @@ class DataflowIndexer {
     }
     for (size_t i = 0; i < graph_.nodes_.size(); ++i) {
       for (int input : graph_.nodes_[i].inputs) {
-        graph_.nodes_[static_cast<size_t>(input)].outputs.push_back(static_cast<int>(i));
+        graph_.nodes_[input].outputs.push_back(static_cast<int>(i));
       }
     }
   }
@@ -161,7 +161,7 @@ class DataflowIndexer {
       case ExprKind::kLet: {
         const auto& let = static_cast<const LetNode&>(*expr);
         const int var = graph_.indices_.at(let.var().get());
-        graph_.nodes_[static_cast<size_t>(var)].is_let_bound = true;
+        graph_.nodes_[var].is_let_bound = true;
         AddEdge(let.value(), var);
         return AddEdge(let.body(), index);
       }
@@ -300,7 +300,7 @@ std::vector<int> DominatorParents(const DataflowGraph& graph) {
   for (int index = root - 1; index >= 0; --index) {
     int common = -1;
     for (int output : graph.node(index).outputs) {
-      if (output != root && parent[static_cast<size_t>(output)] < 0) {  // does not reach the result
+      if (output != root && parent[output] < 0) {  // does not reach the result
         common = -1;
         break;
       }
@@ -310,12 +310,12 @@ std::vector<int> DominatorParents(const DataflowGraph& graph) {
       }
       int other = output;
       while (common != other) {
-        int& deeper = depth[static_cast<size_t>(common)] >= depth[static_cast<size_t>(other)] ? common : other;
-        deeper = parent[static_cast<size_t>(deeper)];
+        int& deeper = depth[common] >= depth[other] ? common : other;
+        deeper = parent[deeper];
       }
     }
-    parent[static_cast<size_t>(index)] = common;
-    if (common >= 0) depth[static_cast<size_t>(index)] = depth[static_cast<size_t>(common)] + 1;
+    parent[index] = common;
+    if (common >= 0) depth[index] = depth[common] + 1;
   }
   return parent;
 }

@@ -6,7 +6,7 @@ namespace collage {
 DominatorTree::DominatorTree(const DataflowGraph& graph)
     : parents_(DominatorParents(graph)), children_(graph.size()), first_(graph.size()), last_(graph.size()) {
   for (size_t node = 0; node < parents_.size(); ++node) {
-    if (parents_[node] >= 0) children_[static_cast<size_t>(parents_[node])].push_back(static_cast<int>(node));
+    if (parents_[node] >= 0) children_[parents_[node]].push_back(static_cast<int>(node));
   }
   int next = 0;
   for (size_t root = 0; root < parents_.size(); ++root) {
@@ -21,7 +21,7 @@ DominatorTree::DominatorTree(const DataflowGraph& graph)
         continue;
       }
       const int child = children_[node][stack.back().second++];
-      first_[static_cast<size_t>(child)] = next++;
+      first_[child] = next++;
       stack.emplace_back(child, 0);
     }
   }

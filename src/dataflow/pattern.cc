@@ -221,7 +221,7 @@ class Search {
   /// The part of a product with the given factors, one at least, and divisors.
   void MatchPart(const Product& product, Mask factors, Mask divisors, int index, const Next& next) {
     if (std::has_single_bit(factors) && divisors == 0) {
-      return Match(*product.factors[static_cast<size_t>(std::countr_zero(factors))], index, next);
+      return Match(*product.factors[std::countr_zero(factors)], index, next);
     }
     const CallNode* call = As<CallNode>(graph_.node(index).expr);
     if (call == nullptr || call->op() == nullptr || call->args().size() != 2) return;
@@ -230,7 +230,7 @@ class Search {
     if (call->op()->name == "divide") {
       for (Mask rest = divisors; rest != 0; rest &= rest - 1) {
         const Mask one = rest & ~(rest - 1);
-        const DFPattern& divisor = *product.divisors[static_cast<size_t>(std::countr_zero(one))];
+        const DFPattern& divisor = *product.divisors[std::countr_zero(one)];
         MatchPart(product, factors, divisors ^ one, left, [&] { Match(divisor, right, next); });
       }
     } else if (call->op()->name == "multiply") {
@@ -294,8 +294,8 @@ class Search {
       work.pop_back();
       for (int input : graph_.node(node).inputs) {
         if (graph_.IsInlinedInPartitions(input) || !seen.insert(input).second) continue;
-        int dominator = dominators_[static_cast<size_t>(input)];
-        while (dominator >= 0 && dominator < index) dominator = dominators_[static_cast<size_t>(dominator)];
+        int dominator = dominators_[input];
+        while (dominator >= 0 && dominator < index) dominator = dominators_[dominator];
         if (dominator == index) parents.push_back(input);
         work.push_back(input);
       }

@@ -34,12 +34,12 @@ void ScopeFinder::Run() {
 void ScopeFinder::AddUse(const Expr& expr, int user, int scope) {
   const auto index = graph_.indices_.find(expr.get());
   if (index == graph_.indices_.end() || index->second >= user) return;  // a recursive function's own variable
-  int& place = graph_.nodes_[static_cast<size_t>(index->second)].place;
+  int& place = graph_.nodes_[index->second].place;
   place = place == kNoUse ? scope : graph_.scopes_.Common(place, scope);
 }
 
 void ScopeFinder::AddUses(int user) {
-  DataflowGraph::Node& node = graph_.nodes_[static_cast<size_t>(user)];
+  DataflowGraph::Node& node = graph_.nodes_[user];
   node.place = std::max(node.place, 0);  // a variable of a pattern may have no use
   node.scope = graph_.scopes_.BranchOf(node.place);
   const int around = node.place;
@@ -85,7 +85,7 @@ void ScopeFinder::AddUses(int user) {
 }
 
 void ScopeFinder::FindBinding(int index) {
-  DataflowGraph::Node& node = graph_.nodes_[static_cast<size_t>(index)];
+  DataflowGraph::Node& node = graph_.nodes_[index];
   if (node.expr->kind() == ExprKind::kVar) {
     const auto bound = bound_in_.find(node.expr.get());
     node.bound_in = bound == bound_in_.end() ? 0 : bound->second;

@@ -318,7 +318,7 @@ void AddText(const Value& value, std::string* text) {
       std::string elements;
       for (int64_t i = 0; i < tensor.num_elements(); ++i) {
         elements += elements.empty() ? "" : ", ";
-        elements += is_whole ? std::to_string(ints[static_cast<size_t>(i)]) : fmt::format("{:g}", tensor.At(i));
+        elements += is_whole ? std::to_string(ints[i]) : fmt::format("{:g}", tensor.At(i));
       }
       *text += tensor.rank() == 0 ? elements : "[" + elements + "]";
       return;

@@ -116,9 +116,8 @@ class Lowering {
     const TupleTypeNode* type = AsTupleType(projection.tuple()->checked_type());
     COLLAGE_CHECK(type != nullptr) << "projection of " << ToString(projection.tuple()->checked_type());
     size_t first = 0;
-    for (int i = 0; i < projection.index(); ++i)
-      first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
-    const size_t count = FlattenTensorTypes(type->fields()[static_cast<size_t>(projection.index())]).size();
+    for (int i = 0; i < projection.index(); ++i) first += FlattenTensorTypes(type->fields()[i]).size();
+    const size_t count = FlattenTensorTypes(type->fields()[projection.index()]).size();
     const Values& all = values_.at(projection.tuple().get());
     values_[&projection] =
         Values(all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + count));
@@ -139,7 +138,7 @@ class Lowering {
   void Reshape(const CallNode& call) {
     const int source = InLayout(values_.at(call.args()[0].get()).at(0), Layout::kPlain);
     const int value = AddArenaValue(call.checked_type(), Layout::kPlain);
-    plan_.values[static_cast<size_t>(value)].alias_of = Root(source);
+    plan_.values[value].alias_of = Root(source);
     values_[&call] = {value};
   }
 
@@ -218,15 +217,15 @@ class Lowering {
 
   /// The value that owns the memory of `value`.
   int Root(int value) const {
-    while (plan_.values[static_cast<size_t>(value)].alias_of >= 0) {
-      value = plan_.values[static_cast<size_t>(value)].alias_of;
+    while (plan_.values[value].alias_of >= 0) {
+      value = plan_.values[value].alias_of;
     }
     return value;
   }
 
   /// `value`, or a converted copy of it; each conversion is made once.
   int InLayout(int value, Layout layout) {
-    const ExecutionPlan::Value from = plan_.values[static_cast<size_t>(value)];
+    const ExecutionPlan::Value from = plan_.values[value];
     if (from.layout == layout) return value;
     auto [it, is_new] = converted_.emplace(std::pair(value, layout), -1);
     if (!is_new) return it->second;
@@ -246,12 +245,12 @@ class Lowering {
     for (size_t i = 0; i < results.size(); ++i) {
       int value = InLayout(results[i], Layout::kPlain);
       const int root = Root(value);
-      ExecutionPlan::Value& owner = plan_.values[static_cast<size_t>(root)];
+      ExecutionPlan::Value& owner = plan_.values[root];
       if (owner.storage == ExecutionPlan::Value::Storage::kArena) {
         owner.storage = ExecutionPlan::Value::Storage::kOutput;
         owner.offset_or_index = static_cast<int64_t>(i);
       } else {
-        const ExecutionPlan::Value& source = plan_.values[static_cast<size_t>(value)];
+        const ExecutionPlan::Value& source = plan_.values[value];
         const int copy = AddValue(TensorType(source.shape, source.dtype), Layout::kPlain,
                                   ExecutionPlan::Value::Storage::kOutput, static_cast<int64_t>(i));
         ExecutionPlan::Step step;
@@ -282,23 +281,23 @@ class Lowering {
     std::vector<int> range_of(plan_.values.size(), -1);
     const auto touch = [&](int value, int step) {
       const int root = Root(value);
-      const ExecutionPlan::Value& owner = plan_.values[static_cast<size_t>(root)];
+      const ExecutionPlan::Value& owner = plan_.values[root];
       if (owner.storage != ExecutionPlan::Value::Storage::kArena) return;
-      int& range = range_of[static_cast<size_t>(root)];
+      int& range = range_of[root];
       if (range < 0) {
         range = static_cast<int>(ranges.size());
         const DataType stored = StoredType(owner.layout, owner.dtype);
         const auto bytes = NumElements(owner.shape) * static_cast<int64_t>(stored.size_bytes());
         ranges.push_back({AlignedBytes(bytes), step, step});
       }
-      ranges[static_cast<size_t>(range)].last_use = step;
+      ranges[range].last_use = step;
     };
     std::vector<int> workspace_of(plan_.steps.size(), -1);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const ExecutionPlan::Step& step = plan_.steps[i];
       for (int value : step.inputs) touch(value, static_cast<int>(i));
       for (int value : step.outputs) touch(value, static_cast<int>(i));
-      const size_t workspace = step.kernel < 0 ? 0 : plan_.kernels[static_cast<size_t>(step.kernel)].workspace_bytes;
+      const size_t workspace = step.kernel < 0 ? 0 : plan_.kernels[step.kernel].workspace_bytes;
       if (workspace == 0) continue;
       workspace_of[i] = static_cast<int>(ranges.size());
       ranges.push_back({AlignedBytes(static_cast<int64_t>(workspace)), static_cast<int>(i), static_cast<int>(i)});
@@ -307,11 +306,11 @@ class Lowering {
     plan_.arena_bytes = arena.total_bytes;
     for (size_t value = 0; value < range_of.size(); ++value) {
       if (range_of[value] >= 0) {
-        plan_.values[value].offset_or_index = arena.offsets[static_cast<size_t>(range_of[value])];
+        plan_.values[value].offset_or_index = arena.offsets[range_of[value]];
       }
     }
     for (size_t i = 0; i < workspace_of.size(); ++i) {
-      if (workspace_of[i] >= 0) plan_.steps[i].workspace_offset = arena.offsets[static_cast<size_t>(workspace_of[i])];
+      if (workspace_of[i] >= 0) plan_.steps[i].workspace_offset = arena.offsets[workspace_of[i]];
     }
   }
 

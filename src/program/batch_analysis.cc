@@ -33,7 +33,7 @@ class RowFinder {
     std::vector<bool> answer(graph_.size());
     for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
       batch_.push_back(index);
-      answer[static_cast<size_t>(index)] = IsBatchParallel(index);
+      answer[index] = IsBatchParallel(index);
     }
     return answer;
   }
@@ -55,7 +55,7 @@ class RowFinder {
     for (const Expr& arg : read) {
       if (IsStatic(arg->checked_type())) continue;
       if (!IsBatch(arg->checked_type())) return false;
-      const int own = batch_[static_cast<size_t>(graph_.IndexOf(arg))];
+      const int own = batch_[graph_.IndexOf(arg)];
       if (batch >= 0 && own != batch) return false;
       batch = own;
     }
@@ -65,7 +65,7 @@ class RowFinder {
     }
     const auto& call = static_cast<const CallNode&>(*expr);
     if (node.is_in_primitive || !IsBatch(call.checked_type()) || !KeepsRows(call) || !IsTaken(call)) return false;
-    batch_[static_cast<size_t>(index)] = batch;
+    batch_[index] = batch;
     return true;
   }
 

@@ -30,7 +30,7 @@ class GroupFinder {
 
   std::vector<std::vector<int>> Run() {
     for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-      if (!is_elsewhere_[static_cast<size_t>(index)] && IsTaken(index)) Add(index);
+      if (!is_elsewhere_[index] && IsTaken(index)) Add(index);
     }
     std::vector<std::vector<int>> groups;
     for (auto& [_, group] : groups_) {
@@ -146,8 +146,8 @@ class GroupFinder {
       if (graph_.IndexOf(arg) == producer) continue;
       const TensorTypeNode* other = AsTensorType(arg->checked_type());
       for (int dim = 1; dim <= other->rank(); ++dim) {
-        const Dim& own = other->shape()[static_cast<size_t>(other->rank() - dim)];
-        const Dim& wanted = result->shape()[static_cast<size_t>(result->rank() - dim)];
+        const Dim& own = other->shape()[other->rank() - dim];
+        const Dim& wanted = result->shape()[result->rank() - dim];
         if (wanted.is_any() && (own.is_any() || own.size() != 1)) return false;
       }
     }

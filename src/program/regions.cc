@@ -231,7 +231,7 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicS
       std::vector<const SubGraph*> all{&region};
       for (const CandidatePartition& one : found) all.push_back(&one.sub_graph);
       if (!CanBeOrdered(graph, all)) continue;
-      for (const int index : members) is_by_rows[static_cast<size_t>(index)] = true;
+      for (const int index : members) is_by_rows[index] = true;
       add_dynamic(std::move(members), true);
     }
     if (dynamic.takes) {

@@ -53,7 +53,7 @@ class Finder {
   Exactness Of(const Expr& expr, Known& known) {
     if (const TupleGetItemNode* item = As<TupleGetItemNode>(expr)) {
       if (const TupleNode* tuple = As<TupleNode>(item->tuple())) {
-        return known[tuple->fields()[static_cast<size_t>(item->index())].get()];
+        return known[tuple->fields()[item->index()].get()];
       }
     }
     Exactness all;

@@ -112,8 +112,8 @@ class Evaluator {
   Values Project(const TupleGetItemNode& item) {
     const TupleTypeNode* type = AsTupleType(InferType(item.tuple()));
     size_t first = 0;
-    for (int i = 0; i < item.index(); ++i) first += FlattenTensorTypes(type->fields()[static_cast<size_t>(i)]).size();
-    const size_t count = FlattenTensorTypes(type->fields()[static_cast<size_t>(item.index())]).size();
+    for (int i = 0; i < item.index(); ++i) first += FlattenTensorTypes(type->fields()[i]).size();
+    const size_t count = FlattenTensorTypes(type->fields()[item.index()]).size();
     const Values& all = values_.at(item.tuple().get());
     return {all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + count)};
   }

@@ -90,7 +90,7 @@ class Interpreter {
              const std::vector<Value>& args) {
     CheckDepth(*function);
     auto frame = std::make_shared<Frame>();
-    frame->scopes = analyses_[static_cast<size_t>(analysis)].get();
+    frame->scopes = analyses_[analysis].get();
     const std::vector<Expr>& captures = frame->scopes->Captures(*function);
     for (size_t i = 0; i < captures.size(); ++i) frame->values[captures[i].get()] = captured[i];
     if (args.size() != function->params().size()) {
@@ -302,7 +302,7 @@ class Interpreter {
         const bool exists = values[0].kind() == Value::Kind::kTuple && index >= 0 &&
                             static_cast<size_t>(index) < values[0].fields().size();
         if (!exists) Fail(expr, fmt::format("field {} of {} does not exist", index, ToString(values[0])));
-        return values[0].fields()[static_cast<size_t>(index)];
+        return values[0].fields()[index];
       }
       case ExprKind::kRefCreate: return references_.Create(std::move(values[0]));
       case ExprKind::kRefRead: CheckReference(expr, values[0]); return values[0].content();
@@ -335,7 +335,7 @@ class Interpreter {
     if (callee.kind() != Value::Kind::kFunction) Fail(call, "calls something that is no function: " + ToString(callee));
     const Function function = AsShared<FunctionNode>(callee.code());
     Enter(function, callee.index(), callee.fields(), args);
-    const ScopeAnalysis& scopes = *analyses_[static_cast<size_t>(callee.index())];
+    const ScopeAnalysis& scopes = *analyses_[callee.index()];
     if (const VarNode* self = scopes.SelfOf(*function)) stack_.back().frame->values[self] = callee;
   }
 

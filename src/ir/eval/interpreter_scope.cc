@@ -47,7 +47,7 @@ ScopeAnalysis::ScopeAnalysis(const Function& root) {
 void ScopeAnalysis::AddBinders(const Expr& expr, int scope) {
   if (const FunctionNode* function = As<FunctionNode>(expr)) {
     const int index = static_cast<int>(scopes_.size());
-    scopes_.push_back({scope, scope < 0 ? 0 : scopes_[static_cast<size_t>(scope)].depth + 1, function, {}, {}});
+    scopes_.push_back({scope, scope < 0 ? 0 : scopes_[scope].depth + 1, function, {}, {}});
     index_[function] = index;
     for (const Var& param : function->params()) Bind(param, index);
   } else if (const LetNode* let = As<LetNode>(expr)) {
@@ -73,7 +73,7 @@ void ScopeAnalysis::AddUse(const Expr& child, int scope) {
 }
 
 int ScopeAnalysis::CommonScope(int a, int b) const {
-  const auto scope = [&](int index) -> const Scope& { return scopes_[static_cast<size_t>(index)]; };
+  const auto scope = [&](int index) -> const Scope& { return scopes_[index]; };
   while (a != b) {
     if (scope(a).depth < scope(b).depth) std::swap(a, b);
     a = scope(a).parent;
@@ -83,9 +83,9 @@ int ScopeAnalysis::CommonScope(int a, int b) const {
 
 void ScopeAnalysis::Capture(const Expr& child, int scope) {
   const int owner = OwnerOf(child);
-  const int owner_depth = owner < 0 ? -1 : scopes_[static_cast<size_t>(owner)].depth;
+  const int owner_depth = owner < 0 ? -1 : scopes_[owner].depth;
   while (scope != owner && scope >= 0) {
-    Scope& inside = scopes_[static_cast<size_t>(scope)];
+    Scope& inside = scopes_[scope];
     // A variable of an unrelated function: nobody can capture it, and using it says so.
     if (inside.depth <= owner_depth) return;
     auto self = bound_to_.find(inside.function);
@@ -99,7 +99,7 @@ void ScopeAnalysis::Capture(const Expr& child, int scope) {
 }
 
 const std::vector<Expr>& ScopeAnalysis::Captures(const FunctionNode& function) const {
-  return scopes_[static_cast<size_t>(*index_.Find(&function))].captures;
+  return scopes_[*index_.Find(&function)].captures;
 }
 
 const VarNode* ScopeAnalysis::SelfOf(const FunctionNode& function) const {

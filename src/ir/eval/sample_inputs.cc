@@ -140,7 +140,7 @@ class RangeFinder {
       case ExprKind::kTupleGetItem: {
         const auto& item = static_cast<const TupleGetItemNode&>(*expr);
         if (const TupleNode* tuple = As<TupleNode>(item.tuple())) {
-          return flows[tuple->fields()[static_cast<size_t>(item.index())].get()];
+          return flows[tuple->fields()[item.index()].get()];
         }
         return flows[item.tuple().get()];
       }

@@ -96,7 +96,7 @@ void MultiplyPanel(const float* a, int64_t m, int64_t k, const float* panel, int
   std::array<double, kTileRows * kPanelColumns> sums;
   for (int64_t row = 0; row < m; row += kTileRows) {
     std::array<const float*, kTileRows> rows;  // beyond the last row, the last once more
-    for (int64_t r = 0; r < kTileRows; ++r) rows[static_cast<size_t>(r)] = a + std::min(row + r, m - 1) * k;
+    for (int64_t r = 0; r < kTileRows; ++r) rows[r] = a + std::min(row + r, m - 1) * k;
     multiply_tile(rows, panel, k, sums.data());
     for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
       Store({sums.data() + r * kPanelColumns, static_cast<size_t>(columns)}, output, offset + (row + r) * row_stride);

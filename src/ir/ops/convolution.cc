@@ -166,7 +166,7 @@ class TapPositions {
   /// Finds those of `count` output positions from `first` on; -1 outside of the data.
   void Find(int64_t first, int64_t count) {
     for (int64_t tap = 0; tap < c_.num_taps; ++tap) {
-      for (int64_t i = 0; i < count; ++i) positions_[static_cast<size_t>(tap * kPanelColumns + i)] = At(first + i, tap);
+      for (int64_t i = 0; i < count; ++i) positions_[tap * kPanelColumns + i] = At(first + i, tap);
     }
   }
 
@@ -367,7 +367,7 @@ void ConvTransposeReference(std::span<const Tensor> inputs, const Attrs& attrs, 
             for (int64_t w = 0; w < c.in[2]; ++w) {
               const int64_t ow = w * c.stride[2] + tap % c.kernel[2] * c.dilation[2] - c.pad[2];
               if (ow < 0 || ow >= c.out[2]) continue;
-              sums[static_cast<size_t>((od * c.out[1] + oh) * c.out[2] + ow)] +=
+              sums[(od * c.out[1] + oh) * c.out[2] + ow] +=
                   static_cast<double>(factors[tap]) * static_cast<double>(plane[(d * c.in[1] + h) * c.in[2] + w]);
             }
           }

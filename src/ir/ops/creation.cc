@@ -104,8 +104,7 @@ OpDef ShapeOf() {
     return TensorType(std::vector<Dim>{Dim(TensorArg(call, 0).rank())}, call.attrs.Type("dtype"));
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs&, std::span<Tensor> outputs) {
-    for (int d = 0; d < inputs[0].rank(); ++d)
-      outputs[0].Set(d, static_cast<double>(inputs[0].shape()[static_cast<size_t>(d)]));
+    for (int d = 0; d < inputs[0].rank(); ++d) outputs[0].Set(d, static_cast<double>(inputs[0].shape()[d]));
   };
   op.examples = {{{F32({3, 5})}, {}}};
   return op;
@@ -161,7 +160,7 @@ OpDef OneHot() {
     ForEachIndex(outputs[0].shape(), [&](const V& index) {
       V rest = index;
       rest.erase(rest.begin() + static_cast<int64_t>(axis));
-      const bool is_hot = indices[static_cast<size_t>(Offset(rest, strides))] == index[axis];
+      const bool is_hot = indices[Offset(rest, strides)] == index[axis];
       CopyElement(is_hot ? on : off, 0, outputs[0], o++);
     });
   };

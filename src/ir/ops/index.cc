@@ -33,14 +33,14 @@ void TakeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::span
   const V indices = inputs[1].ToInts();
   const int64_t inner = Strides(shape)[axis];
   int64_t batches = 1;
-  for (int64_t d = 0; d < attrs.Int("batch_dims"); ++d) batches *= shape[static_cast<size_t>(d)];
+  for (int64_t d = 0; d < attrs.Int("batch_dims"); ++d) batches *= shape[d];
   int64_t before = 1;
   for (size_t d = 0; d < axis; ++d) before *= shape[d];
   const int64_t count = static_cast<int64_t>(indices.size()) / std::max<int64_t>(batches, 1);
   for (int64_t o = 0; o < outputs[0].num_elements(); ++o) {
     const int64_t row = o / inner / count;
     const int64_t batch = row / (before / batches);
-    const int64_t index = WrapIndex(indices[static_cast<size_t>(batch * count + o / inner % count)], shape[axis]);
+    const int64_t index = WrapIndex(indices[batch * count + o / inner % count], shape[axis]);
     CopyElement(inputs[0], (row * shape[axis] + index) * inner + o % inner, outputs[0], o);
   }
 }
@@ -108,7 +108,7 @@ OpDef Gather() {
     int64_t o = 0;
     ForEachIndex(outputs[0].shape(), [&](const V& index) {
       V at = index;
-      at[axis] = WrapIndex(indices[static_cast<size_t>(o)], inputs[0].shape()[axis]);
+      at[axis] = WrapIndex(indices[o], inputs[0].shape()[axis]);
       CopyElement(inputs[0], Offset(at, strides), outputs[0], o++);
     });
   };

@@ -33,7 +33,7 @@ Type Permuted(const Type& type, const V& axes) {
     throw RelationFailure{fmt::format("expects {} dimensions, got {}", axes.size(), ToString(type))};
   }
   std::vector<Dim> shape;
-  for (int64_t axis : axes) shape.push_back(tensor->shape()[static_cast<size_t>(axis)]);
+  for (int64_t axis : axes) shape.push_back(tensor->shape()[axis]);
   return TensorType(std::move(shape), tensor->dtype());
 }
 
@@ -42,8 +42,8 @@ Tensor Permuted(const Tensor& tensor, const V& axes) {
   Shape shape;
   V strides;
   for (int64_t axis : axes) {
-    shape.push_back(tensor.shape()[static_cast<size_t>(axis)]);
-    strides.push_back(own[static_cast<size_t>(axis)]);
+    shape.push_back(tensor.shape()[axis]);
+    strides.push_back(own[axis]);
   }
   const Tensor result = Tensor::Empty(shape, tensor.dtype());
   CopyStrided(tensor, strides, result);
@@ -107,9 +107,9 @@ void AcceptLayouts(OpDef& op, const LayoutAttrs& names) {
     for (size_t i = 0; i < std::min(count, permuted.size()); ++i) permuted[i] = Permuted(permuted[i], orders.input(i));
     // The result in the operator's own order has, at dimension axes[i], the size of dimension i.
     V back(orders.output().size());
-    for (size_t i = 0; i < back.size(); ++i) back[static_cast<size_t>(orders.output()[i])] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < back.size(); ++i) back[orders.output()[i]] = static_cast<int64_t>(i);
     Shape shape;
-    for (int64_t axis : back) shape.push_back(outputs[0].shape()[static_cast<size_t>(axis)]);
+    for (int64_t axis : back) shape.push_back(outputs[0].shape()[axis]);
     std::vector<Tensor> result{Tensor::Empty(shape, outputs[0].dtype())};
     inner.reference(permuted, orders.attrs(), result);
     outputs[0] = Permuted(result[0], orders.output());

@@ -65,8 +65,7 @@ OpDef Stack() {
     ForEachIndex(outputs[0].shape(), [&](const V& index) {
       V rest = index;
       rest.erase(rest.begin() + axis);
-      CopyElement(inputs[static_cast<size_t>(index[static_cast<size_t>(axis)])], Offset(rest, strides), outputs[0],
-                  o++);
+      CopyElement(inputs[index[axis]], Offset(rest, strides), outputs[0], o++);
     });
   };
   op.examples = {{{TupleType({F32({3, 5}), F32({3, 5})})}, {{"axis", 1}}}};
@@ -86,7 +85,7 @@ OpDef Repeat() {
     const int64_t repeats = call.attrs.Int("repeats");
     if (repeats < 1) throw RelationFailure{fmt::format("cannot repeat {} times", repeats)};
     std::vector<Dim> shape = data.shape();
-    Dim& dim = shape[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
+    Dim& dim = shape[NormalAxis(call.attrs.Int("axis"), data.rank())];
     dim = Times(dim, repeats);
     return TensorType(shape, data.dtype());
   });
@@ -148,7 +147,7 @@ OpDef ReverseSequence() {
     const int batch = NormalAxis(call.attrs.Int("batch_axis"), data.rank());
     if (sequence == batch) throw RelationFailure{"expects different axes for batches and sequences"};
     const TensorTypeNode& lengths = TensorArg(call, 1, 1);
-    const Dim wanted = data.shape()[static_cast<size_t>(batch)];
+    const Dim wanted = data.shape()[batch];
     if (!lengths.dtype().is_integer() ||
         (lengths.shape()[0] != wanted && !wanted.is_any() && !lengths.shape()[0].is_any())) {
       throw RelationFailure{
@@ -162,7 +161,7 @@ OpDef ReverseSequence() {
     const V lengths = inputs[1].ToInts();
     const V strides = Strides(inputs[0].shape());
     Gather(inputs[0], outputs[0], [&](V index) {
-      const int64_t length = std::min(lengths[static_cast<size_t>(index[batch])], inputs[0].shape()[sequence]);
+      const int64_t length = std::min(lengths[index[batch]], inputs[0].shape()[sequence]);
       if (index[sequence] < length) index[sequence] = length - 1 - index[sequence];
       return Offset(index, strides);
     });

@@ -17,8 +17,8 @@ struct AxisView {
   int64_t length = 1;
   int64_t inner = 1;
 
-  AxisView(const Shape& shape, int axis) : length(shape[static_cast<size_t>(axis)]) {
-    for (int i = 0; i < axis; ++i) outer *= shape[static_cast<size_t>(i)];
+  AxisView(const Shape& shape, int axis) : length(shape[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
     for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i) inner *= shape[i];
   }
   int64_t At(int64_t o, int64_t l, int64_t i) const { return (o * length + l) * inner + i; }
@@ -93,7 +93,7 @@ std::vector<AttrField> NormAttrs(int64_t axis) {
 /// All arguments but the first have one value per element of the axis.
 Type NormRelation(const OpCall& call) {
   const TensorTypeNode& data = TensorArg(call, 0);
-  const Dim length = data.shape()[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
+  const Dim length = data.shape()[NormalAxis(call.attrs.Int("axis"), data.rank())];
   for (size_t i = 1; i < call.args.size(); ++i) {
     const Dim given = TensorArg(call, i, 1).shape()[0];
     if (given != length && !length.is_any() && !given.is_any()) {
@@ -259,17 +259,17 @@ OpDef L2Normalize() {
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     Shape kept = inputs[0].shape();
-    for (int64_t axis : attrs.Ints("axis")) kept[static_cast<size_t>(NormalAxis(axis, inputs[0].rank()))] = 1;
+    for (int64_t axis : attrs.Ints("axis")) kept[NormalAxis(axis, inputs[0].rank())] = 1;
     const std::vector<int64_t> strides = BroadcastStrides(kept, inputs[0].shape());
     std::vector<double> squares(static_cast<size_t>(NumElements(kept)), 0);
     int64_t from = 0;
     ForEachIndex(inputs[0].shape(), [&](const std::vector<int64_t>& index) {
       const double x = inputs[0].At(from++);
-      squares[static_cast<size_t>(Offset(index, strides))] += x * x;
+      squares[Offset(index, strides)] += x * x;
     });
     from = 0;
     ForEachIndex(inputs[0].shape(), [&](const std::vector<int64_t>& index) {
-      const double square = std::max(squares[static_cast<size_t>(Offset(index, strides))], attrs.Double("eps"));
+      const double square = std::max(squares[Offset(index, strides)], attrs.Double("eps"));
       outputs[0].Set(from, inputs[0].At(from) / std::sqrt(square));
       ++from;
     });
@@ -318,7 +318,7 @@ OpDef BiasAdd() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     const int axis = NormalAxis(call.attrs.Int("axis"), data.rank());
-    const Dim size = data.shape()[static_cast<size_t>(axis)], given = TensorArg(call, 1, 1).shape()[0];
+    const Dim size = data.shape()[axis], given = TensorArg(call, 1, 1).shape()[0];
     if (size != given && !size.is_any() && !given.is_any()) {
       throw RelationFailure{
           fmt::format("expects {} numbers along axis {}, got {}", size.ToString(), axis, ToString(call.args[1]))};

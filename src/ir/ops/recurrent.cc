@@ -191,7 +191,7 @@ class Layer {
     for (int64_t r = 0; r < rows; ++r) {
       double sum = 0;
       for (int64_t i = 0; i < length; ++i) sum += weight[r * length + i] * x[i];
-      sums[static_cast<size_t>(r)] += sum;
+      sums[r] += sum;
     }
     return sums;
   }
@@ -200,7 +200,7 @@ class Layer {
     Row h(Input(4) + StateAt(d, n), Input(4) + StateAt(d, n) + hidden_);
     Row c;
     if (kind_.has_cell) c.assign(Input(5) + StateAt(d, n), Input(5) + StateAt(d, n) + hidden_);
-    const int64_t length = std::min(lengths_[static_cast<size_t>(n)], steps_);
+    const int64_t length = std::min(lengths_[n], steps_);
     for (int64_t step = 0; step < length; ++step) {
       const int64_t t = backward ? length - 1 - step : step;
       const double* x = Input(0) + (batch_first_ ? n * steps_ + t : t * batch_ + n) * features_;
@@ -214,11 +214,11 @@ class Layer {
         for (size_t j = 0; j < h.size(); ++j) h[j] = Activate(d, 0, from_input[j] + recurrent[j]);
       }
       const int64_t at = batch_first_ ? (n * steps_ + t) * directions_ + d : (t * directions_ + d) * batch_ + n;
-      for (int64_t j = 0; j < hidden_; ++j) outputs_[0].Set(at * hidden_ + j, h[static_cast<size_t>(j)]);
+      for (int64_t j = 0; j < hidden_; ++j) outputs_[0].Set(at * hidden_ + j, h[j]);
     }
     for (int64_t j = 0; j < hidden_; ++j) {
-      outputs_[1].Set(StateAt(d, n) + j, h[static_cast<size_t>(j)]);
-      if (kind_.has_cell) outputs_[2].Set(StateAt(d, n) + j, c[static_cast<size_t>(j)]);
+      outputs_[1].Set(StateAt(d, n) + j, h[j]);
+      if (kind_.has_cell) outputs_[2].Set(StateAt(d, n) + j, c[j]);
     }
   }
 

@@ -27,7 +27,7 @@ std::vector<Dim> ReducedShape(const OpCall& call) {
   const std::vector<int> axes = ReduceAxes(call.attrs, data.rank());
   for (auto it = axes.rbegin(); it != axes.rend(); ++it) {
     if (call.attrs.Bool("keepdims")) {
-      shape[static_cast<size_t>(*it)] = Dim(1);
+      shape[*it] = Dim(1);
     } else {
       shape.erase(shape.begin() + *it);
     }
@@ -39,7 +39,7 @@ std::vector<Dim> ReducedShape(const OpCall& call) {
 void ForEachReduced(const Shape& shape, const std::vector<int>& axes,
                     const std::function<void(int64_t from, int64_t to, const std::vector<int64_t>& index)>& visit) {
   Shape kept = shape;
-  for (int axis : axes) kept[static_cast<size_t>(axis)] = 1;
+  for (int axis : axes) kept[axis] = 1;
   const std::vector<int64_t> strides = BroadcastStrides(kept, shape);
   int64_t from = 0;
   ForEachIndex(shape, [&](const std::vector<int64_t>& index) { visit(from++, Offset(index, strides), index); });
@@ -60,11 +60,11 @@ OpDef Reduction(std::string name, std::string doc, Fold fold) {
     std::vector<double> sums(static_cast<size_t>(results), fold.start);
     ForEachReduced(inputs[0].shape(), ReduceAxes(attrs, inputs[0].rank()),
                    [&](int64_t from, int64_t to, const std::vector<int64_t>&) {
-                     double& sum = sums[static_cast<size_t>(to)];
+                     double& sum = sums[to];
                      sum = fold.step(sum, inputs[0].At(from));
                    });
     const int64_t count = results == 0 ? 0 : inputs[0].num_elements() / results;
-    for (int64_t i = 0; i < results; ++i) outputs[0].Set(i, fold.finish(sums[static_cast<size_t>(i)], count));
+    for (int64_t i = 0; i < results; ++i) outputs[0].Set(i, fold.finish(sums[i], count));
   };
   using V = std::vector<int64_t>;
   op.examples = {{{F32({3, 5, 33})}, {{"axis", V{-1}}, {"keepdims", true}}},
@@ -94,13 +94,12 @@ OpDef ArgReduction(std::string name, bool is_max) {
     std::vector<double> best(static_cast<size_t>(outputs[0].num_elements()), is_max ? -INFINITY : INFINITY);
     ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const std::vector<int64_t>& index) {
       const double value = inputs[0].At(from);
-      double& so_far = best[static_cast<size_t>(to)];
+      double& so_far = best[to];
       const bool better = is_max ? value > so_far : value < so_far;
       if (!better && !(last && value == so_far)) return;
       so_far = value;
       int64_t position = 0;
-      for (int axis : axes)
-        position = position * inputs[0].shape()[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
+      for (int axis : axes) position = position * inputs[0].shape()[axis] + index[axis];
       outputs[0].data<int64_t>()[to] = position;
     });
   };
@@ -159,12 +158,11 @@ OpDef Variance() {
     std::vector<double> means(results, 0);
     std::vector<double> sums(results, 0);
     using V = std::vector<int64_t>;
+    ForEachReduced(inputs[0].shape(), axes,
+                   [&](int64_t from, int64_t to, const V&) { means[to] += inputs[0].At(from) / count; });
     ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const V&) {
-      means[static_cast<size_t>(to)] += inputs[0].At(from) / count;
-    });
-    ForEachReduced(inputs[0].shape(), axes, [&](int64_t from, int64_t to, const V&) {
-      const double distance = inputs[0].At(from) - means[static_cast<size_t>(to)];
-      sums[static_cast<size_t>(to)] += distance * distance;
+      const double distance = inputs[0].At(from) - means[to];
+      sums[to] += distance * distance;
     });
     const double divisor = attrs.Bool("unbiased") ? count - 1 : count;
     for (size_t i = 0; i < results; ++i) outputs[0].Set(static_cast<int64_t>(i), sums[i] / divisor);

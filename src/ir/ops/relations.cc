@@ -123,12 +123,12 @@ std::vector<Dim> BroadcastShapes(const std::vector<Dim>& a, const std::vector<Di
 std::vector<int> ReduceAxes(const Attrs& attrs, int rank) {
   std::vector<bool> chosen(static_cast<size_t>(rank), attrs.IsNone("axis"));
   if (!attrs.IsNone("axis")) {
-    for (int64_t axis : attrs.Ints("axis")) chosen[static_cast<size_t>(NormalAxis(axis, rank))] = true;
+    for (int64_t axis : attrs.Ints("axis")) chosen[NormalAxis(axis, rank)] = true;
     if (attrs.Bool("exclude")) chosen.flip();
   }
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) {
-    if (chosen[static_cast<size_t>(i)]) axes.push_back(i);
+    if (chosen[i]) axes.push_back(i);
   }
   return axes;
 }

@@ -81,7 +81,7 @@ OpDef ScatterElements() {
     outputs[0] = inputs[0].Clone();
     int64_t from = 0;
     ForEachIndex(inputs[1].shape(), [&](V index) {
-      index[axis] = CheckedIndex("scatter_elements", indices[static_cast<size_t>(from)], inputs[0].shape()[axis]);
+      index[axis] = CheckedIndex("scatter_elements", indices[from], inputs[0].shape()[axis]);
       Combine(outputs[0], Offset(index, strides), inputs[2], from++, attrs.String("reduction"));
     });
   };
@@ -117,10 +117,10 @@ void ForEachTuple(const char* op, const Tensor& data, const Tensor& indices, int
   int64_t place = 0;
   ForEachIndex(places, [&](const V& index) {
     int64_t at = 0;
-    for (int64_t d = 0; d < batch_dims; ++d) at += index[static_cast<size_t>(d)] * strides[static_cast<size_t>(d)];
+    for (int64_t d = 0; d < batch_dims; ++d) at += index[d] * strides[d];
     for (int64_t m = 0; m < indices.shape()[0]; ++m) {
       const auto d = static_cast<size_t>(m + batch_dims);
-      at += CheckedIndex(op, values[static_cast<size_t>(m * count + place)], data.shape()[d]) * strides[d];
+      at += CheckedIndex(op, values[m * count + place], data.shape()[d]) * strides[d];
     }
     visit(at, place++);
   });

@@ -101,7 +101,7 @@ V TransposeAxes(const Attrs& attrs, int rank) {
   std::vector<bool> seen(static_cast<size_t>(rank));
   for (int64_t axis : attrs.Ints("axes")) {
     axes.push_back(NormalAxis(axis, rank));
-    seen[static_cast<size_t>(axes.back())] = true;
+    seen[axes.back()] = true;
   }
   if (static_cast<int>(axes.size()) != rank || std::find(seen.begin(), seen.end(), false) != seen.end()) {
     throw RelationFailure{fmt::format("axes are no permutation of {} dimensions", rank)};
@@ -125,15 +125,14 @@ OpDef TransposeOp() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     std::vector<Dim> shape;
-    for (int64_t axis : TransposeAxes(call.attrs, data.rank()))
-      shape.push_back(data.shape()[static_cast<size_t>(axis)]);
+    for (int64_t axis : TransposeAxes(call.attrs, data.rank())) shape.push_back(data.shape()[axis]);
     return TensorType(shape, data.dtype());
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {
     const V axes = TransposeAxes(attrs, inputs[0].rank());
     const V own = Strides(inputs[0].shape());
     V strides;
-    for (int64_t axis : axes) strides.push_back(own[static_cast<size_t>(axis)]);
+    for (int64_t axis : axes) strides.push_back(own[axis]);
     CopyStrided(inputs[0], strides, outputs[0]);
   };
   op.examples = {{{F32({3, 17, 9})}, {{"axes", V{0, 2, 1}}}},

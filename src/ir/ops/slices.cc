@@ -30,10 +30,10 @@ std::vector<const TensorTypeNode*> TupleTensors(const OpCall& call) {
 /// Copies [outer][length][inner] blocks of `source` to or from position `at` of axis in `whole`.
 void CopySlices(const Tensor& part, const Tensor& whole, int axis, int64_t at, bool into_whole) {
   int64_t outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= whole.shape()[static_cast<size_t>(i)];
-  const int64_t inner = NumElements(whole.shape()) == 0 ? 0 : Strides(whole.shape())[static_cast<size_t>(axis)];
-  const int64_t length = part.shape()[static_cast<size_t>(axis)] * inner;
-  const int64_t whole_length = whole.shape()[static_cast<size_t>(axis)] * inner;
+  for (int i = 0; i < axis; ++i) outer *= whole.shape()[i];
+  const int64_t inner = NumElements(whole.shape()) == 0 ? 0 : Strides(whole.shape())[axis];
+  const int64_t length = part.shape()[axis] * inner;
+  const int64_t whole_length = whole.shape()[axis] * inner;
   const size_t bytes = whole.dtype().size_bytes();
   for (int64_t o = 0; o < outer; ++o) {
     char* p = part.data<char>() + static_cast<size_t>(o * length) * bytes;
@@ -80,7 +80,7 @@ OpDef Concatenate() {
     int64_t at = 0;
     for (const Tensor& input : inputs) {
       CopySlices(input, outputs[0], axis, at, /*into_whole=*/true);
-      at += input.shape()[static_cast<size_t>(axis)];
+      at += input.shape()[axis];
     }
   };
   op.examples = {{{TupleType({F32({2, 3, 5}), F32({2, 4, 5})})}, {{"axis", 1}}},
@@ -168,7 +168,7 @@ OpDef Split() {
     int64_t at = 0;
     for (Tensor& output : outputs) {
       CopySlices(output, inputs[0], axis, at, /*into_whole=*/false);
-      at += output.shape()[static_cast<size_t>(axis)];
+      at += output.shape()[axis];
     }
   };
   op.examples = {{{F32({2, 6, 9})}, {{"indices_or_sections", 3}, {"axis", 1}}},
@@ -217,7 +217,7 @@ std::vector<SliceRange> SliceRanges(const Attrs& attrs, const Shape& shape) {
 
 /// The size of dimension `dim` of the result; its length is symbolic or unknown.
 Dim SlicedDim(const Attrs& attrs, int dim, const TensorTypeNode& data) {
-  const auto length = data.shape()[static_cast<size_t>(dim)].symbolic();
+  const auto length = data.shape()[dim].symbolic();
   if (!length) return Dim::Any();
   const V begin = attrs.Ints("begin");
   for (size_t i = 0; i < begin.size(); ++i) {

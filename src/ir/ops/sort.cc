@@ -112,7 +112,7 @@ OpDef TopK() {
   op.relation = Relation([](const OpCall& call) -> Type {
     const TensorTypeNode& data = TensorArg(call, 0);
     std::vector<Dim> shape = data.shape();
-    Dim& dim = shape[static_cast<size_t>(NormalAxis(call.attrs.Int("axis"), data.rank()))];
+    Dim& dim = shape[NormalAxis(call.attrs.Int("axis"), data.rank())];
     const int64_t k = call.attrs.Int("k");
     if (!dim.is_any() && k > dim.size())
       throw RelationFailure{fmt::format("cannot take {} of {} elements", k, dim.size())};
@@ -134,7 +134,7 @@ OpDef TopK() {
                  [&](int64_t first, int64_t stride, const V& order) {
                    const int64_t row = first / (stride * length) * stride * k + first % stride;
                    for (int64_t i = 0; i < k; ++i) {
-                     const int64_t from = order[static_cast<size_t>(i)];
+                     const int64_t from = order[i];
                      if (what != "indices") CopyElement(inputs[0], first + from * stride, outputs[0], row + i * stride);
                      if (what != "values")
                        outputs[what == "both" ? 1 : 0].Set(row + i * stride, static_cast<double>(from));
@@ -173,7 +173,7 @@ void UniqueReference(std::span<const Tensor> inputs, const Attrs& attrs, std::sp
   outputs[3].Set(0, static_cast<double>(count));
   if (outputs.size() > 4) outputs[4] = Tensor::Empty({count}, kInt32);
   for (int64_t g = 0; g < count; ++g) {
-    const V& positions = groups[static_cast<size_t>(g)];
+    const V& positions = groups[g];
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
         CopyElement(inputs[0], (o * length + positions[0]) * inner + i, outputs[0], (o * count + g) * inner + i);

@@ -52,9 +52,9 @@ void MatrixDims(const OpCall& call, const Type& result, bool transpose_a, bool t
   for (int dim = 0; dim + 2 < rank; ++dim) {
     std::vector<DimRef> operands;
     for (const int argument : {0, 1}) {
-      const TensorTypeNode& tensor = *AsTensorType(call.args[static_cast<size_t>(argument)]);
+      const TensorTypeNode& tensor = *AsTensorType(call.args[argument]);
       if (tensor.rank() != rank) continue;
-      if (tensor.shape()[static_cast<size_t>(dim)] != Dim(1)) operands.push_back({.argument = argument, .dim = dim});
+      if (tensor.shape()[dim] != Dim(1)) operands.push_back({.argument = argument, .dim = dim});
     }
     equations.Broadcast({.dim = dim}, operands);
   }
@@ -129,8 +129,7 @@ void PerChannelDims(const OpCall& call, const Type& result, DimEquations& equati
 void TransposedDims(const OpCall& call, const Type& result, DimEquations& equations) {
   const int rank = RankOf(result);
   for (int i = 0; i < rank; ++i) {
-    const int axis =
-        call.attrs.IsNone("axes") ? rank - 1 - i : NormalAxis(call.attrs.Ints("axes")[static_cast<size_t>(i)], rank);
+    const int axis = call.attrs.IsNone("axes") ? rank - 1 - i : NormalAxis(call.attrs.Ints("axes")[i], rank);
     equations.Equal({.dim = i}, {.argument = 0, .dim = axis});
   }
 }
@@ -182,7 +181,7 @@ void SliceDims(const OpCall& call, const Type& result, DimEquations& equations) 
     is_cut[call.attrs.IsNone("axes") ? i : static_cast<size_t>(NormalAxis(call.attrs.Ints("axes")[i], rank))] = true;
   }
   for (int dim = 0; dim < rank; ++dim) {
-    if (!is_cut[static_cast<size_t>(dim)]) equations.Equal({.dim = dim}, {.argument = 0, .dim = dim});
+    if (!is_cut[dim]) equations.Equal({.dim = dim}, {.argument = 0, .dim = dim});
   }
 }
 
@@ -197,11 +196,11 @@ void PartDims(const OpCall& call, const Type& result, DimEquations& equations) {
 void ReduceDims(const OpCall& call, const Type&, DimEquations& equations) {
   const int rank = RankOf(call.args[0]);
   std::vector<bool> is_reduced(static_cast<size_t>(rank));
-  for (const int axis : ReduceAxes(call.attrs, rank)) is_reduced[static_cast<size_t>(axis)] = true;
+  for (const int axis : ReduceAxes(call.attrs, rank)) is_reduced[axis] = true;
   const bool keeps = call.attrs.Bool("keepdims");
   int at = 0;
   for (int dim = 0; dim < rank; ++dim) {
-    const bool stays = !is_reduced[static_cast<size_t>(dim)];
+    const bool stays = !is_reduced[dim];
     if (stays) equations.Equal({.dim = at}, {.argument = 0, .dim = dim});
     at += stays || keeps ? 1 : 0;
   }
@@ -243,7 +242,7 @@ bool RowsOfReshape(const OpCall& call, const Type& result) {
 int64_t KnownSize(const OpCall& call, size_t argument, int64_t dim) {
   const TensorTypeNode* type = AsTensorType(call.args[argument]);
   if (type == nullptr || type->rank() == 0) return -1;
-  const Dim size = type->shape().at(static_cast<size_t>(dim < 0 ? dim + type->rank() : dim));
+  const Dim size = type->shape().at(dim < 0 ? dim + type->rank() : dim);
   return size.is_any() ? -1 : size.size();
 }
 

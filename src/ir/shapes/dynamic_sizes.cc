@@ -39,7 +39,7 @@ class SizeFinder {
     for (size_t field = 0; field < types_.back().size(); ++field) {
       const TensorTypeNode& tensor = *AsTensorType(types_.back()[field]);
       for (int dim = 0; dim < tensor.rank(); ++dim) {
-        if (tensor.shape()[static_cast<size_t>(dim)].is_any()) NumberOf({value, static_cast<int>(field), dim});
+        if (tensor.shape()[dim].is_any()) NumberOf({value, static_cast<int>(field), dim});
       }
     }
   }
@@ -85,12 +85,8 @@ class SizeFinder {
   }
 
   int Newest() const { return static_cast<int>(result_.steps.size()) - 1; }
-  const TensorTypeNode& TensorAt(int value, int field = 0) const {
-    return *AsTensorType(types_[static_cast<size_t>(value)][static_cast<size_t>(field)]);
-  }
-  const Dim& DimAt(const Place& place) const {
-    return TensorAt(place.value, place.field).shape()[static_cast<size_t>(place.dim)];
-  }
+  const TensorTypeNode& TensorAt(int value, int field = 0) const { return *AsTensorType(types_[value][field]); }
+  const Dim& DimAt(const Place& place) const { return TensorAt(place.value, place.field).shape()[place.dim]; }
 
   // ---- sets of places ----
 
@@ -106,7 +102,7 @@ class SizeFinder {
     return it->second;
   }
   int Root(int number) const {
-    while (parent_[static_cast<size_t>(number)] != number) number = parent_[static_cast<size_t>(number)];
+    while (parent_[number] != number) number = parent_[number];
     return number;
   }
   void SetKnown(int root, int64_t known, bool is_assumed) {
@@ -122,10 +118,9 @@ class SizeFinder {
     if (!b_is_any) return SetKnown(Root(NumberOf(a)), DimAt(b).size(), is_assumed);
     const int from = Root(NumberOf(b)), to = Root(NumberOf(a));
     if (from == to) return;
-    parent_[static_cast<size_t>(from)] = to;
-    if (known_[static_cast<size_t>(from)] >= 0) SetKnown(to, known_[static_cast<size_t>(from)], false);
-    is_assumed_[static_cast<size_t>(to)] =
-        is_assumed_[static_cast<size_t>(to)] || is_assumed_[static_cast<size_t>(from)] || is_assumed;
+    parent_[from] = to;
+    if (known_[from] >= 0) SetKnown(to, known_[from], false);
+    is_assumed_[to] = is_assumed_[to] || is_assumed_[from] || is_assumed;
   }
   void UniteAll(Place a, Place b) {
     const int rank = std::min(TensorAt(a.value, a.field).rank(), TensorAt(b.value, b.field).rank());
@@ -154,8 +149,7 @@ class SizeFinder {
 
    private:
     Place PlaceOf(const DimRef& ref) const {
-      const int value =
-          ref.argument == DimRef::kResult ? finder_.Newest() : step_.args[static_cast<size_t>(ref.argument)];
+      const int value = ref.argument == DimRef::kResult ? finder_.Newest() : step_.args[ref.argument];
       return {value, ref.field, ref.dim};
     }
 
@@ -164,7 +158,7 @@ class SizeFinder {
   };
 
   void Relate(const CallNode& call, const DynamicSizes::Step& step) {
-    if (step.args.empty() || types_[static_cast<size_t>(step.args[0])].empty()) return;
+    if (step.args.empty() || types_[step.args[0]].empty()) return;
     Equations equations(*this, step);
     if (call.op()->elementwise) return LineUp(step, equations);
     if (!call.op()->equal_dims) return;
@@ -178,7 +172,7 @@ class SizeFinder {
     for (int dim = 0; dim < rank; ++dim) {
       std::vector<DimRef> operands;
       for (int argument = 0; argument < static_cast<int>(step.args.size()); ++argument) {
-        const int value = step.args[static_cast<size_t>(argument)];
+        const int value = step.args[argument];
         const int at = dim - (rank - TensorAt(value).rank());
         if (at >= 0 && DimAt({value, 0, at}) != Dim(1)) operands.push_back({.argument = argument, .dim = at});
       }
@@ -198,7 +192,7 @@ class SizeFinder {
       const int root = Root(static_cast<int>(number));
       const auto [it, is_new] = variable_of.emplace(root, result_.variables.size());
       if (is_new) {
-        result_.variables.push_back({{}, known_[static_cast<size_t>(root)], is_assumed_[static_cast<size_t>(root)]});
+        result_.variables.push_back({{}, known_[root], is_assumed_[root]});
       }
       result_.variables[it->second].places.push_back(places_[number]);
     }
@@ -254,7 +248,7 @@ const Type& FieldOf(const Type& type, int field) {
   const TupleTypeNode* tuple = AsTupleType(type);
   if (tuple == nullptr && field == 0) return type;
   if (tuple == nullptr || static_cast<size_t>(field) >= tuple->fields().size()) FailAsDamaged();
-  return tuple->fields()[static_cast<size_t>(field)];
+  return tuple->fields()[field];
 }
 
 }  // namespace
@@ -269,13 +263,11 @@ std::vector<Type> TypesOfValues(const DynamicSizes& sizes, const std::vector<Typ
         all.push_back(types[all.size()]);
         break;
       case DynamicSizes::Step::kConstant: all.push_back(step.type); break;
-      case DynamicSizes::Step::kField:
-        all.push_back(FieldOf(all[static_cast<size_t>(step.args[0])], step.field));
-        break;
+      case DynamicSizes::Step::kField: all.push_back(FieldOf(all[step.args[0]], step.field)); break;
       case DynamicSizes::Step::kTuple:
       case DynamicSizes::Step::kCall: {
         std::vector<Type> args;
-        for (const int arg : step.args) args.push_back(all[static_cast<size_t>(arg)]);
+        for (const int arg : step.args) args.push_back(all[arg]);
         if (step.kind == DynamicSizes::Step::kTuple) {
           all.push_back(TupleType(std::move(args)));
           break;
@@ -294,9 +286,9 @@ std::optional<std::vector<int64_t>> ValuesOf(const DynamicSizes& sizes, const st
   for (const DynamicSizes::Variable& variable : sizes.variables) {
     int64_t value = variable.known;
     for (const Place& place : variable.places) {
-      const TensorTypeNode* tensor = AsTensorType(FieldOf(types[static_cast<size_t>(place.value)], place.field));
+      const TensorTypeNode* tensor = AsTensorType(FieldOf(types[place.value], place.field));
       if (tensor == nullptr || place.dim >= tensor->rank()) FailAsDamaged();
-      const Dim& dim = tensor->shape()[static_cast<size_t>(place.dim)];
+      const Dim& dim = tensor->shape()[place.dim];
       if (dim.is_any() || (value >= 0 && dim.size() != value)) return std::nullopt;
       value = dim.size();
     }

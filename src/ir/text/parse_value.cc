@@ -65,7 +65,7 @@ AttrValue Parser::MetaAttribute() {
     }
     const auto element = [&](int64_t i) -> AttrValue {
       if (value.dtype().is_bool()) return value.At(i) != 0;
-      return value.dtype().is_floating() ? AttrValue(value.At(i)) : AttrValue(value.ToInts()[static_cast<size_t>(i)]);
+      return value.dtype().is_floating() ? AttrValue(value.At(i)) : AttrValue(value.ToInts()[i]);
     };
     if (value.rank() == 0) return element(0);
     AttrValue::List list;

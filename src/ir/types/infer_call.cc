@@ -78,7 +78,7 @@ Type Inference::ProjectionType(const TupleGetItemNode& item) {
   if (tuple == nullptr || item.index() < 0 || item.index() >= static_cast<int>(tuple->fields().size())) {
     FailInference(item, fmt::format("field {} of {} does not exist", item.index(), ToString(type)));
   }
-  return tuple->fields()[static_cast<size_t>(item.index())];
+  return tuple->fields()[item.index()];
 }
 
 // ---- what must wait ----

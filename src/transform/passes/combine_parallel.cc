@@ -108,9 +108,7 @@ class Combiner {
         next.push_back(users[0]);
       }
       for (const Expr& expr : next) {
-        if (!IsAlike(next[0], group.branches[0].back(), expr,
-                     group.branches[static_cast<size_t>(&expr - next.data())].back()))
-          return;
+        if (!IsAlike(next[0], group.branches[0].back(), expr, group.branches[&expr - next.data()].back())) return;
       }
       for (size_t i = 0; i < next.size(); ++i) group.branches[i].push_back(next[i]);
       ++group.depth;
@@ -144,7 +142,7 @@ class Combiner {
   int AlignedAxis(const Expr& arg, int rank) const {
     const TensorTypeNode* type = AsTensorType(InferType(arg));
     const int axis = type->rank() - rank + anchor_.result_axis;
-    return axis < 0 || type->shape()[static_cast<size_t>(axis)] == Dim(1) ? -1 : axis;
+    return axis < 0 || type->shape()[axis] == Dim(1) ? -1 : axis;
   }
 
   /// Whether extra arguments of two branches can serve both: the same one without extent along the axis, or two to be
@@ -165,8 +163,7 @@ class Combiner {
   }
 
   bool HasExtentOf(const TensorTypeNode& type, int axis, const Expr& branch) const {
-    return type.shape()[static_cast<size_t>(axis)] ==
-           AsTensorType(InferType(branch))->shape()[static_cast<size_t>(anchor_.result_axis)];
+    return type.shape()[axis] == AsTensorType(InferType(branch))->shape()[anchor_.result_axis];
   }
 
   static bool IsSameScalar(const Expr& a, const Expr& b) {
@@ -204,7 +201,7 @@ class Combiner {
     std::vector<Expr> slices;
     int64_t begin = 0;
     for (const Branch& branch : group.branches) {
-      const int64_t size = AsTensorType(InferType(branch[0]))->shape()[static_cast<size_t>(anchor_.result_axis)].size();
+      const int64_t size = AsTensorType(InferType(branch[0]))->shape()[anchor_.result_axis].size();
       if (anchor_.part) {
         slices.push_back(anchor_.part(wide, static_cast<int64_t>(slices.size()), *branch.back()));
         continue;

@@ -45,7 +45,7 @@ Expr FoldCall(const Expr& expr) {
 Expr FoldProjection(const Expr& expr) {
   const TupleGetItemNode* item = As<TupleGetItemNode>(expr);
   const TupleNode* tuple = item == nullptr ? nullptr : As<TupleNode>(item->tuple());
-  return tuple == nullptr ? expr : tuple->fields()[static_cast<size_t>(item->index())];
+  return tuple == nullptr ? expr : tuple->fields()[item->index()];
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ bool FindAnchor(const CallNode& call, Anchor* anchor) {
 /// vector of one or `channels` elements. Undefined tensor otherwise.
 Tensor ChannelFactor(const Tensor& factor, int rank, int axis, int64_t channels) {
   for (int i = 0; i < factor.rank(); ++i) {
-    const int64_t size = factor.shape()[static_cast<size_t>(i)];
+    const int64_t size = factor.shape()[i];
     const bool is_axis = i + rank - factor.rank() == axis;
     if (size != 1 && !(is_axis && size == channels)) return {};
   }
@@ -76,9 +76,9 @@ class Folder {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr || call->op()->name != "multiply") return expr;
     for (int side : {0, 1}) {
-      const ConstantNode* factor = As<ConstantNode>(call->args()[static_cast<size_t>(1 - side)]);
+      const ConstantNode* factor = As<ConstantNode>(call->args()[1 - side]);
       if (factor == nullptr) continue;
-      const Expr folded = Scale(call->args()[static_cast<size_t>(side)], factor->value());
+      const Expr folded = Scale(call->args()[side], factor->value());
       if (!folded || !TypeEqual(InferType(folded), InferType(expr))) continue;
       return folded;
     }
@@ -108,12 +108,12 @@ class Folder {
   static Expr ScaleWeight(const Expr& expr, const Anchor& anchor, const Tensor& factor) {
     const CallNode& call = *As<CallNode>(expr);
     const TensorTypeNode* type = AsTensorType(InferType(expr));
-    const Tensor vector = ChannelFactor(factor, type->rank(), anchor.result_axis,
-                                        type->shape()[static_cast<size_t>(anchor.result_axis)].size());
+    const Tensor vector =
+        ChannelFactor(factor, type->rank(), anchor.result_axis, type->shape()[anchor.result_axis].size());
     if (!vector.defined()) return nullptr;
     const Expr& weight = call.args()[1];
     Shape shape(static_cast<size_t>(AsTensorType(InferType(weight))->rank()), 1);
-    shape[static_cast<size_t>(anchor.weight_axis)] = vector.num_elements();
+    shape[anchor.weight_axis] = vector.num_elements();
     const Expr scaled = Multiply(weight, MakeConstant(vector.Reshaped(shape)), call);
     const Expr result = MakeCall(call.callee(), {call.args()[0], scaled}, call.attrs());
     result->share_span(call);

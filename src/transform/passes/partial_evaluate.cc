@@ -113,7 +113,7 @@ class Round {
       case ExprKind::kTupleGetItem: {
         const auto& item = static_cast<const TupleGetItemNode&>(*expr);
         const TupleNode* tuple = As<TupleNode>(item.tuple());
-        return tuple == nullptr ? expr : tuple->fields()[static_cast<size_t>(item.index())];
+        return tuple == nullptr ? expr : tuple->fields()[item.index()];
       }
       case ExprKind::kIf: {
         const auto& branch = static_cast<const IfNode&>(*expr);

@@ -88,15 +88,14 @@ class Planner {
   }
 
   int Top(int domain) {
-    while (parent_[static_cast<size_t>(domain)] != domain) {
-      domain = parent_[static_cast<size_t>(domain)] =
-          parent_[static_cast<size_t>(parent_[static_cast<size_t>(domain)])];
+    while (parent_[domain] != domain) {
+      domain = parent_[domain] = parent_[parent_[domain]];
     }
     return domain;
   }
 
   void Constrain(const ExprNode* expr, const VirtualDevice& device, const ExprNode& at) {
-    VirtualDevice& known = devices_[static_cast<size_t>(DomainOf(expr))];
+    VirtualDevice& known = devices_[DomainOf(expr)];
     const VirtualDevice before = known;
     if (!Join(known, device)) Refuse(before, device, at);
   }
@@ -105,11 +104,11 @@ class Planner {
     const int x = DomainOf(a);
     const int y = DomainOf(b);
     if (x == y) return;
-    const VirtualDevice before = devices_[static_cast<size_t>(x)];
-    if (!Join(devices_[static_cast<size_t>(x)], devices_[static_cast<size_t>(y)])) {
-      Refuse(before, devices_[static_cast<size_t>(y)], at);
+    const VirtualDevice before = devices_[x];
+    if (!Join(devices_[x], devices_[y])) {
+      Refuse(before, devices_[y], at);
     }
-    parent_[static_cast<size_t>(y)] = x;
+    parent_[y] = x;
   }
 
   [[noreturn]] static void Refuse(const VirtualDevice& a, const VirtualDevice& b, const ExprNode& at) {
@@ -120,7 +119,7 @@ class Planner {
   }
 
   VirtualDevice DeviceOfExpr(const ExprNode* expr) {
-    VirtualDevice device = devices_[static_cast<size_t>(DomainOf(expr))];
+    VirtualDevice device = devices_[DomainOf(expr)];
     if (device.device_type == 0) device.device_type = fallback_.device_type;
     return device;
   }

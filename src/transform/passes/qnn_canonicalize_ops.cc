@@ -175,8 +175,7 @@ class Canonicalizer {
     // Axis of the bias, from the front; the bias is aligned with the last dimensions of the sums.
     const int64_t own_axis = channels - (rank - TensorOf(shaped).rank());
     const bool has_channels = sum.scale.num_elements() > 1;
-    if (has_channels &&
-        (own_axis < 0 || TensorOf(shaped).shape()[static_cast<size_t>(own_axis)] != Dim(sum.scale.num_elements()))) {
+    if (has_channels && (own_axis < 0 || TensorOf(shaped).shape()[own_axis] != Dim(sum.scale.num_elements()))) {
       return;
     }
     const Expr numbers =

@@ -50,14 +50,14 @@ class Normalizer {
   }
 
   int NewScope(int parent) {
-    scopes_.push_back({parent, parent < 0 ? 0 : scopes_[static_cast<size_t>(parent)].depth + 1, {}});
+    scopes_.push_back({parent, parent < 0 ? 0 : scopes_[parent].depth + 1, {}});
     return static_cast<int>(scopes_.size()) - 1;
   }
 
   int CommonScope(int a, int b) const {
     while (a != b) {
-      int& deeper = scopes_[static_cast<size_t>(a)].depth >= scopes_[static_cast<size_t>(b)].depth ? a : b;
-      deeper = scopes_[static_cast<size_t>(deeper)].parent;
+      int& deeper = scopes_[a].depth >= scopes_[b].depth ? a : b;
+      deeper = scopes_[deeper].parent;
     }
     return a;
   }
@@ -114,7 +114,7 @@ class Normalizer {
     }
   }
 
-  Scope& ScopeOf(const Expr& expr) { return scopes_[static_cast<size_t>(scope_of_.at(expr.get()))]; }
+  Scope& ScopeOf(const Expr& expr) { return scopes_[scope_of_.at(expr.get())]; }
 
   /// Gives `result`, the normal form of `expr`, a name in its scope: a let's own variable if it is a let's value. What
   /// is an atom already, or a let, which has become its body's atom, needs none.
@@ -138,7 +138,7 @@ class Normalizer {
       ScopeOf(task.expr).bindings.emplace_back(let->var(), atom);
     if (!BeginsScope(*task.expr, index)) return task.atoms.push_back(atom);
     const size_t first = task.expr->kind() == ExprKind::kFunction ? 0 : 1;
-    Scope& scope = scopes_[static_cast<size_t>(inner_scopes_.at(task.expr.get())[index - first])];
+    Scope& scope = scopes_[inner_scopes_.at(task.expr.get())[index - first]];
     Expr body = atom;
     for (auto it = scope.bindings.rbegin(); it != scope.bindings.rend(); ++it) {
       body = std::make_shared<LetNode>(it->first, it->second, body);

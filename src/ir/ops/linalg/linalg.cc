@@ -45,7 +45,7 @@ void EinsumReference(std::span<const Tensor> inputs, const Attrs& attrs, std::sp
   ForEachIndex(space, [&](const V& index) {
     double product = 1;
     for (size_t t = 0; t < inputs.size(); ++t) product *= inputs[t].At(Offset(index, steps[t]));
-    sums[static_cast<size_t>(i++ / terms)] += product;
+    sums[i++ / terms] += product;
   });
   for (size_t o = 0; o < sums.size(); ++o) outputs[0].Set(static_cast<int64_t>(o), sums[o]);
 }

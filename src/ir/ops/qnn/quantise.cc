@@ -30,7 +30,7 @@ void CheckParameters(const OpCall& call, const TensorTypeNode& data, int64_t axi
   for (size_t i : {scale, zero_point}) {
     const std::vector<Dim>& shape = TensorArg(call, i).shape();
     if (shape.empty() || (shape.size() == 1 && shape[0] == Dim(1))) continue;
-    const Dim length = data.shape()[static_cast<size_t>(NormalAxis(axis, data.rank()))];
+    const Dim length = data.shape()[NormalAxis(axis, data.rank())];
     if (shape.size() != 1 || (shape[0] != length && !length.is_any() && !shape[0].is_any())) {
       throw RelationFailure{fmt::format("expects one value or {} along axis {} as argument {}, got {}",
                                         length.ToString(), axis, i, ToString(call.args[i]))};
@@ -78,8 +78,8 @@ void Dequantise(const Tensor& data, const Tensor& scale, const Tensor& zero_poin
   DispatchType(data.dtype(), [&]<typename From>() {
     DispatchType(output.dtype(), [&]<typename To>() {
       for (int64_t i = 0; i < data.num_elements(); ++i) {
-        const double shifted = ToDouble(data.data<From>()[i]) - zeros[static_cast<size_t>(channels.Of(zero_point, i))];
-        output.data<To>()[i] = FromDouble<To>(shifted * scales[static_cast<size_t>(channels.Of(scale, i))]);
+        const double shifted = ToDouble(data.data<From>()[i]) - zeros[channels.Of(zero_point, i)];
+        output.data<To>()[i] = FromDouble<To>(shifted * scales[channels.Of(scale, i)]);
       }
     });
   });
@@ -100,10 +100,10 @@ void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point,
     DispatchType(output.dtype(), [&]<typename To>() {
       for (int64_t i = 0; i < data.num_elements(); ++i) {
         const double x = ToDouble(data.data<From>()[i]);
-        const double step = scales[static_cast<size_t>(channels.Of(scale, i))];
+        const double step = scales[channels.Of(scale, i)];
         const double quotient =
             is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
-        output.data<To>()[i] = FromDouble<To>(round(quotient) + zeros[static_cast<size_t>(channels.Of(zero_point, i))]);
+        output.data<To>()[i] = FromDouble<To>(round(quotient) + zeros[channels.Of(zero_point, i)]);
       }
     });
   });

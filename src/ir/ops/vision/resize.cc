@@ -148,7 +148,7 @@ void ResizeReference(std::span<const Tensor> inputs, const Attrs& attrs, std::sp
       Taps terms{{0, 1.0}};
       for (size_t d = 0; d < position.size(); ++d) {
         Taps next;
-        for (const auto& [at, weight] : taps[d][static_cast<size_t>(position[d])]) {
+        for (const auto& [at, weight] : taps[d][position[d]]) {
           for (const auto& [offset, factor] : terms) next.emplace_back(offset + at * in_strides[d], factor * weight);
         }
         terms = std::move(next);

@@ -251,7 +251,7 @@ void NonMaxSuppressionReference(std::span<const Tensor> inputs, const Attrs&, st
     }
   }
   for (int64_t i = 0; i < outputs[0].num_elements(); ++i) {
-    outputs[0].Set(i, i < static_cast<int64_t>(rows.size()) ? static_cast<double>(rows[static_cast<size_t>(i)]) : 0);
+    outputs[0].Set(i, i < static_cast<int64_t>(rows.size()) ? static_cast<double>(rows[i]) : 0);
   }
   outputs[1].Set(0, static_cast<double>(rows.size() / 3));
 }
