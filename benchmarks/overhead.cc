@@ -4,7 +4,7 @@
 #include "cost/machine/transition.h"
 
 int main() {
-  const collage::TuningRecord hop = collage::MeasureEmptyHop({.min_seconds = 0.5});
+  const collage::TuningRecord hop = collage::MeasureTransition({.min_seconds = 0.5});
   fmt::print("{:.1f} ns per partition beyond its kernel (p50 of {} batches; p90 {:.1f} ns)\n", hop.p50 * 1e9,
              hop.num_samples, hop.p90 * 1e9);
 }

@@ -88,8 +88,8 @@ def winner_of(report: dict) -> dict:
     return next(entry for entry in report["play_off"] if entry["name"] == report["winner"])
 
 
-def partitions_of(contestant: dict) -> str:
-    return " · ".join(f"{toolchain} {count}" for toolchain, count in contestant["partitions"].items())
+def partitions_of(contender: dict) -> str:
+    return " · ".join(f"{toolchain} {count}" for toolchain, count in contender["partitions"].items())
 
 
 def setting_of(name: str, arguments: argparse.Namespace) -> tuple[Path, Path, Path, list[str], list[str]]:

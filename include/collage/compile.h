@@ -92,7 +92,7 @@ struct CompileOptions {
   std::string search = "sweep";
   /// Searches in place of `search` when it is given. May be asked again while costs change: measurements that lie near
   /// each other are repeated. Throws kInput for a result that is no cover; its own exceptions end the compilation.
-  SearchOfOnesOwn search_with;
+  CustomSearch search_with;
   /// Options of "evolutionary", which times its individuals end to end: time limit in seconds (as in the paper),
   /// individuals in a generation, and seed.
   double evolution_seconds = 1800;

@@ -12,7 +12,7 @@
 namespace collage {
 
 /// One contender of the play-off.
-struct Contestant {
+struct Contender {
   std::string name;              ///< "collage", "collage-2", …, or a toolchain's name for its single cover
   bool is_single = false;        ///< a single-toolchain cover
   bool is_extra = false;         ///< chosen by no search: one of all covers there are
@@ -117,7 +117,7 @@ struct CompileReport {
   int64_t num_states = 0;  ///< states of the search
   TuningReport tuning;
   std::optional<BoundedMix> bounded;  ///< set if the best mix is in a lower precision with an error bound
-  std::vector<Contestant> contestants;
+  std::vector<Contender> contenders;
   std::string winner;
   /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.
   double additive_error_seconds = 0;

@@ -29,6 +29,6 @@ class CoverTask {
 };
 
 /// Covers, best first, as lists of candidates.
-using SearchOfOnesOwn = std::function<std::vector<std::vector<int>>(CoverTask& task)>;
+using CustomSearch = std::function<std::vector<std::vector<int>>(CoverTask& task)>;
 
 }  // namespace collage

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 __all__ = [
     "BoundedMix",
     "CompileReport",
-    "ContestantReport",
+    "ContenderReport",
     "EvaluatedOperator",
     "FailureReport",
     "IncompatibleToolchain",
@@ -171,8 +171,8 @@ class BoundedMix(TypedDict):
     seconds: float
 
 
-class ContestantReport(TypedDict):
-    """A contestant of the play-off; ``spread_seconds`` is its 90th percentile minus its median."""
+class ContenderReport(TypedDict):
+    """A contender of the play-off; ``spread_seconds`` is its 90th percentile minus its median."""
 
     name: str
     single: bool
@@ -242,7 +242,7 @@ class CompileReport(TypedDict):
     failures: list[FailureReport]
     tuning: TuningReport
     bounded_mix: BoundedMix | None
-    play_off: list[ContestantReport]
+    play_off: list[ContenderReport]
     regions: list[Any]  # of CompileReport
     winner: str
     p50_seconds: float | None

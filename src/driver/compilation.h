@@ -64,7 +64,7 @@ class Compilation {
   PlayOffResult Compare(const std::vector<ContenderModule>& contenders);
   void ReportRanking(PlayOffResult& result);
   void SetOptimalityLoss(int winner);
-  void RecordCompilation(const Contestant& winner);
+  void RecordCompilation(const Contender& winner);
   PlayOffOptions PlayOffSettings() const;
 
   // write.cc: the winner, its choice of partitions, and their compiled code, as far as these are wanted.

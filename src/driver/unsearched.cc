@@ -147,7 +147,7 @@ void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenI
 
 void CheckRequired(const CompileOptions& options, const CompileReport& report, const std::string& where) {
   const auto runs = [](const CompileReport& of, const std::string& name) {
-    return std::ranges::any_of(of.contestants, [&](const Contestant& one) {
+    return std::ranges::any_of(of.contenders, [&](const Contender& one) {
       return one.failure.empty() && std::ranges::any_of(one.partitions, [&](const auto& partition) {
                return RegisteredName(partition.first) == name;
              });
@@ -157,11 +157,11 @@ void CheckRequired(const CompileOptions& options, const CompileReport& report, c
     const bool is_met = runs(report, name) || std::ranges::any_of(report.regions, [&](const CompileReport& region) {
                           return runs(region, name);
                         });
-    const bool is_fall_back = report.contestants.empty() && IsNative(name);  // of a program
+    const bool is_fall_back = report.contenders.empty() && IsNative(name);  // of a program
     if (is_met || is_fall_back) continue;
     std::string reason;
     const auto look_into = [&](const CompileReport& of) {
-      for (const Contestant& one : of.contestants) {
+      for (const Contender& one : of.contenders) {
         if (reason.empty() && RegisteredName(one.name) == name) reason = one.failure;
       }
       for (const auto& [kind, failure] : of.failures) {
@@ -172,7 +172,7 @@ void CheckRequired(const CompileOptions& options, const CompileReport& report, c
     };
     look_into(report);
     for (const CompileReport& region : report.regions) look_into(region);
-    if (reason.empty() && report.contestants.empty() && report.regions.empty()) {
+    if (reason.empty() && report.contenders.empty() && report.regions.empty()) {
       reason = "no part of the model has known sizes";
     }
     throw Error(ErrorCategory::kUnavailable,

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kSchema = 2;
 
-std::map<std::string, int64_t> PartitionsOf(const Contestant& contestant) {
-  return {contestant.partitions.begin(), contestant.partitions.end()};
+std::map<std::string, int64_t> PartitionsOf(const Contender& contender) {
+  return {contender.partitions.begin(), contender.partitions.end()};
 }
 
 Fact ToolchainsTable(const CompileReport& report) {
@@ -91,7 +91,7 @@ Fact BoundedRecord(const BoundedMix& bounded) {
       .Says(BoundedSentence(bounded) + "[{?error}][{?partitions}]");
 }
 
-Fact ContestantRow(const Contestant& one, const Contestant* winner) {
+Fact ContenderRow(const Contender& one, const Contender* winner) {
   const bool has_ratio = winner != nullptr && winner->p50 > 0 && one.failure.empty();
   const std::optional<double> ratio = has_ratio ? std::optional(one.p50 / winner->p50) : std::nullopt;
   Fact row = Fact::Record(
@@ -113,9 +113,9 @@ Fact ContestantRow(const Contestant& one, const Contestant* winner) {
   return std::move(row).Detail(one.is_extra && &one != winner);
 }
 
-Fact PlayOffTable(const CompileReport& report, const Contestant* winner) {
+Fact PlayOffTable(const CompileReport& report, const Contender* winner) {
   std::vector<Fact> rows;
-  for (const Contestant& one : report.contestants) rows.push_back(ContestantRow(one, winner));
+  for (const Contender& one : report.contenders) rows.push_back(ContenderRow(one, winner));
   return Fact::Table("play_off", "play-off", std::move(rows))
       .Columns({{"play-off", "{name}[{?single} alone]"},
                 {"p50", "{p50_seconds}"},
@@ -137,7 +137,7 @@ Fact RegionsTable(const CompileReport& report) {
                 {"partitions", "{partitions}"}});
 }
 
-Fact WinnerLine(const CompileReport& report, const Contestant* winner) {
+Fact WinnerLine(const CompileReport& report, const Contender* winner) {
   std::optional<double> p50, spread;
   if (winner != nullptr) {
     p50 = winner->p50;
@@ -198,7 +198,7 @@ Fact CostsLine(const CompileReport& report) {
       .Says(additive + optimality + "{?additive_error_seconds}{?optimality_loss_seconds}{?covers}");
 }
 
-Fact VerifiedRecord(const CompileReport& report, const Contestant* winner) {
+Fact VerifiedRecord(const CompileReport& report, const Contender* winner) {
   std::optional<double> error;
   std::string sentence = "[not: {not_verified}]{?max_error}";
   if (!report.verified_sizes.empty()) {
@@ -256,8 +256,8 @@ Fact TunedRow(const TunedModel& one) {
 }  // namespace
 
 Fact CompileFacts(const CompileReport& report) {
-  const auto found = std::ranges::find(report.contestants, report.winner, &Contestant::name);
-  const Contestant* winner = found == report.contestants.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(report.contenders, report.winner, &Contender::name);
+  const Contender* winner = found == report.contenders.end() ? nullptr : &*found;
   std::vector<Fact> facts{
       Fact::Text("model", "model", report.model),
       Fact::Count("operators", "operators", report.num_operators),

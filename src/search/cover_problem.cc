@@ -184,7 +184,7 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variant
     if (!order.CanJoin(ordered, v)) return kInfinity;
     if (order.IsRisky(v)) ordered.push_back(v);
     double penalty = costs.Transition(v);
-    if (previous >= 0) penalty += costs.Handover(costs.PlaceOf(previous), costs.PlaceOf(v));
+    if (previous >= 0) penalty += costs.SwitchPenalty(costs.PlaceOf(previous), costs.PlaceOf(v));
     previous = v;
     for (const FormatUse& want : variant.wants) {
       wanted.insert(want);

@@ -51,7 +51,7 @@ class CoverCosts {
   /// By whose threads and code a variant runs: a small number. Handing over from one to another takes time.
   virtual int PlaceOf(int variant) = 0;
   /// Returns the toolchain-switch penalty: the additional cost of a variant at place `to` after one at `from`.
-  virtual double Handover(int from, int to) = 0;
+  virtual double SwitchPenalty(int from, int to) = 0;
   /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
   virtual int ClassOf(int variant) = 0;
 };
@@ -64,7 +64,7 @@ class BasicCoverCosts : public CoverCosts {
   int NumAtOnce() const override { return 1; }
   void Prepare(std::span<const int> /*variants*/) override {}
   int PlaceOf(int /*variant*/) override { return 0; }
-  double Handover(int /*from*/, int /*to*/) override { return 0; }
+  double SwitchPenalty(int /*from*/, int /*to*/) override { return 0; }
   int ClassOf(int variant) override { return variant; }
 };
 
@@ -106,7 +106,7 @@ struct SearchOptions {
   /// "evolutionary" only.
   EvolutionOptions evolution;
   /// Searches in place of `strategy` when it is given; names toolchains by `CoverProblem`'s variants.
-  SearchOfOnesOwn custom;
+  CustomSearch custom;
   std::function<std::string(int variant)> toolchain_name;  ///< for `custom`
   /// "evolutionary" only: what a cover takes end to end; infinity when it cannot be run. The sum of costs when empty.
   std::function<double(const Cover&)> fitness;

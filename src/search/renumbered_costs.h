@@ -24,7 +24,7 @@ class RenumberedCosts : public CoverCosts {
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
   double Transition(int variant) override { return all_.Transition(Original(variant)); }
   int PlaceOf(int variant) override { return all_.PlaceOf(Original(variant)); }
-  double Handover(int from, int to) override { return all_.Handover(from, to); }
+  double SwitchPenalty(int from, int to) override { return all_.SwitchPenalty(from, to); }
   int ClassOf(int variant) override { return all_.ClassOf(Original(variant)); }
 
  private:

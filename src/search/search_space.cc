@@ -62,11 +62,11 @@ SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
   std::for_each(problem.returned.begin(), problem.returned.end(), add_want);
   for (std::vector<Format>& formats : formats_) SortUnique(formats);
   converts_.assign(values_.size() * num_formats_ * num_formats_, std::numeric_limits<double>::quiet_NaN());
-  FindHandovers();
+  FindSwitchPenalties();
   NumberOf({});
 }
 
-void SearchSpace::FindHandovers() {
+void SearchSpace::FindSwitchPenalties() {
   int num_places = 0;
   for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
     places_.push_back(costs_.PlaceOf(v));
@@ -74,18 +74,18 @@ void SearchSpace::FindHandovers() {
   }
   double most = 0;
   for (int from = 0; from < num_places; ++from) {
-    handovers_.emplace_back();
+    switch_penalties_.emplace_back();
     for (int to = 0; to < num_places; ++to) {
-      handovers_.back().push_back(costs_.Handover(from, to));
-      most = std::max(most, handovers_.back().back());
+      switch_penalties_.back().push_back(costs_.SwitchPenalty(from, to));
+      most = std::max(most, switch_penalties_.back().back());
     }
   }
-  if (most == 0) handovers_.clear();
+  if (most == 0) switch_penalties_.clear();
 }
 
-double SearchSpace::Handover(int from, int to) const {
-  if (from == SearchMemory::kNoPlace || handovers_.empty()) return 0;
-  return handovers_[from][to];
+double SearchSpace::SwitchPenalty(int from, int to) const {
+  if (from == SearchMemory::kNoPlace || switch_penalties_.empty()) return 0;
+  return switch_penalties_[from][to];
 }
 
 int SearchSpace::NumberOf(const SearchMemory& memory) {
@@ -144,7 +144,7 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
   if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
   const std::optional<SearchState> to = Cover(state, v);
   if (!to) return std::nullopt;
-  Step step{*to, costs_.Transition(v) + Handover(MemoryOf(state).place, places_[v])};
+  Step step{*to, costs_.Transition(v) + SwitchPenalty(MemoryOf(state).place, places_[v])};
   const std::vector<FormatUse>& conversions = Conversions(state, problem_.variants[v], step.penalty);
   step.to.memory = MemoryAfter(state, step.to, v, conversions);
   return step;
@@ -154,7 +154,7 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
                              const std::vector<FormatUse>& conversions) {
   const CoverVariant& variant = problem_.variants[v];
   const bool is_last = after.next == problem_.num_positions;
-  const int place = handovers_.empty() || is_last ? SearchMemory::kNoPlace : places_[v];
+  const int place = switch_penalties_.empty() || is_last ? SearchMemory::kNoPlace : places_[v];
   const bool changes_formats = !variant.wants.empty() || !variant.makes.empty();
   if (before.memory == 0 && place == SearchMemory::kNoPlace && !changes_formats && !order_.IsRisky(v)) return 0;
   SearchMemory& memory = after_;
@@ -201,8 +201,8 @@ double SearchSpace::SecondsToMatch(const SearchState& better, const SearchState&
   }
   SortUnique(values);
   double seconds = 0;
-  for (int to = 0; to < static_cast<int>(handovers_.size()); ++to) {
-    seconds = std::max(seconds, Handover(a.place, to) - Handover(b.place, to));
+  for (int to = 0; to < static_cast<int>(switch_penalties_.size()); ++to) {
+    seconds = std::max(seconds, SwitchPenalty(a.place, to) - SwitchPenalty(b.place, to));
   }
   for (int value : values) {
     if (seconds > most) return seconds;

@@ -55,7 +55,7 @@ class SearchSpace {
 
   const CoverProblem& problem() const { return problem_; }
   /// Whether what a variant costs depends on the one before it.
-  bool has_handovers() const { return !handovers_.empty(); }
+  bool has_switch_penalties() const { return !switch_penalties_.empty(); }
   SearchState Start();
   bool IsEnd(const SearchState& state) const { return state.next == problem_.num_positions; }
   /// Variants whose first position is the next uncovered one, ascending.
@@ -104,8 +104,8 @@ class SearchSpace {
   /// Conversions that choosing a variant makes necessary: of what it reads, and of what it makes for those who wanted
   /// it otherwise. By the format that they lead to, valid until the next call; adds what they cost to `seconds`.
   const std::vector<FormatUse>& Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
-  void FindHandovers();
-  double Handover(int from, int to) const;
+  void FindSwitchPenalties();
+  double SwitchPenalty(int from, int to) const;
   int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
@@ -118,9 +118,9 @@ class SearchSpace {
   PartitionOrder order_;
   std::vector<std::vector<int>> starting_at_;
   PositionLists lists_;
-  std::vector<int> rest_of_;                    ///< by variant: the list of its positions but the first
-  std::vector<int> places_;                     ///< by variant; empty when nothing is handed over at a cost
-  std::vector<std::vector<double>> handovers_;  ///< from place, to place
+  std::vector<int> rest_of_;                           ///< by variant: the list of its positions but the first
+  std::vector<int> places_;                            ///< by variant; empty when nothing is handed over at a cost
+  std::vector<std::vector<double>> switch_penalties_;  ///< from place, to place
   std::deque<SearchMemory> memories_;
   NumberTable numbers_;                        ///< numbers of memories
   std::vector<const FormattedValue*> values_;  ///< by value

@@ -52,7 +52,7 @@ int64_t& CountOf(Asked& asked, const std::string& strategy) {
 /// Whether a strategy promises the best cover of this problem: the paper's dynamic programming knows nothing of
 /// neighbours.
 bool IsExactHere(const std::string& strategy, const testing_covers::RandomProblem& random) {
-  return strategy != "dp" || !random.costs.has_handovers();
+  return strategy != "dp" || !random.costs.has_switch_penalties();
 }
 
 void ExpectSame(const Cover& found, const Cover& expected, bool same_tie) {
@@ -73,7 +73,7 @@ TEST(CoverSearchTest, EveryExactSearchEqualsTheEnumerationOfAllCovers) {
     if (!AllCovers(*random, kMostCovers, expected)) continue;
     Sort(random->problem, expected);
     num_coverable += expected.empty() ? 0 : 1;
-    num_handed_over += random->costs.has_handovers() ? 1 : 0;
+    num_handed_over += random->costs.has_switch_penalties() ? 1 : 0;
     num_tied += expected.size() > 1 && expected[0].seconds == expected[1].seconds ? 1 : 0;
     for (const CoverVariant& variant : random->problem.variants) num_ordered += variant.members.empty() ? 0 : 1;
     asked.all += static_cast<int64_t>(random->problem.variants.size());

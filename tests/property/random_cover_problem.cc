@@ -31,10 +31,10 @@ class Generator {
     }
     std::sort(made_->problem.returned.begin(), made_->problem.returned.end());
     for (const std::set<int>& members : MakeSets()) AddVariants(members);
-    const bool has_handovers = Below(2) == 0;
+    const bool has_switch_penalties = Below(2) == 0;
     for (int from = 0; from < kToolchains; ++from) {
       for (int to = 0; to < kToolchains; ++to) {
-        made_->costs.handovers[{from, to}] = has_handovers && from != to ? Below(4) : 0;
+        made_->costs.switch_penalties[{from, to}] = has_switch_penalties && from != to ? Below(4) : 0;
       }
     }
     return std::move(made_);
@@ -163,7 +163,7 @@ Cover Costed(RandomProblem& random, std::vector<int> variants) {
   Cover cover{std::move(variants), 0, 0};
   for (size_t i = 1; i < cover.variants.size(); ++i) {
     const auto place = [&](size_t of) { return random.costs.places[static_cast<size_t>(cover.variants[of])]; };
-    cover.seconds += random.costs.handovers.at({place(i - 1), place(i)});
+    cover.seconds += random.costs.switch_penalties.at({place(i - 1), place(i)});
   }
   for (int v : cover.variants) {
     const double exact = random.costs.exact[static_cast<size_t>(v)];

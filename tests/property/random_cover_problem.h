@@ -30,9 +30,10 @@ class TableCosts : public BasicCoverCosts {
     return exact[static_cast<size_t>(variant)];
   }
   int PlaceOf(int variant) override { return places[static_cast<size_t>(variant)]; }
-  double Handover(int from, int to) override { return handovers.at({from, to}); }
-  bool has_handovers() const {
-    return std::any_of(handovers.begin(), handovers.end(), [](const auto& entry) { return entry.second > 0; });
+  double SwitchPenalty(int from, int to) override { return switch_penalties.at({from, to}); }
+  bool has_switch_penalties() const {
+    return std::any_of(switch_penalties.begin(), switch_penalties.end(),
+                       [](const auto& entry) { return entry.second > 0; });
   }
   bool FindsOut() const override { return asked.size() < most_asked; }
   bool IsAtHand(int variant) override { return at_hand.contains(variant); }
@@ -46,7 +47,7 @@ class TableCosts : public BasicCoverCosts {
   std::vector<double> bounds, exact, transitions;
   std::map<std::tuple<int, Format, Format>, double> converts;
   std::vector<int> places;
-  std::map<std::pair<int, int>, double> handovers;  ///< (from, to) → seconds
+  std::map<std::pair<int, int>, double> switch_penalties;  ///< (from, to) → seconds
   std::set<int> asked;
   std::set<int> at_hand;  ///< their bounds should be their costs
   int num_at_once = 1;

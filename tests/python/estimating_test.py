@@ -27,7 +27,7 @@ def compile(estimator, **options):
 
 
 def least(report):
-    """The contestant of the least sum of costs; those that no search found have none."""
+    """The contender of the least sum of costs; those that no search found have none."""
     return min((one for one in report["play_off"] if one["estimated_seconds"] > 0), key=lambda one: one["estimated_seconds"])
 
 
@@ -62,7 +62,7 @@ class BuiltIn(unittest.TestCase):
         self.assertEqual(known.report["search"]["measured"], 0)
 
 
-class OnesOwn(unittest.TestCase):
+class CustomEstimates(unittest.TestCase):
     def test_an_object_decides_the_cover(self):
         class ByOperators:
             def __init__(self, seconds):

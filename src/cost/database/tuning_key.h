@@ -86,7 +86,7 @@ struct ComparisonKey {
   std::vector<PartitionKey> rivals;
   auto operator<=>(const ComparisonKey&) const = default;
 };
-/// One contender's part of a play-off: the fields of its `Contestant` as a JSON object (driver/play_off/messages.h).
+/// One contender's part of a play-off: the fields of its `Contender` as a JSON object (driver/play_off/messages.h).
 struct PlayOffKey {
   static constexpr const char* kKind = "play_off";
   std::string play_off;   ///< digest of all contenders and of how they are compared

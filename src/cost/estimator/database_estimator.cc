@@ -49,17 +49,17 @@ class DatabaseEstimator : public MeasuringEstimator {
     return seconds;
   }
 
-  double HopSeconds() override {
+  double TransitionSeconds() override {
     counts_.skipped = 0;
-    const double seconds = MeasuringEstimator::HopSeconds();
+    const double seconds = MeasuringEstimator::TransitionSeconds();
     MissIfSkipped([] { return "host: one more partition"; });
     return seconds;
   }
 
-  double HandoverSeconds(const Toolchain& from, const Toolchain& to) override {
+  double SwitchSeconds(const Toolchain& from, const Toolchain& to) override {
     counts_.skipped = 0;
-    const double seconds = MeasuringEstimator::HandoverSeconds(from, to);
-    MissIfSkipped([&] { return fmt::format("{}: handover from {}", to.name(), from.name()); });
+    const double seconds = MeasuringEstimator::SwitchSeconds(from, to);
+    MissIfSkipped([&] { return fmt::format("{}: switch from {}", to.name(), from.name()); });
     return seconds;
   }
 

@@ -54,7 +54,7 @@ class CostEstimator {
   virtual std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries);
   /// Estimates again partitions whose costs differ by less than noise. Partitions that stay statistically tied cost the
   /// same from then on, so that priority decides. In the order of `rivals`, which have estimates.
-  virtual std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
+  virtual std::vector<TuningRecord> BreakTies(const std::vector<CostQuery>& rivals) { return EstimateAll(rivals); }
   // Schedules (Toolchain::Schedules): only who measures tries any.
   virtual bool TriesSchedules() const { return false; }
   /// Schedules one step from `schedule`, most promising first.
@@ -79,9 +79,9 @@ class CostEstimator {
   virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
 
   /// Seconds for one more partition, beyond what it takes.
-  virtual double HopSeconds() { return 0; }
+  virtual double TransitionSeconds() { return 0; }
   /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
-  virtual double HandoverSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
+  virtual double SwitchSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
 
   /// Whether equal partitions may differ in cost, by where they are in the graph.
   virtual bool TellsPlacesApart() const { return false; }

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cost/estimator/estimators.h"
-#include "cost/estimator/settling.h"
+#include "cost/estimator/tie_break.h"
 #include "cost/machine/probes.h"
 #include "support/json_fields.h"
 #include "target/accuracy.h"
@@ -191,7 +191,7 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
   return records;
 }
 
-ResultKey MeasuringEstimator::SettledKey(const std::vector<CostQuery>& rivals) {
+ResultKey MeasuringEstimator::TieBreakKey(const std::vector<CostQuery>& rivals) {
   ComparisonKey all;
   for (const CostQuery& rival : rivals) all.rivals.push_back(TrialOf(rival, ScheduleOf(rival)));
   return ResultKeyed(std::move(all));
@@ -214,15 +214,15 @@ std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const s
   return rounds;
 }
 
-std::vector<TuningRecord> MeasuringEstimator::Settle(const std::vector<CostQuery>& rivals) {
-  const ResultKey key = SettledKey(rivals);
+std::vector<TuningRecord> MeasuringEstimator::BreakTies(const std::vector<CostQuery>& rivals) {
+  const ResultKey key = TieBreakKey(rivals);
   if (database_.Find(key) || !MayMeasure()) return EstimateAll(rivals);
   std::vector<MeasureRequest> requests;
   for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
   if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
   const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(requests, [&] { return MayMeasure(); });
   if (rounds.empty()) return EstimateAll(rivals);
-  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
+  std::vector<TuningRecord> settled = BreakTiesOfRounds(rounds, kNoise, options_.context.timing.percentile);
   for (size_t i = 0; i < rivals.size(); ++i) {
     const TuningKey own = KeyOf(rivals[i]);
     settled[i].label = LabelOf(rivals[i]);
@@ -298,7 +298,7 @@ TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std
                     [&] { return !options_.should_stop || !options_.should_stop(); });
   spent_seconds_ = spent;
   if (rounds.empty()) return before;
-  std::vector<TuningRecord> settled = SettleRounds(rounds, kNoise, options_.context.timing.percentile);
+  std::vector<TuningRecord> settled = BreakTiesOfRounds(rounds, kNoise, options_.context.timing.percentile);
   const bool is_faster = CostOf(settled[1]) < CostOf(settled[0]);
   TuningRecord now = settled[is_faster ? 1 : 0];
   now.label = LabelOf(query);
@@ -360,21 +360,21 @@ const MachineRates& MeasuringEstimator::Rates() {
   return *rates_;
 }
 
-double MeasuringEstimator::HopSeconds() {
-  if (hop_seconds_) return *hop_seconds_;
+double MeasuringEstimator::TransitionSeconds() {
+  if (transition_seconds_) return *transition_seconds_;
   // A virtual call and its arguments, where there is no time to measure it.
   constexpr double kUsual = 50e-9;
-  const TuningRecord record = Lookup(Keyed(TransitionKey{HostMethod()}), "host: empty hop", TimeTransition{});
-  hop_seconds_ = record.ok ? record.p50 : kUsual;
-  return *hop_seconds_;
+  const TuningRecord record = Lookup(Keyed(TransitionKey{HostMethod()}), "host: transition", TimeTransition{});
+  transition_seconds_ = record.ok ? record.p50 : kUsual;
+  return *transition_seconds_;
 }
 
-double MeasuringEstimator::HandoverSeconds(const Toolchain& from, const Toolchain& to) {
+double MeasuringEstimator::SwitchSeconds(const Toolchain& from, const Toolchain& to) {
   // Less than this is noise, and is paid in every order.
   constexpr double kNoticed = 100e-9;
   const SwitchKey key{from.name(), VersionOf(from), to.name(), VersionOf(to), MethodText(options_.context.timing)};
-  const TuningRecord record = Lookup(Keyed(key), fmt::format("{}: handover from {}", to.name(), from.name()),
-                                     TimeSwitch{from.name(), to.name()});
+  const TuningRecord record =
+      Lookup(Keyed(key), fmt::format("{}: switch from {}", to.name(), from.name()), TimeSwitch{from.name(), to.name()});
   return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
 }
 

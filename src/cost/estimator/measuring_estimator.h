@@ -37,7 +37,7 @@ class MeasuringEstimator : public CostEstimator {
   TuningRecord Estimate(const CostQuery& query) override;
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override;
   /// Measures them in turn, a few times, unless that was done before.
-  std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override;
+  std::vector<TuningRecord> BreakTies(const std::vector<CostQuery>& rivals) override;
   bool TriesSchedules() const override { return true; }
   std::vector<std::string> SchedulesNear(const CostQuery& query, const std::string& schedule) override;
   std::vector<TuningRecord> TrySchedules(const CostQuery& query, const std::vector<std::string>& schedules,
@@ -53,8 +53,8 @@ class MeasuringEstimator : public CostEstimator {
     return record.Quantile(options_.context.timing.percentile);
   }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
-  double HopSeconds() override;
-  double HandoverSeconds(const Toolchain& from, const Toolchain& to) override;
+  double TransitionSeconds() override;
+  double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
 
   TuningKey KeyOf(const CostQuery& query) const;
@@ -105,7 +105,7 @@ class MeasuringEstimator : public CostEstimator {
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
   std::string VersionOf(const Toolchain& toolchain) const;
-  ResultKey SettledKey(const std::vector<CostQuery>& rivals);
+  ResultKey TieBreakKey(const std::vector<CostQuery>& rivals);
   /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.
   std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<MeasureRequest>& rivals,
                                                        const std::function<bool()>& may_go_on);
@@ -120,7 +120,7 @@ class MeasuringEstimator : public CostEstimator {
   std::optional<MachineRates> rates_;
   std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
   std::map<std::string, bool> is_exact_;          ///< by toolchain
-  std::optional<double> hop_seconds_;
+  std::optional<double> transition_seconds_;
   double spent_seconds_ = 0;
 };
 

@@ -50,7 +50,7 @@ class MockEstimator : public CostEstimator {
     return from == to ? 0 : costs_.conversion();
   }
 
-  double HopSeconds() override { return costs_.transition_penalty(); }
+  double TransitionSeconds() override { return costs_.transition_penalty(); }
 
   bool TellsPlacesApart() const override { return costs_.has_overrides(); }
 

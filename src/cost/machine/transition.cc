@@ -124,7 +124,7 @@ Samples TimeAfter(const std::function<void()>& prepare, const std::function<void
 
 }  // namespace
 
-TuningRecord MeasureEmptyHop(const TimingOptions& timing) {
+TuningRecord MeasureTransition(const TimingOptions& timing) {
   static std::once_flag once;
   std::call_once(once, [] { AddKernelLoader(kNoLoaderName, std::make_unique<NoLoader>()); });
   constexpr int kPartitions = 100;
@@ -138,7 +138,7 @@ TuningRecord MeasureEmptyHop(const TimingOptions& timing) {
   return RecordOf(per_partition, warm);
 }
 
-TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing) {
+TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing) {
   TuningRecord record;
   const std::unique_ptr<SmallPartition> before = SmallPartition::Of(from, num_threads);
   const std::unique_ptr<SmallPartition> after = SmallPartition::Of(to, num_threads);

@@ -11,11 +11,11 @@ namespace collage {
 
 /// Times what the executor takes for one more partition: a chain of kernels that do nothing. p50 is seconds per
 /// partition.
-TuningRecord MeasureEmptyHop(const TimingOptions& timing);
+TuningRecord MeasureTransition(const TimingOptions& timing);
 
 /// Times how much longer a small partition of `to` takes right after one of `from` than when it is timed as candidates
 /// are: `from` may have evicted code, and threads of `to` that had gone to sleep must be woken. p50 is seconds, 0 at
 /// least. Not ok when either takes none of the operators tried. Runs in a worker.
-TuningRecord MeasureHandover(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing);
+TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing);
 
 }  // namespace collage

@@ -81,12 +81,12 @@ class Measurer {
     return {MeasureProbe(toolchain, ProbeNamed(task.probe), context_.num_threads, context_.timing), {}};
   }
 
-  MeasureAnswer operator()(const TimeTransition&) const { return {MeasureEmptyHop(context_.timing), {}}; }
+  MeasureAnswer operator()(const TimeTransition&) const { return {MeasureTransition(context_.timing), {}}; }
 
   MeasureAnswer operator()(const TimeSwitch& task) const {
     const Toolchain& from = KeepApart(ToolchainNamed(task.from));
     const Toolchain& to = KeepApart(ToolchainNamed(task.to));
-    return {MeasureHandover(from, to, context_.num_threads, context_.timing), {}};
+    return {MeasureSwitch(from, to, context_.num_threads, context_.timing), {}};
   }
 
   MeasureAnswer operator()(const FindRate& task) const { return {Rate(task.rate), {}}; }

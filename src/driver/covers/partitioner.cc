@@ -113,7 +113,7 @@ std::vector<int> Partitioner::RivalsOf(int variant) const {
   return rivals;
 }
 
-void Partitioner::Settle(const Cover& cover) {
+void Partitioner::BreakTies(const Cover& cover) {
   // What makes no more of the whole than this is not worth the time.
   constexpr double kLeastShare = 1e-3;
   std::set<int> done;  // classes
@@ -124,7 +124,7 @@ void Partitioner::Settle(const Cover& cover) {
     if (rivals.size() < 2) continue;
     std::vector<CostQuery> queries;
     for (int rival : rivals) queries.push_back(QueryFor(ClassAt(rival)));
-    const std::vector<TuningRecord> records = estimator_.Settle(queries);
+    const std::vector<TuningRecord> records = estimator_.BreakTies(queries);
     for (size_t i = 0; i < records.size(); ++i) Learn(ClassAt(rivals[i]), records[i]);
   }
 }
@@ -168,7 +168,7 @@ double Partitioner::Convert(int value, Format from, Format to) {
                                    static_cast<Layout>(to));
 }
 
-double Partitioner::Transition(int) { return estimator_.HopSeconds(); }
+double Partitioner::Transition(int) { return estimator_.TransitionSeconds(); }
 
 int Partitioner::PlaceOf(int variant) {
   const auto it = std::find(candidates_.toolchains().begin(), candidates_.toolchains().end(),
@@ -176,10 +176,10 @@ int Partitioner::PlaceOf(int variant) {
   return static_cast<int>(it - candidates_.toolchains().begin());
 }
 
-double Partitioner::Handover(int from, int to) {
+double Partitioner::SwitchPenalty(int from, int to) {
   if (from == to) return 0;
-  return estimator_.HandoverSeconds(*candidates_.toolchains()[static_cast<size_t>(from)],
-                                    *candidates_.toolchains()[static_cast<size_t>(to)]);
+  return estimator_.SwitchSeconds(*candidates_.toolchains()[static_cast<size_t>(from)],
+                                  *candidates_.toolchains()[static_cast<size_t>(to)]);
 }
 
 /// Of all variants. Made once: it needs each candidate's boundary, which means building its function.

@@ -29,9 +29,9 @@ class Partitioner : public CoverCosts {
   /// The best covers by candidates that `allowed` takes.
   SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
 
-  /// Settles those costs of `cover` that are close to a rival's (CostEstimator::Settle). A rival computes the same
+  /// Settles those costs of `cover` that are close to a rival's (CostEstimator::BreakTies). A rival computes the same
   /// operators in the same layouts, by any toolchain.
-  void Settle(const Cover& cover);
+  void BreakTies(const Cover& cover);
 
   /// From now on, treats unmeasured candidates as unusable, except those of `certain`, which is known to build.
   void LeaveOutUnknown(const Toolchain* certain);
@@ -68,7 +68,7 @@ class Partitioner : public CoverCosts {
   double Transition(int variant) override;
   /// The number of the variant's toolchain.
   int PlaceOf(int variant) override;
-  double Handover(int from, int to) override;
+  double SwitchPenalty(int from, int to) override;
   /// Equal partitions in equal layouts, by one toolchain: they are measured once, unless the estimator tells their
   /// places apart.
   int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }

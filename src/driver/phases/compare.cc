@@ -34,20 +34,20 @@ PlayOffOptions Compilation::PlayOffSettings() const {
 }
 
 void Compilation::ReportRanking(PlayOffResult& result) {
-  report_.contestants = std::move(result.contestants);
-  report_.winner = report_.contestants[static_cast<size_t>(result.winner)].name;
+  report_.contenders = std::move(result.contenders);
+  report_.winner = report_.contenders[static_cast<size_t>(result.winner)].name;
   report_.play_off_parts = result.seconds;
-  const auto best = std::ranges::find(report_.contestants, "", &Contestant::failure);
-  if (best != report_.contestants.end() && best->estimated_seconds > 0) {
+  const auto best = std::ranges::find(report_.contenders, "", &Contender::failure);
+  if (best != report_.contenders.end() && best->estimated_seconds > 0) {
     report_.additive_error_seconds = best->p50 - best->estimated_seconds;
   }
-  const Contestant& winner = report_.contestants[static_cast<size_t>(result.winner)];
-  for (const Contestant& contestant : report_.contestants) {
+  const Contender& winner = report_.contenders[static_cast<size_t>(result.winner)];
+  for (const Contender& contender : report_.contenders) {
     const bool is_own_partitioning =
         std::any_of(toolchains().begin(), toolchains().end(),
-                    [&](const Toolchain* toolchain) { return toolchain->name() == contestant.name; });
-    if (!is_own_partitioning || !contestant.failure.empty()) continue;
-    report_.apparent_loss_seconds[contestant.name] = winner.p50 - SecondsBeside(contestant, winner);
+                    [&](const Toolchain* toolchain) { return toolchain->name() == contender.name; });
+    if (!is_own_partitioning || !contender.failure.empty()) continue;
+    report_.apparent_loss_seconds[contender.name] = winner.p50 - SecondsBeside(contender, winner);
   }
   SetOptimalityLoss(result.winner);
   // Else it is known from an earlier compilation, which was recorded.
@@ -57,16 +57,16 @@ void Compilation::ReportRanking(PlayOffResult& result) {
 /// Needs the winner: the best of all, when all were tried.
 void Compilation::SetOptimalityLoss(int winner) {
   if (report_.num_covers == 0) return;
-  std::vector<Contestant> chosen;
-  std::copy_if(report_.contestants.begin(), report_.contestants.end(), std::back_inserter(chosen),
-               [](const Contestant& one) { return !one.is_extra; });
+  std::vector<Contender> chosen;
+  std::copy_if(report_.contenders.begin(), report_.contenders.end(), std::back_inserter(chosen),
+               [](const Contender& one) { return !one.is_extra; });
   const std::vector<size_t> ranked = Ranked(chosen);
   if (ranked.empty()) return;
-  const Contestant& fastest = report_.contestants[static_cast<size_t>(winner)];
+  const Contender& fastest = report_.contenders[static_cast<size_t>(winner)];
   report_.optimality_loss_seconds = SecondsBeside(chosen[ranked.front()], fastest) - fastest.p50;
 }
 
-void Compilation::RecordCompilation(const Contestant& winner) {
+void Compilation::RecordCompilation(const Contender& winner) {
   CompilationRecord record;
   record.model = report_.model;
   record.machine = ThisMachine().fingerprint;

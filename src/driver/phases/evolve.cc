@@ -38,7 +38,7 @@ double Compilation::SecondsEndToEnd(const Partitioner& partitioner, const Cover&
   play_off.first_seconds = kTimedSeconds;
   try {
     const std::vector<ContenderModule> one{{"individual", false, false, std::move(*partitioned), cover.seconds, ""}};
-    return RunPlayOff(module_, one, *database_, ThisMachine().fingerprint, play_off, nullptr).contestants[0].p50;
+    return RunPlayOff(module_, one, *database_, ThisMachine().fingerprint, play_off, nullptr).contenders[0].p50;
   } catch (const Error& error) {
     if (error.category() == ErrorCategory::kUnsupported) return kInfinity;
     throw;

@@ -104,7 +104,7 @@ FoundCovers Compilation::FindCovers(CoverSearch& search) {
   for (bool is_first = true;; is_first = false) {
     const int64_t before = search.num_timed();
     FoundCovers found = search.portfolio.Search(is_first);
-    if (searches && !found.covers.empty()) search.partitioner.Settle(found.covers.front().cover);
+    if (searches && !found.covers.empty()) search.partitioner.BreakTies(found.covers.front().cover);
     if (search.num_timed() != before) continue;
     if (searches && options_.max_error) BoundPrecision(search, found);
     if (search.num_timed() != before) continue;

@@ -29,9 +29,9 @@ std::vector<const Toolchain*> ToolchainsOf(const IRModule& module) {
 
 /// Adds the result of the contenders `members` to that of all. The winner is the fastest of the groups' winners so far.
 void AddGroup(PlayOffResult group, const std::vector<size_t>& members, PlayOffResult& all) {
-  for (size_t i = 0; i < members.size(); ++i) all.contestants[members[i]] = std::move(group.contestants[i]);
+  for (size_t i = 0; i < members.size(); ++i) all.contenders[members[i]] = std::move(group.contenders[i]);
   const size_t winner = members[static_cast<size_t>(group.winner)];
-  if (all.winner < 0 || all.contestants[winner].p50 < all.contestants[static_cast<size_t>(all.winner)].p50) {
+  if (all.winner < 0 || all.contenders[winner].p50 < all.contenders[static_cast<size_t>(all.winner)].p50) {
     all.winner = static_cast<int>(winner);
     all.executable = std::move(group.executable);
   }
@@ -40,12 +40,12 @@ void AddGroup(PlayOffResult group, const std::vector<size_t>& members, PlayOffRe
   all.seconds.timing += group.seconds.timing;
 }
 
-void NoteFailure(const Error& error, const ContenderModule& module, Contestant& contestant) {
-  contestant.name = module.name;
-  contestant.is_single = module.is_single;
-  contestant.is_extra = module.is_extra;
-  contestant.estimated_seconds = module.estimated_seconds;
-  contestant.failure = error.hint().empty() ? error.message() : error.hint();
+void NoteFailure(const Error& error, const ContenderModule& module, Contender& contender) {
+  contender.name = module.name;
+  contender.is_single = module.is_single;
+  contender.is_extra = module.is_extra;
+  contender.estimated_seconds = module.estimated_seconds;
+  contender.failure = error.hint().empty() ? error.message() : error.hint();
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ PlayOffResult RunInGroups(const std::vector<ContenderModule>& modules, const Run
   const std::vector<std::vector<size_t>> groups = CompatibilityGroups(toolchains);
   if (groups.size() <= 1) return run(modules);
   PlayOffResult all;
-  all.contestants.resize(modules.size());
+  all.contenders.resize(modules.size());
   for (const std::vector<size_t>& members : groups) {
     std::vector<ContenderModule> group;
     for (const size_t member : members) group.push_back(modules[member]);
@@ -86,17 +86,17 @@ PlayOffResult RunInGroups(const std::vector<ContenderModule>& modules, const Run
       AddGroup(run(group), members, all);
     } catch (const Error& error) {
       if (error.category() != ErrorCategory::kUnsupported) throw;
-      for (size_t i = 0; i < group.size(); ++i) NoteFailure(error, group[i], all.contestants[members[i]]);
+      for (size_t i = 0; i < group.size(); ++i) NoteFailure(error, group[i], all.contenders[members[i]]);
     }
   }
   if (all.winner < 0) {
     throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
-                "first failure: " + all.contestants.front().failure);
+                "first failure: " + all.contenders.front().failure);
   }
   // What ranks them within a group says nothing of other groups.
-  const double best = all.contestants[static_cast<size_t>(all.winner)].p50;
-  for (Contestant& contestant : all.contestants) {
-    if (contestant.failure.empty()) contestant.relative = contestant.first_relative = contestant.p50 / best;
+  const double best = all.contenders[static_cast<size_t>(all.winner)].p50;
+  for (Contender& contender : all.contenders) {
+    if (contender.failure.empty()) contender.relative = contender.first_relative = contender.p50 / best;
   }
   return all;
 }

@@ -14,18 +14,18 @@ namespace collage {
 /// Results of building, checking and timing a contender: the message's fields and those of its result in the tuning
 /// database (ranking is by them). A new one is a line here.
 template <typename Self, typename Visitor>
-requires IsMessage<Self, Contestant>
-void VisitFields(Self& contestant, Visitor& visit) {
-  visit.Field("p50", contestant.p50);
-  visit.Field("p90", contestant.p90);
-  visit.Field("minimum", contestant.minimum);
-  visit.Field("num_samples", contestant.samples);
-  visit.Field("max_error", contestant.max_error);
-  visit.Field("reason", contestant.failure);
-  visit.Field("partitions", contestant.partitions);
-  visit.Field("relative", contestant.relative);
-  visit.Field("first_relative", contestant.first_relative);
-  visit.Field("is_finalist", contestant.is_finalist);
+requires IsMessage<Self, Contender>
+void VisitFields(Self& contender, Visitor& visit) {
+  visit.Field("p50", contender.p50);
+  visit.Field("p90", contender.p90);
+  visit.Field("minimum", contender.minimum);
+  visit.Field("num_samples", contender.samples);
+  visit.Field("max_error", contender.max_error);
+  visit.Field("reason", contender.failure);
+  visit.Field("partitions", contender.partitions);
+  visit.Field("relative", contender.relative);
+  visit.Field("first_relative", contender.first_relative);
+  visit.Field("is_finalist", contender.is_finalist);
 }
 
 /// A request to the worker.
@@ -81,7 +81,7 @@ void VisitFields(Self& seconds, Visitor& visit) {
 /// One contender's part of an answer.
 struct ContenderAnswer {
   int contender = -1;
-  Contestant found;  ///< the fields of VisitFields
+  Contender found;  ///< the fields of VisitFields
 };
 
 template <typename Self, typename Visitor>

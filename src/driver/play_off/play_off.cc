@@ -80,7 +80,7 @@ class PlayOff {
     for (const ContenderModule& contender : modules) all += DigestOf(contender);
     all_ = HexDigest(all);
     for (const ContenderModule& contender : modules) {
-      Contestant& known = result_.contestants.emplace_back();
+      Contender& known = result_.contenders.emplace_back();
       known.name = contender.name;
       known.is_single = contender.is_single;
       known.is_extra = contender.is_extra;
@@ -94,24 +94,24 @@ class PlayOff {
     }
     std::vector<int> contenders;
     for (size_t i = 0; i < modules_.size(); ++i) {
-      if (result_.contestants[i].failure.empty()) contenders.push_back(static_cast<int>(i));
+      if (result_.contenders[i].failure.empty()) contenders.push_back(static_cast<int>(i));
     }
     while (!contenders.empty() && !Ask(contenders, PlayOffRequest::Kind::kTime)) {
       std::erase_if(contenders, [&](int i) { return !At(i).failure.empty(); });
     }
     if (result_.winner < 0) {
       throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
-                  result_.contestants.empty() ? "" : "first failure: " + result_.contestants.front().failure);
+                  result_.contenders.empty() ? "" : "first failure: " + result_.contenders.front().failure);
     }
     for (size_t i = 0; i < modules_.size(); ++i) {
-      const Contestant& contestant = result_.contestants[i];
-      database_.Put(KeyOf(i), {.ok = contestant.failure.empty(), .value = ToJsonText(contestant), .measured_at = ""});
+      const Contender& contender = result_.contenders[i];
+      database_.Put(KeyOf(i), {.ok = contender.failure.empty(), .value = ToJsonText(contender), .measured_at = ""});
     }
     return TakeResult();
   }
 
  private:
-  Contestant& At(int contender) { return result_.contestants[static_cast<size_t>(contender)]; }
+  Contender& At(int contender) { return result_.contenders[static_cast<size_t>(contender)]; }
 
   ResultKey KeyOf(size_t index) const {
     return {PlayOffKey{all_, DigestOf(modules_[index]), modules_[index].name}, machine_, num_threads_};
@@ -127,9 +127,9 @@ class PlayOff {
     for (size_t i = 0; i < modules_.size(); ++i) {
       const std::optional<ResultRecord> known = database_.Find(KeyOf(i));
       if (!known) return {};
-      FromJson(nlohmann::json::parse(known->value), result_.contestants[i]);
+      FromJson(nlohmann::json::parse(known->value), result_.contenders[i]);
     }
-    return Ranked(result_.contestants);
+    return Ranked(result_.contenders);
   }
 
   /// True when the worker answered with a winner. Otherwise at least one of `contenders` has a failure now.
@@ -158,13 +158,13 @@ class PlayOff {
   }
 
   void Note(const ContenderAnswer& answer, PlayOffRequest::Kind kind) {
-    Contestant& contestant = At(answer.contender);
+    Contender& contender = At(answer.contender);
     if (kind == PlayOffRequest::Kind::kCheck) {  // what the database knew stays
-      contestant.max_error = answer.found.max_error;
-      contestant.failure = answer.found.failure;
+      contender.max_error = answer.found.max_error;
+      contender.failure = answer.found.failure;
       return;
     }
-    FromJson(ToJson(answer.found), contestant);
+    FromJson(ToJson(answer.found), contender);
   }
 
   void Show(const PlayOffNews& news) {

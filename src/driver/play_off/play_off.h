@@ -55,7 +55,7 @@ class BuiltExecutable {
 };
 
 struct PlayOffResult {
-  std::vector<Contestant> contestants;  ///< in the order of the modules
+  std::vector<Contender> contenders;  ///< in the order of the modules
   int winner = -1;
   std::unique_ptr<BuiltExecutable> executable;  ///< the winner's
   PlayOffSeconds seconds;                       ///< `write` is 0: nothing is written here

@@ -81,7 +81,7 @@ PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
   }
   if (is_timed) Time(built);
   PlayOffAnswer answer;
-  std::vector<Contestant> found;
+  std::vector<Contender> found;
   for (const Built& one : built) {
     answer.contenders.push_back({one.contender, one.found});
     found.push_back(one.found);
@@ -99,7 +99,7 @@ PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
 SerialiseAnswer PlayOffWorker::Serialise(int contender, const std::filesystem::path& file) {
   alive_->Say(ToJsonText(PlayOffNews{.kind = PlayOffNews::Kind::kBuild, .contender = contender}));
   try {
-    Contestant ignored;
+    Contender ignored;
     if (winner_ != contender) winners_executable_ = MakeExecutable(contender, ignored);
     winners_executable_->Save(file);
   } catch (const Error& error) {
@@ -137,7 +137,7 @@ PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
   return built;
 }
 
-std::shared_ptr<Executable> PlayOffWorker::MakeExecutable(int contender, Contestant& found) {
+std::shared_ptr<Executable> PlayOffWorker::MakeExecutable(int contender, Contender& found) {
   ExecutionPlan plan = Lower(modules_[static_cast<size_t>(contender)].module, options_.num_threads, cache_);
   found.partitions = CountPartitions(plan);
   plan.metadata_json = options_.metadata_json;
@@ -161,7 +161,7 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   if (timed.size() > kMaxFinalists) timed.resize(kMaxFinalists);
   for (Built* one : timed) one->found.is_finalist = true;
   rounds.assign(timed.size(), {});
-  for (int final = 0; final < kMaxFinals && !AreToldApart(rounds); ++final) {
+  for (int final = 0; final < kMaxFinals && !AreDistinct(rounds); ++final) {
     TimeRounds(timed, options_.final_seconds, rounds);
   }
 }
@@ -186,7 +186,7 @@ void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double sec
     }
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
-    Contestant& found = contenders[i]->found;
+    Contender& found = contenders[i]->found;
     found.relative = RelativeToRounds(rounds, i);
     found.p50 = contenders[i]->samples.p50();
     found.p90 = contenders[i]->samples.p90();

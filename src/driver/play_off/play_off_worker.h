@@ -29,7 +29,7 @@ class PlayOffWorker {
  private:
   struct Built {
     int contender = -1;
-    Contestant found;
+    Contender found;
     std::shared_ptr<Executable> executable;
     std::unique_ptr<ExecutionInstance> instance;
     Samples samples;
@@ -39,7 +39,7 @@ class PlayOffWorker {
   SerialiseAnswer Serialise(int contender, const std::filesystem::path& file);
   void PrepareCheck();
   Built Build(int contender, bool is_timed);
-  std::shared_ptr<Executable> MakeExecutable(int contender, Contestant& found);
+  std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);
   void Time(std::vector<Built>& built);
   void TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds);
   void Tell(const PlayOffNews& news) { alive_->Say(ToJsonText(news)); }

@@ -12,13 +12,13 @@ namespace collage {
 namespace {
 
 /// The least is preferred where timings do not decide: fewer toolchains, then lesser priorities.
-std::pair<size_t, int> Preference(const Contestant& contestant) {
+std::pair<size_t, int> Preference(const Contender& contender) {
   int priorities = 0;
-  for (const auto& [name, _] : contestant.partitions) {
+  for (const auto& [name, _] : contender.partitions) {
     const Toolchain* toolchain = ToolchainRegistry::Global().Find(RegisteredName(name));
     priorities += toolchain == nullptr ? 0 : toolchain->priority();
   }
-  return {contestant.partitions.size(), priorities};
+  return {contender.partitions.size(), priorities};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index) {
   return ratios.p50();
 }
 
-bool AreToldApart(std::span<const Samples> rounds) {
+bool AreDistinct(std::span<const Samples> rounds) {
   size_t fastest = 0;
   for (size_t i = 1; i < rounds.size(); ++i) {
     if (RelativeToRounds(rounds, i) < RelativeToRounds(rounds, fastest)) fastest = i;
@@ -50,30 +50,29 @@ bool AreToldApart(std::span<const Samples> rounds) {
   return true;
 }
 
-double SecondsBeside(const Contestant& contestant, const Contestant& other) {
-  const bool in_final = contestant.is_finalist && other.is_finalist;
-  return other.p50 *
-         (in_final ? contestant.relative / other.relative : contestant.first_relative / other.first_relative);
+double SecondsBeside(const Contender& contender, const Contender& other) {
+  const bool in_final = contender.is_finalist && other.is_finalist;
+  return other.p50 * (in_final ? contender.relative / other.relative : contender.first_relative / other.first_relative);
 }
 
-std::vector<size_t> Ranked(std::span<const Contestant> contestants) {
+std::vector<size_t> Ranked(std::span<const Contender> contenders) {
   std::vector<size_t> ranked;
-  for (size_t i = 0; i < contestants.size(); ++i) {
-    if (contestants[i].failure.empty()) ranked.push_back(i);
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    if (contenders[i].failure.empty()) ranked.push_back(i);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [&](size_t a, size_t b) {
-    const Contestant& x = contestants[a];
-    const Contestant& y = contestants[b];
+    const Contender& x = contenders[a];
+    const Contender& y = contenders[b];
     return x.is_finalist != y.is_finalist ? x.is_finalist : x.relative < y.relative;
   });
   if (ranked.empty()) return ranked;
-  const Contestant& fastest = contestants[ranked.front()];
+  const Contender& fastest = contenders[ranked.front()];
   const auto end = std::find_if(ranked.begin(), ranked.end(), [&](size_t i) {
-    return contestants[i].is_finalist != fastest.is_finalist ||
-           contestants[i].relative > fastest.relative * (1 + kAsGood);
+    return contenders[i].is_finalist != fastest.is_finalist ||
+           contenders[i].relative > fastest.relative * (1 + kAsGood);
   });
   const auto preferred = std::min_element(
-      ranked.begin(), end, [&](size_t a, size_t b) { return Preference(contestants[a]) < Preference(contestants[b]); });
+      ranked.begin(), end, [&](size_t a, size_t b) { return Preference(contenders[a]) < Preference(contenders[b]); });
   std::rotate(ranked.begin(), preferred, preferred + 1);
   return ranked;
 }

@@ -20,14 +20,14 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 
 /// Whether more rounds would hardly change who wins: for each contender but the fastest, the 95 % interval of how much
 /// slower it is lies on one side of `kAsGood`. False if there are too few rounds for an interval.
-bool AreToldApart(std::span<const Samples> rounds);
+bool AreDistinct(std::span<const Samples> rounds);
 
 /// Returns the seconds that a contender takes when `other` takes its p50, by the rounds in which both ran: their p50s
 /// may come from different rounds, in which the machine ran at different speeds.
-double SecondsBeside(const Contestant& contestant, const Contestant& other);
+double SecondsBeside(const Contender& contender, const Contender& other);
 
 /// Returns the indices of the contenders without a failure, the best first; finalists come before the others. The first
 /// is, among the ties with the fastest, the contender of fewest toolchains, then of the lowest sum of their priorities.
-std::vector<size_t> Ranked(std::span<const Contestant> contestants);
+std::vector<size_t> Ranked(std::span<const Contender> contenders);
 
 }  // namespace collage

@@ -282,7 +282,7 @@ class BestFirstSearch : public CoverSearch {
     if (has_formats && is_guided_) bound.Refine(space, book, costs, kMostRefined);
     // If switching toolchains costs anything, the state at a cut depends on the variant chosen last.
     const std::vector<int> cuts =
-        space.has_handovers() ? std::vector<int>{0, problem.num_positions} : CutPositions(problem, book);
+        space.has_switch_penalties() ? std::vector<int>{0, problem.num_positions} : CutPositions(problem, book);
     BestFirst first(space, book, guide, cuts, options);
     first.Run(1, kInfinity);
     SearchResult result;

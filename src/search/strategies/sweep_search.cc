@@ -186,9 +186,9 @@ class SweepSearch : public CoverSearch {
 };
 
 /// The costs of a problem whose variants have no neighbours: all run in one place.
-class WithoutHandovers : public CoverCosts {
+class WithoutSwitchPenalties : public CoverCosts {
  public:
-  explicit WithoutHandovers(CoverCosts& all) : all_(all) {}
+  explicit WithoutSwitchPenalties(CoverCosts& all) : all_(all) {}
   double LowerBound(int variant) override { return all_.LowerBound(variant); }
   double Exact(int variant) override { return all_.Exact(variant); }
   bool IsAtHand(int variant) override { return all_.IsAtHand(variant); }
@@ -198,7 +198,7 @@ class WithoutHandovers : public CoverCosts {
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
   double Transition(int variant) override { return all_.Transition(variant); }
   int PlaceOf(int /*variant*/) override { return 0; }
-  double Handover(int /*from*/, int /*to*/) override { return 0; }
+  double SwitchPenalty(int /*from*/, int /*to*/) override { return 0; }
   int ClassOf(int variant) override { return all_.ClassOf(variant); }
 
  private:
@@ -218,11 +218,11 @@ class OpLevelDp : public CoverSearch {
       if (book.CanRun(v)) book.Ask(v);
     }
     const CoverProblem reversed = problem.Reversed();
-    WithoutHandovers own_costs(costs);
+    WithoutSwitchPenalties own_costs(costs);
     SearchSpace space(reversed, own_costs);
     Sweep sweep(space, book, nullptr, {.num_covers = options.num_covers, .beam = options.beam});
     result.covers = sweep.Run();
-    for (Cover& cover : result.covers) AddHandovers(problem, costs, cover);
+    for (Cover& cover : result.covers) AddSwitchPenalties(problem, costs, cover);
     std::stable_sort(result.covers.begin(), result.covers.end(),
                      [](const Cover& a, const Cover& b) { return Total(a) < Total(b); });
     const double limit = result.covers.empty() ? 0 : MostSeconds(Total(result.covers[0]), options);
@@ -241,11 +241,11 @@ class OpLevelDp : public CoverSearch {
 
  private:
   /// Puts the variants in the order of their first positions and adds what handing over costs in it.
-  static void AddHandovers(const CoverProblem& problem, CoverCosts& costs, Cover& cover) {
+  static void AddSwitchPenalties(const CoverProblem& problem, CoverCosts& costs, Cover& cover) {
     std::sort(cover.variants.begin(), cover.variants.end(),
               [&](int a, int b) { return problem.variants[a].covers < problem.variants[b].covers; });
     for (size_t i = 1; i < cover.variants.size(); ++i) {
-      cover.seconds += costs.Handover(costs.PlaceOf(cover.variants[i - 1]), costs.PlaceOf(cover.variants[i]));
+      cover.seconds += costs.SwitchPenalty(costs.PlaceOf(cover.variants[i - 1]), costs.PlaceOf(cover.variants[i]));
     }
   }
 };

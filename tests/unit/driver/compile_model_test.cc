@@ -170,13 +170,13 @@ TEST_F(CompileModelTest, ToolchainsThatMisbehaveAreSurvivedAndNamed) {
       is_named |= kind.starts_with(mode + ": ") && failure.second.find(reason) != std::string::npos;
     }
     EXPECT_TRUE(is_named) << mode << " has no failure with '" << reason << "'";
-    for (const Contestant& contestant : report.contestants) {
-      EXPECT_FALSE(contestant.name == report.winner && contestant.partitions.contains(mode));
+    for (const Contender& contender : report.contenders) {
+      EXPECT_FALSE(contender.name == report.winner && contender.partitions.contains(mode));
     }
   }
-  for (const Contestant& contestant : report.contestants) {
-    if (contestant.name == report.winner) {
-      EXPECT_LT(contestant.max_error, 1e-4);
+  for (const Contender& contender : report.contenders) {
+    if (contender.name == report.winner) {
+      EXPECT_LT(contender.max_error, 1e-4);
     }
   }
   EXPECT_NO_THROW(Executable::Load(options.output));
@@ -246,7 +246,7 @@ TEST_F(CompileModelTest, KernelsThatAreRightOnSomeInputsOnlyAreRefusedOnEveryWay
     options.estimator = R"(mock={"op_cost": {"native": 9, ")" + mode + R"(": 1}})";
     const CompileReport report = CompileModule(module, "relu", options);
     bool is_out = false;
-    for (const Contestant& one : report.contestants) {
+    for (const Contender& one : report.contenders) {
       is_out |= one.partitions.contains(mode) && one.failure.find("wrong result 0") != std::string::npos;
       EXPECT_FALSE(one.name == report.winner && one.partitions.contains(mode));
     }
@@ -262,7 +262,7 @@ TEST_F(CompileModelTest, GivenInputsAreCheckedOnAndMustFit) {
   options.partition_for = "thresholds";
   options.estimator = R"(mock={"op_cost": {"thresholds": 1}})";
   // It is right on all random inputs …
-  EXPECT_EQ(CompileModule(module, "relu", options).contestants.at(0).failure, "");
+  EXPECT_EQ(CompileModule(module, "relu", options).contenders.at(0).failure, "");
   // … but not on these.
   const Tensor given = Tensor::Zeros({1, 64}, kFloat32);
   given.Set(3, 1000);
@@ -305,7 +305,7 @@ TEST_F(CompileModelTest, Float16InsideIsHeldToFloat16) {
     }
     const Function main = MakeFunction({x}, MakeCall("cast", {value}, {{"dtype", kFloat32}}));
     InferType(main);
-    EXPECT_EQ(CompileModule(IRModule::FromFunction(main), "f16", options).contestants.at(0).failure, "") << layers;
+    EXPECT_EQ(CompileModule(IRModule::FromFunction(main), "f16", options).contenders.at(0).failure, "") << layers;
   }
 }
 
@@ -317,7 +317,7 @@ TEST_F(CompileModelTest, EvolutionIsJudgedEndToEnd) {
   options.evolution_population = 4;
   const CompileReport report = CompileModel(Mnist(), options);
   EXPECT_NO_THROW(Executable::Load(options.output));
-  for (const Contestant& contestant : report.contestants) EXPECT_TRUE(contestant.failure.empty()) << contestant.name;
+  for (const Contender& contender : report.contenders) EXPECT_TRUE(contender.failure.empty()) << contender.name;
   // Each individual was a play-off of its own, which the database remembers.
   const char* count = R"(SELECT COUNT(*) FROM play_off WHERE key LIKE '%"name":"individual"%')";
   EXPECT_NE(OpenSqlite(options.database)->Query(count)[0][0], "0");
@@ -328,13 +328,13 @@ TEST_F(CompileModelTest, EvolutionIsJudgedEndToEnd) {
 TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
   const CompileOptions options = Options();
   const CompileReport report = CompileModel(Mnist(), options);
-  const auto winner = std::find_if(report.contestants.begin(), report.contestants.end(),
-                                   [&](const Contestant& contestant) { return contestant.name == report.winner; });
-  ASSERT_NE(winner, report.contestants.end());
+  const auto winner = std::find_if(report.contenders.begin(), report.contenders.end(),
+                                   [&](const Contender& contender) { return contender.name == report.winner; });
+  ASSERT_NE(winner, report.contenders.end());
   EXPECT_TRUE(winner->is_finalist);
-  for (const Contestant& contestant : report.contestants) {
-    if (contestant.is_finalist) {
-      EXPECT_LE(winner->relative, contestant.relative * (1 + kAsGood) + 1e-9);
+  for (const Contender& contender : report.contenders) {
+    if (contender.is_finalist) {
+      EXPECT_LE(winner->relative, contender.relative * (1 + kAsGood) + 1e-9);
     }
   }
   const CompileReport again = CompileModel(Mnist(), options);
@@ -363,9 +363,9 @@ TEST_F(CompileModelTest, OneToolchainAloneNeedsNoSearch) {
   options.partition_for = "native";
   const CompileReport report = CompileModel(Mnist(), options);
   EXPECT_LT(report.num_measured, report.num_candidates);
-  ASSERT_EQ(report.contestants.size(), 1u);
-  EXPECT_EQ(report.contestants[0].name, "native");
-  EXPECT_EQ(report.contestants[0].partitions.size(), 1u);
+  ASSERT_EQ(report.contenders.size(), 1u);
+  EXPECT_EQ(report.contenders[0].name, "native");
+  EXPECT_EQ(report.contenders[0].partitions.size(), 1u);
   options.partition_for = "acme";
   EXPECT_THROW(CompileModel(Mnist(), options), Error);
 }
@@ -378,10 +378,10 @@ TEST_F(CompileModelTest, WhatNoBudgetWasLeftToTryAndCannotBeBuiltIsLeftOut) {
   options.partition_for = "throws";
   options.should_stop = [] { return true; };
   const CompileReport report = CompileModule(module, "relu", options);
-  ASSERT_EQ(report.contestants.size(), 1u);
-  EXPECT_EQ(report.contestants[0].failure, "");
-  EXPECT_EQ(report.contestants[0].partitions.size(), 1u);
-  EXPECT_TRUE(report.contestants[0].partitions.contains("native"));
+  ASSERT_EQ(report.contenders.size(), 1u);
+  EXPECT_EQ(report.contenders[0].failure, "");
+  EXPECT_EQ(report.contenders[0].partitions.size(), 1u);
+  EXPECT_TRUE(report.contenders[0].partitions.contains("native"));
   EXPECT_NO_THROW(Executable::Load(options.output));
 }
 
@@ -405,10 +405,10 @@ TEST_F(CompileModelTest, TheErrorThatIsAllowedDecidesWhoMayWin) {
   options.estimator = R"(mock={"op_cost": {"native": 9, "lies": 1}})";  // nothing is checked before the play-off
   const auto lies = [&] {
     const CompileReport report = CompileModule(module, "relu", options);
-    for (const Contestant& one : report.contestants) {
+    for (const Contender& one : report.contenders) {
       if (one.partitions.contains("lies")) return one;
     }
-    return Contestant{.failure = "did not take part"};
+    return Contender{.failure = "did not take part"};
   };
   EXPECT_NE(lies().failure.find("wrong result 0, element 32 of 64"), std::string::npos) << lies().failure;
   options.max_error = 0.5;
@@ -450,15 +450,15 @@ TEST_F(CompileModelTest, AsMuchOfAModelStaysInLowerPrecisionAsFits) {
   EXPECT_GT(part.bounded->num_built, 0);
   ASSERT_GT(part.bounded->partitions, 0);
   EXPECT_LT(part.bounded->partitions, part.bounded->best_partitions);
-  const auto contestant = [&](const std::string& name) {
-    const auto it = std::ranges::find(part.contestants, name, &Contestant::name);
-    return it == part.contestants.end() ? Contestant{.failure = "did not take part"} : *it;
+  const auto contender = [&](const std::string& name) {
+    const auto it = std::ranges::find(part.contenders, name, &Contender::name);
+    return it == part.contenders.end() ? Contender{.failure = "did not take part"} : *it;
   };
   // The best mix, which may be of one toolchain and go by its name.
   EXPECT_TRUE(std::ranges::any_of(
-      part.contestants, [](const Contestant& one) { return one.failure.find("is allowed") != std::string::npos; }));
-  EXPECT_EQ(contestant("collage-standard").failure, "");
-  const Contestant bounded = contestant("collage-bounded");
+      part.contenders, [](const Contender& one) { return one.failure.find("is allowed") != std::string::npos; }));
+  EXPECT_EQ(contender("collage-standard").failure, "");
+  const Contender bounded = contender("collage-bounded");
   EXPECT_EQ(bounded.failure, "");
   EXPECT_EQ(bounded.max_error, part.bounded->error);
   EXPECT_EQ(bounded.partitions.at(narrow), part.bounded->partitions);
@@ -482,8 +482,8 @@ TEST_F(CompileModelTest, ValuesAreKeptMoreExactlyWhereTheFastestAreOffByTooMuch)
   options.estimator = R"(mock={"op_cost": {"native": 9, "native -inference_precision=bf16": 1,
                                "native -inference_precision=f16": 2}})";
   const auto num_kept = [&](const CompileReport& report) {
-    return std::ranges::count_if(report.contestants,
-                                 [&](const Contestant& one) { return one.partitions.contains(keeps); });
+    return std::ranges::count_if(report.contenders,
+                                 [&](const Contender& one) { return one.partitions.contains(keeps); });
   };
   options.max_error = 1;
   const CompileReport all = CompileModel(Mnist(), options);
@@ -495,8 +495,8 @@ TEST_F(CompileModelTest, ValuesAreKeptMoreExactlyWhereTheFastestAreOffByTooMuch)
   ASSERT_TRUE(part.bounded.has_value());
   EXPECT_GT(num_kept(part), 0);
   EXPECT_LE(part.bounded->error, *options.max_error);
-  const auto bounded = std::ranges::find(part.contestants, "collage-bounded", &Contestant::name);
-  ASSERT_NE(bounded, part.contestants.end());
+  const auto bounded = std::ranges::find(part.contenders, "collage-bounded", &Contender::name);
+  ASSERT_NE(bounded, part.contenders.end());
   EXPECT_EQ(bounded->failure, "");
   EXPECT_TRUE(bounded->partitions.contains(keeps));
   EXPECT_EQ(bounded->max_error, part.bounded->error);
@@ -519,7 +519,7 @@ TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
   ASSERT_TRUE(report.optimality_loss_seconds.has_value());
   double chosen = 1e9;
   double best = 1e9;
-  for (const Contestant& one : report.contestants) {
+  for (const Contender& one : report.contenders) {
     ASSERT_TRUE(one.failure.empty()) << one.name;
     best = std::min(best, one.p50);
     if (!one.is_extra) chosen = std::min(chosen, one.p50);
@@ -539,7 +539,7 @@ TEST_F(CompileModelTest, AllCoversMeetWhereTheyAreFew) {
   EXPECT_EQ(too_many.num_covers, 0);
   EXPECT_FALSE(too_many.optimality_loss_seconds.has_value());
   EXPECT_EQ(too_many.optimality_loss_unknown, "not feasible: more than 1 covers");
-  for (const Contestant& one : too_many.contestants) EXPECT_FALSE(one.is_extra);
+  for (const Contender& one : too_many.contenders) EXPECT_FALSE(one.is_extra);
 }
 
 }  // namespace

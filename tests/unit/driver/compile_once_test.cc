@@ -24,7 +24,7 @@ TEST(CompileOnceTest, APartitionThatWasMeasuredIsNotCompiledForThePlayOff) {
       "def @main(%x: Tensor[(64), float32], %y: Tensor[(3, 5), float32]) { (nn.relu(%x), nn.relu(%y)) }", "relus");
   const CompileReport report = CompileModule(module, "relus", options);
   EXPECT_GE(report.num_measured, 2);
-  EXPECT_EQ(report.contestants.at(0).failure, "");
+  EXPECT_EQ(report.contenders.at(0).failure, "");
   EXPECT_EQ(library.NumCompiled(64), 1);
   EXPECT_EQ(library.NumCompiled(15), 1);
 

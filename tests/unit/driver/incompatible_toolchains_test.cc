@@ -94,17 +94,16 @@ TEST(IncompatibleToolchainsTest, AreMeasuredTimedAndChosenApart) {
       ParseModule("def @main(%x: Tensor[(64, 64), float32]) { nn.relu(exp(nn.relu(%x))) }", "relus");
   const CompileReport report = CompileModule(module, "relus", options);
   std::set<std::string> took_part;
-  for (const Contestant& contestant : report.contestants) {
-    EXPECT_TRUE(contestant.failure.empty()) << contestant.name << ": " << contestant.failure;
-    EXPECT_FALSE(contestant.partitions.contains("othello") && contestant.partitions.contains("cassio"))
-        << contestant.name;
-    for (const auto& [name, _] : contestant.partitions) took_part.insert(name);
+  for (const Contender& contender : report.contenders) {
+    EXPECT_TRUE(contender.failure.empty()) << contender.name << ": " << contender.failure;
+    EXPECT_FALSE(contender.partitions.contains("othello") && contender.partitions.contains("cassio")) << contender.name;
+    for (const auto& [name, _] : contender.partitions) took_part.insert(name);
   }
   EXPECT_TRUE(took_part.contains("othello") && took_part.contains("cassio")) << "nobody could have met";
   for (const auto& [kind, failure] : report.failures) ADD_FAILURE() << kind << ": " << failure.second;
   EXPECT_GT(report.num_measured, 0);
-  const auto is_winner = [&](const Contestant& one) { return one.name == report.winner; };
-  EXPECT_TRUE(std::any_of(report.contestants.begin(), report.contestants.end(), is_winner));
+  const auto is_winner = [&](const Contender& one) { return one.name == report.winner; };
+  EXPECT_TRUE(std::any_of(report.contenders.begin(), report.contenders.end(), is_winner));
   EXPECT_NO_THROW(Executable::Load(options.output));
   for (const ToolchainReport& probed : report.toolchains) {
     if (probed.name != "othello" && probed.name != "cassio") continue;

@@ -228,8 +228,8 @@ TEST_F(UnsearchedTest, ABudgetOfNothingMeasuresNothing) {
 }
 
 TEST_F(UnsearchedTest, ARequiredToolchainMustRunAPart) {
-  const auto contestant = [](const std::string& name, std::map<std::string, int> partitions, std::string failure = "") {
-    Contestant one{.name = name};
+  const auto contender = [](const std::string& name, std::map<std::string, int> partitions, std::string failure = "") {
+    Contender one{.name = name};
     one.partitions = std::move(partitions);
     one.failure = std::move(failure);
     return one;
@@ -237,12 +237,11 @@ TEST_F(UnsearchedTest, ARequiredToolchainMustRunAPart) {
   CompileOptions options;
   options.require = {"acme"};
   CompileReport report;
-  report.contestants = {contestant("native", {{"native", 3}}),
-                        contestant("acme", {{"acme -level=3", 2}, {"native", 1}})};
+  report.contenders = {contender("native", {{"native", 3}}), contender("acme", {{"acme -level=3", 2}, {"native", 1}})};
   CheckRequired(options, report, "m");
-  report.contestants[1].failure = "crashed with signal 11";
+  report.contenders[1].failure = "crashed with signal 11";
   ExpectError([&] { CheckRequired(options, report, "m"); }, ErrorCategory::kUnavailable, "crashed with signal 11");
-  report.contestants = {contestant("native", {{"native", 3}}), contestant("acme", {{"native", 3}})};
+  report.contenders = {contender("native", {{"native", 3}}), contender("acme", {{"native", 3}})};
   report.failures["acme: wrong result 0"] = {2, "cumsum: wrong result 0, got 1, wanted 2"};
   report.failures["acmes: other"] = {1, "other"};
   ExpectError([&] { CheckRequired(options, report, "m"); }, ErrorCategory::kUnavailable,
@@ -251,7 +250,7 @@ TEST_F(UnsearchedTest, ARequiredToolchainMustRunAPart) {
   CompileReport program;
   program.regions.resize(2);
   program.regions[0] = report;
-  program.regions[1].contestants = {contestant("collage", {{"acme", 1}})};
+  program.regions[1].contenders = {contender("collage", {{"acme", 1}})};
   CheckRequired(options, program, "m");
 }
 

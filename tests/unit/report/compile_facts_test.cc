@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-Contestant MakeContestant(const std::string& name, double p50, std::map<std::string, int> partitions) {
-  Contestant one;
+Contender MakeContender(const std::string& name, double p50, std::map<std::string, int> partitions) {
+  Contender one;
   one.name = name;
   one.is_single = partitions.size() == 1;
   one.estimated_seconds = p50 * 0.75;
@@ -58,10 +58,9 @@ CompileReport MakeReport() {
   report.tuning.trials = 30;
   report.tuning.seconds = 60;
   report.tuning.gain = 0.125;
-  report.contestants = {MakeContestant("collage", 8e-3, {{"native", 1}, {"other", 2}}),
-                        MakeContestant("native", 10e-3, {{"native", 3}}),
-                        MakeContestant("other", 52e-3, {{"other", 1}})};
-  report.contestants[2].failure = "result 0 is off by 1.6e-02";
+  report.contenders = {MakeContender("collage", 8e-3, {{"native", 1}, {"other", 2}}),
+                       MakeContender("native", 10e-3, {{"native", 3}}), MakeContender("other", 52e-3, {{"other", 1}})};
+  report.contenders[2].failure = "result 0 is off by 1.6e-02";
   report.winner = "collage";
   report.additive_error_seconds = 2e-3;
   report.apparent_loss_seconds = {{"native", -2e-3}, {"other", -43.7e-3}};
@@ -222,7 +221,7 @@ const char* const kJson = R"({
 
 TEST(CompileFactsTest, Json) {
   CompileReport report = MakeReport();
-  report.contestants.resize(1);
+  report.contenders.resize(1);
   report.toolchains.resize(1);
   EXPECT_EQ(RenderJson(CompileFacts(report)), kJson);
 }
@@ -247,7 +246,7 @@ TEST(CompileFactsTest, Programs) {
   CompileReport report = MakeReport();
   report.regions = {MakeReport()};
   report.regions[0].model = "model, region 0";
-  report.contestants.clear();
+  report.contenders.clear();
   report.winner.clear();
   report.apparent_loss_seconds.clear();
   report.additive_error_seconds = 0;

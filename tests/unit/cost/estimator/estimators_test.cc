@@ -131,7 +131,7 @@ TEST_F(EstimatorsTest, ATableSaysWhatCandidatesCost) {
                              "transition_penalty": 0.125})");
   EXPECT_EQ(Ask(*mock, {3}).p50, 5);
   EXPECT_EQ(Ask(*mock, {3, 4}).p50, 2 + 5 * 0.5);
-  EXPECT_EQ(mock->HopSeconds(), 0.125);
+  EXPECT_EQ(mock->TransitionSeconds(), 0.125);
   EXPECT_EQ(mock->ConvertSeconds({2, 3}, kFloat32, Layout::kPlain, Layout::kChannelsLast), 0.25);
   EXPECT_EQ(mock->ConvertSeconds({2, 3}, kFloat32, Layout::kPlain, Layout::kPlain), 0);
   EXPECT_FALSE(mock->TellsPlacesApart());
@@ -178,7 +178,8 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
     const Work work = WorkOf(a.function);
     const StructuralHashOptions by_shape{.constants_by_shape = true};
     const std::string hash_a = StructuralHash(a.function, by_shape), hash_b = StructuralHash(b.function, by_shape);
-    return of.Settle({{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
+    return of.BreakTies(
+        {{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
   };
   const std::vector<TuningRecord> settled = settle(*estimator);
   EXPECT_EQ(num_candidates_asked_, asked + 6);  // three rounds of two
@@ -303,7 +304,7 @@ TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {
   EXPECT_EQ(asked_, asked_before);
 }
 
-TEST_F(EstimatorsTest, OnesOwnIsAskedOncePerStructure) {
+TEST_F(EstimatorsTest, ACustomOneIsAskedOncePerStructure) {
   std::vector<std::string> targets;
   double answer = 0.5;
   const auto custom = MakeCustomEstimator(*this, [&](const IRModule& module, const Target& target) {

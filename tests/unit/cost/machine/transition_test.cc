@@ -58,7 +58,7 @@ class DrowsyToolchain : public testing_graphs::AnyToolchain {
   bool takes_all_;
 };
 
-class HandoverTest : public testing::TestWithParam<CacheLevel> {
+class SwitchTest : public testing::TestWithParam<CacheLevel> {
  protected:
   TimingOptions Timing() const {
     TimingOptions timing;
@@ -67,27 +67,27 @@ class HandoverTest : public testing::TestWithParam<CacheLevel> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Operands, HandoverTest, testing::Values(CacheLevel::kNear, CacheLevel::kShared),
+INSTANTIATE_TEST_SUITE_P(Operands, SwitchTest, testing::Values(CacheLevel::kNear, CacheLevel::kShared),
                          [](const auto& info) { return info.param == CacheLevel::kNear ? "near" : "shared"; });
 
-TEST_P(HandoverTest, WhoMustBeWokenCostsThat) {
+TEST_P(SwitchTest, WhoMustBeWokenCostsThat) {
   const DrowsyToolchain drowsy("drowsy"), awake("awake");
-  const TuningRecord record = MeasureHandover(awake, drowsy, 1, Timing());
+  const TuningRecord record = MeasureSwitch(awake, drowsy, 1, Timing());
   ASSERT_TRUE(record.ok) << record.reason;
   EXPECT_GE(record.p50, 1e-3);  // two milliseconds, less what the machine's noise may hide
   EXPECT_LE(record.minimum, record.p50);
   EXPECT_GE(record.p90, record.p50);
 }
 
-TEST_P(HandoverTest, WhoTakesNothingHasNone) {
+TEST_P(SwitchTest, WhoTakesNothingHasNone) {
   const DrowsyToolchain awake("awake"), picky("picky", /*takes_all=*/false);
-  const TuningRecord record = MeasureHandover(awake, picky, 1, Timing());
+  const TuningRecord record = MeasureSwitch(awake, picky, 1, Timing());
   EXPECT_FALSE(record.ok);
   EXPECT_EQ(record.reason, "picky takes none of the operators tried");
 }
 
-TEST(TransitionTest, AnEmptyHopIsMeasured) {
-  const TuningRecord record = MeasureEmptyHop({});
+TEST(TransitionTest, ATransitionIsMeasured) {
+  const TuningRecord record = MeasureTransition({});
   EXPECT_TRUE(record.ok);
   EXPECT_GT(record.p50, 0);
   EXPECT_GT(record.num_samples, 3);

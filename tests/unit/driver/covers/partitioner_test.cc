@@ -228,13 +228,13 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
 }
 
 TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
-  class Settling : public CostEstimator {
+  class TieBreak : public CostEstimator {
    public:
     TuningRecord Estimate(const CostQuery& query) override {
       static const std::map<std::string, double> seconds{{"native", 1.03}, {"near", 1.0}, {"far", 1.2}};
       return Took(seconds.at(query.toolchain.name()));
     }
-    std::vector<TuningRecord> Settle(const std::vector<CostQuery>& rivals) override {
+    std::vector<TuningRecord> BreakTies(const std::vector<CostQuery>& rivals) override {
       std::vector<TuningRecord> records;
       settled.emplace_back();
       for (const CostQuery& rival : rivals) {
@@ -258,13 +258,13 @@ TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
       far("far", FusionStyle::kNoFusion);
   const Var x = testing_graphs::Param("x", {2});
   const Expr body = MakeCall("exp", {MakeCall("tanh", {MakeCall("tanh", {x})})});
-  Settling estimator;
+  TieBreak estimator;
   const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
   Partitioner partitioner(candidates, estimator);
   const auto search = [&] { return partitioner.Search([](int) { return true; }, {.strategy = "dp"}).covers.at(0); };
   const Cover before = search();
   for (int variant : before.variants) EXPECT_EQ(partitioner.candidates().Find({variant}).second->name(), "near");
-  partitioner.Settle(before);
+  partitioner.BreakTies(before);
   // Equal partitions are settled once.
   const std::vector<std::vector<std::string>> wanted{{"native tanh", "near tanh"}, {"native exp", "near exp"}};
   EXPECT_EQ(estimator.settled, wanted);

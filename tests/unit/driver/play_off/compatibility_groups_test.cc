@@ -62,10 +62,10 @@ TEST(CompatibilityGroupsTest, TheFastestOfTheWinnersWins) {
     groups.emplace_back();
     for (const ContenderModule& module : group) {
       groups.back().push_back(module.name);
-      Contestant& contestant = result.contestants.emplace_back();
-      contestant.name = module.name;
-      contestant.p50 = module.name == "fast" ? 1 : 2;
-      contestant.relative = 1;
+      Contender& contender = result.contenders.emplace_back();
+      contender.name = module.name;
+      contender.p50 = module.name == "fast" ? 1 : 2;
+      contender.relative = 1;
     }
     result.winner = 0;
     result.executable = std::make_unique<NamedExecutable>(group[0].name);
@@ -77,8 +77,8 @@ TEST(CompatibilityGroupsTest, TheFastestOfTheWinnersWins) {
   const TemporaryFolder folder;
   ASSERT_TRUE(result.executable->SerialiseTo(folder / "winner").ok());
   EXPECT_EQ(ReadFile(folder / "winner"), "fast");
-  EXPECT_EQ(result.contestants[2].name, "other");
-  EXPECT_EQ(result.contestants[2].relative, 2);
+  EXPECT_EQ(result.contenders[2].name, "other");
+  EXPECT_EQ(result.contenders[2].relative, 2);
 }
 
 TEST(CompatibilityGroupsTest, AGroupWithoutAWinnerLeavesTheOthers) {
@@ -90,13 +90,13 @@ TEST(CompatibilityGroupsTest, AGroupWithoutAWinnerLeavesTheOthers) {
       throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "", "it is broken");
     }
     PlayOffResult result;
-    result.contestants.push_back({});
+    result.contenders.push_back({});
     result.winner = 0;
     return result;
   };
   const PlayOffResult result = RunInGroups(modules, run);
   EXPECT_EQ(result.winner, 1);
-  EXPECT_EQ(result.contestants[0].failure, "it is broken");
+  EXPECT_EQ(result.contenders[0].failure, "it is broken");
   all_break = true;
   EXPECT_THROW(RunInGroups(modules, run), Error);
 }

@@ -48,12 +48,12 @@ TEST_F(PlayOffTest, TheWinnerIsWrittenByWhoeverWantsIt) {
   const PlayOffResult result = Run({ReluBy("paper"), ReluBy("scissors")});
   ASSERT_GE(result.winner, 0);
   EXPECT_EQ(result.seconds.write, 0);
-  for (const Contestant& one : result.contestants) EXPECT_EQ(one.failure, "") << one.name;
+  for (const Contender& one : result.contenders) EXPECT_EQ(one.failure, "") << one.name;
   const std::filesystem::path output = folder_ / "model.clg";
   const int64_t bytes = WriteExecutable(*result.executable, output);
   EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(output)));
   const Executable executable = Executable::Load(output);
-  EXPECT_EQ(executable.plan().kernels.at(0).toolchain, result.contestants[static_cast<size_t>(result.winner)].name);
+  EXPECT_EQ(executable.plan().kernels.at(0).toolchain, result.contenders[static_cast<size_t>(result.winner)].name);
   const std::string first = ReadFile(output);
   WriteExecutable(*result.executable, output);
   EXPECT_EQ(ReadFile(output), first);
@@ -63,7 +63,7 @@ TEST_F(PlayOffTest, AFileThatCannotBeWrittenIsNoFaultOfAContender) {
   const PlayOffResult result = Run({ReluBy("paper")});
   ExpectError([&] { WriteExecutable(*result.executable, folder_ / "missing/model.clg"); }, ErrorCategory::kResource,
               "cannot create");
-  EXPECT_EQ(result.contestants[0].failure, "");
+  EXPECT_EQ(result.contenders[0].failure, "");
   EXPECT_GT(WriteExecutable(*result.executable, folder_ / "model.clg"), 0);
 }
 
@@ -74,10 +74,10 @@ TEST_F(PlayOffTest, ARankingThatIsKnownIsNotTimedAgain) {
   EXPECT_EQ(again.winner, first.winner);
   EXPECT_EQ(again.seconds.timing, 0);
   for (size_t i = 0; i < contenders.size(); ++i) {
-    Contestant known = again.contestants[i];
-    known.max_error = first.contestants[i].max_error;
-    EXPECT_EQ(ToJsonText(known), ToJsonText(first.contestants[i]));
-    EXPECT_EQ(known.name, first.contestants[i].name);
+    Contender known = again.contenders[i];
+    known.max_error = first.contenders[i].max_error;
+    EXPECT_EQ(ToJsonText(known), ToJsonText(first.contenders[i]));
+    EXPECT_EQ(known.name, first.contenders[i].name);
   }
   WriteExecutable(*again.executable, folder_ / "model.clg");
   EXPECT_NO_THROW(Executable::Verify(folder_ / "model.clg"));

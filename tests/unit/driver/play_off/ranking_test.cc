@@ -10,7 +10,7 @@
 namespace collage {
 namespace {
 
-/// Times of contestants that take `factors`, each run with `noise`, on a machine that is half as fast again at times.
+/// Times of contenders that take `factors`, each run with `noise`, on a machine that is half as fast again at times.
 std::vector<Samples> Timed(const std::vector<double>& factors, double noise, int rounds) {
   std::mt19937 random(3);
   std::normal_distribution<double> spread(0, noise);
@@ -28,63 +28,60 @@ TEST(RankingTest, AMachineThatIsSlowForSomeRoundsDoesNotHideWhoIsFaster) {
   EXPECT_NEAR(RelativeToRounds(rounds, 2) / RelativeToRounds(rounds, 1), 1.05, 0.003);
 }
 
-TEST(RankingTest, ClearDifferencesAreToldApart) { EXPECT_TRUE(AreToldApart(Timed({1.0, 1.03, 1.2}, 0.01, 40))); }
+TEST(RankingTest, ClearDifferencesAreDistinct) { EXPECT_TRUE(AreDistinct(Timed({1.0, 1.03, 1.2}, 0.01, 40))); }
 
 TEST(RankingTest, EqualOnesAreToldFromTheRestOnceTheirDifferenceIsKnownToBeSmall) {
-  EXPECT_FALSE(AreToldApart(Timed({1.0, 1.0}, 0.02, 20)));
-  EXPECT_TRUE(AreToldApart(Timed({1.0, 1.0}, 0.002, 60)));
+  EXPECT_FALSE(AreDistinct(Timed({1.0, 1.0}, 0.02, 20)));
+  EXPECT_TRUE(AreDistinct(Timed({1.0, 1.0}, 0.002, 60)));
 }
 
-TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(AreToldApart(Timed({1.0, 2.0}, 0.0, 3))); }
+TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(AreDistinct(Timed({1.0, 2.0}, 0.0, 3))); }
 
-TEST(RankingTest, OneContestantIsToldApart) { EXPECT_TRUE(AreToldApart(Timed({1.0}, 0.1, 3))); }
+TEST(RankingTest, OneContenderIsDistinct) { EXPECT_TRUE(AreDistinct(Timed({1.0}, 0.1, 3))); }
 
-Contestant Contender(double relative, std::map<std::string, int> partitions, bool is_finalist = true) {
-  Contestant contestant;
-  contestant.relative = relative;
-  contestant.partitions = std::move(partitions);
-  contestant.is_finalist = is_finalist;
-  return contestant;
+Contender Ran(double relative, std::map<std::string, int> partitions, bool is_finalist = true) {
+  Contender contender;
+  contender.relative = relative;
+  contender.partitions = std::move(partitions);
+  contender.is_finalist = is_finalist;
+  return contender;
 }
 
 using Indices = std::vector<size_t>;
 
 TEST(RankedTest, TheFastestIsFirst) {
-  EXPECT_EQ(
-      Ranked(std::vector{Contender(1.2, {{"a", 1}}), Contender(0.9, {{"a", 3}, {"b", 2}}), Contender(1.0, {{"b", 1}})}),
-      (Indices{1, 2, 0}));
+  EXPECT_EQ(Ranked(std::vector{Ran(1.2, {{"a", 1}}), Ran(0.9, {{"a", 3}, {"b", 2}}), Ran(1.0, {{"b", 1}})}),
+            (Indices{1, 2, 0}));
 }
 
 TEST(RankedTest, OfThoseAsGoodTheOneOfFewestToolchainsIsFirst) {
   // As good as the fastest, and better than the last by more.
-  EXPECT_EQ(Ranked(std::vector{Contender(1.0, {{"a", 3}, {"b", 2}}), Contender(1.003, {{"b", 9}}),
-                               Contender(1.02, {{"a", 1}})}),
+  EXPECT_EQ(Ranked(std::vector{Ran(1.0, {{"a", 3}, {"b", 2}}), Ran(1.003, {{"b", 9}}), Ran(1.02, {{"a", 1}})}),
             (Indices{1, 0, 2}));
-  EXPECT_EQ(Ranked(std::vector{Contender(1.0, {{"a", 3}, {"b", 2}}), Contender(1.006, {{"b", 9}})}), (Indices{0, 1}));
+  EXPECT_EQ(Ranked(std::vector{Ran(1.0, {{"a", 3}, {"b", 2}}), Ran(1.006, {{"b", 9}})}), (Indices{0, 1}));
 }
 
 TEST(RankedTest, TheFinalDecidesBeforeTheFirstRounds) {
-  EXPECT_EQ(Ranked(std::vector{Contender(0.8, {{"a", 1}}, false), Contender(1.0, {{"a", 1}, {"b", 1}})}),
-            (Indices{1, 0}));
+  EXPECT_EQ(Ranked(std::vector{Ran(0.8, {{"a", 1}}, false), Ran(1.0, {{"a", 1}, {"b", 1}})}), (Indices{1, 0}));
 }
 
 TEST(RankedTest, FailuresHaveNoRank) {
-  std::vector<Contestant> contestants{Contender(0.5, {{"a", 1}}), Contender(1.0, {{"b", 1}})};
-  contestants[0].failure = "wrong result";
-  EXPECT_EQ(Ranked(contestants), (Indices{1}));
-  contestants[1].failure = "crashed";
-  EXPECT_TRUE(Ranked(contestants).empty());
+  std::vector<Contender> contenders{Ran(0.5, {{"a", 1}}), Ran(1.0, {{"b", 1}})};
+  contenders[0].failure = "wrong result";
+  EXPECT_EQ(Ranked(contenders), (Indices{1}));
+  contenders[1].failure = "crashed";
+  EXPECT_TRUE(Ranked(contenders).empty());
 }
 
 TEST(SecondsBesideTest, ComparesByTheRoundsInWhichBothRan) {
-  Contestant winner = Contender(0.98, {});
+  Contender winner = Ran(0.98, {});
   winner.p50 = 2.0;  // of the first rounds and of a final in which the machine was slower
   winner.first_relative = 0.9;
-  Contestant finalist = Contender(1.02, {});
+  Contender finalist = Ran(1.02, {});
   finalist.p50 = 2.1;
   finalist.first_relative = 0.89;
   EXPECT_DOUBLE_EQ(SecondsBeside(finalist, winner), 2.0 * 1.02 / 0.98);
-  Contestant other = Contender(1.1, {}, false);
+  Contender other = Ran(1.1, {}, false);
   other.p50 = 1.9;  // of the first rounds alone
   other.first_relative = 1.1;
   EXPECT_DOUBLE_EQ(SecondsBeside(other, winner), 2.0 * 1.1 / 0.9);

@@ -40,7 +40,7 @@ CoverProblem Problem() {
 
 using Covers = std::vector<std::vector<int>>;
 
-SearchResult Searched(Costs& costs, const SearchOfOnesOwn& search, int num_covers = 2) {
+SearchResult Searched(Costs& costs, const CustomSearch& search, int num_covers = 2) {
   SearchOptions options;
   options.num_covers = num_covers;
   options.custom = search;

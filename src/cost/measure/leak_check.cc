@@ -1,5 +1,5 @@
-// after_effects.cc: see after_effects.h.
-#include "cost/measure/after_effects.h"
+// leak_check.cc: see leak_check.h.
+#include "cost/measure/leak_check.h"
 
 #include <fmt/format.h>
 #include <malloc.h>

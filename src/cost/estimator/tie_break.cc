@@ -1,5 +1,5 @@
-// settling.cc: comparing rounds.
-#include "cost/estimator/settling.h"
+// tie_break.cc: comparing rounds.
+#include "cost/estimator/tie_break.h"
 
 #include <algorithm>
 
@@ -20,8 +20,8 @@ TuningRecord Scaled(TuningRecord record, const TuningRecord& like, double factor
 
 }  // namespace
 
-std::vector<TuningRecord> SettleRounds(const std::vector<std::vector<TuningRecord>>& rounds, double noise,
-                                       double fraction) {
+std::vector<TuningRecord> BreakTiesOfRounds(const std::vector<std::vector<TuningRecord>>& rounds, double noise,
+                                            double fraction) {
   const size_t num_rivals = rounds.front().size();
   const auto cost = [&](const TuningRecord& record) { return record.Quantile(fraction); };
   std::vector<double> medians;

@@ -1,4 +1,4 @@
-// settling.h: telling candidates apart whose costs are nearly the same (RFC 0.81, Drawbacks: "high variance in
+// tie_break.h: telling candidates apart whose costs are nearly the same (RFC 0.81, Drawbacks: "high variance in
 // lightweight kernels").
 #pragma once
 
@@ -12,7 +12,7 @@ namespace collage {
 /// round r, all ok; at least one round. A rival is slower than the best if it was slower in every round, and by more
 /// than `noise`, a share, in the middle one; otherwise it ties and gets the times of the best. Quantiles at `fraction`
 /// are compared.
-std::vector<TuningRecord> SettleRounds(const std::vector<std::vector<TuningRecord>>& rounds, double noise,
-                                       double fraction = 0.5);
+std::vector<TuningRecord> BreakTiesOfRounds(const std::vector<std::vector<TuningRecord>>& rounds, double noise,
+                                            double fraction = 0.5);
 
 }  // namespace collage

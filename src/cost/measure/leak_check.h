@@ -1,4 +1,4 @@
-// after_effects.h: what a kernel's runs leave behind in the process: memory that they do not give back, threads that go
+// leak_check.h: what a kernel's runs leave behind in the process: memory that they do not give back, threads that go
 // on computing. Either would slow or end whatever runs next, in the compiler's worker and in a user's program alike.
 #pragma once
 
