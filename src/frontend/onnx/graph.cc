@@ -37,6 +37,46 @@ Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
   return MakeConstant(value);
 }
 
+/// The size that the file gives; nothing for an open dimension.
+std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
+}
+
+/// "batch, 3, ?".
+std::string DimsText(const onnx::TensorShapeProto& shape) {
+  std::string text;
+  for (const auto& dim : shape.dim()) {
+    const std::optional<int64_t> known = KnownDim(dim);
+    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(*known)
+                                          : dim.dim_param().empty() ? "?"
+                                                                    : dim.dim_param());
+  }
+  return text;
+}
+
+/// Whether `given` has the rank and the known sizes that the model states.
+bool FitsShape(const onnx::TypeProto::Tensor& tensor, const Shape& given) {
+  if (!tensor.has_shape()) return true;
+  if (static_cast<int>(given.size()) != tensor.shape().dim_size()) return false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::optional<int64_t> size = KnownDim(tensor.shape().dim(static_cast<int>(i)));
+    if (size && *size != given[i]) return false;
+  }
+  return true;
+}
+
+Var TypedVar(const std::string& name, std::vector<Dim> shape, DataType dtype, const std::string& where) {
+  Shape sizes;
+  for (const Dim& dim : shape) sizes.push_back(dim.is_any() ? 1 : dim.size());
+  if (!CheckedBytes(sizes, dtype)) {
+    throw Error(ErrorCategory::kInput, fmt::format("input '{}' has shape {}, which has no size", name, ToString(sizes)),
+                where);
+  }
+  Var var = MakeVar(name, TensorType(std::move(shape), dtype));
+  var->set_checked_type(var->type_annotation());
+  return var;
+}
+
 }  // namespace
 
 OnnxGraph::OnnxGraph(const std::filesystem::path& path, const ImportOptions& options)
@@ -172,11 +212,6 @@ void OnnxGraph::AddInputs() {
   }
 }
 
-/// The size that the file gives; nothing for an open dimension.
-std::optional<int64_t> OnnxGraph::KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
-  return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
-}
-
 /// The name of an open dimension; "" where the model gives none. Some tools write "?" or "None" instead.
 std::string OnnxGraph::NameOf(const onnx::TensorShapeProto::Dimension& dim) {
   const std::string& name = dim.dim_param();
@@ -243,46 +278,27 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
                 where);
   }
   dimension_names_.emplace_back();
-  const auto param = [&](std::vector<Dim> shape) {
-    Shape sizes;
-    for (const Dim& dim : shape) sizes.push_back(dim.is_any() ? 1 : dim.size());
-    if (!CheckedBytes(sizes, *dtype)) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("input '{}' has shape {}, which has no size", input.name(), ToString(sizes)), where);
-    }
-    Var var = MakeVar(input.name(), TensorType(std::move(shape), *dtype));
-    var->set_checked_type(var->type_annotation());
-    return var;
-  };
-  std::string text;
+  const auto param = [&](std::vector<Dim> shape) { return TypedVar(input.name(), std::move(shape), *dtype, where); };
   std::vector<Dim> shape;
   bool is_open = !tensor.has_shape();
   for (const auto& dim : tensor.shape().dim()) {
-    const std::optional<int64_t> known = KnownDim(dim);
-    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(*known)
-                                          : dim.dim_param().empty() ? "?"
-                                                                    : dim.dim_param());
     const std::optional<int64_t> size = GivenDim(dim);
     is_open = is_open || !size;
     shape.push_back(size ? Dim(*size) : Dim::Any());
   }
   const auto given = options_.shapes.find(input.name());
   if (given != options_.shapes.end()) {
-    bool fits = !tensor.has_shape() || given->second.size() == shape.size();
-    for (size_t i = 0; fits && i < shape.size(); ++i) {
-      const std::optional<int64_t> size = KnownDim(tensor.shape().dim(static_cast<int>(i)));
-      fits = !size || *size == given->second[i];
-    }
-    if (!fits) {
-      throw Error(
-          ErrorCategory::kInput,
-          fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(), text, ToString(given->second)),
-          where);
+    if (!FitsShape(tensor, given->second)) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("input '{}' has shape [{}], which {} does not fit", input.name(),
+                              DimsText(tensor.shape()), ToString(given->second)),
+                  where);
     }
     return param({given->second.begin(), given->second.end()});
   }
   if (is_open && !(options_.keeps_open && tensor.has_shape())) {
-    throw Error(ErrorCategory::kInput, fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), text), where,
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has dynamic dimensions [{}]", input.name(), DimsText(tensor.shape())), where,
                 "give its shape, as in --shape " + ShapeExample(input));
   }
   if (!is_open) return param(std::move(shape));

@@ -53,7 +53,6 @@ class OnnxGraph {
   void AddInputs();
   /// Returns a parameter with the shape that options or the model give, and symbols for its dynamic dimensions.
   Var InputParam(const onnx::ValueInfoProto& input);
-  static std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim);
   std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
   /// "x=1x3": sizes of `input` that are not given are 1.
   std::string ShapeExample(const onnx::ValueInfoProto& input) const;

@@ -241,97 +241,135 @@ Expr SizeTable::Follow(const Expr& expr) {
   return constant;
 }
 
-std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
-  const TensorTypeNode* type = AsTensorType(call.checked_type());
-  if (type == nullptr || !MayHoldSizes(*type)) return std::nullopt;
-  const std::string& name = call.op()->name;
-  const bool moves = call.op()->moves_elements;
-  std::vector<Sizes> operands;
+namespace {
+
+/// Operands of a call on sizes, fields of tuples one by one.
+struct SizeOperands {
+  std::vector<Sizes> values;
   std::vector<Shape> shapes;
-  std::vector<Type> arg_types;
-  std::vector<Tensor> positions;  // of elements in `all`, and constants that say where to move them
+  std::vector<Type> types;        ///< of arguments: tuples are one
+  std::vector<Tensor> positions;  ///< of elements in `all`, and constants that say where to move them
   Sizes all;
+};
+
+/// Nothing where an operand is not known. Operands behind the first one of a call that `moves` elements are numbers.
+std::optional<SizeOperands> OperandsOf(const SizeTable& table, const CallNode& call, bool moves) {
+  SizeOperands operands;
   for (size_t i = 0; i < call.args().size(); ++i) {
     const Expr& arg = call.args()[i];
     const TupleNode* tuple = As<TupleNode>(arg);
     std::vector<Type> fields;
     for (const Expr& leaf : tuple != nullptr ? tuple->fields() : std::vector<Expr>{arg}) {
       const TensorTypeNode* tensor = AsTensorType(leaf->checked_type());
-      std::optional<Sizes> values = tensor == nullptr ? std::nullopt : ValuesOf(leaf);
+      std::optional<Sizes> values = tensor == nullptr ? std::nullopt : table.ValuesOf(leaf);
       if (!values) return std::nullopt;
-      shapes.push_back(tensor->static_shape());
+      const Shape& shape = operands.shapes.emplace_back(tensor->static_shape());
       if (moves && i > 0) {
         if (!values->is_known()) return std::nullopt;
-        positions.push_back(As<ConstantNode>(leaf) != nullptr
-                                ? As<ConstantNode>(leaf)->value()
-                                : Tensor::Of<int64_t>(shapes.back(), kInt64, values->known()));
-        fields.push_back(TensorType(shapes.back(), positions.back().dtype()));
+        const ConstantNode* constant = As<ConstantNode>(leaf);
+        operands.positions.push_back(constant != nullptr ? constant->value()
+                                                         : Tensor::Of<int64_t>(shape, kInt64, values->known()));
+        fields.push_back(TensorType(shape, operands.positions.back().dtype()));
       } else {
         std::vector<int64_t> numbers;
-        for (size_t at = 0; at < values->size(); ++at) numbers.push_back(static_cast<int64_t>(all.size() + at));
-        positions.push_back(Tensor::Of<int64_t>(shapes.back(), kInt64, numbers));
-        fields.push_back(TensorType(shapes.back(), kInt64));
-        all.insert(all.end(), values->begin(), values->end());
+        for (size_t at = 0; at < values->size(); ++at) {
+          numbers.push_back(static_cast<int64_t>(operands.all.size() + at));
+        }
+        operands.positions.push_back(Tensor::Of<int64_t>(shape, kInt64, numbers));
+        fields.push_back(TensorType(shape, kInt64));
+        operands.all.insert(operands.all.end(), values->begin(), values->end());
       }
-      operands.push_back(*std::move(values));
+      operands.values.push_back(*std::move(values));
     }
-    arg_types.push_back(tuple != nullptr ? TupleType(fields) : fields[0]);
+    operands.types.push_back(tuple != nullptr ? TupleType(fields) : fields[0]);
   }
-  const Shape result = type->static_shape();
+  return operands;
+}
+
+Sizes Moved(const CallNode& call, const SizeOperands& operands) {
   Sizes values;
-  if (moves) {
-    for (const int64_t position : EvaluateOp(*call.op(), call.attrs(), arg_types, positions)[0].ToInts()) {
-      values.push_back(all[static_cast<size_t>(position)]);
-    }
-    return values;
+  for (const int64_t position : EvaluateOp(*call.op(), call.attrs(), operands.types, operands.positions)[0].ToInts()) {
+    values.push_back(operands.all[static_cast<size_t>(position)]);
   }
-  if (name == "cast") {
-    if (!type->dtype().is_bool()) return operands[0];
-    for (const SymbolicSize& size : operands[0]) {
-      const auto truth = BinaryRules().at("not_equal")(size, 0);
-      if (!truth) return std::nullopt;
-      values.push_back(*truth);
-    }
-    return values;
+  return values;
+}
+
+/// Whether each size is not 0: 1 or 0.
+std::optional<Sizes> Truths(const Sizes& sizes) {
+  Sizes values;
+  for (const SymbolicSize& size : sizes) {
+    const auto truth = BinaryRules().at("not_equal")(size, 0);
+    if (!truth) return std::nullopt;
+    values.push_back(*truth);
   }
-  if (name == "negative") {
-    for (const SymbolicSize& size : operands[0]) values.push_back(SymbolicSize(0) - size);
-    return values;
+  return values;
+}
+
+Sizes Clipped(const Sizes& sizes, double low, double high) {
+  constexpr double kMost = 9e15;  // beyond it, doubles are no exact integers; such a bound is none
+  Sizes values;
+  for (const SymbolicSize& size : sizes) {
+    SymbolicSize clipped = size;
+    if (low > -kMost) clipped = SymbolicSize::Maximum(clipped, static_cast<int64_t>(low));
+    if (high < kMost) clipped = SymbolicSize::Minimum(clipped, static_cast<int64_t>(high));
+    values.push_back(clipped);
   }
-  if (name == "clip") {
-    for (const SymbolicSize& size : operands[0]) {
-      const double low = call.attrs().Double("a_min"), high = call.attrs().Double("a_max");
-      constexpr double kMost = 9e15;  // beyond it, doubles are no exact integers; such a bound is none
-      SymbolicSize clipped = size;
-      if (low > -kMost) clipped = SymbolicSize::Maximum(clipped, static_cast<int64_t>(low));
-      if (high < kMost) clipped = SymbolicSize::Minimum(clipped, static_cast<int64_t>(high));
-      values.push_back(clipped);
-    }
-    return values;
+  return values;
+}
+
+/// The condition is known.
+Sizes Chosen(const SizeOperands& operands, const Shape& result) {
+  const std::vector<size_t> condition = Sources(operands.shapes[0], result), x = Sources(operands.shapes[1], result),
+                            y = Sources(operands.shapes[2], result);
+  Sizes values;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool holds = operands.values[0][condition[i]].known() != 0;
+    values.push_back(holds ? operands.values[1][x[i]] : operands.values[2][y[i]]);
   }
-  if (name == "where" && operands[0].is_known()) {
-    const std::vector<size_t> condition = Sources(shapes[0], result), x = Sources(shapes[1], result),
-                              y = Sources(shapes[2], result);
-    for (size_t i = 0; i < x.size(); ++i) {
-      values.push_back(operands[0][condition[i]].known() != 0 ? operands[1][x[i]] : operands[2][y[i]]);
-    }
-    return values;
-  }
-  const bool is_sum = name == "sum";
-  if ((is_sum || name == "prod") && result == Shape(result.size(), 1)) {
-    SymbolicSize reduced = is_sum ? 0 : 1;
-    for (const SymbolicSize& size : operands[0]) reduced = is_sum ? reduced + size : reduced * size;
-    return Sizes{reduced};
-  }
+  return values;
+}
+
+/// Nothing for operators that have no rule, and where sizes decide.
+std::optional<Sizes> ByBinaryRule(const std::string& name, const SizeOperands& operands, const Shape& result) {
   const auto rule = BinaryRules().find(name);
   if (rule == BinaryRules().end()) return std::nullopt;
-  const std::vector<size_t> a = Sources(shapes[0], result), b = Sources(shapes[1], result);
+  const std::vector<size_t> a = Sources(operands.shapes[0], result), b = Sources(operands.shapes[1], result);
+  Sizes values;
   for (size_t i = 0; i < a.size(); ++i) {
-    const auto value = rule->second(operands[0][a[i]], operands[1][b[i]]);
+    const auto value = rule->second(operands.values[0][a[i]], operands.values[1][b[i]]);
     if (!value) return std::nullopt;
     values.push_back(*value);
   }
   return values;
+}
+
+}  // namespace
+
+std::optional<Sizes> SizeTable::Evaluate(const CallNode& call) const {
+  const TensorTypeNode* type = AsTensorType(call.checked_type());
+  if (type == nullptr || !MayHoldSizes(*type)) return std::nullopt;
+  const bool moves = call.op()->moves_elements;
+  const std::optional<SizeOperands> operands = OperandsOf(*this, call, moves);
+  if (!operands) return std::nullopt;
+  if (moves) return Moved(call, *operands);
+  const std::string& name = call.op()->name;
+  const Shape result = type->static_shape();
+  const std::vector<Sizes>& values = operands->values;
+  if (name == "cast") return type->dtype().is_bool() ? Truths(values[0]) : values[0];
+  if (name == "negative") {
+    Sizes negative;
+    for (const SymbolicSize& size : values[0]) negative.push_back(SymbolicSize(0) - size);
+    return negative;
+  }
+  if (name == "clip") return Clipped(values[0], call.attrs().Double("a_min"), call.attrs().Double("a_max"));
+  if (name == "where" && values[0].is_known()) return Chosen(*operands, result);
+  const bool is_sum = name == "sum";
+  if ((is_sum || name == "prod") && result == Shape(result.size(), 1)) {
+    SymbolicSize reduced = is_sum ? 0 : 1;
+    for (const SymbolicSize& size : values[0]) reduced = is_sum ? reduced + size : reduced * size;
+    return Sizes{reduced};
+  }
+  return ByBinaryRule(name, *operands, result);
 }
 
 // ---- expressions that compute sizes ----

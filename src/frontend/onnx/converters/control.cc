@@ -150,29 +150,45 @@ Results ConvertLoop(NodeContext& node) {
 }
 
 /// A loop over slices of its inputs; how many there are is always known.
-Results ConvertScan(NodeContext& node) {
+/// Attributes of a Scan, and the numbers of its operands.
+struct ScanForm {
+  size_t num_scans;
+  size_t num_states;
+  size_t num_collected;
+  V in_axes;  ///< normalised by ScanSteps
+  V in_directions;
+  V out_axes;
+  V out_directions;
+};
+
+ScanForm ReadScan(NodeContext& node) {
   const auto num_scans = static_cast<size_t>(node.Int("num_scan_inputs", 0));
   if (node.opset() < 9) node.Unsupported("Scan over batches, as before opset 9");
   if (num_scans < 1 || num_scans > node.num_inputs()) node.Invalid("num_scan_inputs does not fit the inputs");
   const size_t num_states = node.num_inputs() - num_scans;
   if (node.num_outputs() < num_states) node.Invalid("there are fewer outputs than states");
   const size_t num_collected = node.num_outputs() - num_states;
-  const auto padded = [](V values, size_t count) {
+  const auto padded = [&](const char* name, size_t count) {
+    V values = node.Ints(name, {});
     values.resize(count, 0);
     return values;
   };
-  const V in_axes = padded(node.Ints("scan_input_axes", {}), num_scans);
-  const V in_directions = padded(node.Ints("scan_input_directions", {}), num_scans);
-  const V out_axes = padded(node.Ints("scan_output_axes", {}), num_collected);
-  const V out_directions = padded(node.Ints("scan_output_directions", {}), num_collected);
-  Results states;
-  for (size_t i = 0; i < num_states; ++i) states.push_back(node.Input(i));
+  return {num_scans,
+          num_states,
+          num_collected,
+          padded("scan_input_axes", num_scans),
+          padded("scan_input_directions", num_scans),
+          padded("scan_output_axes", num_collected),
+          padded("scan_output_directions", num_collected)};
+}
+
+/// Returns the number of slices, the same of all inputs that are scanned, and normalises their axes.
+int64_t ScanSteps(NodeContext& node, ScanForm& form) {
   int64_t steps = 0;
-  V axes;
-  for (size_t i = 0; i < num_scans; ++i) {
-    const Expr x = node.Input(num_states + i);
-    axes.push_back(NormalAxis(node, in_axes[i], node.Rank(x)));
-    const int64_t own = node.ShapeOf(x)[static_cast<size_t>(axes[i])];
+  for (size_t i = 0; i < form.num_scans; ++i) {
+    const Expr x = node.Input(form.num_states + i);
+    form.in_axes[i] = NormalAxis(node, form.in_axes[i], node.Rank(x));
+    const int64_t own = node.ShapeOf(x)[static_cast<size_t>(form.in_axes[i])];
     if (i > 0 && own != steps) node.Invalid("the inputs differ in their numbers of slices");
     steps = own;
   }
@@ -180,31 +196,44 @@ Results ConvertScan(NodeContext& node) {
   const auto body = static_cast<int64_t>(node.NumSubgraphNodes("body"));
   if (steps > kMostUnrolledNodes / std::max<int64_t>(body, 1))
     node.Unsupported(fmt::format("a scan of {} steps", steps));
-  std::vector<Results> collected(num_collected);
+  return steps;
+}
+
+/// The values of one output, one of each step, along a new axis.
+Expr Stacked(NodeContext& node, const Results& values, int64_t out_axis, bool is_reversed) {
+  const Shape shape = node.ShapeOf(values[0]);
+  const int64_t axis = NormalAxis(node, out_axis, static_cast<int>(shape.size()) + 1);
+  Shape row = shape;
+  row.insert(row.begin() + axis, 1);
+  Results rows;
+  for (const Expr& value : values) rows.push_back(node.Reshape(value, row));
+  if (is_reversed) std::reverse(rows.begin(), rows.end());
+  return Concatenate(node, std::move(rows), axis);
+}
+
+Results ConvertScan(NodeContext& node) {
+  ScanForm form = ReadScan(node);
+  Results states;
+  for (size_t i = 0; i < form.num_states; ++i) states.push_back(node.Input(i));
+  const int64_t steps = ScanSteps(node, form);
+  std::vector<Results> collected(form.num_collected);
   for (int64_t step = 0; step < steps; ++step) {
     Results inputs = states;
-    for (size_t i = 0; i < num_scans; ++i) {
-      const Expr x = node.Input(num_states + i);
-      const int64_t at = in_directions[i] != 0 ? steps - 1 - step : step;
+    for (size_t i = 0; i < form.num_scans; ++i) {
+      const Expr x = node.Input(form.num_states + i);
+      const int64_t at = form.in_directions[i] != 0 ? steps - 1 - step : step;
       Shape shape = node.ShapeOf(x);
-      shape.erase(shape.begin() + axes[i]);
-      inputs.push_back(node.Reshape(Slice(node, x, axes[i], at, at + 1), shape));
+      shape.erase(shape.begin() + form.in_axes[i]);
+      inputs.push_back(node.Reshape(Slice(node, x, form.in_axes[i], at, at + 1), shape));
     }
     const Results outputs = node.ConvertSubgraph("body", inputs);
     if (outputs.size() != node.num_outputs()) node.Invalid("the scan's body differs in its number of results");
-    states.assign(outputs.begin(), outputs.begin() + static_cast<int64_t>(num_states));
-    for (size_t i = 0; i < num_collected; ++i) collected[i].push_back(outputs[num_states + i]);
+    states.assign(outputs.begin(), outputs.begin() + static_cast<int64_t>(form.num_states));
+    for (size_t i = 0; i < form.num_collected; ++i) collected[i].push_back(outputs[form.num_states + i]);
   }
   Results results = states;
-  for (size_t i = 0; i < num_collected; ++i) {
-    Results rows;
-    const Shape shape = node.ShapeOf(collected[i][0]);
-    const int64_t axis = NormalAxis(node, out_axes[i], static_cast<int>(shape.size()) + 1);
-    Shape row = shape;
-    row.insert(row.begin() + axis, 1);
-    for (const Expr& value : collected[i]) rows.push_back(node.Reshape(value, row));
-    if (out_directions[i] != 0) std::reverse(rows.begin(), rows.end());
-    results.push_back(Concatenate(node, std::move(rows), axis));
+  for (size_t i = 0; i < form.num_collected; ++i) {
+    results.push_back(Stacked(node, collected[i], form.out_axes[i], form.out_directions[i] != 0));
   }
   return results;
 }

@@ -71,49 +71,68 @@ Expr UndoneTranspose(const Expr& x) {
 
 Results ConvertMatMul(NodeContext& node) { return {MultiplyMatrices(node, node.Input(0), node.Input(1))}; }
 
-/// "bij,bjk->bik" and its like as transpositions around one batched product; null when a label is repeated in a term,
-/// is summed over in one term alone, or is hidden in an ellipsis.
-Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr& a, const Expr& b) {
+/// Whether `labels` has `label`.
+bool Has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+
+/// Labels of an einsum of two terms, by where they occur.
+struct ProductLabels {
+  std::string left, right, out;
+  std::string batch;    ///< in both terms and the result
+  std::string summed;   ///< in both terms only
+  std::string rows;     ///< in the left term and the result
+  std::string columns;  ///< in the right term and the result
+};
+
+/// Nothing where the equation is no product of two matrices, or batches of them, whose shapes are these.
+std::optional<ProductLabels> LabelsOfProduct(const std::string& equation, const Sizes& a_shape, const Sizes& b_shape) {
   std::string text;
   for (char c : equation) {
     if (c != ' ') text += c;
   }
   const size_t comma = text.find(',');
   const size_t arrow = text.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || text.find('.') != std::string::npos) return nullptr;
-  const std::string left = text.substr(0, comma);
-  const std::string right = text.substr(comma + 1, arrow - comma - 1);
-  const std::string out = text.substr(arrow + 2);
-  const Sizes a_shape = node.SizesOf(a);
-  const Sizes b_shape = node.SizesOf(b);
-  if (left.size() != a_shape.size() || right.size() != b_shape.size()) return nullptr;
-  const auto has = [](const std::string& labels, char label) { return labels.find(label) != std::string::npos; };
-  const auto unique = [](const std::string& labels) {
-    return std::set<char>(labels.begin(), labels.end()).size() == labels.size();
-  };
-  if (!unique(left) || !unique(right) || !unique(out)) return nullptr;
-  std::string batch, summed, rows, columns;
+  if (comma == std::string::npos || arrow == std::string::npos || Has(text, '.')) return std::nullopt;
+  ProductLabels labels;
+  labels.left = text.substr(0, comma);
+  labels.right = text.substr(comma + 1, arrow - comma - 1);
+  labels.out = text.substr(arrow + 2);
+  const auto& [left, right, out, batch, summed, rows, columns] = labels;
+  if (left.size() != a_shape.size() || right.size() != b_shape.size()) return std::nullopt;
+  for (const std::string& term : {left, right, out}) {
+    if (std::set<char>(term.begin(), term.end()).size() != term.size()) return std::nullopt;
+  }
   for (char label : left) {
-    if (has(right, label)) {
-      (has(out, label) ? batch : summed) += label;
-      if (!(a_shape[left.find(label)] == b_shape[right.find(label)])) return nullptr;
-    } else if (has(out, label)) {
-      rows += label;
+    if (Has(right, label)) {
+      (Has(out, label) ? labels.batch : labels.summed) += label;
+      if (!(a_shape[left.find(label)] == b_shape[right.find(label)])) return std::nullopt;
+    } else if (Has(out, label)) {
+      labels.rows += label;
     } else {
-      return nullptr;
+      return std::nullopt;
     }
   }
   for (char label : right) {
-    if (has(left, label)) continue;
-    if (!has(out, label)) return nullptr;
-    columns += label;
+    if (Has(left, label)) continue;
+    if (!Has(out, label)) return std::nullopt;
+    labels.columns += label;
   }
-  const auto size = [&](char label) {
-    return has(left, label) ? a_shape[left.find(label)] : b_shape[right.find(label)];
+  return labels;
+}
+
+/// "bij,bjk->bik" and its like as transpositions around one batched product; null when a label is repeated in a term,
+/// is summed over in one term alone, or is hidden in an ellipsis.
+Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr& a, const Expr& b) {
+  const Sizes a_shape = node.SizesOf(a);
+  const Sizes b_shape = node.SizesOf(b);
+  const std::optional<ProductLabels> labels = LabelsOfProduct(equation, a_shape, b_shape);
+  if (!labels) return nullptr;
+  const auto& [left, right, out, batch, summed, rows, columns] = *labels;
+  const auto size = [&, &left = left, &right = right](char label) {
+    return Has(left, label) ? a_shape[left.find(label)] : b_shape[right.find(label)];
   };
-  const auto count = [&](const std::string& labels) {
+  const auto count = [&](const std::string& some) {
     SymbolicSize product = 1;
-    for (char label : labels) product *= size(label);
+    for (char label : some) product *= size(label);
     return product;
   };
   const auto arranged = [&](const Expr& x, const std::string& from, const std::string& to) {
@@ -129,7 +148,7 @@ Expr EinsumAsProduct(NodeContext& node, const std::string& equation, const Expr&
   Sizes shape;
   for (char label : order) shape.push_back(size(label));
   for (char label : out) {
-    if (!has(order, label)) return nullptr;
+    if (!Has(order, label)) return nullptr;
   }
   return arranged(node.Reshape(product, shape), order, out);
 }

@@ -22,11 +22,9 @@ struct Request {
   Attrs attrs;
 };
 
-/// Relay resizes spatial dimensions, the last ones of [N, C, …]: brings the axes that change there.
-Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
-  const Sizes shape = node.SizesOf(data);
-  const auto rank = static_cast<int64_t>(shape.size());
-  // Axes that are resized; cropping changes those whose size stays, too.
+/// Returns places in `request.axes` of axes that are resized, ascending by axis; cropping changes those whose size
+/// stays, too.
+std::vector<size_t> ChangedAxes(const Sizes& shape, const Request& request) {
   std::vector<size_t> changed;
   for (size_t i = 0; i < request.axes.size(); ++i) {
     const bool same_scale = request.scales.empty() || request.scales[i] == 1;
@@ -34,33 +32,13 @@ Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
     const bool same_size = request.sizes[i] == shape[static_cast<size_t>(request.axes[i])];
     if (!same_size || !same_scale || !whole) changed.push_back(i);
   }
-  if (changed.empty()) return data;
   std::ranges::sort(changed, {}, [&](size_t i) { return request.axes[i]; });
-  if (changed.size() > 3) node.Unsupported(fmt::format("resizing {} dimensions at once", changed.size()));
-  // All spatial dimensions of an image, as usual, stay where they are.
-  const bool usual = rank >= 3 && rank <= 5 && request.axes[changed[0]] >= 2;
-  V spatial;
-  if (usual) {
-    for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
-  } else {
-    for (size_t i : changed) spatial.push_back(request.axes[i]);
-  }
-  V order;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    if (std::ranges::find(spatial, axis) == spatial.end()) order.push_back(axis);
-  }
-  const size_t kept = order.size();
-  order.insert(order.end(), spatial.begin(), spatial.end());
-  Sizes moved;
-  for (int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
-  Expr x = data;
-  if (!usual) {
-    if (!std::ranges::is_sorted(order)) x = Transpose(node, data, order);
-    Sizes flat{1, Sizes(moved.begin(), moved.begin() + static_cast<int64_t>(kept)).Product()};
-    flat.insert(flat.end(), moved.begin() + static_cast<int64_t>(kept), moved.end());
-    x = node.Reshape(x, flat);
-  }
-  Sizes size;
+  return changed;
+}
+
+/// Resizes the last axes of `x`, which are the axes `spatial` of data of `shape`; `size` becomes their sizes.
+Expr ResizeImages(NodeContext& node, const Expr& x, const Sizes& shape, const V& spatial, const Request& request,
+                  Sizes& size) {
   AttrValue::List scales;
   AttrValue::List roi;
   for (int64_t axis : spatial) {
@@ -77,17 +55,43 @@ Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
   if (!request.roi.empty()) attrs.Set("roi", std::move(roi));
   if (size.is_known()) {
     attrs.Set("size", size.known());
-    x = node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
-  } else {
-    if (spatial.size() != 2) node.NeedsSize("the sizes that it is resized to, " + size.ToString());
-    const Sizes from = node.SizesOf(x);
-    x = node.WithSizes(node.Op("dyn.image.resize2d", {x, node.Compute(size)}, std::move(attrs)),
-                       {from[0], from[1], size[0], size[1]});
+    return node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
   }
-  if (usual) return x;
-  Sizes result = moved;
-  std::copy(size.begin(), size.end(), result.begin() + static_cast<int64_t>(kept));
-  x = node.Reshape(x, result);
+  if (spatial.size() != 2) node.NeedsSize("the sizes that it is resized to, " + size.ToString());
+  const Sizes from = node.SizesOf(x);
+  return node.WithSizes(node.Op("dyn.image.resize2d", {x, node.Compute(size)}, std::move(attrs)),
+                        {from[0], from[1], size[0], size[1]});
+}
+
+/// Relay resizes spatial dimensions, the last ones of [N, C, …]: brings the axes that change there.
+Expr ResizeAlong(NodeContext& node, const Expr& data, const Request& request) {
+  const Sizes shape = node.SizesOf(data);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const std::vector<size_t> changed = ChangedAxes(shape, request);
+  if (changed.empty()) return data;
+  if (changed.size() > 3) node.Unsupported(fmt::format("resizing {} dimensions at once", changed.size()));
+  Sizes size;
+  V spatial;
+  // All spatial dimensions of an image, as usual, stay where they are.
+  if (rank >= 3 && rank <= 5 && request.axes[changed[0]] >= 2) {
+    for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
+    return ResizeImages(node, data, shape, spatial, request, size);
+  }
+  for (size_t i : changed) spatial.push_back(request.axes[i]);
+  V order;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (std::ranges::find(spatial, axis) == spatial.end()) order.push_back(axis);
+  }
+  const auto kept = static_cast<int64_t>(order.size());
+  order.insert(order.end(), spatial.begin(), spatial.end());
+  Sizes moved;
+  for (int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
+  Sizes flat{1, Sizes(moved.begin(), moved.begin() + kept).Product()};
+  flat.insert(flat.end(), moved.begin() + kept, moved.end());
+  Expr x = std::ranges::is_sorted(order) ? data : Transpose(node, data, order);
+  x = ResizeImages(node, node.Reshape(x, flat), shape, spatial, request, size);
+  std::copy(size.begin(), size.end(), moved.begin() + kept);
+  x = node.Reshape(x, moved);
   V back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return std::ranges::is_sorted(order) ? x : Transpose(node, x, back);
