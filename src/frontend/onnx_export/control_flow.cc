@@ -30,13 +30,7 @@ OnnxNames OnnxGraphWriter::ConvertIf(const IfNode& node) {
   return results;
 }
 
-/// `fn (v…) { if (c(v)) { self(next(v)…) } else { done(v) } }`, called with `args`: Loop carries v, and computes the
-/// condition of the next turn at the end of each.
-OnnxNames OnnxGraphWriter::ConvertLoop(const Expr& var, const FunctionNode& function,
-                                       const std::vector<OnnxNames>& args) {
-  if (std::find(being_inlined_.begin(), being_inlined_.end(), &function) != being_inlined_.end()) {
-    ThrowNoWords("a recursion that is no loop: the function calls itself elsewhere than last", function.span());
-  }
+OnnxGraphWriter::LoopForm OnnxGraphWriter::LoopFormOf(const Expr& var, const FunctionNode& function) {
   const auto* choice = As<IfNode>(function.body());
   const auto turn = [&](const Expr& branch) -> const CallNode* {
     const auto* call = As<CallNode>(branch);
@@ -52,51 +46,57 @@ OnnxNames OnnxGraphWriter::ConvertLoop(const Expr& var, const FunctionNode& func
   if (again == nullptr) {
     ThrowNoWords("a recursion that is no loop: `if (…) { itself(…) } else { … }` is one", function.span());
   }
-  const Expr& done = goes_on_if_true ? choice->else_branch() : choice->then_branch();
-  being_inlined_.push_back(&function);
+  return {&function, choice, again, goes_on_if_true};
+}
 
-  const auto condition_for = [&](const std::vector<OnnxNames>& values) {
-    const Entered scope(*this, nullptr);
-    for (size_t i = 0; i < values.size(); ++i) Bind(function.params()[i], values[i]);
-    const std::string holds = Convert(choice->condition()).at(0);
-    return goes_on_if_true ? holds : AddNode("Not", {holds}, {}, 1, function.span())[0];
-  };
-  std::vector<Type> types;
-  for (const Var& param : function.params()) {
-    for (const Type& type : FlattenTensorTypes(param->checked_type())) types.push_back(type);
+std::string OnnxGraphWriter::LoopCondition(const LoopForm& loop, const std::vector<OnnxNames>& values) {
+  const Entered scope(*this, nullptr);
+  for (size_t i = 0; i < values.size(); ++i) Bind(loop.function->params()[i], values[i]);
+  const std::string holds = Convert(loop.choice->condition()).at(0);
+  return loop.goes_on_if_true ? holds : AddNode("Not", {holds}, {}, 1, loop.function->span())[0];
+}
+
+void OnnxGraphWriter::WriteLoopBody(const LoopForm& loop, onnx::GraphProto& body) {
+  body.set_name(FreshName("body"));
+  Describe(*body.add_input(), FreshName("turn"), TensorType(Shape{}, kInt64));
+  Describe(*body.add_input(), FreshName("go_on"), TensorType(Shape{}, kBool));
+  const Entered scope(*this, &body);
+  std::vector<Type> output_types{TensorType(Shape{}, kBool)};
+  for (const Var& param : loop.function->params()) {
+    OnnxNames names;
+    for (const Type& type : FlattenTensorTypes(param->checked_type())) {
+      names.push_back(FreshName(param->name()));
+      Describe(*body.add_input(), names.back(), type);
+      output_types.push_back(type);
+    }
+    Bind(param, names);
   }
+  std::vector<OnnxNames> next;
+  for (const Expr& arg : loop.again->args()) next.push_back(Convert(arg));
+  OnnxNames outputs{LoopCondition(loop, next)};
+  for (const OnnxNames& names : next) outputs.insert(outputs.end(), names.begin(), names.end());
+  AddOutputs(outputs, output_types, {});
+}
 
+/// `fn (v…) { if (c(v)) { self(next(v)…) } else { done(v) } }`, called with `args`: Loop carries v, and computes the
+/// condition of the next turn at the end of each.
+OnnxNames OnnxGraphWriter::ConvertLoop(const Expr& var, const FunctionNode& function,
+                                       const std::vector<OnnxNames>& args) {
+  if (std::find(being_inlined_.begin(), being_inlined_.end(), &function) != being_inlined_.end()) {
+    ThrowNoWords("a recursion that is no loop: the function calls itself elsewhere than last", function.span());
+  }
+  const LoopForm loop = LoopFormOf(var, function);
+  being_inlined_.push_back(&function);
   onnx::NodeProto made;
   made.add_input("");  // no limit but the condition
-  made.add_input(condition_for(args));
+  made.add_input(LoopCondition(loop, args));
   for (const OnnxNames& names : args) {
     for (const std::string& name : names) made.add_input(name);
   }
   onnx::AttributeProto& proto = *made.add_attribute();
   proto.set_name("body");
   proto.set_type(onnx::AttributeProto::GRAPH);
-  onnx::GraphProto& body = *proto.mutable_g();
-  body.set_name(FreshName("body"));
-  Describe(*body.add_input(), FreshName("turn"), TensorType(Shape{}, kInt64));
-  Describe(*body.add_input(), FreshName("go_on"), TensorType(Shape{}, kBool));
-  {
-    const Entered scope(*this, &body);
-    for (const Var& param : function.params()) {
-      OnnxNames names;
-      for (const Type& type : FlattenTensorTypes(param->checked_type())) {
-        names.push_back(FreshName(param->name()));
-        Describe(*body.add_input(), names.back(), type);
-      }
-      Bind(param, names);
-    }
-    std::vector<OnnxNames> next;
-    for (const Expr& arg : again->args()) next.push_back(Convert(arg));
-    OnnxNames outputs{condition_for(next)};
-    for (const OnnxNames& names : next) outputs.insert(outputs.end(), names.begin(), names.end());
-    std::vector<Type> output_types{TensorType(Shape{}, kBool)};
-    output_types.insert(output_types.end(), types.begin(), types.end());
-    AddOutputs(outputs, output_types, {});
-  }
+  WriteLoopBody(loop, *proto.mutable_g());
   made.set_op_type("Loop");
   made.set_name(FreshName("Loop"));
   std::vector<OnnxNames> last;
@@ -113,7 +113,7 @@ OnnxNames OnnxGraphWriter::ConvertLoop(const Expr& var, const FunctionNode& func
   {
     const Entered scope(*this, nullptr);
     for (size_t i = 0; i < last.size(); ++i) Bind(function.params()[i], last[i]);
-    results = Convert(done);
+    results = Convert(loop.done());
   }
   being_inlined_.pop_back();
   return results;

@@ -67,6 +67,19 @@ class OnnxGraphWriter {
   OnnxNames Inline(const FunctionNode& function, const std::vector<OnnxNames>& args);
   OnnxNames ConvertIf(const IfNode& node);
   OnnxNames ConvertLoop(const Expr& var, const FunctionNode& function, const std::vector<OnnxNames>& args);
+  /// A function that calls itself last, as the loop that it is.
+  struct LoopForm {
+    const FunctionNode* function;
+    const IfNode* choice;
+    const CallNode* again;  ///< the call of the next turn
+    bool goes_on_if_true;
+
+    const Expr& done() const { return goes_on_if_true ? choice->else_branch() : choice->then_branch(); }
+  };
+  static LoopForm LoopFormOf(const Expr& var, const FunctionNode& function);
+  /// Returns the name of whether a turn with these values follows.
+  std::string LoopCondition(const LoopForm& loop, const std::vector<OnnxNames>& values);
+  void WriteLoopBody(const LoopForm& loop, onnx::GraphProto& body);
   /// The operands of `expr` that must have names first.
   static std::vector<Expr> Operands(const Expr& expr);
   std::vector<OnnxNames> NamesOf(const std::vector<Expr>& exprs) const;

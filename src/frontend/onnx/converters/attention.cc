@@ -240,18 +240,28 @@ Results ConvertCausalConv(NodeContext& node) {
 // Unrolling stops being a help when the program gets this long.
 constexpr int64_t kMostSteps = 1024;
 
-/// A state [B, H, K, V] that each step decays, corrects and adds an outer product to.
-Results ConvertLinearAttention(NodeContext& node) {
-  const int64_t q_heads = node.Int("q_num_heads", 0);
-  const int64_t heads = node.Int("kv_num_heads", 0);
-  if (q_heads < 1 || heads < 1 || q_heads % heads != 0)
-    node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", heads, q_heads));
+struct UpdateRule {
+  bool gates;     ///< the state decays
+  bool corrects;  ///< an update is what the state does not hold yet
+};
+
+UpdateRule ReadUpdateRule(NodeContext& node) {
   const std::string rule = node.String("update_rule", "gated_delta");
   const bool gates = rule == "gated" || rule == "gated_delta";
   const bool corrects = rule == "delta" || rule == "gated_delta";
   if (!gates && !corrects && rule != "linear") node.Invalid("there is no update rule '" + rule + "'");
   if (gates != node.HasInput(4) || corrects != node.HasInput(5))
     node.Invalid("decay or beta do not fit the update rule '" + rule + "'");
+  return {gates, corrects};
+}
+
+/// A state [B, H, K, V] that each step decays, corrects and adds an outer product to.
+Results ConvertLinearAttention(NodeContext& node) {
+  const int64_t q_heads = node.Int("q_num_heads", 0);
+  const int64_t heads = node.Int("kv_num_heads", 0);
+  if (q_heads < 1 || heads < 1 || q_heads % heads != 0)
+    node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", heads, q_heads));
+  const auto [gates, corrects] = ReadUpdateRule(node);
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
   const auto split = [&](size_t input, int64_t count) {
     return SplitHeads(node, node.Cast(node.Input(input), kFloat32), count);
