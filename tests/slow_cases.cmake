@@ -12,7 +12,7 @@ set(slow_unit.frontend StandardModels/*)
 set(slow_unit.ir ParserTest.DepthIsNoLimitForStatements InterpreterTest.LongChainsAndLongListsNeedNoStack)
 set(slow_unit.program DynamicKernelsTest.*)
 set(slow_unit.search CoverSearchTest.AChainOfOneHugeCandidateAndManySmallOnesIsLinear)
-set(slow_unit.transform PartialEvaluateTest.AFunctionThatIsGivenItselfAsDataEnds
+set(slow_unit.pipeline PartialEvaluateTest.AFunctionThatIsGivenItselfAsDataEnds
     PartialEvaluateTest.ManyDoublingsDoNotGrowTheFunction)
 foreach(part native open files search)
   set(slow_property.${part} *)
@@ -21,7 +21,7 @@ set(slow_conformance *)
 set(slow_conformance.native Native*)
 
 # NAME=PATTERN: one entry each. A PostgreSQL server starts in 1 to 2 s.
-set(together_unit.cost Postgres=Stores/TuningDatabaseTest.*/Postgres)
+set(together_unit.cost Postgres=Stores/*/Postgres)
 
 # Entries that are no gtest cases: each compiles models, installs Collage or runs other programs for seconds.
 set(slow_tests
@@ -31,8 +31,8 @@ set(slow_tests
     cli.schedules cli.shared_costs cli.support cli.target_options cli.tuning_together cli.worker
     conformance.onnx conformance.onnx.open conformance.onnx.prepare
     python.benchmark_rows python.compiling python.documentation python.estimating python.executables python.exporting
-    python.installed python.toolchains python.torch_backend python.typed_use python.types
-    tools.check)
+    python.installed python.toolchains python.torch_backend python.typed_use python.types python.virtual_machine
+    tools.check tools.check_layers tools.check_words tools.symbols)
 get_property(toolchains GLOBAL PROPERTY COLLAGE_TOOLCHAINS)
 foreach(toolchain ${toolchains})
   list(APPEND slow_tests conformance.table.${toolchain})
