@@ -18,7 +18,7 @@ CompileReport Compilation::Run(bool check_required) {
     } catch (const Error& error) {
       // A toolchain may decline, when it is to build, what nothing was left of the budget to try.
       if (error.category() != ErrorCategory::kUnsupported || !report_.budget_spent) throw;
-      Warn("nothing could be built of what the budget left unmeasured: it is left out, but for native kernels");
+      Warn("the measuring budget ran out: unmeasured candidates are ignored, native ones excepted");
       leaves_out_unknown_ = true;
       contenders = FindContenders(/*must_cover=*/true);
       result = Compare(contenders);

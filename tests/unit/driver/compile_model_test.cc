@@ -23,6 +23,7 @@
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 #include "support/machine.h"
+#include "unit/driver/listener.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -377,21 +378,16 @@ TEST_F(CompileModelTest, WhatNoBudgetWasLeftToTryAndCannotBeBuiltIsLeftOut) {
   options.toolchains = {"native", "throws"};
   options.partition_for = "throws";
   options.should_stop = [] { return true; };
+  Listener listener;
+  options.progress = &listener;
   const CompileReport report = CompileModule(module, "relu", options);
+  EXPECT_EQ(listener.warnings, std::vector<std::string>{"the measuring budget ran out: unmeasured candidates are "
+                                                        "ignored, native ones excepted"});
   ASSERT_EQ(report.contenders.size(), 1u);
   EXPECT_EQ(report.contenders[0].failure, "");
   EXPECT_EQ(report.contenders[0].partitions.size(), 1u);
   EXPECT_TRUE(report.contenders[0].partitions.contains("native"));
   EXPECT_NO_THROW(Executable::Load(options.output));
-}
-
-TEST_F(CompileModelTest, APercentileThatIsNoneIsRefused) {
-  CompileOptions options = Options();
-  for (const int percentile : {0, 100}) {
-    options.percentile = percentile;
-    ExpectError([&] { CompileModel(Mnist(), options); }, ErrorCategory::kInput,
-                "--percentile: error: expected a value from 1 to 99, got " + std::to_string(percentile));
-  }
 }
 
 /// A network of two operators: three covers natively, with as many formats.

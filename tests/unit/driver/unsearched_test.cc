@@ -11,6 +11,7 @@
 #include "collage/ir/text.h"
 #include "collage/vm/vm.h"
 #include "support/file.h"
+#include "unit/driver/listener.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -20,17 +21,6 @@ const std::string kOpen = "def @main(%x: Tensor[(?, 3), float32]) { nn.softmax(n
 const std::string kWithUnique =
     "def @main(%x: Tensor[(?), float32]) { %0 = unique(nn.relu(%x), sorted=1, return_counts=0); %0.0 }";
 const std::string kStatic = "def @main(%x: Tensor[(4, 3), float32]) { nn.relu(%x) }";
-
-/// Keeps what it is told.
-class Listener : public CompileProgress {
- public:
-  void Phase(const std::string&) override {}
-  void Measuring(int64_t, int64_t, const std::string&) override {}
-  void PlayOff(int, int, const std::string&) override {}
-  void Warn(const std::string& text) override { warnings.push_back(text); }
-
-  std::vector<std::string> warnings;
-};
 
 class UnsearchedTest : public testing::Test {
  protected:
