@@ -21,7 +21,7 @@
 
 namespace collage {
 
-struct CoverSearch;  // phases/cover_search_state.h
+struct CoverSearchState;  // phases/cover_search_state.h
 
 class Compilation {
  public:
@@ -41,12 +41,12 @@ class Compilation {
   // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<ContenderModule> FindContenders(bool must_cover);
   ContenderModule GivenContender() const;
-  FoundCovers FindCovers(CoverSearch& search);
-  void TuneSchedules(CoverSearch& search, const FoundCovers& found);
-  std::vector<Cover> AllCovers(CoverSearch& search);
-  std::vector<ContenderModule> Partitioned(CoverSearch& search, const FoundCovers& found,
+  FoundCovers FindCovers(CoverSearchState& search);
+  void TuneSchedules(CoverSearchState& search, const FoundCovers& found);
+  std::vector<Cover> AllCovers(CoverSearchState& search);
+  std::vector<ContenderModule> Partitioned(CoverSearchState& search, const FoundCovers& found,
                                            const std::vector<Cover>& all) const;
-  void ReportSearch(const CoverSearch& search, const FoundCovers& found);
+  void ReportSearch(const CoverSearchState& search, const FoundCovers& found);
 
   // make_estimator.cc: the estimator of costs.
   std::unique_ptr<CostEstimator> MakeEstimatorFor(const Candidates& candidates) const;
@@ -54,10 +54,10 @@ class Compilation {
   RunnerContext ForRunner(const Candidates& candidates) const;
 
   // bound_precision.cc: covers whose error is within CompileOptions::max_error.
-  void BoundPrecision(CoverSearch& search, FoundCovers& found);
+  void BoundPrecision(CoverSearchState& search, FoundCovers& found);
 
   // evolve.cc: covers by their end-to-end time.
-  void Evolve(CoverSearch& search, FoundCovers& found);
+  void Evolve(CoverSearchState& search, FoundCovers& found);
   double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const;
 
   // compare.cc: the play-off, and its results in the report and the database.

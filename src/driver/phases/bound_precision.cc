@@ -23,7 +23,7 @@ void AddBehindBest(NamedCover cover, FoundCovers& found) {
 /// The covers within the budget of one search.
 class PrecisionPhase {
  public:
-  PrecisionPhase(CoverSearch& search, const ToolchainSelection& selection, double allowed, FoundCovers& found)
+  PrecisionPhase(CoverSearchState& search, const ToolchainSelection& selection, double allowed, FoundCovers& found)
       : search_(search), selection_(selection), allowed_(allowed), found_(found) {}
 
   /// If `best` exceeds the budget, adds the best covers that do not.
@@ -85,7 +85,7 @@ class PrecisionPhase {
     return more ? more : BoundedCover{*kept, error};
   }
 
-  CoverSearch& search_;
+  CoverSearchState& search_;
   const ToolchainSelection& selection_;
   double allowed_;
   FoundCovers& found_;
@@ -93,7 +93,7 @@ class PrecisionPhase {
 
 }  // namespace
 
-void Compilation::BoundPrecision(CoverSearch& search, FoundCovers& found) {
+void Compilation::BoundPrecision(CoverSearchState& search, FoundCovers& found) {
   const auto named = std::ranges::find(found.covers, kStandardCover, &NamedCover::name);
   if (named == found.covers.end()) return;
   const Cover standard = named->cover;

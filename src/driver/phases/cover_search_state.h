@@ -9,7 +9,7 @@
 
 namespace collage {
 
-struct CoverSearch {
+struct CoverSearchState {
   const Candidates& candidates;
   CostEstimator& estimator;
   Partitioner& partitioner;

@@ -10,7 +10,7 @@
 
 namespace collage {
 
-void Compilation::Evolve(CoverSearch& search, FoundCovers& found) {
+void Compilation::Evolve(CoverSearchState& search, FoundCovers& found) {
   Phase("evolution");
   SearchOptions options{.strategy = options_.search, .num_covers = options_.num_covers};
   options.evolution.budget_seconds = options_.evolution_seconds;

@@ -69,7 +69,7 @@ std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
   Phase("search");
   CoverPortfolio portfolio(partitioner, *estimator, *selection_, options_);
   EndToEndErrors errors(module_, toolchains(), *database_, ThisMachine().fingerprint, PlayOffSettings());
-  CoverSearch search{candidates, *estimator, partitioner, portfolio, errors};
+  CoverSearchState search{candidates, *estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
     TuneSchedules(search, found);
@@ -99,7 +99,7 @@ ContenderModule Compilation::GivenContender() const {
 
 /// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
 /// then follow from known costs alone, and whoever compiles the model again finds the same.
-FoundCovers Compilation::FindCovers(CoverSearch& search) {
+FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   for (bool is_first = true;; is_first = false) {
     const int64_t before = search.num_timed();
@@ -114,7 +114,7 @@ FoundCovers Compilation::FindCovers(CoverSearch& search) {
 }
 
 /// Tunes schedules of partitions in covers that could still win.
-void Compilation::TuneSchedules(CoverSearch& search, const FoundCovers& found) {
+void Compilation::TuneSchedules(CoverSearchState& search, const FoundCovers& found) {
   if (!search.estimator.TriesSchedules()) {
     throw Error(ErrorCategory::kInput, fmt::format("estimator '{}' tries no schedules", options_.estimator), "",
                 "leave --tuning-budget out, or measure");
@@ -127,7 +127,7 @@ void Compilation::TuneSchedules(CoverSearch& search, const FoundCovers& found) {
 }
 
 /// All covers when they are few and it is wanted, else none.
-std::vector<Cover> Compilation::AllCovers(CoverSearch& search) {
+std::vector<Cover> Compilation::AllCovers(CoverSearchState& search) {
   if (options_.max_optimality_covers == 0 || !options_.partition_for.empty()) return {};
   const std::optional<std::vector<Cover>> all = search.partitioner.AllCovers(options_.max_optimality_covers);
   if (!all) {
@@ -140,7 +140,7 @@ std::vector<Cover> Compilation::AllCovers(CoverSearch& search) {
   return all.value_or(std::vector<Cover>());
 }
 
-std::vector<ContenderModule> Compilation::Partitioned(CoverSearch& search, const FoundCovers& found,
+std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, const FoundCovers& found,
                                                       const std::vector<Cover>& all) const {
   Contenders contenders(search.partitioner, module_);
   for (const NamedCover& one : found.covers) contenders.Add(one.name, one.is_single, one.cover);
@@ -150,7 +150,7 @@ std::vector<ContenderModule> Compilation::Partitioned(CoverSearch& search, const
   return contenders.contenders();
 }
 
-void Compilation::ReportSearch(const CoverSearch& search, const FoundCovers& found) {
+void Compilation::ReportSearch(const CoverSearchState& search, const FoundCovers& found) {
   report_.num_states = found.num_states;
   report_.bounded = found.bounded;
   if (report_.bounded) {
