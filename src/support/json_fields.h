@@ -23,6 +23,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "collage/support/error.h"
@@ -148,6 +149,32 @@ template <typename T>
 void FromJson(const nlohmann::json& json, std::vector<T>& values) {
   values.clear();
   for (const nlohmann::json& one : json) FromJson(one, values.emplace_back());
+}
+
+/// The struct that a variant holds, with its `kKind` as the field "kind".
+template <typename... Ts>
+nlohmann::json ToJsonWithKind(const std::variant<Ts...>& value) {
+  return std::visit(
+      [](const auto& alternative) {
+        nlohmann::json json = ToJson(alternative);
+        json["kind"] = alternative.kKind;
+        return json;
+      },
+      value);
+}
+
+/// Sets `value` to the alternative that `kind` names, read from `json`. False, with nothing read, if there is none.
+template <size_t kIndex = 0, typename... Ts>
+bool FromJsonOfKind(std::string_view kind, const nlohmann::json& json, std::variant<Ts...>& value) {
+  if constexpr (kIndex == sizeof...(Ts)) {
+    return false;
+  } else {
+    if (kind != std::variant_alternative_t<kIndex, std::variant<Ts...>>::kKind) {
+      return FromJsonOfKind<kIndex + 1>(kind, json, value);
+    }
+    FromJson(json, value.template emplace<kIndex>());
+    return true;
+  }
 }
 
 /// One line of text. Bytes that are not UTF-8 are replaced.

@@ -91,30 +91,17 @@ namespace {
 
 template <typename Key>
 std::string Print(const Key& key) {
-  Json json = std::visit([](const auto& subject) { return ToJson(subject); }, key.subject);
-  json["kind"] = KindOf(key);
+  Json json = ToJsonWithKind(key.subject);
   json["machine"] = key.machine;
   json["threads"] = key.num_threads;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-/// Sets the subject to the alternative that `kind` names. Whether there is one.
-template <size_t kIndex = 0, typename Subject>
-bool ReadSubject(const std::string& kind, const Json& json, Subject& subject) {
-  if constexpr (kIndex == std::variant_size_v<Subject>) {
-    return false;
-  } else {
-    if (kind != std::variant_alternative_t<kIndex, Subject>::kKind) return ReadSubject<kIndex + 1>(kind, json, subject);
-    FromJson(json, subject.template emplace<kIndex>());
-    return true;
-  }
 }
 
 template <typename Key>
 bool Read(const Json& json, Key& key) {
   json.at("machine").get_to(key.machine);
   json.at("threads").get_to(key.num_threads);
-  return ReadSubject(json.at("kind").get<std::string>(), json, key.subject);
+  return FromJsonOfKind(json.at("kind").get<std::string>(), json, key.subject);
 }
 
 template <typename Key>

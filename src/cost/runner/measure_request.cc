@@ -110,33 +110,9 @@ void VisitFields(Self& answer, Visitor& visit) {
   visit.OptionalField("schedules", answer.schedules);
 }
 
-namespace {
-
-/// Reads the alternative of MeasureTask that `kind` names.
-template <size_t kIndex = 0>
-MeasureTask TaskFrom(const std::string& kind, const Json& json) {
-  if constexpr (kIndex == std::variant_size_v<MeasureTask>) {
-    throw Error(ErrorCategory::kInput,
-                fmt::format("no request to measure something: '{}' is no kind of request", kind));
-  } else {
-    using Task = std::variant_alternative_t<kIndex, MeasureTask>;
-    if (kind != Task::kKind) return TaskFrom<kIndex + 1>(kind, json);
-    Task task;
-    FromJson(json, task);
-    return task;
-  }
-}
-
-}  // namespace
-
 std::string ToText(const MeasureRequest& request) {
   Json json = ToJson(request.context);
-  std::visit(
-      [&](const auto& task) {
-        json["kind"] = task.kKind;
-        json.update(ToJson(task));
-      },
-      request.task);
+  json.update(ToJsonWithKind(request.task));
   return json.dump();
 }
 
@@ -146,7 +122,11 @@ MeasureRequest MeasureRequestFromText(const std::string& text) {
     if (!json.contains("kind")) throw Error(ErrorCategory::kInput, "no request to measure something: it has no 'kind'");
     MeasureRequest request;
     FromJson(json, request.context);
-    request.task = TaskFrom(json.at("kind").get<std::string>(), json);
+    const auto kind = json.at("kind").get<std::string>();
+    if (!FromJsonOfKind(kind, json, request.task)) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("no request to measure something: '{}' is no kind of request", kind));
+    }
     return request;
   } catch (const Json::exception& error) {
     throw Error(ErrorCategory::kInput, fmt::format("no request to measure something: {}", error.what()));
