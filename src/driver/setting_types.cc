@@ -13,7 +13,6 @@
 #include "runtime/npy.h"
 #include "support/argument_text.h"
 #include "support/edit_distance.h"
-#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -24,7 +23,7 @@ constexpr const char* kPythonPath = "str | os.PathLike[str]";
   throw Error(ErrorCategory::kInput, message, "", hint);
 }
 
-/// What a value of the wrong kind is, for a message.
+/// A value of the wrong kind, for a message.
 std::string KindOf(const SettingValue& value) {
   if (const int64_t* integer = std::get_if<int64_t>(&value)) return fmt::format("{}", *integer);
   if (const double* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
@@ -249,10 +248,7 @@ SettingType Rules(std::map<std::string, std::string> CompileOptions::*field) {
       if (equals == std::string::npos) {
         Fail(fmt::format("malformed rule '{}'", text), "write TOOLCHAIN=FILE.json or TOOLCHAIN={…}");
       }
-      const std::string rule = text.substr(equals + 1);
-      const size_t first = rule.find_first_not_of(" \t\n");
-      const bool is_json = first != std::string::npos && (rule[first] == '{' || rule[first] == '[');
-      rules[text.substr(0, equals)] = is_json ? rule : ReadFile(rule);
+      rules[text.substr(0, equals)] = ReadJsonArgument(text.substr(equals + 1), text).text;
     }
     return SettingValue(rules);
   };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collage/support/error.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -132,6 +133,12 @@ std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::s
     if (!shapes.emplace(name, shape).second) Fail(fmt::format("the shape of '{}' is given twice", name));
   }
   return shapes;
+}
+
+JsonText ReadJsonArgument(const std::string& argument, const std::string& where) {
+  const size_t first = argument.find_first_not_of(" \t\n");
+  if (first != std::string::npos && (argument[first] == '{' || argument[first] == '[')) return {argument, where};
+  return {ReadFile(argument), argument};
 }
 
 }  // namespace collage

@@ -1,4 +1,5 @@
-// argument_text.h: durations, sizes, numbers, shapes and lists, as people write them on a command line or in Python.
+// argument_text.h: durations, sizes, numbers, shapes, lists and JSON, as people write them on a command line or in
+// Python.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "collage/support/json_text.h"
 
 namespace collage {
 
@@ -32,5 +35,9 @@ std::vector<std::string> SplitCommas(std::string_view text);
 
 /// Reads "x=1x3x640x640", or "x=" for a scalar; several of them, by name. Throws kInput, also for a name given twice.
 std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts);
+
+/// Returns JSON written in place ("{…}", "[…]"), which errors call `where`, or that of the file so named. Throws
+/// kInput for a file that cannot be read.
+JsonText ReadJsonArgument(const std::string& argument, const std::string& where);
 
 }  // namespace collage

@@ -97,12 +97,6 @@ Function InspectedFunction(const InspectedFile& file, const InspectArguments& ar
               arguments.file + ":1:1", hint);
 }
 
-JsonText ReadJsonArgument(const std::string& argument, const std::string& flag) {
-  const size_t first = argument.find_first_not_of(" \t\n");
-  if (first != std::string::npos && (argument[first] == '{' || argument[first] == '[')) return {argument, flag};
-  return {ReadFile(argument), argument};
-}
-
 void WithPlace(const std::string& file, const std::function<void()>& command) {
   // Rules may name toolchains.
   if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());

@@ -33,9 +33,6 @@ InspectedFile ReadInspected(const std::string& file, const InspectArguments& arg
 /// The function to look at; throws kInput with near misses when there is none of that name.
 Function InspectedFunction(const InspectedFile& file, const InspectArguments& arguments);
 
-/// JSON written in place ("{…}", "[…]") or the name of a file that holds it.
-JsonText ReadJsonArgument(const std::string& argument, const std::string& flag);
-
 /// Runs a command; errors that name no line are about the whole file: "file:1:1: error: …".
 void WithPlace(const std::string& file, const std::function<void()>& command);
 
