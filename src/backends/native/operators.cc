@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <sstream>
 #include <string>
 
 #include "collage/ir/infer_type.h"
@@ -181,14 +179,10 @@ struct Row {
 };
 
 /// By name, from operator_rows.inc.
-const std::map<std::string, Row, std::less<>>& Rows() {
-  static const std::map<std::string, Row, std::less<>> rows = [] {
-    std::map<std::string, Row, std::less<>> made;
-    const auto add = [&](const std::string& names, const Row& row) {
-      std::istringstream words(names);
-      for (std::string name; words >> name;) made.emplace(name, row);
-    };
-#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) add(names, {takes, takes_dynamic});
+const RowsByName<Row>& Rows() {
+  static const RowsByName<Row> rows = [] {
+    RowsByName<Row> made;
+#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) AddRow(names, Row{takes, takes_dynamic}, made);
 #include "backends/native/operator_rows.inc"
 #undef NATIVE_OPERATOR
     return made;

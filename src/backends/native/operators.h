@@ -1,6 +1,10 @@
 // operators.h: which operators native kernels compute, and under which conditions.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include "collage/ir/expr.h"
@@ -8,6 +12,17 @@
 #include "collage/support/result.h"
 
 namespace collage::native {
+
+/// A table of operators by name.
+template <typename Row>
+using RowsByName = std::map<std::string, Row, std::less<>>;
+
+/// Adds a row of operator_rows.inc, for each of `names`, which spaces separate.
+template <typename Row>
+void AddRow(const std::string& names, const Row& row, RowsByName<Row>& table) {
+  std::istringstream words(names);
+  for (std::string name; words >> name;) table.emplace(name, row);
+}
 
 /// Whether the compiler has a lowering for this typed call; otherwise why not.
 Result<void> IsLowered(const CallNode& call);

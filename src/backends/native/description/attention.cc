@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 
 namespace collage::native {
@@ -26,10 +27,8 @@ bool IsLike(const Type& type, const Shape& like) {
          NumElements(shape) == NumElements(like);
 }
 
-/// Whether each element of the result is made from the elements in its place.
-bool KeepsPlaces(const OpDef& op) {
-  return (op.pattern <= OpPatternKind::kBroadcast || op.is_reshape) && op.name != "tile" && op.name != "repeat";
-}
+/// Whether the elements of the result lie in memory in the order of those that they are made from.
+bool KeepsOrder(const OpDef& op) { return KeepsPlaces(op) || op.is_reshape; }
 
 }  // namespace
 
@@ -48,7 +47,7 @@ Expr AttentionFinder::SourceOf(const Expr& expr, std::string_view op, const Shap
   const CallNode* call = AsOp(expr);
   if (call == nullptr || !IsLike(call->checked_type(), like) || uses_.at(expr.get()) != 1) return nullptr;
   if (call->op()->name == op) return expr;
-  if (!KeepsPlaces(*call->op())) return nullptr;
+  if (!KeepsOrder(*call->op())) return nullptr;
   Expr found;
   for (const Expr& arg : call->args()) {
     const Expr source = SourceOf(arg, op, like);

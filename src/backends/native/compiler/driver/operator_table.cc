@@ -2,8 +2,6 @@
 #include "backends/native/compiler/driver/operator_table.h"
 
 #include <cmath>
-#include <map>
-#include <sstream>
 #include <string>
 
 #include "backends/native/compiler/contraction/matrix_product.h"
@@ -18,21 +16,16 @@
 #include "backends/native/compiler/reduction/normalisation.h"
 #include "backends/native/compiler/reduction/pool.h"
 #include "backends/native/compiler/reduction/reduction.h"
+#include "backends/native/operators.h"
 
 namespace collage::native {
 namespace {
 
 using namespace inline_ops;
 
-using Table = std::map<std::string, OperatorRow, std::less<>>;
-
-Table MakeTable() {
-  Table table;
-  const auto add = [&](const std::string& names, const OperatorRow& row) {
-    std::istringstream words(names);
-    for (std::string name; words >> name;) table.emplace(name, row);
-  };
-#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) add(names, OperatorRow __VA_ARGS__);
+RowsByName<OperatorRow> MakeTable() {
+  RowsByName<OperatorRow> table;
+#define NATIVE_OPERATOR(names, takes, takes_dynamic, ...) AddRow(names, OperatorRow __VA_ARGS__, table);
 #include "backends/native/operator_rows.inc"
 #undef NATIVE_OPERATOR
   return table;
@@ -41,7 +34,7 @@ Table MakeTable() {
 }  // namespace
 
 const OperatorRow* FindOperator(std::string_view name) {
-  static const Table table = MakeTable();
+  static const RowsByName<OperatorRow> table = MakeTable();
   const auto row = table.find(name);
   return row == table.end() ? nullptr : &row->second;
 }
