@@ -12,10 +12,8 @@ using Clock = std::chrono::steady_clock;
 
 // A trial that is faster by less is not worth measuring again: medians differ by as much from one worker to the next.
 constexpr double kNoticed = 0.02;
-// What makes no more of the whole than this is not worth the time.
-constexpr double kLeastShare = 1e-3;
 
-/// Of one partition.
+/// The search for one partition's schedule.
 struct Climb {
   ScheduleTask* task;
   int steps = 0;

@@ -11,6 +11,9 @@
 
 namespace collage {
 
+/// Partitions with a smaller share of a cover's time are not worth being tuned, or compared with rivals.
+inline constexpr double kLeastShare = 1e-3;
+
 /// A partition whose schedules may be tried.
 struct ScheduleTask {
   CostQuery query;

@@ -85,7 +85,7 @@ void Partitioner::Prepare(std::span<const int> variants) {
   for (size_t i = 0; i < records.size(); ++i) Learn(*wanted[i], records[i]);
 }
 
-/// What was skipped stays unknown, unless that is left out: it may be measured when there is more time.
+/// Skipped costs stay unknown, unless unknown ones are left out: they may be measured when there is more time.
 void Partitioner::Learn(Costed& of, const TuningRecord& record) {
   const CandidatePartition& candidate = candidates_.CandidateOf(of.first);
   const bool is_left_out = record.is_skipped && leaves_out_unknown_ && candidate.toolchain != certain_;
@@ -114,8 +114,6 @@ std::vector<int> Partitioner::RivalsOf(int variant) const {
 }
 
 void Partitioner::BreakTies(const Cover& cover) {
-  // What makes no more of the whole than this is not worth the time.
-  constexpr double kLeastShare = 1e-3;
   std::set<int> done;  // classes
   for (int variant : cover.variants) {
     const Costed& of = ClassAt(variant);
@@ -130,7 +128,7 @@ void Partitioner::BreakTies(const Cover& cover) {
 }
 
 TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits) {
-  // What is dearer by more does not win with other schedules.
+  // A cover that is dearer by more does not win with other schedules.
   constexpr double kMostDear = 1.3;
   const auto sum = [&](const Cover& cover) {
     double seconds = 0;
@@ -182,7 +180,7 @@ double Partitioner::SwitchPenalty(int from, int to) {
                                   *candidates_.toolchains()[static_cast<size_t>(to)]);
 }
 
-/// Of all variants. Made once: it needs each candidate's boundary, which means building its function.
+/// The problem with all variants. Made once: it needs each candidate's boundary, which means building its function.
 const CoverProblem& Partitioner::Problem() {
   if (!problem_) {
     problem_ =
