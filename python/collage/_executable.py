@@ -59,7 +59,7 @@ class Executable:
     def __init__(self, model: _core.Model, report: dict[str, Any] | None = None) -> None:
         self._model = model
         self.report = cast(CompileReport | None, report)
-        """What compiling found out, as ``collage compile --json`` prints it; None for a file that was loaded."""
+        """The report of its compilation, as ``collage compile --json`` prints it; None for a file that was loaded."""
         self.inputs: list[Port] = _ports(model.inputs())
         """Inputs in their order."""
         self.outputs: list[Port] = _ports(model.outputs())

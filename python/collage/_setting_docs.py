@@ -20,7 +20,7 @@ def annotation(row: dict[str, Any]) -> str:
 
 
 def description(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """What the argument does, with other settings by their names in Python."""
+    """Describes the argument, and names other settings as Python does."""
     flags = {one["flag"]: one["name"] for one in rows}
     text = " ".join(filter(None, [row["doc"], row["python"]["doc"]]))
     text = re.sub(r"--[a-z]+(?:-[a-z]+)*", lambda flag: f"``{flags.get(flag[0], flag[0])}``", text)

@@ -33,7 +33,7 @@ if __name__ == "__main__":
 __all__ = ["RESOURCE", "main"]
 
 RESOURCE = "collage_timing"
-"""What a node offers, once, that may be used for timing: ``ray start --resources='{"collage_timing": 1}'``."""
+"""The resource, one each, of nodes that may be used for timing: ``ray start --resources='{"collage_timing": 1}'``."""
 
 _RETRIES = 3  # of a request whose node or process dies
 _REQUESTS_PER_NODE = 2  # one that runs, and one that is there when it is done

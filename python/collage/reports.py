@@ -71,7 +71,7 @@ class RefusedCalls(TypedDict):
 
 
 class OperatorSupport(TypedDict):
-    """What a toolchain takes of the calls of one operator; ``patterns`` counts the calls that each row of its table holds."""
+    """The calls of one operator that a toolchain takes; ``patterns`` counts the calls that each row of its table holds."""
 
     name: str
     calls: int
@@ -89,7 +89,7 @@ class ToolchainSupport(ToolchainReport):
 
 
 class SupportReport(TypedDict):
-    """What `collage.support` returns."""
+    """The result of `collage.support`."""
 
     schema: int
     model: str
@@ -147,7 +147,7 @@ class FailureReport(TypedDict):
 
 
 class TuningReport(TypedDict):
-    """What the search for schedules did; ``gain`` is a share of the time of all partitions."""
+    """Results of the search for schedules; ``gain`` is a share of the time of all partitions."""
 
     partitions: int
     faster: int
@@ -223,11 +223,11 @@ Seconds = TypedDict(
         "write": float,
     },
 )
-"""What a compilation's time went to; the last four are parts of the play-off."""
+"""Parts of a compilation's time; the last four are parts of the play-off."""
 
 
 class CompileReport(TypedDict):
-    """What compiling found out: the ``report`` of a `collage.Executable`."""
+    """The results of a compilation: the ``report`` of a `collage.Executable`."""
 
     schema: int
     model: str

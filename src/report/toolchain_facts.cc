@@ -24,7 +24,7 @@ std::vector<Fact> DetailsOfToolchain(const ToolchainReport& toolchain) {
   return facts;
 }
 
-/// What --target may tell toolchains.
+/// The options that --target may give toolchains.
 Fact OptionsInText(const std::vector<ToolchainReport>& toolchains) {
   std::vector<Fact> rows;
   for (const ToolchainReport& toolchain : toolchains) {

@@ -7,7 +7,7 @@ from source import text
 
 
 def class_body(path: str, name: str) -> str:
-    """What is between the braces of the class, without comments."""
+    """Returns the class between its braces, without comments."""
     code = re.sub(r"//[^\n]*", "", text(path))
     found = re.search(rf"^class {name}\b[^;{{]*{{(.*?)^}};", code, re.MULTILINE | re.DOTALL)
     if found is None:

@@ -56,7 +56,7 @@ Fact KernelRow(const vm::KernelFunction& kernel) {
       .Says("kernel    {name}[\n{partitions}]");
 }
 
-/// Of a program with control flow: its functions, and its kernels with what is in each.
+/// Facts of a program with control flow: its functions, and its kernels with their partitions.
 Fact ProgramFacts(const std::string& file) {
   const vm::Executable executable = vm::Executable::Load(file);
   std::vector<Fact> functions;

@@ -32,12 +32,12 @@ for path, text in json.load(sys.stdin).items():
 
 
 class MissingToolError(Exception):
-    """What a case needs is not on this machine."""
+    """This machine lacks something that a case needs."""
 
 
 @dataclass
 class Found:
-    """What a case's last command printed, as lines of an expectation; `problem` says what else is wrong."""
+    """The output of a case's last command, as lines of an expectation; `problem` says what else is wrong."""
 
     expectation: list[str] = field(default_factory=list)
     problem: str = ""

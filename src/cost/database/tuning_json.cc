@@ -88,7 +88,7 @@ int ReadHeader(std::istream& in, const std::string& source) {
   return version;
 }
 
-/// What `read` returns. An error of its names `line`.
+/// Returns what `read` returns; its errors name `line`.
 template <typename Read>
 Result<TuningEntry> Located(const std::string& line, const Read& read) {
   std::string why;

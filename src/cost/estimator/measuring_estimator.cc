@@ -32,7 +32,7 @@ std::string MethodText(const TimingOptions& timing) {
   return fmt::format("{}.{}{}", HostMethod(), static_cast<int>(timing.operands), percentile);
 }
 
-/// The same for a partition. Results that were rounded to integers are compared by a method with a version of its own.
+/// How partitions are timed. Results that were rounded to integers are compared by a method with a version of its own.
 std::string MethodText(const TimingOptions& timing, const Work& work) {
   return MethodText(timing) + (work.rounds ? ".r1" : "");
 }

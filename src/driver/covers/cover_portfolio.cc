@@ -44,7 +44,7 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   return found;
 }
 
-/// What each toolchain would choose by itself.
+/// Each toolchain's own choice.
 std::vector<NamedCover> CoverPortfolio::GreedyCovers(std::vector<int>& stuck_at) {
   std::vector<NamedCover> covers;
   for (const Toolchain* toolchain : toolchains_) {

@@ -84,7 +84,7 @@ class GreedyOrder {
     for (int v = 0; v < static_cast<int>(candidates.variants().size()); ++v) {
       const CandidatePartition& candidate = candidates.CandidateOf(v);
       if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
-      // What is gained by keeping values as narrower types depends on the neighbours, of which nothing is known here.
+      // The gain of keeping values as narrower types depends on the neighbours, which are not known here.
       if (!KeepsNarrow(candidates.variant(v).layouts)) ranks_.push_back(RankOf(v, left_out));
     }
     std::stable_sort(ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) {

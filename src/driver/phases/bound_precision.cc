@@ -65,8 +65,8 @@ class PrecisionPhase {
         is_rationed);
   }
 
-  /// The same with deferred toolchains, where that gains: in their type as much as fits; if all fits, `best`'s lower
-  /// precision beside it as far as that fits, too.
+  /// Finds a bounded cover with deferred toolchains, if that gains: in their type as much as fits; if all fits,
+  /// `best`'s lower precision beside it as far as that fits, too.
   std::optional<BoundedCover> FindDeferred(const Cover& best, const Cover& standard) {
     const std::vector<const Toolchain*>& toolchains = selection_.toolchains();
     const auto is_deferred = [&](const Toolchain& toolchain) { return selection_.IsDeferred(toolchain); };

@@ -70,7 +70,7 @@ std::span<const ReportNumber<TuningReport>> TuningNumbers() {
       {"trials", "trials", &TuningReport::trials},
       {"known_trials", "known trials", &TuningReport::known_trials},
       {"seconds", "time", &TuningReport::seconds},
-      // Of one region's time.
+      // A share of one region's time.
       {"gain", "gain", &TuningReport::gain, Total::kMost, /*is_share=*/true},
       {"budget_spent", "the budget was spent: run again to try more", &TuningReport::budget_spent},
   };

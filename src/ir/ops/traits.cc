@@ -22,7 +22,7 @@ void EquateAll(const Type& a, DimRef a_ref, const Type& b, DimRef b_ref, DimEqua
   }
 }
 
-/// Of a layout of the data other than channels-first, nothing is said.
+/// Traits say nothing of layouts of the data other than channels-first.
 bool IsChannelsFirst(const OpCall& call, const char* attr) {
   const std::string* layout = call.attrs.Get(attr).as_string();
   return layout == nullptr || layout->empty() || layout->starts_with("NC");

@@ -239,7 +239,7 @@ DynamicSizes FindDynamicSizes(const Function& function, std::vector<Expr>* exprs
 
 namespace {
 
-/// Where what is known of a function is not of one.
+/// Throws for facts of shapes that fit no function.
 [[noreturn]] void FailAsDamaged() {
   throw Error(ErrorCategory::kCorrupt, "what a kernel knows of its shapes is damaged");
 }

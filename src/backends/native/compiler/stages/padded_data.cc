@@ -125,7 +125,7 @@ Buffer PaddedData(PartitionState& state, const Expr& expr, const std::vector<int
     return std::all_of(pad.begin(), pad.end(), [](int64_t p) { return p == 0; });
   };
   const bool is_padded = !is_none(before) || !is_none(after);
-  // What is copied between zeros is converted on the way.
+  // A copy between zeros converts on the way.
   const DataType own = KeptType(state, expr);
   const bool converts = is_padded && KindOf(own) == KindOf(dtype);
   const bool is_plain = layout == Layout::kPlain;

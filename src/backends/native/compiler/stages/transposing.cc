@@ -111,7 +111,7 @@ class TransposingLoop {
   void EmitSquare(Indices at, size_t second_axis, size_t lane_axis, const I64& top, const I64& left, int64_t height,
                   int64_t width, const std::vector<bool>& turned) {
     const int64_t lanes = e_.lanes();
-    // What is read, one column of the square (a run along the second axis) at a time.
+    // The values read, one column of the square (a run along the second axis) at a time.
     std::vector<std::vector<Value>> columns(turned.size());
     const auto read_columns = [&] {
       for (int64_t c = 0; c < width; ++c)
