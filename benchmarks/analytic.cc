@@ -142,8 +142,7 @@ Pairs Compare(const IRModule& module, TuningDatabase& database, int threads, Cac
   ComparingEstimator comparing(database, keys, estimates ? analytic.get() : nullptr);
   Partitioner partitioner(candidates, comparing);
   // Equal variants are asked for once.
-  for (size_t variant = 0; variant < candidates.variants().size(); ++variant)
-    partitioner.Exact(static_cast<int>(variant));
+  for (VariantIndex variant : candidates.variants().indices()) partitioner.Exact(variant);
   return comparing.pairs();
 }
 

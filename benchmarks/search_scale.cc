@@ -49,8 +49,7 @@ constexpr int kMostFused = 4;
 /// in a partition costs a tenth less.
 class MockCosts : public BasicCoverCosts {
  public:
-  MockCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-            const std::vector<CandidateVariant>& variants, double bounds)
+  MockCosts(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants, double bounds)
       : variants_(variants), bounds_(bounds) {
     std::map<std::pair<const Toolchain*, std::string>, double> known;
     for (const CandidatePartition& candidate : candidates) {
@@ -70,17 +69,15 @@ class MockCosts : public BasicCoverCosts {
       seconds_.push_back(sum);
     }
   }
-  double LowerBound(int variant) override { return bounds_ * Exact(variant); }
-  double Exact(int variant) override {
-    return seconds_[static_cast<size_t>(variants_[static_cast<size_t>(variant)].candidate)];
-  }
+  double LowerBound(VariantIndex variant) override { return bounds_ * Exact(variant); }
+  double Exact(VariantIndex variant) override { return seconds_[variants_[variant].candidate]; }
   double Convert(int, Format, Format) override { return 0.2; }
-  double Transition(int) override { return 0.1; }
+  double Transition(VariantIndex /*variant*/) override { return 0.1; }
 
  private:
-  const std::vector<CandidateVariant>& variants_;
+  const VariantList& variants_;
   double bounds_;
-  std::vector<double> seconds_;
+  IndexedVector<CandidateIndex, double> seconds_;
 };
 
 struct Figures {
@@ -123,7 +120,7 @@ Figures Measure(const Function& function, const Setting& setting, bool formats) 
   const double before = StatusMegabytes("VmRSS:");
   auto start = std::chrono::steady_clock::now();
   const DataflowGraph graph(function);
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const Toolchain* toolchain : Toolchains()) {
     RuleLog log;
     std::vector<CandidatePartition> found = GatherPartitionRule(*toolchain)->AllCandidates(graph, *toolchain, log);
@@ -137,8 +134,8 @@ Figures Measure(const Function& function, const Setting& setting, bool formats) 
   start = std::chrono::steady_clock::now();
   std::vector<bool> eligible(graph.size());
   if (formats) eligible = ChannelsLastEligible(graph);
-  std::vector<CandidateVariant> variants;
-  for (int c = 0; c < std::ssize(candidates); ++c) {
+  VariantList variants;
+  for (CandidateIndex c : candidates.indices()) {
     if (!formats) {
       variants.push_back({c, {}});
       continue;

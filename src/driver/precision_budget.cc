@@ -41,8 +41,9 @@ double WeightOf(const DataflowGraph& graph, int node) {
 /// By node: its share of what its partition costs, 0 where that is not known.
 std::vector<double> SecondsByNode(Partitioner& partitioner, const Cover& cover) {
   std::vector<double> seconds;
-  for (int variant : cover.variants) {
-    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
+  for (VariantIndex variant : cover.variants) {
+    const DataflowGraph& graph = partitioner.candidates().graph();
+    const SubGraph& sub_graph = partitioner.candidates().CandidateOf(variant).sub_graph;
     seconds.resize(graph.size());
     const std::vector<int> operators = OperatorsOf(graph, sub_graph);
     const double exact = partitioner.Exact(variant);
@@ -111,7 +112,7 @@ std::vector<int> ChooseWithin(std::span<const PrecisionUnit> units, int max_trie
 bool IsLower(const Toolchain& toolchain) { return InferencePrecisionOf(toolchain).has_value(); }
 
 int CountLower(const Partitioner& partitioner, const Cover& cover) {
-  return static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(), [&](int variant) {
+  return static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(), [&](VariantIndex variant) {
     return IsLower(*partitioner.candidates().CandidateOf(variant).toolchain);
   }));
 }
@@ -120,10 +121,11 @@ std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover&
                                           const IsRationed& is_rationed) {
   const std::vector<double> lower = SecondsByNode(partitioner, best);
   const std::vector<double> full = SecondsByNode(partitioner, standard);
+  const DataflowGraph& graph = partitioner.candidates().graph();
   std::vector<PrecisionUnit> units;
-  for (int variant : best.variants) {
+  for (VariantIndex variant : best.variants) {
     if (!is_rationed(*partitioner.candidates().CandidateOf(variant).toolchain)) continue;
-    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
+    const SubGraph& sub_graph = partitioner.candidates().CandidateOf(variant).sub_graph;
     for (std::vector<int>& nodes : CutAtProducts(graph, OperatorsOf(graph, sub_graph))) {
       PrecisionUnit unit{std::move(nodes), 0, partitioner.ErrorOf(variant)};
       for (int node : unit.nodes) unit.gain += full[static_cast<size_t>(node)] - lower[static_cast<size_t>(node)];
@@ -135,7 +137,7 @@ std::vector<PrecisionUnit> PrecisionUnits(Partitioner& partitioner, const Cover&
 
 std::optional<BoundedCover> FindBoundedCover(
     Partitioner& partitioner, const Cover& best, const Cover& standard, double allowed,
-    const std::function<std::optional<Cover>(const std::function<bool(int candidate)>& may)>& search,
+    const std::function<std::optional<Cover>(const std::function<bool(CandidateIndex candidate)>& may)>& search,
     const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed) {
   const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard, is_rationed);
   if (units.empty()) return std::nullopt;
@@ -146,7 +148,7 @@ std::optional<BoundedCover> FindBoundedCover(
     for (int unit : chosen) {
       for (int node : units[static_cast<size_t>(unit)].nodes) kept.Add(node);
     }
-    const std::optional<Cover> cover = search([&](int candidate) {
+    const std::optional<Cover> cover = search([&](CandidateIndex candidate) {
       const CandidatePartition& one = partitioner.candidates().at(candidate);
       return !is_rationed(*one.toolchain) ||
              std::ranges::all_of(OperatorsOf(graph, one.sub_graph), [&](int node) { return kept.Contains(node); });

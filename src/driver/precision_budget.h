@@ -54,7 +54,7 @@ struct BoundedCover {
 /// found. `error_of`, which builds and runs a cover, is asked about twice the binary logarithm of the number of units.
 std::optional<BoundedCover> FindBoundedCover(
     Partitioner& partitioner, const Cover& best, const Cover& standard, double allowed,
-    const std::function<std::optional<Cover>(const std::function<bool(int candidate)>& may)>& search,
+    const std::function<std::optional<Cover>(const std::function<bool(CandidateIndex candidate)>& may)>& search,
     const std::function<double(const Cover&)>& error_of, const IsRationed& is_rationed = IsLower);
 
 }  // namespace collage

@@ -19,26 +19,30 @@
 namespace collage {
 namespace {
 
+/// Candidates have one variant each here: nothing but the toolchain is chosen.
+CandidateIndex CandidateOf(VariantIndex variant) { return CandidateIndex(variant.number()); }
+
 class GivenCoverCosts : public BasicCoverCosts {
  public:
-  GivenCoverCosts(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                  const GivenCosts& given)
+  GivenCoverCosts(const DataflowGraph& graph, const CandidateList& candidates, const GivenCosts& given)
       : graph_(graph), candidates_(candidates), given_(given) {}
 
-  double LowerBound(int) override { return 0; }
-  double Exact(int variant) override {
-    const CandidatePartition& candidate = candidates_[static_cast<size_t>(variant)];
+  double LowerBound(VariantIndex /*variant*/) override { return 0; }
+  double Exact(VariantIndex variant) override {
+    const CandidatePartition& candidate = CandidateAt(variant);
     return given_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph).ToDouble();
   }
-  double Convert(int, Format, Format) override { return 0; }
-  double Transition(int variant) override {
-    const bool is_host = TargetOf(candidates_[static_cast<size_t>(variant)]) == "host";
+  double Convert(int /*value*/, Format /*from*/, Format /*to*/) override { return 0; }
+  double Transition(VariantIndex variant) override {
+    const bool is_host = TargetOf(CandidateAt(variant)) == "host";
     return is_host ? 0 : given_.transition_penalty();
   }
 
  private:
+  const CandidatePartition& CandidateAt(VariantIndex variant) const { return candidates_[CandidateOf(variant)]; }
+
   const DataflowGraph& graph_;
-  const std::vector<CandidatePartition>& candidates_;
+  const CandidateList& candidates_;
   const GivenCosts& given_;
 };
 
@@ -58,7 +62,7 @@ class GivenPartitioner {
     options.slack = std::numeric_limits<double>::infinity();
     options.beam = 0;
     const SearchResult found = SearchCompatibleCovers(problem, costs, options, Sets());
-    if (found.covers.empty()) FailToCover(problem, found.stuck_at);
+    if (found.covers.empty()) FailToCover(problem.NodesAt(found.stuck_at));
     CoverReport report;
     const auto total = [](const Cover& cover) {
       return cover.num_unknown > 0 ? std::numeric_limits<double>::quiet_NaN() : cover.seconds;
@@ -103,12 +107,13 @@ class GivenPartitioner {
   /// Positions are the nodes that no existing partition computes.
   CoverProblem Problem() const {
     CoverProblem problem;
-    std::vector<int> position(graph_.size(), -1);
+    std::vector<Position> position(graph_.size(), Position(-1));
     for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
       if (graph_.node(index).is_in_primitive || graph_.LabelAt(index) == "call_prim") continue;
-      position[static_cast<size_t>(index)] = problem.num_positions++;
+      position[static_cast<size_t>(index)] = problem.nodes.next();
       problem.nodes.push_back(index);
     }
+    problem.num_positions = static_cast<int>(problem.nodes.size());
     for (const CandidatePartition& candidate : candidates_) {
       CoverVariant variant;
       for (int index : candidate.sub_graph.members()) variant.covers.push_back(position[static_cast<size_t>(index)]);
@@ -125,8 +130,8 @@ class GivenPartitioner {
 
   void Describe(const Cover& cover, bool rewrite, CoverReport& report) const {
     std::vector<CandidatePartition> chosen;
-    for (int variant : cover.variants) {
-      const CandidatePartition& candidate = candidates_[static_cast<size_t>(variant)];
+    for (VariantIndex variant : cover.variants) {
+      const CandidatePartition& candidate = candidates_[CandidateOf(variant)];
       if (TargetOf(candidate) == "host") {
         report.host.push_back(candidate.sub_graph.first());
       } else {
@@ -167,18 +172,18 @@ class GivenPartitioner {
   }
 
   /// Says of each node that stays open why no target takes it.
-  [[noreturn]] void FailToCover(const CoverProblem& problem, const std::vector<int>& positions) const {
+  [[noreturn]] void FailToCover(const std::vector<int>& nodes) const {
     constexpr size_t kShown = 10;
     std::string text = "no cover: ";
-    for (size_t i = 0; i < positions.size() && i < kShown; ++i) {
-      const int node = problem.nodes[static_cast<size_t>(positions[i])];
+    for (size_t i = 0; i < nodes.size() && i < kShown; ++i) {
+      const int node = nodes[i];
       text += fmt::format("{}'{}' (node {})", i == 0 ? "" : "; ", graph_.LabelAt(node), node);
       for (const GivenTarget& target : targets_) {
         text += fmt::format(", {}: {}", target.toolchain->target_name(), WhyNot(node, *target.toolchain));
       }
     }
-    if (positions.size() > kShown) text += fmt::format("; and {} more nodes", positions.size() - kShown);
-    const Span& span = graph_.node(problem.nodes[static_cast<size_t>(positions[0])]).expr->span();
+    if (nodes.size() > kShown) text += fmt::format("; and {} more nodes", nodes.size() - kShown);
+    const Span& span = graph_.node(nodes[0]).expr->span();
     throw Error(ErrorCategory::kUnsupported, text,
                 span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : "");
   }
@@ -198,7 +203,7 @@ class GivenPartitioner {
   DataflowGraph graph_;
   std::vector<GivenTarget> targets_;
   GivenCosts costs_;
-  std::vector<CandidatePartition> candidates_;
+  CandidateList candidates_;
 };
 
 }  // namespace

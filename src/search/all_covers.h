@@ -17,7 +17,8 @@ struct AllCoversLimits {
 /// Tells `visit` each cover by variants that `can_run` takes, in the order in which variants are listed: a cover's
 /// variants are in the order of their first positions. Not all of these can be put in order, see `CoverSeconds`.
 /// False when there are more than the limits allow; `visit` was then told of as many.
-bool ForEachCover(const CoverProblem& problem, const std::function<bool(int variant)>& can_run,
-                  const AllCoversLimits& limits, const std::function<void(const std::vector<int>& variants)>& visit);
+bool ForEachCover(const CoverProblem& problem, const std::function<bool(VariantIndex variant)>& can_run,
+                  const AllCoversLimits& limits,
+                  const std::function<void(const std::vector<VariantIndex>& variants)>& visit);
 
 }  // namespace collage

@@ -15,15 +15,15 @@ namespace collage {
 class BestPaths {
  public:
   BestPaths(const CoverProblem& problem, int count) : problem_(problem), count_(count) {
-    paths_.push_back({0, -1, -1, 0});
+    paths_.push_back({0, kNone, VariantIndex(kNone), Position(0)});
   }
 
-  static constexpr int kStart = 0;
+  static constexpr int kStart = 0;  ///< the empty path
   double SecondsOf(int path) const { return paths_[path].seconds; }
 
   /// Puts the continuation of path `before` by `variant`, at `seconds` in all and covering up to `next`, where it
   /// belongs in `best`, which is the list of the best few into a state; or nowhere.
-  void Insert(std::vector<int>& best, int before, int variant, double seconds, int next) {
+  void Insert(std::vector<int>& best, int before, VariantIndex variant, double seconds, Position next) {
     if (best.size() == count_ && seconds > SecondsOf(best.back())) return;
     const int path = static_cast<int>(paths_.size());
     paths_.push_back({seconds, before, variant, next});
@@ -37,8 +37,8 @@ class BestPaths {
     if (best.size() > count_) best.pop_back();
   }
 
-  std::vector<int> VariantsOf(int path) const {
-    std::vector<int> variants;
+  std::vector<VariantIndex> VariantsOf(int path) const {
+    std::vector<VariantIndex> variants;
     for (; path != kStart; path = paths_[path].before) {
       variants.push_back(paths_[path].variant);
     }
@@ -47,23 +47,25 @@ class BestPaths {
 
   Cover CoverOf(int path, const CostBook& book) const {
     Cover cover{VariantsOf(path), SecondsOf(path), 0};
-    for (int variant : cover.variants) cover.num_unknown += book.IsUnknown(variant) ? 1 : 0;
+    for (VariantIndex variant : cover.variants) cover.num_unknown += book.IsUnknown(variant) ? 1 : 0;
     cover.seconds -= CostBook::kUnknownSeconds * cover.num_unknown;
     return cover;
   }
 
  private:
+  static constexpr int kNone = -1;
+
   struct Path {
     double seconds;
     int before;
-    int variant;  ///< the last one
-    int next;     ///< first position not covered
+    VariantIndex variant;  ///< the last one
+    Position next;         ///< first position not covered
   };
 
   /// Compares paths into the same state.
   bool Precedes(int a, int b) const {
     if (SecondsOf(a) != SecondsOf(b)) return SecondsOf(a) < SecondsOf(b);
-    int variant_a = -1, variant_b = -1;
+    VariantIndex variant_a(kNone), variant_b(kNone);
     while (a != b) {  // up to where they part
       const Path& path_a = paths_[a];
       const Path& path_b = paths_[b];
@@ -75,7 +77,7 @@ class BestPaths {
         b = path_b.before;
       }
     }
-    const auto priority = [&](int variant) { return problem_.variants[variant].priority; };
+    const auto priority = [&](VariantIndex variant) { return problem_.variants[variant].priority; };
     return priority(variant_a) != priority(variant_b) ? priority(variant_a) < priority(variant_b)
                                                       : variant_a < variant_b;
   }

@@ -17,17 +17,17 @@ constexpr int kRounds = 4;
 
 RemainingBound::RemainingBound(const CoverProblem& problem, const CostBook& book, CoverCosts& costs) {
   const size_t size = problem.num_positions;
-  std::vector<double> weights(size, 1);
+  IndexedVector<Position, double> weights(size, 1);
   double best = -1;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> shares(size, kInfinity);
-    for (size_t v = 0; v < problem.variants.size(); ++v) {
-      if (!book.CanRun(static_cast<int>(v))) continue;
-      const std::vector<int>& covers = problem.variants[v].covers;
-      const double seconds = book.Seconds(static_cast<int>(v)) + costs.Transition(static_cast<int>(v));
+    IndexedVector<Position, double> shares(size, kInfinity);
+    for (VariantIndex v : problem.variants.indices()) {
+      if (!book.CanRun(v)) continue;
+      const std::vector<Position>& covers = problem.variants[v].covers;
+      const double seconds = book.Seconds(v) + costs.Transition(v);
       double weight = 0;
-      for (int position : covers) weight += weights[position];
-      for (int position : covers) {
+      for (Position position : covers) weight += weights[position];
+      for (Position position : covers) {
         const double part = weight > 0 ? weights[position] / weight : 1 / static_cast<double>(covers.size());
         shares[position] = std::min(shares[position], seconds * part);
       }
@@ -43,33 +43,35 @@ RemainingBound::RemainingBound(const CoverProblem& problem, const CostBook& book
     best = sum;
     shares_ = std::move(shares);
   }
-  sums_.assign(size + 1, 0);
-  for (size_t i = size; i > 0; --i) sums_[i - 1] = sums_[i] + shares_[i - 1];
+  sums_ = IndexedVector<Position, double>(size + 1);
+  for (Position position = problem.end(); position > Position(0); --position) {
+    sums_[position - 1] = sums_[position] + shares_[position - 1];
+  }
 }
 
 void RemainingBound::Refine(SearchSpace& space, const CostBook& book, CoverCosts& costs, size_t max_states) {
   // Keeps the cheapest of variants that cover the same.
   const CoverProblem& problem = space.problem();
-  std::map<std::vector<int>, int> cheapest;
-  std::vector<double> seconds;
-  for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) {
+  std::map<std::vector<Position>, VariantIndex> cheapest;
+  IndexedVector<VariantIndex, double> seconds;
+  for (VariantIndex v : problem.variants.indices()) {
     seconds.push_back(book.Seconds(v) + costs.Transition(v));
     if (!book.CanRun(v) || problem.variants[v].covers.empty()) continue;
-    int& best = cheapest.emplace(problem.variants[v].covers, v).first->second;
+    VariantIndex& best = cheapest.emplace(problem.variants[v].covers, v).first->second;
     if (seconds.back() < seconds[best]) best = v;
   }
-  std::vector<std::vector<int>> starting_at(problem.num_positions);
+  IndexedVector<Position, std::vector<VariantIndex>> starting_at(problem.num_positions);
   for (const auto& [covers, v] : cheapest) starting_at[covers.front()].push_back(v);
 
   // All sets that can be covered, in the order of dataflow; then what is left costs, from behind.
-  const int end = problem.num_positions;
-  refined_.assign(end + 1, {});
-  const auto at = [&](int next) -> CoveredSets& { return refined_[next]; };
-  at(0).Add(0);
+  const Position end = problem.end();
+  refined_ = IndexedVector<Position, CoveredSets>(problem.num_positions + 1);
+  const auto at = [&](Position next) -> CoveredSets& { return refined_[next]; };
+  at(Position(0)).Add(0);
   size_t num_sets = 1;
-  for (int position = 0; position < end; ++position) {
+  for (Position position : problem.positions()) {
     for (size_t i = 0; i < at(position).beyond.size(); ++i) {
-      for (int v : starting_at[position]) {
+      for (VariantIndex v : starting_at[position]) {
         const std::optional<SearchState> to = space.Cover({position, at(position).beyond[i], 0}, v);
         if (to && at(to->next).Add(to->beyond)) ++num_sets;
       }
@@ -77,11 +79,12 @@ void RemainingBound::Refine(SearchSpace& space, const CostBook& book, CoverCosts
     if (num_sets > max_states) return refined_.clear();
   }
   for (double& least : at(end).seconds) least = 0;
-  for (int position = end; position-- > 0;) {
+  for (Position position = end; position > Position(0);) {
+    --position;
     CoveredSets& sets = at(position);
     for (size_t i = 0; i < sets.beyond.size(); ++i) {
       double& least = sets.seconds[i];
-      for (int v : starting_at[position]) {
+      for (VariantIndex v : starting_at[position]) {
         const std::optional<SearchState> to = space.Cover({position, sets.beyond[i], 0}, v);
         if (!to) continue;
         const CoveredSets& after = at(to->next);
@@ -122,28 +125,28 @@ bool RemainingBound::CoveredSets::Add(int list) {
   return true;
 }
 
-std::vector<int> CutPositions(const CoverProblem& problem, const CostBook& book) {
+std::vector<Position> CutPositions(const CoverProblem& problem, const CostBook& book) {
   // How many reach across each position: +1 behind the first position of each, -1 behind the last.
-  std::vector<int> across(problem.num_positions + 2);
-  const auto add = [&](int first, int last) {
+  IndexedVector<Position, int> across(problem.num_positions + 2);
+  const auto add = [&](Position first, Position last) {
     ++across[first + 1];
     --across[last + 1];
   };
-  for (size_t v = 0; v < problem.variants.size(); ++v) {
+  for (VariantIndex v : problem.variants.indices()) {
     const CoverVariant& variant = problem.variants[v];
-    if (variant.covers.empty() || !book.CanRun(static_cast<int>(v))) continue;
+    if (variant.covers.empty() || !book.CanRun(v)) continue;
     add(variant.covers.front(), variant.covers.back());
-    if (!variant.members.empty()) add(0, problem.num_positions);  // may be remembered for its order
+    if (!variant.members.empty()) add(Position(0), problem.end());  // may be remembered for its order
   }
   for (const auto& [_, value] : problem.values) {
     if (value.readers.empty()) continue;
     add(std::min(value.maker, value.readers.front()), std::max(value.maker, value.readers.back()));
   }
-  std::vector<int> cuts;
+  std::vector<Position> cuts;
   int num_across = 0;
-  for (int position = 0; position <= problem.num_positions; ++position) {
+  for (Position position; position <= problem.end(); ++position) {
     num_across += across[position];
-    if (num_across == 0 || position == 0 || position == problem.num_positions) cuts.push_back(position);
+    if (num_across == 0 || position == Position(0) || position == problem.end()) cuts.push_back(position);
   }
   return cuts;
 }

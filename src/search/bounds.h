@@ -29,7 +29,7 @@ class RemainingBound {
   /// Bounds the cost of the positions that a state has not covered; infinite if nothing covers them.
   double Seconds(const SearchState& state, const SearchSpace& space);
   /// Bounds the cost of positions in [begin, end), by shares.
-  double Between(int begin, int end) const { return sums_[begin] - sums_[end]; }
+  double Between(Position begin, Position end) const { return sums_[begin] - sums_[end]; }
   /// By shares only.
   double SharesOf(const SearchState& state, const SearchSpace& space);
 
@@ -45,16 +45,16 @@ class RemainingBound {
     bool Add(int list);
   };
 
-  std::vector<double> shares_;   ///< by position
-  std::vector<double> sums_;     ///< sums of the shares from a position on
-  std::vector<double> of_list_;  ///< by number of a list of positions
+  IndexedVector<Position, double> shares_;
+  IndexedVector<Position, double> sums_;  ///< sums of the shares from a position on
+  std::vector<double> of_list_;           ///< by number of a list of positions
   bool is_refined_ = false;
-  std::vector<CoveredSets> refined_;  ///< by first position that is not covered
+  IndexedVector<Position, CoveredSets> refined_;  ///< by first position that is not covered
 };
 
 /// Positions that every path passes in one state: no variant that can be run reaches across, no value that may have
 /// several formats is alive there. Ascending, from 0 to `num_positions`. The parts before and behind a cut are separate
 /// problems.
-std::vector<int> CutPositions(const CoverProblem& problem, const CostBook& book);
+std::vector<Position> CutPositions(const CoverProblem& problem, const CostBook& book);
 
 }  // namespace collage

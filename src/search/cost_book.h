@@ -21,7 +21,7 @@ class CostBook {
 
   CostBook(size_t num_variants, CoverCosts& costs) : costs_(costs) {
     std::unordered_map<int, int> numbers;
-    for (int v = 0; v < static_cast<int>(num_variants); ++v) {
+    for (VariantIndex v : IndexRange(VariantIndex(static_cast<int>(num_variants)))) {
       const auto [number, is_new] = numbers.emplace(costs.ClassOf(v), static_cast<int>(entries_.size()));
       entry_of_.push_back(number->second);
       if (!is_new) continue;
@@ -33,7 +33,7 @@ class CostBook {
   /// Learns what is at hand; whether there is any.
   bool AskAtHand() {
     bool any = false;
-    for (int v = 0; v < static_cast<int>(entry_of_.size()); ++v) {
+    for (VariantIndex v : entry_of_.indices()) {
       if (!IsKnown(v) && costs_.IsAtHand(v)) Ask(v);
       any = any || IsKnown(v);
     }
@@ -59,13 +59,13 @@ class CostBook {
   }
 
   /// The exact cost when it is known, else the bound.
-  double Seconds(int variant) const { return At(variant).seconds; }
-  bool IsKnown(int variant) const { return At(variant).is_known; }
-  bool IsUnknown(int variant) const { return IsKnown(variant) && Seconds(variant) == kUnknownSeconds; }
-  bool CanRun(int variant) const { return Seconds(variant) < std::numeric_limits<double>::infinity(); }
+  double Seconds(VariantIndex variant) const { return At(variant).seconds; }
+  bool IsKnown(VariantIndex variant) const { return At(variant).is_known; }
+  bool IsUnknown(VariantIndex variant) const { return IsKnown(variant) && Seconds(variant) == kUnknownSeconds; }
+  bool CanRun(VariantIndex variant) const { return Seconds(variant) < std::numeric_limits<double>::infinity(); }
 
   /// The exact cost, asked for when it is not known.
-  double Ask(int variant) {
+  double Ask(VariantIndex variant) {
     Entry& entry = entries_[entry_of_[variant]];
     if (entry.is_known) return entry.seconds;
     const double exact = costs_.Exact(variant);
@@ -77,14 +77,15 @@ class CostBook {
   /// Asks for the exact costs of the `variants` that are not known, until `is_enough` says so: those with the greatest
   /// bounds first, as many at once as that pays for. Whether any differs from what was taken for its bound.
   template <typename IsEnough>
-  bool AskAll(std::vector<int> variants, const IsEnough& is_enough) {
+  bool AskAll(std::vector<VariantIndex> variants, const IsEnough& is_enough) {
     bool has_changed = false;
-    std::erase_if(variants, [&](int variant) { return IsKnown(variant); });
-    std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) { return Seconds(a) > Seconds(b); });
-    for (std::span<const int> left = variants; !left.empty() && !is_enough();) {
-      const std::span<const int> chunk = left.first(std::min<size_t>(left.size(), costs_.NumAtOnce()));
+    std::erase_if(variants, [&](VariantIndex variant) { return IsKnown(variant); });
+    std::stable_sort(variants.begin(), variants.end(),
+                     [&](VariantIndex a, VariantIndex b) { return Seconds(a) > Seconds(b); });
+    for (std::span<const VariantIndex> left = variants; !left.empty() && !is_enough();) {
+      const std::span<const VariantIndex> chunk = left.first(std::min<size_t>(left.size(), costs_.NumAtOnce()));
       costs_.Prepare(chunk);
-      for (int variant : chunk) {
+      for (VariantIndex variant : chunk) {
         const double bound = Seconds(variant);
         has_changed = Ask(variant) != bound || has_changed;
       }
@@ -102,9 +103,9 @@ class CostBook {
   };
 
   CoverCosts& costs_;
-  const Entry& At(int variant) const { return entries_[entry_of_[variant]]; }
+  const Entry& At(VariantIndex variant) const { return entries_[entry_of_[variant]]; }
 
-  std::vector<int> entry_of_;   ///< by variant
+  IndexedVector<VariantIndex, int> entry_of_;
   std::vector<Entry> entries_;  ///< by class
   int64_t num_exact_ = 0;
 };

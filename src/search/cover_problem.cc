@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "collage/support/error.h"
@@ -21,19 +22,19 @@ void SortUnique(std::vector<T>& list) {
 class ProblemBuilder {
  public:
   ProblemBuilder(const DataflowGraph& graph, const std::vector<bool>& eligible)
-      : graph_(graph), eligible_(eligible), position_(graph.size(), -1) {
+      : graph_(graph), eligible_(eligible), position_(graph.size(), kNone) {
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
       const OpDef* op = graph.OpAt(index);
       if (op == nullptr || op->is_reshape || graph.node(index).is_in_primitive) continue;
-      position_[index] = static_cast<int>(problem_.nodes.size());
+      position_[index] = problem_.nodes.next();
       problem_.nodes.push_back(index);
     }
     problem_.num_positions = static_cast<int>(problem_.nodes.size());
     FindReaders();
   }
 
-  CoverProblem Build(const std::vector<CandidatePartition>& candidates, const std::vector<CandidateVariant>& variants) {
-    int boundary_of = -1;
+  CoverProblem Build(const CandidateList& candidates, const VariantList& variants) {
+    CandidateIndex boundary_of(-1);
     Boundary boundary;
     bool any_members = false;
     std::map<const Toolchain*, int> numbers;
@@ -57,19 +58,22 @@ class ProblemBuilder {
   }
 
  private:
-  int PositionOf(int node) const { return position_[node]; }
+  static constexpr Position kNone{-1};  ///< of a node that needs no cover
+
+  Position PositionOf(int node) const { return position_[node]; }
+  bool MustCover(int node) const { return position_[node] != kNone; }
   bool IsEligible(int node) const { return eligible_[node]; }
   bool HasFormats() const { return !problem_.values.empty(); }
 
   void FindReaders() {
     for (int value = 0; value < static_cast<int>(graph_.size()); ++value) {
-      if (!IsEligible(value) || PositionOf(value) < 0) continue;
-      std::vector<int>& readers = problem_.values[value].readers;
+      if (!IsEligible(value) || !MustCover(value)) continue;
+      std::vector<Position>& readers = problem_.values[value].readers;
       problem_.values[value].maker = PositionOf(value);
       std::vector<int> work{value};
       for (size_t i = 0; i < work.size(); ++i) {
         for (int user : graph_.node(work[i]).outputs) {
-          if (PositionOf(user) >= 0) {
+          if (MustCover(user)) {
             readers.push_back(PositionOf(user));
           } else if (graph_.node(user).is_external) {
             problem_.returned.push_back({value, 0});
@@ -86,7 +90,7 @@ class ProblemBuilder {
   /// The value whose format counts when `node` is read: looks through what the host does. -1 when it is plain anyway.
   int SourceOf(int node) const {
     for (;;) {
-      if (PositionOf(node) >= 0) return IsEligible(node) ? node : -1;
+      if (MustCover(node)) return IsEligible(node) ? node : -1;
       const OpDef* op = graph_.OpAt(node);
       if (op == nullptr) return -1;        // a parameter, or a field of something: plain
       node = graph_.node(node).inputs[1];  // a reshape's data; [0] is the operator
@@ -96,7 +100,7 @@ class ProblemBuilder {
   CoverVariant VariantOf(const SubGraph& sub_graph) const {
     CoverVariant variant;
     for (int node : sub_graph.members()) {
-      if (PositionOf(node) >= 0) variant.covers.push_back(PositionOf(node));
+      if (MustCover(node)) variant.covers.push_back(PositionOf(node));
     }
     if (sub_graph.exit().size() > 1) {
       std::copy_if(sub_graph.members().begin(), sub_graph.members().end(), std::back_inserter(variant.members),
@@ -120,71 +124,77 @@ class ProblemBuilder {
     SortUnique(variant.wants);
     for (size_t i = 0; i < boundary.outputs.size(); ++i) {
       const BoundaryValue& output = boundary.outputs[i];
-      if (output.field >= 0 || !IsEligible(output.node) || PositionOf(output.node) < 0) continue;
+      if (output.field >= 0 || !IsEligible(output.node) || !MustCover(output.node)) continue;
       variant.makes.push_back({output.node, static_cast<Format>(layouts.outputs[i])});
     }
   }
 
   const DataflowGraph& graph_;
   const std::vector<bool>& eligible_;
-  std::vector<int> position_;  ///< by node; -1 when it needs no cover
+  std::vector<Position> position_;  ///< by node
   CoverProblem problem_;
 };
 
 }  // namespace
 
-std::vector<std::vector<int>> CoverProblem::StartingAt() const {
-  std::vector<std::vector<int>> starting(num_positions);
-  for (size_t v = 0; v < variants.size(); ++v) {
+std::vector<int> CoverProblem::NodesAt(const std::vector<Position>& at) const {
+  std::vector<int> result;
+  for (Position position : at) result.push_back(nodes.empty() ? position.number() : nodes[position]);
+  return result;
+}
+
+IndexedVector<Position, std::vector<VariantIndex>> CoverProblem::StartingAt() const {
+  IndexedVector<Position, std::vector<VariantIndex>> starting(num_positions);
+  for (VariantIndex v : variants.indices()) {
     if (variants[v].covers.empty()) continue;
-    starting[variants[v].covers.front()].push_back(static_cast<int>(v));
+    starting[variants[v].covers.front()].push_back(v);
   }
   return starting;
 }
 
-CoverProblem CoverProblem::Of(const std::vector<int>& selected) const {
+CoverProblem CoverProblem::Of(const OriginalVariants& selected) const {
   CoverProblem part{num_positions, {}, values, returned, node_inputs, nodes};
   part.variants.reserve(selected.size());
-  for (int v : selected) part.variants.push_back(variants[v]);
+  for (VariantIndex v : selected) part.variants.push_back(variants[v]);
   return part;
 }
 
 CoverProblem CoverProblem::Reversed() const {
   CoverProblem reversed = *this;
-  const auto mirror = [&](std::vector<int>& positions) {
-    for (int& position : positions) position = num_positions - 1 - position;
+  const auto mirror = [&](std::vector<Position>& positions) {
+    for (Position& position : positions) position = Mirrored(position);
     std::reverse(positions.begin(), positions.end());
   };
   for (CoverVariant& variant : reversed.variants) mirror(variant.covers);
   for (auto& [id, value] : reversed.values) {
-    value.maker = num_positions - 1 - value.maker;
+    value.maker = Mirrored(value.maker);
     mirror(value.readers);
   }
   return reversed;
 }
 
-CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                              const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible) {
+CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
+                              const std::vector<bool>& eligible) {
   return ProblemBuilder(graph, eligible).Build(candidates, variants);
 }
 
-double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
-                    CoverCosts& costs) {
+double CoverSeconds(const CoverProblem& problem, const std::vector<VariantIndex>& variants,
+                    const IndexedVector<VariantIndex, double>& exact, CoverCosts& costs) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<char> covered(problem.num_positions);
+  IndexedVector<Position, char> covered(problem.num_positions);
   std::unordered_map<int, Format> made;  // value → format
   std::set<FormatUse> wanted(problem.returned.begin(), problem.returned.end()), converted;
   PartitionOrder order(problem);
-  std::vector<int> ordered;
+  std::vector<VariantIndex> ordered;
   double seconds = 0;
   int num_covered = 0;
-  int previous = -1;
-  for (int v : variants) {
+  std::optional<VariantIndex> previous;
+  for (VariantIndex v : variants) {
     const CoverVariant& variant = problem.variants[v];
     if (!order.CanJoin(ordered, v)) return kInfinity;
     if (order.IsRisky(v)) ordered.push_back(v);
     double penalty = costs.Transition(v);
-    if (previous >= 0) penalty += costs.SwitchPenalty(costs.PlaceOf(previous), costs.PlaceOf(v));
+    if (previous) penalty += costs.SwitchPenalty(costs.PlaceOf(*previous), costs.PlaceOf(v));
     previous = v;
     for (const FormatUse& want : variant.wants) {
       wanted.insert(want);
@@ -200,7 +210,7 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variant
       }
     }
     seconds += exact[v] + penalty;
-    for (int position : variant.covers) {
+    for (Position position : variant.covers) {
       if (covered[position]++ != 0) return kInfinity;
       ++num_covered;
     }

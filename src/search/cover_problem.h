@@ -19,7 +19,7 @@ struct FormatUse {
 
 /// A variant as searches see it.
 struct CoverVariant {
-  std::vector<int> covers;       ///< positions, ascending; one that covers none is never chosen
+  std::vector<Position> covers;  ///< positions, ascending; one that covers none is never chosen
   std::vector<FormatUse> wants;  ///< values with formats that it reads; each once, ascending
   std::vector<FormatUse> makes;  ///< values with formats that it makes; each once
   int priority = 0;              ///< its toolchain's; the lower one wins a tie
@@ -31,37 +31,45 @@ struct CoverVariant {
 
 /// A value that may have several formats.
 struct FormattedValue {
-  int maker = 0;             ///< position
-  std::vector<int> readers;  ///< positions that read it, directly or through the host; ascending
+  Position maker;
+  std::vector<Position> readers;  ///< positions that read it, directly or through the host; ascending
 };
 
 /// Positions 0, 1, … are the nodes that must be covered, in an order of dataflow.
 struct CoverProblem {
   int num_positions = 0;
-  std::vector<CoverVariant> variants;
+  IndexedVector<VariantIndex, CoverVariant> variants;
   std::unordered_map<int, FormattedValue> values;  ///< values with formats
   std::vector<FormatUse> returned;                 ///< formats that the function's caller wants; ascending
   /// Inputs of each node, for the order of partitions. May be empty when no variant has `members`.
   std::vector<std::vector<int>> node_inputs;
-  std::vector<int> nodes;  ///< position → graph node, for explanations; may be empty: the same
+  /// The graph's node at each position, for explanations. May be empty: the same numbers.
+  IndexedVector<Position, int> nodes;
 
+  /// The position after the last one.
+  Position end() const { return Position(num_positions); }
+  IndexRange<Position> positions() const { return IndexRange<Position>(end()); }
+  /// Returns the graph's nodes at these positions.
+  std::vector<int> NodesAt(const std::vector<Position>& at) const;
   /// Variants by their first position.
-  std::vector<std::vector<int>> StartingAt() const;
+  IndexedVector<Position, std::vector<VariantIndex>> StartingAt() const;
   /// Returns the same problem with only these variants, in this order.
-  CoverProblem Of(const std::vector<int>& selected) const;
-  /// Returns the same problem from the other end: position p becomes num_positions - 1 - p.
+  CoverProblem Of(const OriginalVariants& selected) const;
+  /// Returns the same problem from the other end, in which every position is mirrored.
   CoverProblem Reversed() const;
+  /// A position as counted from the other end.
+  Position Mirrored(Position position) const { return Position(num_positions - 1 - position.number()); }
 };
 
 /// The problem of covering `graph`'s operator calls, except reshapes and what is within partitions already.
-CoverProblem MakeCoverProblem(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                              const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible);
+CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
+                              const std::vector<bool>& eligible);
 
 /// Returns the cost of a cover whose variants cost `exact` (by variant): the sum, in the cover's order, of each
 /// variant's cost, its transition, the toolchain-switch penalty after the one before it, and the conversions that it
 /// makes necessary. By the definition of the problem, independently of any search. Infinite when it is no cover or
 /// cannot be put in order.
-double CoverSeconds(const CoverProblem& problem, const std::vector<int>& variants, const std::vector<double>& exact,
-                    CoverCosts& costs);
+double CoverSeconds(const CoverProblem& problem, const std::vector<VariantIndex>& variants,
+                    const IndexedVector<VariantIndex, double>& exact, CoverCosts& costs);
 
 }  // namespace collage

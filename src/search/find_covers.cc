@@ -10,10 +10,10 @@ namespace collage {
 namespace {
 
 /// Sets of the problem's toolchains that can be in one process.
-std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
-                                     const std::vector<CandidateVariant>& variants) {
+std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const CandidateList& candidates,
+                                     const VariantList& variants) {
   std::map<int, const Toolchain*> by_number;
-  for (size_t v = 0; v < variants.size(); ++v) {
+  for (VariantIndex v : variants.indices()) {
     by_number[problem.variants[v].toolchain] = candidates[variants[v].candidate].toolchain;
   }
   std::vector<const Toolchain*> toolchains;  // by number
@@ -30,18 +30,14 @@ std::vector<std::vector<int>> SetsOf(const CoverProblem& problem, const std::vec
 
 }  // namespace
 
-SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                        const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
-                        CoverCosts& costs, const SearchOptions& options) {
+SearchResult FindCovers(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
+                        const std::vector<bool>& eligible, CoverCosts& costs, const SearchOptions& options) {
   return FindCovers(MakeCoverProblem(graph, candidates, variants, eligible), candidates, variants, costs, options);
 }
 
-SearchResult FindCovers(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
-                        const std::vector<CandidateVariant>& variants, CoverCosts& costs,
-                        const SearchOptions& options) {
-  SearchResult result = SearchCompatibleCovers(problem, costs, options, SetsOf(problem, candidates, variants));
-  for (int& position : result.stuck_at) position = problem.nodes[position];
-  return result;
+SearchResult FindCovers(const CoverProblem& problem, const CandidateList& candidates, const VariantList& variants,
+                        CoverCosts& costs, const SearchOptions& options) {
+  return SearchCompatibleCovers(problem, costs, options, SetsOf(problem, candidates, variants));
 }
 
 }  // namespace collage

@@ -11,6 +11,7 @@
 
 #include "collage/search.h"
 #include "partition/partition_rule.h"
+#include "search/indices.h"
 
 namespace collage {
 
@@ -20,7 +21,7 @@ using Format = int;
 
 /// A candidate with one of the layout combinations that its toolchain offers.
 struct CandidateVariant {
-  int candidate;  ///< index in the list of candidates
+  CandidateIndex candidate;
   BoundaryLayouts layouts;
 };
 
@@ -34,46 +35,46 @@ class CoverCosts {
  public:
   virtual ~CoverCosts() = default;
   /// Cheap and never above `Exact`; 0 when nothing is known.
-  virtual double LowerBound(int variant) = 0;
-  virtual double Exact(int variant) = 0;
+  virtual double LowerBound(VariantIndex variant) = 0;
+  virtual double Exact(VariantIndex variant) = 0;
   /// Whether `Exact` has its answer at hand.
-  virtual bool IsAtHand(int variant) = 0;
+  virtual bool IsAtHand(VariantIndex variant) = 0;
   /// Whether `Exact` finds out what is not at hand. When it does not, all of that is Invalid for now.
   virtual bool FindsOut() const = 0;
   /// How many exact costs are found out in about the time of one.
   virtual int NumAtOnce() const = 0;
   /// Tells that the exact costs of all these will be asked for next: they may be found out together.
-  virtual void Prepare(std::span<const int> variants) = 0;
+  virtual void Prepare(std::span<const VariantIndex> variants) = 0;
   /// To change the format of a value (the node that makes it) from that which it was made in.
   virtual double Convert(int value, Format from, Format to) = 0;
   /// Fixed cost of one more partition, beyond what it costs by itself.
-  virtual double Transition(int variant) = 0;
+  virtual double Transition(VariantIndex variant) = 0;
   /// By whose threads and code a variant runs: a small number. Handing over from one to another takes time.
-  virtual int PlaceOf(int variant) = 0;
+  virtual int PlaceOf(VariantIndex variant) = 0;
   /// Returns the toolchain-switch penalty: the additional cost of a variant at place `to` after one at `from`.
   virtual double SwitchPenalty(int from, int to) = 0;
   /// Variants of one class have the same exact cost, which is asked for once: repeated blocks of a model.
-  virtual int ClassOf(int variant) = 0;
+  virtual int ClassOf(VariantIndex variant) = 0;
 };
 
 /// Costs that are all known at once, one at a time, of variants that differ and run in one place.
 class BasicCoverCosts : public CoverCosts {
  public:
-  bool IsAtHand(int /*variant*/) override { return false; }
+  bool IsAtHand(VariantIndex /*variant*/) override { return false; }
   bool FindsOut() const override { return true; }
   int NumAtOnce() const override { return 1; }
-  void Prepare(std::span<const int> /*variants*/) override {}
-  int PlaceOf(int /*variant*/) override { return 0; }
+  void Prepare(std::span<const VariantIndex> /*variants*/) override {}
+  int PlaceOf(VariantIndex /*variant*/) override { return 0; }
   double SwitchPenalty(int /*from*/, int /*to*/) override { return 0; }
-  int ClassOf(int variant) override { return variant; }
+  int ClassOf(VariantIndex variant) override { return variant.number(); }
 };
 
 struct CoverProblem;
 
 struct Cover {
-  std::vector<int> variants;  ///< in the order of their first nodes
-  double seconds = 0;         ///< sum of costs, transitions and conversions, without those that are Unknown
-  int num_unknown = 0;        ///< variants of cost Unknown
+  std::vector<VariantIndex> variants;  ///< in the order of their first nodes
+  double seconds = 0;                  ///< sum of costs, transitions and conversions, without those that are Unknown
+  int num_unknown = 0;                 ///< variants of cost Unknown
 };
 
 /// Options of the evolutionary search; the defaults are the paper's.
@@ -107,7 +108,7 @@ struct SearchOptions {
   EvolutionOptions evolution;
   /// Searches in place of `strategy` when it is given; names toolchains by `CoverProblem`'s variants.
   CustomSearch custom;
-  std::function<std::string(int variant)> toolchain_name;  ///< for `custom`
+  std::function<std::string(VariantIndex variant)> toolchain_name;  ///< for `custom`
   /// "evolutionary" only: what a cover takes end to end; infinity when it cannot be run. The sum of costs when empty.
   std::function<double(const Cover&)> fitness;
 };
@@ -119,9 +120,9 @@ struct SearchResult {
   int64_t num_states = 0;
   int64_t num_exact = 0;    ///< variants whose exact cost was asked for
   int64_t num_dropped = 0;  ///< states that the beam cut off
-  /// When there is no cover: operator nodes in no candidate that can be run; when there is none of these, nodes at
+  /// When there is no cover: positions in no candidate that can be run; when there is none of these, positions at
   /// which the search came to no candidate.
-  std::vector<int> stuck_at;
+  std::vector<Position> stuck_at;
 };
 
 /// The best covers of `graph` by `variants` of `candidates`, by the strategy that `options` names.
@@ -133,12 +134,11 @@ struct SearchResult {
 /// `eligible` says which nodes' values may be channels-last. Deterministic: of covers of equal cost, the one comes
 /// first that at the first difference, in the order of dataflow, has the toolchain of lesser priority, then the lesser
 /// variant. Throws kInput for an unknown strategy.
-SearchResult FindCovers(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                        const std::vector<CandidateVariant>& variants, const std::vector<bool>& eligible,
-                        CoverCosts& costs, const SearchOptions& options);
+SearchResult FindCovers(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
+                        const std::vector<bool>& eligible, CoverCosts& costs, const SearchOptions& options);
 
 /// Finds covers of a `problem` that was made of `candidates` (cover_problem.h).
-SearchResult FindCovers(const CoverProblem& problem, const std::vector<CandidatePartition>& candidates,
-                        const std::vector<CandidateVariant>& variants, CoverCosts& costs, const SearchOptions& options);
+SearchResult FindCovers(const CoverProblem& problem, const CandidateList& candidates, const VariantList& variants,
+                        CoverCosts& costs, const SearchOptions& options);
 
 }  // namespace collage

@@ -70,8 +70,8 @@ PartitionOrder::PartitionOrder(const CoverProblem& problem) : problem_(problem) 
 /// reads its members from outside: variants in one component may reach each other in a circle, others never.
 void PartitionOrder::FindGroups() {
   std::vector<std::vector<int>> edges = node_outputs_;
-  std::vector<int> variants;
-  for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
+  std::vector<VariantIndex> variants;
+  for (VariantIndex v : problem_.variants.indices()) {
     const std::vector<int>& members = problem_.variants[v].members;
     if (members.empty() || problem_.variants[v].covers.empty()) continue;
     const auto vertex = static_cast<int>(edges.size());
@@ -85,14 +85,14 @@ void PartitionOrder::FindGroups() {
     }
   }
   const std::vector<int> component = ComponentsOf(edges);
-  std::unordered_map<int, std::vector<int>> together;
+  std::unordered_map<int, std::vector<VariantIndex>> together;
   for (size_t i = 0; i < variants.size(); ++i) {
     together[component[node_outputs_.size() + i]].push_back(variants[i]);
   }
   for (const auto& [_, group] : together) {
     if (group.size() < 2) continue;
-    int last = 0;
-    for (int v : group) {
+    Position last;
+    for (VariantIndex v : group) {
       group_[v] = static_cast<int>(last_start_.size());
       last = std::max(last, problem_.variants[v].covers.front());
     }
@@ -100,14 +100,14 @@ void PartitionOrder::FindGroups() {
   }
 }
 
-bool PartitionOrder::CanJoin(const std::vector<int>& chosen, int variant) {
+bool PartitionOrder::CanJoin(const std::vector<VariantIndex>& chosen, VariantIndex variant) {
   if (chosen.empty() || !IsRisky(variant)) return true;
-  std::vector<int> work{variant};
-  std::unordered_set<int> seen;
+  std::vector<VariantIndex> work{variant};
+  std::unordered_set<VariantIndex> seen;
   while (!work.empty()) {
-    const int from = work.back();
+    const VariantIndex from = work.back();
     work.pop_back();
-    for (int to : chosen) {
+    for (VariantIndex to : chosen) {
       if (seen.contains(to) || !Reaches(from, to)) continue;
       if (Reaches(to, variant)) return false;
       seen.insert(to);
@@ -117,8 +117,9 @@ bool PartitionOrder::CanJoin(const std::vector<int>& chosen, int variant) {
   return true;
 }
 
-bool PartitionOrder::Reaches(int from, int to) {
-  const int64_t key = static_cast<int64_t>(from) * static_cast<int64_t>(problem_.variants.size()) + to;
+bool PartitionOrder::Reaches(VariantIndex from, VariantIndex to) {
+  const int64_t key =
+      static_cast<int64_t>(from.number()) * static_cast<int64_t>(problem_.variants.size()) + to.number();
   if (auto it = reaches_.find(key); it != reaches_.end()) return it->second;
   const std::vector<int>& targets = problem_.variants[to].members;
   std::vector<int> work = problem_.variants[from].members;

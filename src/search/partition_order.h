@@ -20,21 +20,21 @@ class PartitionOrder {
  public:
   explicit PartitionOrder(const CoverProblem& problem);
 
-  bool IsRisky(int variant) const { return group_.contains(variant); }
+  bool IsRisky(VariantIndex variant) const { return group_.contains(variant); }
   /// Whether `variant` can be run together with the risky ones that were `chosen`, which can be run together.
-  bool CanJoin(const std::vector<int>& chosen, int variant);
+  bool CanJoin(const std::vector<VariantIndex>& chosen, VariantIndex variant);
   /// The greatest first position of a variant that may be on a circle with this risky one.
-  int LastPartner(int variant) const { return last_start_[group_.at(variant)]; }
+  Position LastPartner(VariantIndex variant) const { return last_start_[group_.at(variant)]; }
 
  private:
   void FindGroups();
   /// Whether a path leads from a node of one variant to a node of another.
-  bool Reaches(int from, int to);
+  bool Reaches(VariantIndex from, VariantIndex to);
 
   const CoverProblem& problem_;
   std::vector<std::vector<int>> node_outputs_;
-  std::unordered_map<int, int> group_;  ///< risky variant → those that it may be on a circle with
-  std::vector<int> last_start_;         ///< by group
+  std::unordered_map<VariantIndex, int> group_;  ///< risky variant → those that it may be on a circle with
+  std::vector<Position> last_start_;             ///< by group
   std::unordered_map<int64_t, bool> reaches_;
 };
 

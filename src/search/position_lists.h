@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/indices.h"
 #include "search/number_table.h"
 
 namespace collage {
@@ -13,16 +14,16 @@ namespace collage {
 class PositionLists {
  public:
   /// Adds positions behind `from` of an ascending list.
-  int Of(const std::vector<int>& positions, size_t from) {
+  int Of(const std::vector<Position>& positions, size_t from) {
     int list = 0;
     for (size_t i = positions.size(); i > from; --i) list = Cons(positions[i - 1], list);
     return list;
   }
-  int First(int list) const { return cells_[list].first; }
+  Position First(int list) const { return cells_[list].first; }
   int Rest(int list) const { return cells_[list].rest; }
 
   /// Whether `position` is in the list. Linear in what is before it.
-  bool Contains(int list, int position) const {
+  bool Contains(int list, Position position) const {
     while (list != 0 && First(list) < position) list = Rest(list);
     return list != 0 && First(list) == position;
   }
@@ -55,21 +56,22 @@ class PositionLists {
 
  private:
   struct Cell {
-    int first;
+    Position first;
     int rest;
   };
 
-  int Cons(int first, int rest) {
-    const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(rest);
+  int Cons(Position first, int rest) {
+    const uint64_t key =
+        static_cast<uint64_t>(static_cast<uint32_t>(first.number())) << 32 | static_cast<uint32_t>(rest);
     const auto is_equal = [&](int list) { return First(list) == first && Rest(list) == rest; };
     const auto [list, is_new] = numbers_.Emplace(key, static_cast<int>(cells_.size()), is_equal);
     if (is_new) cells_.push_back({first, rest});
     return list;
   }
 
-  std::vector<Cell> cells_{{-1, 0}};
+  std::vector<Cell> cells_{{Position(-1), 0}};
   NumberTable numbers_;
-  std::vector<int> taken_;
+  std::vector<Position> taken_;
 };
 
 }  // namespace collage

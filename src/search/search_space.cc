@@ -33,7 +33,7 @@ uint64_t HashOf(const SearchMemory& memory) {
     }
     mix(-1);
   }
-  for (int variant : memory.risky) mix(variant);
+  for (VariantIndex variant : memory.risky) mix(variant.number());
   mix(memory.place);
   return hash ^ hash >> 32;
 }
@@ -68,7 +68,7 @@ SearchSpace::SearchSpace(const CoverProblem& problem, CoverCosts& costs)
 
 void SearchSpace::FindSwitchPenalties() {
   int num_places = 0;
-  for (int v = 0; v < static_cast<int>(problem_.variants.size()); ++v) {
+  for (VariantIndex v : problem_.variants.indices()) {
     places_.push_back(costs_.PlaceOf(v));
     num_places = std::max(num_places, places_.back() + 1);
   }
@@ -98,7 +98,7 @@ int SearchSpace::NumberOf(const SearchMemory& memory) {
 SearchState SearchSpace::Start() {
   SearchMemory memory;
   memory.wanted = problem_.returned;
-  return {0, 0, NumberOf(memory)};
+  return {Position(0), 0, NumberOf(memory)};
 }
 
 Format SearchSpace::MadeIn(const SearchMemory& memory, int value) const {
@@ -129,7 +129,7 @@ const std::vector<FormatUse>& SearchSpace::Conversions(const SearchState& state,
   return conversions_;
 }
 
-std::optional<SearchState> SearchSpace::Cover(const SearchState& state, int v) {
+std::optional<SearchState> SearchSpace::Cover(const SearchState& state, VariantIndex v) {
   const int rest = rest_of_[v];
   if (state.beyond != 0 && rest != 0 && lists_.Intersect(state.beyond, rest)) return std::nullopt;
   SearchState to{state.next + 1, lists_.Union(state.beyond, rest), 0};
@@ -140,7 +140,7 @@ std::optional<SearchState> SearchSpace::Cover(const SearchState& state, int v) {
   return to;
 }
 
-std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, int v) {
+std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, VariantIndex v) {
   if (order_.IsRisky(v) && !order_.CanJoin(MemoryOf(state).risky, v)) return std::nullopt;
   const std::optional<SearchState> to = Cover(state, v);
   if (!to) return std::nullopt;
@@ -150,10 +150,10 @@ std::optional<SearchSpace::Step> SearchSpace::Apply(const SearchState& state, in
   return step;
 }
 
-int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after, int v,
+int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after, VariantIndex v,
                              const std::vector<FormatUse>& conversions) {
   const CoverVariant& variant = problem_.variants[v];
-  const bool is_last = after.next == problem_.num_positions;
+  const bool is_last = after.next == problem_.end();
   const int place = switch_penalties_.empty() || is_last ? SearchMemory::kNoPlace : places_[v];
   const bool changes_formats = !variant.wants.empty() || !variant.makes.empty();
   if (before.memory == 0 && place == SearchMemory::kNoPlace && !changes_formats && !order_.IsRisky(v)) return 0;
@@ -166,9 +166,9 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
   memory.converted.insert(memory.converted.end(), conversions.begin(), conversions.end());
   memory.wanted.insert(memory.wanted.end(), variant.wants.begin(), variant.wants.end());
   const auto is_dead = [&](const FormatUse& use) {
-    const std::vector<int>& readers = ValueAt(use.value).readers;
+    const std::vector<Position>& readers = ValueAt(use.value).readers;
     return std::all_of(std::lower_bound(readers.begin(), readers.end(), after.next), readers.end(),
-                       [&](int reader) { return lists_.Contains(after.beyond, reader); });
+                       [&](Position reader) { return lists_.Contains(after.beyond, reader); });
   };
   for (std::vector<FormatUse>* uses : {&memory.made, &memory.converted}) {
     std::erase_if(*uses, is_dead);
@@ -177,7 +177,7 @@ int SearchSpace::MemoryAfter(const SearchState& before, const SearchState& after
   SortUnique(memory.wanted);
   std::erase_if(memory.wanted, [&](const FormatUse& want) { return IsCovered(after, ValueAt(want.value).maker); });
   if (order_.IsRisky(v)) memory.risky.push_back(v);
-  std::erase_if(memory.risky, [&](int chosen) { return order_.LastPartner(chosen) < after.next; });
+  std::erase_if(memory.risky, [&](VariantIndex chosen) { return order_.LastPartner(chosen) < after.next; });
   std::sort(memory.risky.begin(), memory.risky.end());
   return NumberOf(memory);
 }

@@ -22,7 +22,7 @@ namespace collage {
 ///
 /// The next uncovered position must be covered first, so each cover is reached along one path.
 struct SearchState {
-  int next = 0;    ///< first position that is not covered
+  Position next;   ///< first position that is not covered
   int beyond = 0;  ///< positions covered behind it: a list of SearchSpace::lists()
   int memory = 0;  ///< formats and order: a number of SearchSpace
   bool operator==(const SearchState&) const = default;
@@ -30,7 +30,7 @@ struct SearchState {
 
 struct SearchStateHash {
   size_t operator()(const SearchState& state) const {
-    uint64_t hash = static_cast<uint64_t>(state.next) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = static_cast<uint64_t>(state.next.number()) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29 ^ static_cast<uint64_t>(state.beyond)) * 0xff51afd7ed558ccdu;
     hash = (hash ^ hash >> 29 ^ static_cast<uint64_t>(state.memory)) * 0xc4ceb9fe1a85ec53u;
     return hash ^ hash >> 32;
@@ -44,7 +44,7 @@ struct SearchMemory {
   std::vector<FormatUse> made;       ///< values made in another format than 0, which have readers left
   std::vector<FormatUse> converted;  ///< further formats that values were converted to, which have readers left
   std::vector<FormatUse> wanted;     ///< formats that covered positions want of values not made yet
-  std::vector<int> risky;            ///< chosen variants that later ones may be on a circle with
+  std::vector<VariantIndex> risky;   ///< chosen variants that later ones may be on a circle with
   int place = kNoPlace;              ///< the last variant's, if switching toolchains costs anything
   bool operator==(const SearchMemory&) const = default;
 };
@@ -57,9 +57,9 @@ class SearchSpace {
   /// Whether what a variant costs depends on the one before it.
   bool has_switch_penalties() const { return !switch_penalties_.empty(); }
   SearchState Start();
-  bool IsEnd(const SearchState& state) const { return state.next == problem_.num_positions; }
+  bool IsEnd(const SearchState& state) const { return state.next == problem_.end(); }
   /// Variants whose first position is the next uncovered one, ascending.
-  const std::vector<int>& Continuing(const SearchState& state) const { return starting_at_[state.next]; }
+  const std::vector<VariantIndex>& Continuing(const SearchState& state) const { return starting_at_[state.next]; }
 
   struct Step {
     SearchState to;
@@ -67,14 +67,14 @@ class SearchSpace {
   };
   /// Covers what `variant`, one of those that continue the state, covers; nothing when it overlaps or cannot be put in
   /// order with what is chosen.
-  std::optional<Step> Apply(const SearchState& state, int variant);
+  std::optional<Step> Apply(const SearchState& state, VariantIndex variant);
 
   /// Calls `visit(variant, step)` for each step from `state` with a variant that, as far as `book` knows, can be run;
   /// false when there is none.
   template <class Visit>
   bool ForEachStep(const SearchState& state, const CostBook& book, const Visit& visit) {
     bool any = false;
-    for (int variant : Continuing(state)) {
+    for (VariantIndex variant : Continuing(state)) {
       if (!book.CanRun(variant)) continue;
       const std::optional<Step> step = Apply(state, variant);
       if (!step) continue;
@@ -85,7 +85,7 @@ class SearchSpace {
   }
 
   /// Takes the same step for the covered positions only: without memory, in any order.
-  std::optional<SearchState> Cover(const SearchState& state, int variant);
+  std::optional<SearchState> Cover(const SearchState& state, VariantIndex variant);
 
   const SearchMemory& MemoryOf(const SearchState& state) const { return memories_[state.memory]; }
   const PositionLists& lists() const { return lists_; }
@@ -98,7 +98,7 @@ class SearchSpace {
 
  private:
   int NumberOf(const SearchMemory& memory);
-  bool IsCovered(const SearchState& state, int position) const {
+  bool IsCovered(const SearchState& state, Position position) const {
     return position < state.next || lists_.Contains(state.beyond, position);
   }
   /// Conversions that choosing a variant makes necessary: of what it reads, and of what it makes for those who wanted
@@ -106,7 +106,7 @@ class SearchSpace {
   const std::vector<FormatUse>& Conversions(const SearchState& state, const CoverVariant& variant, double& seconds);
   void FindSwitchPenalties();
   double SwitchPenalty(int from, int to) const;
-  int MemoryAfter(const SearchState& before, const SearchState& after, int variant,
+  int MemoryAfter(const SearchState& before, const SearchState& after, VariantIndex variant,
                   const std::vector<FormatUse>& conversions);
   Format MadeIn(const SearchMemory& memory, int value) const;
   const FormattedValue& ValueAt(int value) const { return *values_[value]; }
@@ -116,10 +116,10 @@ class SearchSpace {
   const CoverProblem& problem_;
   CoverCosts& costs_;
   PartitionOrder order_;
-  std::vector<std::vector<int>> starting_at_;
+  IndexedVector<Position, std::vector<VariantIndex>> starting_at_;
   PositionLists lists_;
-  std::vector<int> rest_of_;                           ///< by variant: the list of its positions but the first
-  std::vector<int> places_;                            ///< by variant; empty when nothing is handed over at a cost
+  IndexedVector<VariantIndex, int> rest_of_;  ///< the list of its positions but the first
+  IndexedVector<VariantIndex, int> places_;
   std::vector<std::vector<double>> switch_penalties_;  ///< from place, to place
   std::deque<SearchMemory> memories_;
   NumberTable numbers_;                        ///< numbers of memories

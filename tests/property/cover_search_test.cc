@@ -30,12 +30,12 @@ uint32_t NumProblems() {
 
 /// By what is promised: fewer unknown costs, less cost, then at the first difference lesser priority, lesser variant.
 void Sort(const CoverProblem& problem, std::vector<Cover>& covers) {
-  const auto rank = [&](int v) { return std::pair(problem.variants[static_cast<size_t>(v)].priority, v); };
+  const auto rank = [&](VariantIndex v) { return std::pair(problem.variants[v].priority, v); };
   std::sort(covers.begin(), covers.end(), [&](const Cover& a, const Cover& b) {
     if (a.num_unknown != b.num_unknown) return a.num_unknown < b.num_unknown;
     if (a.seconds != b.seconds) return a.seconds < b.seconds;
     return std::lexicographical_compare(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
-                                        [&](int x, int y) { return rank(x) < rank(y); });
+                                        [&](VariantIndex x, VariantIndex y) { return rank(x) < rank(y); });
   });
 }
 
@@ -170,7 +170,7 @@ struct Enmities {
   }
   bool Meet(const CoverProblem& problem, const Cover& cover) const {
     std::set<int> met;
-    for (int variant : cover.variants) met.insert(problem.variants[static_cast<size_t>(variant)].toolchain);
+    for (VariantIndex variant : cover.variants) met.insert(problem.variants[variant].toolchain);
     return std::any_of(pairs.begin(), pairs.end(),
                        [&](const auto& pair) { return met.contains(pair.first) && met.contains(pair.second); });
   }
@@ -246,10 +246,10 @@ TEST(CoverSearchTest, TheBestCompatibleCoversAreTheLeastOfAllWithinTheSlack) {
 
 /// Makes the costs of what was asked for so far known at once.
 void Remember(testing_covers::TableCosts& costs) {
-  for (int variant : costs.asked) {
+  for (VariantIndex variant : costs.asked) {
     costs.at_hand.insert(variant);
-    const double exact = costs.exact[static_cast<size_t>(variant)];
-    if (!std::isnan(exact)) costs.bounds[static_cast<size_t>(variant)] = exact;
+    const double exact = costs.exact[variant];
+    if (!std::isnan(exact)) costs.bounds[variant] = exact;
   }
   costs.asked.clear();
 }
@@ -268,20 +268,22 @@ TEST(CoverSearchTest, WhatIsAtHandIsWhereASweepBegins) {
     ExpectSame(fresh.covers[0], expected[0], true);
     const auto num_asked = costs.asked.size();
     // Some costs known beforehand, and asked for by threes.
-    for (int v = 0; v < static_cast<int>(costs.exact.size()); v += 2) costs.asked.insert(v);
+    for (VariantIndex v : costs.exact.indices()) {
+      if (v.number() % 2 == 0) costs.asked.insert(v);
+    }
     Remember(costs);
     costs.num_at_once = 3;
     ExpectSame(SearchCovers(random->problem, costs, options).covers[0], expected[0], true);
-    for (int variant : costs.asked) {
+    for (VariantIndex variant : costs.asked) {
       EXPECT_TRUE(costs.at_hand.contains(variant) ||
                   std::find(costs.prepared.begin(), costs.prepared.end(), variant) != costs.prepared.end());
     }
-    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    std::erase_if(costs.asked, [&](VariantIndex variant) { return costs.at_hand.contains(variant); });
     num_saved += costs.asked.size() < num_asked ? 1 : 0;
     // All that was asked for before known: nothing more is.
     Remember(costs);
     ExpectSame(SearchCovers(random->problem, costs, options).covers[0], expected[0], true);
-    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    std::erase_if(costs.asked, [&](VariantIndex variant) { return costs.at_hand.contains(variant); });
     EXPECT_TRUE(costs.asked.empty());
     if (::testing::Test::HasFailure()) break;
   }
@@ -297,7 +299,7 @@ TEST(CoverSearchTest, WithAllCostsAtHandASweepFindsTheBestFew) {
     if (!AllCovers(*random, kMostCovers, expected)) continue;
     Sort(random->problem, expected);
     testing_covers::TableCosts& costs = random->costs;
-    for (int v = 0; v < static_cast<int>(costs.exact.size()); ++v) costs.asked.insert(v);
+    for (VariantIndex v : costs.exact.indices()) costs.asked.insert(v);
     Remember(costs);
     constexpr size_t kWanted = 3;
     const SearchResult found = SearchCovers(
@@ -330,7 +332,7 @@ TEST(CoverSearchTest, WithNoTimeLeftTheBestOfWhatIsKnownIsFoundAtOnce) {
     const SearchResult found = SearchCovers(random->problem, costs, {.strategy = "sweep", .num_covers = 1, .beam = 0});
     std::erase_if(expected, [&](const Cover& cover) {
       return std::any_of(cover.variants.begin(), cover.variants.end(),
-                         [&](int variant) { return !costs.asked.contains(variant); });
+                         [&](VariantIndex variant) { return !costs.asked.contains(variant); });
     });
     ASSERT_EQ(found.covers.empty(), expected.empty());
     Sort(random->problem, expected);
@@ -368,7 +370,7 @@ TEST(CoverSearchTest, ToleranceAndLimitSaveAskingAndKeepTheirPromise) {
     Remember(costs);
     const SearchResult again = SearchCovers(random->problem, costs, options);
     EXPECT_LE(again.covers[0].seconds, tolerant.covers[0].seconds);
-    std::erase_if(costs.asked, [&](int variant) { return costs.at_hand.contains(variant); });
+    std::erase_if(costs.asked, [&](VariantIndex variant) { return costs.at_hand.contains(variant); });
     EXPECT_TRUE(costs.asked.empty());
     options.tolerance = 0;
     options.limit = seed % 2 == 0 ? best : best - 0.5;

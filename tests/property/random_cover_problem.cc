@@ -13,6 +13,13 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kFormats = 3;
 constexpr int kToolchains = 3;
 
+/// Node and position are the same here: each must be covered.
+std::vector<Position> PositionsOf(const std::vector<int>& nodes) {
+  std::vector<Position> positions;
+  for (int node : nodes) positions.push_back(Position(node));
+  return positions;
+}
+
 class Generator {
  public:
   Generator(int num_nodes, uint32_t seed) : random_(seed), size_(num_nodes), made_(std::make_unique<RandomProblem>()) {}
@@ -21,7 +28,8 @@ class Generator {
     MakeGraph();
     const bool has_formats = Below(3) != 0;
     for (int node = 0; has_formats && node < size_; ++node) {
-      if (Below(2) == 0) made_->problem.values[node] = {node, made_->node_outputs[static_cast<size_t>(node)]};
+      if (Below(2) == 0)
+        made_->problem.values[node] = {Position(node), PositionsOf(made_->node_outputs[static_cast<size_t>(node)])};
       for (int from = 0; from < kFormats; ++from) {
         for (int to = 0; to < kFormats; ++to) made_->costs.converts[{node, from, to}] = Below(4);
       }
@@ -93,7 +101,8 @@ class Generator {
 
   void AddVariants(const std::set<int>& set) {
     CoverVariant variant;
-    variant.covers.assign(set.begin(), set.end());
+    const std::vector<int> nodes(set.begin(), set.end());
+    variant.covers = PositionsOf(nodes);
     int num_exits = 0;
     std::set<int> inputs;
     for (int node : set) {
@@ -104,7 +113,7 @@ class Generator {
       const auto is_outside = [&](int output) { return !set.contains(output); };
       if (outputs.empty() || std::any_of(outputs.begin(), outputs.end(), is_outside)) ++num_exits;
     }
-    if (num_exits > 1) variant.members = variant.covers;
+    if (num_exits > 1) variant.members = nodes;
     variant.toolchain = Below(kToolchains);
     variant.priority = variant.toolchain / 2;
     if (Below(50) == 0) variant.covers.clear();  // reshapes only
@@ -133,17 +142,17 @@ class Generator {
 };
 
 /// Whether the partitions can be run one after the other: takes away one that needs no other, again and again.
-bool CanBeRun(const RandomProblem& random, const std::vector<int>& cover) {
-  std::vector<int> owner(static_cast<size_t>(random.problem.num_positions));
-  for (int v : cover) {
-    for (int node : random.problem.variants[static_cast<size_t>(v)].covers) owner[static_cast<size_t>(node)] = v;
+bool CanBeRun(const RandomProblem& random, const std::vector<VariantIndex>& cover) {
+  IndexedVector<Position, VariantIndex> owner(static_cast<size_t>(random.problem.num_positions));
+  for (VariantIndex v : cover) {
+    for (Position position : random.problem.variants[v].covers) owner[position] = v;
   }
-  std::set<int> left(cover.begin(), cover.end());
+  std::set<VariantIndex> left(cover.begin(), cover.end());
   while (!left.empty()) {
-    const auto is_ready = [&](int v) {
-      for (int node : random.problem.variants[static_cast<size_t>(v)].covers) {
-        for (int input : random.problem.node_inputs[static_cast<size_t>(node)]) {
-          const int needed = owner[static_cast<size_t>(input)];
+    const auto is_ready = [&](VariantIndex v) {
+      for (Position position : random.problem.variants[v].covers) {
+        for (int input : random.problem.node_inputs[static_cast<size_t>(position.number())]) {
+          const VariantIndex needed = owner[Position(input)];
           if (needed != v && left.contains(needed)) return false;
         }
       }
@@ -157,19 +166,19 @@ bool CanBeRun(const RandomProblem& random, const std::vector<int>& cover) {
 }
 
 /// `variants` by their first positions: as they run.
-Cover Costed(RandomProblem& random, std::vector<int> variants) {
+Cover Costed(RandomProblem& random, std::vector<VariantIndex> variants) {
   std::map<int, Format> made;
   std::set<FormatUse> wanted(random.problem.returned.begin(), random.problem.returned.end());
   Cover cover{std::move(variants), 0, 0};
   for (size_t i = 1; i < cover.variants.size(); ++i) {
-    const auto place = [&](size_t of) { return random.costs.places[static_cast<size_t>(cover.variants[of])]; };
+    const auto place = [&](size_t of) { return random.costs.places[cover.variants[of]]; };
     cover.seconds += random.costs.switch_penalties.at({place(i - 1), place(i)});
   }
-  for (int v : cover.variants) {
-    const double exact = random.costs.exact[static_cast<size_t>(v)];
+  for (VariantIndex v : cover.variants) {
+    const double exact = random.costs.exact[v];
     cover.num_unknown += std::isnan(exact) ? 1 : 0;
-    cover.seconds += (std::isnan(exact) ? 0 : exact) + random.costs.transitions[static_cast<size_t>(v)];
-    const CoverVariant& variant = random.problem.variants[static_cast<size_t>(v)];
+    cover.seconds += (std::isnan(exact) ? 0 : exact) + random.costs.transitions[v];
+    const CoverVariant& variant = random.problem.variants[v];
     wanted.insert(variant.wants.begin(), variant.wants.end());
     for (const FormatUse& make : variant.makes) made[make.value] = make.format;
   }
@@ -187,29 +196,27 @@ std::unique_ptr<RandomProblem> MakeRandomProblem(int num_nodes, uint32_t seed) {
 }
 
 bool AllCovers(RandomProblem& random, size_t most, std::vector<Cover>& covers) {
-  std::vector<int> chosen;
-  std::vector<char> covered(static_cast<size_t>(random.problem.num_positions));
+  std::vector<VariantIndex> chosen;
+  IndexedVector<Position, char> covered(static_cast<size_t>(random.problem.num_positions));
   size_t num_tried = 0;
   const std::function<void()> extend = [&] {
-    const auto next = std::find(covered.begin(), covered.end(), 0) - covered.begin();
+    const Position next(static_cast<int>(std::find(covered.begin(), covered.end(), 0) - covered.begin()));
     if (++num_tried > most) return;
-    if (next == static_cast<std::ptrdiff_t>(covered.size())) {
+    if (next == covered.next()) {
       if (CanBeRun(random, chosen)) covers.push_back(Costed(random, chosen));
       return;
     }
-    for (int v = 0; v < static_cast<int>(random.problem.variants.size()); ++v) {
-      const std::vector<int>& covers_of = random.problem.variants[static_cast<size_t>(v)].covers;
-      if (covers_of.empty() || covers_of.front() != next || random.costs.exact[static_cast<size_t>(v)] == kInfinity)
-        continue;
-      if (std::any_of(covers_of.begin(), covers_of.end(),
-                      [&](int p) { return covered[static_cast<size_t>(p)] != 0; })) {
+    for (VariantIndex v : random.problem.variants.indices()) {
+      const std::vector<Position>& covers_of = random.problem.variants[v].covers;
+      if (covers_of.empty() || covers_of.front() != next || random.costs.exact[v] == kInfinity) continue;
+      if (std::any_of(covers_of.begin(), covers_of.end(), [&](Position p) { return covered[p] != 0; })) {
         continue;
       }
-      for (int p : covers_of) covered[static_cast<size_t>(p)] = 1;
+      for (Position p : covers_of) covered[p] = 1;
       chosen.push_back(v);
       extend();
       chosen.pop_back();
-      for (int p : covers_of) covered[static_cast<size_t>(p)] = 0;
+      for (Position p : covers_of) covered[p] = 0;
     }
   };
   extend();

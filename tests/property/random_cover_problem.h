@@ -20,38 +20,38 @@ namespace collage::testing_covers {
 /// Costs by table. Small whole numbers, so that sums are exact and ties are frequent; some infinite, some NaN.
 class TableCosts : public BasicCoverCosts {
  public:
-  double LowerBound(int variant) override { return bounds[static_cast<size_t>(variant)]; }
-  double Exact(int variant) override {
+  double LowerBound(VariantIndex variant) override { return bounds[variant]; }
+  double Exact(VariantIndex variant) override {
     if (!FindsOut() && !asked.contains(variant)) {
       ++num_skipped;
       return std::numeric_limits<double>::infinity();
     }
     asked.insert(variant);
-    return exact[static_cast<size_t>(variant)];
+    return exact[variant];
   }
-  int PlaceOf(int variant) override { return places[static_cast<size_t>(variant)]; }
+  int PlaceOf(VariantIndex variant) override { return places[variant]; }
   double SwitchPenalty(int from, int to) override { return switch_penalties.at({from, to}); }
   bool has_switch_penalties() const {
     return std::any_of(switch_penalties.begin(), switch_penalties.end(),
                        [](const auto& entry) { return entry.second > 0; });
   }
   bool FindsOut() const override { return asked.size() < most_asked; }
-  bool IsAtHand(int variant) override { return at_hand.contains(variant); }
+  bool IsAtHand(VariantIndex variant) override { return at_hand.contains(variant); }
   int NumAtOnce() const override { return num_at_once; }
-  void Prepare(std::span<const int> variants) override {
+  void Prepare(std::span<const VariantIndex> variants) override {
     prepared.insert(prepared.end(), variants.begin(), variants.end());
   }
   double Convert(int value, Format from, Format to) override { return converts.at({value, from, to}); }
-  double Transition(int variant) override { return transitions[static_cast<size_t>(variant)]; }
+  double Transition(VariantIndex variant) override { return transitions[variant]; }
 
-  std::vector<double> bounds, exact, transitions;
+  IndexedVector<VariantIndex, double> bounds, exact, transitions;
   std::map<std::tuple<int, Format, Format>, double> converts;
-  std::vector<int> places;
+  IndexedVector<VariantIndex, int> places;
   std::map<std::pair<int, int>, double> switch_penalties;  ///< (from, to) → seconds
-  std::set<int> asked;
-  std::set<int> at_hand;  ///< their bounds should be their costs
+  std::set<VariantIndex> asked;
+  std::set<VariantIndex> at_hand;  ///< their bounds should be their costs
   int num_at_once = 1;
-  std::vector<int> prepared;
+  std::vector<VariantIndex> prepared;
   size_t most_asked = std::numeric_limits<size_t>::max();  ///< there is no time to find out more
   int num_skipped = 0;                                     ///< asked for when there was no time left
 };

@@ -21,16 +21,16 @@ Candidates::Candidates(const IRModule& module, const std::vector<const Toolchain
 }
 
 std::pair<PartitionRequest, const Toolchain*> Candidates::Find(CandidateHandle handle) const {
-  const CandidateVariant& v = variants_.at(static_cast<size_t>(handle.number));
+  const CandidateVariant& v = variants_.at(VariantIndex(handle.number));
   const CandidatePartition& candidate = at(v.candidate);
   return {{Extract(graph_, candidate.sub_graph).function, v.layouts, num_threads_}, candidate.toolchain};
 }
 
 std::pair<const DataflowGraph&, const SubGraph&> Candidates::FindSubGraph(CandidateHandle handle) const {
-  return {graph_, CandidateOf(handle.number).sub_graph};
+  return {graph_, CandidateOf(VariantIndex(handle.number)).sub_graph};
 }
 
-const std::vector<int>& Candidates::SameWorkAs(int variant) const {
+const std::vector<VariantIndex>& Candidates::SameWorkAs(VariantIndex variant) const {
   return by_work_.at({OperatorsOf(CandidateOf(variant)), this->variant(variant).layouts});
 }
 
@@ -44,15 +44,15 @@ std::vector<int> Candidates::OperatorsOf(const CandidatePartition& candidate) co
 }
 
 void Candidates::MarkPrimary() {
-  std::unordered_map<int, std::vector<int>> holding;  // operator node → candidates that hold it
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    for (int member : candidates_[i].sub_graph.members()) holding[member].push_back(static_cast<int>(i));
+  std::unordered_map<int, std::vector<CandidateIndex>> holding;  // operator node → candidates that hold it
+  for (CandidateIndex i : candidates_.indices()) {
+    for (int member : candidates_[i].sub_graph.members()) holding[member].push_back(i);
   }
   for (const CandidatePartition& candidate : candidates_) {
     const SubGraph& own = candidate.sub_graph;
     const bool is_single = own.depth() == 1;
-    const std::vector<int>& others = holding[own.first()];
-    const bool is_inside = std::any_of(others.begin(), others.end(), [&](int other) {
+    const std::vector<CandidateIndex>& others = holding[own.first()];
+    const bool is_inside = std::any_of(others.begin(), others.end(), [&](CandidateIndex other) {
       const CandidatePartition& larger = at(other);
       return larger.toolchain == candidate.toolchain && larger.rule_name != "maximal" &&
              larger.sub_graph.members().size() > own.members().size() &&
@@ -97,11 +97,11 @@ void Candidates::AddVariants(CandidatePartition candidate) {
     const auto [number, is_new] =
         class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
     if (is_new) {
-      classes_.push_back({workload, WorkOf(extracted.function, layouts), static_cast<int>(variants_.size())});
+      classes_.push_back({workload, WorkOf(extracted.function, layouts), variants_.next()});
     }
     class_of_.push_back(number->second);
-    by_work_[{OperatorsOf(candidate), layouts}].push_back(static_cast<int>(variants_.size()));
-    variants_.push_back({static_cast<int>(candidates_.size()), layouts});
+    by_work_[{OperatorsOf(candidate), layouts}].push_back(variants_.next());
+    variants_.push_back({candidates_.next(), layouts});
   }
   candidates_.push_back(std::move(candidate));
 }

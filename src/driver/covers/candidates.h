@@ -29,32 +29,32 @@ class Candidates : public CandidateSource {
   struct VariantClass {
     std::string workload;  ///< digest of the partition's structure, constants by shape
     Work work;
-    int first = 0;  ///< a variant that is one
+    VariantIndex first;  ///< a variant that is one
   };
 
   const DataflowGraph& graph() const { return graph_; }
   /// By node: whether its value may be channels-last at a boundary.
   const std::vector<bool>& eligible() const { return eligible_; }
-  const std::vector<CandidatePartition>& candidates() const { return candidates_; }
-  const std::vector<CandidateVariant>& variants() const { return variants_; }
+  const CandidateList& candidates() const { return candidates_; }
+  const VariantList& variants() const { return variants_; }
   const std::vector<VariantClass>& classes() const { return classes_; }
-  /// By variant: the number of its class.
-  const std::vector<int>& class_of() const { return class_of_; }
+  /// The number of a variant's class.
+  const IndexedVector<VariantIndex, int>& class_of() const { return class_of_; }
   /// Toolchains that have candidates.
   const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
 
-  const CandidatePartition& at(int candidate) const { return candidates_[static_cast<size_t>(candidate)]; }
-  const CandidateVariant& variant(int variant) const { return variants_[static_cast<size_t>(variant)]; }
-  const CandidatePartition& CandidateOf(int variant) const { return at(this->variant(variant).candidate); }
-  const Toolchain* ToolchainOf(int candidate) const { return at(candidate).toolchain; }
+  const CandidatePartition& at(CandidateIndex candidate) const { return candidates_[candidate]; }
+  const CandidateVariant& variant(VariantIndex variant) const { return variants_[variant]; }
+  const CandidatePartition& CandidateOf(VariantIndex variant) const { return at(this->variant(variant).candidate); }
+  const Toolchain* ToolchainOf(CandidateIndex candidate) const { return at(candidate).toolchain; }
 
   /// Whether a candidate is one of those that are tried first: single operators, and what no other candidate of the
   /// same toolchain holds. A cover of these is found soon; the others refine it.
-  bool IsPrimary(int candidate) const { return is_primary_[static_cast<size_t>(candidate)]; }
+  bool IsPrimary(CandidateIndex candidate) const { return is_primary_[candidate]; }
 
   /// Variants that compute the same operators in the same layouts as `variant`, by any toolchain, itself included;
   /// ascending.
-  const std::vector<int>& SameWorkAs(int variant) const;
+  const std::vector<VariantIndex>& SameWorkAs(VariantIndex variant) const;
 
   /// Why toolchains refused operators: (toolchain, operator) → reason.
   const std::map<std::pair<std::string, std::string>, std::string>& refusals() const { return refusals_; }
@@ -71,13 +71,13 @@ class Candidates : public CandidateSource {
   DataflowGraph graph_;
   std::vector<bool> eligible_;
   int num_threads_;
-  std::vector<CandidatePartition> candidates_;
-  std::vector<CandidateVariant> variants_;
-  std::vector<bool> is_primary_;
+  CandidateList candidates_;
+  VariantList variants_;
+  IndexedVector<CandidateIndex, bool> is_primary_;
   std::vector<const Toolchain*> toolchains_;
   /// Variants by the operators that they compute and in which layouts.
-  std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<int>> by_work_;
-  std::vector<int> class_of_;
+  std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<VariantIndex>> by_work_;
+  IndexedVector<VariantIndex, int> class_of_;
   std::vector<VariantClass> classes_;
   std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;

@@ -64,17 +64,18 @@ void CoverPortfolio::AddCustom(FoundCovers& found) {
 }
 
 void CoverPortfolio::AddNumbered(const SearchResult& result, FoundCovers& found) {
-  found.stuck_at.insert(found.stuck_at.begin(), result.stuck_at.begin(), result.stuck_at.end());
+  const std::vector<int> stuck_at = partitioner_.NodesAt(result.stuck_at);
+  found.stuck_at.insert(found.stuck_at.begin(), stuck_at.begin(), stuck_at.end());
   for (size_t i = 0; i < result.covers.size(); ++i) {
     found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, result.covers[i]});
   }
 }
 
 void CoverPortfolio::AddMixes(const std::function<void(double share)>& set_budget, FoundCovers& found) {
-  const std::function<bool(int)> is_eager = IsEager();
+  const std::function<bool(CandidateIndex)> is_eager = IsEager();
   set_budget(kPrimaryShare);
   const SearchResult primary = partitioner_.Search(
-      [&](int candidate) { return is_eager(candidate) && partitioner_.candidates().IsPrimary(candidate); },
+      [&](CandidateIndex candidate) { return is_eager(candidate) && partitioner_.candidates().IsPrimary(candidate); },
       {.strategy = CostSearch(), .tolerance = kSideTolerance});
   set_budget(1);
   const SearchResult best = partitioner_.Search(
@@ -94,7 +95,8 @@ void CoverPortfolio::AddSingle(const SearchOptions& options, FoundCovers& found)
   for (const Toolchain* toolchain : toolchains_) {
     if (selection_.IsDeferred(*toolchain)) continue;
     const SearchResult own = partitioner_.Search(
-        [&](int candidate) { return partitioner_.candidates().ToolchainOf(candidate) == toolchain; }, options);
+        [&](CandidateIndex candidate) { return partitioner_.candidates().ToolchainOf(candidate) == toolchain; },
+        options);
     if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
   }
 }
@@ -102,20 +104,23 @@ void CoverPortfolio::AddSingle(const SearchOptions& options, FoundCovers& found)
 /// The best mix of what computes as exactly as the model says, should all that is faster be off by too much.
 void CoverPortfolio::AddStandard(FoundCovers& found) {
   if (std::none_of(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return IsLower(*one); })) return;
-  const SearchResult standard =
-      partitioner_.Search([&](int candidate) { return !IsLower(*partitioner_.candidates().ToolchainOf(candidate)); },
-                          {.strategy = CostSearch(), .tolerance = kTolerance});
+  const SearchResult standard = partitioner_.Search(
+      [&](CandidateIndex candidate) { return !IsLower(*partitioner_.candidates().ToolchainOf(candidate)); },
+      {.strategy = CostSearch(), .tolerance = kTolerance});
   if (!standard.covers.empty()) found.covers.push_back({kStandardCover, false, standard.covers[0]});
 }
 
-std::optional<Cover> CoverPortfolio::SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found) {
+std::optional<Cover> CoverPortfolio::SearchAmong(const std::function<bool(CandidateIndex candidate)>& may,
+                                                 FoundCovers& found) {
   const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
   found.num_states += result.num_states;
   return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
 }
 
-std::function<bool(int candidate)> CoverPortfolio::IsEager() const {
-  return [this](int candidate) { return !selection_.IsDeferred(*partitioner_.candidates().ToolchainOf(candidate)); };
+std::function<bool(CandidateIndex candidate)> CoverPortfolio::IsEager() const {
+  return [this](CandidateIndex candidate) {
+    return !selection_.IsDeferred(*partitioner_.candidates().ToolchainOf(candidate));
+  };
 }
 
 /// The best mixes of two toolchains, where there are more: covers that differ in more than a partition or two, should
@@ -127,7 +132,7 @@ void CoverPortfolio::AddPairs(const SearchOptions& options, FoundCovers& found) 
       if (selection_.IsDeferred(*toolchains_[i]) || selection_.IsDeferred(*toolchains_[j])) continue;
       if (WhyIncompatible(*toolchains_[i], *toolchains_[j])) continue;
       const SearchResult pair = partitioner_.Search(
-          [&](int candidate) {
+          [&](CandidateIndex candidate) {
             const Toolchain* owner = partitioner_.candidates().ToolchainOf(candidate);
             return owner == toolchains_[i] || owner == toolchains_[j];
           },

@@ -47,11 +47,11 @@ class CoverPortfolio {
   FoundCovers Search(bool is_first);
 
   /// The best cover by candidates that `may` takes; adds to the number of states in `found`.
-  std::optional<Cover> SearchAmong(const std::function<bool(int candidate)>& may, FoundCovers& found);
+  std::optional<Cover> SearchAmong(const std::function<bool(CandidateIndex candidate)>& may, FoundCovers& found);
 
   /// Whether a candidate's toolchain is eager: none that is tried only where the errors of others are too large
   /// (ToolchainSelection::IsDeferred).
-  std::function<bool(int candidate)> IsEager() const;
+  std::function<bool(CandidateIndex candidate)> IsEager() const;
 
   bool is_evolutionary() const { return options_.search == "evolutionary"; }
 
@@ -64,7 +64,7 @@ class CoverPortfolio {
   void AddStandard(FoundCovers& found);
   void AddPairs(const SearchOptions& options, FoundCovers& found);
   void AddSingle(const SearchOptions& options, FoundCovers& found);
-  static void AddNumbered(const SearchResult& result, FoundCovers& found);
+  void AddNumbered(const SearchResult& result, FoundCovers& found);
 
   Partitioner& partitioner_;
   CostEstimator& estimator_;

@@ -56,10 +56,10 @@ bool TakesFromRegisters(const DataflowGraph& graph, const SubGraph& sub_graph, c
 }
 
 /// Takes each variant in turn that fits what is left, and takes its nodes out of `left`.
-Cover TakeGreedily(const Candidates& candidates, const std::vector<int>& order, IndexSet& left) {
+Cover TakeGreedily(const Candidates& candidates, const std::vector<VariantIndex>& order, IndexSet& left) {
   const IndexSet all = left;
   Cover cover;
-  for (int variant : order) {
+  for (VariantIndex variant : order) {
     const IndexSet covers = candidates.CandidateOf(variant).sub_graph.inside() & all;
     if (covers.IsZero() || !covers.IsSubset(left)) continue;
     cover.variants.push_back(variant);
@@ -81,7 +81,7 @@ class GreedyOrder {
       if (candidate.toolchain == &toolchain) AddReaders(graph, candidate.sub_graph, /*both_inside=*/true, together_);
     }
     const std::set<std::string> left_out = NamesOfRowsLeftOut(toolchain);
-    for (int v = 0; v < static_cast<int>(candidates.variants().size()); ++v) {
+    for (VariantIndex v : candidates.variants().indices()) {
       const CandidatePartition& candidate = candidates.CandidateOf(v);
       if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
       // The gain of keeping values as narrower types depends on the neighbours, which are not known here.
@@ -93,15 +93,15 @@ class GreedyOrder {
     });
   }
 
-  std::vector<int> variants() const {
-    std::vector<int> variants;
+  std::vector<VariantIndex> variants() const {
+    std::vector<VariantIndex> variants;
     for (const Rank& rank : ranks_) variants.push_back(rank.variant);
     return variants;
   }
 
  private:
   struct Rank {
-    int variant;
+    VariantIndex variant;
     Turn turn;
     /// Whether it takes from another partition what can be computed in that one's registers: it has more operators, and
     /// the wider value that it reads has to be stored.
@@ -109,7 +109,7 @@ class GreedyOrder {
     size_t size;
   };
 
-  Rank RankOf(int variant, const std::set<std::string>& left_out) const {
+  Rank RankOf(VariantIndex variant, const std::set<std::string>& left_out) const {
     const CandidatePartition& candidate = candidates_.CandidateOf(variant);
     Rank rank{variant, kFallBack, false, candidate.sub_graph.members().size()};
     if (candidate.toolchain != &toolchain_) return rank;
@@ -131,7 +131,7 @@ std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& tool
   if (fall_back != nullptr && WhyIncompatible(toolchain, *fall_back)) fall_back = nullptr;
   const Candidates& candidates = partitioner.candidates();
   const DataflowGraph& graph = candidates.graph();
-  std::vector<int> order = GreedyOrder(candidates, toolchain, fall_back).variants();
+  std::vector<VariantIndex> order = GreedyOrder(candidates, toolchain, fall_back).variants();
   for (;;) {
     IndexSet left(graph.size());
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
@@ -145,9 +145,9 @@ std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& tool
       return std::nullopt;
     }
     partitioner.Prepare(cover.variants);
-    for (int variant : cover.variants) partitioner.Exact(variant);
+    for (VariantIndex variant : cover.variants) partitioner.Exact(variant);
     const size_t num_before = order.size();
-    std::erase_if(order, [&](int variant) { return partitioner.IsInvalid(variant); });
+    std::erase_if(order, [&](VariantIndex variant) { return partitioner.IsInvalid(variant); });
     if (order.size() == num_before) return cover;
   }
 }

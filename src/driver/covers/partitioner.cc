@@ -31,8 +31,8 @@ Partitioner::Partitioner(const Candidates& candidates, CostEstimator& estimator)
     for (const Candidates::VariantClass& of : candidates.classes()) classes_.push_back({&of, of.first});
     return;
   }
-  for (int variant = 0; variant < static_cast<int>(candidates.variants().size()); ++variant) {
-    const int equal = class_of_[static_cast<size_t>(variant)];
+  for (VariantIndex variant : candidates.variants().indices()) {
+    const int equal = class_of_[variant];
     classes_.push_back({&candidates.classes()[static_cast<size_t>(equal)], variant});
   }
   std::iota(class_of_.begin(), class_of_.end(), 0);
@@ -49,32 +49,32 @@ CostQuery Partitioner::QueryFor(const Costed& of) const {
           candidates_.variant(of.first).layouts,
           of.of->work,
           *candidate.toolchain,
-          CandidateHandle{of.first},
+          CandidateHandle{of.first.number()},
           candidate.sub_graph.OperatorLabel(candidates_.graph())};
 }
 
-double Partitioner::LowerBound(int variant) {
+double Partitioner::LowerBound(VariantIndex variant) {
   const Costed& of = ClassAt(variant);
   return of.exact ? *of.exact : estimator_.LowerBound(QueryFor(of));
 }
 
-double Partitioner::Exact(int variant) {
+double Partitioner::Exact(VariantIndex variant) {
   Costed& of = ClassAt(variant);
   if (!of.exact) Learn(of, estimator_.Estimate(QueryFor(of)));
   return of.exact ? *of.exact : kInfinity;
 }
 
-bool Partitioner::IsInvalid(int variant) const { return ClassAt(variant).exact == kInfinity; }
+bool Partitioner::IsInvalid(VariantIndex variant) const { return ClassAt(variant).exact == kInfinity; }
 
-bool Partitioner::IsAtHand(int variant) {
+bool Partitioner::IsAtHand(VariantIndex variant) {
   const Costed& of = ClassAt(variant);
   return of.exact || estimator_.IsAtHand(QueryFor(of));
 }
 
-void Partitioner::Prepare(std::span<const int> variants) {
+void Partitioner::Prepare(std::span<const VariantIndex> variants) {
   std::vector<Costed*> wanted;
   std::vector<CostQuery> queries;
-  for (int variant : variants) {
+  for (VariantIndex variant : variants) {
     Costed& of = ClassAt(variant);
     if (of.exact || std::find(wanted.begin(), wanted.end(), &of) != wanted.end()) continue;
     wanted.push_back(&of);
@@ -101,27 +101,27 @@ void Partitioner::Learn(Costed& of, const TuningRecord& record) {
 }
 
 /// The variant and those that do the same elsewhere at nearly the same cost, ascending.
-std::vector<int> Partitioner::RivalsOf(int variant) const {
+std::vector<VariantIndex> Partitioner::RivalsOf(VariantIndex variant) const {
   // Medians of the same candidate differ by as much from one worker to the next.
   constexpr double kNear = 0.05;
-  const auto exact = [&](int v) { return ClassAt(v).exact; };
+  const auto exact = [&](VariantIndex v) { return ClassAt(v).exact; };
   const double seconds = *exact(variant);
-  std::vector<int> rivals;
-  for (int other : candidates_.SameWorkAs(variant)) {
+  std::vector<VariantIndex> rivals;
+  for (VariantIndex other : candidates_.SameWorkAs(variant)) {
     if (exact(other) && std::abs(*exact(other) - seconds) <= kNear * seconds) rivals.push_back(other);
   }
   return rivals;
 }
 
 void Partitioner::BreakTies(const Cover& cover) {
-  std::set<int> done;  // classes
-  for (int variant : cover.variants) {
+  std::set<VariantIndex> done;  // of each class the first
+  for (VariantIndex variant : cover.variants) {
     const Costed& of = ClassAt(variant);
     if (!of.exact || *of.exact < kLeastShare * cover.seconds || !done.insert(of.first).second) continue;
-    const std::vector<int> rivals = RivalsOf(variant);
+    const std::vector<VariantIndex> rivals = RivalsOf(variant);
     if (rivals.size() < 2) continue;
     std::vector<CostQuery> queries;
-    for (int rival : rivals) queries.push_back(QueryFor(ClassAt(rival)));
+    for (VariantIndex rival : rivals) queries.push_back(QueryFor(ClassAt(rival)));
     const std::vector<TuningRecord> records = estimator_.BreakTies(queries);
     for (size_t i = 0; i < records.size(); ++i) Learn(ClassAt(rivals[i]), records[i]);
   }
@@ -132,7 +132,7 @@ TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const 
   constexpr double kMostDear = 1.3;
   const auto sum = [&](const Cover& cover) {
     double seconds = 0;
-    for (int variant : cover.variants) seconds += ClassAt(variant).exact.value_or(kInfinity);
+    for (VariantIndex variant : cover.variants) seconds += ClassAt(variant).exact.value_or(kInfinity);
     return seconds;
   };
   double least = kInfinity;
@@ -142,10 +142,10 @@ TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const 
     const double all = sum(cover);
     if (all == kInfinity || all > least * kMostDear) continue;
     std::map<int, double> own;
-    for (int variant : cover.variants) {
+    for (VariantIndex variant : cover.variants) {
       const Costed& of = ClassAt(variant);
       if (!candidates_.CandidateOf(variant).toolchain->has_schedules()) continue;
-      own[class_of_[static_cast<size_t>(variant)]] += *of.exact / all;
+      own[class_of_[variant]] += *of.exact / all;
     }
     for (const auto& [number, share] : own) shares[number] = std::max(shares[number], share);
   }
@@ -166,9 +166,9 @@ double Partitioner::Convert(int value, Format from, Format to) {
                                    static_cast<Layout>(to));
 }
 
-double Partitioner::Transition(int) { return estimator_.TransitionSeconds(); }
+double Partitioner::Transition(VariantIndex /*variant*/) { return estimator_.TransitionSeconds(); }
 
-int Partitioner::PlaceOf(int variant) {
+int Partitioner::PlaceOf(VariantIndex variant) {
   const auto it = std::find(candidates_.toolchains().begin(), candidates_.toolchains().end(),
                             candidates_.CandidateOf(variant).toolchain);
   return static_cast<int>(it - candidates_.toolchains().begin());
@@ -189,19 +189,20 @@ const CoverProblem& Partitioner::Problem() {
   return *problem_;
 }
 
-SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options) {
-  std::vector<int> original;
-  std::vector<CandidateVariant> variants;
-  for (size_t v = 0; v < candidates_.variants().size(); ++v) {
+SearchResult Partitioner::Search(const std::function<bool(CandidateIndex candidate)>& allowed,
+                                 const SearchOptions& options) {
+  OriginalVariants original;
+  VariantList variants;
+  for (VariantIndex v : candidates_.variants().indices()) {
     const CandidateVariant& variant = candidates_.variants()[v];
     if (!allowed(variant.candidate)) continue;
-    original.push_back(static_cast<int>(v));
+    original.push_back(v);
     variants.push_back(variant);
   }
   RenumberedCosts costs(*this, original);
   SearchOptions named = options;
-  named.toolchain_name = [&](int variant) {
-    return candidates_.ToolchainOf(variants[static_cast<size_t>(variant)].candidate)->name();
+  named.toolchain_name = [&](VariantIndex variant) {
+    return candidates_.ToolchainOf(variants[variant].candidate)->name();
   };
   SearchResult result = FindCovers(Problem().Of(original), candidates_.candidates(), variants, costs, named);
   for (Cover& cover : result.covers) Renumber(cover, original);
@@ -211,16 +212,16 @@ SearchResult Partitioner::Search(const std::function<bool(int candidate)>& allow
 std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
   const CoverProblem& problem = Problem();
   std::vector<Cover> covers;
-  const auto can_run = [&](int variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
-  const auto add = [&](const std::vector<int>& variants) {
+  const auto can_run = [&](VariantIndex variant) { return ClassAt(variant).exact.value_or(0) < kInfinity; };
+  const auto add = [&](const std::vector<VariantIndex>& variants) {
     if (IsCompatible(variants)) covers.push_back({variants, 0, 0});
   };
   if (!ForEachCover(problem, can_run, {.max_covers = max_covers}, add)) return std::nullopt;
-  std::vector<double> exact(candidates_.variants().size(), kInfinity);
+  IndexedVector<VariantIndex, double> exact(candidates_.variants().size(), kInfinity);
   for (const Cover& cover : covers) {
     Prepare(cover.variants);
-    for (int variant : cover.variants) {
-      exact[static_cast<size_t>(variant)] = Exact(variant);
+    for (VariantIndex variant : cover.variants) {
+      exact[variant] = Exact(variant);
       if (!ClassAt(variant).exact) return std::nullopt;
     }
   }
@@ -229,15 +230,15 @@ std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
   return covers;
 }
 
-bool Partitioner::IsCompatible(const std::vector<int>& variants) const {
+bool Partitioner::IsCompatible(const std::vector<VariantIndex>& variants) const {
   std::set<const Toolchain*> met;
-  for (int variant : variants) met.insert(candidates_.CandidateOf(variant).toolchain);
+  for (VariantIndex variant : variants) met.insert(candidates_.CandidateOf(variant).toolchain);
   return CompatibleSets(std::vector(met.begin(), met.end())).size() == 1;
 }
 
 std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
   std::vector<ChosenPartition> chosen;
-  for (int variant : cover.variants) {
+  for (VariantIndex variant : cover.variants) {
     const CandidateVariant& v = candidates_.variant(variant);
     const Costed& of = ClassAt(variant);
     const double seconds = of.exact.value_or(0);

@@ -27,7 +27,7 @@ class Partitioner : public CoverCosts {
   const Candidates& candidates() const { return candidates_; }
 
   /// The best covers by candidates that `allowed` takes.
-  SearchResult Search(const std::function<bool(int candidate)>& allowed, const SearchOptions& options);
+  SearchResult Search(const std::function<bool(CandidateIndex candidate)>& allowed, const SearchOptions& options);
 
   /// Settles those costs of `cover` that are close to a rival's (CostEstimator::BreakTies). A rival computes the same
   /// operators in the same layouts, by any toolchain.
@@ -47,6 +47,9 @@ class Partitioner : public CoverCosts {
   /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
   std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
 
+  /// Returns the nodes at positions of searches.
+  std::vector<int> NodesAt(const std::vector<Position>& positions) { return Problem().NodesAt(positions); }
+
   /// The text of a cover (partitioning_json.h).
   std::string ToJson(const Cover& cover) const;
 
@@ -54,44 +57,42 @@ class Partitioner : public CoverCosts {
   std::string ExplainStuck(const std::vector<int>& nodes) const;
 
   /// The exact cost when an earlier search asked for it: a later one is guided by it.
-  double LowerBound(int variant) override;
-  double Exact(int variant) override;
+  double LowerBound(VariantIndex variant) override;
+  double Exact(VariantIndex variant) override;
   /// Whether its exact cost is known to be infinite.
-  bool IsInvalid(int variant) const;
+  bool IsInvalid(VariantIndex variant) const;
   /// The error of its partition's results when it was measured, relative to the largest; 0 if not known.
-  double ErrorOf(int variant) const { return ClassAt(variant).error; }
-  bool IsAtHand(int variant) override;
+  double ErrorOf(VariantIndex variant) const { return ClassAt(variant).error; }
+  bool IsAtHand(VariantIndex variant) override;
   bool FindsOut() const override { return estimator_.FindsOut(); }
   int NumAtOnce() const override { return estimator_.NumAtOnce(); }
-  void Prepare(std::span<const int> variants) override;
+  void Prepare(std::span<const VariantIndex> variants) override;
   double Convert(int value, Format from, Format to) override;
-  double Transition(int variant) override;
+  double Transition(VariantIndex variant) override;
   /// The number of the variant's toolchain.
-  int PlaceOf(int variant) override;
+  int PlaceOf(VariantIndex variant) override;
   double SwitchPenalty(int from, int to) override;
   /// Equal partitions in equal layouts, by one toolchain: they are measured once, unless the estimator tells their
   /// places apart.
-  int ClassOf(int variant) override { return class_of_[static_cast<size_t>(variant)]; }
+  int ClassOf(VariantIndex variant) override { return class_of_[variant]; }
 
  private:
   /// Variants that cost the same.
   struct Costed {
     const Candidates::VariantClass* of = nullptr;
-    int first = 0;                ///< a variant that is one
+    VariantIndex first;           ///< a variant that is one
     std::optional<double> exact;  ///< seconds
     std::string schedule = {};    ///< by which it takes them
     double error = 0;             ///< found by its check, relative to its largest result; 0 = not known
   };
 
   /// Whether the toolchains of these can be in one process.
-  bool IsCompatible(const std::vector<int>& variants) const;
+  bool IsCompatible(const std::vector<VariantIndex>& variants) const;
   const CoverProblem& Problem();
   std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
-  std::vector<int> RivalsOf(int variant) const;
-  Costed& ClassAt(int variant) { return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])]; }
-  const Costed& ClassAt(int variant) const {
-    return classes_[static_cast<size_t>(class_of_[static_cast<size_t>(variant)])];
-  }
+  std::vector<VariantIndex> RivalsOf(VariantIndex variant) const;
+  Costed& ClassAt(VariantIndex variant) { return classes_[static_cast<size_t>(class_of_[variant])]; }
+  const Costed& ClassAt(VariantIndex variant) const { return classes_[static_cast<size_t>(class_of_[variant])]; }
   CostQuery QueryFor(const Costed& of) const;
   void Learn(Costed& of, const TuningRecord& record);
 
@@ -100,7 +101,7 @@ class Partitioner : public CoverCosts {
   std::optional<CoverProblem> problem_;
   bool leaves_out_unknown_ = false;
   const Toolchain* certain_ = nullptr;  ///< toolchain whose unknown costs leave nothing out
-  std::vector<int> class_of_;           ///< by variant
+  IndexedVector<VariantIndex, int> class_of_;
   std::vector<Costed> classes_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;  ///< (toolchain, operator) → reason
 };

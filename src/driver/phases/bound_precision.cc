@@ -14,7 +14,7 @@ namespace {
 // finding out how much of it is exact enough.
 constexpr double kWorthTrying = 0.01;
 
-using MayTake = std::function<bool(int candidate)>;
+using MayTake = std::function<bool(CandidateIndex candidate)>;
 
 void AddBehindBest(NamedCover cover, FoundCovers& found) {
   found.covers.insert(std::ranges::find(found.covers, kStandardCover, &NamedCover::name), std::move(cover));
@@ -39,7 +39,7 @@ class PrecisionPhase {
     }
     if (!std::isfinite(bounded.best_error)) return bounded;
     const auto eager = [&, is_eager = search_.portfolio.IsEager()](const MayTake& may) {
-      return Among([&](int candidate) { return is_eager(candidate) && may(candidate); });
+      return Among([&](CandidateIndex candidate) { return is_eager(candidate) && may(candidate); });
     };
     std::optional<BoundedCover> within = Bounded(best, standard, eager);
     std::optional<BoundedCover> deferred = FindDeferred(best, standard);
@@ -73,10 +73,11 @@ class PrecisionPhase {
     if (std::ranges::none_of(toolchains, [&](const Toolchain* one) { return is_deferred(*one); })) return std::nullopt;
     const auto is_eager = [&](const Toolchain& toolchain) { return IsLower(toolchain) && !is_deferred(toolchain); };
     const auto without_eager = [&](const MayTake& may) {
-      return Among(
-          [&](int candidate) { return !is_eager(*search_.candidates.ToolchainOf(candidate)) && may(candidate); });
+      return Among([&](CandidateIndex candidate) {
+        return !is_eager(*search_.candidates.ToolchainOf(candidate)) && may(candidate);
+      });
     };
-    const std::optional<Cover> kept = without_eager([](int) { return true; });
+    const std::optional<Cover> kept = without_eager([](CandidateIndex) { return true; });
     if (!kept || kept->seconds > standard.seconds * (1 - kWorthTrying)) return std::nullopt;
     const double error = ErrorOf(*kept);
     if (error > allowed_) return Bounded(*kept, standard, without_eager);

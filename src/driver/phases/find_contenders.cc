@@ -21,7 +21,7 @@ class Contenders {
 
   /// `is_extra`: no search chose it.
   void Add(const std::string& name, bool is_single, const Cover& cover, bool is_extra = false) {
-    std::vector<int> sorted = cover.variants;
+    std::vector<VariantIndex> sorted = cover.variants;
     std::sort(sorted.begin(), sorted.end());
     auto [it, is_new] = seen_.emplace(std::move(sorted), contenders_.size());
     if (!is_new) {
@@ -47,7 +47,7 @@ class Contenders {
   Partitioner& partitioner_;
   const IRModule& module_;
   std::vector<ContenderModule> contenders_;
-  std::map<std::vector<int>, size_t> seen_;
+  std::map<std::vector<VariantIndex>, size_t> seen_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // best_first_search.cc: Dijkstra and A* with costs asked for lazily.
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <unordered_map>
@@ -42,19 +43,19 @@ class ShareGuide : public Guide {
 /// Knows what the best path from each cut costs, and bounds the way to the next cut by shares.
 class CutGuide : public Guide {
  public:
-  CutGuide(const std::vector<int>& cuts, std::vector<double> from_cut, RemainingBound& bound)
+  CutGuide(const std::vector<Position>& cuts, std::vector<double> from_cut, RemainingBound& bound)
       : cuts_(cuts), from_cut_(std::move(from_cut)), bound_(bound) {}
   double Remaining(const SearchState& state, const SearchSpace& space) override {
     const auto next = std::lower_bound(cuts_.begin(), cuts_.end(), state.next) - cuts_.begin();
-    const int cut = cuts_[next];
-    const double behind = bound_.Between(cut, space.problem().num_positions);
+    const Position cut = cuts_[next];
+    const double behind = bound_.Between(cut, space.problem().end());
     const double before = std::max(0.0, bound_.SharesOf(state, space) - behind * (1 + kRounding));
     const double by_cut = (from_cut_[next] + before) * (1 - kRounding);
     return bound_.is_refined() ? std::max(by_cut, bound_.Seconds(state, space)) : by_cut;
   }
 
  private:
-  const std::vector<int>& cuts_;
+  const std::vector<Position>& cuts_;
   std::vector<double> from_cut_;
   RemainingBound& bound_;
 };
@@ -64,10 +65,10 @@ struct Entry {
   double total;  ///< what a cover by this way costs at least
   int priority;
   int state;
-  int variant;     ///< -1: the state itself
-  double so_far;   ///< cost up to the end of the step
-  double penalty;  ///< conversions and transition of the step
-  int64_t number;  ///< breaks ties in the order of insertion
+  std::optional<VariantIndex> variant;  ///< none: the state itself
+  double so_far;                        ///< cost up to the end of the step
+  double penalty;                       ///< conversions and transition of the step
+  int64_t number;                       ///< breaks ties in the order of insertion
 
   bool operator>(const Entry& other) const {
     return std::tie(total, priority, number) > std::tie(other.total, other.priority, other.number);
@@ -77,7 +78,7 @@ struct Entry {
 /// One search from the start until nothing in the queue can be on a path of at most the limit.
 class BestFirst {
  public:
-  BestFirst(SearchSpace& space, CostBook& book, Guide& guide, const std::vector<int>& cuts,
+  BestFirst(SearchSpace& space, CostBook& book, Guide& guide, const std::vector<Position>& cuts,
             const SearchOptions& options)
       : space_(space),
         book_(book),
@@ -95,7 +96,7 @@ class BestFirst {
       const Entry entry = queue_.top();
       queue_.pop();
       if (only_best && IsBehindCut(entry)) continue;
-      if (entry.variant >= 0) {
+      if (entry.variant) {
         Follow(entry, only_best);
         continue;
       }
@@ -150,13 +151,13 @@ class BestFirst {
   int64_t num_dropped() const { return num_dropped_; }
   /// Positions at which nothing went on; else, when all that did turned out not to run, the one that it came furthest
   /// to.
-  std::vector<int> dead_ends() const { return dead_ends_.empty() ? std::vector<int>{furthest_} : dead_ends_; }
+  std::vector<Position> dead_ends() const { return dead_ends_.empty() ? std::vector<Position>{furthest_} : dead_ends_; }
 
  private:
   /// A way into a state.
   struct Arrival {
     int from;
-    int variant;
+    VariantIndex variant;
     double seconds;
   };
   struct State {
@@ -181,13 +182,13 @@ class BestFirst {
     State& state = states_[index];
     if (seconds >= state.best) return;
     state.best = seconds;
-    Push({seconds + guide_.Remaining(state.key, space_), 0, index, -1, seconds, 0, 0});
+    Push({seconds + guide_.Remaining(state.key, space_), 0, index, std::nullopt, seconds, 0, 0});
   }
 
   /// All paths pass a cut in the same state, and the best way to it is known once it comes to the front: what is left
   /// of the search before it is of no use, unless it is as good.
   void PassCut(const Entry& entry) {
-    const int next = states_[entry.state].key.next;
+    const Position next = states_[entry.state].key.next;
     if (next <= passed_cut_ || !std::binary_search(cuts_.begin(), cuts_.end(), next)) return;
     passed_cut_ = next;
     passed_total_ = entry.total * (1 + kRounding);
@@ -219,7 +220,7 @@ class BestFirst {
       return;
     }
     furthest_ = std::max(furthest_, key.next);
-    const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
+    const bool any = space_.ForEachStep(key, book_, [&](VariantIndex variant, const SearchSpace::Step& step) {
       const double seconds = so_far + (book_.Seconds(variant) + step.penalty);
       const int priority = space_.problem().variants[variant].priority;
       Push({seconds + guide_.Remaining(step.to, space_), priority, from, variant, seconds, step.penalty, 0});
@@ -230,11 +231,11 @@ class BestFirst {
   /// A step came to the front: now its cost must be known.
   void Follow(const Entry& entry, bool only_best) {
     const SearchState from = states_[entry.state].key;
-    const SearchSpace::Step step = *space_.Apply(from, entry.variant);
+    const SearchSpace::Step step = *space_.Apply(from, *entry.variant);
     const int target = StateAt(step.to);
     // If a better path is known, this one's cost is not needed.
     if (only_best && states_[target].best < entry.so_far) return;
-    const double exact = book_.Ask(entry.variant);
+    const double exact = book_.Ask(*entry.variant);
     if (exact == kInfinity) return;
     const double so_far = states_[entry.state].best + (exact + entry.penalty);
     if (so_far > entry.so_far) {
@@ -243,24 +244,24 @@ class BestFirst {
       later.total = so_far + guide_.Remaining(step.to, space_);
       if (later.total > entry.total) return Push(later);
     }
-    states_[target].arrivals.push_back({entry.state, entry.variant, exact + entry.penalty});
+    states_[target].arrivals.push_back({entry.state, *entry.variant, exact + entry.penalty});
     Reach(target, so_far);
   }
 
   SearchSpace& space_;
   CostBook& book_;
   Guide& guide_;
-  const std::vector<int>& cuts_;
+  const std::vector<Position>& cuts_;
   const SearchOptions& options_;
   std::vector<State> states_;
   std::unordered_map<SearchState, int, SearchStateHash> by_key_;
   std::unordered_map<SearchState, std::vector<int>, SearchStateHash> expanded_;  ///< by what is covered
-  std::vector<int> expanded_at_;                                                 ///< by position
+  IndexedVector<Position, int> expanded_at_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
-  std::vector<int> dead_ends_;
-  int furthest_ = 0;
+  std::vector<Position> dead_ends_;
+  Position furthest_;
   double limit_ = kInfinity;
-  int passed_cut_ = 0;
+  Position passed_cut_;
   double passed_total_ = kInfinity;
   int64_t num_pushed_ = 0;
   int64_t num_dropped_ = 0;
@@ -281,8 +282,8 @@ class BestFirstSearch : public CoverSearch {
     const bool has_formats = !problem.values.empty();
     if (has_formats && is_guided_) bound.Refine(space, book, costs, kMostRefined);
     // If switching toolchains costs anything, the state at a cut depends on the variant chosen last.
-    const std::vector<int> cuts =
-        space.has_switch_penalties() ? std::vector<int>{0, problem.num_positions} : CutPositions(problem, book);
+    const std::vector<Position> cuts =
+        space.has_switch_penalties() ? std::vector<Position>{Position(0), problem.end()} : CutPositions(problem, book);
     BestFirst first(space, book, guide, cuts, options);
     first.Run(1, kInfinity);
     SearchResult result;
@@ -309,7 +310,7 @@ class BestFirstSearch : public CoverSearch {
   }
 
   /// Now that the best cost is known, and of every cut what the way from there costs: all paths within the slack.
-  static void FindMore(const BestFirst& first, double best, RemainingBound& bound, const std::vector<int>& cuts,
+  static void FindMore(const BestFirst& first, double best, RemainingBound& bound, const std::vector<Position>& cuts,
                        SearchSpace& space, CostBook& book, const SearchOptions& options, SearchResult& result) {
     std::vector<double> from_cut = first.BestToCuts();
     for (double& seconds : from_cut) seconds = std::max(0.0, best - seconds);

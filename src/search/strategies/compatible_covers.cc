@@ -13,15 +13,15 @@ namespace {
 /// Problem of one set: its variants, and their numbers in the whole problem.
 struct Part {
   CoverProblem problem;
-  std::vector<int> original;
+  OriginalVariants original;
 };
 
 Part PartOf(const CoverProblem& whole, const std::vector<int>& toolchains) {
   Part part;
-  for (size_t v = 0; v < whole.variants.size(); ++v) {
+  for (VariantIndex v : whole.variants.indices()) {
     const int toolchain = whole.variants[v].toolchain;
     if (std::find(toolchains.begin(), toolchains.end(), toolchain) == toolchains.end()) continue;
-    part.original.push_back(static_cast<int>(v));
+    part.original.push_back(v);
   }
   part.problem = whole.Of(part.original);
   return part;
@@ -29,24 +29,24 @@ Part PartOf(const CoverProblem& whole, const std::vector<int>& toolchains) {
 
 /// In the order that FindCovers promises, each once.
 void SortCovers(const CoverProblem& problem, std::vector<Cover>& covers) {
-  const auto rank = [&](int v) { return std::pair(problem.variants[v].priority, v); };
+  const auto rank = [&](VariantIndex v) { return std::pair(problem.variants[v].priority, v); };
   std::sort(covers.begin(), covers.end(), [&](const Cover& a, const Cover& b) {
     if (a.num_unknown != b.num_unknown) return a.num_unknown < b.num_unknown;
     if (a.seconds != b.seconds) return a.seconds < b.seconds;
     return std::lexicographical_compare(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
-                                        [&](int x, int y) { return rank(x) < rank(y); });
+                                        [&](VariantIndex x, VariantIndex y) { return rank(x) < rank(y); });
   });
   const auto is_same = [](const Cover& a, const Cover& b) { return a.variants == b.variants; };
   covers.erase(std::unique(covers.begin(), covers.end(), is_same), covers.end());
 }
 
 /// Positions that no set comes beyond; where there are none, those of any.
-std::vector<int> StuckInAll(const std::vector<std::vector<int>>& stuck) {
-  std::vector<int> all, any;
+std::vector<Position> StuckInAll(const std::vector<std::vector<Position>>& stuck) {
+  std::vector<Position> all, any;
   for (size_t i = 0; i < stuck.size(); ++i) {
-    std::vector<int> sorted = stuck[i];
+    std::vector<Position> sorted = stuck[i];
     std::sort(sorted.begin(), sorted.end());
-    std::vector<int> in_all, in_any;
+    std::vector<Position> in_all, in_any;
     std::set_intersection(all.begin(), all.end(), sorted.begin(), sorted.end(), std::back_inserter(in_all));
     std::set_union(any.begin(), any.end(), sorted.begin(), sorted.end(), std::back_inserter(in_any));
     all = i == 0 ? sorted : std::move(in_all);
@@ -63,12 +63,12 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
   SearchResult all;
   all.is_exact = true;
   SearchOptions own = options;
-  std::vector<std::vector<int>> stuck;
+  std::vector<std::vector<Position>> stuck;
   for (const std::vector<int>& set : sets) {
     const Part part = PartOf(problem, set);
     RenumberedCosts part_costs(costs, part.original);
     if (options.toolchain_name) {
-      own.toolchain_name = [&](int variant) { return options.toolchain_name(part.original.at(variant)); };
+      own.toolchain_name = [&](VariantIndex variant) { return options.toolchain_name(part.original.at(variant)); };
     }
     if (options.fitness) {
       own.fitness = [&](Cover cover) {

@@ -44,14 +44,15 @@ double MostSeconds(double best, const SearchOptions& options) {
   return std::isnan(most) ? options.slack : most;  // of nothing, any share
 }
 
-std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends) {
-  std::vector<char> coverable(problem.num_positions);
-  for (size_t v = 0; v < problem.variants.size(); ++v) {
-    if (!book.CanRun(static_cast<int>(v))) continue;
-    for (int position : problem.variants[v].covers) coverable[position] = 1;
+std::vector<Position> StuckPositions(const CoverProblem& problem, const CostBook& book,
+                                     std::vector<Position> dead_ends) {
+  IndexedVector<Position, char> coverable(problem.num_positions);
+  for (VariantIndex v : problem.variants.indices()) {
+    if (!book.CanRun(v)) continue;
+    for (Position position : problem.variants[v].covers) coverable[position] = 1;
   }
-  std::vector<int> never;
-  for (int position = 0; position < problem.num_positions; ++position) {
+  std::vector<Position> never;
+  for (Position position : problem.positions()) {
     if (coverable[position] == 0) never.push_back(position);
   }
   if (!never.empty()) return never;

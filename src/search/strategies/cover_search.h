@@ -12,7 +12,7 @@
 
 namespace collage {
 
-/// A strategy. `stuck_at` of the results are positions.
+/// A strategy.
 class CoverSearch {
  public:
   virtual ~CoverSearch() = default;
@@ -35,7 +35,8 @@ SearchResult SearchCovers(const CoverProblem& problem, CoverCosts& costs, const 
 double MostSeconds(double best, const SearchOptions& options);
 
 /// Positions that no variant which can be run covers; when there are none, `dead_ends`.
-std::vector<int> StuckPositions(const CoverProblem& problem, const CostBook& book, std::vector<int> dead_ends);
+std::vector<Position> StuckPositions(const CoverProblem& problem, const CostBook& book,
+                                     std::vector<Position> dead_ends);
 
 /// Runs `options.custom` (custom_search.cc).
 SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options);

@@ -10,58 +10,47 @@
 namespace collage {
 namespace {
 
+/// A problem as it looks from outside, where its variants are called candidates and all numbers are plain integers.
 class Task : public CoverTask {
  public:
   Task(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options)
-      : problem_(problem), costs_(costs), options_(options), book_(problem.variants.size(), costs) {}
+      : problem_(problem), costs_(costs), options_(options), book_(problem.variants.size(), costs) {
+    for (const CoverVariant& variant : problem.variants) positions_.push_back(NumbersOf(variant.covers));
+  }
 
   int num_positions() const override { return problem_.num_positions; }
   int num_candidates() const override { return static_cast<int>(problem_.variants.size()); }
-  const std::vector<int>& positions(int candidate) const override { return At(candidate).covers; }
+  const std::vector<int>& positions(int candidate) const override { return positions_[VariantOf(candidate).number()]; }
   std::string toolchain(int candidate) const override {
-    At(candidate);
-    return options_.toolchain_name ? options_.toolchain_name(candidate) : "";
+    const VariantIndex variant = VariantOf(candidate);
+    return options_.toolchain_name ? options_.toolchain_name(variant) : "";
   }
   double cost(int candidate) override {
-    At(candidate);
-    const double seconds = book_.Ask(candidate);
-    return book_.IsUnknown(candidate) ? std::numeric_limits<double>::quiet_NaN() : seconds;
+    const VariantIndex variant = VariantOf(candidate);
+    const double seconds = book_.Ask(variant);
+    return book_.IsUnknown(variant) ? std::numeric_limits<double>::quiet_NaN() : seconds;
   }
-  double lower_bound(int candidate) override {
-    At(candidate);
-    return book_.Seconds(candidate);
-  }
+  double lower_bound(int candidate) override { return book_.Seconds(VariantOf(candidate)); }
   double seconds(const std::vector<int>& cover) override { return Checked(cover, nullptr).seconds; }
 
   /// The cover in order, its cost; infinite, with a reason, when it is none.
-  Cover Checked(std::vector<int> cover, std::string* reason) {
-    std::vector<char> covered(problem_.num_positions);
-    int num_covered = 0;
+  Cover Checked(const std::vector<int>& candidates, std::string* reason) {
+    std::vector<VariantIndex> cover;
+    for (int candidate : candidates) cover.push_back(VariantOf(candidate));
     const auto no = [&](std::string why) {
       if (reason != nullptr) *reason = std::move(why);
       return Cover{cover, std::numeric_limits<double>::infinity(), 0};
     };
-    for (int candidate : cover) {
-      if (At(candidate).covers.empty()) return no(fmt::format("candidate {} covers nothing", candidate));
-      for (int position : At(candidate).covers) {
-        if (covered[position]++ != 0) {
-          return no(fmt::format("position {} is covered twice", position));
-        }
-        ++num_covered;
-      }
-    }
-    if (num_covered != problem_.num_positions) {
-      const auto open = std::find(covered.begin(), covered.end(), 0) - covered.begin();
-      return no(fmt::format("position {} is not covered", open));
-    }
-    std::sort(cover.begin(), cover.end(), [&](int a, int b) { return At(a).covers.front() < At(b).covers.front(); });
-    std::vector<double> exact(problem_.variants.size(), std::numeric_limits<double>::infinity());
+    if (std::string why = WhyNoCover(cover); !why.empty()) return no(std::move(why));
+    const auto first = [&](VariantIndex variant) { return problem_.variants[variant].covers.front(); };
+    std::sort(cover.begin(), cover.end(), [&](VariantIndex a, VariantIndex b) { return first(a) < first(b); });
+    IndexedVector<VariantIndex, double> exact(problem_.variants.size(), std::numeric_limits<double>::infinity());
     int num_unknown = 0;
-    for (int candidate : cover) {
-      exact[candidate] = book_.Ask(candidate);
-      if (!book_.CanRun(candidate)) return no(fmt::format("candidate {} cannot be run", candidate));
-      if (!book_.IsUnknown(candidate)) continue;
-      exact[candidate] = 0;
+    for (VariantIndex variant : cover) {
+      exact[variant] = book_.Ask(variant);
+      if (!book_.CanRun(variant)) return no(fmt::format("candidate {} cannot be run", variant.number()));
+      if (!book_.IsUnknown(variant)) continue;
+      exact[variant] = 0;
       ++num_unknown;
     }
     Cover result{cover, CoverSeconds(problem_, cover, exact, costs_), num_unknown};
@@ -73,18 +62,35 @@ class Task : public CoverTask {
   const CostBook& book() const { return book_; }
 
  private:
-  const CoverVariant& At(int candidate) const {
+  VariantIndex VariantOf(int candidate) const {
     if (candidate < 0 || candidate >= num_candidates()) {
       throw Error(ErrorCategory::kInput,
                   fmt::format("there is no candidate {}: there are {}", candidate, num_candidates()));
     }
-    return problem_.variants[candidate];
+    return VariantIndex(candidate);
+  }
+
+  /// Empty when each position is covered once.
+  std::string WhyNoCover(const std::vector<VariantIndex>& cover) const {
+    IndexedVector<Position, char> covered(problem_.num_positions);
+    for (VariantIndex variant : cover) {
+      const std::vector<Position>& covers = problem_.variants[variant].covers;
+      if (covers.empty()) return fmt::format("candidate {} covers nothing", variant.number());
+      for (Position position : covers) {
+        if (covered[position]++ != 0) return fmt::format("position {} is covered twice", position.number());
+      }
+    }
+    for (Position position : problem_.positions()) {
+      if (covered[position] == 0) return fmt::format("position {} is not covered", position.number());
+    }
+    return "";
   }
 
   const CoverProblem& problem_;
   CoverCosts& costs_;
   const SearchOptions& options_;
   CostBook book_;
+  std::vector<std::vector<int>> positions_;  ///< by candidate
 };
 
 }  // namespace
@@ -92,9 +98,9 @@ class Task : public CoverTask {
 SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) {
   Task task(problem, costs, options);
   SearchResult result;
-  for (std::vector<int>& found : options.custom(task)) {
+  for (const std::vector<int>& found : options.custom(task)) {
     std::string reason;
-    Cover cover = task.Checked(std::move(found), &reason);
+    Cover cover = task.Checked(found, &reason);
     if (!reason.empty()) throw Error(ErrorCategory::kInput, "the search gave what is no cover: " + reason);
     const auto same = [&](const Cover& other) { return other.variants == cover.variants; };
     if (std::none_of(result.covers.begin(), result.covers.end(), same)) result.covers.push_back(std::move(cover));

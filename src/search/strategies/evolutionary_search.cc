@@ -16,22 +16,22 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class HandingOver {
  public:
   HandingOver(const CoverProblem& problem, const Cover& base) : problem_(problem), base_(base) {
-    for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) {
+    for (VariantIndex v : problem.variants.indices()) {
       const CoverVariant& variant = problem.variants[v];
       by_size_[variant.toolchain].push_back(v);
       coverable_[variant.toolchain].insert(variant.covers.begin(), variant.covers.end());
     }
     for (auto& [_, variants] : by_size_) {
-      std::stable_sort(variants.begin(), variants.end(), [&](int a, int b) {
+      std::stable_sort(variants.begin(), variants.end(), [&](VariantIndex a, VariantIndex b) {
         return problem.variants[a].covers.size() > problem.variants[b].covers.size();
       });
     }
-    for (int v : base.variants) {
+    for (VariantIndex v : base.variants) {
       const CoverVariant& own = problem.variants[v];
       std::vector<int> alleles{own.toolchain};
       for (const auto& [toolchain, coverable] : coverable_) {
         const bool takes_all = std::all_of(own.covers.begin(), own.covers.end(),
-                                           [&](int position) { return coverable.contains(position); });
+                                           [&](Position position) { return coverable.contains(position); });
         if (toolchain != own.toolchain && takes_all) alleles.push_back(toolchain);
       }
       alleles_.push_back(std::move(alleles));
@@ -58,9 +58,9 @@ class HandingOver {
   }
 
   /// The variants of the cover that a genome stands for; empty when there is none.
-  std::vector<int> Realise(const Genome& genome, const CostBook& book) const {
-    std::vector<int> handed(problem_.num_positions, -1);  // position → toolchain
-    std::vector<int> variants;
+  std::vector<VariantIndex> Realise(const Genome& genome, const CostBook& book) const {
+    IndexedVector<Position, int> handed(problem_.num_positions, -1);  // to which toolchain
+    std::vector<VariantIndex> variants;
     std::set<int> takers;
     for (size_t gene = 0; gene < genome.size(); ++gene) {
       if (genome[gene] == 0) {
@@ -69,31 +69,32 @@ class HandingOver {
       }
       const int toolchain = alleles_[gene][genome[gene]];
       takers.insert(toolchain);
-      for (int position : problem_.variants[base_.variants[gene]].covers) {
+      for (Position position : problem_.variants[base_.variants[gene]].covers) {
         handed[position] = toolchain;
       }
     }
     for (int toolchain : takers) {
-      for (int v : by_size_.at(toolchain)) {
-        const std::vector<int>& covers = problem_.variants[v].covers;
-        const auto is_handed = [&](int position) { return handed[position] == toolchain; };
+      for (VariantIndex v : by_size_.at(toolchain)) {
+        const std::vector<Position>& covers = problem_.variants[v].covers;
+        const auto is_handed = [&](Position position) { return handed[position] == toolchain; };
         if (!book.CanRun(v) || !std::all_of(covers.begin(), covers.end(), is_handed)) continue;
-        for (int position : covers) handed[position] = -1;
+        for (Position position : covers) handed[position] = -1;
         variants.push_back(v);
       }
     }
     if (std::any_of(handed.begin(), handed.end(), [](int toolchain) { return toolchain >= 0; })) return {};
-    std::sort(variants.begin(), variants.end(),
-              [&](int a, int b) { return problem_.variants[a].covers < problem_.variants[b].covers; });
+    std::sort(variants.begin(), variants.end(), [&](VariantIndex a, VariantIndex b) {
+      return problem_.variants[a].covers < problem_.variants[b].covers;
+    });
     return variants;
   }
 
  private:
   const CoverProblem& problem_;
   const Cover& base_;
-  std::map<int, std::vector<int>> by_size_;  ///< toolchain → its variants, the largest first
-  std::map<int, std::set<int>> coverable_;   ///< toolchain → positions
-  std::vector<std::vector<int>> alleles_;    ///< by gene: toolchains, the partition's own first
+  std::map<int, std::vector<VariantIndex>> by_size_;  ///< toolchain → its variants, the largest first
+  std::map<int, std::set<Position>> coverable_;       ///< by toolchain
+  std::vector<std::vector<int>> alleles_;             ///< by gene: toolchains, the partition's own first
 };
 
 class EvolutionarySearch : public CoverSearch {
@@ -130,10 +131,11 @@ class EvolutionarySearch : public CoverSearch {
 
  private:
   /// Without variants when it cannot be run.
-  static Cover Costed(const CoverProblem& problem, CoverCosts& costs, CostBook& book, std::vector<int> variants) {
-    std::vector<double> exact(problem.variants.size());
+  static Cover Costed(const CoverProblem& problem, CoverCosts& costs, CostBook& book,
+                      std::vector<VariantIndex> variants) {
+    IndexedVector<VariantIndex, double> exact(problem.variants.size());
     Cover cover;
-    for (int v : variants) {
+    for (VariantIndex v : variants) {
       exact[v] = book.Ask(v);
       if (!book.CanRun(v)) return {};
       if (!book.IsUnknown(v)) continue;

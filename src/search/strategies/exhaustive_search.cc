@@ -14,16 +14,17 @@ class ExhaustiveSearch : public CoverSearch {
  public:
   SearchResult Run(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) const override {
     CostBook book(problem.variants.size(), costs);
-    std::vector<double> exact;
-    for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) exact.push_back(book.Ask(v));
+    IndexedVector<VariantIndex, double> exact;
+    for (VariantIndex v : problem.variants.indices()) exact.push_back(book.Ask(v));
     SearchResult result;
-    const std::vector<std::vector<int>> starting_at = problem.StartingAt();
-    std::vector<char> covered(problem.num_positions);
-    std::vector<int> chosen, dead_ends;
-    const auto extend = [&](auto& self, int next) -> void {
-      while (next < problem.num_positions && covered[next] != 0) ++next;
+    const IndexedVector<Position, std::vector<VariantIndex>> starting_at = problem.StartingAt();
+    IndexedVector<Position, char> covered(problem.num_positions);
+    std::vector<VariantIndex> chosen;
+    std::vector<Position> dead_ends;
+    const auto extend = [&](auto& self, Position next) -> void {
+      while (next < problem.end() && covered[next] != 0) ++next;
       ++result.num_states;
-      if (next == problem.num_positions) {
+      if (next == problem.end()) {
         const double seconds = CoverSeconds(problem, chosen, exact, costs);
         if (seconds < std::numeric_limits<double>::infinity()) {
           result.covers.push_back({chosen, seconds, 0});
@@ -34,20 +35,20 @@ class ExhaustiveSearch : public CoverSearch {
         return;
       }
       bool any = false;
-      for (int v : starting_at[next]) {
-        const std::vector<int>& covers = problem.variants[v].covers;
-        const auto is_covered = [&](int position) { return covered[position] != 0; };
+      for (VariantIndex v : starting_at[next]) {
+        const std::vector<Position>& covers = problem.variants[v].covers;
+        const auto is_covered = [&](Position position) { return covered[position] != 0; };
         if (!book.CanRun(v) || std::any_of(covers.begin(), covers.end(), is_covered)) continue;
-        for (int position : covers) covered[position] = 1;
+        for (Position position : covers) covered[position] = 1;
         chosen.push_back(v);
         any = true;
         self(self, next + 1);
         chosen.pop_back();
-        for (int position : covers) covered[position] = 0;
+        for (Position position : covers) covered[position] = 0;
       }
       if (!any) dead_ends.push_back(next);
     };
-    extend(extend, 0);
+    extend(extend, Position(0));
     KeepBest(problem, book, options, result);
     result.num_exact = book.num_exact();
     result.is_exact = true;
@@ -58,18 +59,18 @@ class ExhaustiveSearch : public CoverSearch {
  private:
   static void KeepBest(const CoverProblem& problem, const CostBook& book, const SearchOptions& options,
                        SearchResult& result) {
-    const auto rank = [&](int v) { return std::pair(problem.variants[v].priority, v); };
+    const auto rank = [&](VariantIndex v) { return std::pair(problem.variants[v].priority, v); };
     std::sort(result.covers.begin(), result.covers.end(), [&](const Cover& a, const Cover& b) {
       if (a.seconds != b.seconds) return a.seconds < b.seconds;
       return std::lexicographical_compare(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
-                                          [&](int x, int y) { return rank(x) < rank(y); });
+                                          [&](VariantIndex x, VariantIndex y) { return rank(x) < rank(y); });
     });
     if (result.covers.empty()) return;
     const double limit = MostSeconds(result.covers[0].seconds, options);
     if (std::ssize(result.covers) > options.num_covers) result.covers.resize(options.num_covers);
     std::erase_if(result.covers, [&](const Cover& cover) { return cover.seconds > limit; });
     for (Cover& cover : result.covers) {
-      for (int v : cover.variants) cover.num_unknown += book.IsUnknown(v) ? 1 : 0;
+      for (VariantIndex v : cover.variants) cover.num_unknown += book.IsUnknown(v) ? 1 : 0;
       cover.seconds -= CostBook::kUnknownSeconds * cover.num_unknown;
     }
   }

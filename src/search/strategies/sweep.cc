@@ -30,7 +30,7 @@ Sweep::Sweep(SearchSpace& space, const CostBook& book, RemainingBound* bound, co
 std::vector<Cover> Sweep::Run() {
   const int start = StateAt(space_.Start());
   states_[start].best = {BestPaths::kStart};
-  for (size_t position = 0; position + 1 < at_.size(); ++position) {
+  for (Position position : space_.problem().positions()) {
     Layer layer = std::move(at_[position]);
     Prune(layer.states);
     for (int state : layer.states) Expand(state);
@@ -105,7 +105,7 @@ void Sweep::PruneDominated(std::vector<int>& states) {
 void Sweep::Expand(int from) {
   const SearchState key = states_[from].key;
   before_ = states_[from].best;
-  const bool any = space_.ForEachStep(key, book_, [&](int variant, const SearchSpace::Step& step) {
+  const bool any = space_.ForEachStep(key, book_, [&](VariantIndex variant, const SearchSpace::Step& step) {
     const int target = StateAt(step.to);
     const double seconds = book_.Seconds(variant) + step.penalty;
     for (int path : before_) {

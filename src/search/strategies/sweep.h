@@ -30,7 +30,7 @@ class Sweep {
 
   int64_t num_states() const { return static_cast<int64_t>(states_.size()); }
   int64_t num_dropped() const { return num_dropped_; }
-  const std::vector<int>& dead_ends() const { return dead_ends_; }
+  const std::vector<Position>& dead_ends() const { return dead_ends_; }
 
  private:
   struct State {
@@ -58,9 +58,9 @@ class Sweep {
   SweepOptions options_;
   BestPaths paths_;
   std::vector<State> states_;
-  std::vector<Layer> at_;    ///< by next uncovered position
-  std::vector<int> before_;  ///< buffer of Expand, kept to reuse its memory
-  std::vector<int> dead_ends_;
+  IndexedVector<Position, Layer> at_;  ///< by next uncovered position
+  std::vector<int> before_;            ///< buffer of Expand, kept to reuse its memory
+  std::vector<Position> dead_ends_;
   int64_t num_dropped_ = 0;
 };
 

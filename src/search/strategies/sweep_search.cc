@@ -164,7 +164,7 @@ class SweepSearch : public CoverSearch {
   static bool AskFor(std::vector<Cover>& covers, CostBook& book, double limit, KnownCovers& known) {
     const auto sum = [&](const Cover& cover) {
       double seconds = 0;
-      for (int variant : cover.variants) seconds += book.Seconds(variant);
+      for (VariantIndex variant : cover.variants) seconds += book.Seconds(variant);
       return seconds;
     };
     for (Cover& cover : covers) {
@@ -173,10 +173,10 @@ class SweepSearch : public CoverSearch {
       const bool has_changed = book.AskAll(cover.variants, [&] { return penalties + sum(cover) > limit; });
       const double total = penalties + sum(cover);
       if (total == kInfinity) return true;
-      const auto is_known = [&](int variant) { return book.IsKnown(variant); };
+      const auto is_known = [&](VariantIndex variant) { return book.IsKnown(variant); };
       if (!std::all_of(cover.variants.begin(), cover.variants.end(), is_known)) return true;
-      cover.num_unknown = static_cast<int>(std::count_if(cover.variants.begin(), cover.variants.end(),
-                                                         [&](int variant) { return book.IsUnknown(variant); }));
+      cover.num_unknown = static_cast<int>(std::count_if(
+          cover.variants.begin(), cover.variants.end(), [&](VariantIndex variant) { return book.IsUnknown(variant); }));
       cover.seconds = total - cover.num_unknown * CostBook::kUnknownSeconds;
       known.Add(cover);
       if (has_changed) return true;
@@ -189,17 +189,17 @@ class SweepSearch : public CoverSearch {
 class WithoutSwitchPenalties : public CoverCosts {
  public:
   explicit WithoutSwitchPenalties(CoverCosts& all) : all_(all) {}
-  double LowerBound(int variant) override { return all_.LowerBound(variant); }
-  double Exact(int variant) override { return all_.Exact(variant); }
-  bool IsAtHand(int variant) override { return all_.IsAtHand(variant); }
+  double LowerBound(VariantIndex variant) override { return all_.LowerBound(variant); }
+  double Exact(VariantIndex variant) override { return all_.Exact(variant); }
+  bool IsAtHand(VariantIndex variant) override { return all_.IsAtHand(variant); }
   bool FindsOut() const override { return all_.FindsOut(); }
   int NumAtOnce() const override { return all_.NumAtOnce(); }
-  void Prepare(std::span<const int> variants) override { all_.Prepare(variants); }
+  void Prepare(std::span<const VariantIndex> variants) override { all_.Prepare(variants); }
   double Convert(int value, Format from, Format to) override { return all_.Convert(value, from, to); }
-  double Transition(int variant) override { return all_.Transition(variant); }
-  int PlaceOf(int /*variant*/) override { return 0; }
+  double Transition(VariantIndex variant) override { return all_.Transition(variant); }
+  int PlaceOf(VariantIndex /*variant*/) override { return 0; }
   double SwitchPenalty(int /*from*/, int /*to*/) override { return 0; }
-  int ClassOf(int variant) override { return all_.ClassOf(variant); }
+  int ClassOf(VariantIndex variant) override { return all_.ClassOf(variant); }
 
  private:
   CoverCosts& all_;
@@ -214,7 +214,7 @@ class OpLevelDp : public CoverSearch {
   SearchResult Run(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) const override {
     SearchResult result;
     CostBook book(problem.variants.size(), costs);
-    for (int v = 0; v < static_cast<int>(problem.variants.size()); ++v) {
+    for (VariantIndex v : problem.variants.indices()) {
       if (book.CanRun(v)) book.Ask(v);
     }
     const CoverProblem reversed = problem.Reversed();
@@ -228,8 +228,8 @@ class OpLevelDp : public CoverSearch {
     const double limit = result.covers.empty() ? 0 : MostSeconds(Total(result.covers[0]), options);
     std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > limit; });
     if (result.covers.empty()) {
-      std::vector<int> dead_ends = sweep.dead_ends();
-      for (int& position : dead_ends) position = problem.num_positions - 1 - position;
+      std::vector<Position> dead_ends = sweep.dead_ends();
+      for (Position& position : dead_ends) position = problem.Mirrored(position);
       result.stuck_at = StuckPositions(problem, book, std::move(dead_ends));
     }
     result.num_states = sweep.num_states();
@@ -243,7 +243,7 @@ class OpLevelDp : public CoverSearch {
   /// Puts the variants in the order of their first positions and adds what handing over costs in it.
   static void AddSwitchPenalties(const CoverProblem& problem, CoverCosts& costs, Cover& cover) {
     std::sort(cover.variants.begin(), cover.variants.end(),
-              [&](int a, int b) { return problem.variants[a].covers < problem.variants[b].covers; });
+              [&](VariantIndex a, VariantIndex b) { return problem.variants[a].covers < problem.variants[b].covers; });
     for (size_t i = 1; i < cover.variants.size(); ++i) {
       cover.seconds += costs.SwitchPenalty(costs.PlaceOf(cover.variants[i - 1]), costs.PlaceOf(cover.variants[i]));
     }

@@ -159,9 +159,10 @@ Function Chain(int count, std::mt19937& random) {
 /// End to end, of the products in lower precision.
 double ErrorOf(const Partitioner& partitioner, const Cover& cover, bool are_alike) {
   double squares = 0;
-  for (int variant : cover.variants) {
+  for (VariantIndex variant : cover.variants) {
     if (!IsLower(*partitioner.candidates().CandidateOf(variant).toolchain)) continue;
-    const auto [graph, sub_graph] = partitioner.candidates().FindSubGraph({variant});
+    const DataflowGraph& graph = partitioner.candidates().graph();
+    const SubGraph& sub_graph = partitioner.candidates().CandidateOf(variant).sub_graph;
     for (int node : sub_graph.members()) {
       if (graph.OpAt(node) == nullptr) continue;
       const CallNode* call = As<CallNode>(graph.node(node).expr);
@@ -188,13 +189,13 @@ TEST_P(FindBoundedCoverTest, LosesNoMoreThanOneProductToTheBestCoverThatFits) {
     ByWork estimator(GetParam());
     Partitioner partitioner(candidates, estimator);
     const auto error_of = [&](const Cover& cover) { return ErrorOf(partitioner, cover, GetParam()); };
-    const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
+    const auto search = [&](const std::function<bool(CandidateIndex)>& may) -> std::optional<Cover> {
       const SearchResult found = partitioner.Search(may, {});
       return found.covers.empty() ? std::nullopt : std::optional(found.covers[0]);
     };
-    const Cover best = *search([](int) { return true; });
+    const Cover best = *search([](CandidateIndex) { return true; });
     const Cover standard =
-        *search([&](int candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
+        *search([&](CandidateIndex candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
     ASSERT_EQ(CountLower(partitioner, standard), 0);
     ASSERT_EQ(CountLower(partitioner, best), GetParam() ? 1 : kCount);
     const std::vector<PrecisionUnit> units = PrecisionUnits(partitioner, best, standard);
@@ -237,12 +238,12 @@ TEST(FindBoundedCover, FindsNoneWhereNoProductFits) {
   const Candidates candidates(IRModule::FromFunction(Chain(5, random)), {&native, lower.get()}, 1);
   ByWork estimator(/*are_alike=*/false);
   Partitioner partitioner(candidates, estimator);
-  const auto search = [&](const std::function<bool(int)>& may) -> std::optional<Cover> {
+  const auto search = [&](const std::function<bool(CandidateIndex)>& may) -> std::optional<Cover> {
     return partitioner.Search(may, {}).covers.at(0);
   };
-  const Cover best = *search([](int) { return true; });
+  const Cover best = *search([](CandidateIndex) { return true; });
   const Cover standard =
-      *search([&](int candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
+      *search([&](CandidateIndex candidate) { return !IsLower(*partitioner.candidates().ToolchainOf(candidate)); });
   EXPECT_EQ(CountLower(partitioner, best), 5);
   const auto error_of = [&](const Cover& cover) { return ErrorOf(partitioner, cover, false); };
   EXPECT_FALSE(FindBoundedCover(partitioner, best, standard, 1e-6, search, error_of).has_value());

@@ -11,6 +11,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "partition/extract.h"
+#include "search/cover_problem.h"
 #include "unit/partition/graphs.h"
 
 namespace collage {
@@ -25,13 +26,13 @@ class RandomCosts : public BasicCoverCosts {
     std::mt19937 random(seed);
     for (size_t i = 0; i < count; ++i) costs_.push_back(random() % 8 == 0 ? kInfinity : 1.0 + random() % 16);
   }
-  double LowerBound(int) override { return 0; }
-  double Exact(int variant) override { return costs_[static_cast<size_t>(variant)]; }
+  double LowerBound(VariantIndex /*variant*/) override { return 0; }
+  double Exact(VariantIndex variant) override { return costs_[variant]; }
   double Convert(int, Format, Format) override { return 0; }
-  double Transition(int) override { return 0.5; }
+  double Transition(VariantIndex /*variant*/) override { return 0.5; }
 
  private:
-  std::vector<double> costs_;
+  IndexedVector<VariantIndex, double> costs_;
 };
 
 /// Random dataflow of `count` operators over one input.
@@ -55,7 +56,8 @@ double BruteForce(const std::vector<IndexSet>& covers, const IndexSet& left, Ran
   const int first = static_cast<int>(left.FirstInside());
   for (size_t i = 0; i < covers.size(); ++i) {
     if (!covers[i].Contains(first) || !covers[i].IsSubset(left)) continue;
-    const double own = costs.Exact(static_cast<int>(i)) + costs.Transition(0);
+    const VariantIndex variant(static_cast<int>(i));
+    const double own = costs.Exact(variant) + costs.Transition(variant);
     if (own < best) best = std::min(best, own + BruteForce(covers, left - covers[i], costs));
   }
   return best;
@@ -68,15 +70,15 @@ TEST(FindCoversTest, EqualsExhaustiveSearchOnRandomGraphs) {
     std::mt19937 random(seed);
     const DataflowGraph graph(RandomGraph(3 + static_cast<int>(random() % 6), random));
     RuleLog log;
-    const auto candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
+    const CandidateList candidates(GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log));
     IndexSet all(graph.size());
-    std::vector<CandidateVariant> variants;
+    VariantList variants;
     std::vector<IndexSet> covers;
     for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
       if (graph.OpAt(i) != nullptr) all.Add(i);
     }
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      variants.push_back({static_cast<int>(i), PlainLayouts(candidates[i].sub_graph.input().size(), 1)});
+    for (CandidateIndex i : candidates.indices()) {
+      variants.push_back({i, PlainLayouts(candidates[i].sub_graph.input().size(), 1)});
       covers.push_back(candidates[i].sub_graph.inside());
     }
     RandomCosts costs(candidates.size(), seed + 1000);
@@ -99,29 +101,28 @@ class FixedCosts : public BasicCoverCosts {
  public:
   explicit FixedCosts(std::vector<double> exact, double transition = 0)
       : exact_(std::move(exact)), transition_(transition) {}
-  double LowerBound(int variant) override { return bounds.empty() ? 0 : bounds[static_cast<size_t>(variant)]; }
-  double Exact(int variant) override {
+  double LowerBound(VariantIndex variant) override { return bounds.empty() ? 0 : bounds[variant]; }
+  double Exact(VariantIndex variant) override {
     asked.push_back(variant);
-    return exact_[static_cast<size_t>(variant)];
+    return exact_[variant];
   }
   double Convert(int, Format, Format) override { return convert; }
-  double Transition(int) override { return transition_; }
+  double Transition(VariantIndex /*variant*/) override { return transition_; }
 
-  std::vector<double> bounds;
-  std::vector<int> asked;
+  IndexedVector<VariantIndex, double> bounds;
+  std::vector<VariantIndex> asked;
   double convert = 0;
 
  private:
-  std::vector<double> exact_;
+  IndexedVector<VariantIndex, double> exact_;
   double transition_;
 };
 
-std::vector<CandidateVariant> PlainVariants(const DataflowGraph& graph,
-                                            const std::vector<CandidatePartition>& candidates) {
-  std::vector<CandidateVariant> variants;
-  for (size_t i = 0; i < candidates.size(); ++i) {
+VariantList PlainVariants(const DataflowGraph& graph, const CandidateList& candidates) {
+  VariantList variants;
+  for (CandidateIndex i : candidates.indices()) {
     const Boundary boundary = BoundaryOf(graph, candidates[i].sub_graph);
-    variants.push_back({static_cast<int>(i), PlainLayouts(boundary.inputs.size(), boundary.outputs.size())});
+    variants.push_back({i, PlainLayouts(boundary.inputs.size(), boundary.outputs.size())});
   }
   return variants;
 }
@@ -132,7 +133,7 @@ TEST(FindCoversTest, AsksOnlyForCostsThatMayMatter) {
   // abs; relu; relu as 3, 4, 5: singles for 1 each, and unions whose bounds say that they cannot win.
   const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3}, {4}, {5}, {3, 4}, {4, 5}, {3, 4, 5}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   }
@@ -141,16 +142,16 @@ TEST(FindCoversTest, AsksOnlyForCostsThatMayMatter) {
   const SearchResult found =
       FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   ASSERT_EQ(found.covers.size(), 1u);
-  EXPECT_EQ(found.covers[0].variants, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(NumbersOf(found.covers[0].variants), (std::vector<int>{0, 1, 2}));
   EXPECT_DOUBLE_EQ(found.covers[0].seconds, 3);
-  EXPECT_EQ(costs.asked, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(NumbersOf(costs.asked), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(found.num_exact, 3);
 }
 
 TEST(FindCoversTest, ATransitionMakesFewerPartitionsBetter) {
   const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3}, {4}, {5}, {3, 4, 5}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   }
@@ -168,7 +169,7 @@ TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
   const testing_graphs::AnyToolchain first;
   const Second second;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (int node : {3, 4, 5}) {
     candidates.push_back({"c", SubGraph(graph, {node}), &second});
     candidates.push_back({"c", SubGraph(graph, {node}), &first});
@@ -176,24 +177,25 @@ TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
   }
   FixedCosts costs(std::vector<double>(9, 1));
   const auto found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
-  EXPECT_EQ(found.covers[0].variants, (std::vector<int>{1, 4, 7}));
+  EXPECT_EQ(NumbersOf(found.covers[0].variants), (std::vector<int>{1, 4, 7}));
 }
 
 TEST(FindCoversTest, NamesTheNodesThatNothingCovers) {
   const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates{{"c", SubGraph(graph, {3}), &toolchain},
-                                             {"c", SubGraph(graph, {4}), &toolchain}};
+  CandidateList candidates{{"c", SubGraph(graph, {3}), &toolchain}, {"c", SubGraph(graph, {4}), &toolchain}};
   FixedCosts costs({1, kInfinity});
   const auto search = [&](const char* strategy) {
     return FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs,
                       {.strategy = strategy});
   };
   EXPECT_TRUE(search("dijkstra").covers.empty());
-  EXPECT_EQ(search("dijkstra").stuck_at, (std::vector<int>{4, 5}));
+  const CoverProblem problem =
+      MakeCoverProblem(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph));
+  EXPECT_EQ(problem.NodesAt(search("dijkstra").stuck_at), (std::vector<int>{4, 5}));
   // No cost is asked for when there is no cover whatever the costs.
   EXPECT_TRUE(search("sweep").covers.empty());
-  EXPECT_EQ(search("sweep").stuck_at, (std::vector<int>{5}));
+  EXPECT_EQ(problem.NodesAt(search("sweep").stuck_at), (std::vector<int>{5}));
   EXPECT_EQ(search("sweep").num_exact, 0);
 }
 
@@ -201,14 +203,14 @@ TEST(FindCoversTest, DeadEndsArePassedOver) {
   // {3,4} is cheap but 5 alone cannot be run; only {4,5} can.
   const testing_graphs::AnyToolchain toolchain;
   const DataflowGraph graph(testing_graphs::Std());
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{3, 4}, {3}, {4, 5}})
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   FixedCosts costs({0.1, 5, 5});
   const SearchResult found =
       FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   ASSERT_EQ(found.covers.size(), 1u);
-  EXPECT_EQ(found.covers[0].variants, (std::vector<int>{1, 2}));
+  EXPECT_EQ(NumbersOf(found.covers[0].variants), (std::vector<int>{1, 2}));
 }
 
 TEST(FindCoversTest, CoversThatCannotBeOrderedAreLeftOut) {
@@ -218,7 +220,7 @@ TEST(FindCoversTest, CoversThatCannotBeOrderedAreLeftOut) {
   const DataflowGraph graph(testing_graphs::Typed({x, y}, MakeTuple({a1, b1, a2, b2})));
   const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
   const testing_graphs::AnyToolchain toolchain;
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{at(a1), at(a2)}, {at(b1), at(b2)}, {at(a1)}, {at(a2)}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   }
@@ -236,7 +238,7 @@ TEST(FindCoversTest, TheBeamIsReported) {
   const DataflowGraph graph(testing_graphs::Typed({x}, add));
   const auto at = [&](const Expr& e) { return graph.IndexOf(e); };
   const testing_graphs::AnyToolchain toolchain;
-  std::vector<CandidatePartition> candidates;
+  CandidateList candidates;
   for (const std::vector<int>& inside : testing_graphs::Sets{{at(abs)}, {at(exp)}, {at(add)}, {at(abs), at(add)}}) {
     candidates.push_back({"c", SubGraph(graph, inside), &toolchain});
   }
@@ -257,17 +259,17 @@ TEST(FindCoversTest, TheBeamIsReported) {
 }
 
 /// All covers as sorted lists of variants.
-void AllCovers(const std::vector<IndexSet>& covers, const IndexSet& left, std::vector<int>& chosen,
-               std::vector<std::vector<int>>& all) {
+void AllCovers(const IndexedVector<VariantIndex, IndexSet>& covers, const IndexSet& left,
+               std::vector<VariantIndex>& chosen, std::vector<std::vector<VariantIndex>>& all) {
   if (left.IsZero()) {
     all.push_back(chosen);
     std::sort(all.back().begin(), all.back().end());
     return;
   }
   const int first = static_cast<int>(left.FirstInside());
-  for (size_t i = 0; i < covers.size(); ++i) {
+  for (VariantIndex i : covers.indices()) {
     if (!covers[i].Contains(first) || !covers[i].IsSubset(left)) continue;
-    chosen.push_back(static_cast<int>(i));
+    chosen.push_back(i);
     AllCovers(covers, left - covers[i], chosen, all);
     chosen.pop_back();
   }
@@ -285,9 +287,8 @@ std::pair<int, Layout> SourceOf(const DataflowGraph& graph, int node, Layout lay
 
 /// Conversions that a cover needs: each value is made in one layout and converted at most once, if anyone wants the
 /// other.
-double ConversionSeconds(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
-                         const std::vector<CandidateVariant>& variants, const std::vector<int>& cover,
-                         const std::vector<bool>& eligible, CoverCosts& costs) {
+double ConversionSeconds(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
+                         const std::vector<VariantIndex>& cover, const std::vector<bool>& eligible, CoverCosts& costs) {
   std::map<int, Layout> made;
   std::set<std::pair<int, Layout>> wanted;
   const int body = graph.IndexOf(graph.function()->body());
@@ -297,9 +298,9 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
     const auto source = SourceOf(graph, result, Layout::kPlain);
     if (eligible[static_cast<size_t>(source.first)]) wanted.insert(source);
   }
-  for (int v : cover) {
-    const CandidateVariant& variant = variants[static_cast<size_t>(v)];
-    const Boundary boundary = BoundaryOf(graph, candidates[static_cast<size_t>(variant.candidate)].sub_graph);
+  for (VariantIndex v : cover) {
+    const CandidateVariant& variant = variants[v];
+    const Boundary boundary = BoundaryOf(graph, candidates[variant.candidate].sub_graph);
     for (size_t i = 0; i < boundary.outputs.size(); ++i) made[boundary.outputs[i].node] = variant.layouts.outputs[i];
     for (size_t i = 0; i < boundary.inputs.size(); ++i) {
       const auto source = SourceOf(graph, boundary.inputs[i].node, variant.layouts.inputs[i]);
@@ -315,11 +316,10 @@ double ConversionSeconds(const DataflowGraph& graph, const std::vector<Candidate
 }
 
 /// A random choice of layouts at each candidate's boundary, two draws for each.
-std::vector<CandidateVariant> DrawVariants(const DataflowGraph& graph,
-                                           const std::vector<CandidatePartition>& candidates,
-                                           const std::vector<bool>& eligible, std::mt19937& random) {
-  std::vector<CandidateVariant> variants;
-  for (size_t c = 0; c < candidates.size(); ++c) {
+VariantList DrawVariants(const DataflowGraph& graph, const CandidateList& candidates, const std::vector<bool>& eligible,
+                         std::mt19937& random) {
+  VariantList variants;
+  for (CandidateIndex c : candidates.indices()) {
     const Boundary boundary = BoundaryOf(graph, candidates[c].sub_graph);
     std::set<BoundaryLayouts> choices;
     for (int k = 0; k < 2; ++k) {
@@ -333,7 +333,7 @@ std::vector<CandidateVariant> DrawVariants(const DataflowGraph& graph,
       };
       choices.insert({draw(boundary.inputs), draw(boundary.outputs)});
     }
-    for (const BoundaryLayouts& layouts : choices) variants.push_back({static_cast<int>(c), layouts});
+    for (const BoundaryLayouts& layouts : choices) variants.push_back({c, layouts});
   }
   return variants;
 }
@@ -346,7 +346,7 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
     std::mt19937 random(seed);
     const DataflowGraph graph(testing_graphs::RandomFunction(2 + static_cast<int>(random() % 3), random));
     RuleLog log;
-    auto candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
+    CandidateList candidates(GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log));
     std::shuffle(candidates.begin() + static_cast<std::ptrdiff_t>(candidates.size() / 2), candidates.end(), random);
     std::vector<bool> eligible(graph.size());
     IndexSet all(graph.size());
@@ -357,24 +357,24 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
       eligible[static_cast<size_t>(i)] =
           !returned && AsTensorType(graph.node(i).expr->checked_type()) != nullptr && random() % 2 == 0;
     }
-    const std::vector<CandidateVariant> variants = DrawVariants(graph, candidates, eligible, random);
-    std::vector<IndexSet> covers;
+    const VariantList variants = DrawVariants(graph, candidates, eligible, random);
+    IndexedVector<VariantIndex, IndexSet> covers;
     for (const CandidateVariant& variant : variants) {
-      covers.push_back(candidates[static_cast<size_t>(variant.candidate)].sub_graph.inside() & all);
+      covers.push_back(candidates[variant.candidate].sub_graph.inside() & all);
     }
-    std::vector<double> exact;
+    IndexedVector<VariantIndex, double> exact;
     for (size_t v = 0; v < variants.size(); ++v) exact.push_back(1 + random() % 64);
-    FixedCosts costs(exact, 2);
+    FixedCosts costs(exact.vector(), 2);
     costs.convert = 3;
     for (double cost : exact) costs.bounds.push_back(cost - random() % 2);
-    std::vector<std::vector<int>> exhaustive;
-    std::vector<int> chosen;
+    std::vector<std::vector<VariantIndex>> exhaustive;
+    std::vector<VariantIndex> chosen;
     AllCovers(covers, all, chosen, exhaustive);
     if (exhaustive.size() > 20'000) continue;
     std::vector<double> totals;
-    for (const std::vector<int>& cover : exhaustive) {
+    for (const std::vector<VariantIndex>& cover : exhaustive) {
       double seconds = ConversionSeconds(graph, candidates, variants, cover, eligible, costs);
-      for (int v : cover) seconds += exact[static_cast<size_t>(v)] + 2;
+      for (VariantIndex v : cover) seconds += exact[v] + 2;
       totals.push_back(seconds);
     }
     std::sort(totals.begin(), totals.end());
@@ -428,7 +428,7 @@ TEST(FindCoversTest, ManyBlocksStayFast) {
   ASSERT_GT(graph.size(), 2500u);
   const auto start = std::chrono::steady_clock::now();
   RuleLog log;
-  auto candidates = GatherPartitionRule(joiner)->AllCandidates(graph, joiner, log);
+  CandidateList candidates(GatherPartitionRule(joiner)->AllCandidates(graph, joiner, log));
   for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log))
     candidates.push_back(std::move(c));
   std::vector<double> exact;

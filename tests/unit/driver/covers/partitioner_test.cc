@@ -39,7 +39,7 @@ class RandomEstimator : public CostEstimator {
 
 double SecondsOf(Partitioner& partitioner, const Cover& cover) {
   double seconds = 0;
-  for (int variant : cover.variants) seconds += partitioner.Exact(variant) + partitioner.Transition(variant);
+  for (VariantIndex variant : cover.variants) seconds += partitioner.Exact(variant) + partitioner.Transition(variant);
   return seconds;
 }
 
@@ -60,7 +60,7 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
     const double of_greedy = SecondsOf(partitioner, *greedy);
     for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
       SCOPED_TRACE(strategy);
-      const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+      const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
       ASSERT_FALSE(found.covers.empty());
       EXPECT_LE(found.covers[0].seconds, of_greedy * (1 + 1e-12));
       EXPECT_NEAR(found.covers[0].seconds, SecondsOf(partitioner, found.covers[0]), 1e-12);
@@ -88,7 +88,8 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   Partitioner partitioner(candidates, estimator);
   const auto chosen = [&](const Cover& cover) {
     std::multiset<std::string> toolchains;
-    for (int variant : cover.variants) toolchains.insert(partitioner.candidates().Find({variant}).second->name());
+    for (VariantIndex variant : cover.variants)
+      toolchains.insert(partitioner.candidates().CandidateOf(variant).toolchain->name());
     return toolchains;
   };
   // Exponential and relu stay together, as the fall-back fuses them.
@@ -97,7 +98,7 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   EXPECT_EQ(chosen(*greedy), (std::multiset<std::string>{"library", "native"}));
   // A search may take them.
   int num_candidates = 0;
-  for (int candidate = 0; candidate < static_cast<int>(partitioner.candidates().candidates().size()); ++candidate) {
+  for (CandidateIndex candidate : partitioner.candidates().candidates().indices()) {
     num_candidates += partitioner.candidates().ToolchainOf(candidate) == &library ? 1 : 0;
   }
   EXPECT_EQ(num_candidates, 2);
@@ -109,7 +110,7 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   const std::optional<Cover> own = GreedyCover(alone, library, nullptr, nullptr);
   ASSERT_TRUE(own.has_value());
   EXPECT_EQ(own->variants.size(), 2U);
-  const SearchResult found = alone.Search([](int) { return true; }, {});
+  const SearchResult found = alone.Search([](CandidateIndex) { return true; }, {});
   ASSERT_FALSE(found.covers.empty());
   EXPECT_EQ(found.covers[0].variants.size(), 2U);
 }
@@ -135,9 +136,9 @@ TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) 
     const std::optional<Cover> greedy = GreedyCover(partitioner, native, nullptr, nullptr);
     EXPECT_TRUE(greedy.has_value());
     Counts counts;
-    for (int variant : greedy->variants) {
+    for (VariantIndex variant : greedy->variants) {
       std::vector<int> count(3);
-      PostOrder(partitioner.candidates().Find({variant}).first.function->body(), [&](const Expr& expr) {
+      PostOrder(candidates.Find({variant.number()}).first.function->body(), [&](const Expr& expr) {
         const CallNode* call = As<CallNode>(expr);
         if (call == nullptr || call->op() == nullptr) return;
         count[0] += call->op()->name == "nn.dense" ? 1 : 0;
@@ -170,7 +171,7 @@ TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
     const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 8), random);
     RandomEstimator estimator(seed, false);
     const auto search = [&](Partitioner& partitioner) {
-      return partitioner.Search([](int) { return true; }, {.num_covers = 5, .slack = 1}).covers;
+      return partitioner.Search([](CandidateIndex) { return true; }, {.num_covers = 5, .slack = 1}).covers;
     };
     const Candidates candidates(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
     const Candidates unhindered_candidates(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
@@ -183,7 +184,8 @@ TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
     if (const auto greedy = GreedyCover(partitioner, acme, &loner, nullptr)) covers.push_back(*greedy);
     for (const Cover& cover : covers) {
       std::set<std::string> met;
-      for (int variant : cover.variants) met.insert(partitioner.candidates().Find({variant}).second->name());
+      for (VariantIndex variant : cover.variants)
+        met.insert(partitioner.candidates().CandidateOf(variant).toolchain->name());
       EXPECT_FALSE(met.contains("acme") && met.contains("loner"));
     }
   }
@@ -214,7 +216,7 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
     Counting estimator;
     const Candidates candidates(module, {&native}, 1);
     Partitioner partitioner(candidates, estimator);
-    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
     ASSERT_FALSE(found.covers.empty());
     EXPECT_EQ(found.covers[0].variants.size(), 6U);
     // tanh, exp, tanh+exp and exp+tanh are all that there is.
@@ -222,7 +224,7 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
     EXPECT_LE(estimator.asked.size(), 4U);
     for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
     // What is known is a bound for the next search, which asks for nothing.
-    partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
     for (const auto& [_, times] : estimator.asked) EXPECT_EQ(times, 1);
   }
 }
@@ -261,14 +263,18 @@ TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
   TieBreak estimator;
   const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
   Partitioner partitioner(candidates, estimator);
-  const auto search = [&] { return partitioner.Search([](int) { return true; }, {.strategy = "dp"}).covers.at(0); };
+  const auto search = [&] {
+    return partitioner.Search([](CandidateIndex) { return true; }, {.strategy = "dp"}).covers.at(0);
+  };
   const Cover before = search();
-  for (int variant : before.variants) EXPECT_EQ(partitioner.candidates().Find({variant}).second->name(), "near");
+  for (VariantIndex variant : before.variants)
+    EXPECT_EQ(partitioner.candidates().CandidateOf(variant).toolchain->name(), "near");
   partitioner.BreakTies(before);
   // Equal partitions are settled once.
   const std::vector<std::vector<std::string>> wanted{{"native tanh", "near tanh"}, {"native exp", "near exp"}};
   EXPECT_EQ(estimator.settled, wanted);
-  for (int variant : search().variants) EXPECT_EQ(partitioner.candidates().Find({variant}).second->name(), "native");
+  for (VariantIndex variant : search().variants)
+    EXPECT_EQ(partitioner.candidates().CandidateOf(variant).toolchain->name(), "native");
 }
 
 TEST(PartitionerTest, ATableDecidesTheCover) {
@@ -294,12 +300,12 @@ TEST(PartitionerTest, ATableDecidesTheCover) {
                                                            .on_measure = nullptr,
                                                            .argument = ""});
     Partitioner partitioner(candidates, *estimator);
-    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
     ASSERT_FALSE(found.covers.empty());
     std::vector<std::pair<std::string, std::vector<int>>> chosen;
-    for (int variant : found.covers[0].variants) {
-      chosen.emplace_back(partitioner.candidates().Find({variant}).second->name(),
-                          partitioner.candidates().FindSubGraph({variant}).second.members());
+    for (VariantIndex variant : found.covers[0].variants) {
+      chosen.emplace_back(partitioner.candidates().CandidateOf(variant).toolchain->name(),
+                          partitioner.candidates().CandidateOf(variant).sub_graph.members());
     }
     // Both pairs together would be 10.5, all operators apart 12.
     const std::vector<std::pair<std::string, std::vector<int>>> wanted{
@@ -345,9 +351,9 @@ TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
   Partitioner partitioner(candidates, estimator);
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);
-    const SearchResult found = partitioner.Search([](int) { return true; }, {.strategy = strategy});
+    const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
     EXPECT_TRUE(found.covers.empty());
-    const std::string text = partitioner.ExplainStuck(found.stuck_at);
+    const std::string text = partitioner.ExplainStuck(partitioner.NodesAt(found.stuck_at));
     EXPECT_NE(text.find("'tanh' (node tanh_7), acme: no tanh, native: no tanh"), std::string::npos) << text;
     // What was never asked for is no reason: with tanh in nobody's candidates the search may not come to exp.
     if (text.find("'exp'") == std::string::npos) continue;

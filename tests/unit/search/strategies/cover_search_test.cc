@@ -6,36 +6,40 @@
 #include <map>
 
 #include "collage/support/error.h"
+#include "unit/search/indices_of.h"
 
 namespace collage {
 namespace {
+
+using testing_search::Positions;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class TableCosts : public BasicCoverCosts {
  public:
   explicit TableCosts(std::vector<double> exact) : exact_(std::move(exact)) {}
-  double LowerBound(int variant) override { return bounds.empty() ? 0 : bounds[static_cast<size_t>(variant)]; }
-  double Exact(int variant) override {
+  double LowerBound(VariantIndex variant) override { return bounds.empty() ? 0 : bounds[variant]; }
+  double Exact(VariantIndex variant) override {
     asked.push_back(variant);
-    return exact_[static_cast<size_t>(variant)];
+    return exact_[variant];
   }
   double Convert(int, Format from, Format to) override { return converts.at({from, to}); }
-  double Transition(int) override { return 0; }
-  int ClassOf(int variant) override { return classes.empty() ? variant : classes[static_cast<size_t>(variant)]; }
+  double Transition(VariantIndex /*variant*/) override { return 0; }
+  int ClassOf(VariantIndex variant) override { return classes.empty() ? variant.number() : classes[variant]; }
 
-  std::vector<double> bounds;
-  std::vector<int> classes, asked;
+  IndexedVector<VariantIndex, double> bounds;
+  IndexedVector<VariantIndex, int> classes;
+  std::vector<VariantIndex> asked;
   std::map<std::pair<Format, Format>, double> converts;
 
  private:
-  std::vector<double> exact_;
+  IndexedVector<VariantIndex, double> exact_;
 };
 
 CoverProblem Chain(int length, const std::vector<std::vector<int>>& covers) {
   CoverProblem problem;
   problem.num_positions = length;
-  for (const std::vector<int>& of : covers) problem.variants.push_back({.covers = of});
+  for (const std::vector<int>& of : covers) problem.variants.push_back({.covers = Positions(of)});
   for (int node = 0; node < length; ++node)
     problem.node_inputs.push_back(node == 0 ? std::vector<int>{} : std::vector{node - 1});
   return problem;
@@ -69,11 +73,11 @@ TEST(CoverSearchTest, UnknownCostsAreUsedOnlyWhereNothingElseWillDo) {
     SCOPED_TRACE(strategy);
     TableCosts costs({1, std::nan(""), 500, kInfinity});
     const SearchResult found = SearchCovers(problem, costs, {.strategy = strategy});
-    EXPECT_EQ(found.covers.at(0).variants, std::vector<int>{2});
+    EXPECT_EQ(NumbersOf(found.covers.at(0).variants), std::vector<int>{2});
     EXPECT_EQ(found.covers[0].num_unknown, 0);
     TableCosts without({1, std::nan(""), kInfinity, kInfinity});
     const SearchResult needed = SearchCovers(problem, without, {.strategy = strategy});
-    EXPECT_EQ(needed.covers.at(0).variants, (std::vector<int>{0, 1}));
+    EXPECT_EQ(NumbersOf(needed.covers.at(0).variants), (std::vector<int>{0, 1}));
     EXPECT_EQ(needed.covers[0].num_unknown, 1);
     EXPECT_EQ(needed.covers[0].seconds, 1);
   }
@@ -108,7 +112,7 @@ TEST(CoverSearchTest, CutsMakePartsIndependent) {
   for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
     SCOPED_TRACE(strategy);
     TableCosts costs(exact);
-    costs.bounds = exact;
+    costs.bounds = IndexedVector<VariantIndex, double>(exact);
     for (double& bound : costs.bounds) bound *= 0.9;
     const SearchResult found = SearchCovers(problem, costs, {.strategy = strategy});
     EXPECT_EQ(found.covers.at(0).seconds, 20);
@@ -133,9 +137,9 @@ TEST(CoverSearchTest, VariantsOfOneClassAreAskedForOnce) {
 TEST(CoverSearchTest, FormatsCountEachConversionOnce) {
   // 0 is made in one of three formats; 1 and 2 both want format 2.
   CoverProblem problem = Chain(3, {{0}, {0}, {0}, {1}, {2}});
-  problem.values[0] = {0, {1, 2}};
-  for (Format format : {0, 1, 2}) problem.variants[static_cast<size_t>(format)].makes = {{0, format}};
-  problem.variants[3].wants = problem.variants[4].wants = {{0, 2}};
+  problem.values[0] = {Position(0), Positions({1, 2})};
+  for (Format format : {0, 1, 2}) problem.variants[VariantIndex(format)].makes = {{0, format}};
+  problem.variants[VariantIndex(3)].wants = problem.variants[VariantIndex(4)].wants = {{0, 2}};
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);
     TableCosts costs({1, 2, 9, 0, 0});
@@ -143,7 +147,7 @@ TEST(CoverSearchTest, FormatsCountEachConversionOnce) {
     const SearchResult found = SearchCovers(problem, costs, {.strategy = strategy, .num_covers = 3, .slack = 1});
     ASSERT_EQ(found.covers.size(), 3u);
     EXPECT_EQ(found.covers[0].seconds, 5);
-    EXPECT_EQ(found.covers[0].variants, (std::vector<int>{1, 3, 4}));
+    EXPECT_EQ(NumbersOf(found.covers[0].variants), (std::vector<int>{1, 3, 4}));
     EXPECT_EQ(found.covers[1].seconds, 6);
     EXPECT_EQ(found.covers[2].seconds, 9);
   }
@@ -155,7 +159,7 @@ TEST(CoverSearchTest, ThreePartitionsInACircleAreNoCover) {
   problem.num_positions = 6;  // a0 b0 c0 a1 b1 c1
   problem.node_inputs = {{}, {}, {}, {2}, {0}, {1}};
   for (const auto& of : std::vector<std::vector<int>>{{0, 3}, {1, 4}, {2, 5}, {0}, {1}, {2}, {3}, {4}, {5}}) {
-    problem.variants.push_back({.covers = of});
+    problem.variants.push_back({.covers = Positions(of)});
     if (of.size() > 1) problem.variants.back().members = of;
   }
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
@@ -181,7 +185,7 @@ TEST(CoverSearchTest, AChainOfOneHugeCandidateAndManySmallOnesIsLinear) {
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
     SCOPED_TRACE(strategy);
     TableCosts costs(exact);
-    costs.bounds = exact;
+    costs.bounds = IndexedVector<VariantIndex, double>(exact);
     const SearchResult found = SearchCovers(Chain(kLength, covers), costs, {.strategy = strategy});
     EXPECT_EQ(found.covers.at(0).seconds, 1 + kLength / 3);
     EXPECT_TRUE(found.is_exact);
@@ -192,7 +196,7 @@ TEST(CoverSearchTest, AChainOfOneHugeCandidateAndManySmallOnesIsLinear) {
 TEST(CoverSearchTest, EvolutionHandsOverWhatIsFasterEndToEnd) {
   // By costs each node is best with toolchain 0; end to end, the more toolchain 1 has the better.
   CoverProblem problem = Chain(6, {{0}, {1}, {2}, {3}, {4}, {5}, {0}, {1}, {2}, {3}, {4}, {5}, {0, 1, 2}, {3, 4, 5}});
-  for (size_t v = 6; v < problem.variants.size(); ++v) problem.variants[v].toolchain = 1;
+  for (VariantIndex v : problem.variants.indices()) problem.variants[v].toolchain = v.number() < 6 ? 0 : 1;
   std::vector<double> exact(14, 2);
   for (size_t v = 0; v < 6; ++v) exact[v] = 1;
   exact[12] = exact[13] = 10;
@@ -206,7 +210,7 @@ TEST(CoverSearchTest, EvolutionHandsOverWhatIsFasterEndToEnd) {
     return static_cast<double>(cover.variants.size());
   };
   const SearchResult found = SearchCovers(problem, costs, options);
-  EXPECT_EQ(found.covers.at(0).variants, (std::vector<int>{12, 13}));
+  EXPECT_EQ(NumbersOf(found.covers.at(0).variants), (std::vector<int>{12, 13}));
   EXPECT_EQ(found.covers[0].seconds, 20);
   EXPECT_FALSE(found.is_exact);
   EXPECT_LE(num_asked, 200);

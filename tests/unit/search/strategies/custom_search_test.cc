@@ -7,34 +7,39 @@
 
 #include "collage/support/error.h"
 #include "search/strategies/cover_search.h"
+#include "unit/search/indices_of.h"
 
 namespace collage {
 namespace {
+
+using testing_search::Positions;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Costs : public BasicCoverCosts {
  public:
   explicit Costs(std::vector<double> exact) : exact_(std::move(exact)) {}
-  double LowerBound(int) override { return 0.5; }
-  double Exact(int variant) override {
+  double LowerBound(VariantIndex /*variant*/) override { return 0.5; }
+  double Exact(VariantIndex variant) override {
     asked.push_back(variant);
-    return exact_[static_cast<size_t>(variant)];
+    return exact_[variant];
   }
   double Convert(int, Format, Format) override { return 0.25; }
-  double Transition(int) override { return 10; }
-  std::vector<int> asked;
+  double Transition(VariantIndex /*variant*/) override { return 10; }
+  std::vector<VariantIndex> asked;
 
  private:
-  std::vector<double> exact_;
+  IndexedVector<VariantIndex, double> exact_;
 };
 
 /// Two operators; each alone, and both: 0 makes its value in format 1, which 1 wants in format 0.
 CoverProblem Problem() {
   CoverProblem problem;
   problem.num_positions = 2;
-  problem.variants = {{.covers = {0}, .makes = {{7, 1}}}, {.covers = {1}, .wants = {{7, 0}}}, {.covers = {0, 1}}};
-  problem.values[7] = {.maker = 0, .readers = {1}};
+  problem.variants = {{.covers = Positions({0}), .makes = {{7, 1}}},
+                      {.covers = Positions({1}), .wants = {{7, 0}}},
+                      {.covers = Positions({0, 1})}};
+  problem.values[7] = {.maker = Position(0), .readers = Positions({1})};
   return problem;
 }
 
@@ -44,7 +49,7 @@ SearchResult Searched(Costs& costs, const CustomSearch& search, int num_covers =
   SearchOptions options;
   options.num_covers = num_covers;
   options.custom = search;
-  options.toolchain_name = [](int variant) { return "t" + std::to_string(variant); };
+  options.toolchain_name = [](VariantIndex variant) { return "t" + std::to_string(variant.number()); };
   return SearchCovers(Problem(), costs, options);
 }
 
@@ -61,7 +66,7 @@ TEST(CustomSearchTest, CoversComeBackInOrderWithTheirWholeCost) {
   Costs costs({1, 2, 5});
   const SearchResult found = Searched(costs, [](CoverTask&) { return Covers{{1, 0}, {2}}; });
   ASSERT_EQ(found.covers.size(), 2u);
-  EXPECT_THAT(found.covers[0].variants, testing::ElementsAre(0, 1));
+  EXPECT_THAT(NumbersOf(found.covers[0].variants), testing::ElementsAre(0, 1));
   EXPECT_EQ(found.covers[0].seconds, 1 + 2 + 2 * 10 + 0.25);
   EXPECT_EQ(found.covers[1].seconds, 15);
   EXPECT_FALSE(found.is_exact);
@@ -83,7 +88,7 @@ TEST(CustomSearchTest, CostsAreFoundOutWhenTheyAreAskedFor) {
     EXPECT_EQ(task.seconds({1, 0}), 23.25);
     return Covers{{2}};
   });
-  EXPECT_THAT(costs.asked, testing::ElementsAre(2, 0, 1));
+  EXPECT_THAT(NumbersOf(costs.asked), testing::ElementsAre(2, 0, 1));
 }
 
 TEST(CustomSearchTest, WhatIsNoCoverIsRefused) {
@@ -124,7 +129,7 @@ TEST(CustomSearchTest, OperatorsThatNothingCoversAreSaidWhenThereIsNoCover) {
     EXPECT_EQ(task.cost(2), kInfinity);
     return Covers{};
   });
-  EXPECT_THAT(found.stuck_at, testing::ElementsAre(0));
+  EXPECT_THAT(NumbersOf(found.stuck_at), testing::ElementsAre(0));
 }
 
 }  // namespace
