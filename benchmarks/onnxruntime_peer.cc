@@ -1,7 +1,7 @@
 // onnxruntime_peer.cc: an executable against ONNX Runtime's own C API on the same ONNX file (peer.h):
 //   bench_onnxruntime_peer MODEL.onnx MODEL.clg [SECONDS [peer-first]]
 // The library is that of the wheel, its session has the options of the kernels' (loader/library.h): all optimisations,
-// the executable's threads, which do not spin between runs, its default arena. Open dimensions get the
+// the executable's threads, which do not spin between runs, its default arena. Symbolic sizes get the
 // executable's shapes before it optimises; inputs and outputs are bound once.
 #include <fstream>
 
@@ -49,7 +49,7 @@ class Session {
     library_.Check<Entry>(ErrorCategory::kInternal, "run the model", args...);
   }
 
-  /// The model with the shapes of the executable's inputs; "" when it states them itself. (Names of open dimensions say
+  /// The model with the shapes of the executable's inputs; "" when it states them itself. (Names of symbolic sizes say
   /// nothing: a file may call all of them "?".)
   static std::string WithShapes(const std::string& path, const Executable& executable) {
     onnx::ModelProto model;

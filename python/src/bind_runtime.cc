@@ -29,7 +29,7 @@ nb::list PortsOf(const std::vector<PortInfo>& ports) {
   return rows;
 }
 
-/// One execution, as `Instance` of Python: whoever runs it holds its lock.
+/// One execution, as `Instance` of Python: a caller holds its lock while it runs.
 struct Instance {
   explicit Instance(const Executable& executable) : instance(executable), outputs(executable.outputs()) {}
 

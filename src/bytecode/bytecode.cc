@@ -160,7 +160,7 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
   }
 }
 
-/// What is found out about shapes refers to what was found before.
+/// Checks that sizes refer to earlier ones only.
 void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
   const auto fail = [&] { Corrupt(source, "the shapes of kernel '" + kernel.name + "' are not those of operators"); };
   using Step = DynamicSizes::Step;

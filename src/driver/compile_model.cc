@@ -56,8 +56,8 @@ IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& opt
   return ParseModule(ReadFile(model), model.string());
 }
 
-/// Of a program, whose regions end in one executable: with toolchains only that can all be in one process, those first
-/// that are first in the fixed order. Adds to `notices` which take no part.
+/// Returns the options of a program, whose regions end in one executable: only toolchains that can all be in one
+/// process take part, chosen in the fixed order. Adds to `notices` which are left out.
 CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::string>& notices) {
   const ToolchainSelection selection(options, ProbeToolchains());
   const std::vector<const Toolchain*>& toolchains = selection.toolchains();
@@ -114,7 +114,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const IRModule program = PrepareForPartitioning(graph);
   const CompileOptions own = ForOneProcess(options, notices);
   const ToolchainSelection selection(own, ProbeToolchains());
-  // Of an ONNX model whose inputs are open, the shapes could have been given.
+  // The shapes of an ONNX model's open inputs could have been given.
   DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
   if (open_inputs.empty()) {
     unknown.inputs = FindOpenInputs(program);

@@ -74,7 +74,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
   return all;
 }
 
-/// What is in kernels that take any size, which are in no region's report.
+/// Adds the kernels that take any size, which are in no region's report.
 void AddDynamic(const IRModule& module, CompileReport& report) {
   for (const auto& [_, function] : module.functions()) {
     PostOrder(function->body(), [&](const Expr& expr) {

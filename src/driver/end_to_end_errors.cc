@@ -100,7 +100,7 @@ std::string EndToEndErrors::Answer(const std::string& partitioning, const SendPr
   return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// What partitions cost does not matter to what they compute.
+/// Costs are left out of the key: they do not change the results.
 TuningKey EndToEndErrors::KeyOf(const std::string& partitioning) {
   if (model_digest_.empty()) model_digest_ = StructuralHash(module_.main()) + DigestOf(check_inputs_);
   Json json = Json::parse(partitioning);

@@ -11,7 +11,7 @@
 namespace collage {
 namespace {
 
-// What rounding to bfloat16 is off by at most, for partitions whose error is not known.
+// The greatest error of rounding to bfloat16, for partitions whose own error is not known.
 constexpr double kTypicalError = 1.0 / 512;
 
 /// Operators of a partition that something has to compute, ascending.
@@ -25,7 +25,7 @@ std::vector<int> OperatorsOf(const DataflowGraph& graph, const SubGraph& sub_gra
 
 bool IsProduct(const DataflowGraph& graph, int node) { return static_cast<bool>(graph.OpAt(node)->multiply_adds); }
 
-/// What a call computes and writes, in numbers.
+/// The numbers that a call computes and writes.
 double WeightOf(const DataflowGraph& graph, int node) {
   const CallNode* call = As<CallNode>(graph.node(node).expr);
   double weight = 0;

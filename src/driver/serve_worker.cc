@@ -14,7 +14,7 @@
 namespace collage {
 
 void ServeWorker(const std::string& wanted, std::chrono::milliseconds timeout, int64_t memory_bytes) {
-  // Whoever asked is gone, and with it the wish: a measurement that went on would disturb the next one's.
+  // Without its parent a worker ends: a measurement that went on would disturb the next one's.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::ios::sync_with_stdio(false);  // requests may be long
   WorkerIdentity here{COLLAGE_VERSION, ThisMachine().fingerprint, ThisMachine().processors, {}};

@@ -166,7 +166,7 @@ void ToolchainSelection::Configure() {
     AddVariants(one, precisions, /*they_only_keep=*/false);
   }
   const bool must_wait = !variants_.empty();
-  // Where they would have to wait, only an error that is too large can bring them in.
+  // If they have to wait, only an error that is too large can bring them in.
   if (wants_variants && (!must_wait || options_.max_error)) {
     const size_t before = toolchains_.size();
     for (const Participant& one : gathered_) AddVariants(one, ConvertedPrecisions(features), /*they_only_keep=*/true);

@@ -19,7 +19,7 @@ bool IsOpen(const Type& type) {
                              [](const Type& leaf) { return !AsTensorType(leaf)->is_static(); });
 }
 
-/// What is computed wherever it is read.
+/// Whether a result is computed wherever it is read.
 bool IsInPlace(const OpDef& op) { return op.pattern <= OpPatternKind::kInjective && op.name != "concatenate"; }
 
 class GroupFinder {

@@ -50,7 +50,7 @@ class RegionFinder {
     return Run(std::move(is_inside), [&](const std::vector<int>& members) { return IsWorthwhile(members); });
   }
 
-  /// Of the nodes that `is_inside` says those of regions that `is_worthwhile`.
+  /// Returns the worthwhile regions of the nodes that are inside.
   std::vector<std::vector<int>> Run(std::vector<bool> is_inside,
                                     const std::function<bool(const std::vector<int>& members)>& is_worthwhile) {
     is_inside_ = std::move(is_inside);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLabelWidth = 12;
 
-/// Whether the fact stands for itself in a sentence: no record, no table.
+/// Whether the fact fits into a sentence: no record, no table.
 bool IsSingle(const Fact& fact) { return fact.kind <= Fact::Kind::kMap; }
 
 std::string FormatNumber(double number, Unit unit) {

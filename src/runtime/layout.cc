@@ -24,7 +24,7 @@ struct Row {
   const char* name;
   char letter;
   bool is_channels_last;
-  DataType kept;  ///< what float32 elements are kept as
+  DataType kept;  ///< the type that float32 elements are kept in
 };
 constexpr std::array kRows{
     Row{Layout::kPlain, "plain", 'p', false, kFloat32},

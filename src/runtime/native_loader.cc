@@ -56,7 +56,7 @@ std::string UniquePath(int fd) {
   return path + fmt::format("/{}", fd);
 }
 
-/// Throws kUnavailable for code of another kind of processor. What is no ELF file at all, the dynamic linker says.
+/// Throws kUnavailable for code of another kind of processor. The dynamic linker refuses files that are not ELF.
 void CheckKind(std::span<const std::byte> blob) {
   Elf64_Ehdr header;
   if (blob.size() < sizeof header || std::memcmp(blob.data(), ELFMAG, SELFMAG) != 0) return;

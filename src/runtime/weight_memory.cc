@@ -30,7 +30,7 @@ class BlockAllocator {
       block = Open(RoundedUp(std::max(rounded, kBlock), kHugePage));
       block_ = block;
     }
-    // Counted by itself: whoever remembers a piece must see it gone although others keep the block.
+    // Counted by itself: a weak reference to a piece must see it gone although others keep the block.
     std::shared_ptr<void> piece(block.get() + used_, [block](void*) mutable { block.reset(); });
     used_ += rounded;
     return piece;

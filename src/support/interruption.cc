@@ -83,7 +83,7 @@ void RemoveTree(int parent, const char* name, int depth) {
   close(folder);
 }
 
-/// Removes what `owner` noted; -1: whoever did.
+/// Removes the files that `owner` noted; -1: those of all.
 void RemoveNoted(pid_t owner) {
   Temporaries* table = temporaries.load();
   if (table == nullptr) return;
@@ -177,7 +177,7 @@ void ForgetWorkerGroup(pid_t process) {
 
 void CleanUpWhenInterrupted() {
   process_of_handler = getpid();
-  temporaries.store(NewTable());  // what whoever forked this process has noted is not this one's to remove
+  temporaries.store(NewTable());  // files that the parent noted are not this process's to remove
   has_terminal = isatty(STDERR_FILENO) != 0;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};

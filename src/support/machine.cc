@@ -25,8 +25,8 @@ constexpr std::array kFeatures{"sse4_1",     "sse4_2",   "avx",         "f16c", 
                                "avx512vl",   "avx512cd", "avx512_vnni", "avx512_bf16", "avx512_fp16",
                                "avx512vbmi", "avx_vnni", "amx_tile",    "amx_bf16",    "amx_int8"};
 
-// LLVM's names of instruction sets, and Linux's. Those for cryptography and the like are missing: no compiler uses them
-// unasked.
+// LLVM's names of instruction sets, and Linux's. Sets for cryptography and the like are missing: no compiler uses
+// them unasked.
 constexpr std::pair<std::string_view, std::string_view> kInstructionSets[] = {
     {"sse3", "pni"},
     {"ssse3", "ssse3"},

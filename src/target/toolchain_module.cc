@@ -48,7 +48,7 @@ std::map<std::string, std::filesystem::path> FindModules() {
   return modules;
 }
 
-/// The module's toolchain. It is never closed: kernels and costs outlive whoever asked for it.
+/// The module's toolchain. It is never closed: kernels and costs outlive the caller.
 std::unique_ptr<Toolchain> Open(const std::string& name, const std::filesystem::path& file) {
   const auto unusable = [&](const std::string& reason) {
     return std::make_unique<Unusable>(name, file.string(), reason);

@@ -130,7 +130,7 @@ void Worker::Start() {
     close(pipes[2][0]);
     RunChild(pipes[0][0], pipes[1][1], pipes[2][1]);
   }
-  setpgid(child_, child_);  // as the child does itself: whoever comes first
+  setpgid(child_, child_);  // as the child does itself: the first of both has effect
   NoteWorkerGroup(child_);
   close(pipes[0][0]);
   close(pipes[1][1]);
@@ -228,7 +228,7 @@ Worker::Waited Worker::Read(std::string& bytes, size_t size, Clock::time_point d
 /// Takes what there is and keeps the end of it.
 void Worker::DrainOutput() {
   char chunk[kChunk];
-  // No more than a pipe holds: whoever prints without end must not keep us here.
+  // No more than a pipe holds: a child that prints without end must not keep us here.
   for (size_t taken = 0; taken < kChunk && output_fd_ >= 0;) {
     const ssize_t got = read(output_fd_, chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;

@@ -41,7 +41,7 @@ int Fail(const collage::Error& error) {
   return collage::ExitCode(error.category());
 }
 
-/// `code`, unless what was printed could not be written: whoever reads it must not take a part for all.
+/// `code`, unless what was printed could not be written: its reader must not take a part for all.
 int Finish(int code) {
   std::cout.flush();
   const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !std::cout.fail();

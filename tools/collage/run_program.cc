@@ -27,7 +27,7 @@
 namespace collage::cli {
 namespace {
 
-/// What is given for one parameter: a tensor, or the name of the function that computes it.
+/// The value given for one parameter: a tensor, or the name of the function that computes it.
 struct Given {
   Tensor tensor;
   std::string function;

@@ -16,7 +16,7 @@
 namespace collage::native {
 namespace {
 
-/// What a call lacks; empty when it can be lowered.
+/// Says why a call cannot be lowered; empty when it can.
 using Check = std::function<std::string(const CallNode& call)>;
 
 const TensorTypeNode& Argument(const CallNode& call, size_t i) { return *AsTensorType(call.args()[i]->checked_type()); }
@@ -54,7 +54,7 @@ std::string SumsOfProducts(const CallNode& call) {
   return AsTensorType(call.checked_type())->dtype().is_bool() ? "'einsum' of truth values" : "";
 }
 
-/// Whose taps are written out one by one.
+/// Operators whose taps are written out one by one.
 std::string SmallWindows(const CallNode& call) {
   constexpr int64_t kMostTaps = 64;
   int64_t taps = 1;

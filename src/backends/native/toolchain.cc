@@ -42,7 +42,7 @@ class Native : public Toolchain {
     Availability result;
     result.version = COLLAGE_NATIVE_VERSION;
     result.available = !result.version.empty();
-    // What options change takes other times.
+    // Options that change the code change the times.
     if (result.available && options_.is_exact) result.version += " exact";
     if (result.available && options_.winograd_tile != 0) {
       result.version += " winograd " + std::to_string(options_.winograd_tile);
@@ -101,7 +101,7 @@ class Native : public Toolchain {
     // A vector of channels would be mostly empty.
     if (choices.size() > 1 && HasFewChannels(*function)) std::swap(choices.front(), choices.back());
     if (!options_.in_bfloat16 && !options_.keeps_float16) return choices;
-    // What a lower precision does not change is left to the toolchain as it is, unless it reads or writes less.
+    // A partition that a lower precision does not change is left to the full one, unless it reads or writes less.
     if (!has_narrowed) choices.clear();
     const BoundaryLayouts narrow =
         Keeping(last, options_.in_bfloat16 ? kBFloat16 : kFloat16, function, eligible_inputs, eligible_outputs);

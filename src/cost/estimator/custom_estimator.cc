@@ -1,4 +1,4 @@
-// custom_estimator.cc: costs by whoever calls the compiler, through the interface of RFC 0.81, Appendix E.
+// custom_estimator.cc: costs by the calling program, through the interface of RFC 0.81, Appendix E.
 #include <fmt/format.h>
 
 #include <cmath>

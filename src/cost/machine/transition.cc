@@ -59,7 +59,7 @@ ExecutionPlan EmptyChain(int num_partitions) {
   return plan;
 }
 
-/// Large enough that whoever has threads uses them, small enough for the nearest caches.
+/// Large enough that toolchains use their threads, small enough for the nearest caches.
 Function SmallFunction() {
   constexpr int64_t kSize = 128;
   const Var x = MakeVar("x", TensorType(Shape{kSize, kSize}, kFloat32));

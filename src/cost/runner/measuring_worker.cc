@@ -27,7 +27,7 @@ Json ToJson(const WorkerIdentity& identity) {
 }
 
 void Say(std::ostream& answers, const Json& message) {
-  answers << message.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;  // whoever asked waits for it
+  answers << message.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;  // the parent waits for it
 }
 
 /// Prefix of answers to wrong requests, which distinguishes them from failed measurements.

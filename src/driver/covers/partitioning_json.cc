@@ -78,7 +78,7 @@ class Reader {
   [[noreturn]] void Fail(const std::string& message, const std::string& hint = "") const {
     throw Error(ErrorCategory::kInput, message, where_, hint);
   }
-  /// Of the partition that is being read.
+  /// Fails with the number of the partition that is read.
   [[noreturn]] void FailHere(const std::string& message, const std::string& hint = "") const {
     Fail(fmt::format("partition {}: {}", number_, message), hint);
   }

@@ -98,7 +98,7 @@ ContenderModule Compilation::GivenContender() const {
 }
 
 /// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
-/// then follow from known costs alone, and whoever compiles the model again finds the same.
+/// then follow from known costs alone, and compiling the model again finds the same.
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   for (bool is_first = true;; is_first = false) {

@@ -93,7 +93,7 @@ PlayOffResult RunInGroups(const std::vector<ContenderModule>& modules, const Run
     throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
                 "first failure: " + all.contenders.front().failure);
   }
-  // What ranks them within a group says nothing of other groups.
+  // Ranks within a group say nothing of other groups.
   const double best = all.contenders[static_cast<size_t>(all.winner)].p50;
   for (Contender& contender : all.contenders) {
     if (contender.failure.empty()) contender.relative = contender.first_relative = contender.p50 / best;

@@ -54,7 +54,7 @@ constexpr std::array kSizes{
     Sizes{2, {2, 2, 2}},       Sizes{1, {1000, 16, 16}}, Sizes{4, {16, 48, 16}},    Sizes{1, {4096, 16, 16}},
     Sizes{1, {16000, 16, 16}}, Sizes{1, {32, 320, 320}},
 };
-// Each open dimension of all inputs has another one.
+// Each symbolic size of all inputs has another one.
 constexpr std::array<int64_t, 16> kDistinct{3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59};
 constexpr size_t kPlaceOfDistinct = 3;
 

@@ -92,7 +92,7 @@ void WholeModelCheck::AddRandomSamples(const Function& main) {
 }
 
 void WholeModelCheck::AddSample(const Function& main, Sample sample) {
-  // Evaluated operator by operator, so that whoever waits hears of each.
+  // Evaluated operator by operator, so that progress is reported for each.
   sample.reference = Reference(main, sample.inputs, {sample.is_wide, options_.on_progress});
   samples_.push_back(std::move(sample));
 }
@@ -154,8 +154,7 @@ std::string WholeModelCheck::FindDifference(const Sample& sample, size_t index, 
     if (!sample.is_wide) error = std::max(error, comparison.max_relative_error);
     return comparison.agrees ? "" : fmt::format("wrong result {}, {}", index, comparison.difference);
   }
-  // The error that is allowed is for inputs as models get them. Of others it is known that lower precision may lose
-  // more.
+  // The allowed error is for inputs as models get them. Lower precision may lose more on others.
   Comparison comparison = Compare(actual, expected, ShareOfLargest(expected, *options_.max_error));
   if (!sample.is_wide) error = std::max(error, comparison.max_relative_error);
   if (!comparison.agrees && sample.is_wide) comparison = reference.Compare(index, actual, kBFloat16);

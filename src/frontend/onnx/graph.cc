@@ -37,7 +37,7 @@ Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
   return MakeConstant(value);
 }
 
-/// The size that the file gives; nothing for an open dimension.
+/// The size that the file gives; nothing for a symbolic size.
 std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
   return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
 }
@@ -212,7 +212,7 @@ void OnnxGraph::AddInputs() {
   }
 }
 
-/// The name of an open dimension; "" where the model gives none. Some tools write "?" or "None" instead.
+/// The name of a symbolic size; "" where the model gives none. Some tools write "?" or "None" instead.
 std::string OnnxGraph::NameOf(const onnx::TensorShapeProto::Dimension& dim) {
   const std::string& name = dim.dim_param();
   const bool has_letter = std::ranges::any_of(name, [](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
@@ -257,7 +257,7 @@ std::string OnnxGraph::ShapeExample(const onnx::ValueInfoProto& input) const {
   return input.name() + "=" + sizes;
 }
 
-/// The size that the file, or a shape that is given for another input, gives; nothing for an open dimension.
+/// The size that the file, or a shape that is given for another input, gives; nothing for a symbolic size.
 std::optional<int64_t> OnnxGraph::GivenDim(const onnx::TensorShapeProto::Dimension& dim) const {
   if (const std::optional<int64_t> known = KnownDim(dim)) return known;
   const auto bound = bound_.find(NameOf(dim));

@@ -15,7 +15,7 @@
 namespace collage {
 namespace {
 
-// Products that take longer than a second or so are left to whoever runs the model.
+// Products that take longer than a second or so are left to the run.
 constexpr double kMostFoldedProducts = 1e9;
 
 /// Products that evaluating a call of `op` adds up, at most.
@@ -288,7 +288,7 @@ Expr NodeContext::Reshape(const Expr& x, const Sizes& shape, int inferred) {
   if (inferred < 0) {
     if (const auto steps = StepByStep(from, wanted)) return reshaped(Op("reshape", {x}, {{"newshape", *steps}}));
   }
-  // One size that is not a number takes what the others leave, if that is known to be it. A 0 would be copied.
+  // One size that is not a number takes what the others leave, if that is known. A 0 would be copied.
   std::vector<int64_t> numbers;
   int open = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {

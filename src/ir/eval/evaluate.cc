@@ -57,7 +57,7 @@ class Evaluator {
     }
   }
 
-  /// Whether `expr` depends on constants alone. Whoever compiles it computes it ahead, rounding as the reference does.
+  /// Whether `expr` depends on constants alone. Compilers compute it ahead, rounding as the reference does.
   bool IsFixed(const Expr& expr) const {
     if (expr->kind() == ExprKind::kVar) return fixed_.contains(expr.get());
     if (const CallNode* call = As<CallNode>(expr)) return AreFixed(call->args());
@@ -153,7 +153,7 @@ class Evaluator {
   EvaluateOptions& options_;  ///< whose seed is another one for every call
   std::unordered_map<const ExprNode*, Values> values_;
   std::unordered_map<const ExprNode*, int> uses_;
-  std::unordered_set<const ExprNode*> fixed_;  ///< what depends on constants alone
+  std::unordered_set<const ExprNode*> fixed_;  ///< depend on constants alone
 };
 
 /// Far from the seeds that count up from those of others.

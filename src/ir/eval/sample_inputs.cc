@@ -257,8 +257,8 @@ class RangeFinder {
 
   // By flattened parameter.
   std::vector<DataType> dtypes_;
-  std::vector<Interval> limits_;  ///< what it must stay within
-  std::vector<Interval> hints_;   ///< what it is compared with
+  std::vector<Interval> limits_;  ///< bounds that it must keep
+  std::vector<Interval> hints_;   ///< values that it is compared with
   std::vector<bool> sizes_something_;
   bool has_control_flow_ = false;
 };

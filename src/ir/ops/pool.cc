@@ -186,7 +186,7 @@ void MaxPoolIndicesReference(std::span<const Tensor> inputs, const Attrs& attrs,
   });
 }
 
-/// Where the largest element of each window is: an index into the whole data, whose spatial dimensions may be counted
+/// The position of each window's largest element: an index into the whole data, whose spatial dimensions may be counted
 /// in column-major order.
 OpDef MaxPoolIndices(int rank) {
   OpDef op = Pool(rank, /*is_max=*/true);

@@ -123,7 +123,7 @@ IRModule Parser::Module() {
     }
     CheckGlobals();
   } catch (const StopParsing&) {
-    // What was found is reported below.
+    // The findings are reported below.
   }
   diagnostics_.ThrowIfAny();
   if (options_.infer_types) Infer([this] { module_ = InferTypes(std::move(module_)); });
@@ -140,7 +140,7 @@ Expr Parser::Single() {
       Record({Peek().offset, "expected the end of the text, got " + Describe(Peek()), ""});
     CheckGlobals();
   } catch (const StopParsing&) {
-    // What was found is reported below.
+    // The findings are reported below.
   }
   diagnostics_.ThrowIfAny();
   if (options_.infer_types) Infer([&] { InferType(result); });

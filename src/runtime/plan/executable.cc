@@ -7,7 +7,7 @@
 //   the plan: JSON, last, so that it can hold the places of everything before it; a piece's is [offset, size, checksum]
 //
 // Every byte is under a checksum or must be zero. Header, plan and code are checked when a file is loaded, a constant
-// when somebody gets it first: weights are most of the file, and whoever only looks at it does not read them.
+// when somebody gets it first: weights are most of the file, and inspecting a file does not read them.
 #include "collage/runtime/executable.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// exhaustive_search.cc: all covers, each costed by definition. What other searches are compared with.
+// exhaustive_search.cc: all covers, each costed by definition. Other searches are compared with it.
 #include <algorithm>
 
 #include "collage/support/error.h"

@@ -1,4 +1,4 @@
-// dead_code_elimination.cc: variables that nothing uses are not bound. What a value does to references keeps it.
+// dead_code_elimination.cc: variables that nothing uses are not bound. Values that change references are kept.
 #include <unordered_set>
 
 #include "collage/ir/visitor.h"

@@ -1,6 +1,6 @@
-// lambda_lift.cc: functions within functions become global ones. What they capture becomes their first parameters, and
+// lambda_lift.cc: functions within functions become global ones. Captured values become their first parameters, and
 // the place where they were made calls a maker that returns them: `fn (captured) { fn (params) { body } }`, attribute
-// Closure. Those that capture nothing are plain references to the global function.
+// Closure. Functions that capture nothing are plain references to the global function.
 #include <fmt/format.h>
 
 #include <set>

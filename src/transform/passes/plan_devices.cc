@@ -1,8 +1,8 @@
 // plan_devices.cc: every value gets a device. `on_device` says where a value must be computed; an operator's arguments
 // and result share a device, and so do a parameter and what is passed for it, a variable and its value, a tuple and its
-// fields. What nothing constrains goes to the fallback device; parameters and results that have a device keep it. Where
-// a value is needed elsewhere, `device_copy` moves it; on_device vanishes. Domains of values that share a device are
-// found by unification.
+// fields. Values that nothing constrains go to the fallback device; parameters and results that have a device keep it.
+// Where a value is needed elsewhere, `device_copy` moves it; on_device vanishes. Domains of values that share a device
+// are found by unification.
 #include <fmt/format.h>
 
 #include <numeric>

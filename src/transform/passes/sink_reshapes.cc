@@ -1,5 +1,5 @@
 // sink_reshapes.cc: a product of matrices knows no batches, so that its rows are grouped anew behind it, in front of
-// its bias and activation. What is computed element by element there is computed in the product's own rows, where a
+// its bias and activation. Element-wise operators there are computed in the product's own rows, where a
 // kernel may do it with the product, and the reshape comes behind it; reshapes that meet cancel each other.
 #include <algorithm>
 #include <optional>

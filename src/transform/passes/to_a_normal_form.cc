@@ -88,7 +88,7 @@ class Normalizer {
   struct Task {
     Expr expr;
     std::vector<Expr> children;
-    std::vector<Expr> atoms;  ///< what stands for each child: a name, or a scope's bindings and result
+    std::vector<Expr> atoms;  ///< each child's atom: a name, or a scope's bindings and result
   };
 
   Expr Normalize(const Expr& root) {

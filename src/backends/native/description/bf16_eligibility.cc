@@ -14,8 +14,8 @@ namespace {
 
 // Pairs are multiplied in vectors of so many.
 constexpr int64_t kLanes = 16;
-// Of so many channels, transforms take what the products gain: tiles of 2 took 1.09 times as long as float32's of 4 for
-// 17 channels, as long for 31 and 33, and 0.98 times for 65 (3x3 taps to 64 channels, 56x56 pixels, Zen 4).
+// Up to so many channels, transforms cost what the products gain: tiles of 2 took 1.09 times as long as float32's of 4
+// for 17 channels, as long for 31 and 33, and 0.98 times for 65 (3x3 taps to 64 channels, 56x56 pixels, Zen 4).
 constexpr int64_t kFewChannels = 32;
 
 bool IsFloat32(const Expr& expr) {

@@ -65,7 +65,7 @@ class EinsumWriter {
     std::string labels;
   };
 
-  /// Of 16-bit floats, what is between the terms and the result is float32: the result is rounded once.
+  /// Whether values are 16-bit floats: then everything between the terms and the result is float32, rounded once.
   bool is_half() const { return dtype_.is_floating() && dtype_.bits == 16; }
 
   Term MakeTerm(const Expr& field, const std::vector<Dim>& shape, const std::string& labels) const {
@@ -88,7 +88,7 @@ class EinsumWriter {
     return term;
   }
 
-  /// Of dimensions `i` and `j`, which have the same label: the elements where both are equal.
+  /// Takes the diagonal of dimensions `i` and `j`, which have the same label.
   Term Diagonal(const Term& term, size_t i, size_t j) const {
     const int64_t n = sizes_.at(term.labels[i]);
     V axes, sizes;
@@ -240,8 +240,8 @@ class DeformableWriter {
   }
   static Expr Transposed(const Expr& value, const V& axes) { return MakeCall("transpose", {value}, {{"axes", axes}}); }
 
-  /// Where each tap reads for each point, x first, in float64: [image and group of offsets, 2, tap, point]. Pixel p of
-  /// n is at (2 p + 1) / n - 1 of a grid.
+  /// Returns the coordinates that each tap reads for each point, x first, in float64: [image and group of offsets, 2,
+  /// tap, point]. Pixel p of n is at (2 p + 1) / n - 1 of a grid.
   Expr Grid() const {
     const V strides = PerDimension(call_.attrs().Ints("strides"), 2);
     const V dilation = PerDimension(call_.attrs().Ints("dilation"), 2);

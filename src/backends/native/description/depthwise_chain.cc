@@ -20,7 +20,7 @@ const CallNode* AsConvolution(const Expr& expr) {
   return call != nullptr && call->op() != nullptr && call->op()->name == "nn.conv2d" ? call : nullptr;
 }
 
-/// Of a float32 tensor of known size with elements; empty for others.
+/// Returns the shape of a float32 tensor of known size with elements; empty for others.
 Shape ShapeOfFloats(const Expr& expr) {
   const TensorTypeNode* tensor = AsTensorType(expr->checked_type());
   const bool fits = tensor != nullptr && tensor->is_static() && tensor->dtype() == kFloat32;

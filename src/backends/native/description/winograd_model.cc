@@ -17,13 +17,13 @@ constexpr double kBFloat = kFloat / 2;
 
 // Cycles around the loop of a register tile: its sums are cleared and stored.
 constexpr double kTileOverhead = 20;
-// Of the products' peak: loads and loops between them.
+// Share of the peak that products reach, with the loads and loops between them.
 constexpr double kProductEfficiency = 0.9;
 // Bytes per cycle from a core's own cache, from the last level, from memory. What prefetching hides is left out.
 constexpr double kNearRate = 40;
 constexpr double kSharedRate = 12;
 constexpr double kMemoryRate = 6;
-// The same of what is between the steps where it is not near: lines are fetched to be written, and written back, too.
+// The rates of data between the steps that are not near: lines are fetched to be written, and written back, too.
 constexpr double kSharedBetweenRate = 4.5;
 constexpr double kMemoryBetweenRate = 2.3;
 // Cycles for one vector of a tile: to read it, to write it, and for an instruction of arithmetic between.
@@ -45,7 +45,7 @@ constexpr double kMostTypicalAmplification = 2.5;
 double Ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 int64_t Parts(int64_t length, int64_t size) { return (length + size - 1) / size; }
 
-/// What products are made of: bytes of a factor, and what they are summed over, for `depth` of them.
+/// Bytes of a factor of the products, and the steps of a sum over `depth` of them.
 double FactorBytes(const PlainConvolution& conv) { return conv.in_bfloat16 ? kBFloat : kFloat; }
 int64_t Steps(const PlainConvolution& conv, int64_t depth) { return conv.in_bfloat16 ? Parts(depth, 2) : depth; }
 
@@ -120,7 +120,7 @@ double WinogradCycles(const PlainConvolution& conv, const ProductMachine& machin
                       TransformCycles(conv, transforms, /*is_data=*/true) * static_cast<double>(plan.channel_parts);
   const double result = all * static_cast<double>(Parts(conv.channels_out, machine.lanes)) *
                         TransformCycles(conv, transforms, /*is_data=*/false);
-  // What is between the steps is written and read once.
+  // Data between the steps are written and read once.
   const double factor_bytes = FactorBytes(conv);
   const double tile_bytes = positions * (static_cast<double>(conv.channels_in) * factor_bytes +
                                          static_cast<double>(conv.channels_out) * kFloat);

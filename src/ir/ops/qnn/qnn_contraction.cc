@@ -1,6 +1,6 @@
 // qnn_contraction.cc: contractions of Relay's quantised dialect: sums of products of integers, less their zero points,
-// exactly, as int32. Padding is the number 0, the zero point among integers. Scales are arguments for the sake of
-// whoever rescales the sums, and change nothing about them.
+// exactly, as int32. Padding is the number 0, the zero point among integers. Scales are arguments for passes
+// that rescale the sums, and change nothing about them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -38,8 +38,8 @@ int64_t BatchOf(const Tensor& rois, int64_t r, int64_t batches) {
   throw Error(ErrorCategory::kInput, fmt::format("region {} is of image {}, there are {}", r, batch, batches));
 }
 
-/// The four pixels around a point of a plane and what each counts, row by row; all count nothing when the point is more
-/// than a pixel outside.
+/// The four pixels around a point of a plane and what each counts, one row after the other; all count nothing when the
+/// point is more than a pixel outside.
 struct Corners {
   std::array<double, 4> values{};
   std::array<double, 4> weights{};

@@ -57,8 +57,8 @@ class AttentionEmitter {
     return true;
   }
 
-  /// Of a block of scores: an odd number of vectors, so that the same place of all rows is not in the same set of a
-  /// cache.
+  /// Elements from one row of a block of scores to the next: an odd number of vectors, so that equal places of rows
+  /// fall into different sets of the cache.
   int64_t RowStride() const { return ((keys_ + e_.lanes() - 1) / e_.lanes() | 1) * e_.lanes(); }
 
   double Flops() const {
@@ -162,7 +162,7 @@ class AttentionEmitter {
 
   void ComputeScores(const I64& batch, const I64& row, int64_t rows) {
     ForSums(to_scores_, batch, row, rows, [&](const Index& channel, const std::vector<Value>& sums) {
-      // What is read is read before anything is written, which could be the same memory for all that LLVM knows.
+      // All reads come before the first write: for all that LLVM knows, they could be of the same memory.
       std::vector<Value> logits;
       for (int64_t t = 0; t < rows; ++t) {
         logits.push_back(Through(attention_.scores, attention_.logits(), {{batch, 0}, {e_.Plus(row, t), 0}, channel},

@@ -131,7 +131,7 @@ class ContractionEmitter {
                      /*nearest=*/2);
   }
 
-  /// Of a panel at one position of the inner dimensions.
+  /// Bytes of a panel at one position of the inner dimensions.
   int64_t PositionBytes() const { return static_cast<int64_t>(tile_.vectors) * e_.native_lanes() * ElementBytes(); }
   int64_t ElementBytes() const { return static_cast<int64_t>(form_.dtype.size_bytes()); }
 
@@ -357,7 +357,7 @@ void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& 
   Emitter& e = state.emitter;
   EmitElements(state, buffer, [&](const Indices& at) {
     Index channel = e.Sum(e.Scaled(at[1], buffer.shape.back()), at.back());
-    // What is packed behind the last channel is multiplied and thrown away.
+    // Values packed behind the last channel are multiplied and thrown away.
     if (packing.channels % buffer.shape.back() != 0) channel = e.IndexOp("minsi", channel, packing.channels - 1);
     const Indices place(at.begin() + 2, at.end() - 1);
     return state.math().Convert(state.expressions.At(weight, packing.at(at[0], channel, place)), buffer.dtype);

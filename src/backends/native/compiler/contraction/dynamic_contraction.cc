@@ -144,7 +144,7 @@ class DynamicProduct {
         const I64 left = e_.IntOp("remui", e_.IntOp("subi", last, first), e_.Int(tile));
         I64 row = e_.IntOp("subi", last, left);
         e_.For(first, row, tile, [&](const I64& at) { EmitTile(outer, at, tile, parts[2]); });
-        // What is left, in tiles of powers of two.
+        // The rows that are left, in tiles of powers of two.
         int64_t rows = 1;
         while (rows * 2 < tile) rows *= 2;
         for (; rows > 0; rows /= 2) {

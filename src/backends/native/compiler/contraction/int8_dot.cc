@@ -262,7 +262,7 @@ Buffer WordMatrix(PartitionState& state, const Int8Dot& product, bool is_turned)
     if (own.is_contiguous()) return AsWords(own, last, product.per_word);
   }
   if (is_turned) std::swap(shape[last - 1], shape[last]);
-  // What fills the last word is multiplied by 0.
+  // The bytes that fill the last word are multiplied by 0.
   Shape whole = shape;
   whole[last] = product.RoundUp(shape[last]);
   const Buffer rows = state.AddWorkspace(whole, Layout::kPlain, product.dtype);
@@ -283,7 +283,7 @@ Buffer WordImage(PartitionState& state, const Int8Dot& product, const std::vecto
     const auto zero = [&] { return product.Zero(state); };
     return AsWords(PaddedData(state, product.data, before, after, product.dtype, zero), 1, product.per_word);
   }
-  // What fills the last word of a pixel is multiplied by 0.
+  // The bytes that fill a pixel's last word are multiplied by 0.
   Shape whole = shape;
   whole[1] = product.RoundUp(shape[1]);
   int64_t frame = 0;

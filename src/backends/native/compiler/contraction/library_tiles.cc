@@ -168,7 +168,8 @@ void LibraryTiles::Call(const TileProduct& tile, const Ptr& a, const Ptr& b, con
   e.Line(fmt::format("llvm.call {}({}) : !llvm.ptr, ({}) -> ()", function, values, types));
 }
 
-/// What follows, row by row. Lanes beyond `width` hold anything, and are not stored.
+/// Applies the operators that follow to one row after the other. Lanes beyond `width` hold anything, and are not
+/// stored.
 void LibraryTiles::StoreTile(const I64s& outer, const I64& row, int64_t rows, const I64& channel, int64_t width) {
   Emitter& e = state_->emitter;
   const ElementKind kind = KindOf(form_->dtype);

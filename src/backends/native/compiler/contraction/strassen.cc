@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kProducts = 7;
 
-/// Where sums, products and weights of Winograd's arrangement lie, in the order of his products P1 … P7.
+/// Places of the sums, products and weights of Winograd's arrangement, in the order of his products P1 … P7.
 enum Product : int64_t { kP1, kP2, kP3, kP4, kP5, kP6, kP7 };
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -224,7 +224,7 @@ class StrassenEmitter {
     });
   }
 
-  /// What sums of vector `v` of a panel begin with; of the columns from `first` on.
+  /// Returns the start of the sums of vector `v` of a panel, for the columns from `first` on.
   Value StartOf(const I64& panel, int64_t first, int64_t v) {
     return {form_.start(Outer(), e_.Plus(panel, first / width_), v * e_.lanes()).name(), ElementKind::kFloat};
   }

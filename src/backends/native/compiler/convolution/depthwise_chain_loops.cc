@@ -84,7 +84,7 @@ class DepthwiseChainEmitter {
     return best;
   }
 
-  /// What blocks of rows cut the result evenly.
+  /// Returns the sizes of blocks of rows that cut the result evenly.
   std::vector<int64_t> PossibleRows() const {
     std::vector<int64_t> possible;
     for (int64_t rows = 1; rows <= conv_.result[2]; ++rows) {
@@ -170,8 +170,8 @@ class DepthwiseChainEmitter {
     };
   }
 
-  /// Of the block of pixels: an odd number of vectors, so that the same channel of neighbouring pixels is not in the
-  /// same set of a cache.
+  /// Elements from one pixel of a block to the next: an odd number of vectors, so that equal channels of neighbouring
+  /// pixels fall into different sets of the cache.
   int64_t PixelStride() const { return ((channels_ + e_.lanes() - 1) / e_.lanes() | 1) * e_.lanes(); }
 
   void PrepareProjection() {
@@ -191,7 +191,7 @@ class DepthwiseChainEmitter {
     pixel_axis_ = static_cast<size_t>(axes.back());
   }
 
-  /// What is made of `value`, the result of a stage at a place.
+  /// Returns `value`, the result of a stage at a place, after the operators behind it.
   Value Through(const StageOutput& stage, const Indices& at, const Value& value) {
     state_.expressions.SetRegister(stage.result, value);
     const Value result = state_.expressions.At(stage.epilogue, at);
@@ -342,7 +342,7 @@ class DepthwiseChainEmitter {
   Buffer block_;  ///< [slot, pixel, channel]: what it gives, where it is projected
   Product to_ring_, to_result_;
   std::optional<size_t> pixel_axis_;  ///< along which a pixel's number may stand for all its coordinates
-  // Of the block that is written:
+  // The block that is written:
   I64 slot_, image_, row_;
   I64 from_, to_, new_row_;  ///< of the expanded rows
 };

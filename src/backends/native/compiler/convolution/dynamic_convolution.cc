@@ -89,7 +89,7 @@ class DynamicConvolution {
     return e_.ElementAt(panel_, element, form_.dtype == kFloat64 ? "f64" : "f32");
   }
 
-  /// Where a tap of dimension `d` reads for the output position 0.
+  /// The input position that a tap of dimension `d` reads for output position 0.
   I64 Shift(size_t d, const I64& tap) { return e_.Plus(e_.MulInt(tap, conv_.dilation[d]), -conv_.pad_before[d]); }
 
   /// Goes through the taps of dimension `d` and those behind it. `tap`: their number so far; `inside`: whether all so
@@ -114,7 +114,7 @@ class DynamicConvolution {
   void FillTap(const I64& tap, const I1& inside, const Indices& at) {
     const size_t d = conv_.rank - 1;
     const I64 shift = at.back().base;
-    // Of the piece, the pixels from `low` to `high` read the image: 0 <= pixel * stride + shift < size.
+    // Pixels `low` to `high` of the piece read the image: 0 <= pixel * stride + shift < size.
     const auto pixels_before = [&](const I64& distance) {
       const I64 above = e_.IntOp("maxsi", e_.Plus(distance, conv_.stride[d] - 1), e_.Int(0));
       const I64 pixel = e_.IntOp("divui", above, e_.Int(conv_.stride[d]));
@@ -178,7 +178,7 @@ class DynamicConvolution {
   int64_t width_ = 0;  ///< of a panel: pixels
   int64_t tile_ = 0;   ///< of register tiles: output channels
   int64_t depth_ = 0;  ///< what a sum is of
-  // Of the unit being written.
+  // The unit that is written:
   Ptr panel_;   ///< address
   I64s place_;  ///< image, group, coordinates of the row, piece
   I64 first_;   ///< pixel of the row

@@ -16,7 +16,7 @@
 namespace collage::native {
 namespace {
 
-// Tiles at the edges are written out, each by itself. Where there are more of them, zeros are stored around the data.
+// Tiles at the edges are written out, each by itself. If there are more, zeros are stored around the data.
 constexpr int64_t kMostEdgeTiles = 8;
 
 class GroupedConv : public GroupRows {
@@ -42,7 +42,7 @@ class GroupedConv : public GroupRows {
   bool has_many_edges() const { return conv_.result.back() - (end_inner_ - first_inner_) > kMostEdgeTiles * columns_; }
 
   void ReadMemory() {
-    // What is kept in fewer bits is widened each time that it is read.
+    // Data kept in fewer bits are widened each time that they are read.
     const DataType kept = KeptType(state_, call_.args()[0]);
     const DataType dtype = kept == kBFloat16 || kept == kFloat16 ? kept : kFloat32;
     if (has_many_edges()) {
@@ -334,7 +334,7 @@ class GroupedConv : public GroupRows {
   int64_t ring_rows_ = 0;  ///< of data_, where it is a ring
   Buffer taps_;
   std::optional<Bias> bias_;
-  // Of the row that is written:
+  // The row that is written:
   Block block_;
   I64 image_;
   I64 of_data_;  ///< first channel of the vector, in data_

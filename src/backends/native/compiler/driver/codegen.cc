@@ -63,7 +63,7 @@ extern char** environ;
 namespace collage::native {
 namespace {
 
-/// What code is made for: complete, whatever was left out in the options.
+/// The processor that code is made for, complete even where options leave it out.
 struct Cpu {
   llvm::Triple triple;
   std::string name;
@@ -145,8 +145,8 @@ Cpu CpuOf(const NativeOptions& options) {
   return cpu;
 }
 
-/// `expand_bfloat16`: conversions from and to it become integer arithmetic. Where the processor has no instructions for
-/// them they would call a library that kernels are not linked with.
+/// `expand_bfloat16`: conversions from and to it become integer arithmetic. Without instructions for them, they would
+/// call a library that kernels are not linked with.
 void Lower(mlir::ModuleOp module, bool expand_bfloat16) {
   mlir::PassManager passes(module.getContext());
   if (expand_bfloat16) {
@@ -188,8 +188,8 @@ void RelaxMath(llvm::Module& module, const Cpu& cpu, int lanes) {
   }
 }
 
-/// Masked stores of one lane become plain ones. Of an integer that was truncated before, LLVM 22 would write all the
-/// bytes that it had, over what lies behind.
+/// Masked stores of one lane become plain ones. If an integer was truncated before, LLVM 22 would write all the
+/// bytes that it had, over its neighbours.
 void StoreSingleLanesPlainly(llvm::Module& module) {
   std::vector<llvm::IntrinsicInst*> stores;
   for (llvm::Function& function : module) {
@@ -253,8 +253,8 @@ llvm::SmallVector<char> Emit(llvm::Module& module, llvm::TargetMachine& machine,
   return code;
 }
 
-/// Of this machine's objects the system's own linker, which starts in a sixth of the time that lld takes: a kernel is
-/// so small that starting is what linking costs. lld links for all kinds of processors.
+/// Chooses the system's own linker for this machine's objects: it starts in a sixth of the time that lld takes, and a
+/// kernel is so small that linking costs little else. lld links for all other processors.
 std::string LinkerFor(const Cpu& cpu) {
   const std::string chosen = GetEnvironment("COLLAGE_LINKER").value_or("");
   if (!chosen.empty()) return chosen;

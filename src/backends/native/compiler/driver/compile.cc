@@ -33,7 +33,7 @@ const OperatorRow* StageOf(const Expr& expr) {
   return call == nullptr ? nullptr : FindStage(call->op()->name);
 }
 
-/// What writes the fields of an operator of several results; null for all others.
+/// Returns the writer of the fields of an operator with several results; null for all others.
 FieldsFn FieldsOf(const Expr& expr) {
   const CallNode* call = AsOp(expr);
   if (call == nullptr || AsTupleType(call->checked_type()) == nullptr) return nullptr;
@@ -169,8 +169,8 @@ class PartitionCompiler {
     return false;
   }
 
-  /// What of `body` needs stages, in order, and what is read so often that it is computed before. The first product and
-  /// the softmax of attention are computed with its last product.
+  /// Returns the parts of `body` that need stages, in order, and those read so often that they are computed before. The
+  /// first product and the softmax of attention are computed with its last product.
   std::vector<Expr> AnchorsOf(const Expr& body) {
     std::vector<Expr> anchors;
     // Values computed by sampling. Sampling them again would multiply the work, so they get a stage.
@@ -204,7 +204,7 @@ class PartitionCompiler {
     return is_sampling && !call->attrs().String("method").starts_with("nearest");
   }
 
-  /// Where `expr` is the last convolution of a chain, the others are computed with it.
+  /// If `expr` is the last convolution of a chain, the others are computed with it.
   void AddChain(const Expr& expr, std::vector<Expr>& anchors) {
     Result<DepthwiseChain> chain = chain_finder_.Find(expr);
     // Libraries compute products as a whole.
@@ -216,7 +216,7 @@ class PartitionCompiler {
     chains_.emplace(expr.get(), *chain);
   }
 
-  /// Where `body` only moves the result of attention, that is written where it is moved to.
+  /// If `body` only moves the result of attention, attention writes it to its destination.
   void MoveInPlace(const std::vector<Expr>& anchors, Expr& body, Buffer& buffer) const {
     if (anchors.empty() || !attentions_.contains(anchors.back().get())) return;
     const std::optional<Buffer> place = PlaceOf(anchors.back(), body, buffer);
@@ -280,7 +280,7 @@ class PartitionCompiler {
     const Buffer* own = state_.expressions.FindBuffer(whole);
     const bool is_in_place = own != nullptr && own->ref == buffer.ref && own->offset_bytes == buffer.offset_bytes;
     if (!is_done && !is_in_place) EmitPointwise(state_, body, buffer);
-    // What later outputs need of this one is read from there.
+    // Later outputs that need this one read it from there.
     if (state_.expressions.FindBuffer(whole) == nullptr) state_.expressions.SetBuffer(whole, outputs_[index].buffer);
     if (state_.expressions.FindBuffer(body) == nullptr) state_.expressions.SetBuffer(body, buffer);
   }

@@ -138,7 +138,7 @@ std::optional<ActivationLookup> ActivationLookups::Find(const Expr& root,
   const bool is_product =
       last != nullptr && (last->name == std::string("multiply") || last->name == std::string("divide"));
   if (!is_product || !HasTypeOf(root, root) || AsTensorType(root->checked_type())->dtype() != kFloat32) return {};
-  // What is in it, the nearest first.
+  // Its nodes, the nearest first.
   std::vector<Expr> nodes{root};
   bool is_curved = false;
   for (size_t i = 0; i < nodes.size(); ++i) {

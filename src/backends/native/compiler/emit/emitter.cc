@@ -344,7 +344,7 @@ std::string Emitter::LibraryFunctions() const {
 void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
   const int n = num_calls_++;
   calls_ += fmt::format("  %zero{0} = arith.constant 0 : i64\n", n);
-  // The same number where it stands for one: plus 0.
+  // A symbolic size is copied by adding 0.
   calls_ += IsSymbolic(count) ? fmt::format("  %count{0} = arith.addi {1}, %zero{0} : i64\n", n, NameOf(count))
                               : fmt::format("  %count{0} = arith.constant {1} : i64\n", n, count);
   if (!parallel) {

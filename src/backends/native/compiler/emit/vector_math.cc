@@ -151,7 +151,7 @@ Value VectorMath::Convert(const Value& x, DataType to) {
     const double high = std::ldexp(1.0, std::min(bits, 63));
     const double low = is_signed ? -high : 0.0;
     const bool narrow = FitsInt32(to);
-    // Of narrow integers all is settled among floats; what follows only widens, which readers and stores undo.
+    // Narrow integers are rounded and limited as floats; the rest only widens, which readers and stores undo.
     Value safe = x;
     if (to.bits <= 16) safe = Select(Compare("uno", "eq", x, x), Like(0, x), Limit(x, low, high - 1));
     const std::string int32 = fmt::format("vector<{}xi32>", e_.lanes());

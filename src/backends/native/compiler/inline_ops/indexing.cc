@@ -60,7 +60,7 @@ Value Reshape(X& x, C call, I indices) {
   const Shape to = AsTensorType(call.checked_type())->static_shape();
   const Buffer* buffer = x.FindBuffer(call.args()[0]);
   if (buffer != nullptr && buffer->is_contiguous()) {
-    // The same memory under the other shape.
+    // A view of the memory in the other shape.
     Buffer view = *buffer;
     view.shape = to;
     view.strides = LayoutStrides(to, Layout::kPlain);

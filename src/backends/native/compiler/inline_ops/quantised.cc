@@ -36,8 +36,8 @@ std::optional<Steps> StepsOf(const CallNode& call) {
   return Steps{step, static_cast<int64_t>(zero->value().At(0))};
 }
 
-/// What no element of `expr` exceeds in magnitude, so that none is infinite or not a number; nothing where that is not
-/// known, or takes more than `left` looks.
+/// Returns a bound of the magnitudes of `expr`'s elements, none of which is infinite or NaN then; nothing if none is
+/// known, or finding it takes more than `left` looks.
 std::optional<double> MagnitudeOf(const Expr& expr, int& left) {
   constexpr double kMost = 1e30;
   const auto limited = [](double bound) { return bound < kMost ? std::optional(bound) : std::nullopt; };
@@ -141,7 +141,7 @@ Value Dequantize(Expressions& x, const CallNode& call, const Indices& indices) {
   const DataType from = TensorTypeOf(call.args()[0]).dtype();
   constexpr int64_t kMostZero = 1 << 16;
   if (steps && dtype == kFloat32 && from.bits <= 16 && std::abs(steps->zero) <= kMostZero) {
-    // What is not wider than 32 bits is converted in half as many steps as 64 bits are.
+    // Results of at most 32 bits are converted in half as many steps as 64 bits are.
     std::string whole =
         e.Def(fmt::format("arith.trunci {} : {} to {}", data.name, e.TypeOf(ElementKind::kInt), Int32Vector(e)));
     if (steps->zero != 0) {

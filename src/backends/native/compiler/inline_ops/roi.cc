@@ -10,12 +10,12 @@
 namespace collage::native {
 namespace {
 
-/// What both have in common: an element's region, and loops over numbers that are data.
+/// The common part of both operators: an element's region, and loops whose counts are data.
 class RegionRow {
  public:
   RegionRow(Expressions& x, const CallNode& call, const Indices& indices)
       : x_(x), e_(x.emitter()), m_(x.math()), call_(call), indices_(indices), data_(ShapeOf(call.args()[0])) {
-    // What lanes are not read says nothing of their places, so only where all are read is one place that of all.
+    // The places of lanes that are not read are unknown, so one place is that of all lanes only if all are read.
     const bool is_one = indices[0].is_scalar() && indices[2].is_scalar() && indices[3].is_scalar();
     is_scalar_ = is_one && !e_.is_guarded();
   }
@@ -37,8 +37,8 @@ class RegionRow {
 
   DataType dtype() const { return TensorTypeOf(call_.args()[0]).dtype(); }
 
-  /// What becomes of `start` in a loop over [0, `count`), whose numbers are integers, by `step`, which is told which
-  /// lanes have not come to the end of theirs; nothing where they all have the same.
+  /// Carries `start` through a loop over the integers [0, `count`). `step` is told which lanes have not come to the end
+  /// of their own count, unless all have the same.
   using StepFn = std::function<Value(const Index& number, const std::optional<Value>& has, const Value& carried)>;
   Value Loop(const Value& count, const Value& start, const StepFn& step) {
     Value own = count;

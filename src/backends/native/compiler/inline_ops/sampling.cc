@@ -1,5 +1,5 @@
-// sampling.cc: image.grid_sample: an element is a sum over the taps around a place that is data. Where lanes run along
-// channels the place is one for all of them, and taps are vector loads; else they are gathers.
+// sampling.cc: image.grid_sample: an element is a sum over the taps around a place that is data. If lanes run along
+// channels, all have the same place, and taps are vector loads; else they are gathers.
 #include <algorithm>
 
 #include "backends/native/compiler/inline_ops/inline_ops.h"

@@ -15,7 +15,7 @@ class DeterminantEmitter {
     product_ = state.AddWorkspace({1}, Layout::kPlain, kFloat64);
   }
 
-  /// Of the matrix at `place`.
+  /// Returns the determinant of the matrix at `place`.
   Value Of(const Indices& place) {
     ForEach(e_.Int(0), [&](const I64& row) {
       ForEach(e_.Int(0), [&](const I64& column) {

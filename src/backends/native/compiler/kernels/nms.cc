@@ -117,7 +117,7 @@ class Suppressor {
         })[1]);
   }
 
-  /// What overlaps box `kept`, in vectors of boxes.
+  /// Leaves out the boxes that overlap box `kept`, a vector of them at a time.
   void LeaveOut(const I64& kept) {
     e_.SetLanes(e_.native_lanes());
     const Value limit = Argument(3, kFloat64);

@@ -38,7 +38,7 @@ void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput&
   const Shape indices = ShapeOf(call.args()[1]);
   const Shape updates = ShapeOf(call.args()[2]);
   if (NumElements(updates) == 0 || NumElements(data) == 0) return;
-  // Of scatter_nd, slices behind the index tuple; their last dimension in vectors.
+  // scatter_nd has slices behind the index tuple; their last dimension goes in vectors.
   const size_t places = is_nd ? indices.size() - 1 : updates.size();
   const bool has_slices = places < updates.size() && output.buffer.strides.back() == 1;
   if (!has_slices) e.SetLanes(1);

@@ -50,7 +50,7 @@ class SortEmitter {
   }
 
  private:
-  /// Where runs are read from, or written to.
+  /// The memory that runs are read from, or written to.
   struct Side {
     Buffer keys;
     Buffer positions;

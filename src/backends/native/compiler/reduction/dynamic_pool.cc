@@ -32,7 +32,7 @@ class DynamicPool {
   }
 
  private:
-  /// Where tap 0 of dimension `d` lies.
+  /// The input position of tap 0 in dimension `d`.
   Index Start(size_t d, const Indices& at) {
     return e_.Shifted(e_.Scaled(at[d + 2], geometry_.stride[d]), -geometry_.pad_before[d]);
   }

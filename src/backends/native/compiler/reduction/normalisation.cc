@@ -40,7 +40,7 @@ class Normalisation {
     const DataType dtype = TensorTypeOf(call_.args()[0]).dtype();
     if (!dtype.is_floating()) throw Error(ErrorCategory::kUnsupported, "normalises floats only");
     kind_ = KindOf(dtype);
-    // What is computed once and read again lies in the result's place where that has the data's type.
+    // Values computed once and read again are kept in the result's memory if it has the data's type.
     const bool in_place = output_.buffer.dtype == (kind_ == ElementKind::kDouble ? kFloat64 : kFloat32);
     scratch_ = in_place ? output_.buffer : Scratch();
     keeps_ = state_.expressions.FindBuffer(call_.args()[0]) == nullptr;
@@ -388,8 +388,8 @@ class Normalisation {
     return m_.Divide(m_.Like(1, variance), m_.Sqrt(variance));
   }
 
-  /// Of elements that have the channel in common unless they are one: scale and shift are read before anything is
-  /// written, which could be the same memory for all that LLVM knows.
+  /// Stores elements of one channel, or a single one. Scale and shift are read before anything is written: for all that
+  /// LLVM knows, it could be the same memory.
   void StoreScaled(const Places& at, Values values) {
     const size_t axis = name_ == "nn.instance_norm" ? 1 : AxisAttr(call_, "axis", shape_.size());
     const bool is_common = space_.reduced[axis] && group_axis_ < 0;

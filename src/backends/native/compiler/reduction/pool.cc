@@ -61,7 +61,7 @@ class Pool {
     }
   }
 
-  /// Where the data are read from: elements that others repeat, where they are; else they lie as the result does.
+  /// Finds the data: repeated elements are read in place, others are stored in the result's layout first.
   void FindData() {
     const Expr& data = form_.call.args()[0];
     const Layout layout = form_.lane_axis == 1 ? Layout::kChannelsLast : Layout::kPlain;

@@ -105,7 +105,7 @@ std::vector<Windows> AdaptiveWindows(const Shape& in, const Shape& out) {
 }
 
 std::optional<Windows> OverRepeated(const Windows& windows, const Tensor& positions, int64_t in, bool is_max) {
-  // Of each window the elements that it takes, each once, and how often.
+  // The elements of each window, each once, and how often it takes them.
   const int64_t* position = positions.data<int64_t>();
   std::vector<std::vector<int64_t>> taken;
   int64_t times = 0;

@@ -184,8 +184,8 @@ void EmitArgReduction(PartitionState& state, const CallNode& call, const StageOu
           const Value here = AsValue(e.LanesOf(flat));
           Value better =
               is_max ? m.Compare("ogt", "sgt", value, carried[0]) : m.Compare("olt", "slt", value, carried[0]);
-          // Of equal elements the position decides, since memory may have them in another order, and any is better than
-          // none.
+          // The position decides between equal elements, since memory may have them in another order; any is better
+          // than none.
           const Value equal = m.Compare("oeq", "eq", value, carried[0]);
           better = m.Or(better, m.And(equal, m.Compare("ogt", takes_last ? "sgt" : "slt", here, carried[1])));
           if (!e.mask().is_none()) better = m.And(better, AsValue(e.mask()));

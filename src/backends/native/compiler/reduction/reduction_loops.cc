@@ -78,7 +78,7 @@ Value ReductionSpace::Mean(VectorMath& m, const Value& sum, int64_t fewer) const
 size_t LaneAxisOf(PartitionState& state, const Expr& expr) {
   const Shape shape = ShapeOf(expr);
   size_t axis = shape.empty() ? 0 : shape.size() - 1;
-  // What is computed in place, element by element, lies as what it is made of.
+  // The layout of a value computed in place, element by element, is its operand's.
   Expr source = expr;
   const Buffer* buffer = state.expressions.FindBuffer(source);
   while (buffer == nullptr) {

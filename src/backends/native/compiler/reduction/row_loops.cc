@@ -15,7 +15,7 @@ RowGroup::Values RowGroup::Spread(const Value& packed) {
   return rows;
 }
 
-// Of rows a, b, c, d by quarters of the lanes, which do not meet before the last steps:
+// Rows a, b, c, d are combined by quarters of the lanes, which do not meet before the last steps:
 //     a0 a1 a2 a3, b0 … → a02 b02 a13 b13, c02 d02 c13 d13 → a b c d
 Value RowGroup::Pack(const Combiner& combiner, const Values& rows) {
   const auto lanes = static_cast<int64_t>(e_.lanes());
@@ -177,7 +177,8 @@ void ForGroups(Emitter& e, const ReductionSpace& space, int64_t together,
   int64_t rows = 1;
   for (size_t i = 0; i < space.shape.size(); ++i) rows = e.Times(rows, i == space.lane_axis ? 1 : space.shape[i]);
   if (IsSymbolic(rows)) {
-    // Whole groups, and what is left row by row: the quotient is one less than that of the next number, rounded up.
+    // Whole groups, then the rows that are left, one by one: the quotient is one less than that of the next number,
+    // rounded up.
     const int64_t groups = e.Added(e.CeilDivided(e.Added(rows, 1), together), -1);
     emit(groups, together, 0);
     if (together > 1) emit(e.Added(rows, e.Times(groups, -together)), 1, e.Times(groups, together));

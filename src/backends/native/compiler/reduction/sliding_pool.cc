@@ -59,7 +59,7 @@ class SlidingPool {
     int64_t left = 0;  ///< behind them: so many elements of one more vector, with which the dimension ends
     int64_t count() const { return vectors + (left > 0 ? 1 : 0); }
   };
-  /// What was combined at a position of the walk: by row of the result, by vector.
+  /// Combined values at a position of the walk: by row of the result, by vector.
   using Position = std::vector<Value>;
   /// Positions by their distance from the start of a window. Those outside of the data are missing.
   using Positions = std::map<int64_t, Position>;
@@ -237,7 +237,7 @@ class SlidingPool {
     }
   }
 
-  /// Those of `offsets` that are no key of `positions` and lie inside the data, seen from window `window`.
+  /// Returns the `offsets` that are no key of `positions` and lie inside the data, seen from window `window`.
   std::vector<int64_t> Missing(const Positions& positions, std::vector<int64_t> offsets, int64_t window) const {
     const int64_t start = walked().start.data<int64_t>()[window];
     std::erase_if(offsets, [&](int64_t offset) {
@@ -304,8 +304,8 @@ class SlidingPool {
     }
   }
 
-  /// What lies at `places`, one after the other, combined over all dimensions from `d` on that have loops of their own,
-  /// and with `sums`, unless that is empty.
+  /// Combines the elements at `places`, one after the other, over all dimensions from `d` on that have loops of their
+  /// own, and with `sums`, unless that is empty.
   std::vector<Value> Across(const Rows& rows, const Strip& strip, size_t d, const std::vector<Indices>& places,
                             const std::vector<Value>& sums) {
     const bool is_row = row_ && d == *row_;

@@ -70,7 +70,7 @@ class ElementLoop {
   }
 
   /// Visits all vectors of [0, size), as many at a time as are computed before any of them is stored: neither LLVM nor
-  /// the processor knows early that what is read next lies elsewhere. What gathers is slow for its own reasons.
+  /// the processor knows early that what is read next lies elsewhere. Gathers are slow for their own reasons.
   void EachTogether(int64_t size, const std::function<void(const I64s& lanes)>& visit) {
     constexpr int64_t kTogether = 4;
     const int64_t lanes = e_.lanes();

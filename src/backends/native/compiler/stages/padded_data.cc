@@ -1,4 +1,4 @@
-// padded_data.cc: copies images row by row, each between what is left and right of it.
+// padded_data.cc: copies the rows of images, each between its left and right padding.
 #include "backends/native/compiler/stages/padded_data.h"
 
 #include <algorithm>
