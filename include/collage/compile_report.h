@@ -42,6 +42,19 @@ struct BoundedMix {
   double seconds = 0;       ///< time to build and run them
 };
 
+/// A bound on the gain of a perfect search: by the sums of costs, no cover of the candidates is faster by more than
+/// `gap`. Candidates that were not measured count with a lower bound of their cost; if the budget was spent, they do
+/// not count at all.
+struct Certificate {
+  bool is_exact = false;            ///< the search cut nothing off
+  int64_t num_dropped = 0;          ///< states that the search dropped
+  std::vector<std::string> capped;  ///< toolchains whose rules found more candidates than they may return
+  double cover_seconds = 0;         ///< cost of the best cover found
+  double least_seconds = 0;         ///< no cover costs less
+  /// As a fraction of `cover_seconds`.
+  double gap() const { return cover_seconds > least_seconds ? 1 - least_seconds / cover_seconds : 0; }
+};
+
 /// Parts of a play-off's time.
 struct PlayOffSeconds {
   double check = 0;   ///< the reference evaluation, and the runs that are compared with it
@@ -116,7 +129,8 @@ struct CompileReport {
   bool budget_spent = false;
   int64_t num_states = 0;  ///< states of the search
   TuningReport tuning;
-  std::optional<BoundedMix> bounded;  ///< set if the best mix is in a lower precision with an error bound
+  std::optional<Certificate> certificate;  ///< the best mix's; set if there was a search
+  std::optional<BoundedMix> bounded;       ///< set if the best mix is in a lower precision with an error bound
   std::vector<Contender> contenders;
   std::string winner;
   /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.

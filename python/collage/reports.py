@@ -159,6 +159,17 @@ class TuningReport(TypedDict):
     trials_per_minute: float
 
 
+class Certificate(TypedDict):
+    """A bound on the gain of a perfect search: no cover of the candidates is faster by more than ``gap``, by the sums of costs."""
+
+    exact: bool
+    gap: float
+    cover_seconds: float
+    least_seconds: float
+    dropped: int
+    capped: list[str]
+
+
 class BoundedMix(TypedDict):
     """How much of the best mix may be computed in a lower precision. Errors are shares of each result's largest element."""
 
@@ -240,6 +251,7 @@ class CompileReport(TypedDict):
     no_precision_variants: str
     search: SearchCounts
     failures: list[FailureReport]
+    certificate: Certificate | None
     tuning: TuningReport
     bounded_mix: BoundedMix | None
     play_off: list[ContenderReport]

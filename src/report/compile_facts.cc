@@ -67,6 +67,26 @@ Fact TuningRecord(const TuningReport& tuning) {
       "partitions faster, by {gain} of all");
 }
 
+// A gap that is printed as 0.0 %.
+constexpr double kNoGap = 5e-4;
+
+/// How much faster a cover of the same candidates could be.
+Fact CertificateRecord(const CompileReport& report) {
+  const Certificate& certificate = *report.certificate;
+  const std::string candidates = report.budget_spent ? "candidates measured so far" : "candidates";
+  return Fact::Record("certificate", "certificate",
+                      {Fact::Flag("exact", "exact", certificate.is_exact),
+                       Fact::Number("gap", "gap", certificate.gap(), Unit::kShare),
+                       Fact::Seconds("cover_seconds", "cost of the cover", certificate.cover_seconds),
+                       Fact::Seconds("least_seconds", "least cost of any", certificate.least_seconds),
+                       Fact::Count("dropped", "states dropped", certificate.num_dropped),
+                       Fact::Texts("capped", "toolchains with more candidates", certificate.capped)})
+      .Says("No cover of these " + candidates + " is " + (certificate.gap() < kNoGap ? "" : "more than {gap} ") +
+            "faster than the best mix, by their costs.[ The search dropped {dropped} "
+            "states.][ There are more candidates of {capped} than were tried.]"
+            "[{?exact}][{?gap}][{?cover_seconds}][{?least_seconds}]");
+}
+
 /// How much of the best mix may be computed in a lower precision.
 std::string BoundedSentence(const BoundedMix& bounded) {
   const std::string cost = "({built} mixes built in {seconds})";
@@ -269,6 +289,7 @@ Fact CompileFacts(const CompileReport& report) {
       PrecisionLine(report),
       SearchRecord(report),
       FailuresTable(report),
+      report.certificate ? CertificateRecord(report) : Fact::Text("certificate", "certificate", std::nullopt),
       TuningRecord(report.tuning),
       report.bounded ? BoundedRecord(*report.bounded) : Fact::Text("bounded_mix", "precision", std::nullopt),
   };

@@ -9,6 +9,9 @@
 
 namespace collage {
 
+/// Sets that the refined bound is worked out for; some 100 bytes each.
+inline constexpr size_t kMostRefined = 1'000'000;
+
 /// First from shares: each variant's cost is shared out among the positions that it covers; a position's share is the
 /// least that any variant asks of it. The shares of uncovered positions sum to no more than any way to cover them
 /// costs, whatever the proportions in which costs are shared out. The proportions are improved in a few rounds: heavy

@@ -54,9 +54,13 @@ class CostBook {
   /// From now on what is not known cannot be run.
   void LeaveOutUnknown() {
     for (Entry& entry : entries_) {
-      if (!entry.is_known) entry = {std::numeric_limits<double>::infinity(), true};
+      if (entry.is_known) continue;
+      entry = {std::numeric_limits<double>::infinity(), true};
+      has_left_out_ = true;
     }
   }
+  /// Whether something cannot be run only because its cost is not known.
+  bool has_left_out() const { return has_left_out_; }
 
   /// The exact cost when it is known, else the bound.
   double Seconds(VariantIndex variant) const { return At(variant).seconds; }
@@ -108,6 +112,7 @@ class CostBook {
   IndexedVector<VariantIndex, int> entry_of_;
   std::vector<Entry> entries_;  ///< by class
   int64_t num_exact_ = 0;
+  bool has_left_out_ = false;
 };
 
 }  // namespace collage

@@ -117,6 +117,9 @@ struct SearchResult {
   std::vector<Cover> covers;  ///< by cost, distinct; empty when there is none
   /// Nothing was cut off: the covers are the best ones, as far as the strategy promises that at all.
   bool is_exact = false;
+  /// Proof of how good they are: no cover costs less, where one of cost Unknown adds CostBook::kUnknownSeconds. By the
+  /// costs and lower bounds known in the end; holds whatever was cut off. Infinity when there is no cover.
+  double least_seconds = 0;
   int64_t num_states = 0;
   int64_t num_exact = 0;    ///< variants whose exact cost was asked for
   int64_t num_dropped = 0;  ///< states that the beam cut off

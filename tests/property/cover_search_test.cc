@@ -413,5 +413,42 @@ TEST(CoverSearchTest, ABeamFindsCoversAndSaysWhatItDropped) {
   EXPECT_GT(num_dropping, 20);
 }
 
+double Total(const Cover& cover) { return cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds; }
+
+TEST(CoverSearchTest, NoCoverIsBelowWhatASearchProves) {
+  int num_cut_off = 0, num_of_use = 0;
+  for (uint32_t seed = 0; seed < NumProblems() / 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(4 + static_cast<int>(seed % 9), seed + 7'000'000);
+    std::vector<Cover> all;
+    if (!AllCovers(*random, kMostCovers, all) || all.empty()) continue;
+    Sort(random->problem, all);
+    const double best = Total(all[0]);
+    for (const SearchStrategy& strategy : SearchStrategies()) {
+      SCOPED_TRACE(strategy.name);
+      const int beam = static_cast<int>(seed % 3);
+      const double tolerance = seed % 2 * 0.2;
+      random->costs.most_asked = seed % 5 == 0 ? 3 : std::numeric_limits<size_t>::max();
+      random->costs.asked.clear();
+      const SearchResult found = SearchCovers(random->problem, random->costs,
+                                              {.strategy = strategy.name, .tolerance = tolerance, .beam = beam});
+      if (random->costs.num_skipped > 0) {
+        random->costs.num_skipped = 0;
+        if (std::string(strategy.name) != "sweep") continue;  // others take what was not asked for as Invalid
+      }
+      EXPECT_LE(found.least_seconds, best * (1 + 1e-9));
+      if (found.is_exact && IsExactHere(strategy.name, *random) && random->costs.most_asked > 3) {
+        const double promised = std::string(strategy.name) == "sweep" ? best * (1 - tolerance) : best;
+        EXPECT_GE(found.least_seconds, promised * (1 - 1e-6));
+      }
+      num_cut_off += found.num_dropped > 0 ? 1 : 0;
+      num_of_use += found.num_dropped > 0 && found.least_seconds > best / 2 ? 1 : 0;
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_cut_off, 100);
+  EXPECT_GT(num_of_use, num_cut_off / 4);
+}
+
 }  // namespace
 }  // namespace collage

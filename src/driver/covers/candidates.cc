@@ -75,6 +75,7 @@ void Candidates::AddCandidates(const Toolchain& toolchain, const PartitionRule& 
     });
     if (computes && candidate.sub_graph.CheckRunnable(graph_).ok()) AddVariants(std::move(candidate));
   }
+  if (log.candidates_capped) capped_.push_back(toolchain.name());
 }
 
 void Candidates::AddVariants(CandidatePartition candidate) {

@@ -56,6 +56,9 @@ class Candidates : public CandidateSource {
   /// ascending.
   const std::vector<VariantIndex>& SameWorkAs(VariantIndex variant) const;
 
+  /// Toolchains whose rules found more candidates than they may return.
+  const std::vector<std::string>& capped() const { return capped_; }
+
   /// Why toolchains refused operators: (toolchain, operator) → reason.
   const std::map<std::pair<std::string, std::string>, std::string>& refusals() const { return refusals_; }
 
@@ -80,6 +83,7 @@ class Candidates : public CandidateSource {
   IndexedVector<VariantIndex, int> class_of_;
   std::vector<VariantClass> classes_;
   std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
+  std::vector<std::string> capped_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;
 };
 

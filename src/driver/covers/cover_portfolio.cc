@@ -66,6 +66,10 @@ void CoverPortfolio::AddCustom(FoundCovers& found) {
 void CoverPortfolio::AddNumbered(const SearchResult& result, FoundCovers& found) {
   const std::vector<int> stuck_at = partitioner_.NodesAt(result.stuck_at);
   found.stuck_at.insert(found.stuck_at.begin(), stuck_at.begin(), stuck_at.end());
+  if (!result.covers.empty() && result.covers[0].num_unknown == 0) {
+    found.certificate = Certificate{result.is_exact, result.num_dropped, partitioner_.candidates().capped(),
+                                    result.covers[0].seconds, result.least_seconds};
+  }
   for (size_t i = 0; i < result.covers.size(); ++i) {
     found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, result.covers[i]});
   }

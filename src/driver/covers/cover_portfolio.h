@@ -24,7 +24,8 @@ struct FoundCovers {
   std::vector<NamedCover> covers;
   std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
   int64_t num_states = 0;
-  std::optional<BoundedMix> bounded;  ///< set if the best mix is in a lower precision with an error bound
+  std::optional<Certificate> certificate;  ///< the best mix's
+  std::optional<BoundedMix> bounded;       ///< set if the best mix is in a lower precision with an error bound
 };
 
 /// The best mix of toolchains that compute in full precision, where others take part.

@@ -152,6 +152,7 @@ std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, 
 
 void Compilation::ReportSearch(const CoverSearchState& search, const FoundCovers& found) {
   report_.num_states = found.num_states;
+  report_.certificate = found.certificate;
   report_.bounded = found.bounded;
   if (report_.bounded) {
     report_.bounded->num_built = search.errors.num_built();

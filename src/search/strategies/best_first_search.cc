@@ -16,8 +16,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Sums of the same costs in different orders differ by less than this share.
 constexpr double kRounding = 1e-9;
-// Sets that the refined bound is worked out for; some 100 bytes each.
-constexpr size_t kMostRefined = 1'000'000;
 
 /// Lower bound of the total cost through a step or state.
 class Guide {
@@ -149,6 +147,10 @@ class BestFirst {
 
   int64_t num_states() const { return static_cast<int64_t>(states_.size()); }
   int64_t num_dropped() const { return num_dropped_; }
+  /// The cost below which there is no cover: that of the best one, or what a dropped state may come to.
+  double least_seconds() const {
+    return std::min(least_dropped_, final_ < 0 ? kInfinity : states_[final_].best) * (1 - kRounding);
+  }
   /// Positions at which nothing went on; else, when all that did turned out not to run, the one that it came furthest
   /// to.
   std::vector<Position> dead_ends() const { return dead_ends_.empty() ? std::vector<Position>{furthest_} : dead_ends_; }
@@ -217,6 +219,7 @@ class BestFirst {
     const double so_far = states_[from].best;
     if (++expanded_at_[key.next] > options_.beam && options_.beam > 0) {
       ++num_dropped_;
+      least_dropped_ = std::min(least_dropped_, so_far + guide_.Remaining(key, space_));
       return;
     }
     furthest_ = std::max(furthest_, key.next);
@@ -265,6 +268,7 @@ class BestFirst {
   double passed_total_ = kInfinity;
   int64_t num_pushed_ = 0;
   int64_t num_dropped_ = 0;
+  double least_dropped_ = kInfinity;
   int final_ = -1;
 };
 
@@ -290,6 +294,7 @@ class BestFirstSearch : public CoverSearch {
     BestPaths paths(problem, 1);
     const std::vector<int> best = first.PathsTo(paths);
     Note(first, result);
+    result.least_seconds = first.least_seconds();
     if (best.empty()) {
       result.stuck_at = StuckPositions(problem, book, first.dead_ends());
     } else if (options.num_covers <= 1) {

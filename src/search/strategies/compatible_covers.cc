@@ -62,6 +62,7 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
   if (sets.size() <= 1) return SearchCovers(problem, costs, options);
   SearchResult all;
   all.is_exact = true;
+  all.least_seconds = std::numeric_limits<double>::infinity();
   SearchOptions own = options;
   std::vector<std::vector<Position>> stuck;
   for (const std::vector<int>& set : sets) {
@@ -78,6 +79,7 @@ SearchResult SearchCompatibleCovers(const CoverProblem& problem, CoverCosts& cos
     }
     SearchResult found = SearchCovers(part.problem, part_costs, own);
     all.is_exact = all.is_exact && found.is_exact;
+    all.least_seconds = std::min(all.least_seconds, found.least_seconds);
     all.num_states += found.num_states;
     all.num_exact += found.num_exact;
     all.num_dropped += found.num_dropped;

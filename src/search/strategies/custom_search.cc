@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "collage/support/error.h"
+#include "search/bounds.h"
+#include "search/search_space.h"
 #include "search/strategies/cover_search.h"
 
 namespace collage {
@@ -93,6 +95,14 @@ class Task : public CoverTask {
   std::vector<std::vector<int>> positions_;  ///< by candidate
 };
 
+/// Without a search, by the bound of covering everything.
+double LeastSeconds(const CoverProblem& problem, const CostBook& book, CoverCosts& costs) {
+  SearchSpace space(problem, costs);
+  RemainingBound bound(problem, book, costs);
+  bound.Refine(space, book, costs, kMostRefined);
+  return bound.Seconds(space.Start(), space);
+}
+
 }  // namespace
 
 SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const SearchOptions& options) {
@@ -107,6 +117,7 @@ SearchResult SearchCustom(const CoverProblem& problem, CoverCosts& costs, const 
   }
   if (std::ssize(result.covers) > options.num_covers) result.covers.resize(options.num_covers);
   result.num_exact = task.num_exact();
+  result.least_seconds = LeastSeconds(problem, task.book(), costs);
   if (result.covers.empty()) result.stuck_at = StuckPositions(problem, task.book(), {});
   return result;
 }

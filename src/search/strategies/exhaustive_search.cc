@@ -49,6 +49,8 @@ class ExhaustiveSearch : public CoverSearch {
       if (!any) dead_ends.push_back(next);
     };
     extend(extend, Position(0));
+    result.least_seconds = std::numeric_limits<double>::infinity();
+    for (const Cover& cover : result.covers) result.least_seconds = std::min(result.least_seconds, cover.seconds);
     KeepBest(problem, book, options, result);
     result.num_exact = book.num_exact();
     result.is_exact = true;

@@ -38,6 +38,7 @@ std::vector<Cover> Sweep::Run() {
   std::vector<Cover> covers;
   for (int state : at_.back().states) {  // one, if any: nothing is left to tell states apart
     for (int path : states_[state].best) covers.push_back(paths_.CoverOf(path, book_));
+    least_seconds_ = std::min(least_seconds_, SecondsOf(state));
   }
   return covers;
 }
@@ -61,13 +62,21 @@ double Sweep::Estimate(int state) {
 
 void Sweep::Prune(std::vector<int>& states) {
   const double limit = options_.limit * (1 + kRounding);
-  if (bound_ != nullptr) std::erase_if(states, [&](int state) { return Estimate(state) > limit; });
+  if (bound_ != nullptr) {
+    std::erase_if(states, [&](int state) {
+      const double estimate = Estimate(state);
+      if (estimate <= limit) return false;
+      least_seconds_ = std::min(least_seconds_, estimate);
+      return true;
+    });
+  }
   PruneDominated(states);
   if (options_.beam <= 0 || std::ssize(states) <= options_.beam) return;
   std::vector<std::pair<double, int>> ranked;
   for (int state : states) ranked.emplace_back(Estimate(state), state);
   std::sort(ranked.begin(), ranked.end());
   num_dropped_ += static_cast<int64_t>(ranked.size()) - options_.beam;
+  least_seconds_ = std::min(least_seconds_, ranked[static_cast<size_t>(options_.beam)].first);
   ranked.resize(options_.beam);
   states.clear();
   for (const auto& [_, state] : ranked) states.push_back(state);

@@ -1,6 +1,7 @@
 // sweep.h: the best covers under given costs, by walking through all states in the order of dataflow.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "search/best_paths.h"
@@ -27,6 +28,10 @@ class Sweep {
 
   /// Best first; fewer than asked for when there are no more.
   std::vector<Cover> Run();
+
+  /// After Run, the cost below which there is no cover: that of the best one, or what a state that was left out may
+  /// come to.
+  double least_seconds() const { return least_seconds_; }
 
   int64_t num_states() const { return static_cast<int64_t>(states_.size()); }
   int64_t num_dropped() const { return num_dropped_; }
@@ -62,6 +67,7 @@ class Sweep {
   std::vector<int> before_;            ///< buffer of Expand, kept to reuse its memory
   std::vector<Position> dead_ends_;
   int64_t num_dropped_ = 0;
+  double least_seconds_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace collage

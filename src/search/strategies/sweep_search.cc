@@ -12,8 +12,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // States per position in the sweep that only looks for some good cover.
 constexpr int kScoutBeam = 8;
-// Sets that the refined bound is worked out for; some 100 bytes each.
-constexpr size_t kMostRefined = 1'000'000;
 
 double Total(const Cover& cover) { return cover.seconds + cover.num_unknown * CostBook::kUnknownSeconds; }
 
@@ -112,8 +110,11 @@ class SweepSearch : public CoverSearch {
     if (result.num_dropped > 0 && is_lost) result.covers = known.covers();
   }
 
-  static void RunSweep(Sweep& sweep, SearchResult& result) {
+  /// A bound that a sweep proves holds from then on, since costs are no less than their bounds, unless candidates were
+  /// left out.
+  static void RunSweep(Sweep& sweep, const CostBook& book, SearchResult& result) {
     result.covers = sweep.Run();
+    if (!book.has_left_out()) result.least_seconds = std::max(result.least_seconds, sweep.least_seconds());
     result.num_states = std::max(result.num_states, sweep.num_states());
     if (result.covers.empty()) result.stuck_at = sweep.dead_ends();
   }
@@ -122,7 +123,7 @@ class SweepSearch : public CoverSearch {
   static bool Scout(SearchSpace& space, const CostBook& book, RemainingBound& bound, const SearchOptions& options,
                     SearchResult& result) {
     Sweep scout(space, book, &bound, {.num_covers = options.num_covers, .beam = kScoutBeam});
-    RunSweep(scout, result);
+    RunSweep(scout, book, result);
     return scout.num_dropped() == 0;
   }
 
@@ -130,7 +131,7 @@ class SweepSearch : public CoverSearch {
   static void SweepWithin(SearchSpace& space, const CostBook& book, RemainingBound& bound, const SearchOptions& options,
                           double limit, SearchResult& result) {
     Sweep sweep(space, book, &bound, {.num_covers = options.num_covers, .limit = limit, .beam = options.beam});
-    RunSweep(sweep, result);
+    RunSweep(sweep, book, result);
     result.num_dropped = sweep.num_dropped();
   }
 
@@ -222,6 +223,7 @@ class OpLevelDp : public CoverSearch {
     SearchSpace space(reversed, own_costs);
     Sweep sweep(space, book, nullptr, {.num_covers = options.num_covers, .beam = options.beam});
     result.covers = sweep.Run();
+    result.least_seconds = sweep.least_seconds();
     for (Cover& cover : result.covers) AddSwitchPenalties(problem, costs, cover);
     std::stable_sort(result.covers.begin(), result.covers.end(),
                      [](const Cover& a, const Cover& b) { return Total(a) < Total(b); });

@@ -149,6 +149,7 @@ const char* const kJson = R"({
       "example": "nn.dense took longer than 60 s"
     }
   ],
+  "certificate": null,
   "tuning": {
     "partitions": 2,
     "faster": 1,
@@ -262,6 +263,28 @@ TEST(CompileFactsTest, Programs) {
 verified    the program at x=2x33 · x=1x1: max error 2.0e-07 of the largest result
 evaluated   2 x nonzero by reference evaluation, first at node: no kernel
 wrote  )"));
+}
+
+TEST(CompileFactsTest, Certificate) {
+  CompileReport report = MakeReport();
+  report.budget_spent = false;
+  report.certificate = Certificate{true, 0, {}, 6e-3, 5.97e-3};
+  EXPECT_THAT(
+      RenderText(CompileFacts(report)),
+      HasSubstr("certificate No cover of these candidates is more than 0.5 % faster than the best mix, by their "
+                "costs.\n"));
+  report.certificate->least_seconds = 6e-3 * (1 - 1e-4);
+  EXPECT_THAT(RenderText(CompileFacts(report)),
+              HasSubstr("certificate No cover of these candidates is faster than the best mix, by their costs.\n"));
+  report.certificate = Certificate{false, 12, {"dnnl", "xnnpack"}, 6e-3, 3e-3};
+  report.budget_spent = true;
+  EXPECT_THAT(RenderText(CompileFacts(report)),
+              HasSubstr("certificate No cover of these candidates measured so far is more than 50.0 % faster than the "
+                        "best mix, by their costs. The search dropped 12 states. There are more candidates of dnnl · "
+                        "xnnpack than were tried.\n"));
+  EXPECT_THAT(RenderJson(CompileFacts(report)), HasSubstr(R"("gap": 0.5,)"));
+  // A bound above the cost is rounding.
+  EXPECT_EQ((Certificate{true, 0, {}, 1, 1 + 1e-9}).gap(), 0);
 }
 
 TEST(CompileFactsTest, BoundedMix) {

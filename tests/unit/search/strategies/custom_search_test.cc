@@ -71,6 +71,8 @@ TEST(CustomSearchTest, CoversComeBackInOrderWithTheirWholeCost) {
   EXPECT_EQ(found.covers[1].seconds, 15);
   EXPECT_FALSE(found.is_exact);
   EXPECT_EQ(found.num_exact, 3);
+  // 15 without formats, which is the best cover here.
+  EXPECT_NEAR(found.least_seconds, 15, 1e-6);
 }
 
 TEST(CustomSearchTest, CostsAreFoundOutWhenTheyAreAskedFor) {
