@@ -241,4 +241,10 @@ double JsonReader::NumberOr(std::string_view name, double otherwise) const {
   return Has(name) ? At(name).Number() : otherwise;
 }
 
+std::string ProblemOf(const nlohmann::json::exception& error) {
+  const std::string_view text = error.what();  // "[json.exception.type_error.302] type must be string, but is number"
+  const size_t end = text.find("] ");
+  return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
+}
+
 }  // namespace collage

@@ -67,4 +67,7 @@ class JsonReader {
   std::vector<std::string> path_;  ///< names and positions from the root to here
 };
 
+/// Returns what `error` says of a JSON value, without the library's name and number of the error.
+std::string ProblemOf(const nlohmann::json::exception& error);
+
 }  // namespace collage

@@ -10,6 +10,7 @@
 #include "collage/support/error.h"
 #include "cost/database/legacy_records.h"
 #include "cost/database/record_fields.h"
+#include "support/json_reader.h"
 
 namespace collage {
 namespace {
@@ -95,7 +96,7 @@ Result<TuningEntry> Located(const std::string& line, const Read& read) {
   try {
     return read();
   } catch (const Json::exception& error) {
-    why = error.what();
+    why = ProblemOf(error);
   } catch (const Error& error) {
     why = error.message();
   }

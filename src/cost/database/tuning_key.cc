@@ -7,6 +7,7 @@
 
 #include "collage/support/error.h"
 #include "support/json_fields.h"
+#include "support/json_reader.h"
 
 namespace collage {
 
@@ -135,7 +136,7 @@ std::variant<TuningKey, ResultKey> KeyFromText(const std::string& text) {
     if (ResultKey key; Read(json, key)) return key;
     throw Error(ErrorCategory::kInput, fmt::format("'{}' is no kind of key", json.at("kind").get<std::string>()));
   } catch (const Json::exception& error) {
-    throw Error(ErrorCategory::kInput, fmt::format("no key of the tuning database: {}", error.what()));
+    throw Error(ErrorCategory::kInput, fmt::format("no key of the tuning database: {}", ProblemOf(error)));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "collage/support/error.h"
 #include "cost/runner/helper_process.h"
+#include "support/json_reader.h"
 
 namespace collage {
 namespace {
@@ -135,7 +136,7 @@ class ExternalRunner : public Runner {
       }
       return std::nullopt;
     } catch (const Json::exception& error) {
-      FailWithErrors(fmt::format("wrote a message that makes no sense: {}", error.what()));
+      FailWithErrors(fmt::format("wrote a message that makes no sense: {}", ProblemOf(error)));
     }
   }
 

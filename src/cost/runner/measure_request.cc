@@ -12,6 +12,7 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "cost/database/record_fields.h"
+#include "support/json_reader.h"
 
 namespace collage {
 
@@ -129,7 +130,7 @@ MeasureRequest MeasureRequestFromText(const std::string& text) {
     }
     return request;
   } catch (const Json::exception& error) {
-    throw Error(ErrorCategory::kInput, fmt::format("no request to measure something: {}", error.what()));
+    throw Error(ErrorCategory::kInput, fmt::format("no request to measure something: {}", ProblemOf(error)));
   }
 }
 
@@ -139,7 +140,7 @@ MeasureAnswer MeasureAnswerFromText(const std::string& text) {
   try {
     return FromJsonText<MeasureAnswer>(text);
   } catch (const Json::exception& error) {
-    throw Error(ErrorCategory::kInput, fmt::format("no record of a measurement: {}", error.what()));
+    throw Error(ErrorCategory::kInput, fmt::format("no record of a measurement: {}", ProblemOf(error)));
   }
 }
 

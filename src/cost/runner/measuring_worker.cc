@@ -12,6 +12,7 @@
 
 #include "collage/support/error.h"
 #include "cost/measure/drift.h"
+#include "support/json_reader.h"
 #include "support/machine.h"
 
 namespace collage {
@@ -96,7 +97,7 @@ WorkerIdentity WorkerIdentityFromText(const std::string& text) {
     const Json json = Json::parse(text);
     return {json.at("collage"), json.at("machine"), json.at("threads"), json.at("toolchains")};
   } catch (const Json::exception& error) {
-    throw Error(ErrorCategory::kInput, fmt::format("no description of a machine: {}", error.what()));
+    throw Error(ErrorCategory::kInput, fmt::format("no description of a machine: {}", ProblemOf(error)));
   }
 }
 

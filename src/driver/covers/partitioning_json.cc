@@ -12,6 +12,8 @@
 #include "collage/support/error.h"
 #include "driver/covers/layout_analysis.h"
 #include "partition/extract.h"
+#include "partition/rewrite.h"
+#include "support/json_reader.h"
 
 namespace collage {
 namespace {
@@ -63,11 +65,11 @@ class Reader {
     try {
       CheckHeader(json);
       for (const Json& partition : json.at("partitions")) {
-        ReadPartition(partition);
         ++number_;
+        ReadPartition(partition);
       }
     } catch (const Json::exception& error) {
-      Fail(fmt::format("partition {}: {}", number_, error.what()));
+      number_ < 0 ? Fail(ProblemOf(error)) : FailHere(ProblemOf(error));
     }
     CheckCover();
     CheckCompatible();
@@ -107,12 +109,13 @@ class Reader {
       FailHere(fmt::format("its nodes are '{}', not '{}'", operators, json.at("operators").get<std::string>()),
                "leave \"operators\" out when you change \"inside\"");
     }
+    const bool is_nested = json.contains("nested");
+    if (is_nested) sub_graph.nested = NestedOf(json.at("nested"), sub_graph.inside());
     const Result<void> valid = sub_graph.CheckValid(graph_, {.allow_taps = true});
     if (!valid.ok()) FailHere(fmt::format("{} is no valid sub-graph: {}", Name(sub_graph), valid.reason().text));
+    CheckNested(sub_graph.nested);
     std::string rule = json.value("rule", "");
-    if (json.contains("nested")) {
-      sub_graph.nested = NestedOf(json.at("nested"), sub_graph.inside());
-    } else if (!toolchain.PatternTable().empty()) {
+    if (!is_nested && !toolchain.PatternTable().empty()) {
       const CandidatePartition& own = CandidateOf(toolchain, sub_graph);
       sub_graph = own.sub_graph;
       rule = own.rule_name;
@@ -181,6 +184,21 @@ class Reader {
     return result;
   }
 
+  /// Refuses nested sub-graphs that no partition can hold: each must be valid, and they must not need each other.
+  void CheckNested(const std::vector<NestedSubGraph>& nested) const {
+    std::vector<SubGraph> units;
+    for (const NestedSubGraph& one : nested) {
+      units.emplace_back(graph_, one.inside);
+      units.back().nested = one.nested;
+      const Result<void> valid = units.back().CheckValid(graph_, {.allow_taps = true});
+      if (!valid.ok()) FailHere(fmt::format("{} cannot be nested: {}", Name(units.back()), valid.reason().text));
+      CheckNested(one.nested);
+    }
+    std::vector<const SubGraph*> pointers;
+    for (const SubGraph& unit : units) pointers.push_back(&unit);
+    if (!CanBeOrdered(graph_, pointers)) FailHere("what is nested needs each other in a circle");
+  }
+
   /// The toolchain's own candidate of these nodes; constants may be added or left out.
   const CandidatePartition& CandidateOf(const Toolchain& toolchain, const SubGraph& sub_graph) {
     auto [it, is_new] = found_.emplace(&toolchain, std::vector<CandidatePartition>{});
@@ -201,8 +219,16 @@ class Reader {
     return nodes;
   }
 
+  ExtractedFunction Extracted(const SubGraph& sub_graph) const {
+    try {
+      return Extract(graph_, sub_graph);
+    } catch (const Error& error) {  // of nodes that no partition can hold
+      FailHere(error.message(), error.hint());
+    }
+  }
+
   BoundaryLayouts LayoutsOf(const Json& json, const CandidatePartition& candidate) const {
-    const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
+    const ExtractedFunction extracted = Extracted(candidate.sub_graph);
     const auto may = [&](const std::vector<BoundaryValue>& values) {
       std::vector<bool> result;
       for (const BoundaryValue& value : values) {
@@ -278,7 +304,7 @@ class Reader {
   const std::vector<const Toolchain*>& toolchains_;
   RestoredPartitioning restored_;
   std::map<const Toolchain*, std::vector<CandidatePartition>> found_;
-  size_t number_ = 0;  ///< of the partition that is being read
+  int number_ = -1;  ///< of the partition that is being read; -1 before the first
 };
 
 }  // namespace
