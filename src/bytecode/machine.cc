@@ -72,7 +72,9 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
   }
   for (size_t i = 0; i < args.size(); ++i) {
     const Result<void> fits = CheckFits(args[i], function.params[i]);
-    if (!fits.ok()) throw Error(ErrorCategory::kInput, fmt::format("parameter {} {}", i, fits.reason().text));
+    if (!fits.ok())
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("parameter '{}' {}", function.param_names.at(i), fits.reason().text));
   }
   const Result<void> agree = CheckNamedSizes(function.param_dims, args, function.param_names);
   if (!agree.ok()) throw Error(ErrorCategory::kInput, "inputs differ: " + agree.reason().text);

@@ -60,15 +60,7 @@ struct ConvShape {
   }
 };
 
-void CheckLayout(const OpCall& call, int rank) {
-  if (call.attrs.String("data_layout") != DataLayout(rank)) {
-    throw RelationFailure{
-        fmt::format("supports data_layout {} only, got {}", DataLayout(rank), call.attrs.String("data_layout"))};
-  }
-}
-
 Type ConvRelation(const OpCall& call, int rank) {
-  CheckLayout(call, rank);
   CheckSameDType(call);
   const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
   const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
@@ -311,7 +303,6 @@ OpDef Conv(int rank) {
 // ---- transposed convolution ----
 
 Type ConvTransposeRelation(const OpCall& call, int rank) {
-  CheckLayout(call, rank);
   CheckSameDType(call);
   const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
   const TensorTypeNode& weight = TensorArg(call, 1, rank + 2);
@@ -337,8 +328,10 @@ Type ConvTransposeRelation(const OpCall& call, int rank) {
                                      : Dim::Any());
       continue;
     }
-    if (data.shape()[d + 2].size() < 1) throw RelationFailure{"has no pixels, got " + ToString(call.args[0])};
-    if (weight.shape()[d + 2].size() < 1) throw RelationFailure{"has no weights, got " + ToString(call.args[1])};
+    if (data.shape()[d + 2].size() < 1)
+      throw RelationFailure{"expects at least one pixel, got " + ToString(call.args[0])};
+    if (weight.shape()[d + 2].size() < 1)
+      throw RelationFailure{"expects at least one weight, got " + ToString(call.args[1])};
     const int64_t moves = Times(data.shape()[d + 2].size() - 1, conv.strides[d]).size();
     const int64_t reach = Times(weight.shape()[d + 2].size() - 1, conv.dilation[d]).size();
     const int64_t size = Plus(moves, reach).size() - conv.padding.before[d] - conv.padding.after[d] + 1 + extra[d];

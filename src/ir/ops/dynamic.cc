@@ -29,7 +29,7 @@ int ResultRank(const OpCall& call, const DynamicOp& op) {
   if (op.static_name == "one_hot") return rank + 1;
   if (op.static_name == "expand_dims") return rank + static_cast<int>(call.attrs.Int("num_newaxis"));
   if (op.static_name != "squeeze") return rank;
-  if (count() > rank) throw RelationFailure{fmt::format("removes {} of {} dimensions", count(), rank)};
+  if (count() > rank) throw RelationFailure{fmt::format("cannot remove {} of {} dimensions", count(), rank)};
   return rank - count();
 }
 
@@ -129,7 +129,8 @@ Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> valu
     const AttrKind kind = static_op.FindAttr(op.attrs[i])->kind;
     if (kind == AttrKind::kInt) {
       if (numbers.size() != 1)
-        throw Error(ErrorCategory::kInput, fmt::format("'{}' wants one {}", op.name, op.attrs[i]));
+        throw Error(ErrorCategory::kInput,
+                    fmt::format("'{}' wants one {}, got {}", op.name, op.attrs[i], numbers.size()));
       attrs.Set(op.attrs[i], numbers[0]);
     } else if (values[i].rank() == 2) {
       AttrValue::List rows;

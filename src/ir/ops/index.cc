@@ -15,7 +15,7 @@ using V = std::vector<int64_t>;
 
 /// Clipped to [0, length). Throws kInput where nothing is there.
 int64_t WrapIndex(int64_t index, int64_t length) {
-  if (length == 0) throw Error(ErrorCategory::kInput, "an element of an empty dimension is taken");
+  if (length == 0) throw Error(ErrorCategory::kInput, "an index is for a dimension without elements");
   if (index < 0) index += length;
   return index < 0 ? 0 : index >= length ? length - 1 : index;
 }

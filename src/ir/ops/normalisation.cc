@@ -175,7 +175,8 @@ OpDef GroupNorm() {
   op.relation = Relation([](const OpCall& call) {
     NormRelation(call);
     const TensorTypeNode& data = TensorArg(call, 0);
-    if (NormalAxis(call.attrs.Int("axis"), data.rank()) != 1) throw RelationFailure{"normalises groups of axis 1 only"};
+    if (NormalAxis(call.attrs.Int("axis"), data.rank()) != 1)
+      throw RelationFailure{"normalises groups of axis 1 only, got " + ToString(call.args[0])};
     const int64_t groups = call.attrs.Int("num_groups");
     const Dim channels = data.shape()[1];
     if (groups < 1 || (!channels.is_any() && channels.size() % groups != 0)) {
@@ -218,7 +219,8 @@ OpDef Lrn() {
   op.keeps_rows = RowsOffAxis;
   op.relation = Relation([](const OpCall& call) {
     NormalAxis(call.attrs.Int("axis"), TensorArg(call, 0).rank());
-    if (call.attrs.Int("size") < 1) throw RelationFailure{"expects a positive size"};
+    if (call.attrs.Int("size") < 1)
+      throw RelationFailure{fmt::format("expects a size of at least 1, got {}", call.attrs.Int("size"))};
     return call.args[0];
   });
   op.reference = [](std::span<const Tensor> inputs, const Attrs& attrs, std::span<Tensor> outputs) {

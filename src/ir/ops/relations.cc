@@ -137,7 +137,7 @@ Dim Times(Dim a, Dim b) {
   if (a.is_any() || b.is_any()) return a * b;
   int64_t product = 0;
   if (__builtin_mul_overflow(a.size(), b.size(), &product) || product < 0)
-    throw RelationFailure{fmt::format("makes a dimension of {} times {}", a.size(), b.size())};
+    throw RelationFailure{fmt::format("the size {} times {} is beyond 64 bits", a.size(), b.size())};
   return product;
 }
 
@@ -145,7 +145,7 @@ Dim Plus(Dim a, Dim b) {
   if (a.is_any() || b.is_any()) return a + b;
   int64_t sum = 0;
   if (__builtin_add_overflow(a.size(), b.size(), &sum) || sum < 0)
-    throw RelationFailure{fmt::format("makes a dimension of {} plus {}", a.size(), b.size())};
+    throw RelationFailure{fmt::format("the size {} plus {} is beyond 64 bits", a.size(), b.size())};
   return sum;
 }
 
@@ -178,7 +178,7 @@ Dim WindowedDim(Dim size, int64_t kernel, int64_t stride, int64_t pad_before, in
   CheckRange("kernels, strides and dilations", {kernel, stride, dilation}, 1);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max(pad_before, pad_after) > kMost || std::min(pad_before, pad_after) < -kMost)
-    throw RelationFailure{fmt::format("pads by {} and {}", pad_before, pad_after)};
+    throw RelationFailure{fmt::format("cannot pad by {} and {}: the most is 2^31 - 1", pad_before, pad_after)};
   if (size.is_any()) {
     const auto symbolic = size.symbolic();
     if (!symbolic) return Dim::Any();
@@ -250,7 +250,7 @@ std::pair<Dim, Dim> SplitDim(const Dim& whole, int64_t first, int64_t second) {
   Dim left = first == -1 ? Dim::Any() : Dim(first);
   Dim right = second == -1 ? Dim::Any() : Dim(second);
   if ((!left.is_any() && left.size() < 1) || (!right.is_any() && right.size() < 1))
-    throw RelationFailure{"reshape's -4 splits into positive sizes"};
+    throw RelationFailure{"splits a dimension with -4 into positive sizes only"};
   const auto quotient = [&](const Dim& part) {
     if (!whole.is_any()) return Dim(whole.size() / part.size());
     return Quotient(whole, part).value_or(Dim::Any());
@@ -295,7 +295,7 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
   std::vector<bool> is_copied_from(shape.size());
   std::vector<bool> is_copied_to;
   const auto next = [&]() -> Dim {
-    if (source >= shape.size()) throw RelationFailure{"reshape asks for more dimensions than there are"};
+    if (source >= shape.size()) throw RelationFailure{"newshape asks for more dimensions than there are"};
     return shape[source++];
   };
   for (size_t i = 0; i < newshape.size(); ++i) {
@@ -309,7 +309,7 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       is_copied_to.resize(result.size());
       is_copied_to.back() = true;
     } else if (wanted == -1) {
-      if (inferred >= 0) throw RelationFailure{"reshape infers two dimensions"};
+      if (inferred >= 0) throw RelationFailure{"newshape has -1 twice: only one size follows from the others"};
       inferred = static_cast<int>(result.size());
       result.emplace_back(1);
       ++source;
@@ -319,13 +319,13 @@ std::vector<Dim> ReshapedDims(const std::vector<Dim>& shape, const std::vector<i
       const Dim first = next();
       result.push_back(Times(first, next()));
     } else if (wanted == -4) {
-      if (i + 2 >= newshape.size()) throw RelationFailure{"reshape's -4 needs two sizes behind it"};
+      if (i + 2 >= newshape.size()) throw RelationFailure{"newshape has -4 without two sizes behind it"};
       const auto [left, right] = SplitDim(next(), newshape[i + 1], newshape[i + 2]);
       result.push_back(left);
       result.push_back(right);
       i += 2;
     } else {
-      throw RelationFailure{fmt::format("reshape does not know the size {}", wanted)};
+      throw RelationFailure{fmt::format("newshape has {}, which is no size", wanted)};
     }
   }
   is_copied_to.resize(result.size());

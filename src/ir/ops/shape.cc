@@ -41,7 +41,7 @@ std::vector<Dim> LiteralDims(const std::vector<Dim>& shape, const V& newshape) {
   Dim before(1), after(1);
   for (const Dim& dim : shape) before = Times(before, dim);
   for (const int64_t size : newshape) {
-    if (size < 0) throw RelationFailure{fmt::format("reshape with allowzero does not know the size {}", size)};
+    if (size < 0) throw RelationFailure{fmt::format("newshape has {}, which is no size with allowzero", size)};
     after = Times(after, size);
   }
   std::vector<Dim> result(newshape.begin(), newshape.end());
@@ -180,7 +180,9 @@ OpDef Tile() {
   op.relation = Relation([](const OpCall& call) {
     const TensorTypeNode& data = TensorArg(call, 0);
     const V reps = call.attrs.Ints("reps");
-    if (reps.size() != data.shape().size()) throw RelationFailure{"expects one repetition per dimension"};
+    if (reps.size() != data.shape().size())
+      throw RelationFailure{
+          fmt::format("expects one repetition for each of {} dimensions, got {}", data.rank(), reps.size())};
     std::vector<Dim> shape;
     for (size_t i = 0; i < reps.size(); ++i) {
       if (reps[i] < 0) throw RelationFailure{fmt::format("cannot repeat {} times", reps[i])};

@@ -324,7 +324,7 @@ Type PadRelation(const OpCall& call) {
     const int64_t before = *(*pair)[0].as_int(), after = *(*pair)[1].as_int();
     constexpr int64_t kMost = int64_t{1} << 61;
     if (std::max(before, after) > kMost || std::min(before, after) < -kMost)
-      throw RelationFailure{fmt::format("pads by {} and {}", before, after)};
+      throw RelationFailure{fmt::format("cannot pad by {} and {}: the most is 2^61", before, after)};
     const int64_t extra = before + after;
     const Dim& dim = data.shape()[i];
     if (!dim.is_any() && dim.size() + extra < 0) throw RelationFailure{"pads to a negative size"};

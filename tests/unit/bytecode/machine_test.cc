@@ -103,7 +103,7 @@ TEST(MachineTest, ErrorsSayWhatAndWhere) {
       [&] {
         RunText(add, {two, Scalar(1)});
       },
-      ErrorCategory::kInput, "parameter 1 wants Tensor[(?), float32], got int32");
+      ErrorCategory::kInput, "parameter 'y' wants Tensor[(?), float32], got int32");
   ExpectError([&] { vm::Machine(CompileText(add)).Invoke("man", {}); }, ErrorCategory::kInput, "no function '@man'");
   ExpectError(
       [] {

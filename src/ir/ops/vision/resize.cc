@@ -57,7 +57,8 @@ class Resizer {
   Taps At(size_t d, int64_t o) const {
     const double x = Source(d, o);
     if (!std::isfinite(x))
-      throw Error(ErrorCategory::kInput, fmt::format("element {} of dimension {} has no source", o, d + 2));
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("element {} of dimension {} comes from no finite position", o, d + 2));
     if (coordinates_ == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(in[d] - 1))) return {};
     if (method_ == "nearest_neighbor") return {{Clamped(d, Rounded(x)), 1.0}};
     const double stretch = antialias_ ? std::min(scales_[d], 1.0) : 1.0;
@@ -183,14 +184,14 @@ Type ResizeRelation(const OpCall& call, int rank) {
             {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
              "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   for (double scale : Numbers(call.attrs.Get("scales"))) {
-    if (!(scale > 0) || std::isinf(scale)) throw RelationFailure{fmt::format("has a scale of {}", scale)};
+    if (!(scale > 0) || std::isinf(scale)) throw RelationFailure{fmt::format("expects scales above 0, got {}", scale)};
   }
   const TensorTypeNode& data = TensorArg(call, 0, rank + 2);
   std::vector<Dim> shape{data.shape()[0], data.shape()[1]};
   for (int64_t size : PerDimension(call.attrs.Ints("size"), rank)) {
     if (size < 0 || size > std::numeric_limits<int32_t>::max())
       throw RelationFailure{fmt::format("cannot resize to {} pixels", size)};
-    if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"has no pixels to make others of"};
+    if (data.shape()[shape.size()] == Dim(0) && size > 0) throw RelationFailure{"cannot make pixels from none"};
     shape.emplace_back(size);
   }
   return TensorType(shape, data.dtype());

@@ -35,7 +35,8 @@ Type RegionRelation(const OpCall& call) {
 int64_t BatchOf(const Tensor& rois, int64_t r, int64_t batches) {
   const double batch = rois.At(r * 5);
   if (batch >= 0 && batch < static_cast<double>(batches)) return static_cast<int64_t>(batch);
-  throw Error(ErrorCategory::kInput, fmt::format("region {} is of image {}, there are {}", r, batch, batches));
+  throw Error(ErrorCategory::kInput,
+              fmt::format("region {} is of image {}, the data has {} images", r, batch, batches));
 }
 
 /// The four pixels around a point of a plane and what each counts, one row after the other; all count nothing when the
@@ -104,7 +105,8 @@ struct RegionBins {
     const auto samples_of = [&](double bin) {
       if (asked > 0) return asked;
       if (std::abs(bin) < kMostSamples) return std::max<int64_t>(static_cast<int64_t>(std::ceil(bin)), 0);
-      throw Error(ErrorCategory::kInput, fmt::format("region {} has {} pixels per element of the result", r, bin));
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("region {} has {} pixels per element of the result, too many to sample", r, bin));
     };
     samples_y = samples_of(height);
     samples_x = samples_of(width);
@@ -160,7 +162,7 @@ OpDef RoiAlign() {
   op.relation = Relation([](const OpCall& call) {
     const int64_t samples = call.attrs.Int("sample_ratio");
     if (static_cast<double>(samples) > kMostSamples)
-      throw RelationFailure{fmt::format("has no sample_ratio of {}", samples)};
+      throw RelationFailure{fmt::format("expects a sample_ratio up to {}, got {}", kMostSamples, samples)};
     return RegionRelation(call);
   });
   op.reference = RoiAlignReference;
