@@ -28,7 +28,8 @@ void CheckComputes(const DataflowGraph& graph, const SubGraph& sub_graph) {
   const bool computes = !std::all_of(inside.begin(), inside.end(), [&](int index) { return graph.CanInline(index); });
   if (computes && !graph.node(sub_graph.last()).is_external) return;
   throw Error(ErrorCategory::kUnsupported,
-              fmt::format("{} ({}) cannot be a partition", sub_graph.inside().ToString(), sub_graph.Label(graph)));
+              fmt::format("{} ({}) cannot be a partition: it computes nothing, or is the whole function",
+                          sub_graph.inside().ToString(), sub_graph.Label(graph)));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ class TargetReader {
       std::vector<std::string> names;
       for (const TargetKind& one : kKinds) names.emplace_back(one.name);
       FailAt(begin, kind.empty() ? "expected a kind of target" : fmt::format("there is no kind of target '{}'", kind),
-             Near(kind, names));
+             kind.empty() ? "" : Near(kind, names));
     }
     std::vector<std::pair<size_t, std::pair<std::string, std::string>>> written;
     for (Skip(); at_ < text_.size(); Skip()) {

@@ -266,11 +266,18 @@ std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
   for (int node : nodes) {
     const std::string label = candidates_.graph().LabelAt(node);
     if (!explained.insert(label).second || explained.size() > kShown) continue;
-    text += fmt::format("{}'{}' (node {})", text.empty() ? "" : "; ", label,
-                        candidates_.graph().node(node).expr->span().source);
+    const Span& span = candidates_.graph().node(node).expr->span();
+    text += fmt::format("{}'{}' ", text.empty() ? "" : "; ", label);
+    // ONNX models give their nodes' names, texts have lines.
+    text += span.line > 0 ? fmt::format("({}:{}:{})", span.source, span.line, span.column)
+                          : fmt::format("(node {})", span.source);
+    bool is_refused = false;
     for (const auto& [key, reason] : refusals_) {
-      if (key.second == label) text += fmt::format(", {}: {}", key.first, reason);
+      if (key.second != label) continue;
+      text += fmt::format(", {}: {}", key.first, reason);
+      is_refused = true;
     }
+    if (!is_refused) text += ", no rule finds a candidate with it";
   }
   return text;
 }
