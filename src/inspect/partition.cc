@@ -12,6 +12,7 @@
 #include "cost/estimator/given_costs.h"
 #include "dataflow/needs.h"
 #include "inspect/given_targets.h"
+#include "ir/place.h"
 #include "partition/name_supply.h"
 #include "partition/rewrite.h"
 #include "search/strategies/compatible_covers.h"
@@ -184,8 +185,7 @@ class GivenPartitioner {
     }
     if (nodes.size() > kShown) text += fmt::format("; and {} more nodes", nodes.size() - kShown);
     const Span& span = graph_.node(nodes[0]).expr->span();
-    throw Error(ErrorCategory::kUnsupported, text,
-                span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : "");
+    throw Error(ErrorCategory::kUnsupported, text, span.line > 0 ? PlaceOf(span) : "");
   }
 
   std::string WhyNot(int node, const Toolchain& toolchain) const {

@@ -10,6 +10,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "ir/place.h"
 #include "partition/partition_rule.h"
 #include "program/regions.h"
 #include "support/edit_distance.h"
@@ -68,11 +69,6 @@ class PatternIndex {
   std::vector<PatternTableEntry> table_;
   std::map<std::string, Row> smallest_;
 };
-
-std::string PlaceOf(const Expr& expr) {
-  const Span& span = expr->span();
-  return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
-}
 
 /// Findings about one call.
 struct CallSupport {
@@ -152,7 +148,7 @@ class SupportCounter {
       ++known.num_calls;
       return;
     }
-    support.refused.push_back({reason, pattern, 1, PlaceOf(graph.node(index).expr)});
+    support.refused.push_back({reason, pattern, 1, PlaceOf(graph.node(index).expr->span())});
   }
 
   const Toolchain& toolchain_;

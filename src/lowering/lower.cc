@@ -11,6 +11,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "runtime/plan/memory_planner.h"
 
 namespace collage {
@@ -102,7 +103,7 @@ class Lowering {
       case ExprKind::kCall: return VisitCall(static_cast<const CallNode&>(*expr));
       default:
         throw Error(ErrorCategory::kUnsupported, "only static dataflow can be planned; control flow needs the VM",
-                    expr->span().source);
+                    PlaceOf(expr->span()));
     }
   }
 
@@ -132,7 +133,7 @@ class Lowering {
     if (op != nullptr && op->is_reshape) return Reshape(call);
     throw Error(ErrorCategory::kInternal,
                 fmt::format("operator '{}' was left without a toolchain", op == nullptr ? "a call" : op->name),
-                call.span().source);
+                PlaceOf(call.span()));
   }
 
   void Reshape(const CallNode& call) {

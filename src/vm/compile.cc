@@ -8,6 +8,7 @@
 
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "ir/tensor_types.h"
 #include "vm/program_builder.h"
 
@@ -81,8 +82,7 @@ class FunctionCompiler {
     instruction.opcode = opcode;
     instruction.dst = dst;
     instruction.regs = std::move(regs);
-    const Span& span = expr.span();
-    instruction.where = span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
+    instruction.where = PlaceOf(expr.span());
     return instruction;
   }
   size_t EmitJump(Opcode opcode, std::vector<int> regs, const ExprNode& expr) {

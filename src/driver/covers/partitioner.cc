@@ -11,6 +11,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "driver/covers/partitioning_json.h"
+#include "ir/place.h"
 #include "search/all_covers.h"
 #include "search/cover_problem.h"
 #include "search/renumbered_costs.h"
@@ -267,10 +268,8 @@ std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
     const std::string label = candidates_.graph().LabelAt(node);
     if (!explained.insert(label).second || explained.size() > kShown) continue;
     const Span& span = candidates_.graph().node(node).expr->span();
-    text += fmt::format("{}'{}' ", text.empty() ? "" : "; ", label);
-    // ONNX models give their nodes' names, texts have lines.
-    text += span.line > 0 ? fmt::format("({}:{}:{})", span.source, span.line, span.column)
-                          : fmt::format("(node {})", span.source);
+    text += fmt::format("{}'{}' ({}{})", text.empty() ? "" : "; ", label, span.line > 0 ? "" : "node ",
+                        collage::PlaceOf(span));
     bool is_refused = false;
     for (const auto& [key, reason] : refusals_) {
       if (key.second != label) continue;

@@ -3,6 +3,7 @@
 
 #include "collage/support/error.h"
 #include "frontend/onnx_export/graph_writer.h"
+#include "ir/place.h"
 
 namespace collage {
 
@@ -116,7 +117,7 @@ void OnnxExportCall::NeedsOpset(int64_t opset) const { writer_.NeedsOpset(opset)
 
 void OnnxExportCall::Unsupported(const std::string& what) const {
   throw Error(ErrorCategory::kUnsupported, fmt::format("ONNX has no words for {} of operator '{}'", what, op()),
-              call_.span().source);
+              PlaceOf(call_.span()));
 }
 
 }  // namespace collage

@@ -6,6 +6,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "frontend/onnx_export/finish_graph.h"
+#include "ir/place.h"
 
 namespace collage {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kAxesAreInputs = 18;
 }  // namespace
 
 void ThrowNoWords(const std::string& what, const Span& span) {
-  throw Error(ErrorCategory::kUnsupported, "ONNX has no words for " + what, span.source);
+  throw Error(ErrorCategory::kUnsupported, "ONNX has no words for " + what, PlaceOf(span));
 }
 
 size_t CountTensors(const Type& type) { return FlattenTensorTypes(type).size(); }

@@ -12,6 +12,7 @@
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
 #include "ir/eval/random_rounding.h"
+#include "ir/place.h"
 
 namespace collage {
 namespace {
@@ -105,7 +106,7 @@ class Evaluator {
       case ExprKind::kCall: return Call(static_cast<const CallNode&>(*expr));
       default:
         throw Error(ErrorCategory::kUnsupported, "the evaluator does not cover this kind of expression yet",
-                    expr->span().source);
+                    PlaceOf(expr->span()));
     }
   }
 
@@ -147,7 +148,7 @@ class Evaluator {
     if (Function function = AsShared<FunctionNode>(call.callee())) {
       return Evaluator(options_).Run(function, inputs, is_fixed);
     }
-    throw Error(ErrorCategory::kUnsupported, "the evaluator calls operators and functions only", call.span().source);
+    throw Error(ErrorCategory::kUnsupported, "the evaluator calls operators and functions only", PlaceOf(call.span()));
   }
 
   EvaluateOptions& options_;  ///< whose seed is another one for every call

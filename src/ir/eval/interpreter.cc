@@ -16,17 +16,13 @@
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
 #include "ir/eval/interpreter_scope.h"
+#include "ir/place.h"
 
 namespace collage {
 namespace {
 
-std::string Where(const ExprNode& expr) {
-  const Span& span = expr.span();
-  return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
-}
-
 [[noreturn]] void Fail(const ExprNode& expr, const std::string& message) {
-  throw Error(ErrorCategory::kInput, message, Where(expr));
+  throw Error(ErrorCategory::kInput, message, PlaceOf(expr.span()));
 }
 
 /// State of one call of a function: its parameters, let-bound variables, and the nodes evaluated so far.
@@ -103,8 +99,8 @@ class Interpreter {
 
   void CheckDepth(const ExprNode& expr) const {
     if (stack_.size() < options_.max_depth) return;
-    throw Error(ErrorCategory::kResource, fmt::format("calls nest more than {} deep", options_.max_depth), Where(expr),
-                "recursion in tail position needs no depth");
+    throw Error(ErrorCategory::kResource, fmt::format("calls nest more than {} deep", options_.max_depth),
+                PlaceOf(expr.span()), "recursion in tail position needs no depth");
   }
 
   void Return(Value value) {
@@ -355,7 +351,7 @@ class Interpreter {
       return ApplyOp(*op, call.attrs(), values, options_.evaluate);
     } catch (const Error& error) {
       if (!error.where().empty()) throw;
-      throw Error(error.category(), error.message(), Where(call), error.hint());
+      throw Error(error.category(), error.message(), PlaceOf(call.span()), error.hint());
     }
   }
 

@@ -8,15 +8,12 @@
 #include <optional>
 
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "ir/types/inference.h"
 #include "ir/types/match_coverage.h"
 
 namespace collage {
 namespace {
-
-std::string Where(const Span& span) {
-  return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
-}
 
 /// The type of a function as its annotations give it; null when one is missing.
 Type AnnotatedType(const FunctionNode& function) {
@@ -33,7 +30,7 @@ Type AnnotatedType(const FunctionNode& function) {
 }  // namespace
 
 void FailInference(const ExprNode& expr, const std::string& message, const std::string& hint) {
-  throw Error(ErrorCategory::kInput, message, Where(expr.span()), hint);
+  throw Error(ErrorCategory::kInput, message, PlaceOf(expr.span()), hint);
 }
 
 Type Inference::Of(const Expr& root) {

@@ -8,6 +8,7 @@
 
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "transform/rewriting.h"
 
 namespace collage {
@@ -83,7 +84,7 @@ class RegionFinder {
     if (expr->kind() == ExprKind::kVar || (!own.empty() && own != compiler) ||
         (is_begin && CompilerOf(expr) != compiler)) {
       throw Error(ErrorCategory::kInput, fmt::format("a region of '{}' ends that did not begin", compiler),
-                  expr->span().source);
+                  PlaceOf(expr->span()));
     }
     own = compiler;
   }

@@ -10,6 +10,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "transform/passes.h"
 #include "transform/rewriting.h"
 
@@ -112,10 +113,8 @@ class Planner {
   }
 
   [[noreturn]] static void Refuse(const VirtualDevice& a, const VirtualDevice& b, const ExprNode& at) {
-    const Span& span = at.span();
     throw Error(ErrorCategory::kInput, fmt::format("a value must be on {} and on {}", Text(a), Text(b)),
-                span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source,
-                "on_device with constrain_result=False lets the result be copied");
+                PlaceOf(at.span()), "on_device with constrain_result=False lets the result be copied");
   }
 
   VirtualDevice DeviceOfExpr(const ExprNode* expr) {

@@ -1,0 +1,13 @@
+// place.h: where an expression comes from, as errors write it.
+#pragma once
+
+#include <string>
+
+#include "collage/ir/expr.h"
+
+namespace collage {
+
+/// "model.relay:4:12" of text; the node's name where an ONNX model gave it; empty for nowhere.
+std::string PlaceOf(const Span& span);
+
+}  // namespace collage
