@@ -69,8 +69,8 @@ Var TypedVar(const std::string& name, std::vector<Dim> shape, DataType dtype, co
   Shape sizes;
   for (const Dim& dim : shape) sizes.push_back(dim.is_any() ? 1 : dim.size());
   if (!CheckedBytes(sizes, dtype)) {
-    throw Error(ErrorCategory::kInput, fmt::format("input '{}' has shape {}, which has no size", name, ToString(sizes)),
-                where);
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has shape {}, which no tensor can have", name, ToString(sizes)), where);
   }
   Var var = MakeVar(name, TensorType(std::move(shape), dtype));
   var->set_checked_type(var->type_annotation());
@@ -152,7 +152,7 @@ void OnnxGraph::CheckOperators() const {
       if (LocalFunction(node) != nullptr) continue;
       if (IsStandard(node.domain()) && AllOnnxConverters().Find(node.op_type()) != nullptr) continue;
       Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
-      if (uses.count++ == 0) uses.first = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+      if (uses.count++ == 0) uses.first = NodeName(node);
       const char* reason = IsStandard(node.domain()) ? OnnxRefusal(node.op_type()) : nullptr;
       if (reason != nullptr) uses.reason = std::string(": ") + reason;
     }
@@ -398,10 +398,10 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
     inputs.push_back(name.empty() ? nullptr : Lookup(name));
     // Within a function an input may be absent because the call leaves it out.
     if (inputs.back() || name.empty() || !calls_.empty()) continue;
-    throw Error(
-        ErrorCategory::kInput,
-        fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", node.name(), node.op_type(), name),
-        path_.string());
+    throw Error(ErrorCategory::kInput,
+                fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", NodeName(node),
+                            node.op_type(), name),
+                path_.string());
   }
   if (++num_converted_ > kMostNodes) {
     throw Error(ErrorCategory::kUnsupported,

@@ -7,6 +7,7 @@
 #include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tensor_reader.h"
 #include "ir/eval/evaluate.h"
 #include "ir/ops/relations.h"
@@ -38,7 +39,7 @@ double NumProducts(const CallNode& call, std::span<const Type> types, std::span<
 
 NodeContext::NodeContext(OnnxGraph& graph, const onnx::NodeProto& node, std::vector<Expr> inputs, int64_t opset)
     : graph_(graph), node_(node), inputs_(std::move(inputs)), opset_(opset) {
-  name_ = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : node.op_type();
+  name_ = NodeName(node);
 }
 
 const std::string& NodeContext::op_type() const { return node_.op_type(); }

@@ -44,6 +44,11 @@ Names NamesRead(const onnx::NodeProto& node) {
 
 }  // namespace
 
+const std::string& NodeName(const onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  return node.output_size() > 0 ? node.output(0) : node.op_type();
+}
+
 std::vector<const onnx::NodeProto*> NodesInOrder(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                                                  const std::string& where) {
   const auto count = static_cast<size_t>(nodes.size());
@@ -79,7 +84,7 @@ std::vector<const onnx::NodeProto*> NodesInOrder(const google::protobuf::Repeate
   for (size_t i = 0; i < count; ++i) {
     if (missing[i] == 0) continue;
     const onnx::NodeProto& node = nodes[static_cast<int>(i)];
-    const std::string& name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+    const std::string& name = NodeName(node);
     names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", name, node.op_type());
   }
   throw Error(ErrorCategory::kInput, "nodes read each other's outputs in a cycle, or what comes of it: " + names,

@@ -1,4 +1,4 @@
-// node_order.h: nodes of a graph in an order in which they can be converted.
+// node_order.h: nodes of a graph in an order in which they can be converted, and their names.
 #pragma once
 
 #include <string>
@@ -13,5 +13,8 @@ namespace collage {
 /// other's outputs in a cycle. O(n log n) in the nodes and edges.
 std::vector<const onnx::NodeProto*> NodesInOrder(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                                                  const std::string& where);
+
+/// The name of a node in messages: its own, else its first output's, else its operator's.
+const std::string& NodeName(const onnx::NodeProto& node);
 
 }  // namespace collage

@@ -103,7 +103,8 @@ Tensor TensorReader::Read(const onnx::TensorProto& proto) const {
   }
   const Shape shape(proto.dims().begin(), proto.dims().end());
   const std::optional<size_t> bytes = CheckedBytes(shape, *dtype);
-  if (!bytes) throw Error(ErrorCategory::kInput, fmt::format("the shape {} has no size", ToString(shape)), where);
+  if (!bytes)
+    throw Error(ErrorCategory::kInput, fmt::format("no tensor can have the shape {}", ToString(shape)), where);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) return ReadExternal(proto, shape, *dtype, where);
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != *bytes) {

@@ -140,7 +140,7 @@ TEST(OperandsTest, WindowsOfNoOneSize) {
   EXPECT_EQ(OneNode("HannWindow", 17).Constant(Ints({0}, {})).Refusal(),
             "input: node 'n' (HannWindow, opset 17): input 0 has 0 elements, one is wanted");
   EXPECT_EQ(OneNode("HannWindow", 17).Constant(Ints({}, {1000000000000})).Refusal(),
-            "input: node 'n' (HannWindow, opset 17): a window of 1000000000000 samples");
+            "input: node 'n' (HannWindow, opset 17): cannot make a window of 1000000000000 samples");
 }
 
 TEST(OperandsTest, BatchNormalizationOfOtherStatistics) {

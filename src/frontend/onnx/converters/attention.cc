@@ -81,7 +81,6 @@ class AttentionMask {
     const bool is_bool = node_.TypeOf(mask).dtype().is_bool();
     mask = is_bool ? Bias(node_, mask, dtype_) : node_.Cast(mask, dtype_);
     const Shape shape = node_.ShapeOf(mask);
-    if (shape.empty()) node_.Invalid("the mask has no dimensions");
     const int64_t missing = shape.back() == 1 ? 0 : keys_ - shape.back();
     if (missing <= 0) return mask;
     std::vector<V> widths(shape.size(), V{0, 0});
@@ -115,7 +114,8 @@ Results ConvertAttention(NodeContext& node) {
   Expr v = node.Input(2);
   const bool packed = node.Rank(q) == 3;
   if (node.Rank(q) != node.Rank(k) || node.Rank(q) != node.Rank(v) || (!packed && node.Rank(q) != 4)) {
-    node.Invalid("expects queries, keys and values of rank 3 or 4 alike");
+    node.Invalid(fmt::format("queries, keys and values have ranks {}, {} and {}, equal ones are wanted", node.Rank(q),
+                             node.Rank(k), node.Rank(v)));
   }
   if (packed) {
     const int64_t kv_heads = node.Int("kv_num_heads", 0);
@@ -160,11 +160,7 @@ Results ConvertRotaryEmbedding(NodeContext& node) {
   Expr x = node.Input(0);
   const bool packed = node.Rank(x) == 3;
   const Shape whole = node.ShapeOf(x);
-  if (packed) {
-    x = SplitHeads(node, x, node.Int("num_heads", 0));
-  } else if (node.Rank(x) != 4) {
-    node.Invalid("expects data of rank 3 or 4");
-  }
+  if (packed) x = SplitHeads(node, x, node.Int("num_heads", 0));
   const Shape shape = node.ShapeOf(x);  // [B, H, S, D]
   int64_t rotated = node.IntWithin("rotary_embedding_dim", 0, 0, shape[3]);
   if (rotated == 0) rotated = shape[3];

@@ -55,10 +55,16 @@ Expr Joined(NodeContext& node, const Results& turns) {
   return Concatenate(node, std::move(rows), 0);
 }
 
+[[noreturn]] void FailAtResults(NodeContext& node, size_t found, size_t wanted) {
+  node.Invalid(fmt::format("the loop's body has {} results, {} are wanted", found, wanted));
+}
+
 /// `count` turns in a row, or fewer when the condition becomes false; nothing when the condition is not known.
 std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, Results carried) {
   const size_t num_carried = carried.size();
-  if (node.num_outputs() < num_carried) node.Invalid("a loop has an output for every value that it carries");
+  if (node.num_outputs() < num_carried)
+    node.Invalid(fmt::format("a loop of {} values has {} outputs, one for every value is wanted", num_carried,
+                             node.num_outputs()));
   std::vector<Results> scans(node.num_outputs() - num_carried);
   for (int64_t turn = 0; turn < count; ++turn) {
     if (!IsConstant(condition)) return std::nullopt;
@@ -67,7 +73,7 @@ std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, 
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     const Results outputs = node.ConvertSubgraph("body", inputs);
     if (outputs.size() != 1 + num_carried + scans.size())
-      node.Invalid("the loop's body differs in its number of results");
+      FailAtResults(node, outputs.size(), 1 + num_carried + scans.size());
     condition = Scalar(node, outputs[0]);
     carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int64_t>(num_carried));
     for (size_t i = 0; i < scans.size(); ++i) scans[i].push_back(outputs[1 + num_carried + i]);
@@ -104,7 +110,7 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
   Results inputs{params[0], params[1]};
   inputs.insert(inputs.end(), values.begin(), values.end());
   const Results outputs = node.ConvertSubgraph("body", inputs);
-  if (outputs.size() != 1 + carried.size()) node.Invalid("the loop's body differs in its number of results");
+  if (outputs.size() != 1 + carried.size()) FailAtResults(node, outputs.size(), 1 + carried.size());
   std::vector<Type> types;
   for (size_t i = 0; i < carried.size(); ++i) {
     types.push_back(params[i + 2]->type_annotation());
@@ -164,9 +170,11 @@ struct ScanForm {
 ScanForm ReadScan(NodeContext& node) {
   const auto num_scans = static_cast<size_t>(node.Int("num_scan_inputs", 0));
   if (node.opset() < 9) node.Unsupported("Scan over batches, as before opset 9");
-  if (num_scans < 1 || num_scans > node.num_inputs()) node.Invalid("num_scan_inputs does not fit the inputs");
+  if (num_scans < 1 || num_scans > node.num_inputs())
+    node.Invalid(fmt::format("num_scan_inputs is {}, there are {} inputs", num_scans, node.num_inputs()));
   const size_t num_states = node.num_inputs() - num_scans;
-  if (node.num_outputs() < num_states) node.Invalid("there are fewer outputs than states");
+  if (node.num_outputs() < num_states)
+    node.Invalid(fmt::format("{} outputs for {} states", node.num_outputs(), num_states));
   const size_t num_collected = node.num_outputs() - num_states;
   const auto padded = [&](const char* name, size_t count) {
     V values = node.Ints(name, {});
@@ -189,7 +197,8 @@ int64_t ScanSteps(NodeContext& node, ScanForm& form) {
     const Expr x = node.Input(form.num_states + i);
     form.in_axes[i] = NormalAxis(node, form.in_axes[i], node.Rank(x));
     const int64_t own = node.ShapeOf(x)[static_cast<size_t>(form.in_axes[i])];
-    if (i > 0 && own != steps) node.Invalid("the inputs differ in their numbers of slices");
+    if (i > 0 && own != steps)
+      node.Invalid(fmt::format("input {} has {} slices, the inputs before it {}", form.num_states + i, own, steps));
     steps = own;
   }
   if (steps < 1) node.Unsupported("a scan without slices");
@@ -227,7 +236,8 @@ Results ConvertScan(NodeContext& node) {
       inputs.push_back(node.Reshape(Slice(node, x, form.in_axes[i], at, at + 1), shape));
     }
     const Results outputs = node.ConvertSubgraph("body", inputs);
-    if (outputs.size() != node.num_outputs()) node.Invalid("the scan's body differs in its number of results");
+    if (outputs.size() != node.num_outputs())
+      node.Invalid(fmt::format("the scan's body has {} results, the scan {}", outputs.size(), node.num_outputs()));
     states.assign(outputs.begin(), outputs.begin() + static_cast<int64_t>(form.num_states));
     for (size_t i = 0; i < form.num_collected; ++i) collected[i].push_back(outputs[form.num_states + i]);
   }

@@ -52,7 +52,6 @@ Results ConvertGatherElements(NodeContext& node) {
 Results ConvertGatherNd(NodeContext& node) {
   const int64_t batch_dims = node.Int("batch_dims", 0);
   const Expr indices = node.Input(1);
-  if (node.Rank(indices) < 1) node.Invalid("indices must have a dimension of tuples");
   return {node.Op("gather_nd", {node.Input(0), TuplesFirst(node, indices)}, {{"batch_dims", batch_dims}})};
 }
 

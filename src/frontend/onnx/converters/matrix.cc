@@ -190,7 +190,8 @@ Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
       const SymbolicSize x = i + a_shape.size() < rank ? 1 : a_shape[i + a_shape.size() - rank];
       const SymbolicSize y = i + b_shape.size() < rank ? 1 : b_shape[i + b_shape.size() - rank];
       if (x.is_known() && y.is_known()) {
-        if (!(x == y) && x.known() != 1 && y.known() != 1) node.Invalid("batch dimensions do not broadcast");
+        if (!(x == y) && x.known() != 1 && y.known() != 1)
+          node.Invalid(fmt::format("batches of {} and {} do not broadcast", a_shape.ToString(), b_shape.ToString()));
         batch.push_back(x.known() == 1 ? y : x);
         continue;
       }

@@ -125,11 +125,7 @@ Results ConvertConvTranspose(NodeContext& node) {
   return {result};
 }
 
-size_t SpatialRank(NodeContext& node, const Expr& data) {
-  const int rank = node.Rank(data) - 2;
-  if (rank < 1 || rank > 3) node.Unsupported(fmt::format("pooling over {} dimensions", rank));
-  return static_cast<size_t>(rank);
-}
+size_t SpatialRank(NodeContext& node, const Expr& data) { return static_cast<size_t>(node.Rank(data) - 2); }
 
 Attrs PoolAttrs(NodeContext& node, const Window& window) {
   return {{"pool_size", window.kernel},
@@ -224,13 +220,16 @@ Results ConvertMaxUnpool(NodeContext& node) {
   // Indices count in the shape that was pooled, which may be smaller than the one asked for.
   Shape pooled{shape[0], shape[1]};
   for (size_t d = 0; d < rank; ++d) {
-    if (shape[d + 2] > kLargestWindow) node.Invalid("cannot unpool " + ToString(shape));
+    if (shape[d + 2] > kLargestWindow)
+      node.Invalid(fmt::format("cannot unpool {}: the largest size is {}", ToString(shape), kLargestWindow));
     pooled.push_back((shape[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank]);
   }
-  if (!CheckedBytes(pooled, kFloat64)) node.Invalid(fmt::format("unpools {} to {}", ToString(shape), ToString(pooled)));
+  if (!CheckedBytes(pooled, kFloat64))
+    node.Invalid(fmt::format("cannot unpool {} to {}: too large for any memory", ToString(shape), ToString(pooled)));
   Shape result = pooled;
   if (node.HasInput(2)) result = node.ConstantInts(2);
-  if (result.size() != shape.size()) node.Invalid("output_shape does not fit the data's rank");
+  if (result.size() != shape.size())
+    node.Invalid(fmt::format("output_shape {} for data of rank {}", ToString(result), shape.size()));
   const int64_t count = NumElements(shape);
   const Expr zeros = node.Op("zeros", {}, {{"shape", V{NumElements(pooled)}}, {"dtype", node.TypeOf(data).dtype()}});
   const Expr flat =
@@ -239,7 +238,9 @@ Results ConvertMaxUnpool(NodeContext& node) {
   if (result == pooled) return {x};
   std::vector<V> widths;
   for (size_t d = 0; d < result.size(); ++d) {
-    if (result[d] < pooled[d]) node.Invalid("output_shape is smaller than what was pooled");
+    if (result[d] < pooled[d])
+      node.Invalid(
+          fmt::format("output_shape {} is smaller than {}, which was pooled", ToString(result), ToString(pooled)));
     widths.push_back({0, result[d] - pooled[d]});
   }
   return {

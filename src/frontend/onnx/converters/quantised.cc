@@ -40,7 +40,9 @@ Expr PerElement(NodeContext& node, const Expr& data, const Expr& parameter, int6
   if (axis < 0) node.Invalid(fmt::format("axis {} is out of range for rank {}", node.Int("axis", 1), shape.size()));
   const auto at = static_cast<size_t>(axis);
   const Shape blocks = node.ShapeOf(parameter);
-  if (blocks.size() != shape.size()) node.Invalid("scales per block must have the data's rank");
+  if (blocks.size() != shape.size())
+    node.Invalid(
+        fmt::format("scales per block have rank {}, the data's rank {} is wanted", blocks.size(), shape.size()));
   int64_t block = node.Int("block_size", 0);
   if (block == 0) block = (shape[at] + blocks[at] - 1) / std::max<int64_t>(blocks[at], 1);
   Expr result = node.Op("repeat", {parameter}, {{"repeats", block}, {"axis", axis}});
@@ -87,7 +89,6 @@ Results ConvertDequantizeLinear(NodeContext& node) {
   const Expr data = node.Input(0);
   const Expr scale = node.Input(1);
   const DataType dtype = node.TypeOf(data).dtype();
-  if (!dtype.is_integer()) node.Unsupported("dequantising " + dtype.ToString());
   const Expr zero = ZeroPoint(node, 2, scale, dtype);
   const int64_t axis = ScaleAxis(node, data, scale, node.Int("axis", 1));
   const DataType wanted =

@@ -205,7 +205,9 @@ Results ConvertResize(NodeContext& node) {
   const bool crops = coordinates == "tf_crop_and_resize";
   if (crops) {
     request.roi = Numbers(node.Constant(1));
-    if (request.roi.size() != 2 * count) node.Invalid("roi must have a start and an end for every axis");
+    if (request.roi.size() != 2 * count)
+      node.Invalid(fmt::format("roi has {} numbers for {} axes, a start and an end for each are wanted",
+                               request.roi.size(), count));
   }
   const Expr result = ResizeAlong(node, data, request);
   const double outside = node.Float("extrapolation_value", 0);
@@ -220,7 +222,8 @@ Results ConvertUpsample(NodeContext& node) {
   const Sizes shape = node.SizesOf(node.Input(0));
   Request request;
   request.scales = node.HasInput(1) ? Numbers(node.Constant(1)) : node.Floats("scales");
-  if (request.scales.size() != shape.size()) node.Invalid("scales do not fit the data's rank");
+  if (request.scales.size() != shape.size())
+    node.Invalid(fmt::format("{} scales for data of rank {}", request.scales.size(), shape.size()));
   for (size_t i = 0; i < shape.size(); ++i) request.axes.push_back(static_cast<int64_t>(i));
   request.sizes = ScaledSizes(node, shape, request.axes, request.scales);
   for (const SymbolicSize& size : request.sizes) {

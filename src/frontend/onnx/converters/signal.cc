@@ -70,7 +70,6 @@ Expr WithLength(NodeContext& node, const Expr& x, int64_t axis, int64_t length) 
 Results ConvertDft(NodeContext& node) {
   Expr x = node.Input(0);
   const int rank = node.Rank(x);
-  if (rank < 2) node.Invalid("expects data [batch, …, 1 or 2]");
   const int64_t asked = node.opset() >= 20 ? (node.HasInput(2) ? node.ConstantInt(2) : -2) : node.Int("axis", 1);
   const int64_t axis = NormalAxis(node, asked, rank);
   if (axis == rank - 1) node.Invalid("cannot transform along the axis of real and imaginary parts");
@@ -124,7 +123,8 @@ Results ConvertStft(NodeContext& node) {
   if (node.HasInput(3)) length = node.ConstantInt(3);
   if (length == 0 && node.HasInput(2)) length = node.ShapeOf(node.Input(2)).at(0);
   if (length == 0) length = shape[1];
-  if (step < 1 || length < 1 || length > shape[1]) node.Invalid("frames do not fit the signal");
+  if (step < 1 || length < 1 || length > shape[1])
+    node.Invalid(fmt::format("frames of {} samples every {} do not fit a signal of {}", length, step, shape[1]));
   if (length > kLargestMatrix) node.Unsupported(fmt::format("frames of {} samples", length));
   const bool onesided = node.Int("onesided", 1) != 0;
   const int64_t out = onesided ? length / 2 + 1 : length;
@@ -145,7 +145,7 @@ Results ConvertStft(NodeContext& node) {
 OnnxConverter Window(double a, double b, double c) {
   return [a, b, c](NodeContext& node) -> Results {
     const int64_t size = node.ConstantInt(0);
-    if (size < 0 || size > kLargestMatrix) node.Invalid(fmt::format("a window of {} samples", size));
+    if (size < 0 || size > kLargestMatrix) node.Invalid(fmt::format("cannot make a window of {} samples", size));
     const DataType dtype = node.DTypeOf(node.Int("output_datatype", 1));
     const double period = static_cast<double>(node.Int("periodic", 1) != 0 ? size : size - 1);
     Tensor window = Tensor::Empty({size}, dtype);
@@ -164,11 +164,12 @@ Results ConvertMelWeightMatrix(NodeContext& node) {
   const auto rate = static_cast<double>(node.ConstantInt(2));
   const double low = node.ConstantNumber(3);
   const double high = node.ConstantNumber(4);
-  if (bands < 1 || length < 1) node.Invalid(fmt::format("{} bands of {} samples", bands, length));
+  if (bands < 1 || length < 1) node.Invalid(fmt::format("cannot make {} bands of {} samples", bands, length));
   const int64_t spectrum = length / 2 + 1;
   if (spectrum > kLargestMatrix / bands) node.Unsupported(fmt::format("{} bands of {} samples", bands, length));
   if (!(low >= 0 && low <= high && high <= rate))
-    node.Invalid(fmt::format("bands from {} to {} hertz at {} samples per second", low, high, rate));
+    node.Invalid(
+        fmt::format("bands from {} to {} hertz are not between 0 and the {} samples per second", low, high, rate));
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (to_mel(high) - to_mel(low)) / static_cast<double>(bands + 2);
   std::vector<int64_t> edges;

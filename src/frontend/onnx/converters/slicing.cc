@@ -123,7 +123,8 @@ Expr SliceByInputs(NodeContext& node, V axes, V steps) {
   const TensorTypeNode& ends = node.TypeOf(node.Input(1));
   if (ends.rank() != 1 || !ends.is_static()) node.Invalid("expects a list of starts");
   const auto count = static_cast<size_t>(ends.static_shape()[0]);
-  for (size_t i = 0; axes.size() < count; ++i) axes.push_back(static_cast<int64_t>(i));
+  const bool has_axes = !axes.empty();
+  for (size_t i = 0; !has_axes && i < count; ++i) axes.push_back(static_cast<int64_t>(i));
   if (steps.empty()) steps.assign(count, 1);
   if (axes.size() != count || steps.size() != count || node.TypeOf(node.Input(2)).shape() != ends.shape()) {
     node.Invalid("starts, ends, axes and steps differ in length");
@@ -204,7 +205,8 @@ Results ConvertTile(NodeContext& node) {
   const Expr data = node.Input(0);
   if (repeats.is_known()) return {node.Op("tile", {data}, {{"reps", repeats.known()}})};
   const Sizes shape = node.SizesOf(data);
-  if (repeats.size() != shape.size()) node.Invalid("expects one repetition per dimension");
+  if (repeats.size() != shape.size())
+    node.Invalid(fmt::format("{} repetitions for {} dimensions", repeats.size(), shape.size()));
   PartialSizes sizes;
   for (size_t i = 0; i < shape.size(); ++i) sizes.emplace_back(shape[i] * repeats[i]);
   return {node.WithSizes(node.Op("dyn.tile", {data, node.Compute(repeats)}), sizes)};
@@ -237,7 +239,8 @@ Results ConvertPad(NodeContext& node) {
   if (axes.empty()) {
     for (int i = 0; i < rank; ++i) axes.push_back(i);
   }
-  if (pads.size() != 2 * axes.size()) node.Invalid("pads do not fit the axes");
+  if (pads.size() != 2 * axes.size())
+    node.Invalid(fmt::format("{} pads for {} axes, two for each are wanted", pads.size(), axes.size()));
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
   const double value = node.opset() < 11 ? node.Float("value", 0) : node.HasInput(2) ? node.ConstantNumber(2) : 0;
   if (!pads.is_known()) {

@@ -31,7 +31,7 @@ Results ConvertConstant(NodeContext& node) {
     for (double value : node.Floats("value_floats")) values.push_back(static_cast<float>(value));
     return {MakeConstant(Tensor::Of<float>({static_cast<int64_t>(values.size())}, kFloat32, values))};
   }
-  node.Unsupported("a constant of this kind");
+  node.Unsupported("constants of texts, and sparse ones");
 }
 
 Results ConvertIdentity(NodeContext& node) { return {node.Input(0)}; }
@@ -218,7 +218,8 @@ Results ConvertTranspose(NodeContext& node) {
 
 Results ConvertConstantOfShape(NodeContext& node) {
   const Tensor value = node.TensorAttr("value").value_or(Tensor::Zeros({1}, kFloat32));
-  if (value.num_elements() != 1) node.Invalid("the value must have one element");
+  if (value.num_elements() != 1)
+    node.Invalid(fmt::format("the value has {} elements, one is wanted", value.num_elements()));
   const Expr scalar = MakeConstant(value.Reshaped({}));
   if (!node.IsConstant(0) && node.IsComputedFromSizes(0) && !node.KnownInts(0)) {
     return {node.Op("dyn.full", {scalar, node.Cast(node.Input(0), kInt64)})};

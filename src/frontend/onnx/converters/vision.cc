@@ -76,12 +76,13 @@ Results ConvertGridSample(NodeContext& node) {
 Results ConvertAffineGrid(NodeContext& node) {
   const Expr theta = node.Input(0);
   const V size = node.ConstantInts(1);
-  if (size.size() != 4 && size.size() != 5) node.Invalid("size must have 4 or 5 elements");
+  if (size.size() != 4 && size.size() != 5)
+    node.Invalid(fmt::format("size has {} elements, 4 or 5 are wanted", size.size()));
   const bool align = node.Int("align_corners", 0) != 0;
   const Shape spatial(size.begin() + 2, size.end());
   const auto rank = static_cast<int64_t>(spatial.size());
   if (std::ranges::any_of(size, [](int64_t length) { return length < 1; }))
-    node.Invalid("a grid of size " + ToString(size));
+    node.Invalid("cannot make a grid of size " + ToString(size));
   // Homogeneous coordinates, x first: [points, rank + 1].
   Shape whole = spatial;
   whole.push_back(rank + 1);
@@ -133,30 +134,32 @@ Results ConvertCol2Im(NodeContext& node) {
   const V image = node.ConstantInts(1);
   const V block = node.ConstantInts(2);
   const size_t rank = image.size();
-  if (block.size() != rank) node.Invalid(fmt::format("patches of {} dimensions of {}", block.size(), rank));
+  if (block.size() != rank) node.Invalid(fmt::format("patches have {} dimensions, the image {}", block.size(), rank));
   if (rank < 1 || rank > 3) node.Unsupported(fmt::format("patches of {} dimensions", rank));
   const V strides = node.PositiveInts("strides", rank);
   const V dilations = node.PositiveInts("dilations", rank);
   const V pads = node.Pads("pads", 2 * rank);
   for (size_t d = 0; d < rank; ++d) {
     if (image[d] < 1 || block[d] < 1 || std::max(image[d], block[d]) > INT32_MAX)
-      node.Invalid(fmt::format("patches of {} in an image of {}", ToString(block), ToString(image)));
+      node.Invalid(fmt::format("patches of {} do not fit an image of {}", ToString(block), ToString(image)));
   }
   const std::optional<size_t> taps_if_any = CheckedBytes(block, kInt8);
-  if (!taps_if_any) node.Invalid("patches of " + ToString(block));
+  if (!taps_if_any) node.Invalid(fmt::format("patches of {} are too large for any memory", ToString(block)));
   const auto taps = static_cast<int64_t>(*taps_if_any);
   const int64_t channels = shape[1] / taps;
   Shape columns{shape[0], shape[1]};
   V extra;
   for (size_t d = 0; d < rank; ++d) {
     const int64_t room = image[d] + pads[d] + pads[d + rank] - (block[d] - 1) * dilations[d] - 1;
-    if (room < 0) node.Invalid(fmt::format("patches of {} in an image of {}", ToString(block), ToString(image)));
+    if (room < 0)
+      node.Invalid(fmt::format("patches of {} do not fit an image of {}", ToString(block), ToString(image)));
     columns.push_back(room / strides[d] + 1);
     extra.push_back(room % strides[d]);
   }
   const std::optional<size_t> count = CheckedBytes(columns, kInt8);
   if (!count || static_cast<int64_t>(*count) != NumElements(shape) || shape[1] % taps != 0)
-    node.Invalid("the columns do not fit the image");
+    node.Invalid(fmt::format("columns {} do not fit patches of {} in an image of {}", ToString(shape), ToString(block),
+                             ToString(image)));
   Shape weight_shape{shape[1], 1};
   weight_shape.insert(weight_shape.end(), block.begin(), block.end());
   const Tensor weight = ZerosOf(node, weight_shape, node.TypeOf(data).dtype());
@@ -186,7 +189,7 @@ Results ConvertCenterCropPad(NodeContext& node) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = NormalAxis(node, axes[i], static_cast<int>(shape.size()));
     const int64_t length = shape[static_cast<size_t>(axis)];
-    if (wanted[i] < 0) node.Invalid("crops or pads to " + ToString(wanted));
+    if (wanted[i] < 0) node.Invalid("cannot crop or pad to " + ToString(wanted));
     if (wanted[i] < length) {
       const int64_t begin = (length - wanted[i]) / 2;
       x = Slice(node, x, axis, begin, begin + wanted[i]);
