@@ -143,6 +143,14 @@ void Merge(const Arguments& arguments) {
   }
 }
 
+double OlderThan(const std::string& text) {
+  try {
+    return ParseDuration(text);
+  } catch (const Error& error) {
+    throw Error(error.category(), error.message(), "--older-than", error.hint());
+  }
+}
+
 void Collect(const Arguments& arguments) {
   GarbageRule rule;
   rule.failures = arguments.failures;
@@ -154,7 +162,7 @@ void Collect(const Arguments& arguments) {
     }
   }
   if (!arguments.older_than.empty()) {
-    rule.before = UtcText(std::time(nullptr) - static_cast<std::time_t>(ParseDuration(arguments.older_than)));
+    rule.before = UtcText(std::time(nullptr) - static_cast<std::time_t>(OlderThan(arguments.older_than)));
   }
   if (rule.versions.empty() && rule.before.empty() && !rule.failures) {
     throw Error(ErrorCategory::kInput, "nothing says what to remove", "db gc",

@@ -51,7 +51,7 @@ class EinsumWriter {
     }
     std::string order;
     for (char label : output_) {
-      if (Has(order, label)) throw Error(ErrorCategory::kUnsupported, "einsum repeats a label in its result");
+      COLLAGE_CHECK(!Has(order, label)) << "einsum repeats a label in its result";
       if (Has(all.labels, label)) order += label;
     }
     const Expr result = Reshaped(Arranged(all, order), SizesOf(order), SizesOf(output_));
