@@ -107,7 +107,7 @@ void WithPlace(const std::string& file, const std::function<void()>& command) {
     const size_t colon = where.rfind(':');
     const bool has_column = colon != std::string::npos && colon + 1 < where.size() &&
                             where.find_first_not_of("0123456789", colon + 1) == std::string::npos;
-    // What cannot be written is no matter of the input.
+    // A file that cannot be written is no matter of the input.
     const bool is_elsewhere =
         error.category() == ErrorCategory::kInternal || error.category() == ErrorCategory::kResource;
     if (has_column || is_elsewhere) throw;

@@ -276,7 +276,12 @@ std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {
       text += fmt::format(", {}: {}", key.first, reason);
       is_refused = true;
     }
-    if (!is_refused) text += ", no rule finds a candidate with it";
+    if (is_refused) continue;
+    const bool has_candidates = std::ranges::any_of(candidates_.candidates(), [&](const CandidatePartition& candidate) {
+      return candidate.sub_graph.inside().Contains(node);
+    });
+    text += has_candidates ? ", its candidates cannot be run or leave others uncovered"
+                           : ", no rule finds a candidate with it";
   }
   return text;
 }
