@@ -11,6 +11,7 @@
 
 #include "collage/ir/visitor.h"
 #include "ir/attr_visitor.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
@@ -67,8 +68,7 @@ class Search {
     root_ = &pattern;
     Match(pattern, root, [this] {
       std::vector<int> inside = inside_;
-      std::sort(inside.begin(), inside.end());
-      inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+      SortUnique(inside);
       if (!inside.empty() && reported_.insert(inside).second) found_(inside);
     });
   }

@@ -7,14 +7,10 @@
 
 #include "collage/support/error.h"
 #include "dataflow/needs.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
-
-void SortUnique(std::vector<int>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 /// Nested sub-graphs lie within `members` and do not share work.
 Result<void> CheckNested(const DataflowGraph& graph, const std::vector<int>& members,

@@ -9,15 +9,10 @@
 
 #include "collage/support/error.h"
 #include "search/partition_order.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
-
-template <typename T>
-void SortUnique(std::vector<T>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 class ProblemBuilder {
  public:

@@ -5,16 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "support/sort_unique.h"
+
 namespace collage {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <typename T>
-void SortUnique(std::vector<T>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
 
 template <typename T>
 bool Has(const std::vector<T>& ascending, const T& element) {

@@ -14,6 +14,7 @@
 #include "partition/extract.h"
 #include "partition/rewrite.h"
 #include "support/json_reader.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
@@ -161,8 +162,7 @@ class Reader {
       }
       result.push_back(static_cast<int>(node));
     }
-    std::sort(result.begin(), result.end());
-    result.erase(std::unique(result.begin(), result.end()), result.end());
+    SortUnique(result);
     return result;
   }
 

@@ -7,6 +7,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "support/sort_unique.h"
 #include "target/annotations.h"
 #include "target/toolchain_configuration.h"
 
@@ -66,8 +67,7 @@ std::vector<std::vector<size_t>> CompatibilityGroups(std::span<const std::vector
     }
     groups[group].push_back(i);
     met[group].insert(met[group].end(), toolchains[i].begin(), toolchains[i].end());
-    std::sort(met[group].begin(), met[group].end());
-    met[group].erase(std::unique(met[group].begin(), met[group].end()), met[group].end());
+    SortUnique(met[group]);
   }
   return groups;
 }

@@ -9,6 +9,7 @@
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
 #include "partition/passes.h"
+#include "support/sort_unique.h"
 #include "transform/rewriting.h"
 
 namespace collage {
@@ -140,8 +141,7 @@ class Fuser {
       const int source = Representative(index);
       if (source != target) sources.push_back(source);
     }
-    std::sort(sources.begin(), sources.end());
-    sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+    SortUnique(sources);
     int64_t calls = groups_[target].calls;
     for (int source : sources) calls += groups_[source].calls;
     if (calls > max_depth_) return;

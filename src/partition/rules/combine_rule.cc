@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "partition/rules/rule_kinds.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
@@ -127,8 +128,7 @@ class Combination {
     std::vector<int> members = between;
     members.insert(members.end(), up.sub_graph.members().begin(), up.sub_graph.members().end());
     members.insert(members.end(), down.sub_graph.members().begin(), down.sub_graph.members().end());
-    std::sort(members.begin(), members.end());
-    members.erase(std::unique(members.begin(), members.end()), members.end());
+    SortUnique(members);
     if (options_.join_anything && options_.through_tuples) AddGlue(members, between);
     if (!tried_.insert(members).second) return;
     AddIfValid({up.rule_name + "+" + down.rule_name,
@@ -219,8 +219,7 @@ class Combination {
     if (node.expr->kind() != ExprKind::kTuple || node.inputs.empty()) return;
     if (all_[consumer].sub_graph.kind() > OpPatternKind::kInjective) return;
     std::vector<int> fields = node.inputs;
-    std::sort(fields.begin(), fields.end());
-    fields.erase(std::unique(fields.begin(), fields.end()), fields.end());
+    SortUnique(fields);
     std::vector<std::vector<size_t>> makers;
     size_t num_choices = 1;
     for (int field : fields) {

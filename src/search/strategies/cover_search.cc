@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "collage/support/error.h"
+#include "support/sort_unique.h"
 
 namespace collage {
 namespace {
@@ -56,8 +57,7 @@ std::vector<Position> StuckPositions(const CoverProblem& problem, const CostBook
     if (coverable[position] == 0) never.push_back(position);
   }
   if (!never.empty()) return never;
-  std::sort(dead_ends.begin(), dead_ends.end());
-  dead_ends.erase(std::unique(dead_ends.begin(), dead_ends.end()), dead_ends.end());
+  SortUnique(dead_ends);
   return dead_ends;
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Apple = TypedIndex<struct AppleKind>;
 using Pear = TypedIndex<struct PearKind>;
 
-// What the types are for: none of these compiles.
+// Mixtures of kinds must not compile.
 static_assert(!std::convertible_to<int, Apple> && !std::convertible_to<Apple, int>);
 static_assert(!std::convertible_to<Apple, Pear> && !std::equality_comparable_with<Apple, Pear>);
 
