@@ -65,11 +65,12 @@ class IndexRange {
   Index end_;
 };
 
-/// A vector whose elements are numbered by `Index`, a TypedIndex. `vector()` is the same list without numbers.
+/// A vector whose elements are numbered by `Index`, a TypedIndex.
 template <class Index, class T>
 class IndexedVector {
- public:
   using Vector = std::vector<T>;
+
+ public:
   using value_type = T;
 
   IndexedVector() = default;
@@ -99,9 +100,6 @@ class IndexedVector {
   auto begin() const { return elements_.begin(); }
   auto end() const { return elements_.end(); }
   typename Vector::reference back() { return elements_.back(); }
-
-  const Vector& vector() const { return elements_; }
-  bool operator==(const IndexedVector&) const = default;
 
  private:
   Vector elements_;

@@ -99,7 +99,7 @@ TEST(FindCoversTest, EqualsExhaustiveSearchOnRandomGraphs) {
 /// Costs given by hand; counts what was asked for.
 class FixedCosts : public BasicCoverCosts {
  public:
-  explicit FixedCosts(std::vector<double> exact, double transition = 0)
+  explicit FixedCosts(IndexedVector<VariantIndex, double> exact, double transition = 0)
       : exact_(std::move(exact)), transition_(transition) {}
   double LowerBound(VariantIndex variant) override { return bounds.empty() ? 0 : bounds[variant]; }
   double Exact(VariantIndex variant) override {
@@ -175,7 +175,7 @@ TEST(FindCoversTest, TiesFallToPriorityThenOrder) {
     candidates.push_back({"c", SubGraph(graph, {node}), &first});
     candidates.push_back({"c", SubGraph(graph, {node}), &first});
   }
-  FixedCosts costs(std::vector<double>(9, 1));
+  FixedCosts costs(IndexedVector<VariantIndex, double>(9, 1));
   const auto found = FindCovers(graph, candidates, PlainVariants(graph, candidates), NoneEligible(graph), costs, {});
   EXPECT_EQ(NumbersOf(found.covers[0].variants), (std::vector<int>{1, 4, 7}));
 }
@@ -364,7 +364,7 @@ TEST(FindCoversTest, LayoutsAndTheBestThreeEqualExhaustiveSearch) {
     }
     IndexedVector<VariantIndex, double> exact;
     for (size_t v = 0; v < variants.size(); ++v) exact.push_back(1 + random() % 64);
-    FixedCosts costs(exact.vector(), 2);
+    FixedCosts costs(exact, 2);
     costs.convert = 3;
     for (double cost : exact) costs.bounds.push_back(cost - random() % 2);
     std::vector<std::vector<VariantIndex>> exhaustive;
@@ -431,7 +431,7 @@ TEST(FindCoversTest, ManyBlocksStayFast) {
   CandidateList candidates(GatherPartitionRule(joiner)->AllCandidates(graph, joiner, log));
   for (CandidatePartition& c : GatherPartitionRule(fuser)->AllCandidates(graph, fuser, log))
     candidates.push_back(std::move(c));
-  std::vector<double> exact;
+  IndexedVector<VariantIndex, double> exact;
   for (const CandidatePartition& c : candidates)
     exact.push_back(1 + 0.1 * static_cast<double>(c.sub_graph.members().size()));
   FixedCosts costs(exact, 0.5);
