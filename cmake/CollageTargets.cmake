@@ -31,16 +31,21 @@ add_library(collage_headers OBJECT EXCLUDE_FROM_ALL ${nothing})
 target_link_libraries(collage_headers PRIVATE collage_options fmt::fmt)
 target_precompile_headers(collage_headers PRIVATE ${COLLAGE_COMMON_HEADERS})
 
-# collage_stage(NAME [sources in other folders…]): the objects of src/NAME, one folder with all files below it.
+# collage_objects(NAME SOURCES…): objects that libraries and modules are made of.
+function(collage_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PRIVATE collage_options PUBLIC fmt::fmt)
+  target_precompile_headers(${name} REUSE_FROM collage_headers)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+endfunction()
+
+# collage_stage(NAME): the objects of src/NAME, one folder with all files below it.
 function(collage_stage name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   if(NOT sources)
     return()
   endif()
-  add_library(collage_${name} OBJECT ${sources})
-  target_link_libraries(collage_${name} PRIVATE collage_options PUBLIC fmt::fmt)
-  target_precompile_headers(collage_${name} REUSE_FROM collage_headers)
-  target_include_directories(collage_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+  collage_objects(collage_${name} ${sources})
 endfunction()
 
 # collage_module(NAME SOURCES… [HEADERS…]): a module that is opened when first needed (see support/dynamic_library.h). HEADERS
