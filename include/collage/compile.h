@@ -67,8 +67,12 @@ struct CompileOptions {
   /// Compile the choice of partitions in this file, as written by `write_partitioning` and perhaps edited: nothing is
   /// searched.
   std::filesystem::path partitioning;
+  /// Files like `partitioning` whose choices enter the play-off beside the covers that are found.
+  std::vector<std::filesystem::path> also;
   /// File for the winner's choice of partitions, as JSON; empty = none.
   std::filesystem::path write_partitioning;
+  /// File for the partitioned module of the winner, as Relay text (RFC 0.81, phase 4); empty = none.
+  std::filesystem::path write_module;
   /// Folder for the parts and the code of each partition of the winner: Relay, MLIR, LLVM IR, assembly, schedule and
   /// layouts (docs/debugging.md). It must be empty or not exist; empty = nowhere.
   std::filesystem::path dump;

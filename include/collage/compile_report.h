@@ -15,7 +15,7 @@ namespace collage {
 struct Contender {
   std::string name;              ///< "collage", "collage-2", …, or a toolchain's name for its single cover
   bool is_single = false;        ///< a single-toolchain cover
-  bool is_extra = false;         ///< chosen by no search: one of all covers there are
+  bool is_extra = false;         ///< chosen by no search: one of all covers there are, or given by the user
   double estimated_seconds = 0;  ///< sum of partitions and penalties
   double p50 = 0;                ///< seconds, measured whole, interleaved with the others
   double p90 = 0;

@@ -50,9 +50,15 @@ class Settings(TypedDict, total=False):
     partitioning: str | os.PathLike[str] | None
     """Do not search: use the partitions in this file, which ``write_partitioning`` wrote. None: search."""
 
+    also: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+    """Time the partitions in this file, too, as a whole model: the result is never slower than they are. None: none."""
+
     write_partitioning: str | os.PathLike[str] | None
     """Write the fastest partitions found as JSON, which can be edited and given to ``partitioning``. None: not
     written."""
+
+    write_module: str | os.PathLike[str] | None
+    """Write the module of the fastest partitions as Relay text. None: not written."""
 
     dump: str | os.PathLike[str] | None
     """Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder. None: not

@@ -229,11 +229,7 @@ std::string Executable::Serialize() const {
   return std::move(out.bytes());
 }
 
-void Executable::Save(const std::filesystem::path& path) const {
-  AtomicFile file(path);
-  file.Write(Serialize());
-  file.Commit();
-}
+void Executable::Save(const std::filesystem::path& path) const { WriteWhole(path, Serialize()); }
 
 Executable Executable::Load(const std::filesystem::path& path) { return Deserialize(ReadFile(path), path.string()); }
 

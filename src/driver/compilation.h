@@ -40,12 +40,13 @@ class Compilation {
 
   // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<ContenderModule> FindContenders(bool must_cover);
-  ContenderModule GivenContender() const;
+  ContenderModule GivenContender(const std::filesystem::path& file, const std::string& name) const;
+  std::vector<ContenderModule> AlsoGiven() const;
   FoundCovers FindCovers(CoverSearchState& search);
   void TuneSchedules(CoverSearchState& search, const FoundCovers& found);
   std::vector<Cover> AllCovers(CoverSearchState& search);
   std::vector<ContenderModule> Partitioned(CoverSearchState& search, const FoundCovers& found,
-                                           const std::vector<Cover>& all) const;
+                                           const std::vector<Cover>& all, std::vector<ContenderModule> also) const;
   void ReportSearch(const CoverSearchState& search, const FoundCovers& found);
 
   // make_estimator.cc: the estimator of costs.

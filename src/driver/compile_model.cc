@@ -40,6 +40,12 @@ void CheckOptions(const CompileOptions& options, bool only_tunes) {
     }
     CheckCanWrite(options.write_partitioning);
   }
+  if (!options.write_module.empty()) {
+    if (options.write_module.lexically_normal() == options.output.lexically_normal()) {
+      refuse("the executable and its module go to the same file", options.output.string());
+    }
+    CheckCanWrite(options.write_module);
+  }
   if (!options.dump.empty()) PartitionDump{options.dump};  // throws where it cannot be begun
   CheckCanWrite(options.output);
 }

@@ -11,7 +11,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
+#include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
@@ -165,54 +167,97 @@ vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const Dynamic
   return compiling;
 }
 
-/// The choices of all regions in one file:
+/// Files of a program: what they hold of each region.
 ///
 ///     {"format": "collage-partitioning", "version": 1, "regions": [region 0's, …]}
-class RegionPartitionings {
+class RegionFiles {
  public:
-  RegionPartitionings(const CompileOptions& options, const std::filesystem::path& folder)
-      : options_(options), folder_(folder) {
-    if (options.partitioning.empty()) return;
-    const JsonReader json = JsonReader::Parse(ReadFile(options.partitioning), options.partitioning.string());
-    json.AllowOnly({"format", "version", "regions"});
-    for (const JsonReader& region : json.At("regions").Items()) given_.push_back(region.value().dump(2));
+  RegionFiles(const CompileOptions& options, const std::filesystem::path& folder) : options_(options), folder_(folder) {
+    for (const std::filesystem::path& file : options.also) also_.push_back(ReadRegions(file));
+    if (!options.partitioning.empty()) given_ = ReadRegions(options.partitioning);
   }
 
-  /// Throws kInput when the file has another number of regions.
+  /// Throws kInput when a file has another number of regions.
   void CheckNumber(size_t num_regions) const {
-    if (options_.partitioning.empty() || given_.size() == num_regions) return;
-    throw Error(ErrorCategory::kInput,
-                fmt::format("the file chooses for {} regions, the program has {}", given_.size(), num_regions),
-                options_.partitioning.string());
+    const auto check = [&](const std::vector<std::string>& given, const std::filesystem::path& file) {
+      if (given.size() == num_regions) return;
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("the file chooses for {} regions, the program has {}", given.size(), num_regions),
+                  file.string());
+    };
+    if (!options_.partitioning.empty()) check(given_, options_.partitioning);
+    for (size_t i = 0; i < also_.size(); ++i) check(also_[i], options_.also[i]);
   }
 
-  void SetFiles(size_t region, CompileOptions& own) {
-    if (!options_.write_partitioning.empty()) own.write_partitioning = File("written", region);
-    if (options_.partitioning.empty()) return;
-    own.partitioning = File(options_.partitioning.stem().string(), region);
-    WriteFile(own.partitioning, given_[region]);
+  /// Makes the files of a region those that its compilation reads and writes.
+  void SetFiles(size_t region, CompileOptions& own) const {
+    if (!options_.write_partitioning.empty()) own.write_partitioning = Written(region, "json");
+    if (!options_.write_module.empty()) own.write_module = Written(region, "relay");
+    const auto split = [&](const std::string& content, const std::filesystem::path& of, size_t number) {
+      const std::filesystem::path folder = folder_ / fmt::format("given{}-region{}", number, region);
+      std::filesystem::create_directory(folder);
+      WriteFile(folder / of.filename(), content);
+      return folder / of.filename();
+    };
+    own.also.clear();
+    for (size_t i = 0; i < also_.size(); ++i) own.also.push_back(split(also_[i][region], options_.also[i], i + 1));
+    if (!options_.partitioning.empty()) own.partitioning = split(given_[region], options_.partitioning, 0);
   }
 
-  void Write(size_t num_regions) const {
-    if (options_.write_partitioning.empty()) return;
-    Json json{{"format", "collage-partitioning"}, {"version", 1}, {"regions", Json::array()}};
-    for (size_t region = 0; region < num_regions; ++region) {
-      json["regions"].push_back(Json::parse(ReadFile(File("written", region))));
-    }
-    AtomicFile file(options_.write_partitioning);
-    file.Write(json.dump(2) + "\n");
-    file.Commit();
+  /// Puts together what was written of `regions`, which `module` calls.
+  void Write(const IRModule& module, const std::vector<DistinctRegion>& regions) const {
+    if (!options_.write_partitioning.empty()) WritePartitioning(regions.size());
+    if (!options_.write_module.empty()) WriteModule(module, regions);
   }
 
  private:
   using Json = nlohmann::ordered_json;
-  std::filesystem::path File(const std::string& name, size_t region) const {
-    return folder_ / fmt::format("{}-region{}.json", name, region);
+
+  static std::vector<std::string> ReadRegions(const std::filesystem::path& file) {
+    const JsonReader json = JsonReader::Parse(ReadFile(file), file.string());
+    json.AllowOnly({"format", "version", "regions"});
+    std::vector<std::string> regions;
+    for (const JsonReader& region : json.At("regions").Items()) regions.push_back(region.value().dump(2));
+    return regions;
+  }
+
+  std::filesystem::path Written(size_t region, const std::string& ending) const {
+    return folder_ / fmt::format("written-region{}.{}", region, ending);
+  }
+
+  void WritePartitioning(size_t num_regions) const {
+    Json json{{"format", "collage-partitioning"}, {"version", 1}, {"regions", Json::array()}};
+    for (size_t region = 0; region < num_regions; ++region) {
+      json["regions"].push_back(Json::parse(ReadFile(Written(region, "json"))));
+    }
+    WriteWhole(options_.write_partitioning, json.dump(2) + "\n");
+  }
+
+  /// The program's module; each region in it is partitioned.
+  void WriteModule(const IRModule& module, const std::vector<DistinctRegion>& regions) const {
+    std::map<std::string, Function> partitioned;
+    for (size_t region = 0; region < regions.size(); ++region) {
+      const std::filesystem::path file = Written(region, "relay");
+      partitioned.emplace(regions[region].digest, ParseModule(ReadFile(file), file.string()).main());
+    }
+    IRModule result = module;
+    for (const auto& [name, function] : module.functions()) {
+      const Expr body = Rewrite(function->body(), [&](const Expr& expr) -> Expr {
+        const FunctionNode* inner = As<FunctionNode>(expr);
+        if (inner == nullptr) return expr;
+        const auto it = partitioned.find(StructuralHash(Expr(MakeFunction(inner->params(), inner->body()))));
+        return it == partitioned.end() ? expr : Expr(it->second);
+      });
+      result.Set(name, MakeFunction(function->params(), body, function->result_type(), function->attrs(),
+                                    function->type_params()));
+    }
+    WriteWhole(options_.write_module, PrintModule(InferTypes(std::move(result))));
   }
 
   const CompileOptions& options_;
   std::filesystem::path folder_;
   std::vector<std::string> given_;
+  std::vector<std::vector<std::string>> also_;  ///< by file
 };
 
 }  // namespace
@@ -230,12 +275,12 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
     if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint);
   }
   const TemporaryFolder folder;
-  RegionPartitionings partitionings(options, folder.path());
-  partitionings.CheckNumber(regions.size());
+  const RegionFiles files(options, folder.path());
+  files.CheckNumber(regions.size());
   std::map<std::string, Executable> kernels;
   CompileReport report = ForEachRegion(regions, name, options, [&](const DistinctRegion& region, CompileOptions own) {
     own.output = folder / fmt::format("region{}.clg", kernels.size());
-    partitionings.SetFiles(kernels.size(), own);
+    files.SetFiles(kernels.size(), own);
     if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
     CompileReport made = compile_region(IRModule::FromFunction(region.function),
                                         fmt::format("{}, region {}", name, kernels.size()), own);
@@ -243,7 +288,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
     return made;
   });
   CheckRequired(options, report, name);
-  partitionings.Write(kernels.size());
+  files.Write(program.module, regions);
   vm::CompileOptions compiling = OptionsOfProgram(options, unknown, report);
   AddDynamic(program.module, report);
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {

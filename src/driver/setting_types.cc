@@ -48,6 +48,9 @@ SettingValue ValueOf(int value) { return int64_t{value}; }
 SettingValue ValueOf(uint64_t value) { return static_cast<int64_t>(value); }
 SettingValue ValueOf(double value) { return std::isinf(value) && value > 0 ? SettingValue() : SettingValue(value); }
 SettingValue ValueOf(const std::filesystem::path& value) { return value.string(); }
+SettingValue ValueOf(const std::vector<std::filesystem::path>& value) {
+  return std::vector<std::string>(value.begin(), value.end());
+}
 template <typename T>
 SettingValue ValueOf(const T& value) {
   return value;
@@ -203,6 +206,20 @@ SettingType Path(std::filesystem::path CompileOptions::*field, std::string place
     const auto& path = As<std::string>(value, wanted);
     if (must_exist && !path.empty()) CheckIsThere(path);
     options.*field = path;
+  };
+  return type;
+}
+
+SettingType Paths(std::vector<std::filesystem::path> CompileOptions::*field, std::string placeholder) {
+  SettingType type = TypeOf(field, "files that exist", std::move(placeholder),
+                            fmt::format("{} | Sequence[{}]", kPythonPath, kPythonPath), /*is_repeated=*/true);
+  type.parse = ParseAllTexts;
+  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    const std::string* text = std::get_if<std::string>(&value);
+    const std::vector<std::string> paths =
+        text != nullptr ? std::vector{*text} : As<std::vector<std::string>>(value, wanted);
+    for (const std::string& path : paths) CheckIsThere(path);
+    (options.*field).assign(paths.begin(), paths.end());
   };
   return type;
 }

@@ -28,6 +28,8 @@ SettingType Word(std::string CompileOptions::*field, std::vector<std::string> ch
 SettingType Text(std::string CompileOptions::*field, std::string placeholder, std::string values);
 /// A file or folder; one that is read must exist.
 SettingType Path(std::filesystem::path CompileOptions::*field, std::string placeholder, bool must_exist);
+/// Files that exist, one for each time that the flag is given.
+SettingType Paths(std::vector<std::filesystem::path> CompileOptions::*field, std::string placeholder);
 /// Names, separated by commas.
 SettingType Names(std::vector<std::string> CompileOptions::*field);
 /// Texts, one for each time that the flag is given.

@@ -131,6 +131,19 @@ std::vector<Setting> PartitionSettings() {
        .doc = "Do not search: use the partitions in this file, which --write-partitioning wrote.",
        .unset = "search",
        .page = "file-formats.md#partitionings"},
+      {.name = "also",
+       .flag = "--also",
+       .group = "Partitions",
+       .needs = kSearch,
+       .type = Paths(&Options::also, "FILE.json"),
+       .doc = "Time the partitions in this file, too, as a whole model: the result is never slower than they are.",
+       .unset = "none",
+       .page = "file-formats.md#partitionings"},
+  };
+}
+
+std::vector<Setting> FileSettings() {
+  return {
       {.name = "write_partitioning",
        .flag = "--write-partitioning",
        .group = "Partitions",
@@ -139,6 +152,14 @@ std::vector<Setting> PartitionSettings() {
        .doc = "Write the fastest partitions found as JSON, which can be edited and given to --partitioning.",
        .unset = "not written",
        .page = "file-formats.md#partitionings"},
+      {.name = "write_module",
+       .flag = "--write-module",
+       .group = "Partitions",
+       .needs = kSearch,
+       .type = Path(&Options::write_module, "FILE.relay", /*must_exist=*/false),
+       .doc = "Write the module of the fastest partitions as Relay text.",
+       .unset = "not written",
+       .page = "file-formats.md#partitioned-modules"},
       {.name = "dump",
        .flag = "--dump",
        .group = "Partitions",
@@ -334,7 +355,7 @@ std::vector<Setting> CorrectnessSettings() {
 std::vector<Setting> AllSettings() {
   std::vector<Setting> all;
   for (const auto& part :
-       {ModelSettings(), ToolchainSettings(), PrecisionSettings(), PartitionSettings(), CostSettings(),
+       {ModelSettings(), ToolchainSettings(), PrecisionSettings(), PartitionSettings(), FileSettings(), CostSettings(),
         CandidateSettings(), TimingSettings(), SearchSettings(), EvolutionSettings(), CorrectnessSettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }

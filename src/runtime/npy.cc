@@ -276,11 +276,7 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
   return arrays;
 }
 
-void WriteArray(const std::filesystem::path& path, const Tensor& array) {
-  AtomicFile file(path);
-  file.Write(ToNpy(array));
-  file.Commit();
-}
+void WriteArray(const std::filesystem::path& path, const Tensor& array) { WriteWhole(path, ToNpy(array)); }
 
 void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
   AtomicFile file(path);

@@ -123,6 +123,12 @@ std::string PartOf(const std::filesystem::path& path) {
 
 }  // namespace
 
+void WriteWhole(const std::filesystem::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.Write(content);
+  file.Commit();
+}
+
 void CheckCanWrite(const std::filesystem::path& path) { const AtomicFile attempt(path); }
 
 AtomicFile::AtomicFile(std::filesystem::path path)

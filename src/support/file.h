@@ -23,6 +23,9 @@ bool WriteAll(int fd, const void* data, size_t size);
 /// Writes the whole file, for those who read it soon: nothing waits for the disk. Throws kResource when it cannot.
 void WriteFile(const std::filesystem::path& path, std::string_view content);
 
+/// Writes the whole file or, when that fails, nothing: an AtomicFile. Throws kResource when it cannot.
+void WriteWhole(const std::filesystem::path& path, std::string_view content);
+
 /// Throws kResource when an AtomicFile cannot be begun at `path`: to be asked before long work whose result goes there.
 /// Leaves no file.
 void CheckCanWrite(const std::filesystem::path& path);

@@ -110,9 +110,7 @@ void Export(const Arguments& arguments) {
   }
   std::ostringstream text;
   const int64_t count = ExportRecords(database, text);
-  AtomicFile file(arguments.files[0]);
-  file.Write(text.view());
-  file.Commit();
+  WriteWhole(arguments.files[0], text.view());
   fmt::print("wrote {}  {} records\n", arguments.files[0], count);
 }
 

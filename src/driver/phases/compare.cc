@@ -46,7 +46,8 @@ void Compilation::ReportRanking(PlayOffResult& result) {
     const bool is_own_partitioning =
         std::any_of(toolchains().begin(), toolchains().end(),
                     [&](const Toolchain* toolchain) { return toolchain->name() == contender.name; });
-    if (!is_own_partitioning || !contender.failure.empty()) continue;
+    const bool is_given = contender.name.starts_with(kGivenPrefix);
+    if (!(is_own_partitioning || is_given) || !contender.failure.empty()) continue;
     report_.apparent_loss_seconds[contender.name] = winner.p50 - SecondsBeside(contender, winner);
   }
   SetOptimalityLoss(result.winner);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "collage/ir/structural.h"
+#include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "driver/compilation.h"
 #include "driver/covers/partitioning_json.h"
@@ -13,6 +15,15 @@
 
 namespace collage {
 namespace {
+
+/// A digest of a module's partitions and their code, whatever they are estimated to take.
+std::string KeyOf(const IRModule& partitioned) {
+  return StructuralHash(Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
+    const auto inner = std::dynamic_pointer_cast<const FunctionNode>(expr);
+    const bool is_partition = inner != nullptr && inner->attrs().Has(kAttrEstimate);
+    return is_partition ? Expr(WithAttr(inner, kAttrEstimate, 0.0)) : expr;
+  }));
+}
 
 /// Adds contenders, each distinct cover once.
 class Contenders {
@@ -41,6 +52,17 @@ class Contenders {
         {name, is_single, is_extra, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
   }
 
+  /// A partitioning that the user gave. A mix that is the same goes by its name.
+  void AddGiven(ContenderModule given) {
+    const std::string key = KeyOf(given.module);
+    const auto same = std::ranges::find(contenders_, key, [](const ContenderModule& one) { return KeyOf(one.module); });
+    if (same == contenders_.end()) {
+      contenders_.push_back(std::move(given));
+    } else if (!same->is_single) {
+      same->name = given.name;
+    }
+  }
+
   const std::vector<ContenderModule>& contenders() const { return contenders_; }
 
  private:
@@ -53,7 +75,11 @@ class Contenders {
 }  // namespace
 
 std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
-  if (!options_.partitioning.empty()) return {GivenContender()};
+  std::vector<ContenderModule> also = AlsoGiven();  // first: a mistake in a file is told of before the search
+  if (!options_.partitioning.empty()) {
+    also.insert(also.begin(), GivenContender(options_.partitioning, "given"));
+    return also;
+  }
   report_.search_seconds = 0;  // of the last search, should there be two
   const Stopwatch stopwatch(report_.search_seconds);
   Phase("candidates");
@@ -80,7 +106,7 @@ std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
   // Searched again, so that compiling the model once more finds the same.
   if (estimator->counts().measured != before) found = FindCovers(search);
   estimator->CheckComplete();
-  std::vector<ContenderModule> contenders = Partitioned(search, found, all);
+  std::vector<ContenderModule> contenders = Partitioned(search, found, all, std::move(also));
   if (contenders.empty() && must_cover) {
     throw Error(ErrorCategory::kUnsupported,
                 "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
@@ -90,11 +116,20 @@ std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
 }
 
 /// Phase 4 alone: the choice of partitions that a file holds.
-ContenderModule Compilation::GivenContender() const {
-  const std::string text = ReadFile(options_.partitioning);
+ContenderModule Compilation::GivenContender(const std::filesystem::path& file, const std::string& name) const {
+  const std::string text = ReadFile(file);
   auto [partitioned, seconds] =
-      PartitionedFromJson(text, options_.partitioning.string(), module_, DataflowGraph(module_.main()), toolchains());
-  return {"given", false, false, std::move(partitioned), seconds, text};
+      PartitionedFromJson(text, file.string(), module_, DataflowGraph(module_.main()), toolchains());
+  return {name, false, false, std::move(partitioned), seconds, text};
+}
+
+std::vector<ContenderModule> Compilation::AlsoGiven() const {
+  std::vector<ContenderModule> given;
+  for (const std::filesystem::path& file : options_.also) {
+    given.push_back(GivenContender(file, kGivenPrefix + file.stem().string()));
+    given.back().is_extra = true;
+  }
+  return given;
 }
 
 /// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
@@ -141,12 +176,14 @@ std::vector<Cover> Compilation::AllCovers(CoverSearchState& search) {
 }
 
 std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, const FoundCovers& found,
-                                                      const std::vector<Cover>& all) const {
+                                                      const std::vector<Cover>& all,
+                                                      std::vector<ContenderModule> also) const {
   Contenders contenders(search.partitioner, module_);
   for (const NamedCover& one : found.covers) contenders.Add(one.name, one.is_single, one.cover);
   for (size_t i = 0; i < all.size(); ++i) {
     contenders.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
   }
+  for (ContenderModule& given : also) contenders.AddGiven(std::move(given));
   return contenders.contenders();
 }
 

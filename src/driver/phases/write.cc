@@ -1,4 +1,5 @@
 // write.cc: last phase: files.
+#include "collage/ir/text.h"
 #include "driver/compilation.h"
 #include "driver/dump.h"
 #include "driver/write_executable.h"
@@ -15,11 +16,8 @@ void Compilation::Write(PlayOffResult& result, const ContenderModule& winner) {
     report_.output_bytes = WriteExecutable(*result.executable, options_.output);
     result.executable.reset();  // with its worker
   }
-  if (!options_.write_partitioning.empty()) {
-    AtomicFile file(options_.write_partitioning);
-    file.Write(winner.partitioning);
-    file.Commit();
-  }
+  if (!options_.write_partitioning.empty()) WriteWhole(options_.write_partitioning, winner.partitioning);
+  if (!options_.write_module.empty()) WriteWhole(options_.write_module, PrintModule(winner.module));
   if (!options_.dump.empty()) {
     Phase("dump");
     DumpPartitions(winner.module, report_.num_threads, PlayOffSettings().limits, options_.dump, compiled_.get());

@@ -18,6 +18,9 @@
 
 namespace collage {
 
+/// Names of contenders that the user gave, beside what a search found, begin so; then comes the file's name.
+inline constexpr const char* kGivenPrefix = "given ";
+
 /// A partitioned module that takes part.
 struct ContenderModule {
   std::string name;

@@ -118,9 +118,7 @@ int64_t WriteOnnx(const IRModule& module, const std::filesystem::path& path, con
     data.Commit();
   }
   const std::string bytes = Serialise(model);
-  AtomicFile file(path);
-  file.Write(bytes);
-  file.Commit();
+  WriteWhole(path, bytes);
   return written + static_cast<int64_t>(bytes.size());
 }
 
