@@ -10,7 +10,7 @@ namespace collage {
 CompileReport Compilation::Run(bool check_required) {
   {
     const Stopwatch stopwatch(report_.total_seconds);
-    Prepare();
+    Prepare(/*runs_passes=*/true);
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
     PlayOffResult result;
     try {
@@ -30,10 +30,15 @@ CompileReport Compilation::Run(bool check_required) {
   return std::move(report_);
 }
 
+IRModule Compilation::Partition() {
+  Prepare(/*runs_passes=*/false);
+  return FindContenders(/*must_cover=*/true).front().module;
+}
+
 CompileReport Compilation::Tune() {
   {
     const Stopwatch stopwatch(report_.total_seconds);
-    Prepare();
+    Prepare(/*runs_passes=*/true);
     FindContenders(/*must_cover=*/false);
   }
   return std::move(report_);

@@ -33,10 +33,12 @@ class Compilation {
   CompileReport Run(bool check_required);
   /// The phases until covers are known.
   CompileReport Tune();
+  /// The module of the best cover by costs, of the graph as it was given: no passes prepare it.
+  IRModule Partition();
 
  private:
   // prepare.cc: toolchains, module and database.
-  void Prepare();
+  void Prepare(bool runs_passes);
 
   // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<ContenderModule> FindContenders(bool must_cover);

@@ -11,14 +11,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "collage/ir/infer_type.h"
-#include "collage/ir/structural.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
-#include "cost/machine/roofline.h"
+#include "driver/distinct_regions.h"
 #include "driver/play_off/whole_model_check.h"
 #include "driver/report/report_numbers.h"
 #include "driver/unsearched.h"
@@ -31,29 +29,6 @@
 
 namespace collage {
 namespace {
-
-/// A region and those equal to it.
-struct DistinctRegion {
-  Function function;
-  std::string digest;
-  int num_equal = 0;
-  double share = 0;  ///< of the budget
-};
-
-std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions) {
-  std::vector<DistinctRegion> distinct;
-  std::map<std::string, size_t> known;
-  double all = 0;
-  for (const Function& region : regions) {
-    const Function plain = MakeFunction(region->params(), region->body());
-    const auto [it, is_new] = known.emplace(StructuralHash(Expr(plain)), distinct.size());
-    if (is_new) distinct.push_back({plain, it->first, 0, 1 + WorkOf(plain).multiply_adds});
-    ++distinct[it->second].num_equal;
-  }
-  for (const DistinctRegion& region : distinct) all += region.share;
-  for (DistinctRegion& region : distinct) region.share /= all;
-  return distinct;
-}
 
 CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const std::string& name,
                             const CompileOptions& options,
@@ -240,18 +215,7 @@ class RegionFiles {
       const std::filesystem::path file = Written(region, "relay");
       partitioned.emplace(regions[region].digest, ParseModule(ReadFile(file), file.string()).main());
     }
-    IRModule result = module;
-    for (const auto& [name, function] : module.functions()) {
-      const Expr body = Rewrite(function->body(), [&](const Expr& expr) -> Expr {
-        const FunctionNode* inner = As<FunctionNode>(expr);
-        if (inner == nullptr) return expr;
-        const auto it = partitioned.find(StructuralHash(Expr(MakeFunction(inner->params(), inner->body()))));
-        return it == partitioned.end() ? expr : Expr(it->second);
-      });
-      result.Set(name, MakeFunction(function->params(), body, function->result_type(), function->attrs(),
-                                    function->type_params()));
-    }
-    WriteWhole(options_.write_module, PrintModule(InferTypes(std::move(result))));
+    WriteWhole(options_.write_module, PrintModule(WithRegions(module, partitioned)));
   }
 
   const CompileOptions& options_;
@@ -292,7 +256,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   vm::CompileOptions compiling = OptionsOfProgram(options, unknown, report);
   AddDynamic(program.module, report);
   compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
-    const auto it = kernels.find(StructuralHash(Expr(MakeFunction(function->params(), function->body()))));
+    const auto it = kernels.find(DigestOf(*function));
     if (it == kernels.end()) return std::nullopt;
     return it->second;
   };

@@ -7,20 +7,27 @@
 #include "backends/builtin_toolchains.h"
 #include "collage/compile.h"
 #include "collage/target/toolchain.h"
+#include "collage/transform/passes.h"
+#include "driver/builtins.h"
+#include "driver/phases/collage_partition.h"
 #include "target/option_text.h"
 
 namespace collage {
-namespace {
 
-void RegisterBuiltinToolchains() {
+void AddBuiltins() {
   static std::once_flag once;
-  std::call_once(once, [] { AddBuiltinToolchains(ToolchainRegistry::Global()); });
+  std::call_once(once, [] {
+    AddBuiltinToolchains(ToolchainRegistry::Global());
+    RegisterPass({"CollagePartition",
+                  0,
+                  {"InferType"},
+                  "the module is covered by the partitions that the search finds best",
+                  CollagePartition});
+  });
 }
 
-}  // namespace
-
 std::vector<ToolchainReport> ProbeToolchains() {
-  RegisterBuiltinToolchains();
+  AddBuiltins();
   std::vector<ToolchainReport> reports;
   const std::vector<const Toolchain*> toolchains = ToolchainRegistry::Global().All();
   for (const Toolchain* toolchain : toolchains) {

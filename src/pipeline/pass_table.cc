@@ -1,7 +1,10 @@
 // pass_table.cc: the passes, one row each: name, level, passes that must run first, summary. To add a pass, add a
-// row.
-#include <array>
+// row. Passes of later stages are added by those.
+#include <algorithm>
+#include <deque>
+#include <utility>
 
+#include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "partition/passes.h"
 #include "transform/passes.h"
@@ -16,10 +19,8 @@ ModulePass Each(Function (*pass)(const Function&)) {
 
 IRModule InferTypePass(IRModule module, const PassContext&) { return module; }  // RunPass infers
 
-}  // namespace
-
-std::span<const Pass> AllPasses() {
-  static const std::array passes{
+std::deque<Pass> PassesOfThisStage() {
+  return {
       Pass{"AlterOpLayout",
            3,
            {"InferType"},
@@ -141,7 +142,21 @@ std::span<const Pass> AllPasses() {
            "the quantised dialect becomes operators between qnn.dequantize and qnn.quantize",
            Each(QnnCanonicalizeOps)},
   };
+}
+
+std::deque<Pass>& Table() {
+  static std::deque<Pass> passes = PassesOfThisStage();
   return passes;
+}
+
+}  // namespace
+
+const std::deque<Pass>& AllPasses() { return Table(); }
+
+void RegisterPass(Pass pass) {
+  const auto at = std::ranges::lower_bound(Table(), pass.name, {}, &Pass::name);
+  COLLAGE_CHECK(at == Table().end() || at->name != pass.name) << "two passes are called '" << pass.name << "'";
+  Table().insert(at, std::move(pass));
 }
 
 }  // namespace collage

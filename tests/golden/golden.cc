@@ -15,6 +15,7 @@
 #include "collage/target/toolchain.h"
 #include "collage/transform/passes.h"
 #include "collage/vm/vm.h"
+#include "driver/builtins.h"
 #include "golden/random_constant.h"
 #include "ir/eval/interpreter.h"
 #include "runtime/compare.h"
@@ -292,6 +293,7 @@ int CountPassesWithoutCases(const std::vector<fs::path>& cases) {
 }
 
 int Main(const Options& options) {
+  AddBuiltins();
   for (const char* name : {"acme", "fine"}) ToolchainRegistry::Global().Add(std::make_unique<TestToolchain>(name));
   const fs::path folder = COLLAGE_GOLDEN_FOLDER;
   const std::vector<fs::path> cases = FindCases(folder);

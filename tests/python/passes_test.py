@@ -17,7 +17,12 @@ class Passes(unittest.TestCase):
         for one in transform.passes():
             with self.subTest(one.name):
                 self.assertEqual(getattr(transform, one.name)().name, one.name)
-                config = {"relay.MergeComposite.toolchain": "dnnl", "relay.AnnotateTarget.targets": "dnnl"}
+                config = {
+                    "relay.MergeComposite.toolchain": "dnnl",
+                    "relay.AnnotateTarget.targets": "dnnl",
+                    "relay.collage.targets": "llvm",
+                    "relay.collage.estimator": 'mock={"op_cost": {"native": 1}}',
+                }
                 with transform.PassContext(config=config):
                     self.assertIn("main", one(module))
         with self.assertRaisesRegex(AttributeError, "no such pass"):

@@ -160,6 +160,26 @@ class Compiling(unittest.TestCase):
         for one in (exe, again):
             np.testing.assert_allclose(vm.VirtualMachine(one).run(2, array), expected, rtol=1e-4, atol=1e-6)
 
+    def test_what_the_pass_partitions_runs(self):
+        module = collage.parse(
+            "def @main(%x: Tensor[(8, 24), float32], %w: Tensor[(24, 24), float32], %b: bool)"
+            " -> Tensor[(8, 24), float32] { if (%b) { nn.relu(nn.dense(%x, %w)) } else { %x } }"
+        )
+        config = {
+            "relay.collage.targets": "llvm; llvm -compiler=xnnpack",
+            "relay.collage.num_threads": 1,
+            "relay.collage.estimator": 'mock={"op_cost": {"native": 3, "xnnpack": 1}}',
+        }
+        with collage.transform.PassContext(config=config):
+            partitioned = collage.transform.CollagePartition()(module)
+        self.assertIn('Compiler="xnnpack"', str(partitioned))
+        machine = vm.VirtualMachine(vm.compile(partitioned, "llvm", threads=1))
+        x = np.linspace(-1, 1, 8 * 24, dtype="float32").reshape(8, 24)
+        w = np.linspace(-1, 1, 24 * 24, dtype="float32").reshape(24, 24)
+        wanted = np.maximum(x @ w.T, 0)
+        np.testing.assert_allclose(machine.run(x, w, np.array(True)), wanted, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(machine.run(x, w, np.array(False)), x)
+
     def test_options_of_collage_are_for_collage(self):
         module = collage.parse(PROGRAM)
         with self.assertRaisesRegex(collage.UnsupportedError, "budget"):

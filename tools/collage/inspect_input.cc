@@ -7,13 +7,13 @@
 #include <climits>
 #include <filesystem>
 
-#include "backends/builtin_toolchains.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
+#include "driver/builtins.h"
 #include "ir/text/expression_text.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
@@ -99,7 +99,7 @@ Function InspectedFunction(const InspectedFile& file, const InspectArguments& ar
 
 void WithPlace(const std::string& file, const std::function<void()>& command) {
   // Rules may name toolchains.
-  if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
+  AddBuiltins();
   try {
     command();
   } catch (const Error& error) {

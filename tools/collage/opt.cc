@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include "backends/builtin_toolchains.h"
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
@@ -13,6 +12,7 @@
 #include "collage/transform/passes.h"
 #include "command.h"
 #include "compile_options.h"
+#include "driver/builtins.h"
 #include "report/text_table.h"
 #include "support/file.h"
 
@@ -79,8 +79,8 @@ PassContext ContextOf(const OptArguments& arguments) {
 }
 
 void RunOpt(const OptArguments& arguments) {
+  AddBuiltins();
   if (arguments.list) return List();
-  if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
   if (arguments.file.empty()) throw Error(ErrorCategory::kInput, "no file to read", "", "or use --list");
   PassContext context = ContextOf(arguments);
   const Sequential passes(SplitCommas(arguments.passes));

@@ -1,7 +1,7 @@
 // passes.h: all passes by name, and how they are run one behind the other.
 #pragma once
 
-#include <span>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +12,10 @@
 
 namespace collage {
 
-/// All passes, in the order of the table.
-std::span<const Pass> AllPasses();
+/// All passes, by name.
+const std::deque<Pass>& AllPasses();
+/// Adds a pass of a stage that this one does not know, at start-up: before anything looks passes up. Its name is new.
+void RegisterPass(Pass pass);
 /// Throws kInput with near misses when there is none.
 const Pass& GetPass(std::string_view name);
 /// Throws kInput with near misses if `context` requires or disables a pass that does not exist.

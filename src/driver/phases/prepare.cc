@@ -22,7 +22,7 @@ void DescribeModel(const IRModule& module, CompileReport& report) {
 
 }  // namespace
 
-void Compilation::Prepare() {
+void Compilation::Prepare(bool runs_passes) {
   const Stopwatch stopwatch(report_.import_seconds);
   for (const NamedInputs& inputs : options_.check_inputs) {
     check_inputs_.push_back(InOrderOfParameters(inputs, given_.main(), model_.string()));
@@ -45,7 +45,7 @@ void Compilation::Prepare() {
   for (const std::string& notice : selection_->notices()) Warn(notice);
 
   Phase("import");
-  module_ = PrepareForPartitioning(given_);
+  module_ = runs_passes ? PrepareForPartitioning(given_) : given_;
   DescribeModel(module_, report_);
   database_ =
       std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace() : options_.database);
