@@ -78,8 +78,11 @@ struct CoverReport {
   std::vector<int> host;                    ///< nodes left to the host
   int64_t num_states = 0;
   int64_t num_candidates = 0;
-  int64_t num_costs = 0;  ///< costs that the search asked for
-  Function rewritten;     ///< null unless asked for
+  int64_t num_costs = 0;    ///< costs that the search asked for
+  bool is_exact = false;    ///< the search cut nothing off
+  int64_t num_dropped = 0;  ///< states that it dropped
+  double least_cost = 0;    ///< proven: no cover of these candidates costs less
+  Function rewritten;       ///< null unless asked for
 };
 /// The least-cost cover of a function by targets with rules, at costs that are given instead of measured: by the
 /// formula of `costs`, or by `estimate` in its place if that is given; overrides hold either way. `targets` is a list

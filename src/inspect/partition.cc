@@ -73,6 +73,9 @@ class GivenPartitioner {
     report.num_states = found.num_states;
     report.num_candidates = static_cast<int64_t>(candidates_.size());
     report.num_costs = found.num_exact;
+    report.is_exact = found.is_exact;
+    report.num_dropped = found.num_dropped;
+    report.least_cost = found.least_seconds;
     Describe(found.covers[0], rewrite, report);
     return report;
   }

@@ -87,7 +87,12 @@ Fact CoverFacts(const CoverReport& cover, const std::string& module) {
                                        {Fact::Count("states", "states", cover.num_states),
                                         Fact::Count("candidates", "candidates", cover.num_candidates),
                                         Fact::Count("costs", "costs", cover.num_costs)})
-                              .Says("searched: {states} states, {candidates} candidates, {costs} costs")};
+                              .Says("searched: {states} states, {candidates} candidates, {costs} costs"),
+                          Fact::Record("certificate", "",
+                                       {Fact::Flag("exact", "exact", cover.is_exact),
+                                        Fact::Count("dropped", "states dropped", cover.num_dropped),
+                                        Fact::Number("least_cost", "least cost of any", cover.least_cost)})
+                              .Says("no cover of these candidates costs less than {least_cost}[{?exact}][{?dropped}]")};
   for (Fact& fact : facts) fact.is_detail = !module.empty() || fact.kind <= Fact::Kind::kMap;
   if (!module.empty()) facts.push_back(Fact::Text("module", "module", module));
   return Fact::Report(1, std::move(facts)).Says(module.empty() ? "" : "{module}");

@@ -192,6 +192,8 @@ TEST(PartitionPropertyTest, LeastCostCoversKeepWhatAModuleComputes) {
     for (const auto& [name, function] : random_module.module.functions()) {
       const CoverReport cover = PartitionByGivenCosts(function, {kTargets}, {costs}, /*rewrite=*/true);
       num_partitions += cover.partitions.size();
+      EXPECT_TRUE(cover.is_exact);
+      EXPECT_NEAR(cover.least_cost, cover.cost, 1e-9 * cover.cost);
       after.Set(name, cover.rewritten);
     }
     ExpectSameMeaning(random_module, after);

@@ -306,6 +306,8 @@ class Cover:
 
     ``next_best_cost`` is the second least total over covers, None if there is one cover only. ``host`` are the nodes left
     to the host, ``searched`` counts of states, candidates and costs that were asked for, ``function`` what comes out.
+    ``certificate`` says whether the search cut nothing off (``exact``), how many states it dropped, and the proven
+    ``least_cost`` of any cover of the candidates.
     """
 
     cost: float
@@ -313,6 +315,7 @@ class Cover:
     partitions: list[PartOfCover]
     host: list[int]
     searched: dict[str, int]
+    certificate: dict[str, bool | int | float]
     function: Function
 
 

@@ -266,6 +266,9 @@ TEST(InspectPartitionTest, OverridesPenaltiesNextBestAndHost) {
   EXPECT_EQ(plain.next_best_cost, 4);
   EXPECT_EQ(plain.host, (std::vector<int>{0, 1, 5}));
   EXPECT_GT(plain.num_states, 0);
+  EXPECT_TRUE(plain.is_exact);
+  EXPECT_EQ(plain.num_dropped, 0);
+  EXPECT_EQ(plain.least_cost, plain.cost);
   const CoverReport more = PartitionByGivenCosts(
       function, Targets(1, 3),
       Costs(2, 1, R"(, "transition_penalty": 10, "overrides": [{"target": "ext", "inside": [2, 3, 4], "cost": 7.5}])"));

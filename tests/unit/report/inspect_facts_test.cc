@@ -63,7 +63,10 @@ TEST(CoverFactsTest, Text) {
   cover.partitions = {{"acme", "add", {4}, {"exp", "nn.relu"}, 3}, {"other", "x", {5}, {"abs"}, std::nan("")}};
   cover.host = {0, 1};
   cover.num_states = 7;
-  const std::string searched = "searched: 7 states, 0 candidates, 0 costs\n";
+  cover.least_cost = 9000.5;
+  const std::string searched =
+      "searched: 7 states, 0 candidates, 0 costs\n"
+      "no cover of these candidates costs less than 9000.5\n";
   EXPECT_EQ(RenderText(CoverFacts(cover)), R"(  target  cost     operators    inside  rule
   acme          3  exp nn.relu       4  add
   other   unknown  abs               5  x
