@@ -113,7 +113,7 @@ void BindTargets(nb::module_& m) {
       "target_kinds",
       [] {
         std::map<std::string, std::string> kinds;
-        for (const TargetKind& kind : TargetKinds()) kinds[kind.name] = kind.doc;
+        for (const TargetKind* kind : TargetKinds()) kinds[kind->name()] = kind->doc();
         return kinds;
       },
       "The kinds of targets and what they are.");

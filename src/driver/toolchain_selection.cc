@@ -92,14 +92,16 @@ void ToolchainSelection::ReadTargets() {
 void ToolchainSelection::AddTarget(const std::string& text) {
   const Target target = Target::Parse(text);
   if (target.device_type() != kProcessor) {
-    const auto kinds = TargetKinds();
-    const auto kind =
-        std::find_if(kinds.begin(), kinds.end(), [&](const TargetKind& one) { return target.kind() == one.name; });
+    const TargetKind* kind = FindTargetKind(target.kind(), ToolchainRegistry::Global());
     throw Error(ErrorCategory::kUnavailable,
-                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc), "",
+                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc()), "",
                 "targets of kind llvm run on the processor");
   }
   const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
+  for (const std::string& option : target.IdleOptions(configuration.registered())) {
+    notices_.push_back(fmt::format("target '{}': option '{}' changes nothing of what '{}' compiles", text, option,
+                                   configuration.registered().name()));
+  }
   for (const Participant& other : given_) {
     if (!(other.configuration == configuration)) continue;
     if (other.partition_rule == target.partition_rule()) return;

@@ -1,4 +1,4 @@
-// target.cc: the tables of kinds and options; reading and writing targets.
+// target.cc: the table of common options; reading and writing targets.
 #include "collage/target/target.h"
 
 #include <fmt/format.h>
@@ -17,16 +17,6 @@
 
 namespace collage {
 namespace {
-
-constexpr TargetKind kKinds[] = {
-    {"llvm", 1, "processors"},
-    {"c", 1, "processors, by way of C"},
-    {"cuda", 2, "NVIDIA's graphics processors"},
-    {"opencl", 4, "OpenCL devices"},
-    {"vulkan", 7, "Vulkan devices"},
-    {"metal", 8, "Apple's graphics processors"},
-    {"rocm", 10, "AMD's graphics processors"},
-};
 
 /// Options of every target.
 const std::vector<AttrField>& CommonOptions() {
@@ -84,6 +74,12 @@ std::optional<AttrValue> OfKind(AttrKind kind, const std::string& text) {
   }
 }
 
+/// Whether the kind is one of a toolchain of `registry`, not of a device.
+bool IsToolchain(const TargetKind& kind, const ToolchainRegistry& registry) {
+  const Toolchain* toolchain = registry.Find(kind.name());
+  return toolchain != nullptr && TargetKindOf(*toolchain) == &kind;
+}
+
 /// "use_fp16 (true or false), max_workspace (an integer)".
 std::string ListOf(const std::vector<AttrField>& options) {
   std::string text;
@@ -98,18 +94,8 @@ class TargetReader {
   TargetReader(std::string_view text, const ToolchainRegistry& registry) : text_(text), registry_(registry) {}
 
   /// The kind, and the options by name in the order of the text.
-  std::pair<std::string, Attrs> Read() {
-    Skip();
-    const size_t begin = at_;
-    const std::string kind = Word();
-    const TargetKind* known =
-        std::find_if(std::begin(kKinds), std::end(kKinds), [&](const TargetKind& one) { return kind == one.name; });
-    if (known == std::end(kKinds)) {
-      std::vector<std::string> names;
-      for (const TargetKind& one : kKinds) names.emplace_back(one.name);
-      FailAt(begin, kind.empty() ? "expected a kind of target" : fmt::format("there is no kind of target '{}'", kind),
-             kind.empty() ? "" : Near(kind, names));
-    }
+  std::pair<const TargetKind*, Attrs> Read() {
+    const TargetKind& kind = ReadKind();
     std::vector<std::pair<size_t, std::pair<std::string, std::string>>> written;
     for (Skip(); at_ < text_.size(); Skip()) {
       const size_t place = at_;
@@ -118,15 +104,19 @@ class TargetReader {
     Attrs options;
     const auto compiler = std::find_if(written.begin(), written.end(),
                                        [](const auto& option) { return option.second.first == "compiler"; });
-    const std::string compiler_name = compiler == written.end() ? "" : compiler->second.second;
+    std::string compiler_name = compiler == written.end() ? "" : compiler->second.second;
+    if (IsToolchain(kind, registry_)) {
+      if (compiler != written.end()) FailAt(compiler->first, fmt::format("kind '{}' is its own compiler", kind.name()));
+      compiler_name = kind.name();
+    }
     // Native code is for the processor.
-    const Toolchain* unnamed = known->device_type == 1 ? registry_.Native() : nullptr;
+    const Toolchain* unnamed = kind.device_type() == kDLCPU ? registry_.Native() : nullptr;
     toolchain_ = compiler_name.empty() ? unnamed : registry_.Find(compiler_name);
     for (const auto& [place, option] : written) {
       if (options.Has(option.first)) FailAt(place, fmt::format("option '{}' is given twice", option.first));
       options.Set(option.first, Typed(place, option.first, option.second, compiler_name));
     }
-    return {kind, options};
+    return {&kind, options};
   }
 
  private:
@@ -134,9 +124,20 @@ class TargetReader {
     throw Error(ErrorCategory::kInput, fmt::format("{}, at character {} of target '{}'", message, at + 1, text_), "",
                 hint);
   }
-  static std::string Near(const std::string& name, const std::vector<std::string>& names) {
-    const std::vector<std::string> near = NearMisses(name, names);
-    return near.empty() ? "" : "did you mean '" + near[0] + "'?";
+  const TargetKind& ReadKind() {
+    Skip();
+    const size_t begin = at_;
+    const std::string name = Word();
+    if (const TargetKind* kind = FindTargetKind(name, registry_)) return *kind;
+    std::vector<std::string> names;
+    std::string list;
+    for (const TargetKind* one : TargetKinds(registry_)) {
+      names.push_back(one->name());
+      list += (list.empty() ? "" : ", ") + one->name();
+    }
+    const std::vector<std::string> near = name.empty() ? std::vector<std::string>() : NearMisses(name, names);
+    FailAt(begin, name.empty() ? "expected a kind of target" : fmt::format("there is no kind of target '{}'", name),
+           (near.empty() ? "" : "did you mean '" + near[0] + "'? ") + "there are: " + list);
   }
   void Skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -251,11 +252,13 @@ std::string OptionText(const Attrs& options) {
   return text;
 }
 
-std::span<const TargetKind> TargetKinds() { return kKinds; }
-
 Target Target::Parse(std::string_view text, const ToolchainRegistry& registry) {
   Target target;
-  std::tie(target.kind_, target.options_) = TargetReader(text, registry).Read();
+  const TargetKind* kind = nullptr;
+  std::tie(kind, target.options_) = TargetReader(text, registry).Read();
+  target.kind_ = kind->name();
+  target.kind_device_type_ = kind->device_type();
+  target.is_toolchain_ = IsToolchain(*kind, registry);
   return target;
 }
 
@@ -268,19 +271,27 @@ Attrs Target::OptionsFor(const Toolchain& toolchain) const {
   return options;
 }
 
-int Target::device_type() const {
-  if (options_.Has("device_type")) return static_cast<int>(options_.Int("device_type"));
-  for (const TargetKind& kind : kKinds) {
-    if (kind_ == kind.name) return kind.device_type;
+std::vector<std::string> Target::IdleOptions(const Toolchain& toolchain) const {
+  const std::vector<AttrField> own = toolchain.Options();
+  std::vector<std::string> idle;
+  for (const auto& [name, value] : options_) {
+    const auto is_same = [&](const AttrField& option) { return option.name == name; };
+    const bool acts = name == "compiler" || name == "partition_rule" || name == "device_type";
+    if (!acts && std::none_of(own.begin(), own.end(), is_same)) idle.push_back(name);
   }
-  return 0;
+  return idle;
+}
+
+int Target::device_type() const {
+  return options_.Has("device_type") ? static_cast<int>(options_.Int("device_type")) : kind_device_type_;
 }
 
 bool Target::Refines(const Target& other) const {
   const auto is_refined = [](const Target& target) {
-    return target.options_.Has("compiler") || target.options_.Has("partition_rule");
+    return !target.compiler().empty() || target.options_.Has("partition_rule");
   };
-  if (!is_refined(*this) || is_refined(other) || kind_ != other.kind_) return false;
+  if (!is_refined(*this) || is_refined(other)) return false;
+  if (is_toolchain_ ? device_type() != other.device_type() : kind_ != other.kind_) return false;
   // A toolchain's options are part of the refinement: only options that every target has are compared.
   for (const AttrField& option : CommonOptions()) {
     const std::string& name = option.name;

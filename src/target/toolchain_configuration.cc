@@ -25,8 +25,10 @@ class ConfiguredToolchain : public ForwardingToolchain {
       : ForwardingToolchain(configured ? *configured : configuration.registered()),
         name_(configuration.ToString()),
         precision_(configuration.options().StringOr(kPrecisionOption, "")),
+        registered_(configuration.registered()),
         configured_(std::move(configured)) {}
 
+  const Toolchain& registered() const { return registered_; }
   /// Returns its `inference_precision`; empty if it has no such option.
   const std::string& precision() const { return precision_; }
 
@@ -35,6 +37,7 @@ class ConfiguredToolchain : public ForwardingToolchain {
  private:
   std::string name_;
   std::string precision_;
+  const Toolchain& registered_;
   std::unique_ptr<const Toolchain> configured_;
 };
 
@@ -126,6 +129,8 @@ std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain) {
 
 std::string TargetText(const Toolchain& toolchain) {
   const std::string text = toolchain.name();
+  const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
+  if (TargetKindOf(configured == nullptr ? toolchain : configured->registered()) != nullptr) return text;
   const std::string name = RegisteredName(text);
   return "llvm" + (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
 }

@@ -1,0 +1,142 @@
+#include "collage/target/target_kind.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "collage/support/error.h"
+#include "collage/target/target.h"
+#include "target/toolchain_configuration.h"
+
+namespace collage {
+namespace {
+
+Result<CompiledPartition> SayLevel(const PartitionRequest&, const Attrs& options) {
+  return Reason{"level " + std::to_string(options.Int("level")), "woofles"};
+}
+
+/// Takes all calls, compiles none.
+TargetKind Woofles() {
+  return TargetKind("woofles", kDLCPU, "for tests")
+      .add_attr_option({"level", AttrKind::kInt, 2, "how hard it tries"})
+      .set_attr<FSupportsCall>("SupportsCall",
+                               [](const CallNode&, const Attrs&) -> Result<void> { return Result<void>(); })
+      .set_attr<FTVMRelayToRuntime>("RelayToRuntime", SayLevel)
+      .set_attr<int>("Priority", 7);
+}
+
+/// The message and hint of the error that `make` throws.
+std::string ErrorOf(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const Error& error) {
+    return error.message() + (error.hint().empty() ? "" : "; " + error.hint());
+  }
+  return "no error";
+}
+
+class TargetKindTest : public testing::Test {
+ protected:
+  TargetKindTest() { registry_.Add(MakeToolchain(Woofles()), "1"); }
+
+  ToolchainRegistry registry_;
+};
+
+TEST_F(TargetKindTest, TargetsOfAKindNameItsToolchainAndItsOptions) {
+  const Target target = Target::Parse("woofles -level=3", registry_);
+  EXPECT_EQ(target.kind(), "woofles");
+  EXPECT_EQ(target.compiler(), "woofles");
+  EXPECT_EQ(target.device_type(), kDLCPU);
+  EXPECT_EQ(target.ToString(), "woofles -level=3");
+  EXPECT_EQ(Target::Parse("llvm -compiler=woofles", registry_).compiler(), "woofles");
+  const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, registry_);
+  EXPECT_EQ(&configuration.registered(), registry_.Find("woofles"));
+  const auto made = configuration.Make();
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(made->RelayToRuntime({}).reason().text, "level 3");
+  EXPECT_EQ(registry_.Find("woofles")->RelayToRuntime({}).reason().text, "level 2");
+  EXPECT_EQ(TargetText(*made), "woofles -level=3");
+  EXPECT_EQ(TargetText(*registry_.Find("woofles")), "woofles");
+}
+
+TEST_F(TargetKindTest, AttributesAreFunctionsOfTheToolchain) {
+  const Toolchain& toolchain = *registry_.Find("woofles");
+  EXPECT_EQ(toolchain.priority(), 7);
+  EXPECT_EQ(toolchain.Hooks(), std::vector<Hook>{Hook::kRelayToRuntime});
+  EXPECT_TRUE(toolchain.Probe().available);
+  EXPECT_FALSE(toolchain.UpdateConstants({}, {}).ok());
+  EXPECT_EQ(TargetKindOf(toolchain)->doc(), "for tests");
+  EXPECT_TRUE(TargetKindOf(toolchain)->HasHook("RelayToRuntime"));
+  EXPECT_FALSE(TargetKindOf(toolchain)->HasHook("RelayToTIR"));
+}
+
+TEST_F(TargetKindTest, UnknownKindsAreToldWhichThereAre) {
+  EXPECT_EQ(
+      ErrorOf([&] { Target::Parse("wofles", registry_); }),
+      "there is no kind of target 'wofles', at character 1 of target 'wofles'; did you mean 'woofles'? there are: "
+      "llvm, c, cuda, opencl, vulkan, metal, rocm, woofles");
+  const ToolchainRegistry none;
+  EXPECT_NE(ErrorOf([&] { Target::Parse("woofles", none); }), "no error") << "kinds are a registry's";
+  EXPECT_EQ(FindTargetKind("woofles", none), nullptr);
+}
+
+TEST_F(TargetKindTest, OptionsThatAKindHasNotAreRefused) {
+  EXPECT_TRUE(ErrorOf([&] {
+                Target::Parse("woofles -levle=1", registry_);
+              }).starts_with("there is no option 'levle' of 'woofles', at character 9"));
+  EXPECT_EQ(ErrorOf([&] { Target::Parse("woofles -compiler=other", registry_); }),
+            "kind 'woofles' is its own compiler, at character 9 of target 'woofles -compiler=other'");
+}
+
+TEST_F(TargetKindTest, OptionsThatChangeNothingAreKnown) {
+  const Target target = Target::Parse("woofles -level=1 -host=llvm -device_type=1 -mcpu=v8", registry_);
+  EXPECT_EQ(target.IdleOptions(*registry_.Find("woofles")), (std::vector<std::string>{"host", "mcpu"}));
+}
+
+TEST_F(TargetKindTest, AKindRefinesTargetsForItsDevice) {
+  const Target target = Target::Parse("woofles -level=1", registry_);
+  EXPECT_TRUE(target.Refines(Target::Parse("llvm", registry_)));
+  EXPECT_FALSE(target.Refines(Target::Parse("cuda", registry_)));
+  EXPECT_FALSE(target.Refines(Target::Parse("woofles", registry_)));
+  EXPECT_FALSE(Target::Parse("llvm", registry_).Refines(target));
+}
+
+TEST(TargetKindErrorTest, NamesAndAttributesAreChecked) {
+  EXPECT_TRUE(ErrorOf([] { TargetKind("my kind", kDLCPU, ""); }).starts_with("target kind 'my kind' has no name"));
+  EXPECT_TRUE(
+      ErrorOf([] { TargetKind("woofles", kDLCPU, "").set_attr<int>("RelayToTir", 1); })
+          .starts_with("target kind 'woofles' is given 'RelayToTir', which is no attribute of kinds; there are: "
+                       "RelayToTIR, TIRToRuntime, RelayToRuntime, UpdateConstants"));
+  EXPECT_EQ(ErrorOf([] { Woofles().set_attr<int>("MaxDepth", 1).set_attr<int>("MaxDepth", 2); }),
+            "target kind 'woofles' is given 'MaxDepth' twice");
+  EXPECT_EQ(ErrorOf([] { TargetKind("woofles", kDLCPU, "").set_attr<std::string>("MaxDepth", "2"); }),
+            "target kind 'woofles' needs a value of type int for 'MaxDepth'");
+  EXPECT_EQ(ErrorOf([] { TargetKind("woofles", kDLCPU, "").set_attr<FTVMRelayToTIR>("RelayToTIR", nullptr); }),
+            "target kind 'woofles' needs a value of type FTVMRelayToTIR for 'RelayToTIR'");
+  EXPECT_EQ(ErrorOf([] {
+              Woofles().add_attr_option({"level", AttrKind::kInt, 0, ""});
+            }),
+            "target kind 'woofles' has two options 'level'");
+}
+
+TEST(TargetKindErrorTest, HooksThatDoNotBelongTogetherAreRefused) {
+  const FTVMRelayToTIR to_loops = [](const PartitionRequest&, const Attrs&) -> Result<LoweredPartition> {
+    return Reason{"no", ""};
+  };
+  const FTVMTIRToRuntime from_loops = [](const LoweredPartition&, const Attrs&) -> Result<CompiledPartition> {
+    return Reason{"no", ""};
+  };
+  EXPECT_EQ(ErrorOf([&] { MakeToolchain(Woofles().set_attr("RelayToTIR", to_loops)); }),
+            "target kind 'woofles' has both RelayToTIR and RelayToRuntime: one of them compiles");
+  EXPECT_EQ(ErrorOf([&] { MakeToolchain(Woofles().set_attr("TIRToRuntime", from_loops)); }),
+            "target kind 'woofles' has TIRToRuntime, but no RelayToTIR that makes loops");
+  EXPECT_EQ(ErrorOf([] { MakeToolchain(TargetKind("woofles", kDLCPU, "")); }),
+            "target kind 'woofles' has no hook that compiles: set RelayToTIR or RelayToRuntime");
+  EXPECT_EQ(ErrorOf([&] { MakeToolchain(TargetKind("woofles", kDLCPU, "").set_attr("RelayToTIR", to_loops)); }),
+            "target kind 'woofles' takes nothing: set PatternTable or SupportsCall");
+  EXPECT_EQ(ErrorOf([&] { MakeToolchain(TargetKind("llvm", kDLCPU, "").set_attr("RelayToTIR", to_loops)); }),
+            "target kind 'llvm' is built in");
+}
+
+}  // namespace
+}  // namespace collage
