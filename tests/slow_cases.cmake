@@ -27,12 +27,12 @@ set(together_unit.cost Postgres=Stores/*/Postgres)
 set(slow_tests
     c_api.documentation c_api.examples c_api.programs
     cli.add_a_toolchain cli.compiled_programs cli.database cli.dump cli.environment cli.errors cli.flags cli.inspect cli.install
-    cli.interrupted cli.json_reference cli.kernel_cache cli.libraries cli.option_grid cli.quantised cli.ray
+    cli.interrupted cli.json_reference cli.kernel_cache cli.libraries cli.option_grid cli.passes cli.quantised cli.ray
     cli.removed_toolchains cli.replay cli.schedules cli.shared_costs cli.support cli.target_options cli.tuning_together cli.worker
     conformance.onnx conformance.onnx.open conformance.onnx.prepare
     golden.errors.damaged_executables golden.errors.native_kernels golden.errors.settings golden.mlir.bfloat16_candidates
     python.benchmark_rows python.compiling python.documentation python.estimating python.executables python.exporting
-    python.installed python.toolchains python.torch_backend python.typed_use python.types python.virtual_machine
+    python.installed python.pass_contexts python.toolchains python.torch_backend python.typed_use python.types python.virtual_machine
     tools.check tools.check_layers tools.check_links tools.check_words tools.symbols)
 get_property(toolchains GLOBAL PROPERTY COLLAGE_TOOLCHAINS)
 foreach(toolchain ${toolchains})

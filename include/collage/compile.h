@@ -17,6 +17,8 @@
 #include "collage/runtime/tensor.h"
 #include "collage/search.h"
 #include "collage/target/target.h"
+#include "collage/transform/pass_context.h"
+#include "collage/transform/passes.h"
 
 namespace collage {
 
@@ -43,6 +45,9 @@ struct CompileOptions {
   std::filesystem::path output;
   /// Binds dynamic inputs: name → shape.
   std::map<std::string, Shape> shapes;
+  /// Under which conditions the passes that precede partitioning run (`PreparationSteps`), and who watches them: for a
+  /// program once around all, and once more in each region.
+  PassContext pass_context{kPreparationLevel};
   /// Threads that the executable uses, the caller included; 0 = all processors that this process may use.
   int num_threads = 0;
   /// Toolchains to consider; empty = all that are available and default (Toolchain::is_default), and those required.

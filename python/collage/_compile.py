@@ -26,6 +26,7 @@ from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.reports import OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
 from collage.toolchain import load_plugins
+from collage.transform import PassContext
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -147,7 +148,7 @@ def _plain(name: str, value: Any) -> Any:
     if name == "check_inputs":
         return _check_inputs(value)
     if isinstance(value, Mapping):
-        return dict(value)
+        return {key: str(one) if isinstance(one, (bool, int)) else one for key, one in value.items()}
     is_list = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
     return list(value) if is_list and not hasattr(value, "__fspath__") else value
 
@@ -163,6 +164,8 @@ def compile(
     **settings: Unpack[Settings],
 ) -> Executable:
     """Finds the fastest mix of toolchains for a model, and returns what runs it.
+
+    The passes that precede the search run under the current `collage.transform.PassContext`.
 
     Args:
         model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
@@ -180,7 +183,8 @@ def compile(
     """
     load_plugins()
     given: dict[str, Any] = dict(settings)
-    hooks: dict[str, Any] = {"runner_python": sys.executable}
+    context = PassContext.current()
+    hooks: dict[str, Any] = {"runner_python": sys.executable, "pass_context": context._of_compilation()}
     if callable(given.get("search")):
         hooks["search_with"] = given.pop("search")
     if given.get("estimator") is not None and (estimate := as_estimate(given["estimator"])) is not None:

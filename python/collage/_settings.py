@@ -43,6 +43,18 @@ class Settings(TypedDict, total=False):
     """Find a toolchain's candidates by this rule, JSON or a file of it, instead of the toolchain's own rules. None:
     each toolchain's own rules."""
 
+    opt_level: int
+    """Prepare the model by passes up to this level. 4: also join parallel convolutions and dense layers."""
+
+    required_pass: str | Sequence[str] | None
+    """Run these passes whatever their level. None: none."""
+
+    disabled_pass: str | Sequence[str] | None
+    """Do not run these passes. `collage opt ``--list``` lists all passes and their options. None: none."""
+
+    config: Mapping[str, object] | None
+    """Set an option of a pass. None: options have their defaults."""
+
     partition_for: str | None
     """Do not search: this toolchain gets all operators that it takes, in pieces as large as possible, and native
     kernels the rest. None: search."""
@@ -80,7 +92,7 @@ class Settings(TypedDict, total=False):
     """Give up a candidate that does not answer for this long."""
 
     candidate_memory: int | str
-    """Memory that compiling and running a candidate may take; a candidate that needs more fails. 0: no limit."""
+    """Memory that compiling and running a candidate may take; one that needs more fails. 0: no limit."""
 
     estimator: str | CostEstimator | Estimate
     """Source of costs: ``measure``, ``database`` (fail if some are missing), ``analytic`` (a formula),

@@ -58,12 +58,15 @@ _current: contextvars.ContextVar[tuple[PassContext, ...]] = contextvars.ContextV
 class PassContext:
     """Options and limits of passes; a context manager.
 
+    It holds for `Sequential`, for passes that are called, for `collage.compile` and for `relay.vm.compile`.
+
     >>> with PassContext(opt_level=3, config={"relay.FuseOps.max_depth": 10}) as context:
     ...     PassContext.current() is context
     True
 
     Args:
-        opt_level: passes of a higher level are left out by `Sequential`, unless they are in ``required_pass``.
+        opt_level: passes of a higher level are left out, unless they are in ``required_pass``. None stands for 2 in
+            `Sequential` and for 3 in compilations that search (`collage.compile`).
         required_pass: names of passes that run whatever their level.
         disabled_pass: names of passes that do not run.
         instruments: objects with the methods of `Instrument`.
@@ -75,16 +78,17 @@ class PassContext:
 
     def __init__(
         self,
-        opt_level: int = 2,
+        opt_level: int | None = None,
         required_pass: Sequence[str] | None = None,
         disabled_pass: Sequence[str] | None = None,
         instruments: Sequence[object] | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        self.opt_level = opt_level
+        self.opt_level = 2 if opt_level is None else opt_level
+        self._has_level = opt_level is not None
         self.config = dict(config or {})
         self._core = _core.PassContextCore(
-            opt_level, list(required_pass or ()), list(disabled_pass or ()), list(instruments or ()), self.config
+            self.opt_level, list(required_pass or ()), list(disabled_pass or ()), list(instruments or ()), self.config
         )
 
     @staticmethod
@@ -99,6 +103,10 @@ class PassContext:
         if key not in known:
             raise KeyError(key)
         return self._core.config(key)
+
+    def _of_compilation(self) -> _core.PassContextCore:
+        """The compiler's side of it in a compilation that searches."""
+        return self._core if self._has_level else self._core.at_level_of_compilations()
 
     def __enter__(self) -> PassContext:
         _current.set((*_current.get(), self))

@@ -54,11 +54,13 @@ struct TaskRef {
 };
 
 /// Compiles what `compile` is given under settings from Python, without the interpreter's lock. `hooks` are what no
-/// setting is: "output", "runner_python", and the callables "estimate" and "search_with".
+/// setting is: "output", "runner_python", "pass_context", and the callables "estimate" and "search_with".
 template <typename Compile>
 nb::dict CompileWith(const nb::dict& settings, const nb::dict& hooks, nb::object progress, nb::object should_stop,
                      const Compile& compile) {
-  CompileOptions options = OptionsFrom(settings);
+  CompileOptions options;
+  options.pass_context = nb::cast<PassContext>(hooks["pass_context"]);
+  SetOptions(options, settings);
   options.output = nb::cast<std::filesystem::path>(hooks["output"]);
   options.runner_python = nb::cast<std::string>(hooks["runner_python"]);
   nb::object estimate = hooks.contains("estimate") ? nb::object(hooks["estimate"]) : nb::none();

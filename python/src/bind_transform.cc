@@ -64,6 +64,35 @@ Pass PassOfPython(std::string name, int opt_level, std::vector<std::string> requ
   return pass;
 }
 
+void BindContext(nb::module_& m) {
+  nb::class_<PassContext>(m, "PassContextCore", "The compiler's side of `collage.transform.PassContext`.")
+      .def(nb::new_([](int opt_level, std::vector<std::string> required, std::vector<std::string> disabled,
+                       const std::vector<nb::object>& instruments, const Attrs& config) {
+             PassContext context;
+             context.opt_level = opt_level;
+             context.required_pass = std::move(required);
+             context.disabled_pass = std::move(disabled);
+             for (const nb::object& one : instruments) {
+               context.instruments.push_back(std::make_shared<PythonInstrument>(one));
+             }
+             for (const auto& [key, value] : config) context.SetConfig(key, value);
+             CheckPassNames(context);
+             return context;
+           }),
+           "opt_level"_a, "required_pass"_a, "disabled_pass"_a, "instruments"_a, "config"_a,
+           "Raises InputError for keys and passes that do not exist and values of another type.")
+      .def(
+          "at_level_of_compilations",
+          [](PassContext self) {
+            self.opt_level = kPreparationLevel;
+            return self;
+          },
+          "A copy at the level at which models are prepared unless something else is asked for.")
+      .def(
+          "config", [](const PassContext& self, const std::string& key) { return self.Config(key); }, "key"_a,
+          "Returns the value that was set, else the default.");
+}
+
 }  // namespace
 
 void BindTransform(nb::module_& m) {
@@ -92,25 +121,7 @@ void BindTransform(nb::module_& m) {
           "default", [](const ConfigKey& self) { return self.default_value; }, "Its value if it is not given.")
       .def_ro("doc", &ConfigKey::doc, "Description of the option.")
       .def("__repr__", [](const ConfigKey& self) { return "<ConfigKey " + self.name + ">"; });
-  nb::class_<PassContext>(m, "PassContextCore", "The compiler's side of `collage.transform.PassContext`.")
-      .def(nb::new_([](int opt_level, std::vector<std::string> required, std::vector<std::string> disabled,
-                       const std::vector<nb::object>& instruments, const Attrs& config) {
-             PassContext context;
-             context.opt_level = opt_level;
-             context.required_pass = std::move(required);
-             context.disabled_pass = std::move(disabled);
-             for (const nb::object& one : instruments) {
-               context.instruments.push_back(std::make_shared<PythonInstrument>(one));
-             }
-             for (const auto& [key, value] : config) context.SetConfig(key, value);
-             CheckPassNames(context);
-             return context;
-           }),
-           "opt_level"_a, "required_pass"_a, "disabled_pass"_a, "instruments"_a, "config"_a,
-           "Raises InputError for keys and passes that do not exist and values of another type.")
-      .def(
-          "config", [](const PassContext& self, const std::string& key) { return self.Config(key); }, "key"_a,
-          "Returns the value that was set, else the default.");
+  BindContext(m);
   m.def(
       "all_passes", [] { return std::vector<Pass>(AllPasses().begin(), AllPasses().end()); },
       "All passes, in the order of the table.");

@@ -85,8 +85,7 @@ SettingValue ValueFrom(nb::handle value, const Setting& setting) {
 
 }  // namespace
 
-CompileOptions OptionsFrom(const nb::dict& settings) {
-  CompileOptions options;
+void SetOptions(CompileOptions& options, const nb::dict& settings) {
   for (const auto& [name, value] : settings) {
     const Setting* setting = nullptr;
     try {
@@ -96,7 +95,6 @@ CompileOptions OptionsFrom(const nb::dict& settings) {
     }
     SetSetting(options, *setting, ValueFrom(value, *setting), setting->name);
   }
-  return options;
 }
 
 void BindSettings(nb::module_& m) {

@@ -30,6 +30,11 @@ void CheckOptions(const CompileOptions& options, bool only_tunes) {
     throw Error(ErrorCategory::kInput, message, where);
   };
   CheckSettings(options);
+  const std::vector<std::string> in_vain = RequiredInVain(options.pass_context);
+  if (!in_vain.empty() && options.progress != nullptr) {
+    options.progress->Warn(
+        fmt::format("required passes have no effect, no compilation runs them: {}", fmt::join(in_vain, ", ")));
+  }
   if (!options.partitioning.empty() && !options.partition_for.empty()) {
     refuse("a partitioning is given beside a toolchain that is to be alone", "--partition-for");
   }
@@ -114,10 +119,10 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
     Compilation compilation(called, own, graph);
     return only_tunes ? compilation.Tune() : compilation.Run(/*check_required=*/false);
   };
-  const IRModule graph = RunPasses({"ToGraphNormalForm"}, InferTypes(module));
+  const IRModule graph = PrepareGraph(module, options.pass_context);
   if (!IsProgram(graph)) return on_graph(graph, name, options);
   for (const NamedInputs& inputs : options.check_inputs) InOrderOfParameters(inputs, graph.main(), name.string());
-  const IRModule program = PrepareForPartitioning(graph);
+  const IRModule program = PrepareForPartitioning(graph, options.pass_context);
   const CompileOptions own = ForOneProcess(options, notices);
   const ToolchainSelection selection(own, ProbeToolchains());
   // The shapes of an ONNX model's open inputs could have been given.

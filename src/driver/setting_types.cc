@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "collage/support/error.h"
+#include "collage/transform/passes.h"
 #include "runtime/npy.h"
 #include "support/argument_text.h"
 #include "support/edit_distance.h"
@@ -18,6 +20,13 @@ namespace collage {
 namespace {
 
 constexpr const char* kPythonPath = "str | os.PathLike[str]";
+
+/// The value of a pass's option, as SetConfigText reads it.
+std::string TextOf(const AttrValue& value) {
+  if (const bool* yes = value.as_bool()) return *yes ? "true" : "false";
+  if (const int64_t* number = value.as_int()) return fmt::format("{}", *number);
+  return *value.as_string();
+}
 
 [[noreturn]] void Fail(const std::string& message, const std::string& hint = "") {
   throw Error(ErrorCategory::kInput, message, "", hint);
@@ -60,13 +69,26 @@ SettingValue ValueOf(const std::optional<T>& value) {
   return value ? SettingValue(*value) : SettingValue();
 }
 
-/// The type of a field, without `parse` and `set`.
-template <typename T>
-SettingType TypeOf(T CompileOptions::*field, std::string values, std::string placeholder, std::string python,
+/// The field of `options`, or of their pass context.
+template <typename Options, typename T, typename Owner>
+auto& FieldOf(Options& options, T Owner::*field) {
+  if constexpr (std::is_same_v<Owner, PassContext>) {
+    return options.pass_context.*field;
+  } else {
+    return options.*field;
+  }
+}
+
+/// The type of a field of `Owner`, CompileOptions or PassContext, without `parse` and `set`.
+template <typename T, typename Owner>
+SettingType TypeOf(T Owner::*field, std::string values, std::string placeholder, std::string python,
                    bool is_repeated = false) {
   SettingType type{std::move(values), std::move(placeholder), std::move(python), is_repeated, {}, {}, {}, {}};
-  type.get = [=](const CompileOptions& options) { return ValueOf(options.*field); };
-  type.reset = [=](CompileOptions& options) { options.*field = CompileOptions().*field; };
+  type.get = [=](const CompileOptions& options) { return ValueOf(FieldOf(options, field)); };
+  type.reset = [=](CompileOptions& options) {
+    const CompileOptions defaults;
+    FieldOf(options, field) = FieldOf(defaults, field);
+  };
   return type;
 }
 
@@ -82,14 +104,14 @@ void CheckRange(const T& value, const T& low, const T& high) {
 }
 
 /// Integers from `low` to `high` in a field of type `T`, which may be a std::optional.
-template <typename T>
-SettingType IntegerIn(T CompileOptions::*field, int64_t low, int64_t high, std::string values) {
+template <typename T, typename Owner>
+SettingType IntegerIn(T Owner::*field, int64_t low, int64_t high, std::string values) {
   SettingType type = TypeOf(field, values, "N", "int");
   type.parse = ParseOneInteger;
   type.set = [=](CompileOptions& options, const SettingValue& value) {
     const int64_t number = As<int64_t>(value, values);
     CheckRange(number, low, high);
-    options.*field = static_cast<T>(number);
+    FieldOf(options, field) = static_cast<T>(number);
   };
   return type;
 }
@@ -122,6 +144,21 @@ std::pair<double, int64_t> ParseTuningBudget(const std::string& text) {
     if (budget.second < 1) Fail(fmt::format("malformed tuning budget '{}'", text), "write 30s or 200trials");
   }
   return budget;
+}
+
+/// Names in a list, each of which passes `check`.
+template <typename Owner>
+SettingType NamesIn(std::vector<std::string> Owner::*field, std::string placeholder,
+                    std::function<void(const std::string& name)> check) {
+  SettingType type = TypeOf(field, "names, separated by commas", std::move(placeholder), "str | Sequence[str]");
+  type.parse = ParseOneText;
+  type.set = [field, check, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    const std::string* text = std::get_if<std::string>(&value);
+    const auto names = text != nullptr ? SplitCommas(*text) : As<std::vector<std::string>>(value, wanted);
+    if (check) std::ranges::for_each(names, check);
+    FieldOf(options, field) = names;
+  };
+  return type;
 }
 
 void CheckIsThere(const std::string& path) {
@@ -224,15 +261,7 @@ SettingType Paths(std::vector<std::filesystem::path> CompileOptions::*field, std
   return type;
 }
 
-SettingType Names(std::vector<std::string> CompileOptions::*field) {
-  SettingType type = TypeOf(field, "names, separated by commas", "NAME,…", "str | Sequence[str]");
-  type.parse = ParseOneText;
-  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
-    const std::string* text = std::get_if<std::string>(&value);
-    options.*field = text != nullptr ? SplitCommas(*text) : As<std::vector<std::string>>(value, wanted);
-  };
-  return type;
-}
+SettingType Names(std::vector<std::string> CompileOptions::*field) { return NamesIn(field, "NAME,…", {}); }
 
 SettingType Texts(std::vector<std::string> CompileOptions::*field, std::string placeholder, std::string values) {
   SettingType type =
@@ -289,6 +318,39 @@ SettingType Inputs(std::vector<std::map<std::string, Tensor>> CompileOptions::*f
   type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
     options.*field = As<std::vector<std::map<std::string, Tensor>>>(value, wanted);
   };
+  return type;
+}
+
+SettingType PassLevel(int64_t low, int64_t high) {
+  return IntegerIn(&PassContext::opt_level, low, high, fmt::format("an integer from {} to {}", low, high));
+}
+
+SettingType PassNames(std::vector<std::string> PassContext::*field) {
+  return NamesIn(field, "PASS,…", [](const std::string& name) { GetPass(name); });
+}
+
+SettingType PassOptions() {
+  SettingType type{"values by the names of options", "KEY=VALUE", "Mapping[str, object]", true, {}, {}, {}, {}};
+  type.parse = [](const std::vector<std::string>& texts) {
+    std::map<std::string, std::string> options;
+    for (const std::string& text : texts) {
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos) Fail(fmt::format("malformed option '{}'", text), "write KEY=VALUE");
+      options[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+    return SettingValue(options);
+  };
+  type.set = [wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    for (const auto& [key, text] : As<std::map<std::string, std::string>>(value, wanted)) {
+      options.pass_context.SetConfigText(key, text);
+    }
+  };
+  type.get = [](const CompileOptions& options) {
+    std::map<std::string, std::string> texts;
+    for (const auto& [key, value] : options.pass_context.config()) texts[key] = TextOf(value);
+    return SettingValue(texts);
+  };
+  type.reset = [](CompileOptions& options) { options.pass_context.ClearConfig(); };
   return type;
 }
 

@@ -40,6 +40,12 @@ SettingType Shapes(std::map<std::string, Shape> CompileOptions::*field);
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field);
 /// Tensors by name, from .npz files.
 SettingType Inputs(std::vector<std::map<std::string, Tensor>> CompileOptions::*field);
+/// The level of CompileOptions::pass_context.
+SettingType PassLevel(int64_t low, int64_t high);
+/// Passes in a list of CompileOptions::pass_context, separated by commas; each must exist.
+SettingType PassNames(std::vector<std::string> PassContext::*field);
+/// Options of passes, KEY=VALUE; each is checked as PassContext does.
+SettingType PassOptions();
 /// "30s", "200trials" or both, separated by a comma.
 SettingType TuningBudget(double CompileOptions::*seconds, int64_t CompileOptions::*trials);
 

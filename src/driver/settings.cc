@@ -1,21 +1,12 @@
-// settings.cc: the table, and what works on any of its rows.
+// settings.cc: the table; setting_values.cc has what works on any of its rows.
 #include "collage/settings.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "collage/support/error.h"
 #include "driver/setting_types.h"
 #include "search/strategies/cover_search.h"
-#include "support/argument_text.h"
-#include "support/edit_distance.h"
 
 namespace collage {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Options = CompileOptions;
 using enum SettingCommands;
 using enum SettingNeeds;
@@ -67,9 +58,8 @@ std::vector<Setting> ToolchainSettings() {
        .group = "Toolchains",
        .commands = kCompileAndTune,
        .type = Texts(&Options::targets, "TARGET", "targets, such as \"llvm -compiler=NAME\""),
-       .doc =
-           "A toolchain that takes part, with its options: `llvm -compiler=NAME -option=value`; `llvm` is native code. "
-           "`collage targets` lists the options.",
+       .doc = "A toolchain that takes part, with its options: `llvm -compiler=NAME -option=value`; `llvm` is native "
+              "code. `collage targets` lists the options.",
        .unset = "toolchains have their default options",
        .python_type = "Targets",
        .page = "toolchains.md#options"},
@@ -109,6 +99,39 @@ std::vector<Setting> PrecisionSettings() {
        .doc = "Find a toolchain's candidates by this rule, JSON or a file of it, instead of the toolchain's own rules.",
        .unset = "each toolchain's own rules",
        .page = "inspection.md#rules"},
+  };
+}
+
+std::vector<Setting> PassSettings() {
+  return {
+      {.name = "opt_level",
+       .flag = "--opt-level",
+       .group = "Passes",
+       .commands = kCompileAndTune,
+       .type = PassLevel(0, 9),
+       .doc = "Prepare the model by passes up to this level. 4: also join parallel convolutions and dense layers.",
+       .page = "python.md#passes"},
+      {.name = "required_pass",
+       .flag = "--require-pass",
+       .group = "Passes",
+       .commands = kCompileAndTune,
+       .type = PassNames(&PassContext::required_pass),
+       .doc = "Run these passes whatever their level.",
+       .unset = "none"},
+      {.name = "disabled_pass",
+       .flag = "--disable-pass",
+       .group = "Passes",
+       .commands = kCompileAndTune,
+       .type = PassNames(&PassContext::disabled_pass),
+       .doc = "Do not run these passes. `collage opt --list` lists all passes and their options.",
+       .unset = "none"},
+      {.name = "config",
+       .flag = "--config",
+       .group = "Passes",
+       .commands = kCompileAndTune,
+       .type = PassOptions(),
+       .doc = "Set an option of a pass.",
+       .unset = "options have their defaults"},
   };
 }
 
@@ -215,16 +238,14 @@ std::vector<Setting> CandidateSettings() {
        .group = "Costs",
        .commands = kCompileAndTune,
        .type = Bytes(&Options::candidate_memory_bytes),
-       .doc =
-           "Memory that compiling and running a candidate may take; a candidate that needs more fails. 0: no limit."},
+       .doc = "Memory that compiling and running a candidate may take; one that needs more fails. 0: no limit."},
       {.name = "estimator",
        .flag = "--estimator",
        .group = "Costs",
        .needs = kSearch,
        .type = Text(&Options::estimator, "NAME", "a source of costs"),
        .doc = "Source of costs: `measure`, `database` (fail if some are missing), `analytic` (a formula), "
-              "`mock=FILE.json` "
-              "(a table).",
+              "`mock=FILE.json` (a table).",
        .python_type = "str | CostEstimator | Estimate",
        .python_doc = "Also a name of `collage.register_estimator`, a `collage.CostEstimator`, or a callable like its "
                      "``estimate``.",
@@ -274,9 +295,8 @@ std::vector<Setting> SearchSettings() {
        .doc = "How covers are searched: `sweep`, `dijkstra`, `astar`, `dp`, `evolutionary`, or `exhaustive` for small "
               "models.",
        .python_type = "str | Search",
-       .python_doc =
-           "Also a callable that gets a `collage.SearchTask` and returns covers, lists of candidates, the best "
-           "first.",
+       .python_doc = "Also a callable that gets a `collage.SearchTask` and returns covers, lists of candidates, the "
+                     "best first.",
        .page = "search-options.md#strategies"},
       {.name = "covers",
        .flag = "--covers",
@@ -290,8 +310,7 @@ std::vector<Setting> SearchSettings() {
        .needs = kSearch,
        .type = Integer(&Options::max_optimality_covers, 0, kMostOptimalityCovers),
        .doc = "Small models: if at most this many partitionings exist, time them all and report how far the search was "
-              "from "
-              "the best. 0: never.",
+              "from the best. 0: never.",
        .page = "costs.md#what-additive-costs-miss"},
       {.name = "tuning_budget",
        .flag = "--tuning-budget",
@@ -354,51 +373,12 @@ std::vector<Setting> CorrectnessSettings() {
 
 std::vector<Setting> AllSettings() {
   std::vector<Setting> all;
-  for (const auto& part :
-       {ModelSettings(), ToolchainSettings(), PrecisionSettings(), PartitionSettings(), FileSettings(), CostSettings(),
-        CandidateSettings(), TimingSettings(), SearchSettings(), EvolutionSettings(), CorrectnessSettings()}) {
+  for (const auto& part : {ModelSettings(), ToolchainSettings(), PrecisionSettings(), PassSettings(),
+                           PartitionSettings(), FileSettings(), CostSettings(), CandidateSettings(), TimingSettings(),
+                           SearchSettings(), EvolutionSettings(), CorrectnessSettings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
-}
-
-const CompileOptions& Defaults() {
-  static const CompileOptions defaults;
-  return defaults;
-}
-
-/// JSON of a value.
-struct ToJson {
-  Json operator()(std::monostate /*none*/) const { return nullptr; }
-  Json operator()(double number) const {
-    return std::isfinite(number) ? Json(number) : Json(fmt::format("{}", number));
-  }
-  Json operator()(const std::vector<std::map<std::string, Tensor>>& inputs) const {
-    Json all = Json::array();
-    for (const auto& one : inputs) {
-      Json types = Json::object();
-      for (const auto& [name, tensor] : one) {
-        types[name] = {{"shape", tensor.shape()}, {"dtype", tensor.dtype().ToString()}};
-      }
-      all.push_back(types);
-    }
-    return all;
-  }
-  template <typename T>
-  Json operator()(const T& value) const {
-    return value;
-  }
-};
-
-Json ValueJson(const CompileOptions& options, const Setting& setting) {
-  return std::visit(ToJson(), setting.type.get(options));
-}
-
-/// A default as Python's signature shows it.
-std::string PythonDefault(const Setting& setting) {
-  if (!setting.unset.empty()) return "None";
-  const Json value = ValueJson(Defaults(), setting);
-  return value.is_string() || value.is_number_float() ? fmt::format("'{}'", DefaultText(setting)) : value.dump();
 }
 
 }  // namespace
@@ -406,88 +386,6 @@ std::string PythonDefault(const Setting& setting) {
 std::span<const Setting> Settings() {
   static const std::vector<Setting> settings = AllSettings();
   return settings;
-}
-
-const Setting& FindSetting(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Setting& setting : Settings()) {
-    if (setting.name == name) return setting;
-    names.push_back(setting.name);
-  }
-  const std::vector<std::string> near = NearMisses(name, names);
-  throw Error(ErrorCategory::kInput, fmt::format("there is no setting '{}'", name), "",
-              near.empty() ? "docs/settings.md lists them all" : fmt::format("did you mean '{}'?", near[0]));
-}
-
-void SetSetting(CompileOptions& options, const Setting& setting, const SettingValue& value, const std::string& where) {
-  try {
-    if (std::holds_alternative<std::monostate>(value)) return setting.type.reset(options);
-    setting.type.set(options, value);
-  } catch (const Error& error) {
-    throw Error(error.category(), error.message(), error.where().empty() ? where : error.where(), error.hint());
-  }
-}
-
-void SetSettingFromText(CompileOptions& options, const Setting& setting, const std::vector<std::string>& texts) {
-  SettingValue value;
-  try {
-    value = setting.type.parse(texts);
-  } catch (const Error& error) {
-    throw Error(error.category(), error.message(), error.where().empty() ? setting.flag : error.where(), error.hint());
-  }
-  SetSetting(options, setting, value, setting.flag);
-}
-
-bool IsDefault(const CompileOptions& options, const Setting& setting) {
-  return ValueJson(options, setting) == ValueJson(Defaults(), setting);
-}
-
-void CheckSettings(const CompileOptions& options) {
-  CompileOptions checked;
-  for (const Setting& setting : Settings()) {
-    if (!IsDefault(options, setting)) SetSetting(checked, setting, setting.type.get(options), setting.flag);
-  }
-}
-
-std::string DefaultText(const Setting& setting) {
-  if (!setting.unset.empty()) return setting.unset;
-  const SettingValue value = setting.type.get(Defaults());
-  if (const double* seconds = std::get_if<double>(&value)) return FormatDuration(*seconds);
-  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
-  return ValueJson(Defaults(), setting).dump();
-}
-
-std::string SettingsJson(const CompileOptions& options) {
-  Json all = Json::object();
-  for (const Setting& setting : Settings()) {
-    const bool is_unset = !setting.unset.empty() && IsDefault(options, setting);
-    all[setting.name] = is_unset ? Json() : ValueJson(options, setting);
-  }
-  return all.dump(2, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string SettingsTableJson() {
-  Json rows = Json::array();
-  for (const Setting& setting : Settings()) {
-    Json commands = {"compile"};
-    if (setting.commands == kCompileAndTune) commands.push_back("tune");
-    rows.push_back({{"name", setting.name},
-                    {"flag", setting.flag},
-                    {"group", setting.group},
-                    {"commands", commands},
-                    {"values", setting.type.values},
-                    {"placeholder", setting.type.placeholder},
-                    {"repeated", setting.type.is_repeated},
-                    {"default", DefaultText(setting)},
-                    {"doc", setting.doc},
-                    {"page", setting.page},
-                    {"python",
-                     {{"type", setting.python_type.empty() ? setting.type.python : setting.python_type},
-                      {"default", PythonDefault(setting)},
-                      {"optional", !setting.unset.empty()},
-                      {"doc", setting.python_doc}}}});
-  }
-  return rows.dump(2);
 }
 
 }  // namespace collage

@@ -72,17 +72,4 @@ Pass Sequential::AsPass(std::string name, int opt_level, std::string summary) co
       }};
 }
 
-const Sequential& PreparationPasses() {
-  static const Sequential passes({"qnn.CanonicalizeOps", "SimplifyInference", "FoldConstant", "SimplifyExpr",
-                                  "FoldScaleAxis", "SinkReshapes", "FoldConstant", "SimplifyExpr",
-                                  "EliminateCommonSubexpr", "DuplicateDequantize"});
-  return passes;
-}
-
-IRModule PrepareForPartitioning(IRModule module) {
-  PassContext context;
-  context.opt_level = 3;
-  return PreparationPasses().Run(std::move(module), context);
-}
-
 }  // namespace collage

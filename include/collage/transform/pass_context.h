@@ -81,6 +81,9 @@ class PrintIrInstrument : public PassInstrument {
 /// A value that is handed to whatever runs passes; there is no hidden current context.
 class PassContext {
  public:
+  PassContext() = default;
+  explicit PassContext(int level) : opt_level(level) {}
+
   /// Passes of a higher level are left out by `Sequential`, unless they are in `required_pass`.
   int opt_level = 2;
   std::vector<std::string> required_pass;
@@ -92,6 +95,10 @@ class PassContext {
   void SetConfig(std::string_view key, AttrValue value);
   /// As SetConfig, the value as text: `true`/`false`/`1`/`0`, a decimal integer, or the string itself.
   void SetConfigText(std::string_view key, std::string_view value);
+  /// Drops all options that were set.
+  void ClearConfig() { config_.clear(); }
+  /// The options that were set, by name.
+  const std::map<std::string, AttrValue, std::less<>>& config() const { return config_; }
   /// Returns the value that was set, else the default. Throws kInternal for a key that is not in the list.
   const AttrValue& Config(std::string_view key) const;
   bool ConfigBool(std::string_view key) const { return *Config(key).as_bool(); }

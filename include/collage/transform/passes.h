@@ -44,10 +44,29 @@ class Sequential {
   std::vector<Pass> passes_;
 };
 
-/// Passes that run before a model is partitioned and are right for every toolchain (RFC 0.81, Appendix C, "safe
+/// A pass that runs before a model is partitioned: a row of the table in src/pipeline/preparation.cc.
+struct PreparationStep {
+  std::string_view pass;
+  /// Whether few toolchains take the operators that the pass replaces. It then runs at every level, unless it is
+  /// disabled.
+  bool is_required = false;
+};
+
+/// The level at which models are prepared unless something else is asked for.
+inline constexpr int kPreparationLevel = 3;
+
+/// The table, in the order in which passes run. All are right for every toolchain (RFC 0.81, Appendix C, "safe
 /// global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
+std::span<const PreparationStep> PreparationSteps();
+/// Returns the steps as passes.
 const Sequential& PreparationPasses();
-/// Runs PreparationPasses at level 3 on a module whose types need not be known.
-IRModule PrepareForPartitioning(IRModule module);
+/// Runs the steps that `context` enables, and InferType, on a module whose types need not be known. Throws kInput if
+/// `context` names a pass that does not exist.
+IRModule PrepareForPartitioning(IRModule module, const PassContext& context = PassContext(kPreparationLevel));
+/// Runs ToGraphNormalForm at every level, unless `context` disables it, and InferType: straight-line code becomes a
+/// graph. It precedes PrepareForPartitioning.
+IRModule PrepareGraph(IRModule module, const PassContext& context = PassContext(kPreparationLevel));
+/// Returns which passes `context` requires although no compilation runs them.
+std::vector<std::string> RequiredInVain(const PassContext& context);
 
 }  // namespace collage

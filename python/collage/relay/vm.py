@@ -138,7 +138,8 @@ def _load(path: str, report: dict[str, Any]) -> Any:
 def compile(mod: IRModule | Function, target: Targets = None, threads: int | None = None, **options: Any) -> Executable:
     """Compiles a program under the current `PassContext`.
 
-    With ``relay.collage.enable_collage`` the program, or each straight-line part between its control flow, is covered by
+    Level, required and disabled passes, instruments and options of passes hold for all passes that it runs. With
+    ``relay.collage.enable_collage`` the program, or each straight-line part between its control flow, is covered by
     the best mix of the targets' toolchains, measured on this machine. Otherwise toolchains compile their partitions
     (`collage.partition_for`), passes fuse other operators into native kernels, and the rest becomes bytecode.
 

@@ -45,7 +45,7 @@ void Compilation::Prepare(bool runs_passes) {
   for (const std::string& notice : selection_->notices()) Warn(notice);
 
   Phase("import");
-  module_ = runs_passes ? PrepareForPartitioning(given_) : given_;
+  module_ = runs_passes ? PrepareForPartitioning(given_, options_.pass_context) : given_;
   DescribeModel(module_, report_);
   database_ =
       std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace() : options_.database);

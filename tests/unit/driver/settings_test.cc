@@ -77,6 +77,14 @@ TEST(Settings, TextReachesFields) {
   EXPECT_EQ(With("shapes", {"x=1x2", "y="}).shapes, (std::map<std::string, Shape>{{"x", {1, 2}}, {"y", {}}}));
   EXPECT_EQ(With("partition_rules", {"dnnl={}"}).partition_rules.at("dnnl"), "{}");
   EXPECT_EQ(With("dump", {"folder"}).dump, "folder");
+  EXPECT_EQ(With("opt_level", {"1"}).pass_context.opt_level, 1);
+  EXPECT_EQ(With("required_pass", {"FuseOps"}).pass_context.required_pass, Names{"FuseOps"});
+  EXPECT_EQ(With("disabled_pass", {"FoldConstant,FuseOps"}).pass_context.disabled_pass,
+            (Names{"FoldConstant", "FuseOps"}));
+  const CompileOptions deep = With("config", {"relay.FuseOps.max_depth=2", "relay.PartitionGraph.bind_constants=0"});
+  EXPECT_EQ(deep.pass_context.ConfigInt("relay.FuseOps.max_depth"), 2);
+  EXPECT_FALSE(deep.pass_context.ConfigBool("relay.PartitionGraph.bind_constants"));
+  CheckSettings(deep);
   EXPECT_EQ(With("tuning_budget", {"30s"}).tuning_seconds, 30);
   const CompileOptions both = With("tuning_budget", {"1m,200trials"});
   EXPECT_EQ(both.tuning_seconds, 60);
@@ -87,6 +95,9 @@ TEST(Settings, ErrorsNameFlagAndValue) {
   EXPECT_EQ(Refusal("threads", "abc"), "--threads: 'abc' is not an integer");
   EXPECT_EQ(Refusal("threads", "0"), "--threads: expected a value from 1 to 1024, got 0");
   EXPECT_EQ(Refusal("budget", "soon"), "--budget: malformed duration 'soon'");
+  EXPECT_EQ(Refusal("disabled_pass", "FoldConstant,Fuse"), "--disable-pass: unknown pass 'Fuse'");
+  EXPECT_EQ(Refusal("config", "relay.FuseOps.max_depth"), "--config: malformed option 'relay.FuseOps.max_depth'");
+  EXPECT_EQ(Refusal("config", "relay.FuseOps.depth=1"), "--config: unknown pass option 'relay.FuseOps.depth'");
   EXPECT_EQ(Refusal("max_error", "2"), "--max-error: expected a value from 0 to 1, got 2");
   EXPECT_EQ(Refusal("max_error", "nan"), "--max-error: expected a value from 0 to 1, got nan");
   EXPECT_EQ(Refusal("accuracy", "exakt"), "--accuracy: 'exakt' is not one of exact, standard");

@@ -1,0 +1,65 @@
+// preparation.cc: the passes that run before a model is partitioned, one row each, in order. To add one, add a row.
+#include <algorithm>
+#include <array>
+
+#include "collage/transform/passes.h"
+
+namespace collage {
+namespace {
+
+constexpr std::array kSteps{
+    PreparationStep{.pass = "qnn.CanonicalizeOps", .is_required = true},
+    PreparationStep{.pass = "SimplifyInference", .is_required = true},
+    PreparationStep{.pass = "CombineParallelConv2D"},
+    PreparationStep{.pass = "CombineParallelDense"},
+    PreparationStep{.pass = "CombineParallelBatchMatmul"},
+    PreparationStep{.pass = "FoldConstant"},
+    PreparationStep{.pass = "SimplifyExpr"},
+    PreparationStep{.pass = "FoldScaleAxis"},
+    PreparationStep{.pass = "SinkReshapes"},
+    // Factors that went into weights, and reshapes that moved, leave more to fold and to simplify.
+    PreparationStep{.pass = "FoldConstant"},
+    PreparationStep{.pass = "SimplifyExpr"},
+    PreparationStep{.pass = "EliminateCommonSubexpr"},
+    PreparationStep{.pass = "DuplicateDequantize"},
+};
+
+constexpr const char* kGraphPass = "ToGraphNormalForm";
+
+}  // namespace
+
+std::span<const PreparationStep> PreparationSteps() { return kSteps; }
+
+const Sequential& PreparationPasses() {
+  static const Sequential passes([] {
+    std::vector<Pass> steps;
+    for (const PreparationStep& step : kSteps) steps.push_back(GetPass(step.pass));
+    return steps;
+  }());
+  return passes;
+}
+
+IRModule PrepareForPartitioning(IRModule module, const PassContext& context) {
+  PassContext own = context;
+  for (const PreparationStep& step : kSteps) {
+    if (step.is_required) own.required_pass.emplace_back(step.pass);
+  }
+  return PreparationPasses().Run(std::move(module), own);
+}
+
+IRModule PrepareGraph(IRModule module, const PassContext& context) {
+  PassContext own = context;
+  own.required_pass.emplace_back(kGraphPass);
+  return Sequential(std::vector<std::string>{kGraphPass}).Run(std::move(module), own);
+}
+
+std::vector<std::string> RequiredInVain(const PassContext& context) {
+  std::vector<std::string> in_vain;
+  for (const std::string& name : context.required_pass) {
+    const bool runs = name == kGraphPass || std::ranges::find(kSteps, name, &PreparationStep::pass) != kSteps.end();
+    if (!runs) in_vain.push_back(name);
+  }
+  return in_vain;
+}
+
+}  // namespace collage
