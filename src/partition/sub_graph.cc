@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "collage/support/error.h"
 #include "dataflow/needs.h"
 #include "support/sort_unique.h"
+#include "target/annotations.h"
 
 namespace collage {
 namespace {
@@ -163,6 +165,19 @@ Result<void> SubGraph::CheckConvex(const DataflowGraph& graph) const {
     tainted[index - first()] = !is_inside && is_tainted ? 1 : 0;
   }
   return {};
+}
+
+std::vector<NestedSubGraph> WithoutPrimitives(std::vector<NestedSubGraph> nested) {
+  std::vector<NestedSubGraph> result;
+  for (NestedSubGraph& one : nested) {
+    std::vector<NestedSubGraph> inner = WithoutPrimitives(std::move(one.nested));
+    if (one.attrs.IntOr(kAttrPrimitive, 0) != 0) {
+      std::ranges::move(inner, std::back_inserter(result));
+    } else {
+      result.push_back({std::move(one.inside), std::move(one.attrs), std::move(inner)});
+    }
+  }
+  return result;
 }
 
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between) {

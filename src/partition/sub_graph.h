@@ -88,6 +88,10 @@ class SubGraph {
 /// Adds `more` to `nested`: neighbours with equal attributes become one, unless they are Composites.
 void AddNested(std::vector<NestedSubGraph>& nested, const std::vector<NestedSubGraph>& more);
 
+/// `nested` as a partition holds it, which is made Primitive itself when it is chosen (rewrite.h): what Primitive ones
+/// hold stands in their place.
+std::vector<NestedSubGraph> WithoutPrimitives(std::vector<NestedSubGraph> nested);
+
 /// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with
 /// equal attributes become one. `a` and `b` may share constants, nothing else.
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between = {});

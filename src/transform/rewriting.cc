@@ -127,6 +127,13 @@ Function WithFreshVars(const Function& function) {
   }));
 }
 
+Expr InlinedCall(const Function& function, const std::vector<Expr>& args) {
+  const Function copy = WithFreshVars(function);  // it may be called in several places
+  std::unordered_map<const ExprNode*, Expr> arguments;
+  for (size_t i = 0; i < args.size(); ++i) arguments[copy->params()[i].get()] = args[i];
+  return Substitute(copy->body(), arguments);
+}
+
 bool WritesReferences(const Expr& root) {
   bool found = false;
   PostOrder(root, [&](const Expr& expr) { found = found || expr->kind() == ExprKind::kRefWrite; });

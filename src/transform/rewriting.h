@@ -42,6 +42,9 @@ std::unordered_map<const ExprNode*, int> CountUses(const Expr& root);
 /// A copy of `function` with fresh parameters and let variables, so that it can be inserted a second time.
 Function WithFreshVars(const Function& function);
 
+/// The body of `function` with `args` in place of its parameters.
+Expr InlinedCall(const Function& function, const std::vector<Expr>& args);
+
 /// Whether anything in the module writes references: then the order of evaluation counts.
 bool WritesReferences(const IRModule& module);
 /// Whether anything in `root` does, inner functions included.

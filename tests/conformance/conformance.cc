@@ -9,7 +9,7 @@
 #include <mutex>
 #include <random>
 
-#include "backends/builtin_toolchains.h"
+#include "collage/compile.h"
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
@@ -95,9 +95,7 @@ void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function&
 
 const Toolchain& BuiltinToolchain(const std::string& name) {
   static std::once_flag once;
-  std::call_once(once, [] {
-    if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
-  });
+  std::call_once(once, [] { ProbeToolchains(); });  // registers them, once in a process
   const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
   COLLAGE_CHECK(toolchain != nullptr) << "no toolchain " << name;
   return *toolchain;

@@ -35,10 +35,27 @@ Expr LargestIntegers(const Expr& expr) {
   return TypedCall(pool->op()->name, {data}, *pool, pool->attrs());
 }
 
+/// `function` with what its Composite functions hold in place of their calls: loops are made of operators, whatever a
+/// rule calls them.
+Function WithoutComposites(const Function& function) {
+  bool has_any = false;
+  const Function plain =
+      AsShared<FunctionNode>(RewriteNodes(function, [&](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
+        const CallNode* call = As<CallNode>(expr);
+        const Function callee = call == nullptr ? nullptr : AsShared<FunctionNode>(call->callee());
+        if (!callee || !callee->attrs().Has("Composite")) return expr;
+        has_any = true;
+        return InlinedCall(callee, call->args());
+      }));
+  if (!has_any) return function;
+  InferType(plain);
+  return plain;
+}
+
 }  // namespace
 
 Function Canonicalise(const Function& function) {
-  const Function plain = WithoutDialect(function);
+  const Function plain = WithoutDialect(WithoutComposites(function));
   const Function result = AsShared<FunctionNode>(RewriteNodes(
       plain, [](const Expr&, const Expr& rewritten, const Rewritten&) { return LargestIntegers(rewritten); }));
   InferType(result);

@@ -68,6 +68,7 @@ void Candidates::AddCandidates(const Toolchain& toolchain, const PartitionRule& 
     refusals_.emplace(std::pair(toolchain.name(), label), reason.text);
   };
   for (CandidatePartition& candidate : rule.AllCandidates(graph_, toolchain, log)) {
+    candidate.sub_graph.nested = WithoutPrimitives(std::move(candidate.sub_graph.nested));
     // A user's rule may find anything; sub-graphs that compute nothing, or cannot be run in one go, are useless.
     const std::vector<int>& members = candidate.sub_graph.members();
     const bool computes = std::any_of(members.begin(), members.end(), [&](int index) {

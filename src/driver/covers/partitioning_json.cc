@@ -111,7 +111,7 @@ class Reader {
                "leave \"operators\" out when you change \"inside\"");
     }
     const bool is_nested = json.contains("nested");
-    if (is_nested) sub_graph.nested = NestedOf(json.at("nested"), sub_graph.inside());
+    if (is_nested) sub_graph.nested = WithoutPrimitives(NestedOf(json.at("nested"), sub_graph.inside()));
     const Result<void> valid = sub_graph.CheckValid(graph_, {.allow_taps = true});
     if (!valid.ok()) FailHere(fmt::format("{} is no valid sub-graph: {}", Name(sub_graph), valid.reason().text));
     CheckNested(sub_graph.nested);

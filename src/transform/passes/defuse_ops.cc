@@ -19,12 +19,7 @@ Function DefuseOps(const Function& function) {
   return AsShared<FunctionNode>(RewriteNodes(function, [](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
     const CallNode* call = As<CallNode>(expr);
     const Function fused = call == nullptr ? nullptr : Fused(*call);
-    if (!fused) return expr;
-    // One function may be called in several places.
-    const Function copy = WithFreshVars(fused);
-    std::unordered_map<const ExprNode*, Expr> arguments;
-    for (size_t i = 0; i < call->args().size(); ++i) arguments[copy->params()[i].get()] = call->args()[i];
-    return Substitute(copy->body(), arguments);
+    return fused ? InlinedCall(fused, call->args()) : expr;
   }));
 }
 

@@ -35,12 +35,8 @@ bool IsRecursive(const IRModule& module, const std::string& name) {
 
 /// `callee` with its arguments in place of its parameters; bound to them, where the order of evaluation counts.
 Expr Expand(const Function& callee, const CallNode& call, bool keep_order) {
+  if (!keep_order) return InlinedCall(callee, call.args());
   const Function copy = WithFreshVars(callee);
-  if (!keep_order) {
-    std::unordered_map<const ExprNode*, Expr> arguments;
-    for (size_t i = 0; i < call.args().size(); ++i) arguments[copy->params()[i].get()] = call.args()[i];
-    return Substitute(copy->body(), arguments);
-  }
   Expr body = copy->body();
   for (size_t i = call.args().size(); i-- > 0;) {
     body = std::make_shared<LetNode>(copy->params()[i], call.args()[i], body);

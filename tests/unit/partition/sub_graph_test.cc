@@ -81,6 +81,23 @@ TEST(SubGraphTest, SubstitutionMovesItToAnotherGraph) {
   EXPECT_EQ(moved.exit(), moved.members());
 }
 
+TEST(SubGraphTest, PrimitiveOnesMakePlaceForWhatTheyHold) {
+  const NestedSubGraph inner{{4}, {{"Composite", "inner"}}, {}};
+  const NestedSubGraph primitive{{4, 5}, {{"Primitive", 1}, {"Compiler", "acme"}}, {inner}};
+  const NestedSubGraph outer{{4, 5}, {{"Composite", "outer"}}, {primitive}};
+  const NestedSubGraph other{{7}, {{"Composite", "other"}}, {}};
+  std::vector<NestedSubGraph> left = WithoutPrimitives({primitive, other});
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left[0].attrs.String("Composite"), "inner");
+  EXPECT_EQ(left[0].inside, inner.inside);
+  EXPECT_EQ(left[1].attrs.String("Composite"), "other");
+  left = WithoutPrimitives({outer});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].attrs.String("Composite"), "outer");
+  ASSERT_EQ(left[0].nested.size(), 1U);
+  EXPECT_EQ(left[0].nested[0].attrs.String("Composite"), "inner");
+}
+
 TEST(SubGraphTest, RewritingKeepsTheMeaning) {
   const Diamond d;
   const DataflowGraph graph(d.function);

@@ -70,6 +70,41 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
   EXPECT_GT(num_better, 100) << "the costs never favour a mix";
 }
 
+TEST(PartitionerTest, AChosenPartitionIsPrimitiveOnceWhateverItsRuleSays) {
+  const testing_graphs::AnyToolchain acme("acme");
+  const Function function = testing_graphs::Std();
+  const std::string text = R"json({"rule": "Primitive", "sub_rule": {"rule": "Union", "sub_rules": [
+      {"rule": "Composite", "name": "acme.relu", "sub_rule": {"rule": "DFPattern", "pattern": "nn.relu(*)"}},
+      {"rule": "OpCallByKind"}]}})json";
+  std::map<const Toolchain*, PartitionRulePtr> rules;
+  rules[&acme] = ParseRule(text);
+  const IRModule module = IRModule::FromFunction(function);
+  const Candidates candidates(module, {&acme}, 1, rules);
+  RandomEstimator estimator(1, /*may_fail=*/false);
+  Partitioner partitioner(candidates, estimator);
+  ASSERT_EQ(candidates.candidates().size(), 5U);
+  for (VariantIndex variant : candidates.variants().indices()) {
+    int num_composites = 0;
+    PostOrder(candidates.Find(CandidateHandle{variant.number()}).first.function, [&](const Expr& expr) {
+      const FunctionNode* inner = As<FunctionNode>(expr);
+      if (inner == nullptr) return;
+      EXPECT_FALSE(inner->attrs().Has("Primitive"));
+      num_composites += inner->attrs().Has("Composite") ? 1 : 0;
+    });
+    EXPECT_EQ(num_composites, variant.number() < 2 ? 1 : 0);
+  }
+  const std::optional<Cover> cover = GreedyCover(partitioner, acme, nullptr, nullptr);
+  ASSERT_TRUE(cover.has_value());
+  const std::optional<IRModule> chosen = partitioner.Apply(*cover, module);
+  ASSERT_TRUE(chosen.has_value());
+  int num_primitive = 0;
+  PostOrder(chosen->main(), [&](const Expr& expr) {
+    const FunctionNode* inner = As<FunctionNode>(expr);
+    num_primitive += inner != nullptr && inner->attrs().Has("Primitive") ? 1 : 0;
+  });
+  EXPECT_EQ(num_primitive, 3);
+}
+
 TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   class Library : public testing_graphs::AnyToolchain {
    public:
@@ -138,7 +173,7 @@ TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) 
     Counts counts;
     for (VariantIndex variant : greedy->variants) {
       std::vector<int> count(3);
-      PostOrder(candidates.Find({variant.number()}).first.function->body(), [&](const Expr& expr) {
+      PostOrder(candidates.Find(CandidateHandle{variant.number()}).first.function->body(), [&](const Expr& expr) {
         const CallNode* call = As<CallNode>(expr);
         if (call == nullptr || call->op() == nullptr) return;
         count[0] += call->op()->name == "nn.dense" ? 1 : 0;
