@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain.h"
 
 namespace collage {
 
-/// Forwards every virtual function of `Toolchain`. A decorator derives from it and overrides only the functions whose
-/// answers differ, so that it cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of virtual
-/// functions and fails when a function that is added to `Toolchain` is not forwarded here.
-class ForwardingToolchain : public Toolchain {
+/// Forwards every virtual function of `Toolchain` and of `HasFusionPatterns`. A decorator derives from it and overrides
+/// only the functions whose answers differ, so that it cannot lose one: a test (forwarding_toolchain_test.cc) compares
+/// the tables of virtual functions and fails when a function that is added to `Toolchain` is not forwarded here.
+class ForwardingToolchain : public Toolchain, public HasFusionPatterns {
  public:
   /// `inner` must outlive this.
   explicit ForwardingToolchain(const Toolchain& inner) : inner_(inner) {}
@@ -34,6 +35,7 @@ class ForwardingToolchain : public Toolchain {
   int max_depth() const override { return inner_.max_depth(); }
   bool wants_maximal() const override { return inner_.wants_maximal(); }
   bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
+  std::vector<std::string> FusionPatterns() const override { return FusionPatternsOf(inner_); }
   bool proposes() const override { return inner_.proposes(); }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return inner_.Proposals(function);

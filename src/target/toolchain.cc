@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collage/target/fusion_patterns.h"
 #include "support/dynamic_library.h"
 
 namespace collage {
@@ -14,6 +15,11 @@ const char* ToString(Hook hook) {
     case Hook::kRelayToRuntime: return "RelayToRuntime";
     default: return "UpdateConstants";
   }
+}
+
+std::vector<std::string> FusionPatternsOf(const Toolchain& toolchain) {
+  const auto* source = dynamic_cast<const HasFusionPatterns*>(&toolchain);
+  return source == nullptr ? std::vector<std::string>() : source->FusionPatterns();
 }
 
 bool Toolchain::Has(Hook hook) const {

@@ -9,8 +9,10 @@
 #include "backends/native/description/options.h"
 #include "backends/native/operators.h"
 #include "backends/native/proposals.h"
+#include "backends/native/quantised_patterns.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
 #include "ir/shapes/dynamic_sizes.h"
 
@@ -26,7 +28,7 @@ using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions
 
 using ListingsFn = void(const CompiledPartition& compiled, const NativeOptions& options, std::vector<Listing>& result);
 
-class Native : public Toolchain {
+class Native : public Toolchain, public HasFusionPatterns {
  public:
   explicit Native(const NativeOptions& options = {}) : options_(options) {}
 
@@ -72,6 +74,7 @@ class Native : public Toolchain {
     return IsLoweredDynamic(call);
   }
   bool only_keeps_precision() const override { return options_.keeps_float16; }
+  std::vector<std::string> FusionPatterns() const override { return QuantisedPatterns(); }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return ProposalsIn(function, *this);

@@ -1,27 +1,10 @@
 // gather.cc: phase 1 of RFC 0.81: from what a toolchain says of itself to the rule that finds its candidates.
-#include <fmt/format.h>
-
 #include "collage/ir/visitor.h"
+#include "collage/target/fusion_patterns.h"
 #include "partition/partition_rule.h"
 
 namespace collage {
 namespace {
-
-/// Patterns that fusion by operator kinds cannot join, since nothing precedes an anchor: products and pools of 8-bit
-/// integers with their conversion to floats (qnn.dequantize), or to 32-bit integers less a zero point.
-std::vector<std::string> QuantisedPatterns() {
-  const std::string numbers = "qnn.dequantize(*, const, const)";
-  const std::string integers = "(subtract(cast(*), *) | cast(*))";
-  const std::string products =
-      "(nn.dense | nn.matmul | nn.batch_matmul | nn.conv1d | nn.conv2d | nn.conv3d | nn.conv1d_transpose | "
-      "nn.conv2d_transpose | nn.conv3d_transpose)";
-  std::string pools;
-  for (const char* kind : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"}) {
-    for (int rank : {1, 2, 3}) pools += fmt::format("{}nn.{}{}d", pools.empty() ? "" : " | ", kind, rank);
-  }
-  return {fmt::format("{0}({1}, {1})", products, numbers), fmt::format("{0}({1}, (const | {1}))", products, integers),
-          fmt::format("({})({})", pools, numbers)};
-}
 
 /// Whether the predicate takes every call in `function`; otherwise why not the first that it does not take.
 Result<void> TakesAll(const Toolchain& toolchain, const Function& function) {
@@ -38,7 +21,7 @@ PartitionRulePtr BaseRule(const Toolchain& toolchain) {
   if (toolchain.fusion_style() != FusionStyle::kTVMFusion) return OpPredicateRule();
   std::vector<PartitionRulePtr> rules;
   rules.push_back(OpPredicateRule());
-  for (const std::string& pattern : QuantisedPatterns()) {
+  for (const std::string& pattern : FusionPatternsOf(toolchain)) {
     rules.push_back(DFPatternRule("", ParsePattern(pattern),
                                   [&toolchain](const Function& function) { return TakesAll(toolchain, function); }));
   }

@@ -50,5 +50,16 @@ TEST(ForwardingToolchain, OverridesEveryVirtualFunction) {
   }
 }
 
+TEST(ForwardingToolchain, ForwardsPatternsOfThoseThatHaveThem) {
+  class Fusing : public Defaults, public HasFusionPatterns {
+   public:
+    std::vector<std::string> FusionPatterns() const override { return {"nn.dense(cast(*), *)"}; }
+  };
+  const Fusing fusing;
+  EXPECT_EQ(FusionPatternsOf(ForwardingToolchain(fusing)), fusing.FusionPatterns());
+  EXPECT_TRUE(FusionPatternsOf(ForwardingToolchain(Defaults())).empty());
+  EXPECT_TRUE(FusionPatternsOf(Defaults()).empty());
+}
+
 }  // namespace
 }  // namespace collage
