@@ -147,8 +147,10 @@ def _plain(name: str, value: Any) -> Any:
         return [str(one) for one in as_targets(value)]
     if name == "check_inputs":
         return _check_inputs(value)
-    if isinstance(value, Mapping):
+    if name == "config" and isinstance(value, Mapping):
         return {key: str(one) if isinstance(one, (bool, int)) else one for key, one in value.items()}
+    if isinstance(value, Mapping):
+        return dict(value)
     is_list = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
     return list(value) if is_list and not hasattr(value, "__fspath__") else value
 

