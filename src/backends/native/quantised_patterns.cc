@@ -1,4 +1,4 @@
-// quantised_patterns.cc
+// quantised_patterns.cc: the texts of the patterns.
 #include "backends/native/quantised_patterns.h"
 
 #include <fmt/format.h>
