@@ -8,18 +8,25 @@
 #include "collage/ir/module.h"
 #include "collage/target/toolchain.h"
 #include "collage/transform/pass_context.h"
+#include "collage/transform/passes.h"
 
 namespace collage {
 
-/// The passes of `toolchain`'s preamble applied to a module. Throws kInput when it names one that there is not.
-IRModule OptimizeFor(const Toolchain& toolchain, IRModule module, const PassContext& context = {});
+/// The module as a compilation prepares it for `toolchain`, in the form that its patterns are written for: PrepareGraph
+/// and PrepareForPartitioning under `context`, then `toolchain`'s preamble. Passes of a preamble run at every level,
+/// unless `context` disables them; one that consists of passes that prepare every model asks for nothing more.
+///
+/// Throws kInput when the preamble names a pass that there is not.
+IRModule OptimizeFor(const Toolchain& toolchain, IRModule module,
+                     const PassContext& context = PassContext(kPreparationLevel));
 
 /// The passes by which a module is partitioned for `toolchain` alone: MergeComposite, AnnotateTarget, PartitionGraph,
 /// and MergeCompilerRegions before the last for toolchains that take more than one match at a time.
 std::vector<std::string> PartitionPasses(const Toolchain& toolchain);
 
-/// OptimizeFor; then PartitionPasses by the toolchain's patterns: each region that the toolchain takes becomes a global
-/// function with attribute Compiler. `toolchain` must be registered.
-IRModule PartitionFor(const Toolchain& toolchain, IRModule module, const PassContext& context = {});
+/// OptimizeFor; then PartitionPasses, as far as `context` enables them, by the toolchain's patterns: each region that
+/// the toolchain takes becomes a global function with attribute Compiler. `toolchain` must be registered.
+IRModule PartitionFor(const Toolchain& toolchain, IRModule module,
+                      const PassContext& context = PassContext(kPreparationLevel));
 
 }  // namespace collage

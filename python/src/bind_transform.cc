@@ -4,8 +4,9 @@
 #include "bindings.h"
 #include "casters.h"
 #include "collage/partition_for.h"
-#include "collage/support/error.h"
 #include "collage/transform/passes.h"
+#include "driver/builtins.h"
+#include "partition/byoc/toolchains.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -93,6 +94,35 @@ void BindContext(nb::module_& m) {
           "Returns the value that was set, else the default.");
 }
 
+using ForOneToolchain = IRModule (*)(const Toolchain& toolchain, IRModule module, const PassContext& context);
+
+/// Binds `run` as a function of a toolchain's name, a module and a context.
+void BindForOneToolchain(nb::module_& m, const char* name, ForOneToolchain run, const char* doc) {
+  m.def(
+      name,
+      [run](const std::string& toolchain, const IRModule& module, const PassContext& context) {
+        AddBuiltins();
+        IRModule input = module;
+        nb::gil_scoped_release release;
+        return run(GetToolchain(toolchain), std::move(input), context);
+      },
+      "toolchain"_a, "module"_a, "context"_a, doc);
+}
+
+void BindForOneToolchain(nb::module_& m) {
+  BindForOneToolchain(m, "optimize_for", &OptimizeFor, "See `collage.relay.collage.optimize_for`.");
+  BindForOneToolchain(m, "partition_for", &PartitionFor, "See `collage.relay.collage.partition_for`.");
+  m.def(
+      "toolchain_names",
+      [] {
+        AddBuiltins();
+        std::vector<std::string> names;
+        for (const Toolchain* toolchain : ToolchainRegistry::Global().All()) names.push_back(toolchain->name());
+        return names;
+      },
+      "Names of the toolchains of this process, whether or not they are available.");
+}
+
 }  // namespace
 
 void BindTransform(nb::module_& m) {
@@ -142,14 +172,7 @@ void BindTransform(nb::module_& m) {
   m.def(
       "preparation_passes", [] { return PreparationPasses().passes(); },
       "Passes that run before a model is partitioned.");
-  m.def(
-      "partition_passes",
-      [](const std::string& toolchain) {
-        const Toolchain* found = ToolchainRegistry::Global().Find(toolchain);
-        if (found == nullptr) throw Error(ErrorCategory::kInput, "there is no toolchain '" + toolchain + "'");
-        return PartitionPasses(*found);
-      },
-      "toolchain"_a, "The passes by which a module is partitioned for one toolchain.");
+  BindForOneToolchain(m);
 }
 
 }  // namespace collage::python

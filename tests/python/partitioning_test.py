@@ -8,6 +8,8 @@ import collage
 from collage import relay
 from collage.relay import collage as parts
 from collage.relay.dataflow_pattern import is_op, wildcard
+from collage.toolchain import Pattern, Toolchain, register_toolchain
+from collage.transform import PassContext, Timing
 
 
 def network():
@@ -125,6 +127,85 @@ class Partitioning(unittest.TestCase):
 
         with self.assertRaises(ZeroDivisionError):
             parts.partition(network(), [parts.RuleTarget("acme", SINGLE)], cost=broken)
+
+
+class Biased(Toolchain):
+    """Takes a shift per channel in the form that CanonicalizeOps, its preamble, makes of bias_add."""
+
+    name = "biased"
+    preamble = ["CanonicalizeOps"]
+
+    def pattern_table(self):
+        return [Pattern("biased.dense", "add(nn.dense(*, *), *)")]
+
+
+class Hasty(Biased):
+    name = "hasty"
+    preamble = ["CanonicaliseOps"]
+
+
+register_toolchain(Biased())
+register_toolchain(Hasty())
+
+
+def biased_dense():
+    x, w, b = relay.var("x", shape=(2, 4)), relay.var("w", shape=(3, 4)), relay.var("b", shape=(3,))
+    scale = relay.add(relay.const([1.0] * 3), relay.const([1.0] * 3))
+    dense = relay.nn.bias_add(relay.nn.dense(x, w), relay.multiply(b, scale))
+    return collage.IRModule.from_expr(relay.Function([x, w, b], relay.nn.relu(dense)))
+
+
+def toolchains_of(mod):
+    return [one.attrs["Compiler"] for one in mod.functions.values() if "Compiler" in one.attrs]
+
+
+class ForOneToolchain(unittest.TestCase):
+    def test_the_preamble_makes_patterns_match(self):
+        optimized = parts.optimize_for(biased_dense(), "biased")
+        self.assertNotIn("bias_add", str(optimized))
+        self.assertEqual(toolchains_of(optimized), [])
+        partitioned = parts.partition_for(biased_dense(), "biased")
+        self.assertEqual(toolchains_of(partitioned), ["biased"])
+        self.assertIn('Composite="biased.dense"', str(partitioned))
+
+    def test_the_current_context_holds(self):
+        with PassContext(disabled_pass=["CanonicalizeOps"]):
+            self.assertIn("bias_add", str(parts.optimize_for(biased_dense(), "biased")))
+            self.assertEqual(toolchains_of(parts.partition_for(biased_dense(), "biased")), [])
+        timing = Timing()
+        with PassContext(opt_level=0, instruments=[timing]):
+            self.assertEqual(toolchains_of(parts.partition_for(biased_dense(), "biased")), ["biased"])
+        self.assertIn("CanonicalizeOps", timing.seconds)
+        self.assertIn("PartitionGraph", timing.seconds)
+        self.assertNotIn("FoldConstant", timing.seconds)
+        timing = Timing()
+        with PassContext(instruments=[timing]):
+            parts.optimize_for(biased_dense(), "biased")
+        self.assertIn("FoldScaleAxis", timing.seconds)
+
+    def test_every_toolchain_has_functions_of_its_name(self):
+        for name in [row["name"] for row in collage.toolchains()]:
+            if name == "hasty":
+                continue
+            with self.subTest(name):
+                for prefix, of_any in [("partition_for_", parts.partition_for), ("optimize_for_", parts.optimize_for)]:
+                    of_one = getattr(parts, prefix + name)
+                    self.assertEqual(of_one.__name__, prefix + name)
+                    self.assertIn(prefix + name, dir(parts))
+                    self.assertEqual(str(of_one(biased_dense())), str(of_any(biased_dense(), name)))
+
+    def test_names_that_there_are_not(self):
+        for mistake in ["partition_for_dnn", "optimize_for_dnn"]:
+            with self.assertRaisesRegex(AttributeError, f"'{mistake}': there is no toolchain 'dnn', there are native, .*biased"):
+                getattr(parts, mistake)
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'partition_with'"):
+            _ = parts.partition_with
+        for of_any in [parts.optimize_for, parts.partition_for]:
+            with self.assertRaisesRegex(collage.InputError, "there is no toolchain 'acme'") as caught:
+                of_any(biased_dense(), "acme")
+            self.assertRegex(caught.exception.hint, "there are: native, .*biased")
+            with self.assertRaisesRegex(collage.InputError, "preamble of toolchain 'hasty'.*'CanonicaliseOps'"):
+                of_any(biased_dense(), "hasty")
 
 
 if __name__ == "__main__":

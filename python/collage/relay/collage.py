@@ -22,7 +22,8 @@ from typing import Any, Protocol
 
 from collage import _core
 from collage._core import DFPattern, Function, IRModule
-from collage.transform import PassContext, Sequential
+from collage.toolchain import load_plugins
+from collage.transform import PassContext
 
 __all__ = [
     "Candidate",
@@ -52,6 +53,7 @@ __all__ = [
     "constant",
     "dataflow",
     "join_anything",
+    "optimize_for",
     "partition",
     "partition_for",
     "rewrite",
@@ -359,19 +361,77 @@ def partition(
     return Cover(partitions=parts, **found)
 
 
+def _known_toolchains() -> list[str]:
+    load_plugins()
+    return _core.toolchain_names()
+
+
+def optimize_for(mod: IRModule, toolchain: str) -> IRModule:
+    """The module in the form that a toolchain's patterns are written for: the RFC's ``optimize_for_<toolchain>``.
+
+    The passes that prepare a model in `collage.compile` run, then the toolchain's preamble, under the current
+    `PassContext`. Passes of a preamble run at every level unless they are disabled.
+
+    Args:
+        mod: a module.
+        toolchain: the name of a registered one, see `collage.toolchains`.
+
+    Raises:
+        InputError: there is no such toolchain, or its preamble names a pass that there is not.
+    """
+    load_plugins()
+    return _core.optimize_for(toolchain, mod, PassContext.current()._of_compilation())
+
+
 def partition_for(mod: IRModule, toolchain: str) -> IRModule:
     """The module with all that a toolchain takes, in regions as large as it takes, as global functions for it.
 
     Costs are not asked for: this is the RFC's ``partition_for_<toolchain>``. `relay.vm.compile` compiles the result.
+    ``partition_for_NAME(mod)`` and ``optimize_for_NAME(mod)`` are the same for the toolchain NAME.
+
+    >>> from collage import relay
+    >>> x, w = relay.var("x", shape=(2, 4)), relay.var("w", shape=(3, 4))
+    >>> mod = IRModule.from_expr(relay.nn.relu(relay.nn.dense(x, w)))
+    >>> [one.attrs.get("Compiler") for one in relay.collage.partition_for_xnnpack(mod).functions.values()]
+    ['xnnpack', None]
 
     Args:
-        mod: a module; constants are folded first.
+        mod: a module; `optimize_for` is applied to it first.
         toolchain: the name of a registered one, see `collage.toolchains`.
 
     Raises:
-        InputError: there is no such toolchain.
+        InputError: there is no such toolchain, or its preamble names a pass that there is not.
     """
-    config = {"relay.MergeComposite.toolchain": toolchain, "relay.AnnotateTarget.targets": toolchain}
-    with PassContext(opt_level=3, config=config):
-        prepare = Sequential(_core.preparation_passes())
-        return Sequential([prepare, *_core.partition_passes(toolchain)])(mod)
+    load_plugins()
+    return _core.partition_for(toolchain, mod, PassContext.current()._of_compilation())
+
+
+_FOR_ONE = {"optimize_for_": optimize_for, "partition_for_": partition_for}
+
+
+def _for_one(name: str, of_any: Callable[[IRModule, str], IRModule], toolchain: str) -> Callable[[IRModule], IRModule]:
+    """``of_any`` for one toolchain, as a function called ``name``."""
+
+    def of_one(mod: IRModule) -> IRModule:
+        return of_any(mod, toolchain)
+
+    of_one.__name__ = of_one.__qualname__ = name
+    of_one.__doc__ = f"The same as ``{of_any.__name__}(mod, {toolchain!r})``."
+    return of_one
+
+
+def __getattr__(name: str) -> Callable[[IRModule], IRModule]:
+    """``partition_for_NAME`` and ``optimize_for_NAME`` for every registered toolchain."""
+    problem = f"module 'collage.relay.collage' has no attribute '{name}'"
+    for prefix, of_any in _FOR_ONE.items():
+        if not name.startswith(prefix):
+            continue
+        toolchain, known = name.removeprefix(prefix), _known_toolchains()
+        if toolchain in known:
+            return _for_one(name, of_any, toolchain)
+        problem += f": there is no toolchain '{toolchain}', there are {', '.join(known)}"
+    raise AttributeError(problem)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(prefix + name for prefix in _FOR_ONE for name in _known_toolchains())]

@@ -1,13 +1,17 @@
-// toolchains.h: toolchains that a pass's options name.
+// toolchains.h: looking up toolchains by name.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collage/target/toolchain.h"
 #include "collage/transform/pass_context.h"
 
 namespace collage {
+
+/// The registered toolchain called `name`. Throws kInput at `where`, with near misses, else all there are.
+const Toolchain& GetToolchain(std::string_view name, const std::string& where = "");
 
 /// The toolchain that option `key` names. Throws kInput when none is named or there is none of that name.
 const Toolchain& FindToolchain(const PassContext& context, const char* key);

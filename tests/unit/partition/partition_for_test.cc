@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collage/ir/text.h"
+#include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
 #include "unit/partition/graphs.h"
 
@@ -52,6 +53,73 @@ TEST(PartitionForTest, ThePreambleMakesPatternsMatch) {
   const std::string text = PrintModule(partitioned);
   EXPECT_NE(text.find("Composite=\"greedy.dense_relu\""), std::string::npos) << text;
   EXPECT_NE(text.find("Composite=\"greedy.dense\""), std::string::npos) << text;
+}
+
+/// Computes operators in the form that a preamble brings them into.
+class Prepared : public testing_graphs::AnyToolchain {
+ public:
+  Prepared(const std::string& name, std::vector<std::string> preamble)
+      : AnyToolchain(name, FusionStyle::kNoFusion), preamble_(std::move(preamble)) {}
+  std::vector<std::string> Preamble() const override { return preamble_; }
+
+ private:
+  std::vector<std::string> preamble_;
+};
+
+const char* kBias = R"(
+def @main(%x: Tensor[(4, 4), float32], %b: Tensor[(4), float32]) {
+  nn.relu(nn.bias_add(nn.dense(%x, %x), %b))
+})";
+
+/// Which passes OptimizeFor ran, without InferType.
+std::vector<std::string> PassesFor(const Toolchain& toolchain, PassContext context) {
+  const auto timing = std::make_shared<TimingInstrument>();
+  context.instruments.push_back(timing);
+  OptimizeFor(toolchain, ParseModule(kBias), context);
+  std::vector<std::string> names;
+  for (const TimingInstrument::Row& row : timing->rows()) names.push_back(row.pass);
+  return names;
+}
+
+TEST(PartitionForTest, PassesOfAPreambleRunAtEveryLevelUnlessTheyAreDisabled) {
+  const Prepared toolchain("prepared", {"CanonicalizeOps"});
+  for (const int level : {0, kPreparationLevel}) {
+    PassContext context(level);
+    EXPECT_EQ(PrintModule(OptimizeFor(toolchain, ParseModule(kBias), context)).find("bias_add"), std::string::npos);
+    context.disabled_pass = {"CanonicalizeOps"};
+    EXPECT_NE(PrintModule(OptimizeFor(toolchain, ParseModule(kBias), context)).find("bias_add"), std::string::npos);
+  }
+}
+
+TEST(PartitionForTest, APreambleOfPassesThatPrepareEveryModelAsksForNothingMore) {
+  for (const int level : {0, kPreparationLevel}) {
+    const std::vector<std::string> usual = PassesFor(Prepared("usual", {}), PassContext(level));
+    EXPECT_EQ(PassesFor(Prepared("same", {"FoldScaleAxis", "FoldConstant"}), PassContext(level)), usual);
+    EXPECT_NE(PassesFor(Prepared("more", {"CombineParallelDense"}), PassContext(level)), usual);
+  }
+}
+
+TEST(PartitionForTest, AnUnknownPassOfAPreambleIsNamedWithItsToolchain) {
+  const Prepared toolchain("hasty", {"FoldConstant", "FoldConstants"});
+  for (const auto& run : {OptimizeFor, PartitionFor}) {
+    try {
+      run(toolchain, ParseModule(kBias), PassContext());
+      FAIL() << "there is no such pass";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.category(), ErrorCategory::kInput);
+      EXPECT_EQ(
+          error.Format(),
+          "preamble of toolchain 'hasty': error: unknown pass 'FoldConstants'\nhint: did you mean 'FoldConstant'?");
+    }
+  }
+}
+
+TEST(PartitionForTest, ADisabledPassOfPartitioningDoesNotRun) {
+  PassContext context(kPreparationLevel);
+  context.disabled_pass = {"PartitionGraph"};
+  const IRModule marked = PartitionFor(Greedy(), ParseModule(kModel), context);
+  EXPECT_EQ(marked.functions().size(), 1u);
+  EXPECT_NE(PrintModule(marked).find("compiler_begin"), std::string::npos);
 }
 
 TEST(PartitionForTest, OnlyWhoTakesSeveralMatchesGetsThemMerged) {
