@@ -68,7 +68,11 @@ class Case:
 
     def is_met_by(self, found: list[str]) -> bool:
         """Whether lines are what the case expects."""
-        return len(found) == len(self.expectation) and all(map(fits, self.expectation, found))
+        return len(found) == len(self.expectation) and self.begins_with(found, len(found))
+
+    def begins_with(self, found: list[str], count: int) -> bool:
+        """Whether the first `count` lines are what the case expects."""
+        return all(map(fits, self.expectation[:count], found[:count]))
 
     def text(self) -> str:
         """The case as its file has it."""
