@@ -120,17 +120,17 @@ void PrintRow(const std::string& name, const std::vector<Pair>& pairs) {
 /// What the database has of the module's candidates, timed with their operands there. Without `estimates` the formula
 /// is not asked, so that none of its probes is measured.
 Pairs Compare(const IRModule& module, TuningDatabase& database, int threads, CacheLevel operands, bool estimates) {
-  std::vector<const Toolchain*> toolchains;
+  std::vector<PartitionSpec> specs;
   MeasuringEstimator::Options options;
   for (const ToolchainReport& probed : ProbeToolchains()) {
     if (!probed.available) continue;
-    toolchains.push_back(ToolchainRegistry::Global().Find(probed.name));
+    specs.push_back(SpecOf(*ToolchainRegistry::Global().Find(probed.name)));
     options.versions[probed.name] = TuningVersion(probed);
   }
   options.machine = ThisMachine().fingerprint;
   options.context.num_threads = threads;
   options.context.timing.operands = operands;
-  const Candidates candidates(module, toolchains, threads);
+  const Candidates candidates(module.main(), specs, threads);
   const WorkerLimits limits{std::chrono::seconds(20), 0};
   const MeasuringEstimator keys(database, MakeLocalRunner(candidates, limits), candidates, options, {});
   const std::unique_ptr<CostEstimator> analytic = MakeAnalyticEstimator({.database = database,

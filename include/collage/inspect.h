@@ -87,7 +87,9 @@ struct CoverReport {
 /// The least-cost cover of a function by targets with rules, at costs that are given instead of measured: by the
 /// formula of `costs`, or by `estimate` in its place if that is given; overrides hold either way. `targets` is a list
 /// of {"name", "external", "rule"}, and of targets of registered toolchains as text, which find candidates as these do
-/// and only take nodes that are planned for their device (pass PlanDevices) or for none. Throws kUnsupported when there
+/// and only take nodes that are planned for their device (pass PlanDevices) or for none. A plain graph for registered
+/// targets alone is partitioned as pass CollagePartition does; in all other cases the host must cover what no target
+/// does. Throws kUnsupported when there
 /// is no cover, naming nodes, their operators, and why each target declines; kInput for an estimate below zero.
 CoverReport PartitionByGivenCosts(const Function& function, const JsonText& targets, const JsonText& costs,
                                   bool rewrite = false, CandidateCost estimate = nullptr);

@@ -102,12 +102,15 @@ void ToolchainSelection::AddTarget(const std::string& text) {
     notices_.push_back(fmt::format("target '{}': option '{}' changes nothing of what '{}' compiles", text, option,
                                    configuration.registered().name()));
   }
-  for (const Participant& other : given_) {
+  for (Participant& other : given_) {
     if (!(other.configuration == configuration)) continue;
-    if (other.partition_rule == target.partition_rule()) return;
+    if (other.partition_rule == target.partition_rule()) {
+      other.targets.push_back(text);
+      return;
+    }
     throw Error(ErrorCategory::kInput, fmt::format("targets give '{}' two partition rules", configuration.ToString()));
   }
-  given_.push_back({configuration, text, target.partition_rule()});
+  given_.push_back({configuration, {text}, target.partition_rule()});
 }
 
 /// Whether it takes part though no target names it.
@@ -133,7 +136,7 @@ void ToolchainSelection::Gather(const std::vector<ToolchainReport>& probed) {
     // Alone, native kernels under options take no more than another toolchain does: the rest is plain ones'.
     const bool leaves_rest = is_alone && IsConfigured(alone) && registered.is_native();
     if ((own.empty() && JoinsUnasked(report)) || leaves_rest) {
-      own.insert(own.begin(), {ToolchainConfiguration(registered), "", ""});
+      own.insert(own.begin(), {ToolchainConfiguration(registered), {}, ""});
     }
     gathered_.insert(gathered_.end(), own.begin(), own.end());
   }
@@ -145,12 +148,12 @@ void ToolchainSelection::SetAccuracy() {
   for (Participant& one : gathered_) {
     if (!one.configuration.options().Has(kAccuracyOption)) continue;
     is_declared = true;
-    const std::string said =
-        one.target.empty() ? "" : Target::Parse(one.target).options().StringOr(kAccuracyOption, "");
-    if (!said.empty() && said != options_.accuracy) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("target '{}' has another accuracy than '{}', which all are to have", one.target,
-                              options_.accuracy));
+    for (const std::string& target : one.targets) {
+      const std::string said = Target::Parse(target).options().StringOr(kAccuracyOption, "");
+      if (said.empty() || said == options_.accuracy) continue;
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("target '{}' has another accuracy than '{}', which all are to have", target, options_.accuracy));
     }
     one.configuration = one.configuration.With(kAccuracyOption, options_.accuracy);
   }
@@ -190,7 +193,7 @@ void ToolchainSelection::AddVariants(const Participant& of, std::span<const std:
     const bool takes_part = std::ranges::find(toolchains_, &toolchain) != toolchains_.end();
     if (is_given || takes_part || !toolchain.Probe().available) continue;
     if (they_only_keep && !toolchain.only_keeps_precision()) continue;
-    Add({variant, "", of.partition_rule});
+    Add({variant, {}, of.partition_rule});
     variants_.push_back(variant.ToString());
   }
 }
@@ -200,8 +203,8 @@ void ToolchainSelection::Add(const Participant& one) {
   try {
     toolchain = &configured_.Get(one.configuration);
   } catch (const Error& error) {
-    if (one.target.empty()) throw;
-    throw Error(error.category(), error.message(), fmt::format("target '{}'", one.target), error.hint());
+    if (one.targets.empty()) throw;
+    throw Error(error.category(), error.message(), fmt::format("target '{}'", one.targets[0]), error.hint());
   }
   if (std::find(toolchains_.begin(), toolchains_.end(), toolchain) != toolchains_.end()) return;
   if (!one.configuration.IsDefault()) {
@@ -209,7 +212,7 @@ void ToolchainSelection::Add(const Participant& one) {
     if (!here.available) FailUnavailable(toolchain->name(), here.reason, here.hint);
   }
   toolchains_.push_back(toolchain);
-  if (!one.partition_rule.empty()) rules_[toolchain] = one.partition_rule;
+  if (!one.targets.empty() || !one.partition_rule.empty()) participants_.emplace(toolchain, one);
 }
 
 const Toolchain* ToolchainSelection::native() const {
@@ -218,27 +221,34 @@ const Toolchain* ToolchainSelection::native() const {
   return it == toolchains_.end() ? nullptr : *it;
 }
 
-std::map<const Toolchain*, PartitionRulePtr> ToolchainSelection::Rules() const {
-  std::map<const Toolchain*, PartitionRulePtr> rules;
-  for (const auto& [toolchain, text] : rules_) {
-    rules[toolchain] = ParseRule(text, "partition rule of '" + toolchain->name() + "'");
-  }
-  for (const auto& [name, text] : options_.partition_rules) {
-    bool takes_part = false;
-    for (const Toolchain* toolchain : toolchains_) {
-      if (!GoesBy(*toolchain, name)) continue;
-      takes_part = true;
-      if (!rules.contains(toolchain)) rules[toolchain] = ParseRule(text, "partition rule of '" + name + "'");
-    }
-    if (takes_part) continue;
+std::vector<PartitionSpec> ToolchainSelection::Specs() const {
+  for (const auto& [name, _] : options_.partition_rules) {
+    if (std::ranges::any_of(toolchains_, [&](const Toolchain* one) { return GoesBy(*one, name); })) continue;
     throw Error(ErrorCategory::kInput, fmt::format("a rule is given for '{}', which does not take part", name));
   }
-  return rules;
+  std::vector<PartitionSpec> specs;
+  for (const Toolchain* toolchain : toolchains_) {
+    const std::string named = toolchain->name();
+    std::pair<std::string, std::string> rule;  // of whom, and its text
+    std::vector<Target> targets;
+    if (const auto given = participants_.find(toolchain); given != participants_.end()) {
+      rule = {named, given->second.partition_rule};
+      for (const std::string& target : given->second.targets) targets.push_back(Target::Parse(target));
+    }
+    if (targets.empty()) targets.push_back(Target::Parse(TargetText(*toolchain)));
+    for (const auto& [name, text] : options_.partition_rules) {
+      if (rule.second.empty() && GoesBy(*toolchain, name)) rule = {name, text};
+    }
+    specs.push_back(
+        SpecOf(*toolchain, std::move(targets), rule.second, fmt::format("partition rule of '{}'", rule.first)));
+  }
+  return specs;
 }
 
 std::string ToolchainSelection::TargetOf(const Toolchain& toolchain) const {
-  const auto rule = rules_.find(&toolchain);
-  return TargetText(toolchain) + (rule == rules_.end() ? "" : OptionText({{"partition_rule", rule->second}}));
+  const auto given = participants_.find(&toolchain);
+  const std::string rule = given == participants_.end() ? "" : given->second.partition_rule;
+  return TargetText(toolchain) + (rule.empty() ? "" : OptionText({{"partition_rule", rule}}));
 }
 
 bool GoesBy(const Toolchain& toolchain, std::string_view name) {

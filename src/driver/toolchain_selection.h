@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collage/compile.h"
-#include "partition/partition_rule.h"
+#include "partition/partition_spec.h"
 #include "target/toolchain_configuration.h"
 
 namespace collage {
@@ -27,8 +27,9 @@ class ToolchainSelection {
   const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
   /// The native one among them, the first if there are several.
   const Toolchain* native() const;
-  /// Rules of targets and of `CompileOptions::partition_rules`. Throws kInput for a rule whose toolchain takes no part.
-  std::map<const Toolchain*, PartitionRulePtr> Rules() const;
+  /// A spec for each of the toolchains: by the rule of its target, else of `CompileOptions::partition_rules`, else its
+  /// own. They refer to this. Throws kInput for a rule whose toolchain takes no part.
+  std::vector<PartitionSpec> Specs() const;
   /// The targets by which `toolchain`, one of these, takes part in the same way.
   std::string TargetOf(const Toolchain& toolchain) const;
 
@@ -45,8 +46,8 @@ class ToolchainSelection {
  private:
   struct Participant {
     ToolchainConfiguration configuration;
-    std::string target;          ///< the target that says so; empty: none does
-    std::string partition_rule;  ///< JSON; empty: the toolchain's own
+    std::vector<std::string> targets;  ///< targets by which it takes part, if any
+    std::string partition_rule;        ///< JSON; empty: the toolchain's own
   };
 
   void CheckNames(const CompileOptions& options) const;
@@ -65,7 +66,7 @@ class ToolchainSelection {
   std::vector<Participant> gathered_;  ///< all but variants
   ConfiguredToolchains configured_;
   std::vector<const Toolchain*> toolchains_;
-  std::map<const Toolchain*, std::string> rules_;  ///< rules of targets
+  std::map<const Toolchain*, Participant> participants_;  ///< named by targets
   std::vector<std::string> variants_;
   std::set<const Toolchain*> deferred_;
   std::string no_variants_;

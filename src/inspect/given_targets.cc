@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <set>
 
 #include "partition/rules/rule_kinds.h"
@@ -22,70 +23,68 @@ namespace {
 
 class TargetsReader {
  public:
-  std::vector<GivenTarget> Read(const JsonText& json) {
+  std::vector<PartitionSpec> Read(const JsonText& json) {
     for (const JsonReader& target : JsonReader::Parse(json.text, json.file).Items()) {
       if (target.IsString()) {
-        AddText(target, "");
+        AddRegistered({target}, "");
       } else if (target.Has("target")) {
         target.AllowOnly({"name", "target"});
-        AddText(target.At("target"), target.Has("name") ? NewName(target.At("name")) : "");
+        const JsonReader text = target.At("target");
+        const std::string name = target.Has("name") ? NewName(target.At("name")) : "";
+        const std::vector<JsonReader> texts = text.IsString() ? std::vector<JsonReader>{text} : text.Items();
+        if (texts.empty()) text.Fail("there is no target in this list");
+        AddRegistered(texts, name);
       } else {
         target.AllowOnly({"name", "external", "rule"});
         const std::string name = NewName(target.At("name"));
-        Add({name, target.BoolOr("external", false)}, ReadRule(target.At("rule")), nullptr);
+        auto owned = std::make_shared<const GivenToolchain>(TargetName{name, target.BoolOr("external", false)});
+        const Toolchain* toolchain = owned.get();
+        specs_.push_back({name, {}, toolchain, ReadRule(target.At("rule")), std::move(owned)});
       }
     }
-    Add({"host", false}, HostRule(), nullptr);
-    return std::move(targets_);
+    return std::move(specs_);
   }
 
  private:
   std::string NewName(const JsonReader& json) {
     const std::string name = json.String();
-    if (name.empty() || name == "host") json.Fail("'host' is the host's own name; give another one");
+    if (name.empty() || name == kHostName) json.Fail("'host' is the host's own name; give another one");
     if (!names_.insert(name).second) json.Fail(fmt::format("target '{}' is given twice", name));
     return name;
   }
 
   /// Named after its toolchain unless it has a name; the second one of a toolchain has "_1" behind it.
-  void AddText(const JsonReader& json, std::string name) {
-    std::shared_ptr<PartitionSpec> spec;
-    try {
-      const Target target = Target::Parse(json.String());
-      spec = std::make_shared<PartitionSpec>(std::move(GatherPartitionSpecs({target}, ToolchainRegistry::Global())[0]));
-    } catch (const Error& error) {
-      // The rule within a target's text has places of its own.
-      json.Fail(error.where().empty() ? error.message() : error.where() + ": " + error.message(), error.hint());
+  void AddRegistered(const std::vector<JsonReader>& texts, const std::string& name) {
+    std::vector<Target> targets;
+    std::vector<PartitionSpec> specs;
+    for (const JsonReader& json : texts) {
+      try {
+        targets.push_back(Target::Parse(json.String()));
+        specs = GatherPartitionSpecs(targets, ToolchainRegistry::Global());
+      } catch (const Error& error) {
+        // The rule within a target's text has places of its own.
+        json.Fail(error.where().empty() ? error.message() : error.where() + ": " + error.message(), error.hint());
+      }
+      if (specs.size() > 1) json.Fail("targets that share a rule configure one toolchain in one way");
     }
-    for (int time = 0; name.empty(); ++time) {
-      const std::string wanted = time == 0 ? spec->name : fmt::format("{}_{}", spec->name, time);
-      if (names_.insert(wanted).second) name = wanted;
+    for (PartitionSpec& spec : specs) {
+      spec.name = name.empty() ? FreshName(spec.name) : name;
+      specs_.push_back(std::move(spec));
     }
-    PartitionRulePtr rule = std::move(spec->rule);
-    Add({std::move(name), !spec->toolchain->is_native()}, std::move(rule), spec);
   }
 
-  void Add(TargetName name, PartitionRulePtr rule, const std::shared_ptr<const PartitionSpec>& spec) {
-    const int priority = static_cast<int>(targets_.size());
-    targets_.push_back({std::make_unique<GivenToolchain>(std::move(name), priority, spec), std::move(rule), spec});
+  std::string FreshName(const std::string& wanted) {
+    std::string name = wanted;
+    for (int time = 1; !names_.insert(name).second; ++time) name = fmt::format("{}_{}", wanted, time);
+    return name;
   }
 
-  std::vector<GivenTarget> targets_;
+  std::vector<PartitionSpec> specs_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-std::vector<CandidatePartition> GivenTarget::AllCandidates(const DataflowGraph& graph, RuleLog& log) const {
-  std::vector<CandidatePartition> candidates = rule->AllCandidates(graph, *toolchain, log);
-  if (spec == nullptr) return candidates;
-  const Target target = Target::Parse(spec->target);
-  std::erase_if(candidates, [&](const CandidatePartition& candidate) {
-    return !FitsPlannedDevices(graph, candidate.sub_graph, target);
-  });
-  return candidates;
-}
-
-std::vector<GivenTarget> ReadTargets(const JsonText& json) { return TargetsReader().Read(json); }
+std::vector<PartitionSpec> ReadTargets(const JsonText& json) { return TargetsReader().Read(json); }
 
 }  // namespace collage

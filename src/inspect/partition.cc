@@ -1,77 +1,58 @@
-// partition.cc: phases 1 to 4 on given targets and costs. Every node that is not within a partition already must be
-// covered, by a target or by the host; so the sets that overlap in a tuple or a constant cannot be chosen together.
+// partition.cc: phases 1 to 4 on given targets and costs.
+//
+// Registered targets of a plain graph are partitioned as pass CollagePartition does. All else is partitioned with exact
+// boundaries: every node that is not within a partition already must be covered, by a target or by the host; so the
+// sets that overlap in a tuple or a constant cannot be chosen together.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "collage/inspect.h"
-#include "cost/estimator/given_costs.h"
-#include "dataflow/needs.h"
+#include "cost/estimator/estimators.h"
+#include "driver/covers/coalesced_cover.h"
+#include "driver/covers/partitioner.h"
 #include "inspect/given_targets.h"
 #include "ir/place.h"
 #include "partition/name_supply.h"
-#include "partition/rewrite.h"
-#include "search/strategies/compatible_covers.h"
+#include "program/regions.h"
 
 namespace collage {
 namespace {
 
-/// Candidates have one variant each here: nothing but the toolchain is chosen.
-CandidateIndex CandidateOf(VariantIndex variant) { return CandidateIndex(variant.number()); }
-
-class GivenCoverCosts : public BasicCoverCosts {
- public:
-  GivenCoverCosts(const DataflowGraph& graph, const CandidateList& candidates, const GivenCosts& given)
-      : graph_(graph), candidates_(candidates), given_(given) {}
-
-  double LowerBound(VariantIndex /*variant*/) override { return 0; }
-  double Exact(VariantIndex variant) override {
-    const CandidatePartition& candidate = CandidateAt(variant);
-    return given_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph).ToDouble();
-  }
-  double Convert(int /*value*/, Format /*from*/, Format /*to*/) override { return 0; }
-  double Transition(VariantIndex variant) override {
-    const bool is_host = TargetOf(CandidateAt(variant)) == "host";
-    return is_host ? 0 : given_.transition_penalty();
-  }
-
- private:
-  const CandidatePartition& CandidateAt(VariantIndex variant) const { return candidates_[CandidateOf(variant)]; }
-
-  const DataflowGraph& graph_;
-  const CandidateList& candidates_;
-  const GivenCosts& given_;
-};
+/// Whether a compilation partitions `function` for `specs` as it is.
+bool IsCompiledSo(const Function& function, const std::vector<PartitionSpec>& specs) {
+  return !IsProgram(IRModule::FromFunction(function)) &&
+         std::ranges::all_of(specs, [](const PartitionSpec& spec) { return !spec.targets.empty(); });
+}
 
 /// One run over one function.
 class GivenPartitioner {
  public:
-  GivenPartitioner(const Function& function, const JsonText& targets, GivenCosts costs)
-      : graph_(function, Boundaries::kExact), targets_(ReadTargets(targets)), costs_(std::move(costs)) {
-    for (const GivenTarget& target : targets_) AddCandidates(target);
+  GivenPartitioner(const Function& function, const JsonText& targets, const GivenCosts& costs)
+      : specs_(ReadTargets(targets)),
+        boundaries_(IsCompiledSo(function, specs_) ? Boundaries::kTensors : Boundaries::kExact),
+        candidates_(function, WithHost(), /*num_threads=*/1, boundaries_),
+        estimator_(MakeGivenEstimator(costs, candidates_)),
+        partitioner_(candidates_, *estimator_),
+        coalesces_(costs.coalesce()) {
+    if (candidates_.capped().empty()) return;
+    throw Error(ErrorCategory::kResource,
+                fmt::format("the rule of '{}' finds too many candidates", candidates_.capped()[0]), "",
+                "give its Combine rules a 'max_depth'");
   }
 
   CoverReport Run(bool rewrite) {
-    const CoverProblem problem = Problem();
-    GivenCoverCosts costs(graph_, candidates_, costs_);
-    SearchOptions options;
-    options.num_covers = 2;
-    options.slack = std::numeric_limits<double>::infinity();
-    options.beam = 0;
-    const SearchResult found = SearchCompatibleCovers(problem, costs, options, Sets());
-    if (found.covers.empty()) FailToCover(problem.NodesAt(found.stuck_at));
+    const SearchResult found = Search({});
+    if (found.covers.empty()) FailToCover(partitioner_.NodesAt(found.stuck_at));
     CoverReport report;
-    const auto total = [](const Cover& cover) {
-      return cover.num_unknown > 0 ? std::numeric_limits<double>::quiet_NaN() : cover.seconds;
-    };
-    report.cost = total(found.covers[0]);
-    if (found.covers.size() > 1) report.next_best_cost = total(found.covers[1]);
+    report.cost = TotalOf(found.covers[0]);
+    report.next_best_cost = NextBest();
     report.num_states = found.num_states;
-    report.num_candidates = static_cast<int64_t>(candidates_.size());
+    report.num_candidates = static_cast<int64_t>(candidates_.candidates().size());
     report.num_costs = found.num_exact;
     report.is_exact = found.is_exact;
     report.num_dropped = found.num_dropped;
@@ -81,132 +62,113 @@ class GivenPartitioner {
   }
 
  private:
-  void AddCandidates(const GivenTarget& target) {
-    RuleLog log;
-    std::set<std::vector<int>> seen;
-    for (CandidatePartition& candidate : target.AllCandidates(graph_, log)) {
-      if (!seen.insert(candidate.sub_graph.members()).second) continue;
-      if (!candidate.sub_graph.CheckRunnable(graph_).ok()) continue;
-      candidates_.push_back(std::move(candidate));
-    }
-    if (log.candidates_capped) {
-      throw Error(ErrorCategory::kResource,
-                  fmt::format("the rule of '{}' finds too many candidates", target.toolchain->target_name()), "",
-                  "give its Combine rules a 'max_depth'");
-    }
+  const std::vector<PartitionSpec>& WithHost() {
+    if (boundaries_ == Boundaries::kExact) specs_.push_back(HostSpec());
+    return specs_;
   }
 
-  /// Targets, by number, whose toolchains can be in one process.
-  std::vector<std::vector<int>> Sets() const {
-    std::vector<const Toolchain*> toolchains;
-    for (const GivenTarget& target : targets_) toolchains.push_back(target.toolchain.get());
-    std::vector<std::vector<int>> sets;
-    for (const std::vector<const Toolchain*>& compatible : CompatibleSets(toolchains)) {
-      sets.emplace_back();
-      for (const Toolchain* toolchain : compatible) sets.back().push_back(toolchain->priority());
-    }
-    return sets;
+  SearchResult Search(const SearchOptions& options) {
+    return partitioner_.Search([](CandidateIndex) { return true; }, options);
   }
 
-  /// Positions are the nodes that no existing partition computes.
-  CoverProblem Problem() const {
-    CoverProblem problem;
-    std::vector<Position> position(graph_.size(), Position(-1));
-    for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-      if (graph_.node(index).is_in_primitive || graph_.LabelAt(index) == "call_prim") continue;
-      position[static_cast<size_t>(index)] = problem.nodes.next();
-      problem.nodes.push_back(index);
-    }
-    problem.num_positions = static_cast<int>(problem.nodes.size());
-    for (const CandidatePartition& candidate : candidates_) {
-      CoverVariant variant;
-      for (int index : candidate.sub_graph.members()) variant.covers.push_back(position[static_cast<size_t>(index)]);
-      variant.priority = candidate.toolchain->priority();
-      variant.toolchain = variant.priority;
-      if (candidate.sub_graph.exit().size() > 1) variant.members = candidate.sub_graph.members();
-      problem.variants.push_back(std::move(variant));
-    }
-    for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-      problem.node_inputs.push_back(NeedsOf(graph_, index));
-    }
-    return problem;
+  /// The second least cost of a cover.
+  std::optional<double> NextBest() {
+    const SearchResult two = Search({.num_covers = 2, .slack = std::numeric_limits<double>::infinity(), .beam = 0});
+    return two.covers.size() > 1 ? std::optional(TotalOf(two.covers[1])) : std::nullopt;
   }
 
-  void Describe(const Cover& cover, bool rewrite, CoverReport& report) const {
-    std::vector<CandidatePartition> chosen;
-    for (VariantIndex variant : cover.variants) {
-      const CandidatePartition& candidate = candidates_[CandidateOf(variant)];
-      if (TargetOf(candidate) == "host") {
-        report.host.push_back(candidate.sub_graph.first());
-      } else {
-        chosen.push_back(candidate);
-      }
-    }
+  static double TotalOf(const Cover& cover) {
+    return cover.num_unknown > 0 ? std::numeric_limits<double>::quiet_NaN() : cover.seconds;
+  }
+
+  void Describe(const Cover& cover, bool rewrite, CoverReport& report) {
+    std::vector<ChosenPartition> chosen = partitioner_.ChosenOf(cover);
     std::map<int, Cost> cost_at;  // by first node
-    for (const CandidatePartition& candidate : chosen) {
-      cost_at[candidate.sub_graph.first()] = costs_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const int first = chosen[i].candidate->sub_graph.first();
+      cost_at[first] = Cost::FromDouble(partitioner_.Exact(cover.variants[i]));
     }
-    const std::vector<CandidatePartition> merged =
-        costs_.coalesce() ? MaxCoalesce(graph_, chosen, {.allow_taps = true}) : chosen;
-    for (const CandidatePartition& partition : merged) {
-      PartitionReport row{TargetOf(partition), partition.rule_name, partition.sub_graph.members(), {}, 0};
-      Cost cost;
-      for (int index : row.inside) {
-        if (const OpDef* op = graph_.OpAt(index)) row.ops.push_back(op->name);
-        if (const auto it = cost_at.find(index); it != cost_at.end()) cost += it->second;
-      }
-      row.cost = cost.ToDouble();
-      report.partitions.push_back(std::move(row));
+    std::erase_if(chosen, [](const ChosenPartition& one) { return one.candidate->spec->is_host(); });
+    OwnedPartitions merged;
+    if (coalesces_) {
+      merged = Coalesced(candidates_, chosen, [](const PartitionSpec&) { return true; });
+      chosen = merged.chosen;
     }
-    if (rewrite) report.rewritten = Rewritten(merged);
+    IndexSet left(candidates_.graph().size());
+    for (size_t node = 0; node < candidates_.graph().size(); ++node) left.Add(static_cast<int>(node));
+    for (const ChosenPartition& partition : chosen) {
+      report.partitions.push_back(ReportOf(*partition.candidate, cost_at));
+      left = left - partition.candidate->sub_graph.inside();
+    }
+    for (const int node : left.Members()) {
+      if (!candidates_.graph().node(node).is_in_primitive) report.host.push_back(node);
+    }
+    if (rewrite) report.rewritten = Rewritten(chosen);
   }
 
-  Function Rewritten(std::vector<CandidatePartition> partitions) const {
-    NameSupply names("collage");
-    for (CandidatePartition& partition : partitions) {
-      for (NestedSubGraph& nested : partition.sub_graph.nested) {
-        const std::string compiler = nested.attrs.StringOr("Compiler", "");
-        if (compiler.empty()) continue;
-        nested.attrs.Set("global_symbol", names.Fresh({compiler, partition.sub_graph.OperatorLabel(graph_)}));
-      }
+  PartitionReport ReportOf(const CandidatePartition& partition, const std::map<int, Cost>& cost_at) const {
+    PartitionReport row{partition.spec->name, partition.rule_name, partition.sub_graph.members(), {}, 0};
+    Cost cost;
+    for (const int index : row.inside) {
+      if (const OpDef* op = candidates_.graph().OpAt(index)) row.ops.push_back(op->name);
+      if (const auto it = cost_at.find(index); it != cost_at.end()) cost += it->second;
     }
-    std::optional<Function> rewritten = RewriteNested(graph_, partitions);
+    row.cost = cost.ToDouble();
+    return row;
+  }
+
+  Function Rewritten(const std::vector<ChosenPartition>& chosen) const {
+    std::optional<Function> rewritten;
+    if (boundaries_ == Boundaries::kTensors) {
+      const std::optional<IRModule> module =
+          partitioner_.Apply(chosen, IRModule::FromFunction(candidates_.graph().function()));
+      if (module) rewritten = module->main();
+    } else {
+      rewritten = RewriteNested(candidates_.graph(), Named(chosen));
+    }
     COLLAGE_CHECK(rewritten.has_value()) << "the search chose partitions that depend on each other in a circle";
     return *rewritten;
   }
 
+  /// Copies of the candidates whose external functions have distinct names.
+  std::vector<CandidatePartition> Named(const std::vector<ChosenPartition>& chosen) const {
+    NameSupply names("collage");
+    std::vector<CandidatePartition> partitions;
+    for (const ChosenPartition& one : chosen) {
+      CandidatePartition& partition = partitions.emplace_back(*one.candidate);
+      for (NestedSubGraph& nested : partition.sub_graph.nested) {
+        const std::string compiler = nested.attrs.StringOr("Compiler", "");
+        if (compiler.empty()) continue;
+        nested.attrs.Set("global_symbol",
+                         names.Fresh({compiler, partition.sub_graph.OperatorLabel(candidates_.graph())}));
+      }
+    }
+    return partitions;
+  }
+
   /// Says of each node that stays open why no target takes it.
-  [[noreturn]] void FailToCover(const std::vector<int>& nodes) const {
+  [[noreturn]] void FailToCover(const std::vector<int>& nodes) {
     constexpr size_t kShown = 10;
+    const DataflowGraph& graph = candidates_.graph();
     std::string text = "no cover: ";
     for (size_t i = 0; i < nodes.size() && i < kShown; ++i) {
       const int node = nodes[i];
-      text += fmt::format("{}'{}' (node {})", i == 0 ? "" : "; ", graph_.LabelAt(node), node);
-      for (const GivenTarget& target : targets_) {
-        text += fmt::format(", {}: {}", target.toolchain->target_name(), WhyNot(node, *target.toolchain));
+      text += fmt::format("{}'{}' (node {})", i == 0 ? "" : "; ", graph.LabelAt(node), node);
+      for (const PartitionSpec& spec : specs_) {
+        text += fmt::format(", {}: {}", spec.name, partitioner_.WhyNot(node, spec));
       }
     }
     if (nodes.size() > kShown) text += fmt::format("; and {} more nodes", nodes.size() - kShown);
-    const Span& span = graph_.node(nodes[0]).expr->span();
+    const Span& span = graph.node(nodes[0]).expr->span();
     throw Error(ErrorCategory::kUnsupported, text, span.line > 0 ? PlaceOf(span) : "");
   }
 
-  std::string WhyNot(int node, const Toolchain& toolchain) const {
-    std::string why = "its rule finds no candidate with it";
-    for (const CandidatePartition& candidate : candidates_) {
-      if (candidate.toolchain != &toolchain || !candidate.sub_graph.inside().Contains(node)) continue;
-      if (!costs_.CostOf(TargetOf(candidate), graph_, candidate.sub_graph).is_invalid())
-        return "its candidates leave other nodes without cover";
-      why = costs_.WhyInfinite(TargetOf(candidate), graph_, candidate.sub_graph);
-      if (why.empty()) why = "its candidates have infinite cost";
-    }
-    return why;
-  }
-
-  DataflowGraph graph_;
-  std::vector<GivenTarget> targets_;
-  GivenCosts costs_;
-  CandidateList candidates_;
+  std::vector<PartitionSpec> specs_;
+  Boundaries boundaries_;
+  Candidates candidates_;
+  std::unique_ptr<CostEstimator> estimator_;
+  Partitioner partitioner_;
+  bool coalesces_;
 };
 
 }  // namespace

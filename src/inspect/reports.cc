@@ -61,7 +61,7 @@ SubGraphReport InspectSubGraph(const Function& function, const std::vector<int>&
 
 std::vector<CandidateReport> InspectCandidates(const Function& function, const JsonText& rule) {
   const DataflowGraph graph(function, Boundaries::kExact);
-  const GivenToolchain toolchain({"inspected", false}, 0);
+  const GivenToolchain toolchain({"inspected", false});
   std::vector<CandidateReport> reports;
   for (const CandidatePartition& candidate : DistinctCandidates(graph, rule, toolchain)) {
     const SubGraph& sub_graph = candidate.sub_graph;
@@ -75,7 +75,7 @@ std::vector<CandidateReport> InspectCandidates(const Function& function, const J
 
 Function RewriteByRule(const Function& function, const JsonText& rule, const TargetName& target) {
   const DataflowGraph graph(function, Boundaries::kExact);
-  const GivenToolchain toolchain(target, 0);
+  const GivenToolchain toolchain(target);
   std::vector<CandidatePartition> candidates = DistinctCandidates(graph, rule, toolchain);
   std::erase_if(candidates, [](const CandidatePartition& one) { return one.sub_graph.nested.empty(); });
   IndexSet taken(graph.size());

@@ -15,11 +15,14 @@
 
 namespace collage {
 
+struct PartitionSpec;  // partition_spec.h
+
 /// A sub-graph that a toolchain may be able to run.
 struct CandidatePartition {
   std::string rule_name;
   SubGraph sub_graph;
   const Toolchain* toolchain = nullptr;
+  const PartitionSpec* spec = nullptr;  ///< the finder; null while rules combine it
 };
 
 /// Nodes that a rule matched, and why they are no candidate all the same.
@@ -117,9 +120,9 @@ struct CombineOptions {
 /// All ways of combining sub-candidates, to any depth, each set of nodes once; the sub-candidates too.
 PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule, std::string name = "");
 
-/// Disjoint candidates, those of one toolchain and basic block merged where they touch, as far as `config` allows and
-/// all can still be run one after the other (see coalesce.h). The rule takes its sub-candidates largest first, without
-/// those that overlap what was taken.
+/// Disjoint candidates, those of one toolchain, spec and basic block merged where they touch, as far as `config` allows
+/// and all can still be run one after the other (see coalesce.h). The rule takes its sub-candidates largest first,
+/// without those that overlap what was taken.
 std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
                                             const std::vector<CandidatePartition>& candidates,
                                             const SubGraphConfig& config);

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "target/toolchain_configuration.h"
 
@@ -12,64 +15,81 @@ namespace {
 
 class HostToolchain : public Toolchain {
  public:
-  std::string name() const override { return "host"; }
+  std::string name() const override { return kHostName; }
   std::string description() const override { return "what needs no toolchain"; }
   Availability Probe() const override { return {true, "", "", ""}; }
   int priority() const override { return 1'000'000; }
   bool is_native() const override { return true; }
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest&) const override {
-    return Reason{"the host compiles nothing", "host"};
+    return Reason{"the host compiles nothing", kHostName};
   }
 };
 
-PartitionRulePtr RuleOf(const Target& target, const Toolchain& toolchain) {
-  if (!target.partition_rule().empty()) {
-    return ParseRule(target.partition_rule(), "partition_rule of '" + target.kind() + "'");
-  }
-  PartitionRulePtr rule = GatherPartitionRule(toolchain);
-  return toolchain.is_native() ? std::move(rule) : PrimitiveRule(std::move(rule));
+bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const Target& target) {
+  return std::ranges::all_of(sub_graph.members(), [&](int index) {
+    const VirtualDevice& planned = graph.node(index).expr->virtual_device();
+    if (planned.device_type != 0 && planned.device_type != target.device_type()) return false;
+    if (planned.target.empty()) return true;
+    const Target wanted = Target::Parse(planned.target);
+    return wanted == target || target.Refines(wanted);
+  });
 }
 
 }  // namespace
 
+PartitionSpec SpecOf(const Toolchain& toolchain, std::vector<Target> targets, const std::string& rule,
+                     const std::string& origin) {
+  if (!rule.empty()) return {toolchain.name(), std::move(targets), &toolchain, ParseRule(rule, origin)};
+  PartitionRulePtr own = GatherPartitionRule(toolchain);
+  if (!toolchain.is_native()) own = PrimitiveRule(std::move(own));
+  return {toolchain.name(), std::move(targets), &toolchain, std::move(own)};
+}
+
 std::vector<PartitionSpec> GatherPartitionSpecs(const std::vector<Target>& targets, const ToolchainRegistry& registry) {
   std::vector<PartitionSpec> specs;
+  std::vector<std::pair<ToolchainConfiguration, std::string>> known;  // by spec: and the rule
   std::map<std::string, int> times;
   for (const Target& target : targets) {
-    const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, registry);
-    const Toolchain& registered = configuration.registered();
     const Target typed = Target::Parse(target.ToString(), registry);
-    std::shared_ptr<const Toolchain> configured = registered.WithOptions(configuration.options());
-    const Toolchain& toolchain = configured == nullptr ? registered : *configured;
-    const int time = times[toolchain.name()]++;
-    specs.push_back({time == 0 ? toolchain.name() : fmt::format("{}_{}", toolchain.name(), time), typed.ToString(),
-                     &toolchain, RuleOf(typed, toolchain), std::move(configured)});
+    std::pair asked(ToolchainConfiguration::Of(target, registry), typed.partition_rule());
+    const auto same = std::ranges::find(known, asked);
+    if (same != known.end()) {
+      specs[static_cast<size_t>(same - known.begin())].targets.push_back(typed);
+      continue;
+    }
+    const ToolchainConfiguration& configuration = asked.first;
+    std::shared_ptr<const Toolchain> configured = configuration.registered().WithOptions(configuration.options());
+    const Toolchain& toolchain = configured == nullptr ? configuration.registered() : *configured;
+    specs.push_back(SpecOf(toolchain, {typed}, asked.second, "partition_rule of '" + typed.kind() + "'"));
+    specs.back().owned = std::move(configured);
+    if (const int time = times[toolchain.name()]++; time > 0) specs.back().name += fmt::format("_{}", time);
+    known.push_back(std::move(asked));
   }
-  auto host = std::make_shared<const HostToolchain>();
-  const Toolchain* host_toolchain = host.get();
-  specs.push_back({"host", "", host_toolchain, HostRule(), std::move(host)});
   return specs;
+}
+
+PartitionSpec HostSpec() {
+  auto host = std::make_shared<const HostToolchain>();
+  const Toolchain* toolchain = host.get();
+  return {kHostName, {}, toolchain, HostRule(), std::move(host)};
 }
 
 std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph& graph, RuleLog& log) const {
   std::vector<CandidatePartition> candidates = rule->AllCandidates(graph, *toolchain, log);
-  if (target.empty()) return candidates;
-  const Target parsed = Target::Parse(target);
+  std::set<std::vector<int>> seen;
   std::erase_if(candidates, [&](const CandidatePartition& candidate) {
-    return !FitsPlannedDevices(graph, candidate.sub_graph, parsed);
+    const SubGraph& sub_graph = candidate.sub_graph;
+    return !FitsPlannedDevices(graph, sub_graph, targets) ||
+           !seen.insert(KeyOf(sub_graph.members(), sub_graph.nested)).second || !sub_graph.CheckRunnable(graph).ok();
   });
+  for (CandidatePartition& candidate : candidates) candidate.spec = this;
   return candidates;
 }
 
-bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const Target& target) {
-  for (int index : sub_graph.members()) {
-    const VirtualDevice& planned = graph.node(index).expr->virtual_device();
-    if (planned.device_type != 0 && planned.device_type != target.device_type()) return false;
-    if (planned.target.empty()) continue;
-    const Target wanted = Target::Parse(planned.target);
-    if (!(wanted == target) && !target.Refines(wanted)) return false;
-  }
-  return true;
+bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const std::vector<Target>& targets) {
+  return targets.empty() || std::ranges::any_of(targets, [&](const Target& target) {
+           return FitsPlannedDevices(graph, sub_graph, target);
+         });
 }
 
 }  // namespace collage

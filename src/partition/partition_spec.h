@@ -1,4 +1,5 @@
-// partition_spec.h: phase 1 of RFC 0.81: from targets to the rules by which their candidates are found.
+// partition_spec.h: phase 1 of RFC 0.81: from targets to the rules by which their candidates are found, and phase 2 for
+// one of them.
 #pragma once
 
 #include <memory>
@@ -10,28 +11,42 @@
 
 namespace collage {
 
-/// A rule, and for which target. Candidates refer to `toolchain`, which lives in the registry; or here: the host's, and
-/// those that a target gives options.
+/// The name of the host's spec.
+inline constexpr const char* kHostName = "host";
+
+/// A rule, the toolchain that compiles its candidates, and the targets that these may run on. Candidates refer to the
+/// spec that they are of, and to `toolchain`, which lives elsewhere: in a registry, say.
 struct PartitionSpec {
-  std::string name;    ///< the toolchain's name; a number follows the name of a second one
-  std::string target;  ///< as text; empty for the host
+  std::string name;             ///< the toolchain's name; a number follows the name of a second one
+  std::vector<Target> targets;  ///< none: any
   const Toolchain* toolchain = nullptr;
   PartitionRulePtr rule;
-  std::shared_ptr<const Toolchain> owned;  ///< null when the registry's
+  std::shared_ptr<const Toolchain> owned = nullptr;  ///< `toolchain`, where it lives here
 
-  /// Returns the rule's candidates, without those that the nodes' planned devices exclude from the target.
+  bool is_host() const { return name == kHostName; }
+  /// Returns the rule's candidates, each set of nodes once for each way to wrap it: those that can be run in one go and
+  /// whose nodes are planned for a device of one of the targets, or for none. They refer to this spec.
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, RuleLog& log) const;
 };
 
-/// One spec for each target, then the host's. By a target's option `partition_rule` if it has one; else, with
-/// `compiler`, by that toolchain's pattern table or, where it has none, its operator predicate; else as FuseOps would,
-/// all ways, with Composite functions for library calls left outside of Primitive ones. External candidates are wrapped
-/// in Primitive functions with a Compiler. Throws kInput for a toolchain that is not registered, and for options that
-/// it does not have.
+/// The spec of `toolchain`, by the rule that is `rule` as JSON, or by its own where that is empty
+/// (GatherPartitionRule). `origin` is where the rule is from, for errors. Throws kInput for text that is no rule.
+PartitionSpec SpecOf(const Toolchain& toolchain, std::vector<Target> targets = {}, const std::string& rule = "",
+                     const std::string& origin = "");
+
+/// The specs of targets, in their order; targets that configure the same toolchain in the same way and have the same
+/// rule share one. Candidates are found by a target's option `partition_rule`; else, with `compiler`, by that
+/// toolchain's pattern table or, where it has none, its operator predicate; else as FuseOps would, all ways, with
+/// Composite functions for library calls left outside of Primitive ones. External candidates are wrapped in Primitive
+/// functions with a Compiler. Throws kInput for a toolchain that is not registered, and for options that it does not
+/// have.
 std::vector<PartitionSpec> GatherPartitionSpecs(const std::vector<Target>& targets, const ToolchainRegistry& registry);
 
-/// Whether every node inside may run on `target`: it is planned for no device, or for one of that type whose target is
-/// `target` or is refined by it.
-bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const Target& target);
+/// The host's spec: nodes that need no toolchain, one by one (HostRule).
+PartitionSpec HostSpec();
+
+/// Whether every node inside may run on one of `targets`: it is planned for no device, or for one of that type whose
+/// target is that one or is refined by it. Without targets, always.
+bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const std::vector<Target>& targets);
 
 }  // namespace collage

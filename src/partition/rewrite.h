@@ -1,6 +1,7 @@
 // rewrite.h: phase 4 of RFC 0.81: the function with all chosen partitions made, in parallel.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,12 @@ struct ChosenPartition {
   BoundaryLayouts layouts;
   double estimated_seconds = 0;
   std::string schedule = {};  ///< PartitionRequest::schedule
+};
+
+/// Partitions with the candidates that they are of.
+struct OwnedPartitions {
+  std::deque<CandidatePartition> candidates;
+  std::vector<ChosenPartition> chosen;  ///< point into `candidates`
 };
 
 /// The graph's function with every chosen partition as a call of a Primitive function (attributes Compiler,

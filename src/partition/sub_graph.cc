@@ -42,6 +42,28 @@ std::vector<NestedSubGraph> SubstituteNested(std::vector<NestedSubGraph> nested,
   return nested;
 }
 
+/// Composites in order, each as its name, its nodes, and the Composites in it. Letters are negative, nodes are not.
+std::vector<std::vector<int>> CompositeKeys(const std::vector<NestedSubGraph>& nested) {
+  constexpr int kEnd = -1;
+  std::vector<std::vector<int>> keys;
+  for (const NestedSubGraph& one : nested) {
+    std::vector<std::vector<int>> inner = CompositeKeys(one.nested);
+    if (!one.attrs.Has("Composite")) {
+      std::ranges::move(inner, std::back_inserter(keys));
+      continue;
+    }
+    std::vector<int> key;
+    for (const char letter : one.attrs.StringOr("Composite", ""))
+      key.push_back(kEnd - 1 - static_cast<uint8_t>(letter));
+    key.insert(key.end(), one.inside.begin(), one.inside.end());
+    for (const std::vector<int>& of : inner) key.insert(key.end(), of.begin(), of.end());
+    key.push_back(kEnd);
+    keys.push_back(std::move(key));
+  }
+  std::ranges::sort(keys);
+  return keys;
+}
+
 }  // namespace
 
 SubGraph::SubGraph(const DataflowGraph& graph, std::vector<int> inside)
@@ -178,6 +200,11 @@ std::vector<NestedSubGraph> WithoutPrimitives(std::vector<NestedSubGraph> nested
     }
   }
   return result;
+}
+
+std::vector<int> KeyOf(std::vector<int> members, const std::vector<NestedSubGraph>& nested) {
+  for (const std::vector<int>& key : CompositeKeys(nested)) members.insert(members.end(), key.begin(), key.end());
+  return members;
 }
 
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between) {

@@ -92,6 +92,9 @@ void AddNested(std::vector<NestedSubGraph>& nested, const std::vector<NestedSubG
 /// hold stands in their place.
 std::vector<NestedSubGraph> WithoutPrimitives(std::vector<NestedSubGraph> nested);
 
+/// `members` and the Composites of `nested` as numbers: equal for the same members, wrapped alike.
+std::vector<int> KeyOf(std::vector<int> members, const std::vector<NestedSubGraph>& nested);
+
 /// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with
 /// equal attributes become one. `a` and `b` may share constants, nothing else.
 SubGraph DisjointUnion(const DataflowGraph& graph, const SubGraph& a, const SubGraph& b, std::vector<int> between = {});

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "collage/support/error.h"
+#include "dataflow/needs.h"
 #include "search/partition_order.h"
 #include "support/sort_unique.h"
 
@@ -19,8 +20,7 @@ class ProblemBuilder {
   ProblemBuilder(const DataflowGraph& graph, const std::vector<bool>& eligible)
       : graph_(graph), eligible_(eligible), position_(graph.size(), kNone) {
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      const OpDef* op = graph.OpAt(index);
-      if (op == nullptr || op->is_reshape || graph.node(index).is_in_primitive) continue;
+      if (!MustBeCovered(graph, index)) continue;
       position_[index] = problem_.nodes.next();
       problem_.nodes.push_back(index);
     }
@@ -46,7 +46,7 @@ class ProblemBuilder {
     }
     if (any_members) {
       for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
-        problem_.node_inputs.push_back(graph_.node(index).inputs);
+        problem_.node_inputs.push_back(NeedsOf(graph_, index));
       }
     }
     return std::move(problem_);
@@ -99,7 +99,7 @@ class ProblemBuilder {
     }
     if (sub_graph.exit().size() > 1) {
       std::copy_if(sub_graph.members().begin(), sub_graph.members().end(), std::back_inserter(variant.members),
-                   [&](int node) { return !graph_.IsConstant(node); });
+                   [&](int node) { return !graph_.IsCopied(node); });
     }
     return variant;
   }
@@ -131,6 +131,13 @@ class ProblemBuilder {
 };
 
 }  // namespace
+
+bool MustBeCovered(const DataflowGraph& graph, int index) {
+  if (graph.node(index).is_in_primitive) return false;
+  if (graph.boundaries() == Boundaries::kExact) return graph.LabelAt(index) != "call_prim";
+  const OpDef* op = graph.OpAt(index);
+  return op != nullptr && !op->is_reshape;
+}
 
 std::vector<int> CoverProblem::NodesAt(const std::vector<Position>& at) const {
   std::vector<int> result;

@@ -61,7 +61,11 @@ struct CoverProblem {
   Position Mirrored(Position position) const { return Position(num_positions - 1 - position.number()); }
 };
 
-/// The problem of covering `graph`'s operator calls, except reshapes and what is within partitions already.
+/// Whether partitions must cover the node at `index`: calls of operators, except reshapes; with Boundaries::kExact all
+/// nodes; never those within partitions already.
+bool MustBeCovered(const DataflowGraph& graph, int index);
+
+/// The problem of covering all nodes of `graph` that must be.
 CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
                               const std::vector<bool>& eligible);
 

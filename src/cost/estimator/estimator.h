@@ -23,7 +23,8 @@ struct CostQuery {
   const Work& work;
   const Toolchain& toolchain;
   CandidateHandle candidate;
-  std::string label;  ///< operators, for people
+  std::string label;   ///< operators, for people
+  std::string target;  ///< PartitionSpec::name
 };
 
 /// Counts of an estimator's work.
@@ -83,6 +84,8 @@ class CostEstimator {
   /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
   virtual double SwitchSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
 
+  /// Share by which two estimates of one partition may differ: smaller differences are not worth finding out.
+  virtual double Noise() const { return 0; }
   /// Whether equal partitions may differ in cost, by where they are in the graph.
   virtual bool TellsPlacesApart() const { return false; }
   /// When a search is over: throws kUnavailable when its answers were not what they should be.

@@ -7,6 +7,7 @@
 
 #include "collage/estimate.h"
 #include "cost/estimator/estimator.h"
+#include "cost/estimator/given_costs.h"
 #include "cost/estimator/measuring_estimator.h"
 #include "cost/runner/candidate_source.h"
 
@@ -41,6 +42,8 @@ std::unique_ptr<CostEstimator> MakeMeasuringEstimator(EstimatorSetting setting);
 std::unique_ptr<CostEstimator> MakeDatabaseEstimator(EstimatorSetting setting);   ///< database_estimator.cc
 std::unique_ptr<CostEstimator> MakeAnalyticEstimator(EstimatorSetting setting);   ///< analytic_estimator.cc
 std::unique_ptr<CostEstimator> MakeMockEstimator(EstimatorSetting setting);       ///< mock_estimator.cc
+/// Costs by the rows of `costs` that are named as the specs of candidates (CostQuery::target); mock_estimator.cc.
+std::unique_ptr<CostEstimator> MakeGivenEstimator(GivenCosts costs, const CandidateSource& candidates);
 /// Asks `estimate` once for each structurally different partition of a toolchain; custom_estimator.cc.
 std::unique_ptr<CostEstimator> MakeCustomEstimator(const CandidateSource& candidates, EstimateCandidate estimate);
 

@@ -33,6 +33,8 @@ class GivenCosts {
   double transition_penalty() const { return transition_penalty_; }
   /// To change the layout of a value, where values have several.
   double conversion() const { return conversion_; }
+  /// Whether no estimate takes the formula's place.
+  bool is_table() const { return estimate_ == nullptr; }
   /// Whether places in a graph matter: equal candidates may differ in cost.
   bool has_overrides() const { return !overrides_.empty(); }
   /// The targets that anything is said of.

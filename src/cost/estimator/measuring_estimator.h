@@ -54,6 +54,8 @@ class MeasuringEstimator : public CostEstimator {
   }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
   double TransitionSeconds() override;
+  /// Timings of one candidate differ by more from one day to the next.
+  double Noise() const override { return 0.005; }
   double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
 

@@ -13,31 +13,24 @@
 namespace collage {
 namespace {
 
-class MockEstimator : public CostEstimator {
+class GivenEstimator : public CostEstimator {
  public:
-  MockEstimator(const JsonText& table, const CandidateSource& candidates) : costs_(table), candidates_(candidates) {
-    if (costs_.coalesce()) {
-      throw Error(ErrorCategory::kInput, "'coalesce' is for `collage partition`: here covers are built as chosen",
-                  table.file);
-    }
-    targets_ = costs_.Targets();
-    for (const std::string& target : targets_) {
-      if (ToolchainRegistry::Global().Find(RegisteredName(target)) != nullptr) continue;
-      throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", target), table.file,
-                  "see collage targets");
-    }
-  }
+  /// Returns the name of the row that a candidate's cost is in.
+  using RowOf = std::function<std::string(const CostQuery& query)>;
+
+  GivenEstimator(GivenCosts costs, const CandidateSource& candidates, RowOf row_of)
+      : costs_(std::move(costs)), candidates_(candidates), row_of_(std::move(row_of)) {}
 
   TuningRecord Estimate(const CostQuery& query) override {
     const auto [graph, sub_graph] = candidates_.FindSubGraph(query.candidate);
-    const std::string toolchain = RowOf(query.toolchain);
-    const Cost cost = costs_.CostOf(toolchain, graph, sub_graph);
+    const std::string row = row_of_(query);
+    const Cost cost = costs_.CostOf(row, graph, sub_graph);
     TuningRecord record;
     record.ok = !cost.is_invalid();
     if (record.ok) {
       record.p50 = cost.ToDouble();
     } else {
-      const std::string why = costs_.WhyInfinite(toolchain, graph, sub_graph);
+      const std::string why = costs_.WhyInfinite(row, graph, sub_graph);
       record.reason = why.empty() ? "the table says that it cannot be run" : why;
       CountFailure(query, record.reason);
     }
@@ -45,6 +38,14 @@ class MockEstimator : public CostEstimator {
   }
 
   bool IsAtHand(const CostQuery&) override { return true; }
+
+  /// Rows are quick to look up, functions are not.
+  double LowerBound(const CostQuery& query) override {
+    if (!costs_.is_table()) return 0;
+    const auto [graph, sub_graph] = candidates_.FindSubGraph(query.candidate);
+    const Cost cost = costs_.CostOf(row_of_(query), graph, sub_graph);
+    return cost.is_unknown() ? 0 : cost.ToDouble();
+  }
 
   double ConvertSeconds(const Shape&, DataType, Layout from, Layout to) override {
     return from == to ? 0 : costs_.conversion();
@@ -55,24 +56,41 @@ class MockEstimator : public CostEstimator {
   bool TellsPlacesApart() const override { return costs_.has_overrides(); }
 
  private:
-  /// A toolchain under options has a row of its own, or that of its name.
-  std::string RowOf(const Toolchain& toolchain) const {
-    const std::string name = toolchain.name();
-    return targets_.contains(name) ? name : RegisteredName(name);
-  }
-
   GivenCosts costs_;
   const CandidateSource& candidates_;
-  std::set<std::string> targets_;  ///< that the table has rows of
+  RowOf row_of_;
 };
 
+/// Throws for what a compilation does not do, or has not.
+void CheckForCompiling(const GivenCosts& costs, const std::string& file) {
+  if (costs.coalesce()) {
+    throw Error(ErrorCategory::kInput, "'coalesce' is for `collage partition`: here covers are built as chosen", file);
+  }
+  for (const std::string& target : costs.Targets()) {
+    if (ToolchainRegistry::Global().Find(RegisteredName(target)) != nullptr) continue;
+    throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", target), file, "see collage targets");
+  }
+}
+
 }  // namespace
+
+std::unique_ptr<CostEstimator> MakeGivenEstimator(GivenCosts costs, const CandidateSource& candidates) {
+  return std::make_unique<GivenEstimator>(std::move(costs), candidates,
+                                          [](const CostQuery& query) { return query.target; });
+}
 
 std::unique_ptr<CostEstimator> MakeMockEstimator(EstimatorSetting setting) {
   const std::string& argument = setting.argument;
   const JsonText table =
       argument.starts_with('{') ? JsonText{argument, "estimator"} : JsonText{ReadFile(argument), argument};
-  return std::make_unique<MockEstimator>(table, setting.candidates);
+  GivenCosts costs(table);
+  CheckForCompiling(costs, table.file);
+  // A toolchain under options has a row of its own, or that of its name.
+  const auto row_of = [rows = costs.Targets()](const CostQuery& query) {
+    const std::string name = query.toolchain.name();
+    return rows.contains(name) ? name : RegisteredName(name);
+  };
+  return std::make_unique<GivenEstimator>(std::move(costs), setting.candidates, row_of);
 }
 
 }  // namespace collage

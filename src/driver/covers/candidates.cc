@@ -2,6 +2,7 @@
 #include "driver/covers/candidates.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "collage/ir/structural.h"
@@ -10,13 +11,13 @@
 
 namespace collage {
 
-Candidates::Candidates(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
-                       const std::map<const Toolchain*, PartitionRulePtr>& rules)
-    : graph_(module.main()), eligible_(ChannelsLastEligible(graph_)), num_threads_(num_threads) {
-  for (const Toolchain* toolchain : toolchains) {
-    const auto given = rules.find(toolchain);
-    AddCandidates(*toolchain, given == rules.end() ? *GatherPartitionRule(*toolchain) : *given->second);
-  }
+Candidates::Candidates(const Function& function, const std::vector<PartitionSpec>& specs, int num_threads,
+                       Boundaries boundaries)
+    : graph_(function, boundaries),
+      specs_(specs),
+      eligible_(boundaries == Boundaries::kExact ? std::vector<bool>(graph_.size()) : ChannelsLastEligible(graph_)),
+      num_threads_(num_threads) {
+  for (const PartitionSpec& spec : specs) AddCandidates(spec);
   MarkPrimary();
 }
 
@@ -62,25 +63,27 @@ void Candidates::MarkPrimary() {
   }
 }
 
-void Candidates::AddCandidates(const Toolchain& toolchain, const PartitionRule& rule) {
+void Candidates::AddCandidates(const PartitionSpec& spec) {
   RuleLog log;
   log.on_refusal = [&](const std::string& label, const Reason& reason) {
-    refusals_.emplace(std::pair(toolchain.name(), label), reason.text);
+    refusals_.emplace(std::pair(spec.name, label), reason.text);
   };
-  for (CandidatePartition& candidate : rule.AllCandidates(graph_, toolchain, log)) {
+  for (CandidatePartition& candidate : spec.AllCandidates(graph_, log)) {
+    if (graph_.boundaries() == Boundaries::kExact) {
+      AddVariants(std::move(candidate));
+      continue;
+    }
     candidate.sub_graph.nested = WithoutPrimitives(std::move(candidate.sub_graph.nested));
-    // A user's rule may find anything; sub-graphs that compute nothing, or cannot be run in one go, are useless.
-    const std::vector<int>& members = candidate.sub_graph.members();
-    const bool computes = std::any_of(members.begin(), members.end(), [&](int index) {
+    const bool computes = std::ranges::any_of(candidate.sub_graph.members(), [&](int index) {
       return graph_.OpAt(index) != nullptr && !graph_.node(index).is_in_primitive;
     });
-    if (computes && candidate.sub_graph.CheckRunnable(graph_).ok()) AddVariants(std::move(candidate));
+    if (computes) AddVariants(std::move(candidate));
   }
-  if (log.candidates_capped) capped_.push_back(toolchain.name());
+  if (log.candidates_capped) capped_.push_back(spec.name);
 }
 
-void Candidates::AddVariants(CandidatePartition candidate) {
-  const ExtractedFunction extracted = Extract(graph_, candidate.sub_graph);
+std::vector<BoundaryLayouts> Candidates::LayoutsOf(const CandidatePartition& candidate,
+                                                   const ExtractedFunction& extracted) const {
   const auto eligible = [&](const std::vector<BoundaryValue>& values) {
     std::vector<bool> result;
     for (const BoundaryValue& value : values) {
@@ -88,18 +91,28 @@ void Candidates::AddVariants(CandidatePartition candidate) {
     }
     return result;
   };
-  const std::vector<BoundaryLayouts> choices = candidate.toolchain->Layouts(
-      extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
+  return candidate.toolchain->Layouts(extracted.function, eligible(extracted.boundary.inputs),
+                                      eligible(extracted.boundary.outputs));
+}
+
+void Candidates::AddVariants(CandidatePartition candidate) {
+  std::vector<BoundaryLayouts> choices{{}};
+  std::optional<ExtractedFunction> extracted;
+  if (graph_.boundaries() == Boundaries::kTensors) {
+    extracted = Extract(graph_, candidate.sub_graph);
+    choices = LayoutsOf(candidate, *extracted);
+  }
   if (choices.empty()) return;  // calls that it supports one by one, but not as this partition
-  if (std::find(toolchains_.begin(), toolchains_.end(), candidate.toolchain) == toolchains_.end()) {
+  if (std::ranges::find(toolchains_, candidate.toolchain) == toolchains_.end()) {
     toolchains_.push_back(candidate.toolchain);
   }
-  const std::string workload = StructuralHash(extracted.function, {.constants_by_shape = true});
+  const std::string workload = extracted ? StructuralHash(extracted->function, {.constants_by_shape = true})
+                                         : std::to_string(candidates_.next().number());
   for (const BoundaryLayouts& layouts : choices) {
     const auto [number, is_new] =
-        class_numbers_.emplace(std::tuple(workload, layouts, candidate.toolchain), static_cast<int>(classes_.size()));
+        class_numbers_.emplace(std::tuple(workload, layouts, candidate.spec), static_cast<int>(classes_.size()));
     if (is_new) {
-      classes_.push_back({workload, WorkOf(extracted.function, layouts), variants_.next()});
+      classes_.push_back({workload, extracted ? WorkOf(extracted->function, layouts) : Work{}, variants_.next()});
     }
     class_of_.push_back(number->second);
     by_work_[{OperatorsOf(candidate), layouts}].push_back(variants_.next());

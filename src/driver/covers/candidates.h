@@ -12,7 +12,8 @@
 #include "collage/target/toolchain.h"
 #include "cost/machine/roofline.h"
 #include "cost/runner/candidate_source.h"
-#include "partition/partition_rule.h"
+#include "partition/extract.h"
+#include "partition/partition_spec.h"
 #include "search/find_covers.h"
 
 namespace collage {
@@ -21,11 +22,12 @@ namespace collage {
 /// from 0, which are the handles of this CandidateSource. Immutable. Its arguments must outlive it.
 class Candidates : public CandidateSource {
  public:
-  /// Finds the candidates of `toolchains` in @main of `module`: by the rule in `rules`, else by the toolchain's own.
-  Candidates(const IRModule& module, const std::vector<const Toolchain*>& toolchains, int num_threads,
-             const std::map<const Toolchain*, PartitionRulePtr>& rules = {});
+  /// Finds the candidates of `specs` in `function`. With Boundaries::kExact every one has one variant, in plain
+  /// layouts.
+  Candidates(const Function& function, const std::vector<PartitionSpec>& specs, int num_threads,
+             Boundaries boundaries = Boundaries::kTensors);
 
-  /// Variants of one class are equal: the same structure in the same layouts by one toolchain.
+  /// Variants of one class are equal: the same structure in the same layouts by one spec.
   struct VariantClass {
     std::string workload;  ///< digest of the partition's structure, constants by shape
     Work work;
@@ -33,6 +35,7 @@ class Candidates : public CandidateSource {
   };
 
   const DataflowGraph& graph() const { return graph_; }
+  const std::vector<PartitionSpec>& specs() const { return specs_; }
   /// By node: whether its value may be channels-last at a boundary.
   const std::vector<bool>& eligible() const { return eligible_; }
   const CandidateList& candidates() const { return candidates_; }
@@ -48,6 +51,10 @@ class Candidates : public CandidateSource {
   const CandidatePartition& CandidateOf(VariantIndex variant) const { return at(this->variant(variant).candidate); }
   const Toolchain* ToolchainOf(CandidateIndex candidate) const { return at(candidate).toolchain; }
 
+  /// The choices of layouts that a candidate's toolchain offers at the boundary of `extracted`, which is the candidate;
+  /// none if it takes its calls one by one, but not as this partition.
+  std::vector<BoundaryLayouts> LayoutsOf(const CandidatePartition& candidate, const ExtractedFunction& extracted) const;
+
   /// Whether a candidate is one of those that are tried first: single operators, and what no other candidate of the
   /// same toolchain holds. A cover of these is found soon; the others refine it.
   bool IsPrimary(CandidateIndex candidate) const { return is_primary_[candidate]; }
@@ -56,7 +63,7 @@ class Candidates : public CandidateSource {
   /// ascending.
   const std::vector<VariantIndex>& SameWorkAs(VariantIndex variant) const;
 
-  /// Toolchains whose rules found more candidates than they may return.
+  /// Specs whose rules found more candidates than they may return.
   const std::vector<std::string>& capped() const { return capped_; }
 
   /// Why toolchains refused operators: (toolchain, operator) → reason.
@@ -66,12 +73,13 @@ class Candidates : public CandidateSource {
   std::pair<const DataflowGraph&, const SubGraph&> FindSubGraph(CandidateHandle variant) const override;
 
  private:
-  void AddCandidates(const Toolchain& toolchain, const PartitionRule& rule);
+  void AddCandidates(const PartitionSpec& spec);
   void AddVariants(CandidatePartition candidate);
   void MarkPrimary();
   std::vector<int> OperatorsOf(const CandidatePartition& candidate) const;
 
   DataflowGraph graph_;
+  const std::vector<PartitionSpec>& specs_;
   std::vector<bool> eligible_;
   int num_threads_;
   CandidateList candidates_;
@@ -82,7 +90,7 @@ class Candidates : public CandidateSource {
   std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<VariantIndex>> by_work_;
   IndexedVector<VariantIndex, int> class_of_;
   std::vector<VariantClass> classes_;
-  std::map<std::tuple<std::string, BoundaryLayouts, const Toolchain*>, int> class_numbers_;
+  std::map<std::tuple<std::string, BoundaryLayouts, const PartitionSpec*>, int> class_numbers_;
   std::vector<std::string> capped_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;
 };

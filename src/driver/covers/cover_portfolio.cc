@@ -12,11 +12,7 @@
 namespace collage {
 namespace {
 
-// Timings of one candidate differ by more than this from one day to the next.
-constexpr double kTolerance = 0.005;
-// Searches that only find what else may be worth building whole need not be as exact …
-constexpr double kSideTolerance = 0.01;
-// … and what costs so much more than the best mix does not win: sums are seldom wrong by as much.
+// A cover that costs so much more than the best mix does not win: sums are seldom wrong by as much.
 constexpr double kSideMargin = 1.08;
 
 // Own choices first, then few candidates, then all: when time runs out there is a cover, and what was measured serves
@@ -42,6 +38,11 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   }
   found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
   return found;
+}
+
+/// Searches that only find what else may be worth building whole need not be as exact as the noise allows.
+SearchOptions CoverPortfolio::SideSearch() const {
+  return {.strategy = CostSearch(), .tolerance = 2 * estimator_.Noise()};
 }
 
 /// Each toolchain's own choice.
@@ -80,15 +81,15 @@ void CoverPortfolio::AddMixes(const std::function<void(double share)>& set_budge
   set_budget(kPrimaryShare);
   const SearchResult primary = partitioner_.Search(
       [&](CandidateIndex candidate) { return is_eager(candidate) && partitioner_.candidates().IsPrimary(candidate); },
-      {.strategy = CostSearch(), .tolerance = kSideTolerance});
+      SideSearch());
   set_budget(1);
   const SearchResult best = partitioner_.Search(
-      is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = kTolerance});
+      is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = estimator_.Noise()});
   found.num_states = primary.num_states + best.num_states;
   AddNumbered(best, found);
   if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
   AddStandard(found);
-  SearchOptions side{.strategy = CostSearch(), .tolerance = kSideTolerance};
+  SearchOptions side = SideSearch();
   if (!best.covers.empty()) side.limit = best.covers[0].seconds * kSideMargin;
   AddPairs(side, found);
   AddSingle(side, found);
@@ -110,13 +111,13 @@ void CoverPortfolio::AddStandard(FoundCovers& found) {
   if (std::none_of(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return IsLower(*one); })) return;
   const SearchResult standard = partitioner_.Search(
       [&](CandidateIndex candidate) { return !IsLower(*partitioner_.candidates().ToolchainOf(candidate)); },
-      {.strategy = CostSearch(), .tolerance = kTolerance});
+      {.strategy = CostSearch(), .tolerance = estimator_.Noise()});
   if (!standard.covers.empty()) found.covers.push_back({kStandardCover, false, standard.covers[0]});
 }
 
 std::optional<Cover> CoverPortfolio::SearchAmong(const std::function<bool(CandidateIndex candidate)>& may,
                                                  FoundCovers& found) {
-  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = kTolerance});
+  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = estimator_.Noise()});
   found.num_states += result.num_states;
   return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
 }

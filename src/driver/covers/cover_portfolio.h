@@ -59,6 +59,7 @@ class CoverPortfolio {
  private:
   /// The strategy of searches by cost: an evolutionary one starts from the best cover by costs.
   std::string CostSearch() const { return is_evolutionary() ? "sweep" : options_.search; }
+  SearchOptions SideSearch() const;
   std::vector<NamedCover> GreedyCovers(std::vector<int>& stuck_at);
   void AddCustom(FoundCovers& found);
   void AddMixes(const std::function<void(double share)>& set_budget, FoundCovers& found);

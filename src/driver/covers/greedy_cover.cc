@@ -135,7 +135,7 @@ std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& tool
   for (;;) {
     IndexSet left(graph.size());
     for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      if (graph.OpAt(index) != nullptr && !graph.OpAt(index)->is_reshape) left.Add(index);
+      if (MustBeCovered(graph, index)) left.Add(index);
     }
     Cover cover = TakeGreedily(candidates, order, left);
     if (!left.IsZero()) {

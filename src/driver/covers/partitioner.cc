@@ -10,7 +10,6 @@
 #include <set>
 
 #include "collage/ir/infer_type.h"
-#include "driver/covers/partitioning_json.h"
 #include "ir/place.h"
 #include "search/all_covers.h"
 #include "search/cover_problem.h"
@@ -51,7 +50,8 @@ CostQuery Partitioner::QueryFor(const Costed& of) const {
           of.of->work,
           *candidate.toolchain,
           CandidateHandle{of.first.number()},
-          candidate.sub_graph.OperatorLabel(candidates_.graph())};
+          candidate.sub_graph.OperatorLabel(candidates_.graph()),
+          candidate.spec->name};
 }
 
 double Partitioner::LowerBound(VariantIndex variant) {
@@ -97,7 +97,7 @@ void Partitioner::Learn(Costed& of, const TuningRecord& record) {
     of.error = record.max_error;
   }
   if (record.ok) return;
-  refusals_.emplace(std::pair(candidate.toolchain->name(), candidate.sub_graph.OperatorLabel(candidates_.graph())),
+  refusals_.emplace(std::pair(candidate.spec->name, candidate.sub_graph.OperatorLabel(candidates_.graph())),
                     record.reason);
 }
 
@@ -167,7 +167,10 @@ double Partitioner::Convert(int value, Format from, Format to) {
                                    static_cast<Layout>(to));
 }
 
-double Partitioner::Transition(VariantIndex /*variant*/) { return estimator_.TransitionSeconds(); }
+/// To the host there is none.
+double Partitioner::Transition(VariantIndex variant) {
+  return candidates_.CandidateOf(variant).spec->is_host() ? 0 : estimator_.TransitionSeconds();
+}
 
 int Partitioner::PlaceOf(VariantIndex variant) {
   const auto it = std::find(candidates_.toolchains().begin(), candidates_.toolchains().end(),
@@ -248,16 +251,30 @@ std::vector<ChosenPartition> Partitioner::ChosenOf(const Cover& cover) const {
   return chosen;
 }
 
-std::optional<IRModule> Partitioner::Apply(const Cover& cover, const IRModule& module) const {
-  std::optional<Function> main = RewritePartitions(candidates_.graph(), ChosenOf(cover));
+std::optional<IRModule> Partitioner::Apply(const std::vector<ChosenPartition>& chosen, const IRModule& module) const {
+  std::optional<Function> main = RewritePartitions(candidates_.graph(), chosen);
   if (!main) return std::nullopt;
   IRModule result = module;
   result.Set("main", *main);
   return InferTypes(std::move(result));
 }
 
-std::string Partitioner::ToJson(const Cover& cover) const {
-  return PartitioningToJson(candidates_.graph(), ChosenOf(cover));
+std::string Partitioner::WhyNot(int node, const PartitionSpec& spec) {
+  const DataflowGraph& graph = candidates_.graph();
+  const auto refusal_of = [&](const std::string& label) {
+    const auto it = refusals_.find(std::pair(spec.name, label));
+    return it == refusals_.end() ? "" : it->second;
+  };
+  std::string why;
+  for (const VariantIndex variant : candidates_.variants().indices()) {
+    const CandidatePartition& candidate = candidates_.CandidateOf(variant);
+    if (candidate.spec != &spec || !candidate.sub_graph.inside().Contains(node)) continue;
+    if (Exact(variant) != kInfinity) return "its candidates leave other nodes without cover";
+    why = refusal_of(candidate.sub_graph.OperatorLabel(graph));
+    if (why.empty()) why = "its candidates have infinite cost";
+  }
+  if (why.empty()) why = refusal_of(graph.LabelAt(node));
+  return why.empty() ? "its rule finds no candidate with it" : why;
 }
 
 std::string Partitioner::ExplainStuck(const std::vector<int>& nodes) const {

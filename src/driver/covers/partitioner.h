@@ -44,14 +44,17 @@ class Partitioner : public CoverCosts {
   /// cost could not be found out in the time there is. Covers that cannot be run are left out.
   std::optional<std::vector<Cover>> AllCovers(int max_covers);
 
-  /// The partitioned module of a cover; nothing when its partitions depend on each other in a circle.
-  std::optional<IRModule> Apply(const Cover& cover, const IRModule& module) const;
+  /// The partitions of a cover, in its order.
+  std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
+
+  /// `module` with @main partitioned; nothing when the partitions depend on each other in a circle.
+  std::optional<IRModule> Apply(const std::vector<ChosenPartition>& chosen, const IRModule& module) const;
 
   /// Returns the nodes at positions of searches.
   std::vector<int> NodesAt(const std::vector<Position>& positions) { return Problem().NodesAt(positions); }
 
-  /// The text of a cover (partitioning_json.h).
-  std::string ToJson(const Cover& cover) const;
+  /// Why no candidate of `spec` computes the node at index `node` in any cover.
+  std::string WhyNot(int node, const PartitionSpec& spec);
 
   /// "'nn.lrn' (node lrn_3), native: …" for nodes that no candidate covers.
   std::string ExplainStuck(const std::vector<int>& nodes) const;
@@ -89,7 +92,6 @@ class Partitioner : public CoverCosts {
   /// Whether the toolchains of these can be in one process.
   bool IsCompatible(const std::vector<VariantIndex>& variants) const;
   const CoverProblem& Problem();
-  std::vector<ChosenPartition> ChosenOf(const Cover& cover) const;
   std::vector<VariantIndex> RivalsOf(VariantIndex variant) const;
   Costed& ClassAt(VariantIndex variant) { return classes_[static_cast<size_t>(class_of_[variant])]; }
   const Costed& ClassAt(VariantIndex variant) const { return classes_[static_cast<size_t>(class_of_[variant])]; }

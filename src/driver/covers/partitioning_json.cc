@@ -13,6 +13,7 @@
 #include "driver/covers/layout_analysis.h"
 #include "partition/extract.h"
 #include "partition/rewrite.h"
+#include "search/cover_problem.h"
 #include "support/json_reader.h"
 #include "support/sort_unique.h"
 
@@ -60,7 +61,7 @@ class Reader {
          const std::vector<const Toolchain*>& toolchains)
       : where_(std::move(where)), graph_(graph), eligible_(eligible), toolchains_(toolchains) {}
 
-  RestoredPartitioning Read(std::string_view text) {
+  OwnedPartitions Read(std::string_view text) {
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded()) Fail("this is no JSON");
     try {
@@ -287,9 +288,7 @@ class Reader {
     }
     if (!twice.empty()) Fail("partitions overlap at " + twice);
     for (int node = 0; node < static_cast<int>(graph_.size()); ++node) {
-      const OpDef* op = graph_.OpAt(node);
-      if (op == nullptr || op->is_reshape || graph_.node(node).is_in_primitive) continue;
-      if (owner[static_cast<size_t>(node)] < 0) Append(open, NodeName(node));
+      if (MustBeCovered(graph_, node) && owner[static_cast<size_t>(node)] < 0) Append(open, NodeName(node));
     }
     if (!open.empty()) Fail("operators are in no partition: " + open);
     if (!CanBeOrdered(graph_, sub_graphs)) Fail("partitions need each other in a circle");
@@ -302,7 +301,7 @@ class Reader {
   const DataflowGraph& graph_;
   const std::vector<bool>& eligible_;
   const std::vector<const Toolchain*>& toolchains_;
-  RestoredPartitioning restored_;
+  OwnedPartitions restored_;
   std::map<const Toolchain*, std::vector<CandidatePartition>> found_;
   int number_ = -1;  ///< of the partition that is being read; -1 before the first
 };
@@ -332,17 +331,16 @@ std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<Cho
   return text + "\n]}\n";
 }
 
-RestoredPartitioning PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
-                                          const std::vector<bool>& eligible,
-                                          const std::vector<const Toolchain*>& toolchains) {
+OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
+                                     const std::vector<bool>& eligible,
+                                     const std::vector<const Toolchain*>& toolchains) {
   return Reader(where, graph, eligible, toolchains).Read(text);
 }
 
 std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,
                                                 const DataflowGraph& graph,
                                                 const std::vector<const Toolchain*>& toolchains) {
-  const RestoredPartitioning restored =
-      PartitioningFromJson(text, where, graph, ChannelsLastEligible(graph), toolchains);
+  const OwnedPartitions restored = PartitioningFromJson(text, where, graph, ChannelsLastEligible(graph), toolchains);
   double seconds = 0;
   for (const ChosenPartition& partition : restored.chosen) seconds += partition.estimated_seconds;
   IRModule result = module;

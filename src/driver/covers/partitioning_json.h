@@ -2,7 +2,6 @@
 // or not (RFC 0.81, Phase 3: "materialized and restored").
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -25,12 +24,6 @@ namespace collage {
 /// Nodes are post-dfs indices of `graph`, as `collage dataflow` shows them.
 std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen);
 
-/// A choice that was read; it owns its candidates.
-struct RestoredPartitioning {
-  std::deque<CandidatePartition> candidates;
-  std::vector<ChosenPartition> chosen;  ///< point into `candidates`
-};
-
 /// Reads the text of PartitioningToJson, which a person may have changed. Only "toolchain" and "inside" are needed.
 /// "operators" is for people, but refused when it is wrong. Without "nested", the nested functions are those of the
 /// toolchain's own candidate of these nodes. Without "inputs" and "outputs", layouts are those that the toolchain
@@ -39,9 +32,9 @@ struct RestoredPartitioning {
 /// Throws kInput, with all mistakes of a kind at once, when the text is no partitioning, is of another graph, names an
 /// unknown toolchain or node, when a partition is no valid sub-graph, when two overlap, when an operator that needs a
 /// toolchain is left over, or when partitions need each other in a circle. `where` is the file's name.
-RestoredPartitioning PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
-                                          const std::vector<bool>& eligible,
-                                          const std::vector<const Toolchain*>& toolchains);
+OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
+                                     const std::vector<bool>& eligible,
+                                     const std::vector<const Toolchain*>& toolchains);
 
 /// The partitioned and typed module of a choice that was written as text, and the sum of its estimates; `graph` is of
 /// @main of `module`. Throws as PartitioningFromJson.

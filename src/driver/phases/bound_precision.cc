@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "driver/compilation.h"
+#include "driver/covers/partitioning_json.h"
 #include "driver/phases/cover_search_state.h"
 #include "driver/precision_budget.h"
 
@@ -56,7 +57,9 @@ class PrecisionPhase {
  private:
   using Search = std::function<std::optional<Cover>(const MayTake& may)>;
 
-  double ErrorOf(const Cover& cover) const { return search_.errors.Of(search_.partitioner.ToJson(cover)); }
+  double ErrorOf(const Cover& cover) const {
+    return search_.errors.Of(PartitioningToJson(search_.candidates.graph(), search_.partitioner.ChosenOf(cover)));
+  }
   std::optional<Cover> Among(const MayTake& may) { return search_.portfolio.SearchAmong(may, found_); }
   std::optional<BoundedCover> Bounded(const Cover& best, const Cover& standard, const Search& search,
                                       const IsRationed& is_rationed = IsLower) {

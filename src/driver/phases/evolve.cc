@@ -32,7 +32,7 @@ void Compilation::Evolve(CoverSearchState& search, FoundCovers& found) {
 double Compilation::SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kTimedSeconds = 1;
-  std::optional<IRModule> partitioned = partitioner.Apply(cover, module_);
+  std::optional<IRModule> partitioned = partitioner.Apply(partitioner.ChosenOf(cover), module_);
   if (!partitioned || (options_.should_stop && options_.should_stop())) return kInfinity;
   PlayOffOptions play_off = PlayOffSettings();
   play_off.first_seconds = kTimedSeconds;

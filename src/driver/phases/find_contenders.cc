@@ -43,13 +43,14 @@ class Contenders {
       }
       return;
     }
-    std::optional<IRModule> partitioned = partitioner_.Apply(cover, module_);
+    const std::vector<ChosenPartition> chosen = partitioner_.ChosenOf(cover);
+    std::optional<IRModule> partitioned = partitioner_.Apply(chosen, module_);
     if (!partitioned) {
       seen_.erase(it);
       return;
     }
-    contenders_.push_back(
-        {name, is_single, is_extra, std::move(*partitioned), cover.seconds, partitioner_.ToJson(cover)});
+    contenders_.push_back({name, is_single, is_extra, std::move(*partitioned), cover.seconds,
+                           PartitioningToJson(partitioner_.candidates().graph(), chosen)});
   }
 
   /// A partitioning that the user gave. A mix that is the same goes by its name.
@@ -83,7 +84,8 @@ std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
   report_.search_seconds = 0;  // of the last search, should there be two
   const Stopwatch stopwatch(report_.search_seconds);
   Phase("candidates");
-  const Candidates candidates(module_, toolchains(), report_.num_threads, selection_->Rules());
+  const std::vector<PartitionSpec> specs = selection_->Specs();
+  const Candidates candidates(module_.main(), specs, report_.num_threads);
   report_.num_candidates = static_cast<int64_t>(candidates.candidates().size());
   report_.num_variants = static_cast<int64_t>(candidates.variants().size());
   report_.num_distinct = static_cast<int64_t>(candidates.classes().size());

@@ -102,11 +102,13 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
     return UnionOf(graph, chosen);
   };
   const bool is_limited = config.max_exits > 0 || config.max_depth > 0 || !config.allow_taps;
-  const auto toolchain_of = [&](int number) { return candidates[number].toolchain; };
+  const auto is_of_one = [&](int a, int b) {
+    return candidates[a].toolchain == candidates[b].toolchain && candidates[a].spec == candidates[b].spec;
+  };
   const auto last_of = [&](int number) { return parts[number]->last(); };
   const std::vector<int> group =
       CoalesceGroups(graph, parts, [&](const std::vector<int>& a, const std::vector<int>& b) {
-        if (toolchain_of(a[0]) != toolchain_of(b[0]) || !graph.AreTogether(last_of(a[0]), last_of(b[0]))) return false;
+        if (!is_of_one(a[0], b[0]) || !graph.AreTogether(last_of(a[0]), last_of(b[0]))) return false;
         if (graph.node(last_of(a[0])).place != graph.node(last_of(b[0])).place) return false;
         if (!is_limited) return true;
         std::vector<int> both = a;
@@ -120,7 +122,7 @@ std::vector<CandidatePartition> MaxCoalesce(const DataflowGraph& graph,
   for (const auto& [first, merged] : members_of) {
     std::string name;
     for (int part : merged) name += (name.empty() ? "" : "+") + candidates[part].rule_name;
-    result.push_back({std::move(name), union_of(merged), toolchain_of(first)});
+    result.push_back({std::move(name), union_of(merged), candidates[first].toolchain, candidates[first].spec});
   }
   return result;
 }

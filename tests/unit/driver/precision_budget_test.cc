@@ -177,6 +177,8 @@ double ErrorOf(const Partitioner& partitioner, const Cover& cover, bool are_alik
 class FindBoundedCoverTest : public testing::TestWithParam<bool> {};
 
 // Of products in one partition it is not known which is off by how much: they count alike.
+constexpr int kCount = 7;  ///< products of a chain
+
 TEST_P(FindBoundedCoverTest, LosesNoMoreThanOneProductToTheBestCoverThatFits) {
   const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
   const Halving halving(/*maximal=*/GetParam());
@@ -184,8 +186,8 @@ TEST_P(FindBoundedCoverTest, LosesNoMoreThanOneProductToTheBestCoverThatFits) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    constexpr int kCount = 7;
-    const Candidates candidates(IRModule::FromFunction(Chain(kCount, random)), {&native, lower.get()}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, lower.get()});
+    const Candidates candidates(Chain(kCount, random), specs, 1);
     ByWork estimator(GetParam());
     Partitioner partitioner(candidates, estimator);
     const auto error_of = [&](const Cover& cover) { return ErrorOf(partitioner, cover, GetParam()); };
@@ -235,7 +237,8 @@ TEST(FindBoundedCover, FindsNoneWhereNoProductFits) {
   const Halving halving(/*maximal=*/false);
   const auto lower = ToolchainConfiguration(halving).With("inference_precision", "bf16").Make();
   std::mt19937 random(1);
-  const Candidates candidates(IRModule::FromFunction(Chain(5, random)), {&native, lower.get()}, 1);
+  const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, lower.get()});
+  const Candidates candidates(Chain(5, random), specs, 1);
   ByWork estimator(/*are_alike=*/false);
   Partitioner partitioner(candidates, estimator);
   const auto search = [&](const std::function<bool(CandidateIndex)>& may) -> std::optional<Cover> {

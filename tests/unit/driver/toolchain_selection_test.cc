@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "collage/support/error.h"
 #include "support/machine.h"
@@ -227,10 +228,16 @@ TEST_F(ToolchainSelectionTest, TargetsSayAgainWhatTheyWereGiven) {
   EXPECT_EQ(selection.TargetOf(*selection.toolchains()[0]), "llvm -partition_rule='" + rule + "'");
   EXPECT_EQ(selection.TargetOf(*selection.toolchains()[1]), "llvm -compiler=adjustable -level=2");
   EXPECT_EQ(selection.native(), selection.toolchains()[0]);
-  EXPECT_EQ(selection.Rules().size(), 1u);
+  const auto rules_of = [](const ToolchainSelection& of) {
+    std::vector<std::string> kinds;
+    for (const PartitionSpec& spec : of.Specs()) kinds.push_back(spec.rule->ToJson().at("rule"));
+    return kinds;
+  };
+  EXPECT_EQ(rules_of(selection), (std::vector<std::string>{"OpCallByKind", "Primitive"})) << "its own behind it";
   CompileOptions by_name = WithTargets({"llvm -compiler=adjustable -level=2"});
   by_name.partition_rules["adjustable"] = rule;
-  EXPECT_EQ(ToolchainSelection(by_name, probed_).Rules().size(), 1u) << "a name means it under any options";
+  EXPECT_EQ(rules_of(ToolchainSelection(by_name, probed_)), (std::vector<std::string>{"TrimFreeEnds", "OpCallByKind"}))
+      << "a name means it under any options";
 }
 
 TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collage/ir/infer_type.h"
-#include "partition/partition_rule.h"
+#include "partition/partition_spec.h"
 
 namespace collage::testing_graphs {
 
@@ -84,6 +84,13 @@ class AnyToolchain : public Toolchain {
   int max_depth_;
   bool maximal_;
 };
+
+/// Specs of toolchains by their own rules.
+inline std::vector<PartitionSpec> SpecsOf(const std::vector<const Toolchain*>& toolchains) {
+  std::vector<PartitionSpec> specs;
+  for (const Toolchain* toolchain : toolchains) specs.push_back(SpecOf(*toolchain));
+  return specs;
+}
 
 using Sets = std::vector<std::vector<int>>;
 

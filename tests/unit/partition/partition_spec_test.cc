@@ -95,7 +95,8 @@ TEST(TargetTest, OptionsDecideWhatAToolchainTakes) {
   EXPECT_TRUE(specs[0].AllCandidates(graph, log).empty());
   EXPECT_EQ(specs[1].AllCandidates(graph, log).size(), 1u);
   EXPECT_EQ(specs[1].name, "half_1");
-  EXPECT_EQ(specs[1].target, "cuda -compiler=half -use_fp16=true");
+  ASSERT_EQ(specs[1].targets.size(), 1u);
+  EXPECT_EQ(specs[1].targets[0].ToString(), "cuda -compiler=half -use_fp16=true");
   EXPECT_THROW(GatherPartitionSpecs({Target::Parse("cuda -compiler=half -fp=1")}, registry), Error)
       << "read before the toolchain was there";
 }
@@ -141,15 +142,16 @@ class SpecTest : public ::testing::Test {
   ToolchainRegistry registry_;
 };
 
-TEST_F(SpecTest, OneForEachTargetAndTheHost) {
+TEST_F(SpecTest, OneForEachWayToUseAToolchain) {
   const std::string with_rule = "llvm -compiler=acme -partition_rule='" + OnlyAbs() + "'";
   const std::vector<PartitionSpec> specs = GatherPartitionSpecs(
       {Target::Parse("llvm"), Target::Parse("llvm -compiler=acme"), Target::Parse(with_rule)}, registry_);
-  ASSERT_EQ(specs.size(), 4u);
+  ASSERT_EQ(specs.size(), 3u);
   EXPECT_EQ(specs[0].name, "native");
   EXPECT_EQ(specs[1].name, "acme");
   EXPECT_EQ(specs[2].name, "acme_1");
-  EXPECT_EQ(specs[3].name, "host");
+  const PartitionSpec host = HostSpec();
+  EXPECT_TRUE(host.is_host());
   const DataflowGraph graph(Std());
   RuleLog log;
   EXPECT_EQ(Members(specs[0].AllCandidates(graph, log)), (Sets{{3}, {3, 4}, {3, 4, 5}, {4}, {4, 5}, {5}}));
@@ -157,7 +159,18 @@ TEST_F(SpecTest, OneForEachTargetAndTheHost) {
   ASSERT_FALSE(external.empty());
   EXPECT_EQ(external[0].sub_graph.nested.at(0).attrs.StringOr("Compiler", ""), "acme");
   EXPECT_EQ(Members(specs[2].AllCandidates(graph, log)), (Sets{{3}}));
-  EXPECT_EQ(Members(specs[3].AllCandidates(graph, log)), (Sets{{0}, {1}, {2}, {6}}));
+  EXPECT_EQ(Members(host.AllCandidates(graph, log)), (Sets{{0}, {1}, {2}, {6}}));
+}
+
+TEST_F(SpecTest, CandidatesAreOfTheirSpecAndDistinct) {
+  const std::string twice = R"json({"rule": "Union", "sub_rules": [{"rule": "OpCallByKind"}, {"rule": "OpCallByKind"},
+      {"rule": "Composite", "name": "acme.abs", "sub_rule": {"rule": "DFPattern", "pattern": "abs(*)"}}]})json";
+  const PartitionSpec spec = SpecOf(*registry_.Find("acme"), {}, twice, "twice");
+  const DataflowGraph graph(Std());
+  RuleLog log;
+  const std::vector<CandidatePartition> candidates = spec.AllCandidates(graph, log);
+  EXPECT_EQ(Members(candidates), (Sets{{3}, {3}, {4}, {5}})) << "a bare call and a Composite are two";
+  for (const CandidatePartition& candidate : candidates) EXPECT_EQ(candidate.spec, &spec);
 }
 
 TEST_F(SpecTest, UnknownToolchainsAreNamed) {
@@ -175,6 +188,11 @@ TEST_F(SpecTest, CandidatesFitThePlannedDevices) {
   };
   EXPECT_EQ(find("llvm -compiler=acme"), (Sets{{3}, {3, 4}, {4}}));
   EXPECT_EQ(find("cuda -compiler=acme"), (Sets{{3}, {5}}));
+  const std::vector<PartitionSpec> both =
+      GatherPartitionSpecs({Target::Parse("llvm -compiler=acme"), Target::Parse("cuda -compiler=acme")}, registry_);
+  ASSERT_EQ(both.size(), 1u) << "one rule, for two devices";
+  EXPECT_EQ(both[0].targets.size(), 2u);
+  EXPECT_EQ(Members(both[0].AllCandidates(graph, log)), (Sets{{3}, {3, 4}, {4}, {5}})) << "none is on both";
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
     const auto style = static_cast<FusionStyle>(seed % 3);
     const testing_graphs::AnyToolchain acme("acme", style, 2 + static_cast<int>(seed % 4), seed % 2 == 0);
     const Function function = testing_graphs::RandomFunction(3 + static_cast<int>(random() % 10), random);
-    const Candidates candidates(IRModule::FromFunction(function), {&native, &acme}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &acme});
+    const Candidates candidates(function, specs, 1);
     RandomEstimator estimator(seed, seed % 4 != 0);
     Partitioner partitioner(candidates, estimator);
     const std::optional<Cover> greedy = GreedyCover(partitioner, acme, &native, nullptr);
@@ -76,10 +77,10 @@ TEST(PartitionerTest, AChosenPartitionIsPrimitiveOnceWhateverItsRuleSays) {
   const std::string text = R"json({"rule": "Primitive", "sub_rule": {"rule": "Union", "sub_rules": [
       {"rule": "Composite", "name": "acme.relu", "sub_rule": {"rule": "DFPattern", "pattern": "nn.relu(*)"}},
       {"rule": "OpCallByKind"}]}})json";
-  std::map<const Toolchain*, PartitionRulePtr> rules;
-  rules[&acme] = ParseRule(text);
+  std::vector<PartitionSpec> specs;
+  specs.push_back(SpecOf(acme, {}, text));
   const IRModule module = IRModule::FromFunction(function);
-  const Candidates candidates(module, {&acme}, 1, rules);
+  const Candidates candidates(function, specs, 1);
   RandomEstimator estimator(1, /*may_fail=*/false);
   Partitioner partitioner(candidates, estimator);
   ASSERT_EQ(candidates.candidates().size(), 5U);
@@ -95,7 +96,7 @@ TEST(PartitionerTest, AChosenPartitionIsPrimitiveOnceWhateverItsRuleSays) {
   }
   const std::optional<Cover> cover = GreedyCover(partitioner, acme, nullptr, nullptr);
   ASSERT_TRUE(cover.has_value());
-  const std::optional<IRModule> chosen = partitioner.Apply(*cover, module);
+  const std::optional<IRModule> chosen = partitioner.Apply(partitioner.ChosenOf(*cover), module);
   ASSERT_TRUE(chosen.has_value());
   int num_primitive = 0;
   PostOrder(chosen->main(), [&](const Expr& expr) {
@@ -119,7 +120,8 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   const Expr product = MakeCall("nn.dense", {x, testing_graphs::Weights({4, 4})});
   const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("exp", {product})}));
   RandomEstimator estimator(1, /*may_fail=*/false);
-  const Candidates candidates(IRModule::FromFunction(function), {&native, &library}, 1);
+  const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &library});
+  const Candidates candidates(function, specs, 1);
   Partitioner partitioner(candidates, estimator);
   const auto chosen = [&](const Cover& cover) {
     std::multiset<std::string> toolchains;
@@ -140,7 +142,8 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
 
   // Where nobody else computes an operator, they are taken after all.
   const Function bare = testing_graphs::Typed({x}, MakeCall("exp", {product}));
-  const Candidates candidates_of_alone(IRModule::FromFunction(bare), {&library}, 1);
+  const std::vector<PartitionSpec> specs_of_alone = testing_graphs::SpecsOf({&library});
+  const Candidates candidates_of_alone(bare, specs_of_alone, 1);
   Partitioner alone(candidates_of_alone, estimator);
   const std::optional<Cover> own = GreedyCover(alone, library, nullptr, nullptr);
   ASSERT_TRUE(own.has_value());
@@ -166,7 +169,8 @@ TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) 
   const auto counts_of = [&](const Expr& a, const Expr& b) {
     const Function function = testing_graphs::Typed({x}, MakeCall("nn.relu", {MakeCall("add", {a, b})}));
     RandomEstimator estimator(1, /*may_fail=*/false);
-    const Candidates candidates(IRModule::FromFunction(function), {&native}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native});
+    const Candidates candidates(function, specs, 1);
     Partitioner partitioner(candidates, estimator);
     const std::optional<Cover> greedy = GreedyCover(partitioner, native, nullptr, nullptr);
     EXPECT_TRUE(greedy.has_value());
@@ -208,8 +212,10 @@ TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
     const auto search = [&](Partitioner& partitioner) {
       return partitioner.Search([](CandidateIndex) { return true; }, {.num_covers = 5, .slack = 1}).covers;
     };
-    const Candidates candidates(IRModule::FromFunction(function), {&native, &acme, &loner}, 1);
-    const Candidates unhindered_candidates(IRModule::FromFunction(function), {&native, &acme, &friendly}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &acme, &loner});
+    const Candidates candidates(function, specs, 1);
+    const std::vector<PartitionSpec> unhindered_specs = testing_graphs::SpecsOf({&native, &acme, &friendly});
+    const Candidates unhindered_candidates(function, unhindered_specs, 1);
     Partitioner partitioner(candidates, estimator);
     Partitioner unhindered(unhindered_candidates, estimator);
     std::vector<Cover> covers = search(partitioner);
@@ -249,7 +255,8 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
     SCOPED_TRACE(strategy);
     Counting estimator;
-    const Candidates candidates(module, {&native}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native});
+    const Candidates candidates(module.main(), specs, 1);
     Partitioner partitioner(candidates, estimator);
     const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {.strategy = strategy});
     ASSERT_FALSE(found.covers.empty());
@@ -296,7 +303,8 @@ TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
   const Var x = testing_graphs::Param("x", {2});
   const Expr body = MakeCall("exp", {MakeCall("tanh", {MakeCall("tanh", {x})})});
   TieBreak estimator;
-  const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, body)), {&native, &near, &far}, 1);
+  const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &near, &far});
+  const Candidates candidates(testing_graphs::Typed({x}, body), specs, 1);
   Partitioner partitioner(candidates, estimator);
   const auto search = [&] {
     return partitioner.Search([](CandidateIndex) { return true; }, {.strategy = "dp"}).covers.at(0);
@@ -327,7 +335,8 @@ TEST(PartitionerTest, ATableDecidesTheCover) {
       "fusion_benefit": 0.25, "overrides": [{"target": "native", "inside": [5, 6], "cost": 100}]})";
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);
-    const Candidates candidates(module, {&native, &dnnl}, 1);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &dnnl});
+    const Candidates candidates(module.main(), specs, 1);
     const auto estimator = MakeEstimator("mock=" + table, {.database = database,
                                                            .runner = nullptr,
                                                            .candidates = candidates,
@@ -382,7 +391,8 @@ TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
     }
     double ConvertSeconds(const Shape&, DataType, Layout, Layout) override { return 0; }
   } estimator;
-  const Candidates candidates(IRModule::FromFunction(testing_graphs::Typed({x}, exp)), {&native, &acme}, 1);
+  const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &acme});
+  const Candidates candidates(testing_graphs::Typed({x}, exp), specs, 1);
   Partitioner partitioner(candidates, estimator);
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp", "exhaustive"}) {
     SCOPED_TRACE(strategy);

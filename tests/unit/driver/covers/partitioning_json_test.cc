@@ -45,7 +45,7 @@ class PartitioningJsonTest : public ::testing::Test {
     chosen.back().schedule = "rows=3";
   }
 
-  RestoredPartitioning Restore(const std::string& text) const {
+  OwnedPartitions Restore(const std::string& text) const {
     return PartitioningFromJson(text, "p.json", graph, eligible, {&native, &acme});
   }
 
@@ -73,7 +73,7 @@ class PartitioningJsonTest : public ::testing::Test {
 
 TEST_F(PartitioningJsonTest, WhatIsReadIsWhatWasWritten) {
   const std::string text = PartitioningToJson(graph, chosen);
-  const RestoredPartitioning restored = Restore(text);
+  const OwnedPartitions restored = Restore(text);
   EXPECT_EQ(PartitioningToJson(graph, restored.chosen), text);
   const auto original = RewritePartitions(graph, chosen);
   const auto again = RewritePartitions(graph, restored.chosen);
@@ -87,7 +87,7 @@ TEST_F(PartitioningJsonTest, AFewFieldsAreEnough) {
     partition = Json{{"toolchain", partition["toolchain"]}, {"inside", partition["inside"]}};
   }
   json.erase("graph");
-  const RestoredPartitioning restored = Restore(json.dump());
+  const OwnedPartitions restored = Restore(json.dump());
   ASSERT_EQ(restored.chosen.size(), chosen.size());
   const SubGraph& dense = restored.chosen[0].candidate->sub_graph;
   ASSERT_EQ(dense.nested.size(), 1u) << "the toolchain's candidate says what is nested";
@@ -102,7 +102,7 @@ TEST_F(PartitioningJsonTest, PartitionsMayBeMerged) {
   for (const Json& node : partitions.back()["inside"]) merged.push_back(node);
   partitions.erase(partitions.size() - 1);
   partitions.back() = Json{{"toolchain", "native"}, {"inside", merged}};
-  const RestoredPartitioning restored = Restore(json.dump());
+  const OwnedPartitions restored = Restore(json.dump());
   EXPECT_EQ(restored.chosen.size(), chosen.size() - 1);
   EXPECT_TRUE(RewritePartitions(graph, restored.chosen).has_value());
 }
