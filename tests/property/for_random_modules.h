@@ -17,20 +17,26 @@ inline uint64_t Setting(const char* name, uint64_t fallback) {
   return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
 }
 
-/// Calls `check(module, seed)` for `fewest` modules, or as many as the environment asks for.
+/// Calls `check(seed)` for `count` seeds.
 template <typename Check>
-void ForRandomModules(uint64_t fewest, const Check& check) {
+void ForRandomSeeds(uint64_t count, const Check& check) {
   const uint64_t first = Setting("COLLAGE_PROPERTY_SEED", 1);
-  const uint64_t count = Setting("COLLAGE_PROPERTY_MODULES", fewest);
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     try {
-      check(MakeRandomModule(seed, {.references = seed % 3 == 0}), seed);
+      check(seed);
     } catch (const Error& error) {
       ADD_FAILURE() << error.Format();
     }
     if (testing::Test::HasFailure() && std::getenv("COLLAGE_PROPERTY_ALL") == nullptr) return;
   }
+}
+
+/// Calls `check(module, seed)` for `fewest` modules, or as many as the environment asks for.
+template <typename Check>
+void ForRandomModules(uint64_t fewest, const Check& check) {
+  ForRandomSeeds(Setting("COLLAGE_PROPERTY_MODULES", fewest),
+                 [&](uint64_t seed) { check(MakeRandomModule(seed, {.references = seed % 3 == 0}), seed); });
 }
 
 }  // namespace collage

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "property/function_generator.h"
+#include "property/native/function_generator.h"
 
 namespace collage {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "property/function_generator.h"
+#include "property/native/function_generator.h"
 
 namespace collage {
 

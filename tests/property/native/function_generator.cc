@@ -1,5 +1,5 @@
 // function_generator.cc: values and steps.
-#include "property/function_generator.h"
+#include "property/native/function_generator.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // widened_function.cc: the same function in float64.
-#include "property/widened_function.h"
+#include "property/native/widened_function.h"
 
 #include <algorithm>
 #include <cmath>

@@ -21,8 +21,8 @@
 #include "partition/extract.h"
 #include "partition/partition_rule.h"
 #include "property/for_random_modules.h"
-#include "property/function_generator.h"
-#include "property/widened_function.h"
+#include "property/native/function_generator.h"
+#include "property/native/widened_function.h"
 #include "runtime/compare.h"
 #include "worker/worker.h"
 

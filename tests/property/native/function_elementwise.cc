@@ -1,7 +1,7 @@
 // function_elementwise.cc: random steps that keep every element in its place.
 #include <cmath>
 
-#include "property/function_generator.h"
+#include "property/native/function_generator.h"
 
 namespace collage {
 
