@@ -115,7 +115,8 @@ TEST(OnePartitioningTest, ThePassChoosesAsPartitionDoes) {
 }
 
 TEST(OnePartitioningTest, ACompilationBuildsWhatPartitionChooses) {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("one_{}.relay", getpid());
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "module.relay";
   int num_written = 0;
   const uint64_t count = std::max<uint64_t>(NumModules() / 10, 5);
   ForRandomQuestions(count, [&](Question question) {
@@ -128,7 +129,7 @@ TEST(OnePartitioningTest, ACompilationBuildsWhatPartitionChooses) {
     options.num_covers = 1;
     options.max_optimality_covers = 0;
     options.write_module = file;
-    options.output = file.string() + ".clg";
+    options.output = folder / "module.clg";
     const CompileReport report = CompileModule(question.module, "module", options);
     const CoverReport cover = ByPartition(question);
     std::vector<Contender> equal;

@@ -28,6 +28,8 @@ struct FoundCovers {
   std::optional<BoundedMix> bounded;       ///< set if the best mix is in a lower precision with an error bound
 };
 
+/// The best mix with neighbouring partitions of libraries that plan within them merged.
+inline constexpr const char* kCoalescedCover = "collage-coalesced";
 /// The best mix of toolchains that compute in full precision, where others take part.
 inline constexpr const char* kStandardCover = "collage-standard";
 

@@ -7,6 +7,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "driver/compilation.h"
+#include "driver/covers/coalesced_cover.h"
 #include "driver/covers/partitioning_json.h"
 #include "driver/phases/cover_search_state.h"
 #include "support/file.h"
@@ -24,6 +25,9 @@ std::string KeyOf(const IRModule& partitioned) {
     return is_partition ? Expr(WithAttr(inner, kAttrEstimate, 0.0)) : expr;
   }));
 }
+
+/// Whether the library behind `spec` plans within its partitions: larger ones are what it is best at.
+bool MergesWell(const PartitionSpec& spec) { return spec.toolchain->fusion_style() == FusionStyle::kArbitrary; }
 
 /// Adds contenders, each distinct cover once.
 class Contenders {
@@ -53,23 +57,41 @@ class Contenders {
                            PartitioningToJson(partitioner_.candidates().graph(), chosen)});
   }
 
+  /// `cover` with neighbours of one toolchain merged, if that changes it. A merged partition was not measured: what it
+  /// takes, the play-off finds out.
+  void AddCoalesced(const Cover& cover) {
+    const std::vector<ChosenPartition> chosen = partitioner_.ChosenOf(cover);
+    const OwnedPartitions merged = Coalesced(partitioner_.candidates(), chosen, MergesWell);
+    if (merged.chosen.size() == chosen.size()) return;
+    std::optional<IRModule> partitioned = partitioner_.Apply(merged.chosen, module_);
+    if (!partitioned) return;
+    AddModule({kCoalescedCover, false, false, std::move(*partitioned), cover.seconds,
+               PartitioningToJson(partitioner_.candidates().graph(), merged.chosen)});
+  }
+
   /// A partitioning that the user gave. A mix that is the same goes by its name.
   void AddGiven(ContenderModule given) {
-    const std::string key = KeyOf(given.module);
-    const auto same = std::ranges::find(contenders_, key, [](const ContenderModule& one) { return KeyOf(one.module); });
-    if (same == contenders_.end()) {
-      contenders_.push_back(std::move(given));
-    } else if (!same->is_single) {
-      same->name = given.name;
-    }
+    const std::string name = given.name;
+    ContenderModule* same = AddModule(std::move(given));
+    if (same != nullptr && !same->is_single) same->name = name;
   }
 
   const std::vector<ContenderModule>& contenders() const { return contenders_; }
 
  private:
+  /// Adds `one`, unless there is the same already: then it returns that.
+  ContenderModule* AddModule(ContenderModule one) {
+    while (keys_.size() < contenders_.size()) keys_.push_back(KeyOf(contenders_[keys_.size()].module));
+    const auto same = std::ranges::find(keys_, KeyOf(one.module));
+    if (same != keys_.end()) return &contenders_[static_cast<size_t>(same - keys_.begin())];
+    contenders_.push_back(std::move(one));
+    return nullptr;
+  }
+
   Partitioner& partitioner_;
   const IRModule& module_;
   std::vector<ContenderModule> contenders_;
+  std::vector<std::string> keys_;  ///< KeyOf the first contenders
   std::map<std::vector<VariantIndex>, size_t> seen_;
 };
 
@@ -182,6 +204,7 @@ std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, 
                                                       std::vector<ContenderModule> also) const {
   Contenders contenders(search.partitioner, module_);
   for (const NamedCover& one : found.covers) contenders.Add(one.name, one.is_single, one.cover);
+  if (options_.partition_for.empty() && !found.covers.empty()) contenders.AddCoalesced(found.covers[0].cover);
   for (size_t i = 0; i < all.size(); ++i) {
     contenders.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
   }
