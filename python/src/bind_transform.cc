@@ -109,7 +109,14 @@ void BindForOneToolchain(nb::module_& m, const char* name, ForOneToolchain run, 
       "toolchain"_a, "module"_a, "context"_a, doc);
 }
 
-void BindForOneToolchain(nb::module_& m) {
+void BindPartitioning(nb::module_& m) {
+  m.def(
+      "prepare_for_partitioning",
+      [](const IRModule& module, const PassContext& context) {
+        nb::gil_scoped_release release;
+        return PrepareForPartitioning(module, context);
+      },
+      "module"_a, "context"_a, "Runs the passes that precede partitioning, as far as the context enables them.");
   BindForOneToolchain(m, "optimize_for", &OptimizeFor, "See `collage.relay.collage.optimize_for`.");
   BindForOneToolchain(m, "partition_for", &PartitionFor, "See `collage.relay.collage.partition_for`.");
   m.def(
@@ -169,10 +176,7 @@ void BindTransform(nb::module_& m) {
         return Sequential(std::move(passes)).Run(std::move(input), context);
       },
       "passes"_a, "module"_a, "context"_a, "Runs those that the context enables, with what they require.");
-  m.def(
-      "preparation_passes", [] { return PreparationPasses().passes(); },
-      "Passes that run before a model is partitioned.");
-  BindForOneToolchain(m);
+  BindPartitioning(m);
 }
 
 }  // namespace collage::python

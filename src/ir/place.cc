@@ -1,4 +1,4 @@
-// place.cc: where an expression comes from, as errors write it.
+// place.cc: where an expression comes from and is computed, as errors write it.
 #include "ir/place.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,16 @@ namespace collage {
 
 std::string PlaceOf(const Span& span) {
   return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
+}
+
+std::string ToString(const VirtualDevice& device) {
+  std::string text = device.device_type == 1   ? "cpu"
+                     : device.device_type == 2 ? "cuda"
+                                               : fmt::format("device {}", device.device_type);
+  if (device.device_id >= 0) text += fmt::format(":{}", device.device_id);
+  if (!device.target.empty()) text += " for " + device.target;
+  if (!device.memory_scope.empty()) text += " in " + device.memory_scope;
+  return text;
 }
 
 }  // namespace collage

@@ -1,4 +1,4 @@
-// place.h: where an expression comes from, as errors write it.
+// place.h: where an expression comes from and is computed, as errors write it.
 #pragma once
 
 #include <string>
@@ -9,5 +9,8 @@ namespace collage {
 
 /// "model.relay:4:12" of text; the node's name where an ONNX model gave it; empty for nowhere.
 std::string PlaceOf(const Span& span);
+
+/// "cuda:0 for llvm in global", as far as it is constrained.
+std::string ToString(const VirtualDevice& device);
 
 }  // namespace collage

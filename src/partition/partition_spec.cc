@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/place.h"
 #include "target/toolchain_configuration.h"
 
 namespace collage {
@@ -25,14 +26,24 @@ class HostToolchain : public Toolchain {
   }
 };
 
-bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const Target& target) {
-  return std::ranges::all_of(sub_graph.members(), [&](int index) {
+bool FitsPlannedDevice(const VirtualDevice& planned, const Target& target) {
+  if (planned.device_type != 0 && planned.device_type != target.device_type()) return false;
+  if (planned.target.empty()) return true;
+  const Target wanted = Target::Parse(planned.target);
+  return wanted == target || target.Refines(wanted);
+}
+
+/// Says of a call why its planned device is none of the targets'.
+void LogPlannedDevice(const RuleLog& log, const DataflowGraph& graph, const CandidatePartition& candidate,
+                      const std::vector<Target>& targets) {
+  for (const int index : candidate.sub_graph.members()) {
     const VirtualDevice& planned = graph.node(index).expr->virtual_device();
-    if (planned.device_type != 0 && planned.device_type != target.device_type()) return false;
-    if (planned.target.empty()) return true;
-    const Target wanted = Target::Parse(planned.target);
-    return wanted == target || target.Refines(wanted);
-  });
+    const auto fits = [&](const Target& target) { return FitsPlannedDevice(planned, target); };
+    if (graph.OpAt(index) == nullptr || std::ranges::any_of(targets, fits)) continue;
+    const Reason reason{"it is planned for " + ToString(planned), "device"};
+    LogRefusal(log, graph, candidate.rule_name, &candidate.sub_graph, reason);
+    return;
+  }
 }
 
 }  // namespace
@@ -79,8 +90,11 @@ std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph
   std::set<std::vector<int>> seen;
   std::erase_if(candidates, [&](const CandidatePartition& candidate) {
     const SubGraph& sub_graph = candidate.sub_graph;
-    return !FitsPlannedDevices(graph, sub_graph, targets) ||
-           !seen.insert(KeyOf(sub_graph.members(), sub_graph.nested)).second || !sub_graph.CheckRunnable(graph).ok();
+    if (!FitsPlannedDevices(graph, sub_graph, targets)) {
+      LogPlannedDevice(log, graph, candidate, targets);
+      return true;
+    }
+    return !seen.insert(KeyOf(sub_graph.members(), sub_graph.nested)).second || !sub_graph.CheckRunnable(graph).ok();
   });
   for (CandidatePartition& candidate : candidates) candidate.spec = this;
   return candidates;
@@ -88,7 +102,9 @@ std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph
 
 bool FitsPlannedDevices(const DataflowGraph& graph, const SubGraph& sub_graph, const std::vector<Target>& targets) {
   return targets.empty() || std::ranges::any_of(targets, [&](const Target& target) {
-           return FitsPlannedDevices(graph, sub_graph, target);
+           return std::ranges::all_of(sub_graph.members(), [&](int index) {
+             return FitsPlannedDevice(graph.node(index).expr->virtual_device(), target);
+           });
          });
 }
 

@@ -217,6 +217,7 @@ void ScopeBuilder::AddParam(const BoundaryValue& value) {
   const Var param = MakeVar(fmt::format("FunctionVar_{}", params_.size()), tensor);
   param->set_checked_type(tensor);
   param->share_span(*graph_.node(value.node).expr);
+  param->set_virtual_device(graph_.node(value.node).expr->virtual_device());
   params_.push_back(param);
   inputs_.push_back(value);
   if (value.field < 0) {

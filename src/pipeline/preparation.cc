@@ -3,6 +3,7 @@
 #include <array>
 
 #include "collage/transform/passes.h"
+#include "transform/passes.h"
 
 namespace collage {
 namespace {
@@ -22,6 +23,8 @@ constexpr std::array kSteps{
     PreparationStep{.pass = "SimplifyExpr"},
     PreparationStep{.pass = "EliminateCommonSubexpr"},
     PreparationStep{.pass = "DuplicateDequantize"},
+    // Last: passes that make new nodes leave their devices out.
+    PreparationStep{.pass = "PlanDevices", .is_required = true, .applies = NamesDevices},
 };
 
 constexpr const char* kGraphPass = "ToGraphNormalForm";
@@ -30,21 +33,15 @@ constexpr const char* kGraphPass = "ToGraphNormalForm";
 
 std::span<const PreparationStep> PreparationSteps() { return kSteps; }
 
-const Sequential& PreparationPasses() {
-  static const Sequential passes([] {
-    std::vector<Pass> steps;
-    for (const PreparationStep& step : kSteps) steps.push_back(GetPass(step.pass));
-    return steps;
-  }());
-  return passes;
-}
-
 IRModule PrepareForPartitioning(IRModule module, const PassContext& context) {
   PassContext own = context;
+  std::vector<Pass> passes;
   for (const PreparationStep& step : kSteps) {
+    if (step.applies != nullptr && !step.applies(module, context)) continue;
+    passes.push_back(GetPass(step.pass));
     if (step.is_required) own.required_pass.emplace_back(step.pass);
   }
-  return PreparationPasses().Run(std::move(module), own);
+  return Sequential(std::move(passes)).Run(std::move(module), own);
 }
 
 IRModule PrepareGraph(IRModule module, const PassContext& context) {

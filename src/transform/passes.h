@@ -41,6 +41,8 @@ Function PartialEvaluate(const Function& function, const IRModule& module, const
 IRModule Inline(IRModule module, const PassContext& context);
 IRModule LambdaLift(IRModule module, const PassContext& context);
 IRModule PlanDevices(IRModule module, const PassContext& context);
+/// Whether anything in `module` is for a device, or values without a device are for another one than the processor.
+bool NamesDevices(const IRModule& module, const PassContext& context);
 IRModule ToMixedPrecision(IRModule module, const PassContext& context);
 
 }  // namespace collage

@@ -50,6 +50,8 @@ struct PreparationStep {
   /// Whether few toolchains take the operators that the pass replaces. It then runs at every level, unless it is
   /// disabled.
   bool is_required = false;
+  /// Whether the pass has something to do in a module; null: always.
+  bool (*applies)(const IRModule& module, const PassContext& context) = nullptr;
 };
 
 /// The level at which models are prepared unless something else is asked for.
@@ -58,9 +60,7 @@ inline constexpr int kPreparationLevel = 3;
 /// The table, in the order in which passes run. All are right for every toolchain (RFC 0.81, Appendix C, "safe
 /// global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
 std::span<const PreparationStep> PreparationSteps();
-/// Returns the steps as passes.
-const Sequential& PreparationPasses();
-/// Runs the steps that `context` enables, and InferType, on a module whose types need not be known. Throws kInput if
+/// Runs the steps that `context` enables and that apply, and InferType, on a module whose types need not be known. Throws kInput if
 /// `context` names a pass that does not exist.
 IRModule PrepareForPartitioning(IRModule module, const PassContext& context = PassContext(kPreparationLevel));
 /// Runs ToGraphNormalForm at every level, unless `context` disables it, and InferType: straight-line code becomes a

@@ -173,5 +173,6 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
             "see relay.collage.partition_for",
             stacklevel=2,
         )
-    fused = Sequential([*_core.preparation_passes(), "FuseOps"])(module)
+    prepared = _core.prepare_for_partitioning(module, PassContext.current()._core)
+    fused = Sequential(["FuseOps"])(prepared)
     return Executable(_core.compile_bytecode(fused, True, threads or _core.available_processors()))

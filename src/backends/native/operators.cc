@@ -23,6 +23,17 @@ const TensorTypeNode& Argument(const CallNode& call, size_t i) { return *AsTenso
 
 std::string Anything(const CallNode&) { return ""; }
 
+std::string OneTensor(const CallNode& call) {
+  return AsTensorType(call.checked_type()) != nullptr ? "" : "no kernel takes a tuple as a whole";
+}
+
+std::string WithinTheProcessor(const CallNode& call) {
+  constexpr int kProcessor = 1;  // DLDeviceType
+  const bool is_within =
+      call.attrs().Int("src_device_type") == kProcessor && call.attrs().Int("dst_device_type") == kProcessor;
+  return is_within ? OneTensor(call) : "it is for another device than the processor";
+}
+
 std::string NoTruthValues(const CallNode& call) {
   return Argument(call, 0).dtype().is_bool() ? fmt::format("'{}' of truth values", call.op()->name) : "";
 }

@@ -31,16 +31,6 @@ void SetDevice(Attrs& attrs, const std::string& prefix, const VirtualDevice& dev
   attrs.Set(prefix + "memory_scope", device.memory_scope);
 }
 
-std::string Text(const VirtualDevice& device) {
-  std::string text = device.device_type == kCpu ? "cpu"
-                     : device.device_type == 2  ? "cuda"
-                                                : fmt::format("device {}", device.device_type);
-  if (device.device_id >= 0) text += fmt::format(":{}", device.device_id);
-  if (!device.target.empty()) text += " for " + device.target;
-  if (!device.memory_scope.empty()) text += " in " + device.memory_scope;
-  return text;
-}
-
 /// Joins both constraints; returns false if they contradict each other.
 bool Join(VirtualDevice& a, const VirtualDevice& b) {
   const auto join = [](auto& x, const auto& y, const auto& any) {
@@ -50,6 +40,15 @@ bool Join(VirtualDevice& a, const VirtualDevice& b) {
   return join(a.device_type, b.device_type, 0) && join(a.device_id, b.device_id, -1) &&
          join(a.target, b.target, std::string()) && join(a.memory_scope, b.memory_scope, std::string());
 }
+
+/// Whether a value of one is one of the other: targets say who computes, not where values are.
+bool IsSameMemory(VirtualDevice a, const VirtualDevice& b) {
+  a.target = b.target;
+  return a == b;
+}
+
+bool IsOnDevice(const CallNode& call) { return call.op() != nullptr && call.op()->name == "on_device"; }
+bool IsCopy(const CallNode& call) { return call.op() != nullptr && call.op()->name == "device_copy"; }
 
 class Planner {
  public:
@@ -74,9 +73,6 @@ class Planner {
   }
 
  private:
-  static bool IsOnDevice(const CallNode& call) { return call.op() != nullptr && call.op()->name == "on_device"; }
-  static bool IsCopy(const CallNode& call) { return call.op() != nullptr && call.op()->name == "device_copy"; }
-
   // ---- domains ----
 
   int DomainOf(const ExprNode* expr) {
@@ -113,7 +109,7 @@ class Planner {
   }
 
   [[noreturn]] static void Refuse(const VirtualDevice& a, const VirtualDevice& b, const ExprNode& at) {
-    throw Error(ErrorCategory::kInput, fmt::format("a value must be on {} and on {}", Text(a), Text(b)),
+    throw Error(ErrorCategory::kInput, fmt::format("a value must be on {} and on {}", ToString(a), ToString(b)),
                 PlaceOf(at.span()), "on_device with constrain_result=False lets the result be copied");
   }
 
@@ -132,7 +128,7 @@ class Planner {
     PostOrder(root, [&](const Expr& expr) { Visit(expr); });
   }
 
-  /// Keeps devices that are planned already.
+  /// A function's device is its result's.
   void VisitFunction(const FunctionNode& function) {
     for (const Var& param : function.params()) Constrain(param.get(), param->virtual_device(), function);
     Constrain(function.body().get(), function.virtual_device(), function);
@@ -140,6 +136,8 @@ class Planner {
 
   void Visit(const Expr& node) {
     const ExprNode& expr = *node;
+    // A device that is planned already stays.
+    if (expr.kind() != ExprKind::kFunction) Constrain(&expr, expr.virtual_device(), expr);
     switch (expr.kind()) {
       case ExprKind::kFunction: return VisitFunction(static_cast<const FunctionNode&>(expr));
       case ExprKind::kTuple:
@@ -224,7 +222,7 @@ class Planner {
     const CallNode& call = *As<CallNode>(original);
     const VirtualDevice from = DeviceOfExpr(call.args()[0].get());
     const VirtualDevice to = DeviceOfExpr(original.get());
-    if (from == to) return value;
+    if (IsSameMemory(from, to)) return value;
     Attrs attrs;
     SetDevice(attrs, "src_", from);
     SetDevice(attrs, "dst_", to);
@@ -252,6 +250,19 @@ class Planner {
 };
 
 }  // namespace
+
+bool NamesDevices(const IRModule& module, const PassContext& context) {
+  if (context.ConfigInt("relay.fallback_device_type") != kCpu) return true;
+  bool names = false;
+  for (const auto& [name, function] : module.functions()) {
+    PostOrder(function, [&](const Expr& expr) {
+      const CallNode* call = As<CallNode>(expr);
+      names = names || !(expr->virtual_device() == VirtualDevice()) ||
+              (call != nullptr && (IsOnDevice(*call) || IsCopy(*call)));
+    });
+  }
+  return names;
+}
 
 IRModule PlanDevices(IRModule module, const PassContext& context) {
   // Variables get devices, and those of the module before are shared with it.

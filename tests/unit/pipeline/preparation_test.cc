@@ -50,10 +50,12 @@ Names PassesUnder(PassContext context, const std::string& body = "nn.relu(%x)") 
   return recorder->seen;
 }
 
+bool AlwaysApplies(const PreparationStep& step) { return step.applies == nullptr; }
+
 TEST(Preparation, InstrumentsSeeTheTableInItsOrder) {
   Names expected;
   for (const PreparationStep& step : PreparationSteps()) {
-    if (GetPass(step.pass).opt_level <= kPreparationLevel) expected.emplace_back(step.pass);
+    if (AlwaysApplies(step) && GetPass(step.pass).opt_level <= kPreparationLevel) expected.emplace_back(step.pass);
   }
   ASSERT_GT(expected.size(), 5u);
   EXPECT_EQ(PassesUnder(PassContext(kPreparationLevel)), expected);
@@ -63,7 +65,7 @@ TEST(Preparation, TheLevelDecides) {
   for (const int level : {0, 1, 2, 3, 4}) {
     Names expected;
     for (const PreparationStep& step : PreparationSteps()) {
-      if (GetPass(step.pass).opt_level <= level) expected.emplace_back(step.pass);
+      if (AlwaysApplies(step) && GetPass(step.pass).opt_level <= level) expected.emplace_back(step.pass);
     }
     EXPECT_EQ(PassesUnder(PassContext(level)), expected) << level;
   }
@@ -74,6 +76,17 @@ TEST(Preparation, RequiredStepsRunAtEveryLevelUnlessTheyAreDisabled) {
   EXPECT_EQ(PassesUnder(context), (Names{"qnn.CanonicalizeOps", "SimplifyInference"}));
   context.disabled_pass = {"SimplifyInference", "FoldConstant"};
   EXPECT_EQ(PassesUnder(context), Names{"qnn.CanonicalizeOps"});
+}
+
+TEST(Preparation, DevicesArePlannedLastWhereAnyIsNamed) {
+  EXPECT_EQ(PassesUnder(PassContext(0), "nn.relu(on_device(%x, device_type=2))").back(), "PlanDevices");
+  EXPECT_EQ(PassesUnder(PassContext(0), "device_copy(%x, src_device_type=1, dst_device_type=1)").back(), "PlanDevices");
+  PassContext context(0);
+  EXPECT_EQ(std::ranges::count(PassesUnder(context), "PlanDevices"), 0);
+  context.SetConfig("relay.fallback_device_type", 2);
+  EXPECT_EQ(PassesUnder(context).back(), "PlanDevices") << "then all of it is for another device";
+  context.disabled_pass = {"PlanDevices"};
+  EXPECT_EQ(std::ranges::count(PassesUnder(context), "PlanDevices"), 0);
 }
 
 TEST(Preparation, RequiredAndDisabledPasses) {
