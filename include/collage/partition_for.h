@@ -12,11 +12,18 @@
 
 namespace collage {
 
-/// The module as a compilation prepares it for `toolchain`, in the form that its patterns are written for: PrepareGraph
-/// and PrepareForPartitioning under `context`, then `toolchain`'s preamble. Passes of a preamble run at every level,
-/// unless `context` disables them; one that consists of passes that prepare every model asks for nothing more.
+/// The passes that `toolchain` wants undone: those that its preamble names with a '-' before them,
+/// "-SimplifyInference". Its patterns are then written for what the pass replaces.
 ///
-/// Throws kInput when the preamble names a pass that there is not.
+/// Throws kInput when the preamble names a pass that there is not, or wants one undone that prepares no model.
+std::vector<std::string> UndoneFor(const Toolchain& toolchain);
+
+/// The module as a compilation prepares it for `toolchain`, in the form that its patterns are written for: PrepareGraph
+/// and PrepareForPartitioning under `context` without what UndoneFor says, then `toolchain`'s preamble. Passes of a
+/// preamble run at every level, unless `context` disables them; one that consists of passes that prepare every model
+/// asks for nothing more.
+///
+/// Throws kInput as UndoneFor does.
 IRModule OptimizeFor(const Toolchain& toolchain, IRModule module,
                      const PassContext& context = PassContext(kPreparationLevel));
 

@@ -14,6 +14,7 @@
 #include "cost/estimator/measuring_estimator.h"
 #include "driver/covers/candidates.h"
 #include "driver/covers/cover_portfolio.h"
+#include "driver/phases/model_forms.h"
 #include "driver/play_off/play_off.h"
 #include "driver/toolchain_selection.h"
 #include "lowering/compiled_store.h"
@@ -42,6 +43,8 @@ class Compilation {
 
   // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<ContenderModule> FindContenders(bool must_cover);
+  void ForgetSearch();
+  std::vector<ContenderModule> SearchForm(const ModelForm& form, std::vector<ContenderModule> also, std::string& stuck);
   ContenderModule GivenContender(const std::filesystem::path& file, const std::string& name) const;
   std::vector<ContenderModule> AlsoGiven() const;
   FoundCovers FindCovers(CoverSearchState& search);
@@ -49,6 +52,7 @@ class Compilation {
   std::vector<Cover> AllCovers(CoverSearchState& search);
   std::vector<ContenderModule> Partitioned(CoverSearchState& search, const FoundCovers& found,
                                            const std::vector<Cover>& all, std::vector<ContenderModule> also) const;
+  std::string NameInForm(const ModelForm& form, const NamedCover& cover) const;
   void ReportSearch(const CoverSearchState& search, const FoundCovers& found);
 
   // make_estimator.cc: the estimator of costs.
@@ -92,6 +96,7 @@ class Compilation {
   std::optional<ToolchainSelection> selection_;
   bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
   IRModule module_;
+  std::vector<ModelForm> forms_;  ///< other ones, in which some toolchains want the model
   std::unique_ptr<TuningDatabase> database_;
   TemporaryFolder folder_;
   /// Partitions that this run's workers compiled.

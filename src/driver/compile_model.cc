@@ -8,6 +8,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
+#include "collage/partition_for.h"
 #include "collage/settings.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
@@ -122,9 +123,13 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const IRModule graph = PrepareGraph(module, options.pass_context);
   if (!IsProgram(graph)) return on_graph(graph, name, options);
   for (const NamedInputs& inputs : options.check_inputs) InOrderOfParameters(inputs, graph.main(), name.string());
-  const IRModule program = PrepareForPartitioning(graph, options.pass_context);
   const CompileOptions own = ForOneProcess(options, notices);
   const ToolchainSelection selection(own, ProbeToolchains());
+  PassContext context = options.pass_context;  // regions are prepared once more, in the forms that toolchains want
+  for (const Toolchain* toolchain : selection.toolchains()) {
+    for (const std::string& name : UndoneFor(*toolchain)) context.disabled_pass.push_back(name);
+  }
+  const IRModule program = PrepareForPartitioning(graph, context);
   // The shapes of an ONNX model's open inputs could have been given.
   DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
   if (open_inputs.empty()) {

@@ -17,26 +17,47 @@ bool PreparesEveryModel(const std::string& name) {
   return step != PreparationSteps().end() && (step->is_required || GetPass(name).opt_level <= kPreparationLevel);
 }
 
-/// Throws kInput, naming the toolchain, for a pass of its preamble that there is not.
-void CheckPreamble(const Toolchain& toolchain, const std::vector<std::string>& preamble) {
-  try {
-    for (const std::string& name : preamble) GetPass(name);
-  } catch (const Error& error) {
-    throw Error(error.category(), error.message(), fmt::format("preamble of toolchain '{}'", toolchain.name()),
-                error.hint());
+constexpr char kUndone = '-';
+
+bool IsUndone(const std::string& entry) { return entry.starts_with(kUndone); }
+
+/// Throws kInput, naming the toolchain, for a pass of its preamble that there is not, or that is undone in vain.
+void CheckPreamble(const Toolchain& toolchain) {
+  const std::string where = fmt::format("preamble of toolchain '{}'", toolchain.name());
+  for (const std::string& entry : toolchain.Preamble()) {
+    const std::string name = IsUndone(entry) ? entry.substr(1) : entry;
+    try {
+      GetPass(name);
+    } catch (const Error& error) {
+      throw Error(error.category(), error.message(), where, error.hint());
+    }
+    const bool is_step =
+        std::ranges::find(PreparationSteps(), name, &PreparationStep::pass) != PreparationSteps().end();
+    if (!IsUndone(entry) || is_step) continue;
+    throw Error(ErrorCategory::kInput, fmt::format("pass '{}' cannot be undone: it prepares no model", name), where);
   }
 }
 
 }  // namespace
 
+std::vector<std::string> UndoneFor(const Toolchain& toolchain) {
+  CheckPreamble(toolchain);
+  std::vector<std::string> undone;
+  for (const std::string& entry : toolchain.Preamble()) {
+    if (IsUndone(entry)) undone.push_back(entry.substr(1));
+  }
+  return undone;
+}
+
 IRModule OptimizeFor(const Toolchain& toolchain, IRModule module, const PassContext& context) {
-  const std::vector<std::string> preamble = toolchain.Preamble();
-  CheckPreamble(toolchain, preamble);
-  module = PrepareForPartitioning(PrepareGraph(std::move(module), context), context);
-  if (std::ranges::all_of(preamble, PreparesEveryModel)) return module;
   PassContext own = context;
-  own.required_pass.insert(own.required_pass.end(), preamble.begin(), preamble.end());
-  return Sequential(preamble).Run(std::move(module), own);
+  for (const std::string& name : UndoneFor(toolchain)) own.disabled_pass.push_back(name);
+  std::vector<std::string> passes = toolchain.Preamble();
+  std::erase_if(passes, IsUndone);
+  module = PrepareForPartitioning(PrepareGraph(std::move(module), own), own);
+  if (std::ranges::all_of(passes, PreparesEveryModel)) return module;
+  own.required_pass.insert(own.required_pass.end(), passes.begin(), passes.end());
+  return Sequential(passes).Run(std::move(module), own);
 }
 
 std::vector<std::string> PartitionPasses(const Toolchain& toolchain) {

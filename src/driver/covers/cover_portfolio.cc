@@ -72,7 +72,7 @@ void CoverPortfolio::AddNumbered(const SearchResult& result, FoundCovers& found)
                                     result.covers[0].seconds, result.least_seconds};
   }
   for (size_t i = 0; i < result.covers.size(); ++i) {
-    found.covers.push_back({i == 0 ? "collage" : fmt::format("collage-{}", i + 1), false, result.covers[i]});
+    found.covers.push_back({i == 0 ? kBestCover : fmt::format("{}-{}", kBestCover, i + 1), false, result.covers[i]});
   }
 }
 
@@ -102,7 +102,7 @@ void CoverPortfolio::AddSingle(const SearchOptions& options, FoundCovers& found)
     const SearchResult own = partitioner_.Search(
         [&](CandidateIndex candidate) { return partitioner_.candidates().ToolchainOf(candidate) == toolchain; },
         options);
-    if (!own.covers.empty()) found.covers.push_back({toolchain->name() + "-search", true, own.covers[0]});
+    if (!own.covers.empty()) found.covers.push_back({toolchain->name() + kOwnSearch, true, own.covers[0]});
   }
 }
 

@@ -28,6 +28,9 @@ struct FoundCovers {
   std::optional<BoundedMix> bounded;       ///< set if the best mix is in a lower precision with an error bound
 };
 
+/// The best mix, and what follows a toolchain's name in that of its best cover.
+inline constexpr const char* kBestCover = "collage";
+inline constexpr const char* kOwnSearch = "-search";
 /// The best mix with neighbouring partitions of libraries that plan within them merged.
 inline constexpr const char* kCoalescedCover = "collage-coalesced";
 /// The best mix of toolchains that compute in full precision, where others take part.

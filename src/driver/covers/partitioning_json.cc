@@ -337,6 +337,12 @@ OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& w
   return Reader(where, graph, eligible, toolchains).Read(text);
 }
 
+bool IsPartitioningOf(std::string_view text, const DataflowGraph& graph) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("graph") || !json.at("graph").is_object()) return false;
+  return json.at("graph").value("hash", Json()) == Json(HashOf(graph));
+}
+
 std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,
                                                 const DataflowGraph& graph,
                                                 const std::vector<const Toolchain*>& toolchains) {

@@ -36,6 +36,9 @@ OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& w
                                      const std::vector<bool>& eligible,
                                      const std::vector<const Toolchain*>& toolchains);
 
+/// Whether the text says that it is of `graph`: it has the digest of that graph.
+bool IsPartitioningOf(std::string_view text, const DataflowGraph& graph);
+
 /// The partitioned and typed module of a choice that was written as text, and the sum of its estimates; `graph` is of
 /// @main of `module`. Throws as PartitioningFromJson.
 std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,

@@ -6,10 +6,12 @@
 #include "driver/covers/cover_portfolio.h"
 #include "driver/covers/partitioner.h"
 #include "driver/end_to_end_errors.h"
+#include "driver/phases/model_forms.h"
 
 namespace collage {
 
 struct CoverSearchState {
+  const ModelForm& form;
   const Candidates& candidates;
   CostEstimator& estimator;
   Partitioner& partitioner;

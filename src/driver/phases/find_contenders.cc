@@ -103,48 +103,76 @@ std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
     also.insert(also.begin(), GivenContender(options_.partitioning, "given"));
     return also;
   }
-  report_.search_seconds = 0;  // of the last search, should there be two
+  ForgetSearch();  // should there have been one
+  std::string stuck, stuck_in_form;
+  std::vector<ContenderModule> contenders = SearchForm({module_, {}}, std::move(also), stuck);
+  for (const ModelForm& form : forms_) {
+    for (ContenderModule& contender : SearchForm(form, {}, stuck_in_form)) contenders.push_back(std::move(contender));
+  }
+  if (contenders.empty() && must_cover) {
+    throw Error(ErrorCategory::kUnsupported, "no toolchain covers the model: " + stuck, model_.string());
+  }
+  return contenders;
+}
+
+void Compilation::ForgetSearch() {
+  report_.search_seconds = 0;
+  report_.num_candidates = report_.num_variants = report_.num_distinct = report_.num_states = 0;
+  report_.num_measured = report_.num_remeasured = report_.num_from_database = report_.num_failed = 0;
+  report_.num_below_bound = 0;
+  report_.budget_spent = false;
+  report_.failures.clear();
+}
+
+/// `stuck` says why there is no cover, if there is none.
+std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std::vector<ContenderModule> also,
+                                                     std::string& stuck) {
+  CompileOptions own = options_;  // what is left of the budget
+  own.budget_seconds = std::max(0.0, own.budget_seconds - report_.search_seconds);
   const Stopwatch stopwatch(report_.search_seconds);
   Phase("candidates");
   const std::vector<PartitionSpec> specs = selection_->Specs();
-  const Candidates candidates(module_.main(), specs, report_.num_threads);
-  report_.num_candidates = static_cast<int64_t>(candidates.candidates().size());
-  report_.num_variants = static_cast<int64_t>(candidates.variants().size());
-  report_.num_distinct = static_cast<int64_t>(candidates.classes().size());
+  const Candidates candidates(form.module.main(), specs, report_.num_threads);
+  const bool is_first = form.owners.empty();
+  report_.num_candidates += static_cast<int64_t>(candidates.candidates().size());
+  report_.num_variants += static_cast<int64_t>(candidates.variants().size());
+  report_.num_distinct += static_cast<int64_t>(candidates.classes().size());
   if (options_.progress != nullptr) options_.progress->Costs(report_.num_distinct);
   const std::unique_ptr<CostEstimator> estimator = MakeEstimatorFor(candidates);
   Partitioner partitioner(candidates, *estimator);
   if (leaves_out_unknown_) partitioner.LeaveOutUnknown(selection_->native());
 
   Phase("search");
-  CoverPortfolio portfolio(partitioner, *estimator, *selection_, options_);
-  EndToEndErrors errors(module_, toolchains(), *database_, ThisMachine().fingerprint, PlayOffSettings());
-  CoverSearchState search{candidates, *estimator, partitioner, portfolio, errors};
+  CoverPortfolio portfolio(partitioner, *estimator, *selection_, own);
+  EndToEndErrors errors(form.module, toolchains(), *database_, ThisMachine().fingerprint, PlayOffSettings());
+  CoverSearchState search{form, candidates, *estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
     TuneSchedules(search, found);
     found = FindCovers(search);
   }
   const int64_t before = estimator->counts().measured;
-  const std::vector<Cover> all = AllCovers(search);
+  const std::vector<Cover> all = is_first ? AllCovers(search) : std::vector<Cover>();
   // Searched again, so that compiling the model once more finds the same.
   if (estimator->counts().measured != before) found = FindCovers(search);
   estimator->CheckComplete();
   std::vector<ContenderModule> contenders = Partitioned(search, found, all, std::move(also));
-  if (contenders.empty() && must_cover) {
-    throw Error(ErrorCategory::kUnsupported,
-                "no toolchain covers the model: " + partitioner.ExplainStuck(found.stuck_at), model_.string());
-  }
+  if (contenders.empty()) stuck = partitioner.ExplainStuck(found.stuck_at);
   ReportSearch(search, found);
   return contenders;
 }
 
-/// Phase 4 alone: the choice of partitions that a file holds.
+/// Phase 4 alone: the choice of partitions that a file holds, of any form of the model.
 ContenderModule Compilation::GivenContender(const std::filesystem::path& file, const std::string& name) const {
   const std::string text = ReadFile(file);
-  auto [partitioned, seconds] =
-      PartitionedFromJson(text, file.string(), module_, DataflowGraph(module_.main()), toolchains());
-  return {name, false, false, std::move(partitioned), seconds, text};
+  const auto of_form = [&](const IRModule& module) -> ContenderModule {
+    auto [partitioned, seconds] =
+        PartitionedFromJson(text, file.string(), module, DataflowGraph(module.main()), toolchains());
+    return {name, false, false, std::move(partitioned), seconds, text};
+  };
+  const auto form = std::ranges::find_if(
+      forms_, [&](const ModelForm& one) { return IsPartitioningOf(text, DataflowGraph(one.module.main())); });
+  return of_form(form == forms_.end() ? module_ : form->module);
 }
 
 std::vector<ContenderModule> Compilation::AlsoGiven() const {
@@ -202,9 +230,13 @@ std::vector<Cover> Compilation::AllCovers(CoverSearchState& search) {
 std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, const FoundCovers& found,
                                                       const std::vector<Cover>& all,
                                                       std::vector<ContenderModule> also) const {
-  Contenders contenders(search.partitioner, module_);
-  for (const NamedCover& one : found.covers) contenders.Add(one.name, one.is_single, one.cover);
-  if (options_.partition_for.empty() && !found.covers.empty()) contenders.AddCoalesced(found.covers[0].cover);
+  Contenders contenders(search.partitioner, search.form.module);
+  for (const NamedCover& one : found.covers) {
+    const std::string name = NameInForm(search.form, one);
+    if (!name.empty()) contenders.Add(name, one.is_single, one.cover);
+  }
+  const bool merges = options_.partition_for.empty() && search.form.owners.empty();
+  if (merges && !found.covers.empty()) contenders.AddCoalesced(found.covers[0].cover);
   for (size_t i = 0; i < all.size(); ++i) {
     contenders.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
   }
@@ -212,22 +244,41 @@ std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, 
   return contenders.contenders();
 }
 
+/// What a cover is called as a contender; empty if it is none. A toolchain's own covers are those of the form that it
+/// wants; of that form there is the best mix beside them.
+std::string Compilation::NameInForm(const ModelForm& form, const NamedCover& cover) const {
+  const auto is_of = [&](const Toolchain& toolchain) {
+    return cover.is_single && (cover.name == toolchain.name() || cover.name == toolchain.name() + kOwnSearch);
+  };
+  for (const ModelForm& other : forms_) {
+    for (const Toolchain* owner : other.owners) {
+      if (is_of(*owner)) return form.IsOwnedBy(*owner) ? cover.name : "";
+    }
+  }
+  if (form.owners.empty()) return cover.name;
+  return cover.name == kBestCover ? fmt::format("{}-for-{}", kBestCover, form.owners[0]->name()) : "";
+}
+
 void Compilation::ReportSearch(const CoverSearchState& search, const FoundCovers& found) {
-  report_.num_states = found.num_states;
+  const EstimatorCounts& counts = search.estimator.counts();
+  report_.num_states += found.num_states;
+  report_.num_measured += counts.measured;
+  report_.num_remeasured += counts.remeasured;
+  report_.num_from_database += counts.from_database;
+  report_.num_failed += counts.failed;
+  report_.num_below_bound += counts.below_bound;
+  report_.budget_spent = report_.budget_spent || counts.skipped > 0;
+  for (const auto& [kind, failure] : search.estimator.failures()) {
+    const auto [it, is_new] = report_.failures.emplace(kind, failure);
+    if (!is_new) it->second.first += failure.first;
+  }
+  if (!search.form.owners.empty()) return;
   report_.certificate = found.certificate;
   report_.bounded = found.bounded;
   if (report_.bounded) {
     report_.bounded->num_built = search.errors.num_built();
     report_.bounded->seconds = search.errors.seconds();
   }
-  const EstimatorCounts& counts = search.estimator.counts();
-  report_.num_measured = counts.measured;
-  report_.num_remeasured = counts.remeasured;
-  report_.num_from_database = counts.from_database;
-  report_.num_failed = counts.failed;
-  report_.num_below_bound = counts.below_bound;
-  report_.budget_spent = counts.skipped > 0;
-  report_.failures = search.estimator.failures();
 }
 
 }  // namespace collage

@@ -1,4 +1,5 @@
 // make_estimator.cc: what answers for costs: an estimator, and the runner that measures for it.
+#include <algorithm>
 #include <chrono>
 
 #include "collage/ir/op.h"
@@ -54,6 +55,10 @@ MeasuringEstimator::Options Compilation::Estimating() const {
   estimating.context.timing.percentile = options_.percentile / 100.0;
   estimating.versions = Versions();
   estimating.max_measurements = options_.max_measurements;
+  if (estimating.max_measurements) {
+    const int64_t left = *estimating.max_measurements - report_.num_measured;  // by the search of another form
+    estimating.max_measurements = std::max(left, int64_t{0});
+  }
   estimating.should_stop = options_.should_stop;
   return estimating;
 }

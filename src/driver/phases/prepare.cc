@@ -46,6 +46,7 @@ void Compilation::Prepare(bool runs_passes) {
 
   Phase("import");
   module_ = runs_passes ? PrepareForPartitioning(given_, options_.pass_context) : given_;
+  if (runs_passes) forms_ = OtherForms(given_, module_, toolchains(), options_.pass_context);
   DescribeModel(module_, report_);
   database_ =
       std::make_unique<TuningDatabase>(options_.database.empty() ? TuningDatabase::DefaultPlace() : options_.database);

@@ -156,5 +156,23 @@ TEST(PartitionForTest, KeepsWhatAModuleComputes) {
   EXPECT_TRUE(ValuesEqual(expected, actual, 1e-6)) << ToString(expected) << " became " << ToString(actual);
 }
 
+TEST(PartitionForTest, APreambleMayWantAPassUndone) {
+  const IRModule module = ParseModule(kModel);
+  const Prepared undone("undone", {"-SimplifyInference"});
+  EXPECT_EQ(UndoneFor(undone), std::vector<std::string>{"SimplifyInference"});
+  EXPECT_NE(PrintModule(OptimizeFor(undone, module)).find("dropout"), std::string::npos);
+  EXPECT_TRUE(UndoneFor(Greedy()).empty());
+  const auto refusal = [&](const char* entry) -> std::string {
+    try {
+      OptimizeFor(Prepared("odd", {entry}), module);
+    } catch (const Error& error) {
+      return error.where() + ": " + error.message();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal("-FuseOps"), "preamble of toolchain 'odd': pass 'FuseOps' cannot be undone: it prepares no model");
+  EXPECT_TRUE(refusal("-Fuse").starts_with("preamble of toolchain 'odd': ")) << refusal("-Fuse");
+}
+
 }  // namespace
 }  // namespace collage
