@@ -30,8 +30,8 @@ class GivenEstimator : public CostEstimator {
     if (record.ok) {
       record.p50 = cost.ToDouble();
     } else {
-      const std::string why = costs_.WhyInfinite(row, graph, sub_graph);
-      record.reason = why.empty() ? "the table says that it cannot be run" : why;
+      record.reason = costs_.WhyInfinite(row, graph, sub_graph);
+      if (record.reason.empty()) record.reason = WhyInvalid();
       CountFailure(query, record.reason);
     }
     return record;
@@ -56,6 +56,10 @@ class GivenEstimator : public CostEstimator {
   bool TellsPlacesApart() const override { return costs_.has_overrides(); }
 
  private:
+  const char* WhyInvalid() const {
+    return costs_.is_table() ? "the table says that it cannot be run" : "its estimate is an infinite cost";
+  }
+
   GivenCosts costs_;
   const CandidateSource& candidates_;
   RowOf row_of_;

@@ -244,8 +244,8 @@ std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, 
   return contenders.contenders();
 }
 
-/// What a cover is called as a contender; empty if it is none. A toolchain's own covers are those of the form that it
-/// wants; of that form there is the best mix beside them.
+/// Returns the name of a cover as a contender; empty if it is none. A toolchain's own covers are those of the form that
+/// it wants; of that form there is the best mix beside them.
 std::string Compilation::NameInForm(const ModelForm& form, const NamedCover& cover) const {
   const auto is_of = [&](const Toolchain& toolchain) {
     return cover.is_single && (cover.name == toolchain.name() || cover.name == toolchain.name() + kOwnSearch);
