@@ -252,8 +252,12 @@ std::string ToolchainSelection::TargetOf(const Toolchain& toolchain) const {
 }
 
 bool GoesBy(const Toolchain& toolchain, std::string_view name) {
-  const std::string own = toolchain.name();
-  return own == name || RegisteredName(own) == name;
+  const std::string own = toolchain.name(), registered = RegisteredName(own);
+  if (own == name || registered == name) return true;
+  // A configuration may be written in several ways: options in another order, `1` for `true`, a default.
+  const ToolchainRegistry& registry = ToolchainRegistry::Global();
+  if (!IsConfigured(name) || RegisteredName(name) != registered || registry.Find(registered) == nullptr) return false;
+  return ToolchainConfiguration::Parse(name, registry).ToString() == own;
 }
 
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features) {

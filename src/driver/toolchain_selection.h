@@ -73,7 +73,7 @@ class ToolchainSelection {
   std::vector<std::string> notices_;
 };
 
-/// Whether `toolchain` goes by `name`: its own, or the one that it was registered with.
+/// Whether `toolchain` goes by `name`: the text of its configuration, or the name that it was registered with.
 bool GoesBy(const Toolchain& toolchain, std::string_view name);
 
 /// Types below float32 that a processor with these features (MachineInfo::features) computes natively, as the option

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "collage/runtime/micro_kernels.h"
 #include "collage/support/error.h"
+#include "runtime/library_calls.h"
 #include "runtime/weight_memory.h"
 #include "support/file.h"
 #include "support/hash.h"
@@ -83,27 +83,6 @@ void CheckNeeds(void* handle) {
               "compile for a lower level: --target 'llvm -mcpu=x86-64-v2'");
 }
 
-/// The function that a line of `collage_kernel_calls` asks for. Throws kUnavailable, naming what is missing.
-void* ResolveCall(const std::string& line) {
-  const size_t request_at = std::min(line.find('|'), line.size() - 1) + 1;
-  const size_t hint_at = std::min(line.find('|', request_at), line.size() - 1) + 1;
-  const std::string library = line.substr(0, request_at - 1);
-  const std::string request = line.substr(request_at, hint_at - 1 - request_at);
-  const std::string hint = line.substr(hint_at);
-  void* address = nullptr;
-  try {
-    address = FindMicroKernel(library, request);
-  } catch (const Error& error) {
-    throw Error(ErrorCategory::kUnavailable,
-                fmt::format("a kernel calls '{}', which is not here: {}", library, error.message()), "", hint);
-  }
-  if (address != nullptr) return address;
-  throw Error(ErrorCategory::kUnavailable,
-              fmt::format("a kernel calls '{}' for '{}', which it does not have on this processor ({})", library,
-                          request, ThisMachine().cpu),
-              "", "compile the model on this machine");
-}
-
 /// Fills in the addresses of the libraries' functions that the code calls.
 void ResolveCalls(void* handle) {
   const auto* calls = static_cast<const char*>(dlsym(handle, kObjectCalls));
@@ -111,7 +90,7 @@ void ResolveCalls(void* handle) {
   if (calls == nullptr) return;
   if (address == nullptr) throw Error(ErrorCategory::kCorrupt, "a kernel's code lacks a place for what it calls");
   std::istringstream lines(calls);
-  for (std::string line; std::getline(lines, line);) *address++ = ResolveCall(line);
+  for (std::string line; std::getline(lines, line);) *address++ = Resolve(LibraryCall::Parse(line));
 }
 
 /// An opened object; closed when the last kernel of it goes.

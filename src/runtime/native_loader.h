@@ -8,9 +8,10 @@
 // between: on a processor that lacks one it is refused before any of its code runs, as it is on another kind of
 // machine.
 //
-// Code that calls libraries exports `const char collage_kernel_calls[]`, a line "LIBRARY|REQUEST|HOW TO GET IT" for
-// each function, and `void* collage_kernel_addresses[]`, as many, which are filled before any of the code runs
-// (micro_kernels.h). The object holds nothing of a library: where it is missing, the error says how to get it.
+// Code that calls libraries exports `const char collage_kernel_calls[]`, a line for each function, "LIBRARY|REQUEST|HOW
+// TO GET IT" or "file:LIBRARY|SYMBOL|HOW TO GET IT" (library_calls.h), and `void* collage_kernel_addresses[]`, as many,
+// which are filled before any of the code runs. The object holds nothing of a library: where it is missing, the error
+// says how to get it.
 #pragma once
 
 #include <memory>

@@ -11,13 +11,21 @@
 #include "support/environment.h"
 
 namespace collage {
+namespace {
 
-std::vector<std::filesystem::path> ModuleFolders() {
+std::vector<std::filesystem::path> FoldersIn(const std::string& path) {
   std::vector<std::filesystem::path> folders;
-  std::istringstream parts(GetEnvironment("COLLAGE_MODULE_PATH").value_or(""));
+  std::istringstream parts(path);
   for (std::string part; std::getline(parts, part, ':');) {
     if (!part.empty()) folders.emplace_back(part);
   }
+  return folders;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> ModuleFolders() {
+  std::vector<std::filesystem::path> folders = FoldersIn(GetEnvironment("COLLAGE_MODULE_PATH").value_or(""));
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&FindModuleSymbol), &info) != 0 && info.dli_fname != nullptr) {
     std::error_code ignored;
@@ -42,6 +50,29 @@ void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
   }
   throw Error(ErrorCategory::kUnavailable, "cannot open module '" + file + "': " + reason, "",
               "modules are looked for in $COLLAGE_MODULE_PATH and beside the Collage libraries");
+}
+
+void* FindLibrarySymbol(const std::string& file, const std::string& symbol) {
+  std::string reason;
+  const auto find = [&](const std::string& path) -> void* {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string problem = handle == nullptr ? dlerror() : "";
+    void* address = handle == nullptr ? nullptr : dlsym(handle, symbol.c_str());
+    if (address == nullptr && reason.empty()) {
+      reason = handle == nullptr ? "cannot open library '" + file + "': " + problem
+                                 : "library '" + path + "' lacks the symbol '" + symbol + "'";
+    }
+    return address;
+  };
+  for (const auto& folder : FoldersIn(GetEnvironment("COLLAGE_LIBRARY_PATH").value_or(""))) {
+    std::error_code ignored;
+    const auto path = folder / file;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    if (void* address = find(path.string())) return address;
+  }
+  if (void* address = find(file)) return address;
+  throw Error(ErrorCategory::kUnavailable, reason, "",
+              "libraries are looked for in $COLLAGE_LIBRARY_PATH and where the system looks");
 }
 
 }  // namespace collage

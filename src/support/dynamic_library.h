@@ -1,4 +1,5 @@
-// dynamic_library.h: opens Collage's own modules (toolchain compilers, kernel loaders) when they are first needed.
+// dynamic_library.h: opens Collage's own modules (toolchain compilers, kernel loaders) and the libraries that kernels
+// call, when they are first needed.
 #pragma once
 
 #include <filesystem>
@@ -14,5 +15,10 @@ std::vector<std::filesystem::path> ModuleFolders();
 /// The address of C symbol `symbol` in module `file`, which is looked for in $COLLAGE_MODULE_PATH and then beside the
 /// library that holds this function. The module stays open. Throws kUnavailable with the system's reason.
 void* FindModuleSymbol(const std::string& file, const std::string& symbol);
+
+/// The address of C symbol `symbol` in the library `file` of somebody else, "libvendor.so.1", which is looked for in
+/// the folders of $COLLAGE_LIBRARY_PATH, then where the system looks. The library stays open. Throws kUnavailable with
+/// the reason: that of the first such file, else the system's.
+void* FindLibrarySymbol(const std::string& file, const std::string& symbol);
 
 }  // namespace collage

@@ -1,5 +1,5 @@
 // composite.cc
-#include "target/composite.h"
+#include "collage/target/composite.h"
 
 namespace collage {
 

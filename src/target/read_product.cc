@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "collage/ir/op.h"
-#include "target/composite.h"
+#include "collage/target/composite.h"
 
 namespace collage {
 namespace {

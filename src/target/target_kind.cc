@@ -19,6 +19,10 @@ constexpr const char* kRelayToRuntime = "RelayToRuntime";
 constexpr const char* kUpdateConstants = "UpdateConstants";
 constexpr const char* kPatternTable = "PatternTable";
 constexpr const char* kSupportsCall = "SupportsCall";
+constexpr const char* kSupportsDynamicShapes = "SupportsDynamicShapes";
+constexpr const char* kLayouts = "Layouts";
+constexpr const char* kSchedules = "Schedules";
+constexpr const char* kProposals = "Proposals";
 constexpr const char* kProbe = "Probe";
 
 /// Kinds of devices. Native code is of kind llvm.
@@ -62,9 +66,14 @@ const std::vector<KindAttribute>& KindAttributes() {
       {kUpdateConstants, "FTVMConstantUpdater", IsFunction<FTVMConstantUpdater>},
       {kPatternTable, "FPatternTable", IsFunction<FPatternTable>},
       {kSupportsCall, "FSupportsCall", IsFunction<FSupportsCall>},
+      {kSupportsDynamicShapes, "FSupportsDynamicShapes", IsFunction<FSupportsDynamicShapes>},
+      {kLayouts, "FLayouts", IsFunction<FLayouts>},
+      {kSchedules, "FSchedules", IsFunction<FSchedules>},
+      {kProposals, "FProposals", IsFunction<FProposals>},
       {kProbe, "FProbe", IsFunction<FProbe>},
       {"FusionStyle", "FusionStyle", IsA<FusionStyle>},
       {"MaxDepth", "int", IsA<int>},
+      {"WantsMaximal", "bool", IsA<bool>},
       {"Preamble", "std::vector<std::string>", IsA<std::vector<std::string>>},
       {"Incompatible", "std::vector<Incompatibility>", IsA<std::vector<Incompatibility>>},
       {"Priority", "int", IsA<int>},
@@ -104,6 +113,7 @@ class KindToolchain : public Toolchain {
   std::vector<std::string> Preamble() const override { return Or("Preamble", Toolchain::Preamble()); }
   FusionStyle fusion_style() const override { return Or("FusionStyle", Toolchain::fusion_style()); }
   int max_depth() const override { return Or("MaxDepth", Toolchain::max_depth()); }
+  bool wants_maximal() const override { return Or("WantsMaximal", Toolchain::wants_maximal()); }
 
   std::vector<PatternTableEntry> PatternTable() const override {
     const auto* table = kind_.GetAttr<FPatternTable>(kPatternTable);
@@ -112,6 +122,26 @@ class KindToolchain : public Toolchain {
   Result<void> SupportsCall(const CallNode& call) const override {
     const auto* supports = kind_.GetAttr<FSupportsCall>(kSupportsCall);
     return supports == nullptr ? Toolchain::SupportsCall(call) : (*supports)(call, options_);
+  }
+  Result<void> SupportsDynamicShapes(const CallNode& call) const override {
+    const auto* supports = kind_.GetAttr<FSupportsDynamicShapes>(kSupportsDynamicShapes);
+    return supports == nullptr ? Toolchain::SupportsDynamicShapes(call) : (*supports)(call, options_);
+  }
+  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    const auto* layouts = kind_.GetAttr<FLayouts>(kLayouts);
+    return layouts == nullptr ? Toolchain::Layouts(function, eligible_inputs, eligible_outputs)
+                              : (*layouts)(function, eligible_inputs, eligible_outputs, options_);
+  }
+  bool has_schedules() const override { return kind_.HasHook(kSchedules); }
+  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
+    const auto* schedules = kind_.GetAttr<FSchedules>(kSchedules);
+    return schedules == nullptr ? Toolchain::Schedules(request) : (*schedules)(request, options_);
+  }
+  bool proposes() const override { return kind_.HasHook(kProposals); }
+  std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
+    const auto* proposals = kind_.GetAttr<FProposals>(kProposals);
+    return proposals == nullptr ? Toolchain::Proposals(function) : (*proposals)(function, options_);
   }
 
   std::vector<AttrField> Options() const override { return kind_.options(); }

@@ -6,9 +6,11 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
+#include "collage/target/library_functions.h"
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
 #include "ir/eval/evaluate.h"
+#include "unit/support/throws.h"
 
 namespace collage {
 namespace {
@@ -127,6 +129,48 @@ TEST(HooksTest, LoopsAloneMakeAToolchain) {
   const Result<CompiledPartition> compiled = Doubler().RelayToRuntime({function, PlainLayouts(1, 1), 1});
   ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
   EXPECT_EQ(ErrorOf(*compiled, function), 0);
+}
+
+/// Loops that call a C library (RFC 10's call_extern): 96 cosines.
+Result<CompiledPartition> CompileCosines(const LibraryFunction& cosine) {
+  const LoweredPartition lowered{DeclareFunctions(std::vector{cosine}) + R"(
+func.func @collage_kernel(%buffers: !llvm.ptr) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  %second = llvm.getelementptr %buffers[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %from = llvm.load %buffers : !llvm.ptr -> !llvm.ptr
+  %to = llvm.load %second : !llvm.ptr -> !llvm.ptr
+  scf.for %i = %c0 to %c96 step %c1 {
+    %at = arith.index_cast %i : index to i64
+    %read = llvm.getelementptr %from[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %write = llvm.getelementptr %to[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %x = llvm.load %read : !llvm.ptr -> f32
+    %y = func.call @cosf(%x) : (f32) -> f32
+    llvm.store %y, %write : f32, !llvm.ptr
+  }
+  return
+})",
+                                 {},
+                                 0};
+  return Doubler().TIRToRuntime(lowered);
+}
+
+TEST(HooksTest, LoopsCallFunctionsOfCLibraries) {
+  if (!BuiltinToolchain("native").Probe().available) GTEST_SKIP() << "nobody compiles loops here";
+  const Var x = Input("x", {4, 24});
+  const Function function = MakeFunction({x}, MakeCall("cos", {x}));
+  InferType(function);
+  const Result<CompiledPartition> compiled = CompileCosines({"libm.so.6", "cosf", "(f32) -> f32", "install libm"});
+  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+  EXPECT_LT(ErrorOf(*compiled, function), 1e-6);
+  const std::string code(reinterpret_cast<const char*>(compiled->blob.data()), compiled->blob.size());
+  EXPECT_NE(code.find("file:libm.so.6|cosf|install libm"), std::string::npos);
+
+  const Result<CompiledPartition> other = CompileCosines({"libnobodys.so", "cosf", "(f32) -> f32", "install nobodys"});
+  ASSERT_TRUE(other.ok()) << "the library is looked for when the kernel is loaded: " << other.reason().text;
+  ExpectError([&] { ErrorOf(*other, function); }, ErrorCategory::kUnavailable,
+              "a kernel calls 'cosf' of 'libnobodys.so': cannot open library 'libnobodys.so'");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ def read_outside_of_the_product() -> set[str]:
             names += re.findall(r"\$\{([A-Z_]+):-", code)
             found.update(set(names) - set_here)
     found.update(re.findall(r"\$\{([A-Z_]+):-", text("setup")))
-    found.update(re.findall(r'"(COLLAGE_(?:SOURCE|BUILD))": ', text("tests/cli/add_a_toolchain")))
+    found.update(re.findall(r'"(COLLAGE_(?:SOURCE|BUILD))": ', text("tests/cli/follow_page")))
     return found
 
 

@@ -1,6 +1,7 @@
 // target_kind.h: kinds of targets, as RFC 10 registers them: a name, a type of device, options, and attributes, the
 // hooks among them. Some kinds are built in and name devices; a kind with hooks comes in a module
-// (docs/add-a-toolchain.md) and is a toolchain, too: `Target("cmsisnn -fast=1")` names it, and its hooks compile.
+// (docs/register-a-target-kind.md) and is a toolchain, too: `Target("cmsisnn -fast=1")` names it, and its hooks
+// compile.
 #pragma once
 
 #include <any>
@@ -34,6 +35,16 @@ using FTVMConstantUpdater = std::function<Result<std::vector<Tensor>>(
 using FPatternTable = std::function<std::vector<PatternTableEntry>(const Attrs& options)>;
 /// Attribute "SupportsCall": `Toolchain::SupportsCall`.
 using FSupportsCall = std::function<Result<void>(const CallNode& call, const Attrs& options)>;
+/// Attribute "SupportsDynamicShapes": `Toolchain::SupportsDynamicShapes`. Without it sizes must be known.
+using FSupportsDynamicShapes = std::function<Result<void>(const CallNode& call, const Attrs& options)>;
+/// Attribute "Layouts": `Toolchain::Layouts`. Without it all values at the boundary are plain.
+using FLayouts =
+    std::function<std::vector<BoundaryLayouts>(const Function&, const std::vector<bool>& eligible_inputs,
+                                               const std::vector<bool>& eligible_outputs, const Attrs& options)>;
+/// Attribute "Schedules": `Toolchain::Schedules`; the hook that compiles reads `PartitionRequest::schedule`.
+using FSchedules = std::function<Result<std::vector<std::string>>(const PartitionRequest&, const Attrs& options)>;
+/// Attribute "Proposals": `Toolchain::Proposals`.
+using FProposals = std::function<std::vector<std::vector<Expr>>(const Function&, const Attrs& options)>;
 /// Attribute "Probe": `Toolchain::Probe`. Without it the kind can be used wherever its module is.
 using FProbe = std::function<Availability()>;
 
@@ -51,10 +62,10 @@ class TargetKind {
 
   /// Declares an option of kind kBool, kInt, kDouble or kString. Throws kInput if there is one of that name.
   TargetKind& add_attr_option(AttrField option);
-  /// Sets an attribute: one of those above, or a constraint: "FusionStyle" (FusionStyle), "MaxDepth" (int), "Preamble"
-  /// (std::vector<std::string>), "Incompatible" (std::vector<Incompatibility>), "Priority" (int), "License"
-  /// (std::string), "IsDefault" (bool), each as the function of `Toolchain` with that name. Throws kInput if there is
-  /// no such attribute, for another type, and if it is set already.
+  /// Sets an attribute: one of those above, or a constraint: "FusionStyle" (FusionStyle), "MaxDepth" (int),
+  /// "WantsMaximal" (bool), "Preamble" (std::vector<std::string>), "Incompatible" (std::vector<Incompatibility>),
+  /// "Priority" (int), "License" (std::string), "IsDefault" (bool), each as the function of `Toolchain` with that name.
+  /// Throws kInput if there is no such attribute, for another type, and if it is set already.
   template <typename T>
   TargetKind& set_attr(const std::string& attribute, T value) {
     SetAttr(attribute, std::any(std::move(value)));

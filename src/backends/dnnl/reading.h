@@ -7,8 +7,8 @@
 
 #include "backends/dnnl/spec.h"
 #include "collage/ir/expr.h"
+#include "collage/target/composite.h"
 #include "collage/target/toolchain.h"
-#include "target/composite.h"
 
 namespace collage::dnnl_toolchain {
 

@@ -8,8 +8,8 @@
 #include "backends/xnnpack/spec.h"
 #include "collage/ir/expr.h"
 #include "collage/runtime/layout.h"
+#include "collage/target/composite.h"
 #include "collage/target/toolchain.h"
-#include "target/composite.h"
 
 namespace collage::xnnpack_toolchain {
 

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -148,6 +149,48 @@ TEST(ObjectLoader, WhatCallsALibraryThatIsMissingIsRefused) {
   ExpectError(load, ErrorCategory::kUnavailable,
               "a kernel calls 'nobodys', which is not here: cannot open module 'libcollage_rt_nobodys.so'");
   ExpectError(load, ErrorCategory::kUnavailable, "hint: apt-get install nobodys");
+}
+
+/// Kernels that call a C library, found in the folder of the test's.
+class CLibraryTest : public testing::Test {
+ protected:
+  CLibraryTest() { setenv("COLLAGE_LIBRARY_PATH", fmt::format("/nowhere:{}", kTestKernels).c_str(), 1); }
+  ~CLibraryTest() override { unsetenv("COLLAGE_LIBRARY_PATH"); }
+
+  /// A new loader: none of its objects is open.
+  static std::unique_ptr<Kernel> Load(const std::string& name) {
+    const std::vector<std::byte> bytes = ObjectBytes(name);
+    return MakeObjectLoader()->Load({bytes, {}, 1});
+  }
+};
+
+TEST_F(CLibraryTest, IsCalled) {
+  const Tensor from = Tensor::Zeros({1}, kFloat32), to = Tensor::Zeros({1}, kFloat32);
+  from.Set(0, 21);
+  const std::unique_ptr<Kernel> kernel = Load("vendor_vendor_double");
+  kernel->Bind(std::vector<void*>{from.raw()}, std::vector<void*>{to.raw()}, nullptr);
+  kernel->Run();
+  EXPECT_EQ(to.At(0), 42);
+}
+
+TEST_F(CLibraryTest, WithoutTheSymbolIsRefused) {
+  const auto load = [] { Load("vendor_vendor_treble"); };
+  ExpectError(
+      load, ErrorCategory::kUnavailable,
+      fmt::format("a kernel calls 'vendor_treble' of 'test_kernel_vendor.so': library '{}/test_kernel_vendor.so' "
+                  "lacks the symbol 'vendor_treble'",
+                  kTestKernels));
+  ExpectError(load, ErrorCategory::kUnavailable,
+              "hint: install vendor 2; libraries are looked for in $COLLAGE_LIBRARY_PATH");
+}
+
+TEST_F(CLibraryTest, ThatIsMissingIsNamed) {
+  const auto load = [] { Load("nobodys_vendor_double"); };
+  ExpectError(
+      load, ErrorCategory::kUnavailable,
+      "a kernel calls 'vendor_double' of 'test_kernel_nobodys.so': cannot open library 'test_kernel_nobodys.so': "
+      "test_kernel_nobodys.so: cannot open shared object file");
+  ExpectError(load, ErrorCategory::kUnavailable, "hint: install vendor 2");
 }
 
 TEST(KernelLoaders, AreFoundByNameAndReplaced) {

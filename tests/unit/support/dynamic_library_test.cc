@@ -32,5 +32,24 @@ TEST(DynamicLibrary, MissingSymbolIsNamed) {
   EXPECT_NE(FindModuleSymbol("libcollage_runtime.so", "collage_parallel_for"), nullptr);
 }
 
+TEST(DynamicLibrary, LibrariesOfOthersAreFoundWhereTheSystemLooks) {
+  EXPECT_NE(FindLibrarySymbol("libc.so.6", "strlen"), nullptr);
+  ExpectError([] { FindLibrarySymbol("libc.so.6", "no_such_symbol"); }, ErrorCategory::kUnavailable,
+              "library 'libc.so.6' lacks the symbol 'no_such_symbol'");
+  ExpectError([] { FindLibrarySymbol("libnobodys.so", "f"); }, ErrorCategory::kUnavailable,
+              "cannot open library 'libnobodys.so': libnobodys.so: cannot open shared object file");
+}
+
+TEST(DynamicLibrary, FoldersOfTheVariableComeBeforeTheSystems) {
+  const TemporaryFolder folder;
+  WriteFile(folder / "libc.so.6", "garbage");
+  WriteFile(folder / "libnobodys.so", "garbage");
+  setenv("COLLAGE_LIBRARY_PATH", (":" + folder.path().string() + ":/nowhere").c_str(), 1);
+  EXPECT_NE(FindLibrarySymbol("libc.so.6", "strlen"), nullptr) << "a file that cannot be opened is passed over";
+  ExpectError([] { FindLibrarySymbol("libnobodys.so", "f"); }, ErrorCategory::kUnavailable,
+              folder.path().string() + "/libnobodys.so: file too short");
+  unsetenv("COLLAGE_LIBRARY_PATH");
+}
+
 }  // namespace
 }  // namespace collage

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <vector>
 
+#include "collage/ir/op.h"
 #include "collage/support/error.h"
 #include "collage/target/target.h"
 #include "target/toolchain_configuration.h"
@@ -68,6 +71,54 @@ TEST_F(TargetKindTest, AttributesAreFunctionsOfTheToolchain) {
   EXPECT_EQ(TargetKindOf(toolchain)->doc(), "for tests");
   EXPECT_TRUE(TargetKindOf(toolchain)->HasHook("RelayToRuntime"));
   EXPECT_FALSE(TargetKindOf(toolchain)->HasHook("RelayToTIR"));
+}
+
+TEST(TargetKindAttributesTest, FunctionsOfCandidatesGetTheOptions) {
+  const Var x = MakeVar("x", TensorType(Shape{2, 3}, kFloat32));
+  const Function function = MakeFunction({x}, MakeCall("nn.relu", {x}));
+  const auto toolchain = MakeToolchain(
+      Woofles()
+          .set_attr<FSupportsDynamicShapes>("SupportsDynamicShapes",
+                                            [](const CallNode& call, const Attrs& options) -> Result<void> {
+                                              return Reason{call.op()->name + std::to_string(options.Int("level")), ""};
+                                            })
+          .set_attr<FLayouts>("Layouts",
+                              [](const Function&, const std::vector<bool>& inputs, const std::vector<bool>& outputs,
+                                 const Attrs& options) {
+                                return std::vector<BoundaryLayouts>(static_cast<size_t>(options.Int("level")),
+                                                                    ChannelsLastLayouts(inputs, outputs));
+                              })
+          .set_attr<FSchedules>("Schedules",
+                                [](const PartitionRequest& request, const Attrs& options) {
+                                  return Result<std::vector<std::string>>(std::vector<std::string>{
+                                      request.schedule + "+" + std::to_string(options.Int("level"))});
+                                })
+          .set_attr<FProposals>("Proposals",
+                                [](const Function& of, const Attrs& options) {
+                                  return std::vector<std::vector<Expr>>(static_cast<size_t>(options.Int("level")),
+                                                                        {of->body()});
+                                })
+          .set_attr<bool>("WantsMaximal", true));
+  EXPECT_EQ(toolchain->SupportsDynamicShapes(*As<CallNode>(function->body())).reason().text, "nn.relu2");
+  EXPECT_EQ(toolchain->Layouts(function, {true}, {false}),
+            std::vector<BoundaryLayouts>(2, {{Layout::kChannelsLast}, {Layout::kPlain}}));
+  EXPECT_TRUE(toolchain->has_schedules());
+  EXPECT_EQ(*toolchain->Schedules({.function = function, .schedule = "a"}), std::vector<std::string>{"a+2"});
+  EXPECT_TRUE(toolchain->proposes());
+  EXPECT_EQ(toolchain->Proposals(function), (std::vector<std::vector<Expr>>{{function->body()}, {function->body()}}));
+  EXPECT_TRUE(toolchain->wants_maximal());
+  EXPECT_EQ(toolchain->WithOptions({{"level", 1}})->Proposals(function).size(), 1);
+}
+
+TEST(TargetKindAttributesTest, WhatIsNotSetIsAsToolchainsHaveIt) {
+  const Var x = MakeVar("x", TensorType(Shape{2, 3}, kFloat32));
+  const Function function = MakeFunction({x}, MakeCall("nn.relu", {x}));
+  const auto toolchain = MakeToolchain(Woofles());
+  EXPECT_FALSE(toolchain->SupportsDynamicShapes(*As<CallNode>(function->body())).ok());
+  EXPECT_EQ(toolchain->Layouts(function, {true}, {true}), std::vector<BoundaryLayouts>{PlainLayouts(1, 1)});
+  EXPECT_FALSE(toolchain->has_schedules());
+  EXPECT_FALSE(toolchain->proposes());
+  EXPECT_FALSE(toolchain->wants_maximal());
 }
 
 TEST_F(TargetKindTest, UnknownKindsAreToldWhichThereAre) {

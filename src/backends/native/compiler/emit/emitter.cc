@@ -317,28 +317,10 @@ void Emitter::Function(const std::string& name, const std::function<void(const I
 }
 
 Ptr Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
-  const std::string line = library + "|" + request + "|" + hint;
-  const auto known = std::find(library_functions_.begin(), library_functions_.end(), line);
-  const auto number = known - library_functions_.begin();
-  if (known == library_functions_.end()) library_functions_.push_back(line);
+  const size_t number = library_functions_.Add({LibraryCall::Kind::kRequest, library, request, hint});
   const Ptr table{Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses))};
   const Ptr slot = ElementAt(table, static_cast<int64_t>(number), "!llvm.ptr");
   return Ptr{Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot))};
-}
-
-/// The table of their addresses, and what they are.
-std::string Emitter::LibraryFunctions() const {
-  if (library_functions_.empty()) return "";
-  std::string lines;
-  for (const std::string& line : library_functions_) {
-    for (const char c : line) lines += c == '"' || c == '\\' ? fmt::format("\\{:02X}", c) : std::string(1, c);
-    lines += "\\0A";
-  }
-  const std::string type = fmt::format("!llvm.array<{} x ptr>", library_functions_.size());
-  return fmt::format(
-      "llvm.mlir.global external constant @{}(\"{}\\00\")\n"
-      "llvm.mlir.global external @{}() : {} {{\n  %none = llvm.mlir.zero : {}\n  llvm.return %none : {}\n}}\n",
-      kObjectCalls, lines, kObjectAddresses, type, type, type);
 }
 
 void Emitter::Call(const std::string& name, int64_t count, bool parallel) {
@@ -398,9 +380,9 @@ std::string Emitter::Module(const BufferCounts& counts) const {
   const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
   ModuleText entry;
   AddSymbolicSizes(entry);
-  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch + LibraryFunctions() +
-         functions_.Resolved(counts) + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" + entry.Resolved(counts) +
-         scratch_size_ + calls_.Resolved(counts) + "  return\n}\n";
+  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch +
+         library_functions_.ToMlir() + functions_.Resolved(counts) + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" +
+         entry.Resolved(counts) + scratch_size_ + calls_.Resolved(counts) + "  return\n}\n";
 }
 
 }  // namespace collage::native

@@ -18,6 +18,7 @@
 #include "backends/native/compiler/emit/value.h"
 #include "collage/ir/expr.h"
 #include "collage/ir/op.h"
+#include "target/call_table.h"
 
 namespace collage::native {
 
@@ -238,7 +239,6 @@ class Emitter {
   /// A loop that carries values of `types`, all given by their names.
   Texts Loop(const I64& from, const I64& to, const Texts& start, const Texts& types,
              const std::function<Texts(const I64&, const Texts&)>& body);
-  std::string LibraryFunctions() const;
   struct SymbolicSize {
     enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient } kind;
     int64_t number = 1;          ///< place, factor of a product, divisor
@@ -273,7 +273,7 @@ class Emitter {
   ModuleText functions_;
   std::string scratch_size_;  ///< defines, before all calls, how much memory of the thread there is
   ModuleText calls_;
-  std::vector<std::string> library_functions_;  ///< lines of kObjectCalls
+  CallTable library_functions_;
   BufferRef sizes_;
   std::vector<SymbolicSize> symbolic_;
   int num_calls_ = 0;
