@@ -230,6 +230,11 @@ std::unique_ptr<Toolchain> MakeToolchain(TargetKind kind) {
   if (!kind.HasHook(kPatternTable) && !kind.HasHook(kSupportsCall)) {
     Fail(kind, "takes nothing: set PatternTable or SupportsCall");
   }
+  const auto* fusion = kind.GetAttr<FusionStyle>("FusionStyle");
+  const bool joins = fusion != nullptr && *fusion != FusionStyle::kNoFusion;
+  if (kind.HasHook(kProposals) && !joins) {
+    Fail(kind, "has Proposals, which nobody asks for with FusionStyle kNoFusion", "set kTVMFusion or kArbitrary");
+  }
   Attrs options = DefaultsOf(kind);
   return std::make_unique<KindToolchain>(std::move(kind), std::move(options));
 }

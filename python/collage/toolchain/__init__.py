@@ -1,14 +1,15 @@
 """Toolchains in Python, through the hooks that every toolchain has (docs/toolchain-interface.md).
 
-A toolchain states which operators it takes (`Toolchain.pattern_table` or `Toolchain.supports_call`), compiles partitions
-(`Toolchain.relay_to_runtime`, a hook of RFC 10) and turns the result into callables (`Toolchain.load`). It is measured,
-checked against the reference and chosen like any other. Compiling and measuring happen in child processes, which know the
-toolchains registered in this one.
+A toolchain states which operators it takes (`Toolchain.pattern_table` or `Toolchain.supports_call`) and compiles partitions by
+RFC 10's hooks: either `Toolchain.relay_to_runtime`, whose results `Toolchain.load` turns into callables, or
+`Toolchain.relay_to_tir`, which writes loops. It is measured, checked against the reference and chosen like any other. Compiling
+and measuring happen in child processes, which know the toolchains registered in this one.
 """
 
 from __future__ import annotations
 
 import atexit
+import copy
 import importlib
 import importlib.metadata
 import os
@@ -20,14 +21,32 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from collage import _core
-from collage._core import Call, Function
+from collage._core import Call, Expr, Function
 from collage.errors import InputError, UnsupportedError
 
-__all__ = ["Array", "Availability", "Compiled", "Pattern", "Run", "Toolchain", "load_plugins", "register_toolchain"]
+__all__ = [
+    "Array",
+    "Availability",
+    "Compiled",
+    "LibraryFunction",
+    "Lowered",
+    "Option",
+    "OptionValue",
+    "Pattern",
+    "Request",
+    "Run",
+    "Toolchain",
+    "declare_functions",
+    "load_plugins",
+    "register_toolchain",
+    "why_functions_missing",
+]
 
 Array = npt.NDArray[Any]
 Run = Callable[[Sequence[Array], Sequence[Array]], object]
 """Called for every run with the arrays that a kernel reads and those that it must fill; the same ones each time."""
+
+OptionValue = bool | int | float | str
 
 
 @dataclass(frozen=True)
@@ -61,17 +80,104 @@ class Compiled:
     """A compiled partition.
 
     ``constants`` are stored beside the blob, equal ones once. ``loader`` names a kernel loader of C++ that runs it in place
-    of `Toolchain.load`: the executable then needs no Python. ``source`` is a readable form.
+    of `Toolchain.load`: the executable then needs no Python. ``source`` is a readable form. A loader of C++ is given
+    ``workspace_bytes`` of memory.
     """
 
     blob: bytes
     constants: Sequence[Array] = ()
     loader: str = ""
     source: str = ""
+    workspace_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a target may give a toolchain, ``llvm -compiler=NAME -name=value``; the default's type is its type."""
+
+    name: str
+    default: OptionValue
+    doc: str
+    """Its meaning, for `collage targets`."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A partition to compile.
+
+    ``function`` is closed and typed; parameters are tensors, results a tensor or a tuple of tensors, constants are inside.
+    Matches of patterns are calls of functions with an attribute ``Composite``.
+    """
+
+    function: Function
+    input_layouts: Sequence[str]
+    """How its parameters lie in memory, flattened: "plain" or "channels_last"."""
+    output_layouts: Sequence[str]
+    """How its results must."""
+    threads: int
+    """How many a run may use."""
+    schedule: str = ""
+    """How to compile it: a text of `Toolchain.schedules`; empty: as the toolchain thinks best."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A partition as loops: RFC 10's TIR is MLIR here.
+
+    ``mlir`` has ``func.func @collage_kernel(!llvm.ptr)``. Its argument is an array of addresses: the partition's inputs,
+    ``constants``, outputs and, if ``workspace_bytes`` is not 0, that much memory.
+    """
+
+    mlir: str
+    constants: Sequence[Array] = ()
+    workspace_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """A function of a C library, which loops call (docs/toolchain-interface.md, "Calls of C libraries")."""
+
+    library: str
+    """Its file, without a folder: "libvendor.so.1"."""
+    symbol: str
+    signature: str
+    """Its type as MLIR writes it: "(!llvm.ptr, i32) -> i32"."""
+    hint: str = ""
+    """How to get the library."""
+
+
+def declare_functions(functions: Sequence[LibraryFunction]) -> str:
+    """Returns MLIR text that defines a function ``@SYMBOL`` for each, for loops behind it to call. At most once in a module.
+
+    Example:
+        >>> cosine = LibraryFunction("libm.so.6", "cosf", "(f32) -> f32")
+        >>> "func.func private @cosf(%a0: f32) -> f32" in declare_functions([cosine])
+        True
+
+    Raises:
+        InputError: a name or signature is none, or two functions have one symbol.
+    """
+    return _core.declare_functions(functions)
+
+
+def why_functions_missing(functions: Sequence[LibraryFunction]) -> str | None:
+    """Returns why a kernel that calls these could not be loaded here, None when it could; for `Toolchain.probe`.
+
+    Looks in a child process, so that this one opens no library.
+
+    Example:
+        >>> why_functions_missing([LibraryFunction("libm.so.6", "no_such", "() -> ()")])
+        "library 'libm.so.6' lacks the symbol 'no_such'"
+    """
+    return _core.why_functions_missing(functions)
 
 
 class Toolchain:
-    """Base class of toolchains. Set ``name``, and override `relay_to_runtime`, `load` and the methods that differ.
+    """Base class of toolchains. Set ``name``, and override the hooks and the methods that differ.
+
+    Hooks are those that are overridden: either `relay_to_runtime` with `load`, or `relay_to_tir`, maybe with `tir_to_runtime`;
+    and `update_constants`. A hook declines by raising `UnsupportedError` with the reason; any other exception counts as a
+    failure of the candidate.
 
     Methods may be called from several threads and in child processes: create a library's state there, on first use.
     """
@@ -95,6 +201,25 @@ class Toolchain:
     """Whether the largest supported sub-graphs are candidates, too."""
     preamble: Sequence[str] = ()
     """Names of passes that bring a module into the form that its patterns expect."""
+    is_default: bool = True
+    """Whether it takes part when nobody names toolchains."""
+    option_table: Sequence[Option] = ()
+    """Options that targets may set; `options` has their values."""
+    _options: Mapping[str, OptionValue] | None = None
+
+    @property
+    def options(self) -> Mapping[str, OptionValue]:
+        """The values of all options: their defaults, unless `with_options` made this object."""
+        return self._options or {option.name: option.default for option in self.option_table}
+
+    def with_options(self, options: Mapping[str, OptionValue]) -> Toolchain:
+        """Returns this toolchain under options, which are complete and of the declared types: a copy, unless overridden.
+
+        Kernels of all configurations are loaded by the registered object.
+        """
+        configured = copy.copy(self)
+        configured._options = dict(options)
+        return configured
 
     def probe(self) -> Availability:
         """Looks for it on this machine. Must be cheap."""
@@ -120,25 +245,69 @@ class Toolchain:
         """
         return [(["plain"] * len(eligible_inputs), ["plain"] * len(eligible_outputs))]
 
+    def proposals(self, function: Function) -> Sequence[Sequence[Expr]]:
+        """Candidates that no rule finds: for each the expressions inside, calls and the nodes between them.
+
+        Called in the process that searches, for a typed dataflow function, if it is overridden; ``fusion`` must not be "none".
+        """
+        return ()
+
+    def schedules(self, request: Request) -> Sequence[str]:
+        """Ways to compile a partition that differ little from ``request.schedule``, most promising first.
+
+        Called, if it is overridden, for the toolchain's own choice (""), and again for each that turned out to be faster. A text
+        stands for one way for good.
+
+        Raises:
+            UnsupportedError: there are none, and why.
+        """
+        return ()
+
     def relay_to_runtime(
         self, function: Function, input_layouts: Sequence[str], output_layouts: Sequence[str], threads: int
     ) -> Compiled:
-        """Compiles a partition. Must be overridden.
+        """Compiles a partition (RFC 10). The arguments are fields of `Request`.
 
-        Args:
-            function: closed and typed; parameters are tensors, results a tensor or a tuple of tensors, constants are
-                inside. Matches of patterns are calls of functions with an attribute ``Composite``.
-            input_layouts: how its parameters lie in memory, flattened.
-            output_layouts: how its results must.
-            threads: how many a run may use.
+        A toolchain that overrides `schedules` is given ``schedule`` by name, too.
 
         Raises:
-            UnsupportedError: declines, with the reason. Any other exception counts as a failure of the candidate.
+            UnsupportedError: declines, with the reason.
         """
         raise UnsupportedError(f"toolchain '{self.name}' compiles nothing")
 
+    def relay_to_tir(self, request: Request) -> Lowered:
+        """Writes a partition as loops, in place of `relay_to_runtime` (RFC 10). Collage compiles them as its own.
+
+        Raises:
+            UnsupportedError: declines, with the reason.
+        """
+        raise UnsupportedError(f"toolchain '{self.name}' writes no loops")
+
+    def tir_to_runtime(self, lowered: Lowered) -> Compiled:
+        """Compiles what `relay_to_tir` wrote, if it is overridden (RFC 10).
+
+        Raises:
+            UnsupportedError: declines, with the reason.
+        """
+        raise UnsupportedError(f"toolchain '{self.name}' compiles no loops")
+
+    def update_constants(self, request: Request, compiled: Compiled) -> Sequence[Array]:
+        """Returns the constants for a partition that differs from a compiled one by values of its constants only (RFC 10).
+
+        Equal blocks of a model are compiled once if it is overridden.
+
+        Args:
+            request: the partition.
+            compiled: of the other; its blob is taken for this one, too.
+
+        Raises:
+            UnsupportedError: the blob depends on these values: this partition must be compiled by itself.
+        """
+        raise UnsupportedError(f"toolchain '{self.name}' exchanges no constants")
+
     def load(self, blob: bytes, constants: Sequence[Array], threads: int) -> Run:
-        """Returns a callable for a compiled partition. Must be overridden unless `Compiled.loader` names another loader.
+        """Returns a callable for a compiled partition. Must be overridden unless `Compiled.loader` names another loader or
+        `relay_to_tir` writes loops.
 
         Args:
             blob: as `relay_to_runtime` returned it.
@@ -146,6 +315,9 @@ class Toolchain:
             threads: how many a run may use.
         """
         raise UnsupportedError(f"toolchain '{self.name}' runs nothing")
+
+    def _overrides(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(Toolchain, method)
 
 
 _registered: dict[str, Toolchain] = {}

@@ -98,6 +98,7 @@ TEST(TargetKindAttributesTest, FunctionsOfCandidatesGetTheOptions) {
                                   return std::vector<std::vector<Expr>>(static_cast<size_t>(options.Int("level")),
                                                                         {of->body()});
                                 })
+          .set_attr<FusionStyle>("FusionStyle", FusionStyle::kTVMFusion)
           .set_attr<bool>("WantsMaximal", true));
   EXPECT_EQ(toolchain->SupportsDynamicShapes(*As<CallNode>(function->body())).reason().text, "nn.relu2");
   EXPECT_EQ(toolchain->Layouts(function, {true}, {false}),
@@ -187,6 +188,10 @@ TEST(TargetKindErrorTest, HooksThatDoNotBelongTogetherAreRefused) {
             "target kind 'woofles' takes nothing: set PatternTable or SupportsCall");
   EXPECT_EQ(ErrorOf([&] { MakeToolchain(TargetKind("llvm", kDLCPU, "").set_attr("RelayToTIR", to_loops)); }),
             "target kind 'llvm' is built in");
+  const FProposals proposals = [](const Function&, const Attrs&) { return std::vector<std::vector<Expr>>(); };
+  EXPECT_EQ(ErrorOf([&] { MakeToolchain(Woofles().set_attr("Proposals", proposals)); }),
+            "target kind 'woofles' has Proposals, which nobody asks for with FusionStyle kNoFusion; set kTVMFusion or "
+            "kArbitrary");
 }
 
 }  // namespace
