@@ -36,10 +36,9 @@ PartitionSpec SpecOf(const Toolchain& toolchain, std::vector<Target> targets = {
 
 /// The specs of targets, in their order; targets that configure the same toolchain in the same way and have the same
 /// rule share one. Candidates are found by a target's option `partition_rule`; else, with `compiler`, by that
-/// toolchain's pattern table or, where it has none, its operator predicate; else as FuseOps would, all ways, with
-/// Composite functions for library calls left outside of Primitive ones. External candidates are wrapped in Primitive
-/// functions with a Compiler. Throws kInput for a toolchain that is not registered, and for options that it does not
-/// have.
+/// toolchain's pattern table or, where it has none, its operator predicate; else as FuseOps would, all ways. External
+/// candidates are wrapped in Primitive functions with a Compiler. Throws kInput for a toolchain that is not registered,
+/// and for options that it does not have.
 std::vector<PartitionSpec> GatherPartitionSpecs(const std::vector<Target>& targets, const ToolchainRegistry& registry);
 
 /// The host's spec: nodes that need no toolchain, one by one (HostRule).

@@ -1,4 +1,4 @@
-"""Pages: their links lead somewhere, the files that they name are there, and docs/README.md lists every page."""
+"""Pages: their links lead somewhere, files and tests that they name are there, and docs/README.md lists every page."""
 
 import re
 import unittest
@@ -39,6 +39,24 @@ class Pages(unittest.TestCase):
                 if not (ROOT / name).exists() and not list(ROOT.glob(name + ".*")):
                     missing.append(f"{page.relative_to(ROOT)}: {name}")
         self.assertEqual(missing, [])
+
+    def test_named_tests_are_there(self):
+        """Tests that docs/rfcs.md names: as ctest has them (`unit.STAGE.Suite.Case`, `golden.FOLDER.CASE`), or `FILE::CASE`."""
+        suites = re.compile(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", re.MULTILINE)
+        cases = {case for path in files("tests") if path.suffix == ".cc" for case in suites.findall(text(path))}
+
+        def is_there(name: str) -> bool:
+            if "::" in name:
+                path, function = name.split("::")
+                return (ROOT / path).exists() and f"def {function}(" in text(path)
+            if name.startswith("golden."):
+                return (ROOT / "tests" / (name.replace(".", "/") + ".relay")).exists()
+            suite, case = name.split(".")[-2:]
+            return (suite.split("/")[-1], case.split("/")[0]) in cases
+
+        names = re.findall(r"`((?:unit|property|conformance|golden)\.[^`]+|tests/[^`]+::[^`]+)`", text("docs/rfcs.md"))
+        self.assertGreater(len(names), 0)
+        self.assertEqual([name for name in names if not is_there(name)], [])
 
     def test_the_index_lists_every_page(self):
         linked = set(re.findall(r"\]\(([a-z-]+\.md)(?:#[a-z-]+)?\)", text("docs/README.md")))
