@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/module.h"
 #include "collage/ir/op.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::vm {
 

@@ -1,5 +1,5 @@
 // child_process.cc: forking, one answer over a pipe, and the end.
-#include "target/child_process.h"
+#include "collage/target/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "collage/support/error.h"
+#include "collage/target/child_process.h"
 #include "runtime/native_loader.h"
 #include "support/dynamic_library.h"
 #include "target/call_table.h"
-#include "target/child_process.h"
 
 namespace collage {
 namespace {

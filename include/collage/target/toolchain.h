@@ -141,7 +141,7 @@ class Toolchain {
   virtual Result<void> SupportsCall(const CallNode& call) const;
   /// Whether it compiles this typed call although shapes in it are not known (`?`). Partitions of such calls are
   /// PartitionRequests of functions whose types leave sizes open; their kernels have one more input, behind the others,
-  /// which tells what these are: int64, in the order of FindDynamicSizes (src/ir/shapes/dynamic_sizes.h). All layouts
+  /// which tells what these are: int64, in the order of FindDynamicSizes (collage/ir/dynamic_sizes.h). All layouts
   /// are plain.
   virtual Result<void> SupportsDynamicShapes(const CallNode& call) const;
   /// Names of the passes that bring a module into the form that its patterns and predicates are written for, in order:
@@ -158,7 +158,7 @@ class Toolchain {
   virtual bool proposes() const { return false; }
   /// Returns the partitions proposed for `function`, typed dataflow: for each the expressions inside, calls and the
   /// nodes between them. Empty if there are none. Asked in the process that searches: a library that this needs is
-  /// asked in a child (target/child_process.h).
+  /// asked in a child (collage/target/child_process.h).
   virtual std::vector<std::vector<Expr>> Proposals(const Function&) const { return {}; }
 
   /// Options that a target may give it, "cuda -compiler=NAME -use_fp16=1", with their types (kBool, kInt, kDouble or

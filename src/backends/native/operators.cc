@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
-#include "ir/shapes/dynamic_sizes.h"
 #include "transform/passes.h"
 
 namespace collage::native {

@@ -10,11 +10,11 @@
 #include "backends/native/operators.h"
 #include "backends/native/proposals.h"
 #include "backends/native/quantised_patterns.h"
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {

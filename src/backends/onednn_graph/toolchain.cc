@@ -10,10 +10,10 @@
 
 #include "backends/onednn_graph/describe.h"
 #include "backends/onednn_graph/query.h"
+#include "collage/target/child_process.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 #include "support/machine.h"
-#include "target/child_process.h"
 
 namespace collage::onednn_graph {
 namespace {

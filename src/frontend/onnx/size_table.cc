@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
 #include "ir/ops/relations.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "collage/ir/dynamic_sizes.h"
 #include "ir/ops/relations.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage {
 namespace {

@@ -1,5 +1,5 @@
 // dynamic_sizes.cc: which dimensions are equal, operator by operator.
-#include "ir/shapes/dynamic_sizes.h"
+#include "collage/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/op.h"
-#include "ir/shapes/dynamic_sizes.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {

@@ -1,5 +1,5 @@
 // child_process_test.cc: an answer comes back, and whatever else a child does is a reason.
-#include "target/child_process.h"
+#include "collage/target/child_process.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "ir/shapes/dynamic_sizes.h"
+#include "collage/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -14,11 +14,11 @@
 #include "backends/native/compiler/stages/materialise.h"
 #include "backends/native/description/decompose.h"
 #include "backends/native/operators.h"
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {

@@ -9,9 +9,9 @@
 #include "backends/native/compiler/driver/operator_table.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "ir/shapes/dynamic_sizes.h"
 
 namespace collage::native {
 namespace {
