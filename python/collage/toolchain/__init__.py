@@ -200,7 +200,8 @@ class Toolchain:
     wants_maximal: bool = False
     """Whether the largest supported sub-graphs are candidates, too."""
     preamble: Sequence[str] = ()
-    """Names of passes that bring a module into the form that its patterns expect."""
+    """Names of passes that bring a module into the form that its patterns expect; one behind a ``-``, such as
+    ``"-SimplifyInference"``, prepares every model and is to be left out, for patterns on ``nn.batch_norm``."""
     is_default: bool = True
     """Whether it takes part when nobody names toolchains."""
     option_table: Sequence[Option] = ()

@@ -86,15 +86,20 @@ class Orders {
   bool is_own_ = true;
 };
 
+/// Types of arguments in the operator's own order; those behind data and weight have none.
+std::vector<Type> InOwnOrder(const OpCall& call, const Orders& orders, const LayoutAttrs& names) {
+  std::vector<Type> args(call.args.begin(), call.args.end());
+  const size_t count = names.weight.empty() ? 1 : 2;
+  if (orders.is_own()) return args;
+  for (size_t i = 0; i < std::min(count, args.size()); ++i) args[i] = Permuted(args[i], orders.input(i));
+  return args;
+}
+
 void AcceptLayouts(OpDef& op, const LayoutAttrs& names) {
   const OpDef inner = op;
   op.relation = Relation([inner, names](const OpCall& call) {
     const Orders orders(inner, names, call.attrs);
-    std::vector<Type> args(call.args.begin(), call.args.end());
-    const size_t count = names.weight.empty() ? 1 : 2;
-    if (!orders.is_own()) {
-      for (size_t i = 0; i < std::min(count, args.size()); ++i) args[i] = Permuted(args[i], orders.input(i));
-    }
+    const std::vector<Type> args = InOwnOrder(call, orders, names);
     const Result<Type> type = inner.relation({args, orders.attrs()});
     if (!type.ok()) throw RelationFailure{type.reason().text};
     return orders.is_own() ? *type : Permuted(*type, orders.output());
@@ -113,6 +118,12 @@ void AcceptLayouts(OpDef& op, const LayoutAttrs& names) {
     std::vector<Tensor> result{Tensor::Empty(shape, outputs[0].dtype())};
     inner.reference(permuted, orders.attrs(), result);
     outputs[0] = Permuted(result[0], orders.output());
+  };
+  if (!inner.multiply_adds) return;
+  op.multiply_adds = [inner, names](const OpCall& call) {
+    const Orders orders(inner, names, call.attrs);
+    const std::vector<Type> args = InOwnOrder(call, orders, names);
+    return inner.multiply_adds({args, orders.attrs()});
   };
 }
 

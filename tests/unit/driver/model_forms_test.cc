@@ -5,6 +5,7 @@
 
 #include "collage/compile.h"
 #include "collage/ir/infer_type.h"
+#include "collage/ir/text.h"
 #include "driver/builtins.h"
 #include "unit/driver/fake_library.h"
 
@@ -31,6 +32,17 @@ class ModelFormsTest : public testing::Test {
     registry.Add(std::make_unique<NormLibrary>());
   }
 
+  CompileOptions Options() const {
+    CompileOptions options;
+    options.output = folder_ / "m.clg";
+    options.database = (folder_ / "tuning.db").string();
+    options.num_threads = 1;
+    options.toolchains = {"native", "norm"};
+    options.estimator = R"(mock={"op_cost": {"native": 9, "norm": 1}})";
+    options.max_optimality_covers = 0;
+    return options;
+  }
+
   /// tanh(relu(norm(product of x))), the normalisation an identity, or without it.
   CompileReport Compile(bool normalises) {
     const Var x = testing_graphs::Param("x", {8, 24});
@@ -44,15 +56,8 @@ class ModelFormsTest : public testing::Test {
       value = MakeTupleGetItem(
           MakeCall("nn.batch_norm", {value, vector(1), vector(0), vector(0), vector(1)}, {{"epsilon", 0.0}}), 0);
     }
-    CompileOptions options;
-    options.output = folder_ / "m.clg";
-    options.database = (folder_ / "tuning.db").string();
-    options.num_threads = 1;
-    options.toolchains = {"native", "norm"};
-    options.estimator = R"(mock={"op_cost": {"native": 9, "norm": 1}})";
-    options.max_optimality_covers = 0;
     const Function main = testing_graphs::Typed({x}, MakeCall("tanh", {MakeCall("nn.relu", {value})}));
-    return CompileModule(IRModule::FromFunction(main), "m", options);
+    return CompileModule(IRModule::FromFunction(main), "m", Options());
   }
 
   const TemporaryFolder folder_;
@@ -84,6 +89,22 @@ TEST_F(ModelFormsTest, AModelThatIsTheSameInBothHasOne) {
     EXPECT_EQ(contender.name.find("-for-"), std::string::npos) << contender.name;
     EXPECT_EQ(NumOf(contender, "norm"), 0);
   }
+}
+
+TEST_F(ModelFormsTest, TheQuantisedDialectIsCompiledWhereNothingReplacesIt) {
+  const IRModule module = ParseModule(R"(
+def @main(%x: Tensor[(1, 8, 8, 4), uint8], %w: Tensor[(3, 3, 4, 8), int8]) {
+  %0 = layout_transform(%x, src_layout="NHWC", dst_layout="NCHW");
+  %1 = layout_transform(%w, src_layout="HWIO", dst_layout="OIHW");
+  %2 = qnn.conv2d(%0, %1, 3, 0, 0.1f, 0.2f, channels=8, kernel_size=[3, 3], out_dtype="int32");
+  qnn.dequantize(qnn.requantize(%2, 0.02f, 0, 0.5f, 5, out_dtype="uint8"), 0.5f, 5)
+})",
+                                      "quantised");
+  CompileOptions options = Options();
+  options.pass_context.disabled_pass = {"qnn.CanonicalizeOps"};
+  const CompileReport report = CompileModule(module, "m", options);
+  EXPECT_EQ(report.contenders.front().failure, "");
+  EXPECT_GT(report.contenders.front().p50, 0);
 }
 
 }  // namespace

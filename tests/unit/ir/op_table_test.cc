@@ -98,6 +98,20 @@ Type Opened(const Type& type, int* tensor, const Open& open) {
   return TensorType(std::move(shape), AsTensorType(type)->dtype());
 }
 
+TEST(OpTableTest, TheWorkOfEveryExampleIsKnown) {
+  size_t count = 0;
+  for (const Op& op : AllOps()) {
+    const OpDef& row = op->def();
+    if (!row.multiply_adds) continue;
+    for (const OpExample& example : row.examples) {
+      const Attrs attrs = CompleteAttrs(row, example.attrs);
+      EXPECT_NO_THROW(EXPECT_GT(row.multiply_adds({example.args, attrs}), 0) << row.name) << row.name;
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 30u);
+}
+
 /// Type relations are the shape functions, too: on types with `?` they must not say what the real sizes contradict, and
 /// on the real sizes they say all.
 TEST(OpTableTest, RelationsTakeSizesThatAreNotKnown) {

@@ -26,6 +26,11 @@ Tensor LessZeroPoint(const Tensor& data, const Tensor& zero_point, int64_t axis)
   return Dequantised(data, Tensor::Of<float>({}, kFloat32, std::vector<float>{1}), zero_point, axis);
 }
 
+/// Operands whose values are numbers: the contraction that is called so wants one type for both.
+std::vector<Type> AsFloats(const TensorTypeNode& data, const TensorTypeNode& weight) {
+  return {TensorType(data.shape(), kFloat32), TensorType(weight.shape(), kFloat32)};
+}
+
 /// The contraction called `base` of quantised values. `has_channels`: the second argument may have scales by channel.
 OpDef Contraction(const std::vector<OpDef>& rows, const std::string& base, bool has_channels) {
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const OpDef& other) { return other.name == base; });
@@ -50,7 +55,7 @@ OpDef Contraction(const std::vector<OpDef>& rows, const std::string& base, bool 
     if (dtype.empty() || !DataType::FromString(dtype).is_integer()) {
       throw RelationFailure{"adds up integers, not '" + dtype + "'"};
     }
-    const std::vector<Type> floats{TensorType(data.shape(), kFloat32), TensorType(weight.shape(), kFloat32)};
+    const std::vector<Type> floats = AsFloats(data, weight);
     const Result<Type> type = GetOp(base)->def().relation({floats, call.attrs});
     if (!type.ok()) throw RelationFailure{type.reason().text};
     CheckParameters(call, 4, 2);
@@ -67,7 +72,8 @@ OpDef Contraction(const std::vector<OpDef>& rows, const std::string& base, bool 
         attrs);
   };
   op.multiply_adds = [base](const OpCall& call) {
-    return GetOp(base)->def().multiply_adds({call.args.first(2), call.attrs});
+    const std::vector<Type> floats = AsFloats(*AsTensorType(call.args[0]), *AsTensorType(call.args[1]));
+    return GetOp(base)->def().multiply_adds({floats, call.attrs});
   };
   return op;
 }
