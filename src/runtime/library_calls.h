@@ -2,8 +2,11 @@
 // of the library; addresses are found when the kernel is loaded (native_loader.h).
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace collage {
 
@@ -27,5 +30,9 @@ struct LibraryCall {
 /// The address of the function, which holds for good. Throws kUnavailable: names library, function, the reason and the
 /// hint.
 void* Resolve(const LibraryCall& call);
+
+/// The functions that the code of a kernel, an ELF object of 64 bits, says it calls; none for anything else. Opens
+/// nothing. Throws kCorrupt for a damaged line.
+std::vector<LibraryCall> CallsOf(std::span<const std::byte> object);
 
 }  // namespace collage

@@ -2,12 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bytecode/bytecode.h"
 #include "collage/runtime/executable.h"
 #include "collage/vm/vm.h"
 #include "command.h"
 #include "report/json.h"
+#include "runtime/library_calls.h"
+#include "runtime/native_loader.h"
 
 namespace collage::cli {
 namespace {
@@ -56,13 +61,34 @@ Fact KernelRow(const vm::KernelFunction& kernel) {
       .Says("kernel    {name}[\n{partitions}]");
 }
 
+/// Adds the functions of libraries that the kernels of `executable` call to `calls`, each once.
+void GatherCalls(const Executable& executable, std::vector<LibraryCall>& calls) {
+  const auto& kernels = executable.plan().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i].loader != kObjectLoaderName) continue;
+    for (LibraryCall& call : CallsOf(executable.blob(static_cast<int>(i)))) {
+      if (std::ranges::find(calls, call) == calls.end()) calls.push_back(std::move(call));
+    }
+  }
+}
+
+Fact CallRow(const LibraryCall& call) {
+  return Fact::Record("", "",
+                      {Fact::Text("library", "library", call.library),
+                       Fact::Text("function", "function", call.function), Fact::Text("hint", "hint", call.hint)})
+      .Says("calls {function} of {library}[ ({hint})]");
+}
+
 /// Facts of a program with control flow: its functions, and its kernels with their partitions.
 Fact ProgramFacts(const std::string& file) {
   const vm::Executable executable = vm::Executable::Load(file);
   std::vector<Fact> functions;
   for (const std::string& name : executable.program().globals) functions.push_back(FunctionRow(executable, name));
-  return Fact::Report(1, {Fact::Table("functions", "", std::move(functions)),
-                          TableOf("kernels", "", executable.program().kernels, KernelRow)});
+  std::vector<LibraryCall> calls;
+  for (const vm::KernelFunction& kernel : executable.program().kernels) GatherCalls(kernel.executable, calls);
+  return Fact::Report(
+      1, {Fact::Table("functions", "", std::move(functions)),
+          TableOf("kernels", "", executable.program().kernels, KernelRow), TableOf("calls", "", calls, CallRow)});
 }
 
 Fact PartitionsTable(const ExecutionPlan& plan) {
@@ -90,6 +116,8 @@ Fact ExecutableFacts(const Arguments& arguments) {
   if (arguments.verify) Executable::Verify(arguments.executable);
   const Executable executable = Executable::Load(arguments.executable);
   const ExecutionPlan& plan = executable.plan();
+  std::vector<LibraryCall> calls;
+  GatherCalls(executable, calls);
   return Fact::Report(1, {TableOf("inputs", "input", executable.inputs(), PortRow),
                           TableOf("outputs", "output", executable.outputs(), PortRow),
                           Fact::Line("", {Fact::Count("threads", "threads", plan.num_threads),
@@ -97,7 +125,8 @@ Fact ExecutableFacts(const Arguments& arguments) {
                                           Fact::Count("steps", "steps", static_cast<int64_t>(plan.steps.size())),
                                           Fact::Flag("verified", "all checksums are right", arguments.verify)})
                               .Says("{steps} step{s:steps} · {threads} thread{s:threads} · arena {arena_bytes}"),
-                          FactOfJson("metadata", "metadata", plan.metadata_json).Detail(), PartitionsTable(plan)});
+                          FactOfJson("metadata", "metadata", plan.metadata_json).Detail(), PartitionsTable(plan),
+                          TableOf("calls", "", calls, CallRow)});
 }
 
 void Run(const Arguments& arguments) {

@@ -107,6 +107,8 @@ class Executable {
   /// Throws kUnavailable when its loader is missing, kCorrupt when its constants are damaged. With `in_place` nothing
   /// is done that only many runs repay, such as copying weights to where they are read fastest.
   std::unique_ptr<Kernel> LoadKernel(int kernel, bool in_place = false) const;
+  /// The bytes that the loader of a kernel of the plan reads; they live as long as this handle or a copy.
+  std::span<const std::byte> blob(int kernel) const;
   std::vector<PortInfo> inputs() const;
   std::vector<PortInfo> outputs() const;
 

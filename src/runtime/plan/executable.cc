@@ -387,6 +387,10 @@ void Executable::State::CheckConstant(size_t index) const {
 
 const ExecutionPlan& Executable::plan() const { return state_->plan; }
 
+std::span<const std::byte> Executable::blob(int kernel) const {
+  return state_->blobs[static_cast<size_t>(plan().kernels.at(static_cast<size_t>(kernel)).blob)];
+}
+
 std::unique_ptr<Kernel> Executable::LoadKernel(int kernel, bool in_place) const {
   const ExecutionPlan::KernelEntry& entry = plan().kernels[static_cast<size_t>(kernel)];
   std::vector<Tensor> constants;
@@ -395,8 +399,7 @@ std::unique_ptr<Kernel> Executable::LoadKernel(int kernel, bool in_place) const 
     constants.push_back(plan().constants[static_cast<size_t>(constant)]);
   }
   try {
-    return GetKernelLoader(entry.loader)
-        .Load({state_->blobs[static_cast<size_t>(entry.blob)], constants, plan().num_threads, in_place});
+    return GetKernelLoader(entry.loader).Load({blob(kernel), constants, plan().num_threads, in_place});
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.category(), error.message(), state_->name, error.hint());
