@@ -60,8 +60,8 @@ inline constexpr int kPreparationLevel = 3;
 /// The table, in the order in which passes run. All are right for every toolchain (RFC 0.81, Appendix C, "safe
 /// global"): batch normalisation becomes multiply and add and is folded into weights, constants are folded.
 std::span<const PreparationStep> PreparationSteps();
-/// Runs the steps that `context` enables and that apply, and InferType, on a module whose types need not be known. Throws kInput if
-/// `context` names a pass that does not exist.
+/// Runs the steps that `context` enables and that apply, and InferType, on a module whose types need not be known.
+/// Throws kInput if `context` names a pass that does not exist.
 IRModule PrepareForPartitioning(IRModule module, const PassContext& context = PassContext(kPreparationLevel));
 /// Runs ToGraphNormalForm at every level, unless `context` disables it, and InferType: straight-line code becomes a
 /// graph. It precedes PrepareForPartitioning.
