@@ -13,7 +13,7 @@
 namespace collage {
 namespace {
 
-/// Candidates of a rule, each set of nodes once: the first that was found.
+/// Candidates of a rule, each set of nodes once for each way to wrap it: the first that was found.
 std::vector<CandidatePartition> DistinctCandidates(const DataflowGraph& graph, const JsonText& rule,
                                                    const Toolchain& toolchain) {
   RuleLog log;
@@ -23,8 +23,7 @@ std::vector<CandidatePartition> DistinctCandidates(const DataflowGraph& graph, c
                 "give its Combine rules a 'max_depth'");
   }
   std::set<std::vector<int>> seen;
-  std::erase_if(candidates,
-                [&](const CandidatePartition& one) { return !seen.insert(one.sub_graph.members()).second; });
+  std::erase_if(candidates, [&](const CandidatePartition& one) { return !seen.insert(KeyOf(one.sub_graph)).second; });
   return candidates;
 }
 

@@ -117,7 +117,8 @@ struct CombineOptions {
   /// Ways of choosing makers for all fields of one tuple; concatenations of dozens of values have millions.
   size_t max_tuple_choices = 256;
 };
-/// All ways of combining sub-candidates, to any depth, each set of nodes once; the sub-candidates too.
+/// All ways of combining sub-candidates, to any depth, each set of nodes once for each way to wrap it (Composites); the
+/// sub-candidates too.
 PartitionRulePtr CombineRule(CombineOptions options, PartitionRulePtr sub_rule, std::string name = "");
 
 /// Disjoint candidates, those of one toolchain, spec and basic block merged where they touch, as far as `config` allows
@@ -146,7 +147,7 @@ PartitionRulePtr MaximalRule(PartitionRulePtr sub_rule);
 /// Sub-candidates, and the partitions that the toolchain's own partitioner makes of the whole graph, each set of nodes
 /// once. Partitions that cannot be run whole are refused.
 PartitionRulePtr ProposedRule(PartitionRulePtr sub_rule);
-/// Sub-candidates without the reshapes, tuples and projections at which they begin or end, each set of nodes once: the
+/// Sub-candidates without the reshapes, tuples and projections at which they begin or end, once as in CombineRule: the
 /// host does these for nothing. Nor do they end by making numbers of 8-bit integers (qnn.dequantize) that they make,
 /// where a candidate holds that with its reader: between the two there is a quarter of the bytes, and readers that
 /// multiply integers need them.

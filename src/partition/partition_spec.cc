@@ -94,7 +94,7 @@ std::vector<CandidatePartition> PartitionSpec::AllCandidates(const DataflowGraph
       LogPlannedDevice(log, graph, candidate, targets);
       return true;
     }
-    return !seen.insert(KeyOf(sub_graph.members(), sub_graph.nested)).second || !sub_graph.CheckRunnable(graph).ok();
+    return !seen.insert(KeyOf(sub_graph)).second || !sub_graph.CheckRunnable(graph).ok();
   });
   for (CandidatePartition& candidate : candidates) candidate.spec = this;
   return candidates;

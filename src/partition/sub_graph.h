@@ -94,6 +94,8 @@ std::vector<NestedSubGraph> WithoutPrimitives(std::vector<NestedSubGraph> nested
 
 /// `members` and the Composites of `nested` as numbers: equal for the same members, wrapped alike.
 std::vector<int> KeyOf(std::vector<int> members, const std::vector<NestedSubGraph>& nested);
+/// Tells sub-graphs of one graph apart by their members and how these are wrapped.
+inline std::vector<int> KeyOf(const SubGraph& sub_graph) { return KeyOf(sub_graph.members(), sub_graph.nested); }
 
 /// All nodes of `a`, `b` and `between`. Nested sub-graphs are kept; of those that are no Composite, neighbours with
 /// equal attributes become one. `a` and `b` may share constants, nothing else.

@@ -88,7 +88,7 @@ class AnchorUnions {
 
  private:
   void Add(CandidatePartition candidate) {
-    if (!seen_.insert(candidate.sub_graph.members()).second) return;
+    if (!seen_.insert(KeyOf(candidate.sub_graph)).second) return;
     if (all_.size() >= options_.max_candidates) {
       log_.candidates_capped = true;
       return;

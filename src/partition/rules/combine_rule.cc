@@ -22,10 +22,10 @@ constexpr int kMaxReadCandidates = 1'000'000;
 constexpr size_t kCandidatesPerNode = 4;
 constexpr size_t kMinCandidates = 20'000;
 
-struct MembersHash {
-  size_t operator()(const std::vector<int>& members) const {
+struct KeyHash {
+  size_t operator()(const std::vector<int>& key) const {
     uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (int member : members) hash = ((hash << 7 | hash >> 57) ^ static_cast<uint64_t>(member)) * 0xff51afd7ed558ccdu;
+    for (int member : key) hash = ((hash << 7 | hash >> 57) ^ static_cast<uint64_t>(member)) * 0xff51afd7ed558ccdu;
     return hash ^ (hash >> 32);
   }
 };
@@ -59,7 +59,7 @@ class Combination {
 
  private:
   void Add(CandidatePartition candidate) {
-    if (!seen_.insert(candidate.sub_graph.members()).second) return;
+    if (!seen_.insert(KeyOf(candidate.sub_graph)).second) return;
     if (all_.size() < max_candidates_) {
       all_.push_back(std::move(candidate));
     } else {
@@ -124,13 +124,19 @@ class Combination {
     AddUnion(up, down, {});
   }
 
+  static std::vector<NestedSubGraph> JoinedNested(const SubGraph& up, const SubGraph& down) {
+    std::vector<NestedSubGraph> nested = up.nested;
+    AddNested(nested, down.nested);
+    return nested;
+  }
+
   void AddUnion(const CandidatePartition& up, const CandidatePartition& down, std::vector<int> between) {
     std::vector<int> members = between;
     members.insert(members.end(), up.sub_graph.members().begin(), up.sub_graph.members().end());
     members.insert(members.end(), down.sub_graph.members().begin(), down.sub_graph.members().end());
     SortUnique(members);
     if (options_.join_anything && options_.through_tuples) AddGlue(members, between);
-    if (!tried_.insert(members).second) return;
+    if (!tried_.insert(KeyOf(std::move(members), JoinedNested(up.sub_graph, down.sub_graph))).second) return;
     AddIfValid({up.rule_name + "+" + down.rule_name,
                 DisjointUnion(graph_, up.sub_graph, down.sub_graph, std::move(between)), &toolchain_});
   }
@@ -190,7 +196,7 @@ class Combination {
     const SubGraph& sub_graph = all_[i].sub_graph;
     nodes.insert(nodes.end(), sub_graph.members().begin(), sub_graph.members().end());
     std::sort(nodes.begin(), nodes.end());
-    if (!tried_.insert(nodes).second) return;
+    if (!tried_.insert(KeyOf(nodes, sub_graph.nested)).second) return;
     SubGraph larger(graph_, std::move(nodes));
     larger.nested = sub_graph.nested;
     AddIfValid({all_[i].rule_name + "+" + name, std::move(larger), &toolchain_});
@@ -259,7 +265,7 @@ class Combination {
       joined.sub_graph = DisjointUnion(graph_, maker.sub_graph, joined.sub_graph, between);
       joined.rule_name = maker.rule_name + "+" + joined.rule_name;
     }
-    if (tried_.insert(joined.sub_graph.members()).second) AddIfValid(std::move(joined));
+    if (tried_.insert(KeyOf(joined.sub_graph)).second) AddIfValid(std::move(joined));
   }
 
   const DataflowGraph& graph_;
@@ -267,8 +273,8 @@ class Combination {
   const CombineOptions& options_;
   RuleLog& log_;
   size_t max_candidates_ = 0;
-  std::deque<CandidatePartition> all_;  // stable references while it grows
-  std::unordered_set<std::vector<int>, MembersHash> seen_, tried_;
+  std::deque<CandidatePartition> all_;                          // stable references while it grows
+  std::unordered_set<std::vector<int>, KeyHash> seen_, tried_;  ///< KeyOf
   std::unordered_map<int, std::vector<size_t>> by_entry_, by_exit_;
 };
 

@@ -1,6 +1,7 @@
 // maximal_rule.cc: the largest regions of supported nodes that do not depend on themselves.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "partition/rules/rule_kinds.h"
 
@@ -19,14 +20,12 @@ class MaximalPartitionRule : public PartitionRule {
       for (int index : candidate.sub_graph.members()) inside[index] = 1;
     }
     AddGlue(graph, inside);
+    std::set<std::vector<int>> seen;
+    for (const CandidatePartition& candidate : candidates) seen.insert(KeyOf(candidate.sub_graph));
     for (std::vector<int>& region : Regions(graph, inside)) {
       SubGraph sub_graph(graph, std::move(region));
       if (sub_graph.exit().empty() || !sub_graph.CheckValid(graph, {.allow_taps = true}).ok()) continue;
-      const auto is_same = [&](const CandidatePartition& candidate) {
-        return candidate.sub_graph.members() == sub_graph.members();
-      };
-      if (std::any_of(candidates.begin(), candidates.end(), is_same)) continue;
-      if (!KeepWrapped(graph, candidates, sub_graph)) continue;
+      if (!KeepWrapped(graph, candidates, sub_graph) || !seen.insert(KeyOf(sub_graph)).second) continue;
       candidates.push_back({"maximal", std::move(sub_graph), &toolchain});
     }
     return candidates;

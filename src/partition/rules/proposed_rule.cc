@@ -1,6 +1,7 @@
 // proposed_rule.cc: partitions that a toolchain makes itself.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "partition/rules/rule_kinds.h"
 
@@ -14,15 +15,14 @@ class ProposedPartitionRule : public PartitionRule {
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain,
                                                 RuleLog& log) const override {
     std::vector<CandidatePartition> candidates = sub_rule_->AllCandidates(graph, toolchain, log);
+    std::set<std::vector<int>> seen;
+    for (const CandidatePartition& candidate : candidates) seen.insert(KeyOf(candidate.sub_graph));
     for (const std::vector<Expr>& expressions : toolchain.Proposals(graph.function())) {
       std::vector<int> inside;
       for (const Expr& expr : expressions) inside.push_back(graph.IndexOf(expr));
       std::ranges::sort(inside);
       SubGraph sub_graph(graph, std::move(inside));
-      const auto is_same = [&](const CandidatePartition& candidate) {
-        return candidate.sub_graph.members() == sub_graph.members();
-      };
-      if (sub_graph.exit().empty() || std::ranges::any_of(candidates, is_same)) continue;
+      if (sub_graph.exit().empty() || !seen.insert(KeyOf(sub_graph)).second) continue;
       if (const Result<void> valid = sub_graph.CheckValid(graph, {.allow_taps = true}); !valid.ok()) {
         LogRefusal(log, graph, "proposed", &sub_graph, valid.reason());
         continue;

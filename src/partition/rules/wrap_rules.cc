@@ -128,14 +128,14 @@ class TrimFreeEndsPartitionRule : public PartitionRule {
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates candidates = sub_rule_->AllCandidates(graph, toolchain, log);
     std::set<std::vector<int>> seen;
-    for (const CandidatePartition& candidate : candidates) seen.insert(candidate.sub_graph.members());
+    for (const CandidatePartition& candidate : candidates) seen.insert(KeyOf(candidate.sub_graph));
     const IndexSet left_to_readers = LeftToReaders(graph, candidates);
     Candidates result;
     for (CandidatePartition& candidate : candidates) {
       std::vector<int> trimmed = Trim(graph, candidate.sub_graph, left_to_readers);
       if (trimmed.size() == candidate.sub_graph.members().size()) {
         result.push_back(std::move(candidate));
-      } else if (!trimmed.empty() && seen.insert(trimmed).second) {
+      } else if (!trimmed.empty() && seen.insert(KeyOf(trimmed, candidate.sub_graph.nested)).second) {
         SubGraph sub_graph(graph, std::move(trimmed));
         sub_graph.nested = std::move(candidate.sub_graph.nested);
         result.push_back({candidate.rule_name, std::move(sub_graph), &toolchain});

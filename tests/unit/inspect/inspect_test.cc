@@ -109,17 +109,18 @@ std::string UnionOf(const std::string& a, const std::string& b) {
   return R"({"rule": "Union", "sub_rules": [)" + a + ", " + b + "]}";
 }
 
-TEST(InspectCandidatesTest, EachSetOnceWithNameLabelKindDepth) {
+TEST(InspectCandidatesTest, EachSetOnceForEachWayToWrapItWithNameLabelKindDepth) {
   const std::string pairs = R"({"rule": "Combine", "combiner_rules": [{"combiner": "AllSimple", "kinds": ["A->B"]}],)"
                             R"("max_depth": 2, "sub_rule": {"rule": "OpCallByKind"}})";
   const JsonText rule{UnionOf(CompositeOf("acme.relu", "nn.relu(*)"), pairs)};
   const auto candidates = InspectCandidates(Parse(kThreeRelus), rule);
-  EXPECT_EQ(Inside(candidates), (Sets{{2}, {2, 3}, {3}, {3, 4}, {4}}));
+  EXPECT_EQ(Inside(candidates), (Sets{{2}, {2}, {2, 3}, {3}, {3}, {3, 4}, {4}, {4}}));
   EXPECT_EQ(candidates[0].rule_name, "acme.relu.nn.relu");
-  EXPECT_EQ(candidates[1].rule_name, "nn.relu+nn.relu");
-  EXPECT_EQ(candidates[1].label, "nn.relu+nn.relu");
-  EXPECT_EQ(candidates[1].kind, 'E');
-  EXPECT_EQ(candidates[1].depth, 2);
+  EXPECT_EQ(candidates[1].rule_name, "nn.relu");
+  EXPECT_EQ(candidates[2].rule_name, "nn.relu+nn.relu");
+  EXPECT_EQ(candidates[2].label, "nn.relu+nn.relu");
+  EXPECT_EQ(candidates[2].kind, 'E');
+  EXPECT_EQ(candidates[2].depth, 2);
 }
 
 TEST(InspectCandidatesTest, MistakesInRulesNameLineAndColumn) {

@@ -160,5 +160,21 @@ TEST(CombineClosureTest, AllCombinersTogether) {
   EXPECT_GT(num_constants, 500u);
 }
 
+TEST(CombineRuleTest, ACompositeAndTheBareCallAreBothCombined) {
+  const DataflowGraph graph(Std());
+  std::vector<PartitionRulePtr> both;
+  both.push_back(OpCallByKindRule());
+  both.push_back(CompositeRule("relu", DFPatternRule("p", ParsePattern("nn.relu(*)"), {})));
+  both.push_back(CompositeRule("other", DFPatternRule("p", ParsePattern("nn.relu(*)"), {})));
+  CombineOptions options{.kinds = {{Kind::kElemWise, Kind::kElemWise}}, .limits = {.max_exits = 1}};
+  const PartitionRulePtr rule = CombineRule(options, UnionRule(std::move(both)));
+  // Three ways for each relu; abs with the first, both relus, all three.
+  Sets expected{{3}};
+  for (int i = 0; i < 3; ++i) expected.insert(expected.end(), {{4}, {5}, {3, 4}});
+  for (int i = 0; i < 9; ++i) expected.insert(expected.end(), {{4, 5}, {3, 4, 5}});
+  std::ranges::sort(expected);
+  EXPECT_EQ(Find(graph, *rule), expected);
+}
+
 }  // namespace
 }  // namespace collage
