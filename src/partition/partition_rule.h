@@ -78,6 +78,10 @@ PartitionRulePtr DFPatternRule(std::string name, DFPatternPtr pattern,
 PartitionRulePtr OpPredicateRule(std::string attribute = "", std::string name = "");
 /// Every operator call that can be fused: of kind A or smaller.
 PartitionRulePtr OpCallByKindRule(std::string name = "");
+/// As many operators as pass FuseOps puts into one function, unless relay.FuseOps.max_depth says otherwise.
+inline constexpr int kMaxFusedCalls = 256;
+/// The functions of two to `max_calls` operators that pass FuseOps makes, if the toolchain's predicate takes them all.
+PartitionRulePtr FuseOpsRule(int max_calls = kMaxFusedCalls, std::string name = "");
 /// Every expression that needs no toolchain: variables, constants, operators, functions, tuples, projections, control
 /// flow.
 PartitionRulePtr HostRule(std::string name = "");

@@ -31,6 +31,7 @@ __all__ = [
     "Composite",
     "CostEstimator",
     "Cover",
+    "FuseOps",
     "HorizontalAnchors",
     "Host",
     "MaxCoalesce",
@@ -121,6 +122,11 @@ def OpPredicate(attribute: str, name: str | None = None) -> Rule:  # noqa: N802
 def OpCallByKind(name: str | None = None) -> Rule:  # noqa: N802
     """Every operator call that can be fused."""
     return Rule("OpCallByKind", {"name": name})
+
+
+def FuseOps(max_calls: int = 256, name: str | None = None) -> Rule:  # noqa: N802
+    """The functions that pass FuseOps makes, of two to ``max_calls`` operators, if the toolchain takes them all."""
+    return Rule("FuseOps", {"name": name, "max_calls": max_calls})
 
 
 def Host(name: str | None = None) -> Rule:  # noqa: N802

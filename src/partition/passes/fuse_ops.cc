@@ -8,6 +8,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
+#include "partition/fusion_groups.h"
 #include "partition/passes.h"
 #include "support/sort_unique.h"
 #include "transform/rewriting.h"
@@ -52,6 +53,12 @@ class Fuser {
     return top;
   }
   bool CallsOperators(int representative) const { return groups_[representative].calls > 0; }
+  /// Nodes by their representative, ascending.
+  std::vector<std::vector<int>> Members() {
+    std::vector<std::vector<int>> members(graph_.size());
+    for (int i = 0; i < static_cast<int>(graph_.size()); ++i) members[Representative(i)].push_back(i);
+    return members;
+  }
 
  private:
   /// Fusion kind of a node on its own; everything but calls of operators, tuples of tensors and projections is opaque.
@@ -166,12 +173,7 @@ class Fuser {
 /// Makes the functions.
 class FunctionMaker {
  public:
-  FunctionMaker(const DataflowGraph& graph, Fuser& fuser) : graph_(graph), fuser_(fuser) {
-    members_.resize(graph.size());
-    for (int i = 0; i < static_cast<int>(graph.size()); ++i) {
-      members_[fuser_.Representative(i)].push_back(i);
-    }
-  }
+  FunctionMaker(const DataflowGraph& graph, Fuser& fuser) : graph_(graph), fuser_(fuser), members_(fuser.Members()) {}
 
   Function Run() {
     const auto enters = [&](const FunctionNode& function) { return IsOrdinary(function); };
@@ -243,6 +245,17 @@ class FunctionMaker {
 };
 
 }  // namespace
+
+std::vector<std::vector<int>> FusionGroups(const DataflowGraph& graph, int64_t max_calls) {
+  Fuser fuser(graph, max_calls);
+  fuser.Run();
+  std::vector<std::vector<int>> groups = fuser.Members();
+  std::erase_if(groups, [&](const std::vector<int>& group) {
+    return std::ranges::none_of(group, [&](int index) { return graph.OpAt(index) != nullptr; });
+  });
+  std::ranges::sort(groups);
+  return groups;
+}
 
 Function FuseOps(const Function& function, const IRModule&, const PassContext& context) {
   const DataflowGraph graph(function);

@@ -28,6 +28,13 @@ PartitionRulePtr BaseRule(const Toolchain& toolchain) {
   return UnionRule(std::move(rules));
 }
 
+std::vector<PartitionRulePtr> TwoRules(PartitionRulePtr first, PartitionRulePtr second) {
+  std::vector<PartitionRulePtr> rules;
+  rules.push_back(std::move(first));
+  rules.push_back(std::move(second));
+  return rules;
+}
+
 }  // namespace
 
 PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain) {
@@ -44,6 +51,7 @@ PartitionRulePtr GatherPartitionRule(const Toolchain& toolchain) {
     case FusionStyle::kArbitrary: options.join_anything = options.through_tuples = true; break;
   }
   rule = CombineRule(std::move(options), std::move(rule));
+  if (toolchain.fusion_style() == FusionStyle::kTVMFusion) rule = UnionRule(TwoRules(std::move(rule), FuseOpsRule()));
   if (toolchain.proposes()) rule = ProposedRule(std::move(rule));
   if (toolchain.wants_maximal()) rule = MaximalRule(std::move(rule));
   return TrimFreeEndsRule(std::move(rule));

@@ -13,10 +13,23 @@ namespace collage {
 namespace {
 
 const std::array kKinds{
-    &kDFPatternKind,         &kOpPredicateKind, &kOpCallByKindKind, &kHostKind,
-    &kPatternTableKind,      &kCompositeKind,   &kPrimitiveKind,    &kUnionKind,
-    &kOnlyValidKind,         &kCombineKind,     &kMaxCoalesceKind,  &kVerticalAnchorsKind,
-    &kHorizontalAnchorsKind, &kMaximalKind,     &kProposedKind,     &kTrimFreeEndsKind,
+    &kDFPatternKind,
+    &kOpPredicateKind,
+    &kOpCallByKindKind,
+    &kFuseOpsKind,
+    &kHostKind,
+    &kPatternTableKind,
+    &kCompositeKind,
+    &kPrimitiveKind,
+    &kUnionKind,
+    &kOnlyValidKind,
+    &kCombineKind,
+    &kMaxCoalesceKind,
+    &kVerticalAnchorsKind,
+    &kHorizontalAnchorsKind,
+    &kMaximalKind,
+    &kProposedKind,
+    &kTrimFreeEndsKind,
 };
 
 }  // namespace

@@ -251,7 +251,7 @@ TEST(PartitionerTest, EqualPartitionsAreAskedForOnce) {
   Expr value = x;
   for (int block = 0; block < 6; ++block) value = MakeCall("exp", {MakeCall("tanh", {value})});
   const IRModule module = IRModule::FromFunction(testing_graphs::Typed({x}, value));
-  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kArbitrary, 2);
   for (const char* strategy : {"dijkstra", "astar", "sweep", "dp"}) {
     SCOPED_TRACE(strategy);
     Counting estimator;
@@ -322,7 +322,7 @@ TEST(PartitionerTest, RivalsAreThoseThatDoTheSameAtNearlyTheSameCost) {
 
 TEST(PartitionerTest, ATableDecidesTheCover) {
   ProbeToolchains();  // registers the names
-  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 2);
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kArbitrary, 2);
   const testing_graphs::AnyToolchain dnnl("dnnl", FusionStyle::kNoFusion);
   // tanh 3, exp 4, tanh 5, exp 6: equal pairs, of which the table tells the second apart.
   const Var x = testing_graphs::Param("x", {2});
