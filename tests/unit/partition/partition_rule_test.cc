@@ -480,8 +480,7 @@ TEST(RuleJsonTest, RulesReadBackAsTheyPrint) {
   std::vector<PartitionRulePtr> all;
   all.push_back(HostRule("h"));
   all.push_back(OpPredicateRule("target.acme"));
-  all.push_back(FuseOpsRule(5, "f"));
-  all.push_back(ProposedRule(OpPredicateRule()));
+  all.push_back(ProposedRule(FuseOpsRule(5, "f")));
   all.push_back(CompositeRule("c", DFPatternRule("", ParsePattern("nn.relu?(add(*, const))"), {})));
   all.push_back(MaxCoalesceRule({.max_exits = 2}, OpCallByKindRule()));
   all.push_back(VerticalAnchorsRule({.anchor = "nn.dense"}, OpCallByKindRule("k")));
