@@ -89,8 +89,8 @@ struct CoverReport {
 /// of {"name", "external", "rule"}, and of targets of registered toolchains as text, which find candidates as these do
 /// and only take nodes that are planned for their device (pass PlanDevices) or for none. A plain graph for registered
 /// targets alone is partitioned as pass CollagePartition does; in all other cases the host must cover what no target
-/// does. Throws kUnsupported when there
-/// is no cover, naming nodes, their operators, and why each target declines; kInput for an estimate below zero.
+/// does. Throws kUnsupported when there is no cover, naming nodes, their operators, and why each target declines;
+/// kInput for an estimate below zero.
 CoverReport PartitionByGivenCosts(const Function& function, const JsonText& targets, const JsonText& costs,
                                   bool rewrite = false, CandidateCost estimate = nullptr);
 

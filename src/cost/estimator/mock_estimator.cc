@@ -1,7 +1,8 @@
 // mock_estimator.cc: costs by a table, so that what is chosen can be tried out and tested exactly.
 #include <fmt/format.h>
 
-#include <set>
+#include <functional>
+#include <utility>
 
 #include "collage/support/error.h"
 #include "collage/target/toolchain.h"

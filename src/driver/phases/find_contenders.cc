@@ -188,14 +188,15 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
 /// then follow from known costs alone, and compiling the model again finds the same.
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
+  const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
   for (bool is_first = true;; is_first = false) {
     const int64_t before = search.num_timed();
     FoundCovers found = search.portfolio.Search(is_first);
     if (searches && !found.covers.empty()) search.partitioner.BreakTies(found.covers.front().cover);
     if (search.num_timed() != before) continue;
-    if (searches && options_.max_error) BoundPrecision(search, found);
+    if (searches && is_for_all && options_.max_error) BoundPrecision(search, found);
     if (search.num_timed() != before) continue;
-    if (searches && search.portfolio.is_evolutionary()) Evolve(search, found);
+    if (searches && is_for_all && search.portfolio.is_evolutionary()) Evolve(search, found);
     return found;
   }
 }
