@@ -89,16 +89,9 @@ TEST(HooksTest, WhoDeclaresRelayToTIRWritesLoops) {
   }
 }
 
-/// Writes loops that double 96 numbers, and nothing else: no loader, no code generator.
-class Doubler : public Toolchain {
- public:
-  std::string name() const override { return "doubler"; }
-  std::string description() const override { return "for the test"; }
-  Availability Probe() const override { return {true, "1", "", ""}; }
-  int priority() const override { return 9; }
-  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR}; }
-  Result<LoweredPartition> RelayToTIR(const PartitionRequest&) const override {
-    return LoweredPartition{R"(
+/// A kernel that computes each of 96 numbers, %x, by the MLIR expression `of_x`.
+std::string LoopOf96(const std::string& of_x) {
+  return R"(
 func.func @collage_kernel(%buffers: !llvm.ptr) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -111,13 +104,24 @@ func.func @collage_kernel(%buffers: !llvm.ptr) {
     %read = llvm.getelementptr %from[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
     %write = llvm.getelementptr %to[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
     %x = llvm.load %read : !llvm.ptr -> f32
-    %y = arith.addf %x, %x : f32
+    %y = )" +
+         of_x + R"(
     llvm.store %y, %write : f32, !llvm.ptr
   }
   return
-})",
-                            {},
-                            0};
+})";
+}
+
+/// Writes loops that double 96 numbers, and nothing else: no loader, no code generator.
+class Doubler : public Toolchain {
+ public:
+  std::string name() const override { return "doubler"; }
+  std::string description() const override { return "for the test"; }
+  Availability Probe() const override { return {true, "1", "", ""}; }
+  int priority() const override { return 9; }
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR}; }
+  Result<LoweredPartition> RelayToTIR(const PartitionRequest&) const override {
+    return LoweredPartition{LoopOf96("arith.addf %x, %x : f32"), {}, 0};
   }
 };
 
@@ -133,26 +137,8 @@ TEST(HooksTest, LoopsAloneMakeAToolchain) {
 
 /// Loops that call a C library (RFC 10's call_extern): 96 cosines.
 Result<CompiledPartition> CompileCosines(const LibraryFunction& cosine) {
-  const LoweredPartition lowered{DeclareFunctions(std::vector{cosine}) + R"(
-func.func @collage_kernel(%buffers: !llvm.ptr) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  %second = llvm.getelementptr %buffers[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
-  %from = llvm.load %buffers : !llvm.ptr -> !llvm.ptr
-  %to = llvm.load %second : !llvm.ptr -> !llvm.ptr
-  scf.for %i = %c0 to %c96 step %c1 {
-    %at = arith.index_cast %i : index to i64
-    %read = llvm.getelementptr %from[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %write = llvm.getelementptr %to[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %x = llvm.load %read : !llvm.ptr -> f32
-    %y = func.call @cosf(%x) : (f32) -> f32
-    llvm.store %y, %write : f32, !llvm.ptr
-  }
-  return
-})",
-                                 {},
-                                 0};
+  const LoweredPartition lowered{
+      DeclareFunctions(std::vector{cosine}) + LoopOf96("func.call @cosf(%x) : (f32) -> f32"), {}, 0};
   return Doubler().TIRToRuntime(lowered);
 }
 
