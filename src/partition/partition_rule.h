@@ -100,6 +100,7 @@ PartitionRulePtr UnionRule(std::vector<PartitionRulePtr> sub_rules, std::string 
 PartitionRulePtr OnlyValidRule(SubGraphConfig config, PartitionRulePtr sub_rule, std::string name = "");
 
 /// Which two touching candidates may become one: the upstream one's kind and the downstream one's are at most these.
+/// One of kind B whose operators give the shape of all that they read, constants aside, counts as of kind E, too.
 struct CombinerKinds {
   OpPatternKind up;
   OpPatternKind down;

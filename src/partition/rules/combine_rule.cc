@@ -112,13 +112,39 @@ class Combination {
     }
   }
 
-  bool MayCombine(OpPatternKind up, OpPatternKind down) const {
-    const auto allows = [&](const CombinerKinds& kinds) { return up <= kinds.up && down <= kinds.down; };
-    return options_.join_anything || std::any_of(options_.kinds.begin(), options_.kinds.end(), allows);
+  bool Allow(OpPatternKind up, OpPatternKind down) const {
+    return std::ranges::any_of(options_.kinds,
+                               [&](const CombinerKinds& kinds) { return up <= kinds.up && down <= kinds.down; });
+  }
+
+  /// Whether every operator of a sub-graph of kind B gives the shape of all that it computes with, constants aside:
+  /// then it takes each element from the same element, as one of kind E does.
+  bool KeepsShapes(const SubGraph& sub_graph) const {
+    return std::ranges::all_of(sub_graph.members(), [&](int index) {
+      if (graph_.KindAt(index) != OpPatternKind::kBroadcast) return true;
+      const TensorTypeNode* result = AsTensorType(graph_.node(index).expr->checked_type());
+      return result != nullptr && std::ranges::all_of(graph_.node(index).inputs, [&](int input) {
+               if (graph_.CanInline(input) || graph_.IsConstant(input)) return true;
+               const TensorTypeNode* type = AsTensorType(graph_.node(input).expr->checked_type());
+               return type != nullptr && type->shape() == result->shape();
+             });
+    });
+  }
+
+  /// By kinds as they are or, where these do not allow it, with B as E where shapes agree (RFC 0.7, "TODO").
+  bool MayCombine(const SubGraph& up, const SubGraph& down) const {
+    using Kind = OpPatternKind;
+    if (options_.join_anything || Allow(up.kind(), down.kind())) return true;
+    const auto at_best = [](Kind kind) { return kind == Kind::kBroadcast ? Kind::kElemWise : kind; };
+    if (!Allow(at_best(up.kind()), at_best(down.kind()))) return false;
+    const auto by_shapes = [&](const SubGraph& one) {
+      return one.kind() == Kind::kBroadcast && KeepsShapes(one) ? Kind::kElemWise : one.kind();
+    };
+    return Allow(by_shapes(up), by_shapes(down));
   }
 
   void Join(const CandidatePartition& up, const CandidatePartition& down) {
-    if (!MayCombine(up.sub_graph.kind(), down.sub_graph.kind())) return;
+    if (!MayCombine(up.sub_graph, down.sub_graph)) return;
     if (options_.max_depth > 0 && up.sub_graph.depth() + down.sub_graph.depth() > options_.max_depth) return;
     if (Overlap(graph_, up.sub_graph, down.sub_graph)) return;
     AddUnion(up, down, {});

@@ -1,4 +1,4 @@
-// brute_force.h: paths and convexity by their definitions.
+// brute_force.h: paths, convexity and kinds by their definitions.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataflow/dataflow_graph.h"
+#include "partition/sub_graph.h"
 
 namespace collage::brute_force {
 
@@ -39,6 +40,23 @@ inline bool IsConvex(const PathTable& paths, const Set& inside) {
     }
   }
   return true;
+}
+
+/// E in place of B where operators broadcast nothing but constants: all else that they read has their shape.
+inline OpPatternKind KindByShapes(const DataflowGraph& graph, const SubGraph& sub_graph) {
+  if (sub_graph.kind() != OpPatternKind::kBroadcast) return sub_graph.kind();
+  for (int index : sub_graph.members()) {
+    const Expr& expr = graph.node(index).expr;
+    const CallNode* call = As<CallNode>(expr);
+    if (graph.KindAt(index) != OpPatternKind::kBroadcast || call == nullptr) continue;
+    for (const Expr& arg : call->args()) {
+      if (As<ConstantNode>(arg) != nullptr) continue;
+      if (AsTensorType(arg->checked_type())->shape() != AsTensorType(expr->checked_type())->shape()) {
+        return OpPatternKind::kBroadcast;
+      }
+    }
+  }
+  return OpPatternKind::kElemWise;
 }
 
 }  // namespace collage::brute_force

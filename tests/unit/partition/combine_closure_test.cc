@@ -45,7 +45,7 @@ class Round {
 
   void JoinPair(const SubGraph& up, const SubGraph& down) {
     const bool fits = std::any_of(options_.kinds.begin(), options_.kinds.end(), [&](const CombinerKinds& kinds) {
-      return up.kind() <= kinds.up && down.kind() <= kinds.down;
+      return KindByShapes(graph_, up) <= kinds.up && KindByShapes(graph_, down) <= kinds.down;
     });
     if (!options_.join_anything && !fits) return;
     if (options_.max_depth > 0 && up.depth() + down.depth() > options_.max_depth) return;
@@ -158,6 +158,20 @@ TEST(CombineClosureTest, AllCombinersTogether) {
   EXPECT_GT(num_sets, 10'000u);
   EXPECT_GT(num_tuples, 500u);
   EXPECT_GT(num_constants, 500u);
+}
+
+TEST(CombineRuleTest, BroadcastsAreElementWiseWhereShapesAgree) {
+  const Var x = Param("x", {4, 6}), y = Param("y", {4, 6}), row = Param("row", {6});
+  const auto num_pairs = [&](const Expr& sum) {
+    const DataflowGraph graph(Typed({x, y, row}, MakeCall("nn.dense", {sum, Weights({5, 6})})));
+    const CombineOptions options{.kinds = {{Kind::kElemWise, Kind::kOutEWiseFusable}}};
+    return std::ranges::count_if(Find(graph, *CombineRule(options, OpCallByKindRule())),
+                                 [](const std::vector<int>& one) { return one.size() == 2; });
+  };
+  EXPECT_EQ(num_pairs(MakeCall("nn.relu", {x})), 1);
+  EXPECT_EQ(num_pairs(MakeCall("add", {x, y})), 1);
+  EXPECT_EQ(num_pairs(MakeCall("add", {x, Weights({6})})), 1) << "each element from one of x";
+  EXPECT_EQ(num_pairs(MakeCall("add", {x, row})), 0);
 }
 
 TEST(CombineRuleTest, ACompositeAndTheBareCallAreBothCombined) {

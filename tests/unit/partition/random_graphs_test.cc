@@ -167,7 +167,9 @@ std::set<std::vector<int>> Closure(const DataflowGraph& graph, const Sets& base,
     for (const std::vector<int>& one : all) known.emplace_back(graph, one);
     for (const SubGraph& u : known) {
       for (const SubGraph& d : known) {
-        const auto fits = [&](const CombinerKinds& k) { return u.kind() <= k.up && d.kind() <= k.down; };
+        const auto fits = [&](const CombinerKinds& k) {
+          return KindByShapes(graph, u) <= k.up && KindByShapes(graph, d) <= k.down;
+        };
         if (!join_anything && std::none_of(kinds.begin(), kinds.end(), fits)) continue;
         if (max_depth > 0 && u.depth() + d.depth() > max_depth) continue;
         if (u.inside().Intersects(d.inside())) continue;
