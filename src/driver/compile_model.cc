@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "collage/compile.h"
@@ -80,7 +81,9 @@ CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::str
   own.targets.clear();
   own.accuracy.clear();
   own.precision.clear();
-  for (const Toolchain* toolchain : sets.front()) own.targets.push_back(selection.TargetOf(*toolchain));
+  for (const Toolchain* toolchain : sets.front()) {
+    std::ranges::move(selection.TargetsOf(*toolchain), std::back_inserter(own.targets));
+  }
   for (const Toolchain* toolchain : toolchains) {
     const bool stays = std::find(sets.front().begin(), sets.front().end(), toolchain) != sets.front().end();
     if (stays) continue;

@@ -103,12 +103,9 @@ void ToolchainSelection::AddTarget(const std::string& text) {
                                    configuration.registered().name()));
   }
   for (Participant& other : given_) {
-    if (!(other.configuration == configuration)) continue;
-    if (other.partition_rule == target.partition_rule()) {
-      other.targets.push_back(text);
-      return;
-    }
-    throw Error(ErrorCategory::kInput, fmt::format("targets give '{}' two partition rules", configuration.ToString()));
+    if (!(other.configuration == configuration) || other.partition_rule != target.partition_rule()) continue;
+    other.targets.push_back(text);
+    return;
   }
   given_.push_back({configuration, {text}, target.partition_rule()});
 }
@@ -190,15 +187,13 @@ void ToolchainSelection::AddVariants(const Participant& of, std::span<const std:
     const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
                                       [&](const Participant& other) { return other.configuration == variant; });
     const Toolchain& toolchain = configured_.Get(variant);
-    const bool takes_part = std::ranges::find(toolchains_, &toolchain) != toolchains_.end();
-    if (is_given || takes_part || !toolchain.Probe().available) continue;
+    if (is_given || !toolchain.Probe().available) continue;
     if (they_only_keep && !toolchain.only_keeps_precision()) continue;
-    Add({variant, {}, of.partition_rule});
-    variants_.push_back(variant.ToString());
+    if (Add({variant, {}, of.partition_rule})) variants_.push_back(variant.ToString());
   }
 }
 
-void ToolchainSelection::Add(const Participant& one) {
+bool ToolchainSelection::Add(const Participant& one) {
   const Toolchain* toolchain = nullptr;
   try {
     toolchain = &configured_.Get(one.configuration);
@@ -206,13 +201,16 @@ void ToolchainSelection::Add(const Participant& one) {
     if (one.targets.empty()) throw;
     throw Error(error.category(), error.message(), fmt::format("target '{}'", one.targets[0]), error.hint());
   }
-  if (std::find(toolchains_.begin(), toolchains_.end(), toolchain) != toolchains_.end()) return;
+  std::vector<Participant>& own = participants_[toolchain];
+  if (std::ranges::find(own, one.partition_rule, &Participant::partition_rule) != own.end()) return false;
+  own.push_back(one);
+  if (own.size() > 1) return false;
   if (!one.configuration.IsDefault()) {
     const Availability here = toolchain->Probe();
     if (!here.available) FailUnavailable(toolchain->name(), here.reason, here.hint);
   }
   toolchains_.push_back(toolchain);
-  if (!one.targets.empty() || !one.partition_rule.empty()) participants_.emplace(toolchain, one);
+  return true;
 }
 
 const Toolchain* ToolchainSelection::native() const {
@@ -228,27 +226,29 @@ std::vector<PartitionSpec> ToolchainSelection::Specs() const {
   }
   std::vector<PartitionSpec> specs;
   for (const Toolchain* toolchain : toolchains_) {
-    const std::string named = toolchain->name();
-    std::pair<std::string, std::string> rule;  // of whom, and its text
-    std::vector<Target> targets;
-    if (const auto given = participants_.find(toolchain); given != participants_.end()) {
-      rule = {named, given->second.partition_rule};
-      for (const std::string& target : given->second.targets) targets.push_back(Target::Parse(target));
-    }
-    if (targets.empty()) targets.push_back(Target::Parse(TargetText(*toolchain)));
-    for (const auto& [name, text] : options_.partition_rules) {
-      if (rule.second.empty() && GoesBy(*toolchain, name)) rule = {name, text};
-    }
-    specs.push_back(
-        SpecOf(*toolchain, std::move(targets), rule.second, fmt::format("partition rule of '{}'", rule.first)));
+    for (const Participant& one : participants_.at(toolchain)) specs.push_back(SpecOfParticipant(*toolchain, one));
   }
   return specs;
 }
 
-std::string ToolchainSelection::TargetOf(const Toolchain& toolchain) const {
-  const auto given = participants_.find(&toolchain);
-  const std::string rule = given == participants_.end() ? "" : given->second.partition_rule;
-  return TargetText(toolchain) + (rule.empty() ? "" : OptionText({{"partition_rule", rule}}));
+PartitionSpec ToolchainSelection::SpecOfParticipant(const Toolchain& toolchain, const Participant& one) const {
+  std::pair<std::string, std::string> rule{toolchain.name(), one.partition_rule};  // of whom, and its text
+  std::vector<Target> targets;
+  for (const std::string& target : one.targets) targets.push_back(Target::Parse(target));
+  if (targets.empty()) targets.push_back(Target::Parse(TargetText(toolchain)));
+  for (const auto& [name, text] : options_.partition_rules) {
+    if (rule.second.empty() && GoesBy(toolchain, name)) rule = {name, text};
+  }
+  return SpecOf(toolchain, std::move(targets), rule.second, fmt::format("partition rule of '{}'", rule.first));
+}
+
+std::vector<std::string> ToolchainSelection::TargetsOf(const Toolchain& toolchain) const {
+  std::vector<std::string> texts;
+  for (const Participant& one : participants_.at(&toolchain)) {
+    const std::string& rule = one.partition_rule;
+    texts.push_back(TargetText(toolchain) + (rule.empty() ? "" : OptionText({{"partition_rule", rule}})));
+  }
+  return texts;
 }
 
 bool GoesBy(const Toolchain& toolchain, std::string_view name) {

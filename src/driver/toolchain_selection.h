@@ -27,11 +27,12 @@ class ToolchainSelection {
   const std::vector<const Toolchain*>& toolchains() const { return toolchains_; }
   /// The native one among them, the first if there are several.
   const Toolchain* native() const;
-  /// A spec for each of the toolchains: by the rule of its target, else of `CompileOptions::partition_rules`, else its
-  /// own. They refer to this. Throws kInput for a rule whose toolchain takes no part.
+  /// The specs of the toolchains: one for each rule that a target gives, whose candidates compete; for targets without
+  /// a rule, and for toolchains that no target names, one by that of `CompileOptions::partition_rules`, else by the
+  /// toolchain's own. They refer to this. Throws kInput for a rule whose toolchain takes no part.
   std::vector<PartitionSpec> Specs() const;
-  /// The targets by which `toolchain`, one of these, takes part in the same way.
-  std::string TargetOf(const Toolchain& toolchain) const;
+  /// The targets by which `toolchain`, one of these, takes part in the same way: one for each of its rules.
+  std::vector<std::string> TargetsOf(const Toolchain& toolchain) const;
 
   /// Names of the toolchains that take part in a lower precision because of CompileOptions::precision.
   const std::vector<std::string>& variants() const { return variants_; }
@@ -44,6 +45,7 @@ class ToolchainSelection {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
+  /// A toolchain by one rule.
   struct Participant {
     ToolchainConfiguration configuration;
     std::vector<std::string> targets;  ///< targets by which it takes part, if any
@@ -59,14 +61,16 @@ class ToolchainSelection {
   void SetAccuracy();
   void Configure();
   void AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep);
-  void Add(const Participant& one);
+  /// Whether its toolchain took no part before.
+  bool Add(const Participant& one);
+  PartitionSpec SpecOfParticipant(const Toolchain& toolchain, const Participant& one) const;
 
   CompileOptions options_;
   std::vector<Participant> given_;     ///< by targets
   std::vector<Participant> gathered_;  ///< all but variants
   ConfiguredToolchains configured_;
   std::vector<const Toolchain*> toolchains_;
-  std::map<const Toolchain*, Participant> participants_;  ///< named by targets
+  std::map<const Toolchain*, std::vector<Participant>> participants_;  ///< with different rules
   std::vector<std::string> variants_;
   std::set<const Toolchain*> deferred_;
   std::string no_variants_;

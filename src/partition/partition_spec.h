@@ -17,7 +17,7 @@ inline constexpr const char* kHostName = "host";
 /// A rule, the toolchain that compiles its candidates, and the targets that these may run on. Candidates refer to the
 /// spec that they are of, and to `toolchain`, which lives elsewhere: in a registry, say.
 struct PartitionSpec {
-  std::string name;             ///< the toolchain's name; a number follows the name of a second one
+  std::string name;             ///< the toolchain's; in GatherPartitionSpecs, a number follows the name of a second one
   std::vector<Target> targets;  ///< none: any
   const Toolchain* toolchain = nullptr;
   PartitionRulePtr rule;

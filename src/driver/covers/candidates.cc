@@ -69,6 +69,7 @@ void Candidates::AddCandidates(const PartitionSpec& spec) {
     refusals_.emplace(std::pair(spec.name, label), reason.text);
   };
   for (CandidatePartition& candidate : spec.AllCandidates(graph_, log)) {
+    if (!taken_.emplace(spec.name, KeyOf(candidate.sub_graph)).second) continue;
     if (graph_.boundaries() == Boundaries::kExact) {
       AddVariants(std::move(candidate));
       continue;
@@ -110,7 +111,7 @@ void Candidates::AddVariants(CandidatePartition candidate) {
                                          : std::to_string(candidates_.next().number());
   for (const BoundaryLayouts& layouts : choices) {
     const auto [number, is_new] =
-        class_numbers_.emplace(std::tuple(workload, layouts, candidate.spec), static_cast<int>(classes_.size()));
+        class_numbers_.emplace(std::tuple(workload, layouts, candidate.spec->name), static_cast<int>(classes_.size()));
     if (is_new) {
       classes_.push_back({workload, extracted ? WorkOf(extracted->function, layouts) : Work{}, variants_.next()});
     }

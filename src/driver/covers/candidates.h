@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,12 +23,12 @@ namespace collage {
 /// from 0, which are the handles of this CandidateSource. Immutable. Its arguments must outlive it.
 class Candidates : public CandidateSource {
  public:
-  /// Finds the candidates of `specs` in `function`. With Boundaries::kExact every one has one variant, in plain
-  /// layouts.
+  /// Finds the candidates of `specs` in `function`: those that several specs of one name find are taken once. With
+  /// Boundaries::kExact every one has one variant, in plain layouts.
   Candidates(const Function& function, const std::vector<PartitionSpec>& specs, int num_threads,
              Boundaries boundaries = Boundaries::kTensors);
 
-  /// Variants of one class are equal: the same structure in the same layouts by one spec.
+  /// Variants of one class are equal: the same structure in the same layouts by specs of one name.
   struct VariantClass {
     std::string workload;  ///< digest of the partition's structure, constants by shape
     Work work;
@@ -90,7 +91,8 @@ class Candidates : public CandidateSource {
   std::map<std::pair<std::vector<int>, BoundaryLayouts>, std::vector<VariantIndex>> by_work_;
   IndexedVector<VariantIndex, int> class_of_;
   std::vector<VariantClass> classes_;
-  std::map<std::tuple<std::string, BoundaryLayouts, const PartitionSpec*>, int> class_numbers_;
+  std::map<std::tuple<std::string, BoundaryLayouts, std::string>, int> class_numbers_;
+  std::set<std::pair<std::string, std::vector<int>>> taken_;  ///< names of specs, and sub-graphs as KeyOf has them
   std::vector<std::string> capped_;
   std::map<std::pair<std::string, std::string>, std::string> refusals_;
 };

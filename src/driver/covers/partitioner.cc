@@ -268,7 +268,7 @@ std::string Partitioner::WhyNot(int node, const PartitionSpec& spec) {
   std::string why;
   for (const VariantIndex variant : candidates_.variants().indices()) {
     const CandidatePartition& candidate = candidates_.CandidateOf(variant);
-    if (candidate.spec != &spec || !candidate.sub_graph.inside().Contains(node)) continue;
+    if (candidate.spec->name != spec.name || !candidate.sub_graph.inside().Contains(node)) continue;
     if (Exact(variant) != kInfinity) return "its candidates leave other nodes without cover";
     why = refusal_of(candidate.sub_graph.OperatorLabel(graph));
     if (why.empty()) why = "its candidates have infinite cost";

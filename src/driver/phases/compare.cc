@@ -1,6 +1,7 @@
 // compare.cc: the play-off of whole covers, and what it says of the model of costs.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "driver/compilation.h"
@@ -27,7 +28,9 @@ PlayOffOptions Compilation::PlayOffSettings() const {
   play_off.compiled = compiled_.get();
   for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
   std::vector<std::string> targets;
-  for (const Toolchain* toolchain : toolchains()) targets.push_back(selection_->TargetOf(*toolchain));
+  for (const Toolchain* toolchain : toolchains()) {
+    std::ranges::move(selection_->TargetsOf(*toolchain), std::back_inserter(targets));
+  }
   play_off.metadata_json =
       nlohmann::json{{"model", report_.model}, {"machine", report_.machine}, {"targets", targets}}.dump();
   return play_off;

@@ -225,8 +225,9 @@ TEST_F(ToolchainSelectionTest, TargetsSayAgainWhatTheyWereGiven) {
   const ToolchainSelection selection(
       WithTargets({"llvm -partition_rule='" + rule + "'", "llvm -compiler=adjustable -level=2"}), probed_);
   ASSERT_EQ(selection.toolchains().size(), 2u);
-  EXPECT_EQ(selection.TargetOf(*selection.toolchains()[0]), "llvm -partition_rule='" + rule + "'");
-  EXPECT_EQ(selection.TargetOf(*selection.toolchains()[1]), "llvm -compiler=adjustable -level=2");
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(selection.TargetsOf(*selection.toolchains()[0]), Texts{"llvm -partition_rule='" + rule + "'"});
+  EXPECT_EQ(selection.TargetsOf(*selection.toolchains()[1]), Texts{"llvm -compiler=adjustable -level=2"});
   EXPECT_EQ(selection.native(), selection.toolchains()[0]);
   const auto rules_of = [](const ToolchainSelection& of) {
     std::vector<std::string> kinds;
@@ -238,6 +239,36 @@ TEST_F(ToolchainSelectionTest, TargetsSayAgainWhatTheyWereGiven) {
   by_name.partition_rules["adjustable"] = rule;
   EXPECT_EQ(rules_of(ToolchainSelection(by_name, probed_)), (std::vector<std::string>{"TrimFreeEnds", "OpCallByKind"}))
       << "a name means it under any options";
+}
+
+TEST_F(ToolchainSelectionTest, EachRuleOfAToolchainHasASpec) {
+  const std::string rule = R"({"rule": "OpCallByKind"})", with_rule = "llvm -partition_rule='" + rule + "'";
+  CompileOptions options = WithTargets({"llvm", with_rule, "llvm", with_rule});
+  options.partition_rules["native"] = R"({"rule": "FuseOps"})";
+  const ToolchainSelection selection(options, probed_);
+  ASSERT_EQ(selection.toolchains().size(), 1u);
+  std::vector<std::string> kinds;
+  for (const PartitionSpec& spec : selection.Specs()) {
+    EXPECT_EQ(spec.toolchain, selection.toolchains()[0]);
+    EXPECT_EQ(spec.name, "native");
+    kinds.push_back(spec.rule->ToJson().at("rule"));
+  }
+  EXPECT_EQ(kinds, (std::vector<std::string>{"FuseOps", "OpCallByKind"})) << "a target's own rule comes first";
+  EXPECT_EQ(selection.TargetsOf(*selection.toolchains()[0]), (std::vector<std::string>{"llvm", with_rule}));
+}
+
+TEST_F(ToolchainSelectionTest, VariantsHaveAllRulesOfTheirToolchain) {
+  const std::string adjustable = "llvm -compiler=adjustable";
+  CompileOptions options = WithTargets({adjustable, adjustable + R"( -partition_rule='{"rule": "OpCallByKind"}')"});
+  options.precision = "any";
+  const ToolchainSelection selection(options, probed_);
+  std::map<std::string, int> num_specs;
+  for (const PartitionSpec& spec : selection.Specs()) ++num_specs[spec.name];
+  EXPECT_EQ(num_specs["adjustable"], 2);
+  for (const std::string& variant : selection.variants()) {
+    if (!variant.starts_with("adjustable")) continue;
+    EXPECT_EQ(num_specs[variant], 2) << variant;
+  }
 }
 
 TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {
@@ -252,8 +283,6 @@ TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {
       "f32 or bf16");
   EXPECT_EQ(Refusal(WithTargets({"cuda"})),
             "|target 'cuda' is for NVIDIA's graphics processors, which this build cannot use");
-  EXPECT_EQ(Refusal(WithTargets({"llvm", R"(llvm -partition_rule='{"rule": "Host"}')"})),
-            "|targets give 'native' two partition rules");
 }
 
 }  // namespace

@@ -106,6 +106,28 @@ TEST(PartitionerTest, AChosenPartitionIsPrimitiveOnceWhateverItsRuleSays) {
   EXPECT_EQ(num_primitive, 3);
 }
 
+TEST(PartitionerTest, RulesOfOneToolchainCompete) {
+  const testing_graphs::AnyToolchain native("native");
+  const std::string singles = R"({"rule": "OpCallByKind"})";
+  const std::string pairs = R"json({"rule": "Union", "sub_rules": [
+      {"rule": "DFPattern", "pattern": "nn.relu(abs(*))"}, {"rule": "DFPattern", "pattern": "nn.relu(*)"}]})json";
+  std::vector<PartitionSpec> specs;
+  specs.push_back(SpecOf(native, {}, singles));
+  specs.push_back(SpecOf(native, {}, pairs));
+  const Candidates candidates(testing_graphs::Std(), specs, 1);
+  EXPECT_EQ(candidates.candidates().size(), 4U) << "three operators and a pair: what both rules find, once";
+  EXPECT_EQ(candidates.classes().size(), 3U) << "abs, relu, and the pair";
+  RandomEstimator estimator(1, /*may_fail=*/false);
+  Partitioner partitioner(candidates, estimator);
+  const SearchResult found = partitioner.Search([](CandidateIndex) { return true; }, {});
+  ASSERT_FALSE(found.covers.empty());
+  std::set<const PartitionSpec*> of_pair;
+  for (const CandidateIndex i : candidates.candidates().indices()) {
+    if (candidates.at(i).sub_graph.members().size() == 2) of_pair.insert(candidates.at(i).spec);
+  }
+  EXPECT_EQ(of_pair, (std::set<const PartitionSpec*>{&specs[1]}));
+}
+
 TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   class Library : public testing_graphs::AnyToolchain {
    public:
