@@ -2,6 +2,7 @@
 #include "backends/native/canonicalise.h"
 
 #include "backends/native/operators.h"
+#include "backends/native/parallel_products.h"
 #include "collage/ir/infer_type.h"
 #include "transform/rewriting.h"
 
@@ -55,7 +56,7 @@ Function WithoutComposites(const Function& function) {
 }  // namespace
 
 Function Canonicalise(const Function& function) {
-  const Function plain = WithoutDialect(WithoutComposites(function));
+  const Function plain = JoinParallelProducts(WithoutDialect(WithoutComposites(function)));
   const Function result = AsShared<FunctionNode>(RewriteNodes(
       plain, [](const Expr&, const Expr& rewritten, const Rewritten&) { return LargestIntegers(rewritten); }));
   InferType(result);

@@ -6,8 +6,9 @@
 namespace collage::native {
 
 /// `function`, typed, without what is computed faster otherwise: what Composite functions hold stands in place of their
-/// calls, calls of the quantised dialect become what they stand for, and the largest of numbers that are quantised as
-/// before are the largest of integers. Itself where nothing of that is in it.
+/// calls, calls of the quantised dialect become what they stand for, products of one value by constant weights become
+/// one product, and the largest of numbers that are quantised as before are the largest of integers. Itself where
+/// nothing of that is in it.
 Function Canonicalise(const Function& function);
 
 }  // namespace collage::native

@@ -9,6 +9,7 @@
 #include "backends/native/description/depthwise_chain.h"
 #include "backends/native/description/scaled_convolution.h"
 #include "backends/native/operators.h"
+#include "backends/native/parallel_products.h"
 #include "collage/ir/visitor.h"
 #include "partition/partition_rule.h"
 
@@ -157,10 +158,10 @@ const std::vector<PatternTableEntry>& ProposedPatterns() {
 }
 
 std::vector<std::vector<Expr>> ProposalsIn(const Function& function, const Toolchain& toolchain) {
-  std::vector<std::vector<Expr>> proposals;
+  const DataflowGraph graph(function);
+  std::vector<std::vector<Expr>> proposals = ParallelProducts(graph);
   if (!MayMatch(function)) return proposals;
   std::vector<std::vector<Expr>> chains;
-  const DataflowGraph graph(function);
   RuleLog log;
   for (const PatternTableEntry& row : ProposedPatterns()) {
     const PartitionRulePtr rule = DFPatternRule(row.name, ParsePattern(row.pattern), row.predicate);

@@ -38,6 +38,13 @@ struct ParallelAnchor {
 /// the same scalar. Their other inputs must be known in advance: no result of such an anchor, no let variable.
 Function CombineParallel(const Function& function, const ParallelAnchor& anchor, int64_t min_branches);
 
+/// Dense layers of one value as one wider layer: weights [N1 + N2 + …, K].
+ParallelAnchor WideDense();
+/// Batches of products with one left factor as one batch with more columns.
+ParallelAnchor WideBatchMatmul();
+/// Convolutions of one image as one with more output channels.
+ParallelAnchor WideConv2D();
+
 /// Second arguments of `anchors`, concatenated along `axis`.
 Expr ConcatenatedWeights(const std::vector<const CallNode*>& anchors, int axis);
 /// Whether the second arguments are tensors of one dtype and known shapes, equal but for dimension `axis` (-1: equal).

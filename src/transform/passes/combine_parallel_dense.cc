@@ -3,9 +3,7 @@
 #include "transform/passes/combine_parallel.h"
 
 namespace collage {
-namespace {
 
-/// One wider layer: weights [N1 + N2 + …, K].
 ParallelAnchor WideDense() {
   return {.op = "nn.dense",
           .fits = [](const CallNode& a, const CallNode& b) { return WeightsFit(a, b, 0); },
@@ -18,6 +16,8 @@ ParallelAnchor WideDense() {
           .result_axis = 1,
           .free_attrs = {"units"}};
 }
+
+namespace {
 
 /// x [1, M, K] times weights [B, N, K] transposed: [B, M, N], one product per layer.
 Expr BatchProduct(const Expr& data, const std::vector<const CallNode*>& anchors) {
