@@ -48,7 +48,8 @@ using RuleJson = nlohmann::ordered_json;
 class PartitionRule {
  public:
   virtual ~PartitionRule() = default;
-  /// Returns the rule as `ParseRule` reads it, without predicates of toolchains.
+  /// Returns the rule as `ParseRule` reads it, without predicates of toolchains. Registered functions go by their
+  /// names.
   virtual RuleJson ToJson() const = 0;
   /// In a fixed order; each set of nodes once per rule that makes sub-graphs.
   virtual std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain,
@@ -105,6 +106,8 @@ struct CombinerKinds {
   OpPatternKind up;
   OpPatternKind down;
 };
+struct RegisteredFunction;  // rules/registered_rule.h
+
 /// Combiners, and bounds on what they make.
 struct CombineOptions {
   std::vector<CombinerKinds> kinds;  ///< AllSimple
@@ -112,7 +115,8 @@ struct CombineOptions {
   bool tuple_projections = false;  ///< TupleProj: a tuple's maker with projections from it
   bool constants = false;          ///< Constant: a candidate with all constants that it reads
   bool join_anything = false;      ///< any two that touch
-  bool through_tuples = false;     ///< join_anything: tuples and projections between two let them touch, and join them
+  std::vector<std::shared_ptr<const RegisteredFunction>> registered;  ///< Registered: from outside of the tree
+  bool through_tuples = false;  ///< join_anything: tuples and projections between two let them touch, and join them
   /// Two are joined only if the sum of their depths is at most this; 0 = no limit.
   int max_depth = 0;
   /// Combined candidates must be valid under `limits`; else only no path may leave and re-enter them.

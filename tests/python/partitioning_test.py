@@ -2,6 +2,7 @@
 
 import json
 import math
+import tempfile
 import unittest
 
 import collage
@@ -71,6 +72,94 @@ class Rules(unittest.TestCase):
     def test_malformed_rules(self):
         with self.assertRaisesRegex(collage.InputError, "rule"):
             parts.candidates(network(), '{"rule": "Nothing"}')
+
+
+class RulesOfOnesOwn(unittest.TestCase):
+    def test_a_predicate_chooses_among_matches(self):
+        asked = []
+
+        def is_small(match):
+            asked.append(str(match.body.checked_type))
+            return "it is large" if match.body.checked_type.shape[0] > 2 else None
+
+        x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(3,))
+        function = relay.Function([x, y], relay.Tuple([relay.exp(x), relay.exp(y)]))
+        rule = parts.PatternRule("exp(*)", predicate=is_small)
+        self.assertEqual(len(parts.candidates(function, rule)), 1)
+        self.assertEqual(len(asked), 2)
+        self.assertEqual(rule.to_json(), parts.PatternRule("exp(*)", predicate=is_small).to_json(), "one name")
+        self.assertEqual(len(parts.candidates(function, parts.Composite("c", rule.to_json()))), 1)
+
+    def test_a_base_rule_finds_candidates(self):
+        def last(request):
+            self.assertEqual(request.candidates, [])
+            calls = request.calls()
+            return [parts.RuleCandidate(calls[-request.options["count"] :], "mine.last")]
+
+        found = parts.candidates(network(), parts.Registered(last, options={"count": 2}))
+        self.assertEqual([(one.rule_name, one.label) for one in found], [("mine.last", "nn.conv2d+nn.relu")])
+        parts.register_rule("mine.last", last)
+        by_name = '{"rule": "Registered", "function": "mine.last", "options": {"count": 3}}'
+        self.assertEqual(parts.candidates(network(), by_name)[0].label, "tanh+nn.conv2d+nn.relu")
+        with self.assertRaisesRegex(collage.InputError, "registered already"):
+            parts.register_rule("mine.last", last)
+        with self.assertRaisesRegex(collage.InputError, "no registered rule 'mine.lats'"):
+            parts.candidates(network(), parts.Registered("mine.lats"))
+
+    def test_a_rule_makes_candidates_of_others(self):
+        def joined(request):
+            inside = [expr for one in request.candidates for expr in one.inside]
+            return [parts.RuleCandidate(inside, made_of=range(len(request.candidates)))]
+
+        composites = parts.Union_(
+            [parts.Composite("c.tanh", parts.PatternRule("tanh(*)")),
+             parts.Composite("c.conv", parts.PatternRule("nn.conv2d(*, *)"))]
+        )  # fmt: skip
+        text = str(parts.rewrite(network(), parts.Primitive(parts.Registered(joined, composites))))
+        self.assertIn('Composite="c.tanh"', text)
+        self.assertIn('Composite="c.conv"', text)
+        self.assertEqual(text.count("Primitive=1"), 1)
+
+    def test_a_combiner_is_asked_until_nothing_is_new(self):
+        def neighbours(request):
+            for i, one in enumerate(request.candidates):
+                for other in request.candidates[max(i + 1, request.first_new) :]:
+                    if not any(expr is inner for expr in one.inside for inner in other.inside):
+                        yield [*one.inside, *other.inside]
+
+        rule = parts.Combine(parts.OpCallByKind(), [parts.registered(neighbours)])
+        labels = {one.label for one in parts.candidates(network(), rule)}
+        self.assertIn("tanh+nn.conv2d+nn.relu", labels)
+
+    def test_mistakes_are_told(self):
+        with self.assertRaisesRegex(collage.InputError, "no node of the function"):
+            parts.candidates(network(), parts.Registered(lambda request: [[relay.exp(relay.var("y", shape=(2,)))]]))
+        with self.assertRaisesRegex(ZeroDivisionError, "zero"):
+            parts.candidates(network(), parts.Registered(lambda request: [1 / 0]))
+
+    def test_a_compilation_by_rules_of_ones_own(self):
+        def pairs(request):
+            return [[one, one.args[0]] for one in request.calls() if isinstance(one.args[0], relay.Call)]
+
+        parts.register_rule("mine.pairs", pairs)
+        rule = '{"rule": "Registered", "function": "mine.pairs"}'
+        x = relay.var("x", shape=(4, 6))
+        function = relay.Function([x], relay.exp(relay.nn.softmax(relay.tanh(relay.nn.softmax(x)))))
+        with tempfile.TemporaryDirectory() as folder:
+            executable = collage.compile(
+                function,
+                target=[f"llvm -partition_rule='{rule}'"],
+                threads=1,
+                database=f"{folder}/tuning.db",
+            )
+            both = collage.compile(
+                function,
+                target=["llvm", f"llvm -partition_rule='{rule}'"],
+                threads=1,
+                database=f"{folder}/tuning.db",
+            )
+        self.assertEqual([one.operators for one in executable.partitions], ["nn.softmax+tanh", "nn.softmax+exp"])
+        self.assertGreater(both.report["search"]["candidates"], executable.report["search"]["candidates"])
 
 
 class Partitioning(unittest.TestCase):

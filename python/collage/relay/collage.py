@@ -11,6 +11,8 @@
 
 Rules are the objects of ``docs/inspection.md``; `Rule.to_json` gives their JSON, which ``collage candidates`` reads and
 a target takes as ``-partition_rule``. Functions that take a rule also take its JSON text.
+
+Predicates, base rules and combiners may be functions of your own, see `register_predicate` and `register_rule`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,17 @@ from typing import Any, Protocol
 
 from collage import _core
 from collage._core import DFPattern, Function, IRModule
+from collage.relay._combiners import all_simple, constant, join_anything, registered, tuple_arg, tuple_proj
+from collage.relay._rule_functions import (
+    RuleCandidate,
+    RuleFunction,
+    RulePredicate,
+    RuleRequest,
+    name_of,
+    register_predicate,
+    register_rule,
+)
+from collage.relay._rule_functions import registered as _registered  # noqa: F401 (asked by the bindings)
 from collage.toolchain import load_plugins
 from collage.transform import PassContext
 
@@ -44,7 +57,10 @@ __all__ = [
     "PatternTable",
     "Primitive",
     "Proposed",
+    "Registered",
     "Rule",
+    "RuleCandidate",
+    "RuleRequest",
     "RuleTarget",
     "TrimFreeEnds",
     "Union_",
@@ -57,6 +73,9 @@ __all__ = [
     "optimize_for",
     "partition",
     "partition_for",
+    "register_predicate",
+    "register_rule",
+    "registered",
     "rewrite",
     "tuple_arg",
     "tuple_proj",
@@ -104,14 +123,57 @@ def _as_rule(rule: RuleLike) -> Rule:
     return Rule.from_json(rule) if isinstance(rule, str) else rule
 
 
-def PatternRule(pattern: DFPattern | str, name: str | None = None) -> Rule:  # noqa: N802 (kinds of rules, as in texts)
-    """Every match of a pattern (rule "DFPattern").
+def PatternRule(  # noqa: N802 (kinds of rules, as in texts)
+    pattern: DFPattern | str, name: str | None = None, predicate: RulePredicate | str | None = None
+) -> Rule:
+    """Every match of a pattern that satisfies a predicate (rule "DFPattern").
 
     >>> from collage.relay.dataflow_pattern import is_op, wildcard
     >>> PatternRule(is_op("nn.relu")(wildcard())).to_json()
     '{"rule": "DFPattern", "pattern": "nn.relu(*)"}'
+
+    Args:
+        pattern: a pattern, or its text.
+        name: of its candidates; else they are called by what they hold.
+        predicate: told each match as the typed function that it would be; returns None or "" for a candidate, else why
+            it is none. A match of several results is none. Or the name of a registered one.
     """
-    return Rule("DFPattern", {"name": name, "pattern": str(pattern)})
+    named = None if predicate is None else name_of(predicate, register_predicate)
+    return Rule("DFPattern", {"name": name, "pattern": str(pattern), "predicate": named})
+
+
+def Registered(  # noqa: N802
+    function: RuleFunction | str,
+    sub_rule: RuleLike | None = None,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Rule:
+    """Candidates that a function of your own finds or, with a sub-rule, makes of its candidates.
+
+    >>> from collage import relay
+    >>> x = relay.var("x", shape=(4,))
+    >>> f = relay.Function([x], relay.exp(relay.nn.relu(relay.abs(x))))
+    >>> def pairs(request):
+    ...     return [[call, call.args[0]] for call in request.calls() if isinstance(call.args[0], relay.Call)]
+    >>> [one.label for one in candidates(f, Registered(pairs))]
+    ['abs+nn.relu', 'nn.relu+exp']
+
+    Args:
+        function: takes a `RuleRequest`, returns candidates: `RuleCandidate` objects, or sequences of expressions. Or
+            the name of a registered one.
+        sub_rule: its candidates are in the request.
+        options: plain data that the request passes on.
+        name: goes before those of its candidates.
+    """
+    return Rule(
+        "Registered",
+        {
+            "name": name,
+            "function": name_of(function, register_rule),
+            "options": None if options is None else dict(options),
+            "sub_rule": None if sub_rule is None else _as_rule(sub_rule),
+        },
+    )
 
 
 def OpPredicate(attribute: str, name: str | None = None) -> Rule:  # noqa: N802
@@ -218,31 +280,6 @@ def Proposed(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
 def TrimFreeEnds(sub_rule: RuleLike, name: str | None = None) -> Rule:  # noqa: N802
     """Candidates without reshapes, tuples and projections at their ends."""
     return Rule("TrimFreeEnds", {"name": name, "sub_rule": _as_rule(sub_rule)})
-
-
-def all_simple(*kinds: str) -> dict[str, Any]:
-    """Combines two that touch, of kinds at most these: "A->B" is an anchor followed by what broadcasts."""
-    return {"combiner": "AllSimple", "kinds": list(kinds)}
-
-
-def join_anything() -> dict[str, Any]:
-    """Combines any two that touch."""
-    return {"combiner": "JoinAnything"}
-
-
-def tuple_arg() -> dict[str, Any]:
-    """Combines what reads a tuple with the tuple and injective makers of its fields."""
-    return {"combiner": "TupleArg"}
-
-
-def tuple_proj() -> dict[str, Any]:
-    """Combines a candidate with a projection of its result."""
-    return {"combiner": "TupleProj"}
-
-
-def constant() -> dict[str, Any]:
-    """Combines a candidate with all constants that it reads."""
-    return {"combiner": "Constant"}
 
 
 def _function_of(program: IRModule | Function) -> Function:

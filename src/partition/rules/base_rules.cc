@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "partition/extract.h"
+#include "partition/registered_rules.h"
 #include "partition/rules/rule_kinds.h"
 #include "target/toolchain_configuration.h"
 
@@ -14,8 +15,12 @@ using Candidates = std::vector<CandidatePartition>;
 
 class DFPatternPartitionRule : public PartitionRule {
  public:
-  DFPatternPartitionRule(std::string name, DFPatternPtr pattern, std::function<Result<void>(const Function&)> predicate)
-      : name_(std::move(name)), pattern_(std::move(pattern)), predicate_(std::move(predicate)) {}
+  DFPatternPartitionRule(std::string name, DFPatternPtr pattern, std::function<Result<void>(const Function&)> predicate,
+                         std::string predicate_name = "")
+      : name_(std::move(name)),
+        pattern_(std::move(pattern)),
+        predicate_(std::move(predicate)),
+        predicate_name_(std::move(predicate_name)) {}
 
   Candidates AllCandidates(const DataflowGraph& graph, const Toolchain& toolchain, RuleLog& log) const override {
     Candidates result;
@@ -38,6 +43,7 @@ class DFPatternPartitionRule : public PartitionRule {
   RuleJson ToJson() const override {
     RuleJson json = RuleHead("DFPattern", name_);
     json["pattern"] = PatternText(*pattern_);
+    if (!predicate_name_.empty()) json["predicate"] = predicate_name_;
     return json;
   }
 
@@ -51,6 +57,7 @@ class DFPatternPartitionRule : public PartitionRule {
   std::string name_;
   DFPatternPtr pattern_;
   std::function<Result<void>(const Function&)> predicate_;
+  std::string predicate_name_;  ///< as it is registered
 };
 
 class OpPredicatePartitionRule : public PartitionRule {
@@ -176,8 +183,12 @@ class PatternTablePartitionRule : public PartitionRule {
 
 PartitionRulePtr ReadDFPattern(const JsonReader& json, std::string name) {
   const JsonReader pattern = json.At("pattern");
+  std::string predicate_name = json.StringOr("predicate", "");
+  PartitionPredicateFn predicate;
+  if (!predicate_name.empty()) predicate = FindRegisteredPredicate(json.At("predicate"));
   try {
-    return DFPatternRule(std::move(name), ParsePattern(pattern.String()), {});
+    return std::make_unique<DFPatternPartitionRule>(std::move(name), ParsePattern(pattern.String()),
+                                                    std::move(predicate), std::move(predicate_name));
   } catch (const Error& error) {
     pattern.Fail(error.message(), error.hint());
   }
@@ -201,7 +212,7 @@ PartitionRulePtr ReadPatternTable(const JsonReader& json, std::string) {
 
 }  // namespace
 
-const RuleKind kDFPatternKind{"DFPattern", {"pattern"}, ReadDFPattern};
+const RuleKind kDFPatternKind{"DFPattern", {"pattern", "predicate"}, ReadDFPattern};
 const RuleKind kOpPredicateKind{"OpPredicate", {"attribute"}, ReadOpPredicate};
 const RuleKind kOpCallByKindKind{
     "OpCallByKind", {}, [](const JsonReader&, std::string name) { return OpCallByKindRule(std::move(name)); }};

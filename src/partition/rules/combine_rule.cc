@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "partition/rules/registered_rule.h"
 #include "partition/rules/rule_kinds.h"
 #include "support/sort_unique.h"
 
@@ -47,13 +48,19 @@ class Combination {
     const bool grows = options_.join_anything && options_.kinds.empty() && options_.only_valid;
     const size_t num_seeds = all_.size();
     for (size_t i = 0; grows && i < num_seeds; ++i) Index(i);
-    for (size_t i = 0; i < all_.size(); ++i) {
-      if (!grows || (i >= num_seeds && options_.tuple_args)) Index(i);
-      JoinNeighbours(i);
-      if (options_.tuple_projections) AddProjections(i);
-      if (options_.constants) AddConstants(i);
-      if (options_.tuple_args) AddTuples(i);
-    }
+    std::deque<RegisteredFunction::Caller> callers;
+    for (const auto& function : options_.registered) callers.emplace_back(*function, graph_, toolchain_);
+    size_t i = 0;
+    do {
+      for (; i < all_.size(); ++i) {
+        if (!grows || (i >= num_seeds && options_.tuple_args)) Index(i);
+        JoinNeighbours(i);
+        if (options_.tuple_projections) AddProjections(i);
+        if (options_.constants) AddConstants(i);
+        if (options_.tuple_args) AddTuples(i);
+      }
+      for (RegisteredFunction::Caller& caller : callers) AddRegistered(caller);
+    } while (i < all_.size());
     return {std::make_move_iterator(all_.begin()), std::make_move_iterator(all_.end())};
   }
 
@@ -228,6 +235,15 @@ class Combination {
     AddIfValid({all_[i].rule_name + "+" + name, std::move(larger), &toolchain_});
   }
 
+  /// Adds what a function makes of all that is known; nothing where it knows all of that.
+  void AddRegistered(RegisteredFunction::Caller& caller) {
+    if (caller.num_told() == all_.size()) return;
+    for (size_t i = caller.num_told(); i < all_.size(); ++i) caller.Tell(all_[i]);
+    for (CandidatePartition& candidate : caller.Ask()) {
+      if (tried_.insert(KeyOf(candidate.sub_graph)).second) AddIfValid(std::move(candidate));
+    }
+  }
+
   // ---- TupleArg ----
 
   void AddTuples(size_t i) {
@@ -333,6 +349,10 @@ class CombinePartitionRule : public PartitionRule {
     add(options_.tuple_projections, "TupleProj");
     add(options_.constants, "Constant");
     add(options_.join_anything, "JoinAnything");
+    for (const auto& function : options_.registered) {
+      combiners.push_back({{"combiner", "Registered"}});
+      function->AddTo(combiners.back());
+    }
     json["combiner_rules"] = combiners;
     json["max_depth"] = options_.max_depth;
     if (options_.only_valid) json["config"] = collage::ToJson(options_.limits);
@@ -368,8 +388,10 @@ CombinerKinds ReadKinds(const JsonReader& json) {
 void ReadCombiner(const JsonReader& json, CombineOptions& options) {
   const JsonReader combiner = json.At("combiner");
   const std::string name = combiner.String();
-  json.AllowOnly(name == "AllSimple" ? std::vector<std::string>{"combiner", "kinds"}
-                                     : std::vector<std::string>{"combiner"});
+  std::vector<std::string> fields{"combiner"};
+  if (name == "AllSimple") fields.emplace_back("kinds");
+  if (name == "Registered") fields.insert(fields.end(), {"function", "options"});
+  json.AllowOnly(fields);
   if (name == "AllSimple") {
     for (const JsonReader& kinds : json.At("kinds").Items()) options.kinds.push_back(ReadKinds(kinds));
   } else if (name == "TupleArg") {
@@ -380,9 +402,11 @@ void ReadCombiner(const JsonReader& json, CombineOptions& options) {
     options.constants = true;
   } else if (name == "JoinAnything") {
     options.join_anything = true;
+  } else if (name == "Registered") {
+    options.registered.push_back(std::make_shared<const RegisteredFunction>(RegisteredFunction::Read(json)));
   } else {
     combiner.Fail(fmt::format("there is no combiner '{}'", name),
-                  "combiners are AllSimple, TupleArg, TupleProj, Constant, JoinAnything");
+                  "combiners are AllSimple, TupleArg, TupleProj, Constant, JoinAnything, Registered");
   }
 }
 

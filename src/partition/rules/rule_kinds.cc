@@ -30,6 +30,7 @@ const std::array kKinds{
     &kMaximalKind,
     &kProposedKind,
     &kTrimFreeEndsKind,
+    &kRegisteredKind,
 };
 
 }  // namespace

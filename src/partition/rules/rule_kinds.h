@@ -32,6 +32,6 @@ RuleJson RuleHead(const char* kind, const std::string& name);
 extern const RuleKind kDFPatternKind, kOpPredicateKind, kOpCallByKindKind, kFuseOpsKind, kHostKind, kPatternTableKind;
 extern const RuleKind kCompositeKind, kPrimitiveKind, kUnionKind, kOnlyValidKind, kTrimFreeEndsKind;
 extern const RuleKind kCombineKind, kMaximalKind, kProposedKind, kMaxCoalesceKind, kVerticalAnchorsKind,
-    kHorizontalAnchorsKind;
+    kHorizontalAnchorsKind, kRegisteredKind;
 
 }  // namespace collage
