@@ -5,15 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain.h"
 
 namespace collage {
 
-/// Forwards every virtual function of `Toolchain` and of `HasFusionPatterns`. A decorator derives from it and overrides
-/// only the functions whose answers differ, so that it cannot lose one: a test (forwarding_toolchain_test.cc) compares
-/// the tables of virtual functions and fails when a function that is added to `Toolchain` is not forwarded here.
-class ForwardingToolchain : public Toolchain, public HasFusionPatterns {
+/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns` and of `CallsLibraries`. A decorator derives
+/// from it and overrides only the functions whose answers differ, so that it cannot lose one: a test
+/// (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails when a function that is added to
+/// `Toolchain` is not forwarded here.
+class ForwardingToolchain : public Toolchain, public HasFusionPatterns, public CallsLibraries {
  public:
   /// `inner` must outlive this.
   explicit ForwardingToolchain(const Toolchain& inner) : inner_(inner) {}
@@ -36,6 +38,7 @@ class ForwardingToolchain : public Toolchain, public HasFusionPatterns {
   bool wants_maximal() const override { return inner_.wants_maximal(); }
   bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
   std::vector<std::string> FusionPatterns() const override { return FusionPatternsOf(inner_); }
+  std::vector<const Toolchain*> CalledLibraries() const override { return CalledLibrariesOf(inner_); }
   bool proposes() const override { return inner_.proposes(); }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return inner_.Proposals(function);

@@ -17,6 +17,7 @@
 #include "runtime/native_loader.h"
 #include "support/dynamic_library.h"
 #include "target/call_table.h"
+#include "target/function_signature.h"
 
 namespace collage {
 namespace {
@@ -29,18 +30,19 @@ namespace {
 /// Types that a C compiler passes as they are. Narrower integers would have to be extended as the platform says.
 constexpr std::array<std::string_view, 5> kTypes{"!llvm.ptr", "i32", "i64", "f32", "f64"};
 
-struct Signature {
-  std::vector<std::string> arguments;
-  std::string result;  ///< empty: none
-};
-
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
 
-Signature SignatureOf(const LibraryFunction& function) {
+}  // namespace
+
+std::string FunctionSignature::ToString() const {
+  return fmt::format("({}) -> {}", fmt::join(arguments, ", "), result.empty() ? "()" : result);
+}
+
+FunctionSignature SignatureOf(const LibraryFunction& function) {
   const auto refuse = [&] {
     Fail(function, fmt::format("has the signature '{}', which is none", function.signature),
          fmt::format("wanted: '(TYPE, …) -> TYPE' or '(TYPE, …) -> ()'; there are: {}", fmt::join(kTypes, ", ")));
@@ -56,7 +58,7 @@ Signature SignatureOf(const LibraryFunction& function) {
   std::string_view behind = Trimmed(text.substr(end + 1));
   if (!behind.starts_with("->")) refuse();
   behind = Trimmed(behind.substr(2));
-  Signature signature;
+  FunctionSignature signature;
   if (behind != "()") signature.result = type_of(behind);
   std::string_view inside = Trimmed(text.substr(1, end - 1));
   while (!inside.empty()) {
@@ -67,6 +69,8 @@ Signature SignatureOf(const LibraryFunction& function) {
   }
   return signature;
 }
+
+namespace {
 
 void CheckNames(const LibraryFunction& function) {
   const auto is_in_symbol = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
@@ -84,7 +88,7 @@ void CheckNames(const LibraryFunction& function) {
 
 /// A function that calls what stands in `slot` of the table.
 std::string Definition(const LibraryFunction& function, size_t slot) {
-  const Signature signature = SignatureOf(function);
+  const FunctionSignature signature = SignatureOf(function);
   std::vector<std::string> parameters, names;
   for (const std::string& type : signature.arguments) {
     names.push_back(fmt::format("%a{}", names.size()));
@@ -96,23 +100,27 @@ std::string Definition(const LibraryFunction& function, size_t slot) {
       "  %table = llvm.mlir.addressof @{} : !llvm.ptr\n"
       "  %slot = llvm.getelementptr %table[{}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
       "  %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr\n"
-      "  {}llvm.call %function({}) : !llvm.ptr, ({}) -> {}\n"
+      "  {}llvm.call %function({}) : !llvm.ptr, {}\n"
       "  return{}\n}}\n",
       function.symbol, fmt::join(parameters, ", "), returns ? " -> " + signature.result : "", kObjectAddresses, slot,
-      returns ? "%result = " : "", fmt::join(names, ", "), fmt::join(signature.arguments, ", "),
-      returns ? signature.result : "()", returns ? " %result : " + signature.result : "");
+      returns ? "%result = " : "", fmt::join(names, ", "), signature.ToString(),
+      returns ? " %result : " + signature.result : "");
 }
 
 }  // namespace
+
+LibraryCall SymbolCall(const LibraryFunction& function) {
+  CheckNames(function);
+  return {LibraryCall::Kind::kSymbol, function.library, function.symbol, function.hint};
+}
 
 std::string DeclareFunctions(std::span<const LibraryFunction> functions) {
   CallTable table;
   std::string definitions;
   std::set<std::string> symbols;
   for (const LibraryFunction& function : functions) {
-    CheckNames(function);
+    const size_t slot = table.Add(SymbolCall(function));
     if (!symbols.insert(function.symbol).second) Fail(function, "is declared twice");
-    const size_t slot = table.Add({LibraryCall::Kind::kSymbol, function.library, function.symbol, function.hint});
     definitions += Definition(function, slot);
   }
   return table.ToMlir() + definitions;

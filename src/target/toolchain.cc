@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
 #include "support/dynamic_library.h"
 
@@ -20,6 +21,16 @@ const char* ToString(Hook hook) {
 std::vector<std::string> FusionPatternsOf(const Toolchain& toolchain) {
   const auto* source = dynamic_cast<const HasFusionPatterns*>(&toolchain);
   return source == nullptr ? std::vector<std::string>() : source->FusionPatterns();
+}
+
+std::vector<const Toolchain*> CalledLibrariesOf(const Toolchain& toolchain) {
+  const auto* source = dynamic_cast<const CallsLibraries*>(&toolchain);
+  return source == nullptr ? std::vector<const Toolchain*>() : source->CalledLibraries();
+}
+
+std::vector<CompositeCall> CompositeCallsOf(const Toolchain& toolchain) {
+  const auto* source = dynamic_cast<const HasCompositeCalls*>(&toolchain);
+  return source == nullptr ? std::vector<CompositeCall>() : source->CompositeCalls();
 }
 
 bool Toolchain::Has(Hook hook) const {

@@ -10,6 +10,7 @@
 #include "backends/dnnl/patterns.h"
 #include "backends/dnnl/query.h"
 #include "collage/support/error.h"
+#include "collage/target/composite_calls.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
 
@@ -29,9 +30,11 @@ constexpr const char* kVersion = "";
 /// Convolutions of so few channels read plain images faster than they can be reordered.
 constexpr int64_t kImageChannels = 4;
 
+constexpr const char* kHint = "run ./setup, which installs the onednn wheels, and build again";
+
 constexpr const char* kPrecision = "inference_precision";
 
-class DnnlToolchain : public Toolchain {
+class DnnlToolchain : public Toolchain, public HasCompositeCalls {
  public:
   explicit DnnlToolchain(DataType precision = kFloat32) : precision_(precision) {}
 
@@ -39,14 +42,13 @@ class DnnlToolchain : public Toolchain {
   std::string description() const override { return "oneDNN's CPU primitives with bias and post-ops"; }
 
   Availability Probe() const override {
-    const std::string hint = "run ./setup, which installs the onednn wheels, and build again";
-    if (*kLibrary == '\0') return {false, "", "this build was made without oneDNN", hint};
+    if (*kLibrary == '\0') return {false, "", "this build was made without oneDNN", kHint};
     if (const auto missing = WhyModuleMissing({"libcollage_rt_dnnl.so", "libcollage_rt_dnnl_impl.so"})) {
-      return {false, "", *missing, hint};
+      return {false, "", *missing, kHint};
     }
     std::error_code ignored;
     if (!std::filesystem::exists(kLibrary, ignored)) {
-      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
+      return {false, "", std::string("its library '") + kLibrary + "' is gone", kHint};
     }
     return {true, precision_ == kFloat32 ? kVersion : std::string(kVersion) + " bf16", "", ""};
   }
@@ -70,6 +72,15 @@ class DnnlToolchain : public Toolchain {
       };
     }
     return narrower;
+  }
+
+  /// Rows of single element-wise operators are left out: loops compute these on the way.
+  std::vector<CompositeCall> CompositeCalls() const override {
+    std::vector<CompositeCall> calls;
+    for (PatternTableEntry& entry : PatternTable()) {
+      if (entry.is_greedy) calls.push_back({std::move(entry), CallOf});
+    }
+    return calls;
   }
 
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
@@ -142,6 +153,37 @@ class DnnlToolchain : public Toolchain {
   }
 
  private:
+  /// A call that executes one primitive, with values as they lie where the primitive takes them so.
+  static Result<ExternCall> CallOf(const PartitionRequest& request) {
+    BoundaryLayouts layouts = request.layouts;
+    Result<Description> description = dnnl_toolchain::Describe(request.function, layouts);
+    if (!description) {
+      layouts = PlainLayouts(layouts.inputs.size(), layouts.outputs.size());
+      description = dnnl_toolchain::Describe(request.function, layouts);
+    }
+    if (!description) return description.reason();
+    const auto prepare = reinterpret_cast<dnnl_toolchain::PrepareCallFn*>(
+        FindModuleSymbol("libcollage_rt_dnnl.so", "collage_dnnl_prepare_call"));
+    const auto prepared = prepare(description->primitive, description->constants, request.num_threads);
+    if (!prepared) return prepared.reason();
+    ExternCall call;
+    call.layouts = layouts;
+    call.workspace_bytes = prepared->workspace_bytes;
+    call.arguments = {CallArgument::Object(prepared->plan), CallArgument::Output(), CallArgument::Workspace()};
+    std::string pointers = "!llvm.ptr, !llvm.ptr, !llvm.ptr";
+    for (const auto& operand : prepared->operands) {
+      pointers += ", !llvm.ptr";
+      if (!operand.constant) {
+        call.arguments.push_back(CallArgument::Input(operand.input));
+        continue;
+      }
+      call.arguments.push_back(CallArgument::Constant(static_cast<int64_t>(call.constants.size())));
+      call.constants.push_back(*operand.constant);
+    }
+    call.function = {"", prepared->function, "(" + pointers + ") -> ()", kHint};
+    return call;
+  }
+
   DataType precision_;
 };
 

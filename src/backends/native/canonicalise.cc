@@ -37,14 +37,14 @@ Expr LargestIntegers(const Expr& expr) {
 }
 
 /// `function` with what its Composite functions hold in place of their calls: loops are made of operators, whatever a
-/// rule calls them.
-Function WithoutComposites(const Function& function) {
+/// rule calls them, but for those that a library computes.
+Function WithoutComposites(const Function& function, const std::function<bool(const Expr& call)>& is_kept) {
   bool has_any = false;
   const Function plain =
       AsShared<FunctionNode>(RewriteNodes(function, [&](const Expr&, const Expr& expr, const Rewritten&) -> Expr {
         const CallNode* call = As<CallNode>(expr);
         const Function callee = call == nullptr ? nullptr : AsShared<FunctionNode>(call->callee());
-        if (!callee || !callee->attrs().Has("Composite")) return expr;
+        if (!callee || !callee->attrs().Has("Composite") || is_kept(expr)) return expr;
         has_any = true;
         return InlinedCall(callee, call->args());
       }));
@@ -55,10 +55,11 @@ Function WithoutComposites(const Function& function) {
 
 }  // namespace
 
-Function Canonicalise(const Function& function) {
-  const Function plain = JoinParallelProducts(WithoutDialect(WithoutComposites(function)));
+Function Canonicalise(const Function& function, const std::function<bool(const Expr& call)>& is_kept) {
+  const Function plain = JoinParallelProducts(WithoutDialect(WithoutComposites(function, is_kept)));
   const Function result = AsShared<FunctionNode>(RewriteNodes(
-      plain, [](const Expr&, const Expr& rewritten, const Rewritten&) { return LargestIntegers(rewritten); }));
+      plain, [](const FunctionNode& inner) { return !inner.attrs().Has("Composite"); },
+      [](const Expr&, const Expr& rewritten, const Rewritten&) { return LargestIntegers(rewritten); }));
   InferType(result);
   return result;
 }

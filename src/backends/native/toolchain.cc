@@ -28,7 +28,7 @@ using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions
 
 using ListingsFn = void(const CompiledPartition& compiled, const NativeOptions& options, std::vector<Listing>& result);
 
-class Native : public Toolchain, public HasFusionPatterns {
+class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries {
  public:
   explicit Native(const NativeOptions& options = {}) : options_(options) {}
 
@@ -69,12 +69,19 @@ class Native : public Toolchain, public HasFusionPatterns {
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
   Result<void> SupportsDynamicShapes(const CallNode& call) const override {
     // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
-    if (options_.in_bfloat16 || options_.keeps_float16 || !options_.libraries.empty())
+    if (options_.in_bfloat16 || options_.keeps_float16 || options_.calls_for_tiles())
       return Reason{"kernels in lower precision or with tiles of libraries need to know all shapes", name()};
     return IsLoweredDynamic(call);
   }
   bool only_keeps_precision() const override { return options_.keeps_float16; }
   std::vector<std::string> FusionPatterns() const override { return QuantisedPatterns(); }
+  std::vector<const Toolchain*> CalledLibraries() const override {
+    std::vector<const Toolchain*> called;
+    for (const CalledLibrary& library : options_.libraries) {
+      if (!library.calls.empty()) called.push_back(library.toolchain);
+    }
+    return called;
+  }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return ProposalsIn(function, *this);
@@ -175,7 +182,8 @@ class Native : public Toolchain, public HasFusionPatterns {
         {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
         {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"},
         {"libs", AttrKind::kString, "",
-         "toolchains, NAME,…, whose libraries compute the tiles of products: the first that can"}};
+         "toolchains, NAME,…, whose libraries compute tiles of products, the first that can, and what their Composites "
+         "hold"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& accuracy = options.String("accuracy");
@@ -228,10 +236,11 @@ class Native : public Toolchain, public HasFusionPatterns {
     return has_images;
   }
 
-  static PartitionRequest Canonicalised(PartitionRequest request) {
+  PartitionRequest Canonicalised(PartitionRequest request) const {
     // Dynamic partitions bind sizes by position, so they must not be rewritten.
     if (HasDynamicSizes(request.function)) return request;
-    request.function = Canonicalise(request.function);
+    request.function = Canonicalise(request.function,
+                                    [&](const Expr& call) { return LibraryOf(call, options_.libraries) != nullptr; });
     return request;
   }
   /// 0, or up to three digits that are 2 or 4.

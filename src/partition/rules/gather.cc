@@ -1,7 +1,8 @@
 // gather.cc: phase 1 of RFC 0.81: from what a toolchain says of itself to the rule that finds its candidates.
 #include "collage/ir/visitor.h"
+#include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
-#include "partition/partition_rule.h"
+#include "partition/rules/library_calls_rule.h"
 
 namespace collage {
 namespace {
@@ -20,6 +21,8 @@ PartitionRulePtr BaseRule(const Toolchain& toolchain) {
   if (!toolchain.PatternTable().empty()) return PatternTableRule(toolchain);
   if (toolchain.fusion_style() != FusionStyle::kTVMFusion) return OpPredicateRule();
   std::vector<PartitionRulePtr> rules;
+  // First, so that they are preferred where costs are equal or unknown.
+  for (const Toolchain* library : CalledLibrariesOf(toolchain)) rules.push_back(LibraryCallsRule(*library));
   rules.push_back(OpPredicateRule());
   for (const std::string& pattern : FusionPatternsOf(toolchain)) {
     rules.push_back(DFPatternRule("", ParsePattern(pattern),

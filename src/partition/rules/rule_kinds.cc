@@ -13,24 +13,10 @@ namespace collage {
 namespace {
 
 const std::array kKinds{
-    &kDFPatternKind,
-    &kOpPredicateKind,
-    &kOpCallByKindKind,
-    &kFuseOpsKind,
-    &kHostKind,
-    &kPatternTableKind,
-    &kCompositeKind,
-    &kPrimitiveKind,
-    &kUnionKind,
-    &kOnlyValidKind,
-    &kCombineKind,
-    &kMaxCoalesceKind,
-    &kVerticalAnchorsKind,
-    &kHorizontalAnchorsKind,
-    &kMaximalKind,
-    &kProposedKind,
-    &kTrimFreeEndsKind,
-    &kRegisteredKind,
+    &kDFPatternKind,    &kOpPredicateKind,  &kOpCallByKindKind, &kFuseOpsKind,         &kHostKind,
+    &kPatternTableKind, &kLibraryCallsKind, &kCompositeKind,    &kPrimitiveKind,       &kUnionKind,
+    &kOnlyValidKind,    &kCombineKind,      &kMaxCoalesceKind,  &kVerticalAnchorsKind, &kHorizontalAnchorsKind,
+    &kMaximalKind,      &kProposedKind,     &kTrimFreeEndsKind, &kRegisteredKind,
 };
 
 }  // namespace

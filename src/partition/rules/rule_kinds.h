@@ -29,7 +29,8 @@ RuleJson ToJson(const SubGraphConfig& config);
 RuleJson RuleHead(const char* kind, const std::string& name);
 
 // Beside the rules themselves.
-extern const RuleKind kDFPatternKind, kOpPredicateKind, kOpCallByKindKind, kFuseOpsKind, kHostKind, kPatternTableKind;
+extern const RuleKind kDFPatternKind, kOpPredicateKind, kOpCallByKindKind, kFuseOpsKind, kHostKind, kPatternTableKind,
+    kLibraryCallsKind;
 extern const RuleKind kCompositeKind, kPrimitiveKind, kUnionKind, kOnlyValidKind, kTrimFreeEndsKind;
 extern const RuleKind kCombineKind, kMaximalKind, kProposedKind, kMaxCoalesceKind, kVerticalAnchorsKind,
     kHorizontalAnchorsKind, kRegisteredKind;

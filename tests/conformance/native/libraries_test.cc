@@ -322,8 +322,9 @@ TEST(NativeLibrariesTest, UnknownLibrariesAreRefused) {
   const Error unknown = ErrorOf("-libs=counting,xsnn");
   EXPECT_EQ(unknown.category(), ErrorCategory::kInput);
   EXPECT_EQ(unknown.message(), "option 'libs' of 'native': there is no library 'xsnn' to call");
-  EXPECT_EQ(unknown.hint(), "there are: blas, xsmm, counting, absent");
-  EXPECT_EQ(ErrorOf("-libs=dnnl").message(), "option 'libs' of 'native': there is no library 'dnnl' to call");
+  EXPECT_THAT(unknown.hint(), testing::StartsWith("there are: dnnl, blas, xsmm"));
+  EXPECT_THAT(unknown.hint(), HasSubstr("counting, absent"));
+  EXPECT_EQ(ErrorOf("-libs=openvino").message(), "option 'libs' of 'native': there is no library 'openvino' to call");
   EXPECT_EQ(ErrorOf("-libs=counting,counting").message(), "option 'libs' of 'native': 'counting' is given twice");
 }
 

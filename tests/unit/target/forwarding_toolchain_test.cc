@@ -50,15 +50,19 @@ TEST(ForwardingToolchain, OverridesEveryVirtualFunction) {
   }
 }
 
-TEST(ForwardingToolchain, ForwardsPatternsOfThoseThatHaveThem) {
-  class Fusing : public Defaults, public HasFusionPatterns {
+TEST(ForwardingToolchain, ForwardsPatternsAndLibrariesOfThoseThatHaveThem) {
+  class Fusing : public Defaults, public HasFusionPatterns, public CallsLibraries {
    public:
     std::vector<std::string> FusionPatterns() const override { return {"nn.dense(cast(*), *)"}; }
+    std::vector<const Toolchain*> CalledLibraries() const override { return {this}; }
   };
   const Fusing fusing;
   EXPECT_EQ(FusionPatternsOf(ForwardingToolchain(fusing)), fusing.FusionPatterns());
   EXPECT_TRUE(FusionPatternsOf(ForwardingToolchain(Defaults())).empty());
   EXPECT_TRUE(FusionPatternsOf(Defaults()).empty());
+  EXPECT_EQ(CalledLibrariesOf(ForwardingToolchain(fusing)), fusing.CalledLibraries());
+  EXPECT_TRUE(CalledLibrariesOf(ForwardingToolchain(Defaults())).empty());
+  EXPECT_TRUE(CalledLibrariesOf(Defaults()).empty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // OpenMP is put on the process's own thread pool, so that no second team of spinning threads competes with it.
 #include "backends/dnnl/query.h"
 #include "collage/runtime/kernel.h"
+#include "collage/runtime/micro_kernels.h"
 #include "support/dynamic_library.h"
 
 #if __has_include("runtime/threads/shared_gomp.h")
@@ -30,4 +31,15 @@ extern "C" collage::Result<collage::dnnl_toolchain::Implementation> collage_dnnl
     const collage::dnnl_toolchain::Primitive& primitive, int num_threads) {
   static void* const query = collage::dnnl_toolchain::OpenImplementation("collage_dnnl_query_implementation");
   return reinterpret_cast<collage::dnnl_toolchain::QueryFn*>(query)(primitive, num_threads);
+}
+
+extern "C" collage::Result<collage::dnnl_toolchain::PreparedCall> collage_dnnl_prepare_call(
+    const collage::dnnl_toolchain::Primitive& primitive, std::span<const collage::Tensor> constants, int num_threads) {
+  static void* const prepare = collage::dnnl_toolchain::OpenImplementation("collage_dnnl_prepare_primitive_call");
+  return reinterpret_cast<collage::dnnl_toolchain::PrepareCallFn*>(prepare)(primitive, constants, num_threads);
+}
+
+extern "C" void* collage_find_micro_kernel(const char* request) {
+  static void* const find = collage::dnnl_toolchain::OpenImplementation("collage_dnnl_find_call");
+  return reinterpret_cast<collage::FindMicroKernelFn*>(find)(request);
 }

@@ -18,7 +18,7 @@ std::vector<MicroKernel> MicroKernelsOf(const Toolchain& toolchain) {
 const Toolchain& ToolchainOf(const std::string& name) {
   std::string known;
   for (const Toolchain* toolchain : ToolchainRegistry::Global().All()) {
-    if (MicroKernelsOf(*toolchain).empty()) continue;
+    if (MicroKernelsOf(*toolchain).empty() && CompositeCallsOf(*toolchain).empty()) continue;
     if (toolchain->name() == name) return *toolchain;
     known += (known.empty() ? "" : ", ") + toolchain->name();
   }
@@ -27,6 +27,19 @@ const Toolchain& ToolchainOf(const std::string& name) {
 }
 
 }  // namespace
+
+bool CalledLibrary::Has(const std::string& label) const {
+  return std::ranges::any_of(calls, [&](const CompositeCall& row) { return row.match.name == label; });
+}
+
+const CalledLibrary* LibraryOf(const Expr& expr, const std::vector<CalledLibrary>& libraries) {
+  const CallNode* call = As<CallNode>(expr);
+  const FunctionNode* composite = call == nullptr ? nullptr : As<FunctionNode>(call->callee());
+  if (composite == nullptr || !composite->attrs().Has("Composite")) return nullptr;
+  const std::string& label = composite->attrs().String("Composite");
+  const auto found = std::ranges::find_if(libraries, [&](const CalledLibrary& one) { return one.Has(label); });
+  return found == libraries.end() ? nullptr : &*found;
+}
 
 std::vector<CalledLibrary> ReadLibraries(const std::string& text) {
   std::vector<CalledLibrary> libraries;
@@ -43,7 +56,8 @@ std::vector<CalledLibrary> ReadLibraries(const std::string& text) {
                   "", here.hint);
     }
     const std::string& revision = ToolchainRegistry::Global().RevisionOf(toolchain);
-    libraries.push_back({name, here.version + (revision.empty() ? "" : " " + revision), MicroKernelsOf(toolchain)});
+    libraries.push_back({name, &toolchain, here.version + (revision.empty() ? "" : " " + revision),
+                         MicroKernelsOf(toolchain), CompositeCallsOf(toolchain)});
   }
   return libraries;
 }

@@ -1,6 +1,7 @@
 // options.h: options of the native toolchain.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,13 @@ struct NativeOptions {
   /// The target processors, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets to add or to
   /// leave out ("+avx512vl,-fma"), and a triple. All empty: this machine.
   std::string cpu, attributes, triple;
-  /// Libraries whose functions compute tiles of products: the first that has them is called.
+  /// Libraries whose functions compute tiles of products, or Composites: the first that has them is called.
   std::vector<CalledLibrary> libraries;
+
+  /// Whether one of them computes tiles.
+  bool calls_for_tiles() const {
+    return std::ranges::any_of(libraries, [](const CalledLibrary& library) { return !library.kernels.empty(); });
+  }
 };
 
 }  // namespace collage::native

@@ -61,7 +61,7 @@ LibraryTiles::LibraryTiles(PartitionState& state, const Contraction& form, const
 
 std::optional<LibraryTiles> LibraryTiles::For(PartitionState& state, const Contraction& form, const StageOutput& output,
                                               int vectors) {
-  if (state.options.libraries.empty() || form.depth_stride == 0 || form.factors != DotKind::kOne) return std::nullopt;
+  if (!state.options.calls_for_tiles() || form.depth_stride == 0 || form.factors != DotKind::kOne) return std::nullopt;
   if (form.rows == 0 || NumElements(form.inner) == 0 || NumElements(form.outer) == 0) return std::nullopt;
   LibraryTiles tiles(state, form, output, vectors);
   // Rows of A must not overlap, or be one and the same.
@@ -147,7 +147,7 @@ void LibraryTiles::Multiply(const I64s& outer, const I64& row, int64_t rows, con
 
 void LibraryTiles::Call(const TileProduct& tile, const Ptr& a, const Ptr& b, const Ptr& c) {
   Emitter& e = state_->emitter;
-  const Ptr function = e.LoadFunction(library_->name, tile.ToString(), kernel_->hint);
+  const Ptr function = e.LoadAddress({LibraryCall::Kind::kRequest, library_->name, tile.ToString(), kernel_->hint});
   std::string values, types;
   const auto pass = [&](const std::string& value, const std::string& type) {
     values += (values.empty() ? "" : ", ") + value;

@@ -275,7 +275,7 @@ bool EmitStrassen(PartitionState& state, const Contraction& form, const Expr& ri
   const int64_t width = PanelWidth(state, kFloat32);
   const int64_t algorithm = state.schedule().algorithm;
   if (state.options.is_exact || form.dtype != kFloat32 || form.factors != DotKind::kOne ||
-      !state.options.libraries.empty() || NumElements(form.outer) != 1 || form.inner.size() != 1 ||
+      state.options.calls_for_tiles() || NumElements(form.outer) != 1 || form.inner.size() != 1 ||
       form.inner[0] % 2 != 0 || form.inner[0] == 0 || form.channels == 0 || form.channels % (2 * width) != 0 ||
       form.rows < 2 || form.line != 0 || form.depth_stride != 1 || !ConstantValue(right)) {
     return false;

@@ -54,7 +54,7 @@ class ConvolutionEmitter {
 
   /// Sums begin with the constants that are added to them. What libraries compute begins with zeros.
   void BeginWithBias() {
-    if (conv_.groups > 1 || factors_.dtype() != kFloat32 || !state_.options.libraries.empty()) return;
+    if (conv_.groups > 1 || factors_.dtype() != kFloat32 || state_.options.calls_for_tiles()) return;
     bias_ = BiasOf(state_, output_, /*axis=*/1, PanelWidth(state_, factors_.dtype()));
     if (bias_) output_ = bias_->output;
   }
@@ -176,7 +176,7 @@ class ConvolutionEmitter {
   /// Returns the number of rows of `width` pixels that share a register tile, out of `all`. Small images have many
   /// weights: each vector of them is read once for all rows of the tile.
   int64_t LinesPerTile(int64_t width, int64_t all) const {
-    if (!state_.options.libraries.empty()) return 1;
+    if (state_.options.calls_for_tiles()) return 1;
     const int64_t most = std::clamp<int64_t>(MostTileRows(state_, factors_.dtype()) / width, 1, all);
     for (int64_t lines = most; lines * 2 > most; --lines) {
       if (all % lines == 0) return lines;

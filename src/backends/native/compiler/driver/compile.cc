@@ -4,15 +4,17 @@
 
 #include "backends/native/compiler/contraction/attention_loops.h"
 #include "backends/native/compiler/convolution/depthwise_chain_loops.h"
+#include "backends/native/compiler/driver/called_composites.h"
 #include "backends/native/compiler/driver/codegen.h"
 #include "backends/native/compiler/driver/dynamic_partition.h"
 #include "backends/native/compiler/driver/operator_table.h"
+#include "backends/native/compiler/driver/placed_calls.h"
 #include "backends/native/compiler/emit/buffer_views.h"
+#include "backends/native/compiler/kernels/extern_call.h"
 #include "backends/native/compiler/reduction/reduction.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/materialise.h"
-#include "backends/native/description/decompose.h"
 #include "backends/native/operators.h"
 #include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/infer_type.h"
@@ -46,15 +48,17 @@ class PartitionCompiler {
  public:
   PartitionCompiler(const PartitionRequest& request, const NativeOptions& options)
       : request_(request),
-        body_(Decompose(request.function->body())),
+        body_(CutAtCalls(request.function->body(), options.libraries)),
         state_(TargetOf(options), request.num_threads, WithSchedule(options, request)),
-        attention_finder_(body_),
-        chain_finder_(body_) {}
+        attention_finder_(body_.whole),
+        chain_finder_(body_.whole) {}
 
   LoweredPartition Run() {
     AddInputs();
-    AddOutputs(body_);
-    for (size_t i = 0; i < outputs_.size(); ++i) CompileOutput(i);
+    AddOutputs(body_.rest);
+    const size_t num_outputs = outputs_.size();
+    for (const PlacedCall& call : PlaceCalls(state_, request_, body_.calls, outputs_)) CompileCall(call);
+    for (size_t i = 0; i < num_outputs; ++i) CompileOutput(i);
     const bool keeps_narrow = KeepsNarrow(request_.layouts);
     if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
@@ -74,11 +78,6 @@ class PartitionCompiler {
     options.schedule = options.schedule.With(Schedule::Parse(request.schedule));
     return options;
   }
-
-  struct Output {
-    Expr expr;
-    Buffer buffer;
-  };
 
   void AddInputs() {
     for (const Var& param : request_.function->params()) {
@@ -110,6 +109,12 @@ class PartitionCompiler {
     const Layout layout = request_.layouts.outputs.at(outputs_.size());
     outputs_.push_back(
         {expr, {OutputRef(number), 0, StoredType(layout, tensor->dtype()), shape, LayoutStrides(shape, layout)}});
+  }
+
+  void CompileCall(const PlacedCall& placed) {
+    for (const size_t argument : placed.computed) CompileOutput(argument);
+    if (NumElements(placed.output.shape) == 0) return;
+    EmitExternCall(state_, placed.called->library->name, placed.call, placed.inputs, placed.output);
   }
 
   /// Calls in post-order whose value is not in memory yet, from `root` down.
@@ -208,7 +213,7 @@ class PartitionCompiler {
   void AddChain(const Expr& expr, std::vector<Expr>& anchors) {
     Result<DepthwiseChain> chain = chain_finder_.Find(expr);
     // Libraries compute products as a whole.
-    if (!chain.ok() || !state_.options.libraries.empty()) return;
+    if (!chain.ok() || state_.options.calls_for_tiles()) return;
     if (!ReadsRing(state_, *chain)) chain->expansion = chain->expanded = nullptr;
     if (chain->expansion == nullptr && chain->projection == nullptr) return;
     std::erase_if(anchors,
@@ -277,7 +282,7 @@ class PartitionCompiler {
         state_.expressions.SetBuffer(anchor, own);
       }
     }
-    const Buffer* own = state_.expressions.FindBuffer(whole);
+    const Buffer* own = state_.expressions.FindBuffer(state_.expressions.FindBuffer(whole) != nullptr ? whole : body);
     const bool is_in_place = own != nullptr && own->ref == buffer.ref && own->offset_bytes == buffer.offset_bytes;
     if (!is_done && !is_in_place) EmitPointwise(state_, body, buffer);
     // Later outputs that need this one read it from there.
@@ -325,7 +330,7 @@ class PartitionCompiler {
     for (size_t i = 0; i < fields.size(); ++i) {
       const TensorTypeNode* type = AsTensorType(fields[i]);
       Buffer buffer;
-      for (const Output& output : outputs_) {
+      for (const PlacedValue& output : outputs_) {
         const TupleGetItemNode* item = As<TupleGetItemNode>(output.expr);
         const bool is_field = item != nullptr && item->tuple() == expr && item->index() == static_cast<int>(i);
         const bool fits = output.buffer.is_contiguous() && output.buffer.dtype == type->dtype();
@@ -340,13 +345,13 @@ class PartitionCompiler {
   }
 
   const PartitionRequest& request_;
-  Expr body_;  ///< the function's, written out
+  CutBody body_;  ///< the function's, written out
   PartitionState state_;
   AttentionFinder attention_finder_;
   std::unordered_map<const ExprNode*, Attention> attentions_;  ///< by their results
   DepthwiseChainFinder chain_finder_;
   std::unordered_map<const ExprNode*, DepthwiseChain> chains_;  ///< by their last convolutions
-  std::vector<Output> outputs_;
+  std::vector<PlacedValue> outputs_;                            ///< the partition's results, then arguments of calls
 };
 
 /// Throws where the processor that code is for cannot do what `options` ask for.

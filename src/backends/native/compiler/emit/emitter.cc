@@ -316,8 +316,8 @@ void Emitter::Function(const std::string& name, const std::function<void(const I
   functions_ += body_ + "  return\n}\n";
 }
 
-Ptr Emitter::LoadFunction(const std::string& library, const std::string& request, const std::string& hint) {
-  const size_t number = library_functions_.Add({LibraryCall::Kind::kRequest, library, request, hint});
+Ptr Emitter::LoadAddress(const LibraryCall& call) {
+  const size_t number = library_functions_.Add(call);
   const Ptr table{Def(fmt::format("llvm.mlir.addressof @{} : !llvm.ptr", kObjectAddresses))};
   const Ptr slot = ElementAt(table, static_cast<int64_t>(number), "!llvm.ptr");
   return Ptr{Def(fmt::format("llvm.load {} : !llvm.ptr -> !llvm.ptr", slot))};

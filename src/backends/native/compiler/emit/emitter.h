@@ -215,9 +215,8 @@ class Emitter {
   // ---- functions ----
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);
-  /// The address of a function of `library` that the loader finds by `request` (runtime/native_loader.h).
-  /// `hint`: how to get the library.
-  Ptr LoadFunction(const std::string& library, const std::string& request, const std::string& hint);
+  /// The address that the loader finds for `call` (runtime/native_loader.h): a library's function, or an object of it.
+  Ptr LoadAddress(const LibraryCall& call);
   /// Adds to the entry point: run `name` over [0, count), on all threads when `parallel`.
   void Call(const std::string& name, int64_t count, bool parallel);
   /// Adds to the entry point: for each step from 0 to count - 1, write the step into the int64 `counter` and make the
