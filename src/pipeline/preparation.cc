@@ -27,7 +27,8 @@ constexpr std::array kSteps{
     PreparationStep{.pass = "PlanDevices", .is_required = true, .applies = NamesDevices},
 };
 
-constexpr const char* kGraphPass = "ToGraphNormalForm";
+/// A module as one graph.
+constexpr std::array kGraphPasses{"ToGraphNormalForm", "InlineComposites"};
 
 }  // namespace
 
@@ -46,14 +47,15 @@ IRModule PrepareForPartitioning(IRModule module, const PassContext& context) {
 
 IRModule PrepareGraph(IRModule module, const PassContext& context) {
   PassContext own = context;
-  own.required_pass.emplace_back(kGraphPass);
-  return Sequential(std::vector<std::string>{kGraphPass}).Run(std::move(module), own);
+  own.required_pass.insert(own.required_pass.end(), kGraphPasses.begin(), kGraphPasses.end());
+  return Sequential(std::vector<std::string>(kGraphPasses.begin(), kGraphPasses.end())).Run(std::move(module), own);
 }
 
 std::vector<std::string> RequiredInVain(const PassContext& context) {
   std::vector<std::string> in_vain;
   for (const std::string& name : context.required_pass) {
-    const bool runs = name == kGraphPass || std::ranges::find(kSteps, name, &PreparationStep::pass) != kSteps.end();
+    const bool runs = std::ranges::find(kGraphPasses, name) != kGraphPasses.end() ||
+                      std::ranges::find(kSteps, name, &PreparationStep::pass) != kSteps.end();
     if (!runs) in_vain.push_back(name);
   }
   return in_vain;

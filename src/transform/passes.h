@@ -18,6 +18,7 @@ Function DuplicateDequantize(const Function& function);
 Function EliminateCommonSubexpr(const Function& function);
 Function FoldConstant(const Function& function);
 Function FoldScaleAxis(const Function& function);
+Function InlineComposites(const Function& function);
 Function QnnCanonicalizeOps(const Function& function);
 Function SimplifyExpr(const Function& function);
 Function SimplifyInference(const Function& function);
