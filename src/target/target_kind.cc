@@ -9,6 +9,7 @@
 #include <typeinfo>
 
 #include "collage/support/error.h"
+#include "collage/target/composite_calls.h"
 
 namespace collage {
 namespace {
@@ -18,6 +19,7 @@ constexpr const char* kTIRToRuntime = "TIRToRuntime";
 constexpr const char* kRelayToRuntime = "RelayToRuntime";
 constexpr const char* kUpdateConstants = "UpdateConstants";
 constexpr const char* kPatternTable = "PatternTable";
+constexpr const char* kCompositeCalls = "CompositeCalls";
 constexpr const char* kSupportsCall = "SupportsCall";
 constexpr const char* kSupportsDynamicShapes = "SupportsDynamicShapes";
 constexpr const char* kLayouts = "Layouts";
@@ -65,6 +67,7 @@ const std::vector<KindAttribute>& KindAttributes() {
       {kRelayToRuntime, "FTVMRelayToRuntime", IsFunction<FTVMRelayToRuntime>},
       {kUpdateConstants, "FTVMConstantUpdater", IsFunction<FTVMConstantUpdater>},
       {kPatternTable, "FPatternTable", IsFunction<FPatternTable>},
+      {kCompositeCalls, "FCompositeCalls", IsFunction<FCompositeCalls>},
       {kSupportsCall, "FSupportsCall", IsFunction<FSupportsCall>},
       {kSupportsDynamicShapes, "FSupportsDynamicShapes", IsFunction<FSupportsDynamicShapes>},
       {kLayouts, "FLayouts", IsFunction<FLayouts>},
@@ -93,8 +96,11 @@ Attrs DefaultsOf(const TargetKind& kind) {
   return options;
 }
 
+/// Whether the kind has a hook that compiles.
+bool Compiles(const TargetKind& kind) { return kind.HasHook(kRelayToTIR) || kind.HasHook(kRelayToRuntime); }
+
 /// A kind's hooks under options.
-class KindToolchain : public Toolchain {
+class KindToolchain : public Toolchain, public HasCompositeCalls {
  public:
   KindToolchain(TargetKind kind, Attrs options) : kind_(std::move(kind)), options_(std::move(options)) {}
 
@@ -107,7 +113,7 @@ class KindToolchain : public Toolchain {
     return probe == nullptr ? Availability{true, "1", "", ""} : (*probe)();
   }
   int priority() const override { return Or("Priority", 100); }
-  bool is_default() const override { return Or("IsDefault", true); }
+  bool is_default() const override { return Or("IsDefault", Compiles(kind_)); }
   std::string license() const override { return Or("License", std::string()); }
   std::vector<Incompatibility> Incompatible() const override { return Or("Incompatible", Toolchain::Incompatible()); }
   std::vector<std::string> Preamble() const override { return Or("Preamble", Toolchain::Preamble()); }
@@ -118,6 +124,10 @@ class KindToolchain : public Toolchain {
   std::vector<PatternTableEntry> PatternTable() const override {
     const auto* table = kind_.GetAttr<FPatternTable>(kPatternTable);
     return table == nullptr ? Toolchain::PatternTable() : (*table)(options_);
+  }
+  std::vector<CompositeCall> CompositeCalls() const override {
+    const auto* calls = kind_.GetAttr<FCompositeCalls>(kCompositeCalls);
+    return calls == nullptr ? std::vector<CompositeCall>() : (*calls)(options_);
   }
   Result<void> SupportsCall(const CallNode& call) const override {
     const auto* supports = kind_.GetAttr<FSupportsCall>(kSupportsCall);
@@ -222,14 +232,16 @@ std::unique_ptr<Toolchain> MakeToolchain(TargetKind kind) {
   const auto is_same = [&](const TargetKind& builtin) { return builtin.name() == kind.name(); };
   if (std::any_of(BuiltinKinds().begin(), BuiltinKinds().end(), is_same)) Fail(kind, "is built in");
   const bool has_loops = kind.HasHook(kRelayToTIR);
-  if (has_loops == kind.HasHook(kRelayToRuntime)) {
-    Fail(kind, has_loops ? "has both RelayToTIR and RelayToRuntime: one of them compiles"
-                         : "has no hook that compiles: set RelayToTIR or RelayToRuntime");
+  if (has_loops && kind.HasHook(kRelayToRuntime)) {
+    Fail(kind, "has both RelayToTIR and RelayToRuntime: one of them compiles");
   }
   if (kind.HasHook(kTIRToRuntime) && !has_loops) Fail(kind, "has TIRToRuntime, but no RelayToTIR that makes loops");
-  if (!kind.HasHook(kPatternTable) && !kind.HasHook(kSupportsCall)) {
-    Fail(kind, "takes nothing: set PatternTable or SupportsCall");
+  const bool takes = kind.HasHook(kPatternTable) || kind.HasHook(kSupportsCall);
+  const bool is_called_only = kind.HasHook(kCompositeCalls) && !takes && !Compiles(kind);
+  if (!is_called_only && !Compiles(kind)) {
+    Fail(kind, "has no hook that compiles: set RelayToTIR or RelayToRuntime");
   }
+  if (!is_called_only && !takes) Fail(kind, "takes nothing: set PatternTable or SupportsCall");
   const auto* fusion = kind.GetAttr<FusionStyle>("FusionStyle");
   const bool joins = fusion != nullptr && *fusion != FusionStyle::kNoFusion;
   if (kind.HasHook(kProposals) && !joins) {

@@ -1,6 +1,7 @@
 // kind.cc: a kind of target whose hook RelayToTIR calls a vendor's C library, as TVM's cmsisnn does.
 #include <collage/ir/op.h>
 #include <collage/target/composite.h>
+#include <collage/target/composite_calls.h>
 #include <collage/target/library_functions.h>
 #include <collage/target/target_kind.h>
 
@@ -90,6 +91,22 @@ Result<LoweredPartition> RelayToTIR(const PartitionRequest& request, const Attrs
   return LoweredPartition{.mlir = mlir.str(), .constants = {}};
 }
 
+/// Rows for targets `llvm -libs=cmsisnn-like`: native kernels call the same function and compute what surrounds it.
+std::vector<CompositeCall> CompositeCalls(const Attrs& options) {
+  std::vector<CompositeCall> calls;
+  for (const PatternTableEntry& row : Patterns(options)) {
+    calls.push_back({row, [options](const PartitionRequest& request) -> Result<ExternCall> {
+                       const Result<ScaledSoftmax> found = Describe(request.function);
+                       if (!found.ok()) return found.reason();
+                       return ExternCall{.function = SoftmaxFunction(options),
+                                         .arguments = {CallArgument::Input(0), CallArgument::Integer(found->num_rows),
+                                                       CallArgument::Integer(found->row_size),
+                                                       CallArgument::Float(found->scale), CallArgument::Output()}};
+                     }});
+  }
+  return calls;
+}
+
 /// The library is looked for in another process: the one that searches holds no vendor's code.
 Availability Probe() {
   const LibraryFunction functions[] = {SoftmaxFunction(Attrs({{"fast", false}})),
@@ -105,6 +122,7 @@ TargetKind MakeKind() {
       .add_attr_option({"fast", AttrKind::kBool, false, "whether a polynomial replaces the exponential function"})
       .set_attr<FTVMRelayToTIR>("RelayToTIR", RelayToTIR)
       .set_attr<FPatternTable>("PatternTable", Patterns)
+      .set_attr<FCompositeCalls>("CompositeCalls", CompositeCalls)
       .set_attr<FProbe>("Probe", Probe)
       .set_attr<std::string>("License", "Apache-2.0");
 }

@@ -8,6 +8,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/support/error.h"
+#include "collage/target/composite_calls.h"
 #include "collage/target/target.h"
 #include "target/toolchain_configuration.h"
 
@@ -36,6 +37,13 @@ std::string ErrorOf(const std::function<void()>& make) {
     return error.message() + (error.hint().empty() ? "" : "; " + error.hint());
   }
   return "no error";
+}
+
+std::vector<CompositeCall> CallAtLevel(const Attrs& options) {
+  const std::string level = std::to_string(options.Int("level"));
+  return {{{"woofles.relu", "nn.relu(*)", {}}, [level](const PartitionRequest&) -> Result<ExternCall> {
+             return Reason{"level " + level, "woofles"};
+           }}};
 }
 
 class TargetKindTest : public testing::Test {
@@ -169,6 +177,32 @@ TEST(TargetKindErrorTest, NamesAndAttributesAreChecked) {
               Woofles().add_attr_option({"level", AttrKind::kInt, 0, ""});
             }),
             "target kind 'woofles' has two options 'level'");
+}
+
+TEST(TargetKindCallsTest, AKindMayBeATableOfCallsAlone) {
+  const auto kind = [] {
+    return TargetKind("woofles", kDLCPU, "for tests")
+        .add_attr_option({"level", AttrKind::kInt, 2, "how hard it tries"});
+  };
+  const auto alone = MakeToolchain(kind().set_attr<FCompositeCalls>("CompositeCalls", CallAtLevel));
+  const std::vector<CompositeCall> rows = CompositeCallsOf(*alone);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].match.name, "woofles.relu");
+  EXPECT_EQ(rows[0].call({}).reason().text, "level 2");
+  EXPECT_TRUE(alone->Hooks().empty());
+  EXPECT_FALSE(alone->is_default()) << "it would take part, and take nothing";
+  EXPECT_FALSE(alone->RelayToRuntime({}).ok());
+  const auto both = MakeToolchain(Woofles().set_attr<FCompositeCalls>("CompositeCalls", CallAtLevel));
+  EXPECT_EQ(CompositeCallsOf(*both).size(), 1U);
+  EXPECT_TRUE(both->is_default());
+  EXPECT_TRUE(CompositeCallsOf(*MakeToolchain(Woofles())).empty());
+  EXPECT_EQ(ErrorOf([&] {
+              MakeToolchain(kind()
+                                .set_attr<FCompositeCalls>("CompositeCalls", CallAtLevel)
+                                .set_attr<FSupportsCall>("SupportsCall",
+                                                         [](const CallNode&, const Attrs&) { return Result<void>(); }));
+            }),
+            "target kind 'woofles' has no hook that compiles: set RelayToTIR or RelayToRuntime");
 }
 
 TEST(TargetKindErrorTest, HooksThatDoNotBelongTogetherAreRefused) {
