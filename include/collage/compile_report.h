@@ -135,7 +135,9 @@ struct CompileReport {
   std::string winner;
   /// RFC 0.81, Drawbacks: measured minus estimated latency of the best Collage cover.
   double additive_error_seconds = 0;
-  /// RFC 0.81, Drawbacks: the winner's latency minus that of each toolchain's own partitioning; seconds, by toolchain.
+  /// RFC 0.81, Drawbacks: the winner's latency minus that of each partitioning without a search, in seconds, by name:
+  /// each toolchain alone and its `partition_for`, what FuseOps makes of native kernels, and partitionings of the user.
+  /// Equal ones have been timed once. Not above 0 but for ties.
   std::map<std::string, double> apparent_loss_seconds;
   /// RFC 0.81, Drawbacks: the latency of the best cover that a search chose, minus that of the best of all covers,
   /// where these are few enough to be tried. Not below 0 but for noise.

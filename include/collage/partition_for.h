@@ -31,8 +31,11 @@ IRModule OptimizeFor(const Toolchain& toolchain, IRModule module,
 /// and MergeCompilerRegions before the last for toolchains that take more than one match at a time.
 std::vector<std::string> PartitionPasses(const Toolchain& toolchain);
 
-/// OptimizeFor; then PartitionPasses, as far as `context` enables them, by the toolchain's patterns: each region that
-/// the toolchain takes becomes a global function with attribute Compiler. `toolchain` must be registered.
+/// PartitionPasses, as far as `context` enables them, by the toolchain's patterns: each region of `module` that the
+/// toolchain takes becomes a global function with attribute Compiler. `toolchain` must be registered.
+IRModule PartitionPrepared(const Toolchain& toolchain, IRModule module, const PassContext& context);
+
+/// OptimizeFor, then PartitionPrepared.
 IRModule PartitionFor(const Toolchain& toolchain, IRModule module,
                       const PassContext& context = PassContext(kPreparationLevel));
 

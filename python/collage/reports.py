@@ -260,6 +260,7 @@ class CompileReport(TypedDict):
     p50_seconds: float | None
     spread_seconds: float | None
     partitions: dict[str, int]
+    best_baseline: str
     apparent_loss_seconds: dict[str, float]
     additive_error_seconds: float
     optimality_loss_seconds: float | None

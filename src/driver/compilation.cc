@@ -23,7 +23,7 @@ CompileReport Compilation::Run(bool check_required) {
       contenders = FindContenders(/*must_cover=*/true);
       result = Compare(contenders);
     }
-    ReportRanking(result);
+    ReportRanking(result, contenders);
     if (check_required) CheckRequired(options_, report_, model_.string());
     Write(result, contenders[static_cast<size_t>(result.winner)]);
   }

@@ -23,6 +23,7 @@
 namespace collage {
 
 struct CoverSearchState;  // phases/cover_search_state.h
+struct NamedPartitions;   // phases/contender_list.h
 
 class Compilation {
  public:
@@ -50,8 +51,11 @@ class Compilation {
   FoundCovers FindCovers(CoverSearchState& search);
   void TuneSchedules(CoverSearchState& search, const FoundCovers& found);
   std::vector<Cover> AllCovers(CoverSearchState& search);
+  std::vector<NamedPartitions> PartitionForCovers(CoverSearchState& search);
   std::vector<ContenderModule> Partitioned(CoverSearchState& search, const FoundCovers& found,
-                                           const std::vector<Cover>& all, std::vector<ContenderModule> also) const;
+                                           const std::vector<NamedPartitions>& baselines, const std::vector<Cover>& all,
+                                           std::vector<ContenderModule> also) const;
+  bool IsFormOf(const ModelForm& form, const Toolchain& toolchain) const;
   std::string NameInForm(const ModelForm& form, const NamedCover& cover) const;
   void ReportSearch(const CoverSearchState& search, const FoundCovers& found);
 
@@ -63,13 +67,13 @@ class Compilation {
   // bound_precision.cc: covers whose error is within CompileOptions::max_error.
   void BoundPrecision(CoverSearchState& search, FoundCovers& found);
 
-  // evolve.cc: covers by their end-to-end time.
-  void Evolve(CoverSearchState& search, FoundCovers& found);
+  // evolve.cc: covers by their end-to-end time, with neighbours of libraries merged.
+  void EvolveGraphLevel(CoverSearchState& search, FoundCovers& found);
   double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const;
 
   // compare.cc: the play-off, and its results in the report and the database.
   PlayOffResult Compare(const std::vector<ContenderModule>& contenders);
-  void ReportRanking(PlayOffResult& result);
+  void ReportRanking(PlayOffResult& result, const std::vector<ContenderModule>& modules);
   void SetOptimalityLoss(int winner);
   void RecordCompilation(const Contender& winner);
   PlayOffOptions PlayOffSettings() const;
@@ -96,7 +100,8 @@ class Compilation {
   std::optional<ToolchainSelection> selection_;
   bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
   IRModule module_;
-  std::vector<ModelForm> forms_;  ///< other ones, in which some toolchains want the model
+  std::vector<ModelForm> forms_;    ///< other ones, in which some toolchains want the model
+  std::vector<Contender> dropped_;  ///< baselines that no module was made of, with their failures
   std::unique_ptr<TuningDatabase> database_;
   TemporaryFolder folder_;
   /// Partitions that this run's workers compiled.

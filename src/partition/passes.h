@@ -8,6 +8,8 @@
 
 namespace collage {
 
+/// The source of spans whose line is a node's index in the dataflow graph, and whose column is its dominator's.
+inline constexpr const char* kIndexSpan = "index";
 Function CapturePostDfsIndexInSpans(const Function& function);
 
 Function AnnotateTarget(const Function& function, const IRModule& module, const PassContext& context);

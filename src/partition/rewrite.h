@@ -18,8 +18,12 @@ struct ChosenPartition {
   std::string schedule = {};  ///< PartitionRequest::schedule
 };
 
-/// Partitions with the candidates that they are of.
+/// Partitions with the candidates that they are of, to which they point: it moves, and is not copied.
 struct OwnedPartitions {
+  OwnedPartitions() = default;
+  OwnedPartitions(OwnedPartitions&&) noexcept = default;
+  OwnedPartitions& operator=(OwnedPartitions&&) noexcept = default;
+
   std::deque<CandidatePartition> candidates;
   std::vector<ChosenPartition> chosen;  ///< point into `candidates`
 };

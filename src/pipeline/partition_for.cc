@@ -66,12 +66,15 @@ std::vector<std::string> PartitionPasses(const Toolchain& toolchain) {
   return passes;
 }
 
-IRModule PartitionFor(const Toolchain& toolchain, IRModule module, const PassContext& context) {
-  module = OptimizeFor(toolchain, std::move(module), context);
+IRModule PartitionPrepared(const Toolchain& toolchain, IRModule module, const PassContext& context) {
   PassContext for_one = context;
   for_one.SetConfig("relay.MergeComposite.toolchain", toolchain.name());
   for_one.SetConfig("relay.AnnotateTarget.targets", toolchain.name());
   return Sequential(PartitionPasses(toolchain)).Run(std::move(module), for_one);
+}
+
+IRModule PartitionFor(const Toolchain& toolchain, IRModule module, const PassContext& context) {
+  return PartitionPrepared(toolchain, OptimizeFor(toolchain, std::move(module), context), context);
 }
 
 }  // namespace collage

@@ -60,7 +60,7 @@ struct CompilationRecord {
   std::string winner;
   double seconds = 0;         ///< p50 of the winner
   double additive_error = 0;  ///< measured minus estimated seconds of the best mix; 0 when there is none
-  std::string apparent_loss;  ///< JSON: toolchain → winner's seconds minus those of its own partitioning
+  std::string apparent_loss;  ///< JSON: partitioning without a search → winner's seconds minus its own
   std::string compiled_at;    ///< UTC; empty = now
   /// Seconds of the best cover that a search chose minus those of the best of all; nothing: not all were tried, as they
   /// were too many, or by a version that did not note it.

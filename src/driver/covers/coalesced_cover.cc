@@ -101,4 +101,9 @@ OwnedPartitions Coalesced(const Candidates& candidates, const std::vector<Chosen
   return result;
 }
 
+OwnedPartitions CoalescedForLibraries(const Partitioner& partitioner, const Cover& cover) {
+  return Coalesced(partitioner.candidates(), partitioner.ChosenOf(cover),
+                   [](const PartitionSpec& spec) { return spec.toolchain->fusion_style() == FusionStyle::kArbitrary; });
+}
+
 }  // namespace collage

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "driver/covers/candidates.h"
+#include "driver/covers/partitioner.h"
 #include "partition/rewrite.h"
 
 namespace collage {
@@ -15,5 +16,9 @@ namespace collage {
 /// are where the toolchain does not take it whole.
 OwnedPartitions Coalesced(const Candidates& candidates, const std::vector<ChosenPartition>& chosen,
                           const std::function<bool(const PartitionSpec& spec)>& merges);
+
+/// The partitions of `cover` with neighbours merged where the library behind them plans within its partitions
+/// (FusionStyle::kArbitrary): larger ones are what it is best at.
+OwnedPartitions CoalescedForLibraries(const Partitioner& partitioner, const Cover& cover);
 
 }  // namespace collage

@@ -29,14 +29,14 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   };
   FoundCovers found;
   set_budget(kGreedyShare);
-  std::vector<NamedCover> greedy_covers = GreedyCovers(found.stuck_at);
+  std::vector<NamedCover> baselines = Baselines(found.stuck_at);
   if (searches && options_.search_with) {
     set_budget(1);
     AddCustom(found);
   } else if (searches) {
     AddMixes(set_budget, found);
   }
-  found.covers.insert(found.covers.end(), greedy_covers.begin(), greedy_covers.end());
+  found.covers.insert(found.covers.end(), baselines.begin(), baselines.end());
   return found;
 }
 
@@ -45,14 +45,21 @@ SearchOptions CoverPortfolio::SideSearch() const {
   return {.strategy = CostSearch(), .tolerance = 2 * estimator_.Noise()};
 }
 
-/// Each toolchain's own choice.
-std::vector<NamedCover> CoverPortfolio::GreedyCovers(std::vector<int>& stuck_at) {
+/// Each toolchain's own choice, and what FuseOps makes of those that fuse as it does.
+std::vector<NamedCover> CoverPortfolio::Baselines(std::vector<int>& stuck_at) {
+  const PassContext& context = options_.pass_context;
+  const int64_t max_calls = context.opt_level > 0 ? context.ConfigInt("relay.FuseOps.max_depth") : 1;
+  const bool searches = options_.partition_for.empty();
   std::vector<NamedCover> covers;
+  const auto add = [&](const std::string& name, std::optional<Cover> cover) {
+    if (cover) covers.push_back({name, true, *std::move(cover), /*is_baseline=*/true});
+  };
   for (const Toolchain* toolchain : toolchains_) {
     if (selection_.IsDeferred(*toolchain)) continue;
-    if (!options_.partition_for.empty() && !GoesBy(*toolchain, options_.partition_for)) continue;
-    const std::optional<Cover> greedy = GreedyCover(partitioner_, *toolchain, selection_.native(), &stuck_at);
-    if (greedy) covers.push_back({toolchain->name(), true, *greedy});
+    if (!searches && !GoesBy(*toolchain, options_.partition_for)) continue;
+    add(toolchain->name(), GreedyCover(partitioner_, *toolchain, {.fall_back = selection_.native()}, &stuck_at));
+    if (!searches || toolchain->fusion_style() != FusionStyle::kTVMFusion) continue;
+    add(toolchain->name() + kFuseOps, FuseOpsCover(partitioner_, *toolchain, selection_.native(), max_calls));
   }
   return covers;
 }

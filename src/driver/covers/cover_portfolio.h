@@ -14,10 +14,13 @@
 namespace collage {
 
 struct NamedCover {
-  /// "collage", "collage-2", "collage-bounded", "native-search", a toolchain's name for its own partitioning.
+  /// "collage", "collage-2", "collage-bounded", "native-search", "native-fuse-ops", a toolchain's name for its own
+  /// partitioning.
   std::string name;
   bool is_single;  ///< whether one toolchain computes it, beside the fall-back to the native one
   Cover cover;
+  bool is_baseline = false;  ///< whether no search chose it: ContenderModule::baselines
+  bool merges = false;       ///< whether it is built with neighbours merged (CoalescedForLibraries)
 };
 
 struct FoundCovers {
@@ -31,8 +34,14 @@ struct FoundCovers {
 /// The best mix, and what follows a toolchain's name in that of its best cover.
 inline constexpr const char* kBestCover = "collage";
 inline constexpr const char* kOwnSearch = "-search";
+/// The end of the name of a toolchain's cover by the functions of FuseOps.
+inline constexpr const char* kFuseOps = "-fuse-ops";
+/// The beginning of the name of a contender that the passes of `partition_for_NAME` make.
+inline constexpr const char* kPartitionFor = "partition_for_";
 /// The best mix with neighbouring partitions of libraries that plan within them merged.
 inline constexpr const char* kCoalescedCover = "collage-coalesced";
+/// The best cover of the paper's graph level, by `--search evolutionary`.
+inline constexpr const char* kEvolvedCover = "collage-evolved";
 /// The best mix of toolchains that compute in full precision, where others take part.
 inline constexpr const char* kStandardCover = "collage-standard";
 
@@ -65,7 +74,7 @@ class CoverPortfolio {
   /// The strategy of searches by cost: an evolutionary one starts from the best cover by costs.
   std::string CostSearch() const { return is_evolutionary() ? "sweep" : options_.search; }
   SearchOptions SideSearch() const;
-  std::vector<NamedCover> GreedyCovers(std::vector<int>& stuck_at);
+  std::vector<NamedCover> Baselines(std::vector<int>& stuck_at);
   void AddCustom(FoundCovers& found);
   void AddMixes(const std::function<void(double share)>& set_budget, FoundCovers& found);
   void AddStandard(FoundCovers& found);

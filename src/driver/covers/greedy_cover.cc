@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "collage/support/error.h"
+#include "partition/fusion_groups.h"
 
 namespace collage {
 namespace {
@@ -55,9 +55,9 @@ bool TakesFromRegisters(const DataflowGraph& graph, const SubGraph& sub_graph, c
   return std::ranges::any_of(taken, [&](const std::pair<int, int>& pair) { return pairs.contains(pair); });
 }
 
-/// Takes each variant in turn that fits what is left, and takes its nodes out of `left`.
-Cover TakeGreedily(const Candidates& candidates, const std::vector<VariantIndex>& order, IndexSet& left) {
-  const IndexSet all = left;
+/// Takes each variant in turn that fits what is left of `all` nodes, and takes its nodes out of `left`.
+Cover TakeGreedily(const Candidates& candidates, const std::vector<VariantIndex>& order, const IndexSet& all,
+                   IndexSet& left) {
   Cover cover;
   for (VariantIndex variant : order) {
     const IndexSet covers = candidates.CandidateOf(variant).sub_graph.inside() & all;
@@ -74,16 +74,21 @@ enum Turn : int { kItsOwn = 0, kFallBack = 1, kItsOwnLeftOut = 2 };
 /// The variants to be taken, in their order.
 class GreedyOrder {
  public:
-  GreedyOrder(const Candidates& candidates, const Toolchain& toolchain, const Toolchain* fall_back)
+  GreedyOrder(const Candidates& candidates, const Toolchain& toolchain, const GreedyOptions& options)
       : candidates_(candidates), toolchain_(toolchain) {
     const DataflowGraph& graph = candidates.graph();
+    const auto may_take = [&](const CandidatePartition& candidate) {
+      return !options.may_take || options.may_take(candidate);
+    };
     for (const CandidatePartition& candidate : candidates.candidates()) {
-      if (candidate.toolchain == &toolchain) AddReaders(graph, candidate.sub_graph, /*both_inside=*/true, together_);
+      if (candidate.toolchain != &toolchain || !may_take(candidate)) continue;
+      AddReaders(graph, candidate.sub_graph, /*both_inside=*/true, together_);
     }
     const std::set<std::string> left_out = NamesOfRowsLeftOut(toolchain);
     for (VariantIndex v : candidates.variants().indices()) {
       const CandidatePartition& candidate = candidates.CandidateOf(v);
-      if (candidate.toolchain != &toolchain && candidate.toolchain != fall_back) continue;
+      if (candidate.toolchain != &toolchain && candidate.toolchain != options.fall_back) continue;
+      if (!may_take(candidate)) continue;
       // The gain of keeping values as narrower types depends on the neighbours, which are not known here.
       if (!KeepsNarrow(candidates.variant(v).layouts)) ranks_.push_back(RankOf(v, left_out));
     }
@@ -124,20 +129,26 @@ class GreedyOrder {
   std::vector<Rank> ranks_;
 };
 
+IndexSet AllThatMustBeCovered(const DataflowGraph& graph) {
+  IndexSet nodes(graph.size());
+  for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
+    if (MustBeCovered(graph, index)) nodes.Add(index);
+  }
+  return nodes;
+}
+
 }  // namespace
 
-std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& toolchain, const Toolchain* fall_back,
+std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& toolchain, const GreedyOptions& options,
                                  std::vector<int>* open) {
-  if (fall_back != nullptr && WhyIncompatible(toolchain, *fall_back)) fall_back = nullptr;
+  GreedyOptions own = options;
+  if (own.fall_back != nullptr && WhyIncompatible(toolchain, *own.fall_back)) own.fall_back = nullptr;
   const Candidates& candidates = partitioner.candidates();
-  const DataflowGraph& graph = candidates.graph();
-  std::vector<VariantIndex> order = GreedyOrder(candidates, toolchain, fall_back).variants();
+  std::vector<VariantIndex> order = GreedyOrder(candidates, toolchain, own).variants();
+  const IndexSet all = AllThatMustBeCovered(candidates.graph());
   for (;;) {
-    IndexSet left(graph.size());
-    for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
-      if (MustBeCovered(graph, index)) left.Add(index);
-    }
-    Cover cover = TakeGreedily(candidates, order, left);
+    IndexSet left = own.nodes.value_or(all);
+    Cover cover = TakeGreedily(candidates, order, all, left);
     if (!left.IsZero()) {
       if (open != nullptr) {
         for (int node : left.Members()) open->push_back(node);
@@ -150,6 +161,26 @@ std::optional<Cover> GreedyCover(Partitioner& partitioner, const Toolchain& tool
     std::erase_if(order, [&](VariantIndex variant) { return partitioner.IsInvalid(variant); });
     if (order.size() == num_before) return cover;
   }
+}
+
+std::optional<Cover> FuseOpsCover(Partitioner& partitioner, const Toolchain& toolchain, const Toolchain* fall_back,
+                                  int64_t max_calls) {
+  const DataflowGraph& graph = partitioner.candidates().graph();
+  std::vector<int> function_of(graph.size(), -1);  // by node that calls an operator
+  int num_functions = 0;
+  for (const std::vector<int>& group : FusionGroups(graph, max_calls)) {
+    for (const int node : group) function_of[static_cast<size_t>(node)] = num_functions;
+    ++num_functions;
+  }
+  const auto is_in_one = [&](const CandidatePartition& candidate) {
+    int function = -1;
+    return std::ranges::all_of(candidate.sub_graph.members(), [&](int node) {
+      if (graph.OpAt(node) == nullptr) return true;
+      if (function < 0) function = function_of[static_cast<size_t>(node)];
+      return function_of[static_cast<size_t>(node)] == function;
+    });
+  };
+  return GreedyCover(partitioner, toolchain, {.fall_back = fall_back, .may_take = is_in_one}, nullptr);
 }
 
 }  // namespace collage

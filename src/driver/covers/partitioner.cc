@@ -67,6 +67,13 @@ double Partitioner::Exact(VariantIndex variant) {
 
 bool Partitioner::IsInvalid(VariantIndex variant) const { return ClassAt(variant).exact == kInfinity; }
 
+std::string Partitioner::WhyInvalid(VariantIndex variant) const {
+  const CandidatePartition& candidate = candidates_.CandidateOf(variant);
+  const auto refusal =
+      refusals_.find(std::pair(candidate.spec->name, candidate.sub_graph.OperatorLabel(candidates_.graph())));
+  return refusal == refusals_.end() ? "its cost is infinite" : refusal->second;
+}
+
 bool Partitioner::IsAtHand(VariantIndex variant) {
   const Costed& of = ClassAt(variant);
   return of.exact || estimator_.IsAtHand(QueryFor(of));

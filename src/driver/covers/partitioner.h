@@ -64,6 +64,8 @@ class Partitioner : public CoverCosts {
   double Exact(VariantIndex variant) override;
   /// Whether its exact cost is known to be infinite.
   bool IsInvalid(VariantIndex variant) const;
+  /// Why, where it is.
+  std::string WhyInvalid(VariantIndex variant) const;
   /// The error of its partition's results when it was measured, relative to the largest; 0 if not known.
   double ErrorOf(VariantIndex variant) const { return ClassAt(variant).error; }
   bool IsAtHand(VariantIndex variant) override;

@@ -36,7 +36,7 @@ PlayOffOptions Compilation::PlayOffSettings() const {
   return play_off;
 }
 
-void Compilation::ReportRanking(PlayOffResult& result) {
+void Compilation::ReportRanking(PlayOffResult& result, const std::vector<ContenderModule>& modules) {
   report_.contenders = std::move(result.contenders);
   report_.winner = report_.contenders[static_cast<size_t>(result.winner)].name;
   report_.play_off_parts = result.seconds;
@@ -45,15 +45,15 @@ void Compilation::ReportRanking(PlayOffResult& result) {
     report_.additive_error_seconds = best->p50 - best->estimated_seconds;
   }
   const Contender& winner = report_.contenders[static_cast<size_t>(result.winner)];
-  for (const Contender& contender : report_.contenders) {
-    const bool is_own_partitioning =
-        std::any_of(toolchains().begin(), toolchains().end(),
-                    [&](const Toolchain* toolchain) { return toolchain->name() == contender.name; });
-    const bool is_given = contender.name.starts_with(kGivenPrefix);
-    if (!(is_own_partitioning || is_given) || !contender.failure.empty()) continue;
-    report_.apparent_loss_seconds[contender.name] = winner.p50 - SecondsBeside(contender, winner);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const Contender& contender = report_.contenders[i];
+    if (!contender.failure.empty()) continue;
+    for (const std::string& name : modules[i].baselines) {
+      report_.apparent_loss_seconds[name] = winner.p50 - SecondsBeside(contender, winner);
+    }
   }
   SetOptimalityLoss(result.winner);
+  report_.contenders.insert(report_.contenders.end(), dropped_.begin(), dropped_.end());
   // Else it is known from an earlier compilation, which was recorded.
   if (report_.play_off_parts.timing > 0) RecordCompilation(winner);
 }

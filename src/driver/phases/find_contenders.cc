@@ -3,99 +3,17 @@
 
 #include <algorithm>
 
-#include "collage/ir/structural.h"
-#include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "driver/compilation.h"
-#include "driver/covers/coalesced_cover.h"
+#include "driver/covers/partition_for_cover.h"
 #include "driver/covers/partitioning_json.h"
+#include "driver/phases/contender_list.h"
 #include "driver/phases/cover_search_state.h"
 #include "support/file.h"
 #include "support/machine.h"
 #include "support/stopwatch.h"
 
 namespace collage {
-namespace {
-
-/// A digest of a module's partitions and their code, whatever they are estimated to take.
-std::string KeyOf(const IRModule& partitioned) {
-  return StructuralHash(Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
-    const auto inner = std::dynamic_pointer_cast<const FunctionNode>(expr);
-    const bool is_partition = inner != nullptr && inner->attrs().Has(kAttrEstimate);
-    return is_partition ? Expr(WithAttr(inner, kAttrEstimate, 0.0)) : expr;
-  }));
-}
-
-/// Whether the library behind `spec` plans within its partitions: larger ones are what it is best at.
-bool MergesWell(const PartitionSpec& spec) { return spec.toolchain->fusion_style() == FusionStyle::kArbitrary; }
-
-/// Adds contenders, each distinct cover once.
-class Contenders {
- public:
-  Contenders(Partitioner& partitioner, const IRModule& module) : partitioner_(partitioner), module_(module) {}
-
-  /// `is_extra`: no search chose it.
-  void Add(const std::string& name, bool is_single, const Cover& cover, bool is_extra = false) {
-    std::vector<VariantIndex> sorted = cover.variants;
-    std::sort(sorted.begin(), sorted.end());
-    auto [it, is_new] = seen_.emplace(std::move(sorted), contenders_.size());
-    if (!is_new) {
-      // A mix that is a single toolchain's cover goes by the toolchain's name.
-      if (is_single && !contenders_[it->second].is_single) {
-        contenders_[it->second].name = name;
-        contenders_[it->second].is_single = true;
-      }
-      return;
-    }
-    const std::vector<ChosenPartition> chosen = partitioner_.ChosenOf(cover);
-    std::optional<IRModule> partitioned = partitioner_.Apply(chosen, module_);
-    if (!partitioned) {
-      seen_.erase(it);
-      return;
-    }
-    contenders_.push_back({name, is_single, is_extra, std::move(*partitioned), cover.seconds,
-                           PartitioningToJson(partitioner_.candidates().graph(), chosen)});
-  }
-
-  /// `cover` with neighbours of one toolchain merged, if that changes it. A merged partition was not measured: what it
-  /// takes, the play-off finds out.
-  void AddCoalesced(const Cover& cover) {
-    const std::vector<ChosenPartition> chosen = partitioner_.ChosenOf(cover);
-    const OwnedPartitions merged = Coalesced(partitioner_.candidates(), chosen, MergesWell);
-    if (merged.chosen.size() == chosen.size()) return;
-    std::optional<IRModule> partitioned = partitioner_.Apply(merged.chosen, module_);
-    if (!partitioned) return;
-    AddModule({kCoalescedCover, false, false, std::move(*partitioned), cover.seconds,
-               PartitioningToJson(partitioner_.candidates().graph(), merged.chosen)});
-  }
-
-  /// A partitioning that the user gave. A mix that is the same goes by its name.
-  void AddGiven(ContenderModule given) {
-    const std::string name = given.name;
-    ContenderModule* same = AddModule(std::move(given));
-    if (same != nullptr && !same->is_single) same->name = name;
-  }
-
-  const std::vector<ContenderModule>& contenders() const { return contenders_; }
-
- private:
-  /// Adds `one`, unless there is the same already: then it returns that.
-  ContenderModule* AddModule(ContenderModule one) {
-    while (keys_.size() < contenders_.size()) keys_.push_back(KeyOf(contenders_[keys_.size()].module));
-    const auto same = std::ranges::find(keys_, KeyOf(one.module));
-    if (same != keys_.end()) return &contenders_[static_cast<size_t>(same - keys_.begin())];
-    contenders_.push_back(std::move(one));
-    return nullptr;
-  }
-
-  Partitioner& partitioner_;
-  const IRModule& module_;
-  std::vector<ContenderModule> contenders_;
-  std::vector<std::string> keys_;  ///< KeyOf the first contenders
-  std::map<std::vector<VariantIndex>, size_t> seen_;
-};
-
-}  // namespace
 
 std::vector<ContenderModule> Compilation::FindContenders(bool must_cover) {
   std::vector<ContenderModule> also = AlsoGiven();  // first: a mistake in a file is told of before the search
@@ -122,6 +40,7 @@ void Compilation::ForgetSearch() {
   report_.num_below_bound = 0;
   report_.budget_spent = false;
   report_.failures.clear();
+  dropped_.clear();
 }
 
 /// `stuck` says why there is no cover, if there is none.
@@ -153,10 +72,11 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   }
   const int64_t before = estimator->counts().measured;
   const std::vector<Cover> all = is_first ? AllCovers(search) : std::vector<Cover>();
+  const std::vector<NamedPartitions> baselines = PartitionForCovers(search);
   // Searched again, so that compiling the model once more finds the same.
   if (estimator->counts().measured != before) found = FindCovers(search);
   estimator->CheckComplete();
-  std::vector<ContenderModule> contenders = Partitioned(search, found, all, std::move(also));
+  std::vector<ContenderModule> contenders = Partitioned(search, found, baselines, all, std::move(also));
   if (contenders.empty()) stuck = partitioner.ExplainStuck(found.stuck_at);
   ReportSearch(search, found);
   return contenders;
@@ -180,6 +100,7 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
   for (const std::filesystem::path& file : options_.also) {
     given.push_back(GivenContender(file, kGivenPrefix + file.stem().string()));
     given.back().is_extra = true;
+    given.back().baselines = {given.back().name};
   }
   return given;
 }
@@ -196,7 +117,7 @@ FoundCovers Compilation::FindCovers(CoverSearchState& search) {
     if (search.num_timed() != before) continue;
     if (searches && is_for_all && options_.max_error) BoundPrecision(search, found);
     if (search.num_timed() != before) continue;
-    if (searches && is_for_all && search.portfolio.is_evolutionary()) Evolve(search, found);
+    if (searches && is_for_all && search.portfolio.is_evolutionary()) EvolveGraphLevel(search, found);
     return found;
   }
 }
@@ -228,33 +149,63 @@ std::vector<Cover> Compilation::AllCovers(CoverSearchState& search) {
   return all.value_or(std::vector<Cover>());
 }
 
+/// The partitions that the passes of `partition_for_NAME` make of this form, for each toolchain that wants it. A
+/// toolchain that fuses as FuseOps does has its functions instead.
+std::vector<NamedPartitions> Compilation::PartitionForCovers(CoverSearchState& search) {
+  std::vector<NamedPartitions> covers;
+  if (!options_.partition_for.empty()) return covers;
+  for (const Toolchain* toolchain : toolchains()) {
+    if (toolchain->fusion_style() == FusionStyle::kTVMFusion || selection_->IsDeferred(*toolchain)) continue;
+    if (!IsFormOf(search.form, *toolchain)) continue;
+    Result<OwnedPartitions> partitions = PartitionForCover(search.partitioner, *toolchain, selection_->native(),
+                                                           search.form.module, options_.pass_context);
+    const std::string name = kPartitionFor + toolchain->name();
+    if (partitions.ok()) {
+      covers.push_back({name, std::move(*partitions)});
+    } else {
+      Contender& dropped = dropped_.emplace_back();
+      dropped.name = name;
+      dropped.is_single = true;
+      dropped.failure = partitions.reason().text;
+    }
+  }
+  return covers;
+}
+
 std::vector<ContenderModule> Compilation::Partitioned(CoverSearchState& search, const FoundCovers& found,
+                                                      const std::vector<NamedPartitions>& baselines,
                                                       const std::vector<Cover>& all,
                                                       std::vector<ContenderModule> also) const {
-  Contenders contenders(search.partitioner, search.form.module);
+  ContenderList contenders(search.partitioner, search.form.module);
   for (const NamedCover& one : found.covers) {
-    const std::string name = NameInForm(search.form, one);
-    if (!name.empty()) contenders.Add(name, one.is_single, one.cover);
+    NamedCover named = one;
+    named.name = NameInForm(search.form, one);
+    if (!named.name.empty()) contenders.Add(named);
   }
+  for (const NamedPartitions& one : baselines) contenders.AddBaseline(one);
   const bool merges = options_.partition_for.empty() && search.form.owners.empty();
-  if (merges && !found.covers.empty()) contenders.AddCoalesced(found.covers[0].cover);
+  if (merges && !found.covers.empty()) contenders.AddCoalesced(kCoalescedCover, found.covers[0].cover);
   for (size_t i = 0; i < all.size(); ++i) {
-    contenders.Add(fmt::format("collage-cover-{}", i + 1), false, all[i], /*is_extra=*/true);
+    contenders.Add({fmt::format("collage-cover-{}", i + 1), false, all[i]}, /*is_extra=*/true);
   }
   for (ContenderModule& given : also) contenders.AddGiven(std::move(given));
   return contenders.contenders();
 }
 
+/// Whether the covers of `toolchain` alone are those of this form: the one that it wants.
+bool Compilation::IsFormOf(const ModelForm& form, const Toolchain& toolchain) const {
+  if (form.IsOwnedBy(toolchain)) return true;
+  return form.owners.empty() &&
+         std::ranges::none_of(forms_, [&](const ModelForm& other) { return other.IsOwnedBy(toolchain); });
+}
+
 /// Returns the name of a cover as a contender; empty if it is none. A toolchain's own covers are those of the form that
 /// it wants; of that form there is the best mix beside them.
 std::string Compilation::NameInForm(const ModelForm& form, const NamedCover& cover) const {
-  const auto is_of = [&](const Toolchain& toolchain) {
-    return cover.is_single && (cover.name == toolchain.name() || cover.name == toolchain.name() + kOwnSearch);
-  };
-  for (const ModelForm& other : forms_) {
-    for (const Toolchain* owner : other.owners) {
-      if (is_of(*owner)) return form.IsOwnedBy(*owner) ? cover.name : "";
-    }
+  for (const Toolchain* toolchain : toolchains()) {
+    const auto is_called = [&](const char* ending) { return cover.name == toolchain->name() + ending; };
+    if (!cover.is_single || !(is_called("") || is_called(kOwnSearch) || is_called(kFuseOps))) continue;
+    return IsFormOf(form, *toolchain) ? cover.name : "";
   }
   if (form.owners.empty()) return cover.name;
   return cover.name == kBestCover ? fmt::format("{}-for-{}", kBestCover, form.owners[0]->name()) : "";

@@ -29,6 +29,8 @@ struct ContenderModule {
   IRModule module;  ///< partitioned and typed
   double estimated_seconds = 0;
   std::string partitioning;  ///< the choice as text (partitioning_json.h)
+  /// Names of the partitionings without a search that it is: the apparent loss is against these.
+  std::vector<std::string> baselines = {};
 };
 
 struct PlayOffOptions {

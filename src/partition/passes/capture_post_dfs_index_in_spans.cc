@@ -21,7 +21,7 @@ Function CapturePostDfsIndexInSpans(const Function& function) {
     }
     if (copy == original) return expr;
     const int index = graph.IndexOf(original);
-    copy->set_span({"index", index, dominators[index]});
+    copy->set_span({kIndexSpan, index, dominators[index]});
     return copy;
   }));
 }

@@ -56,7 +56,7 @@ TEST(PartitionerTest, WithOneExternalToolchainNeverCostsMoreThanItsOwnPartitioni
     const Candidates candidates(function, specs, 1);
     RandomEstimator estimator(seed, seed % 4 != 0);
     Partitioner partitioner(candidates, estimator);
-    const std::optional<Cover> greedy = GreedyCover(partitioner, acme, &native, nullptr);
+    const std::optional<Cover> greedy = GreedyCover(partitioner, acme, {.fall_back = &native}, nullptr);
     ASSERT_TRUE(greedy.has_value());
     const double of_greedy = SecondsOf(partitioner, *greedy);
     for (const char* strategy : {"dijkstra", "astar", "sweep"}) {
@@ -94,7 +94,7 @@ TEST(PartitionerTest, AChosenPartitionIsPrimitiveOnceWhateverItsRuleSays) {
     });
     EXPECT_EQ(num_composites, variant.number() < 2 ? 1 : 0);
   }
-  const std::optional<Cover> cover = GreedyCover(partitioner, acme, nullptr, nullptr);
+  const std::optional<Cover> cover = GreedyCover(partitioner, acme, {}, nullptr);
   ASSERT_TRUE(cover.has_value());
   const std::optional<IRModule> chosen = partitioner.Apply(partitioner.ChosenOf(*cover), module);
   ASSERT_TRUE(chosen.has_value());
@@ -152,7 +152,7 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
     return toolchains;
   };
   // Exponential and relu stay together, as the fall-back fuses them.
-  const std::optional<Cover> greedy = GreedyCover(partitioner, library, &native, nullptr);
+  const std::optional<Cover> greedy = GreedyCover(partitioner, library, {.fall_back = &native}, nullptr);
   ASSERT_TRUE(greedy.has_value());
   EXPECT_EQ(chosen(*greedy), (std::multiset<std::string>{"library", "native"}));
   // A search may take them.
@@ -167,7 +167,7 @@ TEST(PartitionerTest, RowsThatAreNotGreedyAreForSearches) {
   const std::vector<PartitionSpec> specs_of_alone = testing_graphs::SpecsOf({&library});
   const Candidates candidates_of_alone(bare, specs_of_alone, 1);
   Partitioner alone(candidates_of_alone, estimator);
-  const std::optional<Cover> own = GreedyCover(alone, library, nullptr, nullptr);
+  const std::optional<Cover> own = GreedyCover(alone, library, {}, nullptr);
   ASSERT_TRUE(own.has_value());
   EXPECT_EQ(own->variants.size(), 2U);
   const SearchResult found = alone.Search([](CandidateIndex) { return true; }, {});
@@ -194,7 +194,7 @@ TEST(PartitionerTest, GreedyCoversLeaveToAnchorsWhatIsComputedInTheirRegisters) 
     const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native});
     const Candidates candidates(function, specs, 1);
     Partitioner partitioner(candidates, estimator);
-    const std::optional<Cover> greedy = GreedyCover(partitioner, native, nullptr, nullptr);
+    const std::optional<Cover> greedy = GreedyCover(partitioner, native, {}, nullptr);
     EXPECT_TRUE(greedy.has_value());
     Counts counts;
     for (VariantIndex variant : greedy->variants) {
@@ -244,7 +244,7 @@ TEST(PartitionerTest, IncompatibleToolchainsAreNeverMixed) {
     ASSERT_FALSE(covers.empty());
     num_dearer += covers[0].seconds > search(unhindered).at(0).seconds ? 1 : 0;
     if (const auto all = partitioner.AllCovers(1000)) covers.insert(covers.end(), all->begin(), all->end());
-    if (const auto greedy = GreedyCover(partitioner, acme, &loner, nullptr)) covers.push_back(*greedy);
+    if (const auto greedy = GreedyCover(partitioner, acme, {.fall_back = &loner}, nullptr)) covers.push_back(*greedy);
     for (const Cover& cover : covers) {
       std::set<std::string> met;
       for (VariantIndex variant : cover.variants)
@@ -427,7 +427,7 @@ TEST(PartitionerTest, AGraphThatCannotBeCoveredIsExplained) {
     EXPECT_NE(text.find("'exp' (node exp_9), acme: crashed with signal 11, native: no exp"), std::string::npos) << text;
   }
   std::vector<int> open;
-  EXPECT_FALSE(GreedyCover(partitioner, acme, &native, &open).has_value());
+  EXPECT_FALSE(GreedyCover(partitioner, acme, {.fall_back = &native}, &open).has_value());
   EXPECT_NE(partitioner.ExplainStuck(open).find("'tanh'"), std::string::npos);
 }
 
