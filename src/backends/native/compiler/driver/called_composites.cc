@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "backends/native/description/decompose.h"
 #include "collage/ir/infer_type.h"
+#include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "transform/rewriting.h"
 
 namespace collage::native {
 namespace {
@@ -39,21 +41,39 @@ CalledComposite Called(const Function& composite, const std::vector<Expr>& args,
   return called;
 }
 
+/// `expr` with what replaces its children, by the original; functions are left alone.
+Expr WithRewritten(const Expr& expr, const std::unordered_map<const ExprNode*, Expr>& done) {
+  std::vector<Expr> children = Children(expr);
+  bool changed = false;
+  for (Expr& child : children) {
+    const auto replacement = child == nullptr ? done.end() : done.find(child.get());
+    if (replacement == done.end() || replacement->second == child) continue;
+    child = replacement->second;
+    changed = true;
+  }
+  return changed ? WithChildren(expr, children) : expr;
+}
+
 }  // namespace
 
 CutBody CutAtCalls(const Expr& body, const std::vector<CalledLibrary>& libraries) {
   CutBody cut;
-  const Expr rest = RewriteNodes(
-      body, [](const FunctionNode& inner) { return !inner.attrs().Has("Composite"); },
-      [&](const Expr& original, const Expr& expr, const Rewritten&) -> Expr {
-        const CalledLibrary* library = LibraryOf(expr, libraries);
-        if (library == nullptr) return expr;
-        const auto& call = static_cast<const CallNode&>(*expr);
-        CalledComposite called = Called(AsShared<FunctionNode>(call.callee()), call.args(), *library);
-        called.result = MakeVar(fmt::format("call{}", cut.calls.size()), original->checked_type());
-        cut.calls.push_back(std::move(called));
-        return cut.calls.back().result;
-      });
+  std::unordered_map<const ExprNode*, Expr> done;
+  const auto is_in_body = [](const Expr& expr) { return expr->kind() != ExprKind::kFunction; };
+  PostOrder(body, {.visits = is_in_body, .enters = nullptr}, [&](const Expr& expr) {
+    const Expr rewritten = WithRewritten(expr, done);
+    const CalledLibrary* library = LibraryOf(rewritten, libraries);
+    if (library == nullptr) {
+      done.emplace(expr.get(), rewritten);
+      return;
+    }
+    const auto& call = static_cast<const CallNode&>(*rewritten);
+    CalledComposite called = Called(AsShared<FunctionNode>(call.callee()), call.args(), *library);
+    called.result = MakeVar(fmt::format("call{}", cut.calls.size()), expr->checked_type());
+    done.emplace(expr.get(), called.result);
+    cut.calls.push_back(std::move(called));
+  });
+  const Expr rest = done.at(body.get());
   if (cut.calls.empty()) {
     cut.rest = cut.whole = Decompose(rest);
     return cut;

@@ -5,10 +5,14 @@
 #include <optional>
 
 #include "collage/support/error.h"
-#include "transform/rewriting.h"
 
 namespace collage::native {
 namespace {
+
+bool IsReshape(const Expr& expr) {
+  const CallNode* call = As<CallNode>(expr);
+  return call != nullptr && call->op() != nullptr && call->op()->is_reshape;
+}
 
 class CallPlacer {
  public:
@@ -69,9 +73,7 @@ class CallPlacer {
     for (size_t i = 0; i < num_results_; ++i) {
       const Buffer& buffer = values_[i].buffer;
       Expr expr = values_[i].expr;
-      while (CalledOp(expr) != nullptr && CalledOp(expr)->is_reshape && buffer.is_contiguous()) {
-        expr = As<CallNode>(expr)->args()[0];
-      }
+      while (IsReshape(expr) && buffer.is_contiguous()) expr = As<CallNode>(expr)->args()[0];
       if (expr == value && buffer.dtype == TensorTypeOf(value).dtype()) return buffer;
     }
     return std::nullopt;
