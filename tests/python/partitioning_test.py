@@ -56,6 +56,10 @@ class Rules(unittest.TestCase):
         self.assertIn("dnnl.conv2d", [one.rule_name for one in found])
         with self.assertRaisesRegex(collage.InputError, "dnn"):
             parts.candidates(network(), parts.PatternTable("dnn"))
+        called = parts.candidates(relay.Function([x], relay.nn.relu(relay.nn.conv2d(x, w))), parts.LibraryCalls("dnnl"))
+        self.assertEqual([one.rule_name for one in called], ["dnnl.conv2d_relu"])
+        with self.assertRaisesRegex(collage.InputError, "dnn"):
+            parts.candidates(network(), parts.LibraryCalls("dnn"))
 
     def test_candidates_are_what_the_pattern_matches(self):
         found = parts.candidates(network(), parts.PatternRule("nn.relu(nn.conv2d(*, *))"))

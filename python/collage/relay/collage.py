@@ -47,6 +47,7 @@ __all__ = [
     "FuseOps",
     "HorizontalAnchors",
     "Host",
+    "LibraryCalls",
     "MaxCoalesce",
     "Maximal",
     "OnlyValid",
@@ -199,6 +200,11 @@ def Host(name: str | None = None) -> Rule:  # noqa: N802
 def PatternTable(compiler: str, name: str | None = None) -> Rule:  # noqa: N802
     """A registered toolchain's patterns with their predicates, as Composites."""
     return Rule("PatternTable", {"name": name, "compiler": compiler})
+
+
+def LibraryCalls(library: str, name: str | None = None) -> Rule:  # noqa: N802
+    """The largest matches of a registered toolchain's table of calls, as Composites."""
+    return Rule("LibraryCalls", {"name": name, "library": library})
 
 
 def Composite(name: str, sub_rule: RuleLike) -> Rule:  # noqa: N802
