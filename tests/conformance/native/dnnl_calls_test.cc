@@ -111,6 +111,20 @@ TEST_F(NativeDnnlCallsTest, OtherPrimitivesAgree) {
   ExpectCalled(MakeFunction({x}, MakeCall("nn.softmax", {x})), "dnnl.softmax");
 }
 
+/// Each library does its part in one kernel: tiles of what has no label, and Composites.
+TEST_F(NativeDnnlCallsTest, MicroKernelsComputeWhatHasNoLabel) {
+  if (!BuiltinToolchain("xsmm").Probe().available) GTEST_SKIP() << BuiltinToolchain("xsmm").Probe().reason;
+  const Var x = Input("x", {30, 24});
+  const Expr called = MakeCall("nn.dense", {x, RandomConstant({24, 24}, 1, -0.3, 0.3)});
+  const Function composite = Labelled(MakeFunction({x}, called), "dnnl.dense");
+  const Expr layers =
+      MakeCall("nn.dense", {MakeCall("tanh", {composite->body()}), RandomConstant({32, 24}, 2, -0.3, 0.3)});
+  native_ = ToolchainConfiguration::Parse("native -libs=xsmm,dnnl", ToolchainRegistry::Global()).Make();
+  const Function function = MakeFunction(composite->params(), layers);
+  EXPECT_THAT(LoopsOf(function), testing::AllOf(HasSubstr("dnnl|execute "), HasSubstr("xsmm|product float32 ")));
+  ExpectAgrees(*native_, function);
+}
+
 /// Equal layers share code and the plan; each has its own weights, packed.
 TEST_F(NativeDnnlCallsTest, WeightsArePackedWhenTheKernelIsCompiled) {
   const auto request = [&](uint32_t seed) {
