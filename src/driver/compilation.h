@@ -49,7 +49,8 @@ class Compilation {
   ContenderModule GivenContender(const std::filesystem::path& file, const std::string& name) const;
   std::vector<ContenderModule> AlsoGiven() const;
   FoundCovers FindCovers(CoverSearchState& search);
-  void TuneSchedules(CoverSearchState& search, const FoundCovers& found);
+  FoundCovers TuneSchedules(CoverSearchState& search, FoundCovers found);
+  std::vector<TuningGoal> TuningGoals(const CoverSearchState& search, const FoundCovers& found) const;
   std::vector<Cover> AllCovers(CoverSearchState& search);
   std::vector<NamedPartitions> PartitionForCovers(CoverSearchState& search);
   std::vector<ContenderModule> Partitioned(CoverSearchState& search, const FoundCovers& found,

@@ -20,38 +20,41 @@ struct Climb {
   bool is_over = false;
   std::set<std::string> tried;
 
-  double Priority() const { return task->share / (1 + steps); }
+  double Priority() const { return task->gain / (1 + steps); }
+  bool GoesOn() const { return !is_over && task->can_win; }
 };
 
 class Climber {
  public:
-  Climber(CostEstimator& estimator, const ScheduleLimits& limits)
-      : estimator_(estimator), limits_(limits), before_(estimator.counts()), started_(Clock::now()) {}
+  Climber(CostEstimator& estimator, const ScheduleLimits& limits,
+          const std::function<void(std::vector<ScheduleTask>& tasks)>& revalue)
+      : estimator_(estimator),
+        limits_(limits),
+        revalue_(revalue),
+        before_(estimator.counts()),
+        started_(Clock::now()) {}
 
   TuningReport Run(std::vector<ScheduleTask>& tasks) {
     std::vector<Climb> climbs;
-    for (ScheduleTask& task : tasks) {
-      if (task.share >= kLeastShare) climbs.push_back({&task, 0, false, {task.record.schedule}});
-    }
-    report_.partitions = static_cast<int64_t>(climbs.size());
+    for (ScheduleTask& task : tasks) climbs.push_back({&task, 0, false, {task.record.schedule}});
     std::vector<double> costs;
     for (const Climb& climb : climbs) costs.push_back(estimator_.CostOf(climb.task->record));
+    revalue_(tasks);
     for (;;) {
       const auto next = std::max_element(climbs.begin(), climbs.end(), [](const Climb& a, const Climb& b) {
-        return a.is_over != b.is_over ? a.is_over : a.Priority() < b.Priority();
+        return a.GoesOn() != b.GoesOn() ? b.GoesOn() : a.Priority() < b.Priority();
       });
-      if (next == climbs.end() || next->is_over) break;
+      if (next == climbs.end() || !next->GoesOn()) break;
+      const double before = estimator_.CostOf(next->task->record);
       if (!Step(*next)) {
         report_.budget_spent = true;
         break;
       }
+      if (estimator_.CostOf(next->task->record) < before) revalue_(tasks);
     }
     for (size_t i = 0; i < climbs.size(); ++i) {
-      const ScheduleTask& task = *climbs[i].task;
-      const double saved = 1 - estimator_.CostOf(task.record) / costs[i];
-      if (saved <= 0) continue;
-      ++report_.faster;
-      report_.gain += task.share * saved;
+      if (climbs[i].steps > 0) ++report_.partitions;
+      if (estimator_.CostOf(climbs[i].task->record) < costs[i]) ++report_.faster;
     }
     report_.trials = NumTrials();
     report_.known_trials = estimator_.counts().known_trials - before_.known_trials;
@@ -92,6 +95,7 @@ class Climber {
 
   CostEstimator& estimator_;
   const ScheduleLimits& limits_;
+  const std::function<void(std::vector<ScheduleTask>& tasks)>& revalue_;
   EstimatorCounts before_;
   Clock::time_point started_;
   TuningReport report_;
@@ -99,8 +103,9 @@ class Climber {
 
 }  // namespace
 
-TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits) {
-  return Climber(estimator, limits).Run(tasks);
+TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits,
+                           const std::function<void(std::vector<ScheduleTask>& tasks)>& revalue) {
+  return Climber(estimator, limits, revalue).Run(tasks);
 }
 
 }  // namespace collage

@@ -11,14 +11,14 @@
 
 namespace collage {
 
-/// Partitions with a smaller share of a cover's time are not worth being tuned, or compared with rivals.
-inline constexpr double kLeastShare = 1e-3;
-
 /// A partition whose schedules may be tried.
 struct ScheduleTask {
   CostQuery query;
-  double share = 0;     ///< share of a cover's time
   TuningRecord record;  ///< its cost and schedule; ok
+  /// Whether a cover with it can still be the best, if all partitions take no longer than their bounds.
+  bool can_win = false;
+  /// Seconds that the best cover may become faster by, if this partition alone takes no longer than its bound.
+  double gain = 0;
 };
 
 /// When to end. At least one of the first two is set.
@@ -30,11 +30,13 @@ struct ScheduleLimits {
 
 /// Hill climbing, one partition's step at a time: all schedules near its best one are tried, and the fastest, if it is
 /// faster by more than noise, is measured once more in turn with the best so far. The next step is that of the
-/// partition with the greatest share of a cover's time by the number of steps that it had, so that none takes all of
-/// the budget. Ends when no partition has a faster neighbour, or with the budget. Sets the records of `tasks`.
+/// partition with the greatest gain by the number of steps that it had, so that none takes all of the budget. After
+/// each that was faster, `revalue` says anew who can win, and how much: what cannot is tried no further. Ends when
+/// nothing that can win has a faster neighbour, or with the budget. Sets the records of `tasks`.
 ///
 /// The choice depends on the estimator's answers alone: with everything in the database, nothing is measured and the
-/// choice is the same.
-TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits);
+/// choice is the same. The report's `gain` is left to the caller.
+TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits,
+                           const std::function<void(std::vector<ScheduleTask>& tasks)>& revalue);
 
 }  // namespace collage

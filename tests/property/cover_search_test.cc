@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "property/random_cover_problem.h"
+#include "search/least_seconds_with.h"
 #include "search/strategies/compatible_covers.h"
 
 namespace collage {
@@ -448,6 +449,30 @@ TEST(CoverSearchTest, NoCoverIsBelowWhatASearchProves) {
   }
   EXPECT_GT(num_cut_off, 100);
   EXPECT_GT(num_of_use, num_cut_off / 4);
+}
+
+TEST(CoverSearchTest, NoCoverWithAVariantCostsLessThanItsBound) {
+  int num_compared = 0, num_exceeded = 0;
+  for (uint32_t seed = 0; seed < NumProblems(); ++seed) {
+    SCOPED_TRACE(seed);
+    const auto random = testing_covers::MakeRandomProblem(2 + static_cast<int>(seed % 9), seed);
+    std::vector<Cover> covers;
+    if (!AllCovers(*random, kMostCovers, covers) || covers.empty()) continue;
+    const IndexedVector<VariantIndex, double> least = LeastSecondsWith(
+        random->problem, random->costs, [&](VariantIndex variant) { return random->costs.bounds[variant]; });
+    const auto cheaper = [](const Cover& a, const Cover& b) { return a.seconds < b.seconds; };
+    const double best = std::min_element(covers.begin(), covers.end(), cheaper)->seconds;
+    for (const double bound : least) num_exceeded += bound > best ? 1 : 0;
+    for (const Cover& cover : covers) {
+      if (cover.num_unknown > 0) continue;  // not part of its cost
+      for (const VariantIndex variant : cover.variants) {
+        EXPECT_LE(least[variant], cover.seconds + 1e-6);
+        ++num_compared;
+      }
+    }
+  }
+  EXPECT_GT(num_compared, 1000);
+  EXPECT_GT(num_exceeded, 100) << "the bound rules nothing out";
 }
 
 }  // namespace

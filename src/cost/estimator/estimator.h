@@ -74,6 +74,8 @@ class CostEstimator {
 
   /// Seconds that `Estimate` would not go below; infinity for what is known to fail. Quick.
   virtual double LowerBound(const CostQuery&) { return 0; }
+  /// Seconds that no schedule of `query` would go below: at most what it costs now. Quick.
+  virtual double LeastOfSchedules(const CostQuery& query) { return LowerBound(query); }
   /// The cost that a record which is ok stands for, seconds.
   virtual double CostOf(const TuningRecord& record) const { return record.p50; }
   /// Seconds to change the layout of a value of logical `shape`.

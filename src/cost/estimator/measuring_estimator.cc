@@ -317,6 +317,11 @@ double MeasuringEstimator::LowerBound(const CostQuery& query) {
   return Bound(query);
 }
 
+double MeasuringEstimator::LeastOfSchedules(const CostQuery& query) {
+  const double known = LowerBound(query);
+  return std::isfinite(known) ? std::min(known, Bound(query)) : known;
+}
+
 double MeasuringEstimator::Bound(const CostQuery& query) {
   const MeasureContext& context = options_.context;
   const auto [is_exact, is_new] = is_exact_.emplace(query.toolchain.name(), false);

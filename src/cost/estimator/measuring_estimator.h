@@ -46,6 +46,7 @@ class MeasuringEstimator : public CostEstimator {
   int NumAtOnce() const override { return runner_->num_at_once(); }
   /// Returns the cost in the database, else the bound by the toolchain's smallest call and the roofline.
   double LowerBound(const CostQuery& query) override;
+  double LeastOfSchedules(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
   bool FindsOut() const override { return MayMeasure(); }
   /// The percentile that is timed for.

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "collage/ir/infer_type.h"
+#include "driver/covers/goal_problem.h"
 #include "ir/place.h"
 #include "search/all_covers.h"
 #include "search/cover_problem.h"
@@ -122,6 +123,8 @@ std::vector<VariantIndex> Partitioner::RivalsOf(VariantIndex variant) const {
 }
 
 void Partitioner::BreakTies(const Cover& cover) {
+  // Partitions with a smaller share of a cover's time are not worth being compared with rivals.
+  constexpr double kLeastShare = 1e-3;
   std::set<VariantIndex> done;  // of each class the first
   for (VariantIndex variant : cover.variants) {
     const Costed& of = ClassAt(variant);
@@ -135,36 +138,54 @@ void Partitioner::BreakTies(const Cover& cover) {
   }
 }
 
-TuningReport Partitioner::TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits) {
-  // A cover that is dearer by more does not win with other schedules.
-  constexpr double kMostDear = 1.3;
-  const auto sum = [&](const Cover& cover) {
-    double seconds = 0;
-    for (VariantIndex variant : cover.variants) seconds += ClassAt(variant).exact.value_or(kInfinity);
-    return seconds;
-  };
-  double least = kInfinity;
-  for (const Cover& cover : covers) least = std::min(least, sum(cover));
-  std::map<int, double> shares;  // class → of the cover in which it takes the most
-  for (const Cover& cover : covers) {
-    const double all = sum(cover);
-    if (all == kInfinity || all > least * kMostDear) continue;
-    std::map<int, double> own;
-    for (VariantIndex variant : cover.variants) {
-      const Costed& of = ClassAt(variant);
-      if (!candidates_.CandidateOf(variant).toolchain->has_schedules()) continue;
-      own[class_of_[variant]] += *of.exact / all;
-    }
-    for (const auto& [number, share] : own) shares[number] = std::max(shares[number], share);
-  }
+double Partitioner::LeastOf(VariantIndex variant) {
+  const double known = LowerBound(variant);
+  if (known == kInfinity || !candidates_.CandidateOf(variant).toolchain->has_schedules()) return known;
+  return std::min(known, estimator_.LeastOfSchedules(QueryFor(ClassAt(variant))));
+}
+
+/// A task for each class of a toolchain with schedules whose cost is known; `task_of` gets its number by class, -1 for
+/// others.
+std::vector<ScheduleTask> Partitioner::ScheduleTasks(std::vector<int>& task_of) {
   std::vector<ScheduleTask> tasks;
-  for (const auto& [number, share] : shares) {
-    const Costed& of = classes_[static_cast<size_t>(number)];
-    tasks.push_back({QueryFor(of), share, estimator_.Estimate(QueryFor(of))});
+  for (const Costed& of : classes_) {
+    const bool is_task =
+        of.exact.value_or(kInfinity) < kInfinity && candidates_.CandidateOf(of.first).toolchain->has_schedules();
+    task_of.push_back(is_task ? static_cast<int>(tasks.size()) : -1);
+    if (is_task) tasks.push_back({QueryFor(of), estimator_.Estimate(QueryFor(of))});
   }
-  const TuningReport report = collage::TuneSchedules(estimator_, tasks, limits);
-  size_t i = 0;
-  for (const auto& [number, share] : shares) Learn(classes_[static_cast<size_t>(number)], tasks[i++].record);
+  return tasks;
+}
+
+TuningReport Partitioner::TuneSchedules(const std::vector<TuningGoal>& goals, const ScheduleLimits& limits) {
+  std::vector<GoalProblem> problems;
+  for (const TuningGoal& goal : goals) problems.emplace_back(*this, goal, estimator_.Noise());
+  std::vector<int> task_of;
+  std::vector<ScheduleTask> tasks = ScheduleTasks(task_of);
+  const auto learn = [&](const std::vector<ScheduleTask>& all) {
+    for (size_t number = 0; number < classes_.size(); ++number) {
+      if (task_of[number] >= 0) Learn(classes_[number], all[static_cast<size_t>(task_of[number])].record);
+    }
+  };
+  const auto revalue = [&](std::vector<ScheduleTask>& all) {
+    learn(all);
+    for (ScheduleTask& task : all) {
+      task.can_win = false;
+      task.gain = 0;
+    }
+    for (GoalProblem& problem : problems) {
+      std::vector<double> gains(all.size());
+      for (const auto& [variant, gain] : problem.Gains()) {
+        const int number = task_of[static_cast<size_t>(class_of_[variant])];
+        if (number < 0) continue;
+        all[static_cast<size_t>(number)].can_win = true;
+        gains[static_cast<size_t>(number)] += gain;
+      }
+      for (size_t i = 0; i < all.size(); ++i) all[i].gain = std::max(all[i].gain, gains[i]);
+    }
+  };
+  const TuningReport report = collage::TuneSchedules(estimator_, tasks, limits, revalue);
+  learn(tasks);
   return report;
 }
 
@@ -191,7 +212,6 @@ double Partitioner::SwitchPenalty(int from, int to) {
                                   *candidates_.toolchains()[static_cast<size_t>(to)]);
 }
 
-/// The problem with all variants. Made once: it needs each candidate's boundary, which means building its function.
 const CoverProblem& Partitioner::Problem() {
   if (!problem_) {
     problem_ =
@@ -239,6 +259,12 @@ std::optional<std::vector<Cover>> Partitioner::AllCovers(int max_covers) {
   for (Cover& cover : covers) cover.seconds = CoverSeconds(problem, cover.variants, exact, *this);
   std::erase_if(covers, [](const Cover& cover) { return cover.seconds == kInfinity; });
   return covers;
+}
+
+double Partitioner::SecondsOf(const Cover& cover) {
+  IndexedVector<VariantIndex, double> exact(candidates_.variants().size(), kInfinity);
+  for (const VariantIndex variant : cover.variants) exact[variant] = LowerBound(variant);
+  return CoverSeconds(Problem(), cover.variants, exact, *this);
 }
 
 bool Partitioner::IsCompatible(const std::vector<VariantIndex>& variants) const {

@@ -19,6 +19,12 @@
 
 namespace collage {
 
+/// A cover that others are to beat, or that is to become faster.
+struct TuningGoal {
+  Cover cover;
+  std::function<bool(CandidateIndex candidate)> allowed;  ///< which candidates the others may have
+};
+
 /// Candidates with their costs. Its arguments must outlive it. Variants are those of `candidates`.
 class Partitioner : public CoverCosts {
  public:
@@ -36,9 +42,11 @@ class Partitioner : public CoverCosts {
   /// From now on, treats unmeasured candidates as unusable, except those of `certain`, which is known to build.
   void LeaveOutUnknown(const Toolchain* certain);
 
-  /// Tries schedules of the partitions of `covers`, those first that take the greatest share of one's time. A faster
-  /// schedule becomes their cost and their way of compiling from then on.
-  TuningReport TuneSchedules(const std::vector<Cover>& covers, const ScheduleLimits& limits);
+  /// Tries schedules of candidates whose costs are known and with which one of `goals` may be beaten: a cover of the
+  /// goal's candidates with this one may cost less than the goal's cover, by the least that any schedule takes
+  /// (CostEstimator::LeastOfSchedules). Candidates by which, alone, most can be gained come first. A faster schedule
+  /// becomes their cost and their way of compiling from then on.
+  TuningReport TuneSchedules(const std::vector<TuningGoal>& goals, const ScheduleLimits& limits);
 
   /// All covers, costs asked for, when there are no more than `max_covers`; nothing when there are more, or when some
   /// cost could not be found out in the time there is. Covers that cannot be run are left out.
@@ -52,6 +60,13 @@ class Partitioner : public CoverCosts {
 
   /// Returns the nodes at positions of searches.
   std::vector<int> NodesAt(const std::vector<Position>& positions) { return Problem().NodesAt(positions); }
+
+  /// The cost of a cover by what is known now, with bounds for what is not.
+  double SecondsOf(const Cover& cover);
+  /// Seconds that no schedule of a variant's partition goes below.
+  double LeastOf(VariantIndex variant);
+  /// The problem with all variants. Made once: it needs each candidate's boundary, which means building its function.
+  const CoverProblem& Problem();
 
   /// Why no candidate of `spec` computes the node at index `node` in any cover.
   std::string WhyNot(int node, const PartitionSpec& spec);
@@ -93,11 +108,11 @@ class Partitioner : public CoverCosts {
 
   /// Whether the toolchains of these can be in one process.
   bool IsCompatible(const std::vector<VariantIndex>& variants) const;
-  const CoverProblem& Problem();
   std::vector<VariantIndex> RivalsOf(VariantIndex variant) const;
   Costed& ClassAt(VariantIndex variant) { return classes_[static_cast<size_t>(class_of_[variant])]; }
   const Costed& ClassAt(VariantIndex variant) const { return classes_[static_cast<size_t>(class_of_[variant])]; }
   CostQuery QueryFor(const Costed& of) const;
+  std::vector<ScheduleTask> ScheduleTasks(std::vector<int>& task_of);
   void Learn(Costed& of, const TuningRecord& record);
 
   const Candidates& candidates_;

@@ -67,8 +67,7 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   CoverSearchState search{form, candidates, *estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
-    TuneSchedules(search, found);
-    found = FindCovers(search);
+    found = TuneSchedules(search, std::move(found));
   }
   const int64_t before = estimator->counts().measured;
   const std::vector<Cover> all = is_first ? AllCovers(search) : std::vector<Cover>();
@@ -120,19 +119,6 @@ FoundCovers Compilation::FindCovers(CoverSearchState& search) {
     if (searches && is_for_all && search.portfolio.is_evolutionary()) EvolveGraphLevel(search, found);
     return found;
   }
-}
-
-/// Tunes schedules of partitions in covers that could still win.
-void Compilation::TuneSchedules(CoverSearchState& search, const FoundCovers& found) {
-  if (!search.estimator.TriesSchedules()) {
-    throw Error(ErrorCategory::kInput, fmt::format("estimator '{}' tries no schedules", options_.estimator), "",
-                "leave --tuning-budget out, or measure");
-  }
-  Phase("tuning");
-  std::vector<Cover> covers;
-  for (const NamedCover& one : found.covers) covers.push_back(one.cover);
-  report_.tuning =
-      search.partitioner.TuneSchedules(covers, {options_.tuning_seconds, options_.tuning_trials, options_.should_stop});
 }
 
 /// All covers when they are few and it is wanted, else none.
