@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "collage/runtime/device.h"
 #include "collage/support/error.h"
 #include "support/machine.h"
 #include "target/accuracy.h"
@@ -17,7 +18,6 @@ namespace {
 
 // Options that toolchains declare by these names mean the same wherever they are (docs/add-a-toolchain.md).
 constexpr const char* kPrecision = "inference_precision";
-constexpr int kProcessor = 1;  // DLDeviceType
 
 bool Named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -25,6 +25,24 @@ bool Named(const std::vector<std::string>& names, const std::string& name) {
 
 [[noreturn]] void FailUnavailable(const std::string& name, const std::string& reason, const std::string& hint) {
   throw Error(ErrorCategory::kUnavailable, fmt::format("toolchain '{}' is not available: {}", name, reason), "", hint);
+}
+
+/// Throws unless a target's toolchain computes on its device.
+void CheckDevice(const Target& target, const std::string& text) {
+  const std::vector<const Toolchain*> all = ToolchainRegistry::Global().All();
+  const auto computes = [&](const Toolchain* one) { return one->device_type() == target.device_type(); };
+  if (std::ranges::none_of(all, computes)) {
+    const TargetKind* kind = FindTargetKind(target.kind(), ToolchainRegistry::Global());
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc()), "",
+                "targets of kind llvm run on the processor");
+  }
+  const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
+  const Toolchain& toolchain = configuration.registered();
+  if (computes(&toolchain)) return;
+  throw Error(ErrorCategory::kInput,
+              fmt::format("target '{}' is for {}, and '{}' computes on {}", text, DeviceName(target.device_type()),
+                          toolchain.name(), DeviceName(toolchain.device_type())));
 }
 
 }  // namespace
@@ -91,12 +109,7 @@ void ToolchainSelection::ReadTargets() {
 
 void ToolchainSelection::AddTarget(const std::string& text) {
   const Target target = Target::Parse(text);
-  if (target.device_type() != kProcessor) {
-    const TargetKind* kind = FindTargetKind(target.kind(), ToolchainRegistry::Global());
-    throw Error(ErrorCategory::kUnavailable,
-                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc()), "",
-                "targets of kind llvm run on the processor");
-  }
+  CheckDevice(target, text);
   const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
   for (const std::string& option : target.IdleOptions(configuration.registered())) {
     notices_.push_back(fmt::format("target '{}': option '{}' changes nothing of what '{}' compiles", text, option,

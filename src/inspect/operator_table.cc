@@ -111,6 +111,14 @@ class Checker {
     return result;
   }
 
+  /// The address of `tensor`, or of a copy in another memory, which `buffers` keeps.
+  static void* AddressIn(Memory memory, const Tensor& tensor, std::vector<DeviceBuffer>& buffers) {
+    if (memory == Memory::kHost) return tensor.raw();
+    buffers.emplace_back(memory, tensor.size_bytes());
+    buffers.back().device().CopyIn(buffers.back().address(), tensor.raw(), tensor.size_bytes());
+    return buffers.back().address();
+  }
+
   /// Twice, the second time on other addresses. Empty when right.
   static std::string Run(const CompiledPartition& compiled, const Check& check, double& max_error) {
     const BoundaryLayouts& layouts = check.request.layouts;
@@ -118,22 +126,25 @@ class Checker {
         GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, check.request.num_threads});
     for (int run = 0; run < 2; ++run) {
       std::vector<Tensor> inputs, outputs;
+      std::vector<DeviceBuffer> elsewhere;
       std::vector<void*> from, to;
       for (size_t i = 0; i < check.inputs.size(); ++i) {
-        inputs.push_back(InLayout(check.inputs[i], Layout::kPlain, layouts.inputs[i]));
-        from.push_back(inputs.back().raw());
+        inputs.push_back(InLayout(check.inputs[i], Layout::kPlain, In(Memory::kHost, layouts.inputs[i])));
+        from.push_back(AddressIn(MemoryOf(layouts.inputs[i]), inputs.back(), elsewhere));
       }
       for (const Tensor& want : check.expected.results()) {
         constexpr uint8_t kPoison = 0x5a;
         outputs.push_back(Tensor::Empty(want.shape(), want.dtype()));
         std::fill_n(outputs.back().data<uint8_t>(), outputs.back().size_bytes(), kPoison);
-        to.push_back(outputs.back().raw());
+        to.push_back(AddressIn(MemoryOf(layouts.outputs[to.size()]), outputs.back(), elsewhere));
       }
       const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled.workspace_bytes)}, kUInt8);
       kernel->Bind(from, to, compiled.workspace_bytes == 0 ? nullptr : workspace.raw());
       kernel->Run();
       for (size_t i = 0; i < outputs.size(); ++i) {
-        const Tensor got = InLayout(outputs[i], layouts.outputs[i], Layout::kPlain);
+        const Memory memory = MemoryOf(layouts.outputs[i]);
+        if (memory != Memory::kHost) GetDevice(memory).CopyOut(outputs[i].raw(), to[i], outputs[i].size_bytes());
+        const Tensor got = InLayout(outputs[i], In(Memory::kHost, layouts.outputs[i]), Layout::kPlain);
         const Comparison comparison = check.expected.Compare(i, got);
         max_error = std::max(max_error, comparison.max_relative_error);
         if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);

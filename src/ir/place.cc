@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "collage/runtime/device.h"
+
 namespace collage {
 
 std::string PlaceOf(const Span& span) {
@@ -10,9 +12,7 @@ std::string PlaceOf(const Span& span) {
 }
 
 std::string ToString(const VirtualDevice& device) {
-  std::string text = device.device_type == 1   ? "cpu"
-                     : device.device_type == 2 ? "cuda"
-                                               : fmt::format("device {}", device.device_type);
+  std::string text = DeviceName(device.device_type);
   if (device.device_id >= 0) text += fmt::format(":{}", device.device_id);
   if (!device.target.empty()) text += " for " + device.target;
   if (!device.memory_scope.empty()) text += " in " + device.memory_scope;

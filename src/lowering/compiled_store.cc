@@ -31,6 +31,7 @@ void VisitFields(Self& constant, Visitor& visit) {
 struct StoredHeader {
   std::string loader;
   size_t workspace_bytes = 0;
+  int workspace_memory = 0;
   size_t source_bytes = 0;
   size_t blob_bytes = 0;
   std::vector<StoredConstant> constants;
@@ -41,6 +42,7 @@ requires IsMessage<Self, StoredHeader>
 void VisitFields(Self& header, Visitor& visit) {
   visit.Field("loader", header.loader);
   visit.Field("workspace_bytes", header.workspace_bytes);
+  visit.Field("workspace_memory", header.workspace_memory);
   visit.Field("source_bytes", header.source_bytes);
   visit.Field("blob_bytes", header.blob_bytes);
   visit.Field("constants", header.constants);
@@ -55,7 +57,8 @@ std::string NameOf(const Toolchain& toolchain, const PartitionRequest& request, 
 }
 
 std::string ToBytes(const CompiledPartition& compiled) {
-  StoredHeader header{compiled.loader, compiled.workspace_bytes, compiled.source.size(), compiled.blob.size(), {}};
+  StoredHeader header{compiled.loader,        compiled.workspace_bytes, static_cast<int>(compiled.workspace_memory),
+                      compiled.source.size(), compiled.blob.size(),     {}};
   size_t size = compiled.source.size() + compiled.blob.size();
   for (const Tensor& constant : compiled.constants) {
     header.constants.push_back({constant.shape(), constant.dtype().ToString()});
@@ -82,6 +85,7 @@ CompiledPartition FromBytes(std::string_view bytes) {
   CompiledPartition compiled;
   compiled.loader = header.loader;
   compiled.workspace_bytes = header.workspace_bytes;
+  compiled.workspace_memory = static_cast<Memory>(header.workspace_memory);
   compiled.source.resize(header.source_bytes);
   take(compiled.source.data(), header.source_bytes);
   compiled.blob.resize(header.blob_bytes);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/ops/annotation.h"
 #include "ir/place.h"
 #include "runtime/plan/memory_planner.h"
 
@@ -53,7 +55,7 @@ class Lowering {
     PostOrderInScope(main_->body(), [&](const Expr& expr) { Visit(expr); });
     CheckCompatible();
     AddOutputs();
-    PlaceInArena();
+    PlaceInArenas();
     return std::move(plan_);
   }
 
@@ -131,16 +133,28 @@ class Lowering {
     }
     const OpDef* op = call.op();
     if (op != nullptr && op->is_reshape) return Reshape(call);
+    if (op != nullptr && SaysWhere(*op)) {  // a reader in another memory copies it
+      const Values same = values_.at(call.args()[0].get());
+      values_[&call] = same;
+      return;
+    }
     throw Error(ErrorCategory::kInternal,
                 fmt::format("operator '{}' was left without a toolchain", op == nullptr ? "a call" : op->name),
                 PlaceOf(call.span()));
   }
 
   void Reshape(const CallNode& call) {
-    const int source = InLayout(values_.at(call.args()[0].get()).at(0), Layout::kPlain);
-    const int value = AddArenaValue(call.checked_type(), Layout::kPlain);
-    plan_.values[value].alias_of = Root(source);
-    values_[&call] = {value};
+    const int source = values_.at(call.args()[0].get()).at(0);
+    const Layout layout = plan_.values[source].layout;
+    // In the memory that it is in, or in the host's, where its order can be changed.
+    const Layout plain = In(MemoryOf(layout), Layout::kPlain);
+    values_[&call] = {Reshaped(InLayout(source, layout == plain ? plain : Layout::kPlain), call.checked_type())};
+  }
+
+  int Reshaped(int plain, const Type& type) {
+    const int value = AddArenaValue(type, plan_.values[plain].layout);
+    plan_.values[value].alias_of = Root(plain);
+    return value;
   }
 
   void CallPartition(const CallNode& call, const Function& function) {
@@ -176,6 +190,7 @@ class Lowering {
       kernel.constants.push_back(static_cast<int>(plan_.constants.size()) - 1);
     }
     kernel.workspace_bytes = compiled.workspace_bytes;
+    kernel.workspace_memory = compiled.workspace_memory;
     kernel.toolchain = function->attrs().StringOr(kAttrCompiler, NativeName());
     kernel.schedule = function->attrs().StringOr(kAttrSchedule, "");
     kernel.label = OperatorLabel(function);
@@ -226,10 +241,20 @@ class Lowering {
 
   /// `value`, or a converted copy of it; each conversion is made once.
   int InLayout(int value, Layout layout) {
+    for (const Layout step : StepsBetween(plan_.values[value].layout, layout)) value = Converted(value, step);
+    return value;
+  }
+
+  /// Takes a step of StepsBetween. A value that was reshaped is copied as it was before, together with all others that
+  /// were made of that one.
+  int Converted(int value, Layout layout) {
     const ExecutionPlan::Value from = plan_.values[value];
-    if (from.layout == layout) return value;
     auto [it, is_new] = converted_.emplace(std::pair(value, layout), -1);
     if (!is_new) return it->second;
+    if (from.alias_of >= 0 && MemoryOf(from.layout) != MemoryOf(layout)) {
+      const int copy = InLayout(from.alias_of, layout);
+      return converted_[std::pair(value, layout)] = Reshaped(copy, TensorType(from.shape, from.dtype));
+    }
     const int converted = AddArenaValue(TensorType(from.shape, from.dtype), layout);
     ExecutionPlan::Step step;
     step.kind = ExecutionPlan::Step::kConvertLayout;
@@ -276,14 +301,26 @@ class Lowering {
     return names;
   }
 
-  /// Gives each arena value, and each kernel's workspace, its place.
-  void PlaceInArena() {
+  void PlaceInArenas() {
+    plan_.arena_bytes = PlaceIn(Memory::kHost);
+    for (const Memory memory : AllMemories()) {
+      const bool is_used =
+          std::ranges::any_of(plan_.values, [&](const auto& value) { return MemoryOf(value.layout) == memory; }) ||
+          std::ranges::any_of(plan_.kernels, [&](const auto& kernel) {
+            return kernel.workspace_bytes > 0 && kernel.workspace_memory == memory;
+          });
+      if (is_used && memory != Memory::kHost) plan_.device_arena_bytes[memory] = PlaceIn(memory);
+    }
+  }
+
+  /// Gives each arena value of `memory`, and each kernel's workspace there, its place. Returns the arena's bytes.
+  size_t PlaceIn(Memory memory) {
     std::vector<LiveRange> ranges;
     std::vector<int> range_of(plan_.values.size(), -1);
     const auto touch = [&](int value, int step) {
       const int root = Root(value);
       const ExecutionPlan::Value& owner = plan_.values[root];
-      if (owner.storage != ExecutionPlan::Value::Storage::kArena) return;
+      if (owner.storage != ExecutionPlan::Value::Storage::kArena || MemoryOf(owner.layout) != memory) return;
       int& range = range_of[root];
       if (range < 0) {
         range = static_cast<int>(ranges.size());
@@ -299,12 +336,11 @@ class Lowering {
       for (int value : step.inputs) touch(value, static_cast<int>(i));
       for (int value : step.outputs) touch(value, static_cast<int>(i));
       const size_t workspace = step.kernel < 0 ? 0 : plan_.kernels[step.kernel].workspace_bytes;
-      if (workspace == 0) continue;
+      if (workspace == 0 || plan_.kernels[step.kernel].workspace_memory != memory) continue;
       workspace_of[i] = static_cast<int>(ranges.size());
       ranges.push_back({AlignedBytes(static_cast<int64_t>(workspace)), static_cast<int>(i), static_cast<int>(i)});
     }
     const ArenaPlan arena = PlanArena(ranges);
-    plan_.arena_bytes = arena.total_bytes;
     for (size_t value = 0; value < range_of.size(); ++value) {
       if (range_of[value] >= 0) {
         plan_.values[value].offset_or_index = arena.offsets[range_of[value]];
@@ -313,6 +349,7 @@ class Lowering {
     for (size_t i = 0; i < workspace_of.size(); ++i) {
       if (workspace_of[i] >= 0) plan_.steps[i].workspace_offset = arena.offsets[workspace_of[i]];
     }
+    return arena.total_bytes;
   }
 
   Function main_;

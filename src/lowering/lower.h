@@ -52,8 +52,9 @@ class PartitionCache {
 /// Compiles every partition of `@main` and plans its execution.
 ///
 /// `@main` must be typed and static, and hold only calls of Primitive functions, tuples, projections, constants and
-/// operators that are reshapes (which become aliases). A value that is wanted in another layout than it has gets one
-/// conversion. Graph results are written in place by their producers wherever possible.
+/// operators that are reshapes (which become aliases) or only say where a value is. A value that is wanted in another
+/// layout than it has gets one conversion, or a copy to another memory. Inputs and results are the host's. Graph
+/// results are written in place by their producers wherever possible.
 ///
 /// `dump`, if it is not null, gets every partition.
 ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump = nullptr);

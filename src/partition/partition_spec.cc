@@ -28,6 +28,7 @@ class HostToolchain : public Toolchain {
 
 bool FitsPlannedDevice(const VirtualDevice& planned, const Target& target) {
   if (planned.device_type != 0 && planned.device_type != target.device_type()) return false;
+  if (planned.device_id > 0) return false;  // there is one device of a type
   if (planned.target.empty()) return true;
   const Target wanted = Target::Parse(planned.target);
   return wanted == target || target.Refines(wanted);

@@ -1,6 +1,7 @@
 // preparation.cc: the passes that run before a model is partitioned, one row each, in order. To add one, add a row.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "collage/transform/passes.h"
 #include "transform/passes.h"
@@ -30,12 +31,23 @@ constexpr std::array kSteps{
 /// A module as one graph.
 constexpr std::array kGraphPasses{"ToGraphNormalForm", "InlineComposites"};
 
+/// `context` as the steps see it: devices are planned for those who choose partitions, and with them copies and the
+/// devices of all that the model leaves open.
+PassContext ForPartitioning(const PassContext& context) {
+  PassContext own = context;
+  for (const auto& [option, value] : {std::pair("relay.fallback_device_type", AttrValue(0)),
+                                      std::pair("relay.PlanDevices.insert_copies", AttrValue(false))}) {
+    if (!context.config().contains(option)) own.SetConfig(option, value);
+  }
+  return own;
+}
+
 }  // namespace
 
 std::span<const PreparationStep> PreparationSteps() { return kSteps; }
 
 IRModule PrepareForPartitioning(IRModule module, const PassContext& context) {
-  PassContext own = context;
+  PassContext own = ForPartitioning(context);
   std::vector<Pass> passes;
   for (const PreparationStep& step : kSteps) {
     if (step.applies != nullptr && !step.applies(module, context)) continue;

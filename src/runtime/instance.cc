@@ -19,7 +19,7 @@ using Step = ExecutionPlan::Step;
 
 constexpr uintptr_t kAlignment = 64;
 
-/// Changes the layout of a value, or copies it.
+/// Changes the layout of a value, or copies it, to another memory perhaps.
 class MoveKernel : public Kernel {
  public:
   MoveKernel(const Value& from, const Value& to) : from_(from), to_(to) {}
@@ -49,6 +49,7 @@ struct ExecutionInstance::State {
   Executable executable;
   bool in_place;
   std::shared_ptr<std::byte> arena;
+  std::map<Memory, DeviceBuffer> device_arenas;
   std::vector<BoundStep> steps;
   std::vector<std::vector<int>> readers;  ///< steps that touch graph input i
   std::vector<std::vector<int>> writers;  ///< steps that touch graph output i
@@ -65,12 +66,17 @@ struct ExecutionInstance::State {
     return own.alias_of >= 0 ? plan().values[static_cast<size_t>(own.alias_of)] : own;
   }
 
+  void* InArena(Memory memory, int64_t offset) const {
+    if (memory == Memory::kHost) return arena.get() + offset;
+    return static_cast<std::byte*>(device_arenas.at(memory).address()) + offset;
+  }
+
   /// Null for an input that has not been set.
   void* Address(int value) const {
     const Value& root = Root(value);
     const auto place = static_cast<size_t>(root.offset_or_index);
     switch (root.storage) {
-      case Value::Storage::kArena: return arena.get() + place;
+      case Value::Storage::kArena: return InArena(MemoryOf(root.layout), root.offset_or_index);
       case Value::Storage::kInput: return inputs[place].defined() ? inputs[place].raw() : nullptr;
       case Value::Storage::kOutput: return outputs[place].raw();
       case Value::Storage::kConstant: return plan().constants[place].raw();
@@ -87,14 +93,21 @@ struct ExecutionInstance::State {
       if (sources.back() == nullptr) return;  // bound once the input is set
     }
     for (int value : step.outputs) targets.push_back(Address(value));
-    void* workspace = step.workspace_offset < 0 ? nullptr : arena.get() + step.workspace_offset;
+    void* workspace = nullptr;
+    if (step.workspace_offset >= 0) {
+      workspace = InArena(plan().kernels[static_cast<size_t>(step.kernel)].workspace_memory, step.workspace_offset);
+    }
     steps[index].kernel->Bind(sources, targets, workspace);
   }
 
-  void AllocateArena() {
+  void AllocateArenas() {
+    for (const auto& [memory, bytes] : plan().device_arena_bytes) {
+      device_arenas.emplace(memory, DeviceBuffer(memory, bytes));
+    }
     // Some even for values of no elements: they need an address.
-    const bool has_values =
-        std::ranges::any_of(plan().values, [](const Value& v) { return v.storage == Value::Storage::kArena; });
+    const bool has_values = std::ranges::any_of(plan().values, [](const Value& v) {
+      return v.storage == Value::Storage::kArena && MemoryOf(v.layout) == Memory::kHost;
+    });
     if (!has_values && plan().arena_bytes == 0) return;  // a workspace lies there, too
     arena = AllocateHugePages(plan().arena_bytes);
     if (!arena) {
@@ -146,7 +159,7 @@ ExecutionInstance::ExecutionInstance(Executable executable, bool in_place)
     : state_(std::make_unique<State>(std::move(executable), in_place)) {
   const ExecutionPlan& plan = state_->plan();
   SetNumThreads(plan.num_threads);
-  state_->AllocateArena();
+  state_->AllocateArenas();
   state_->inputs.resize(plan.inputs.size());
   state_->readers.resize(plan.inputs.size());
   state_->writers.resize(plan.outputs.size());
@@ -194,8 +207,17 @@ void ExecutionInstance::RunWatched(const std::function<void(const Value& value, 
   state_->CheckInputsAreSet();
   for (const BoundStep& step : state_->steps) {
     step.kernel->Run();
-    for (const int value : step.step->outputs) {
-      look(state_->plan().values[static_cast<size_t>(value)], state_->Address(value));
+    for (const int index : step.step->outputs) {
+      const Value& value = state_->plan().values[static_cast<size_t>(index)];
+      const void* data = state_->Address(index);
+      Tensor copy;
+      if (MemoryOf(value.layout) != Memory::kHost) {
+        copy = Tensor::Empty(PhysicalShape(value.shape, value.layout), StoredType(value.layout, value.dtype));
+        ConvertLayout(data, value.layout, copy.raw(), In(Memory::kHost, value.layout), value.shape,
+                      value.dtype.size_bytes());
+        data = copy.raw();
+      }
+      look(value, data);
     }
   }
 }

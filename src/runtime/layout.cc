@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
@@ -40,10 +41,29 @@ constexpr auto kLayouts = [] {
   return layouts;
 }();
 
+// A layout's number is that of its row, and this times its memory's.
+constexpr size_t kMostRows = 8;
+static_assert(kRows.size() <= kMostRows);
+
 const Row& RowOf(Layout layout) {
-  const auto number = static_cast<size_t>(layout);
-  COLLAGE_CHECK(number < kRows.size()) << "there is no layout " << number;
-  return kRows[number];
+  COLLAGE_CHECK(IsLayout(static_cast<int64_t>(layout))) << "there is no layout " << static_cast<int>(layout);
+  return kRows[static_cast<size_t>(layout) % kMostRows];
+}
+
+/// Names of all layouts, by number; empty where there is none.
+const std::vector<std::string>& Names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all(AllMemories().size() * kMostRows);
+    for (const Memory memory : AllMemories()) {
+      for (const Row& row : kRows) {
+        std::string& name = all[static_cast<size_t>(In(memory, row.layout))];
+        name = row.name;
+        if (memory != Memory::kHost) name.append("@").append(ToString(memory));
+      }
+    }
+    return all;
+  }();
+  return names;
 }
 
 /// Converts elements, `count` at a time. Null: they stay the same.
@@ -179,6 +199,17 @@ void RunTranspose(void* context, int64_t begin, int64_t end) {
   }
 }
 
+/// From one memory to another.
+void CopyBetween(const void* source, Memory from, void* target, Memory to, size_t bytes) {
+  if (from == Memory::kHost) {
+    GetDevice(to).CopyIn(target, source, bytes);
+  } else if (to == Memory::kHost) {
+    GetDevice(from).CopyOut(target, source, bytes);
+  } else {
+    GetDevice(to).CopyWithin(target, source, bytes);
+  }
+}
+
 /// Elements that stay where they are, in blocks.
 struct Run {
   const char* source;
@@ -201,11 +232,40 @@ void ChangeRun(void* context, int64_t begin, int64_t end) {
 
 std::span<const Layout> AllLayouts() { return kLayouts; }
 
-std::string_view ToString(Layout layout) { return RowOf(layout).name; }
+bool IsLayout(int64_t number) {
+  return number >= 0 && number % static_cast<int64_t>(kMostRows) < std::ssize(kRows) &&
+         number / static_cast<int64_t>(kMostRows) < std::ssize(AllMemories());
+}
+
+std::string_view ToString(Layout layout) {
+  COLLAGE_CHECK(IsLayout(static_cast<int64_t>(layout))) << "there is no layout " << static_cast<int>(layout);
+  return Names()[static_cast<size_t>(layout)];
+}
 
 std::optional<Layout> LayoutNamed(std::string_view name) {
-  const auto row = std::ranges::find(kRows, name, &Row::name);
-  return row == kRows.end() ? std::nullopt : std::optional(row->layout);
+  const auto found = std::ranges::find(Names(), name);
+  return name.empty() || found == Names().end() ? std::nullopt
+                                                : std::optional(static_cast<Layout>(found - Names().begin()));
+}
+
+Memory MemoryOf(Layout layout) { return static_cast<Memory>(static_cast<size_t>(layout) / kMostRows); }
+
+Layout In(Memory memory, Layout layout) {
+  return static_cast<Layout>(static_cast<size_t>(memory) * kMostRows + static_cast<size_t>(layout) % kMostRows);
+}
+
+std::vector<Layout> StepsBetween(Layout from, Layout to) {
+  std::vector<Layout> steps;
+  const auto go = [&](Layout next) {
+    if (next != (steps.empty() ? from : steps.back())) steps.push_back(next);
+  };
+  const bool is_same_order = In(Memory::kHost, from) == In(Memory::kHost, to);
+  if (!is_same_order || DeviceTypeOf(MemoryOf(from)) != DeviceTypeOf(MemoryOf(to))) {
+    go(In(Memory::kHost, from));
+    go(In(Memory::kHost, to));
+  }
+  go(to);
+  return steps;
 }
 
 char LetterOf(Layout layout) { return RowOf(layout).letter; }
@@ -221,7 +281,7 @@ Layout Keeping(Layout layout, DataType dtype) {
   const auto row = std::ranges::find_if(
       kRows, [&](const Row& one) { return one.is_channels_last == IsChannelsLast(layout) && one.kept == dtype; });
   COLLAGE_CHECK(row != kRows.end()) << "float32 is not kept as " << dtype.ToString();
-  return row->layout;
+  return In(MemoryOf(layout), row->layout);
 }
 
 DataType StoredType(Layout layout, DataType dtype) {
@@ -258,6 +318,11 @@ void ConvertLayout(const void* source, Layout from, void* target, Layout to, std
   const size_t target_bytes = is_narrow ? RowOf(to).kept.size_bytes() : element_bytes;
   const int64_t count = NumElements(shape);
   const int64_t bytes = count * static_cast<int64_t>(std::max(source_bytes, target_bytes));
+  const Memory memory_from = MemoryOf(from), memory_to = MemoryOf(to);
+  if (memory_from != Memory::kHost || memory_to != Memory::kHost) {
+    COLLAGE_CHECK(StepsBetween(from, to).size() <= 1) << "a copy from " << ToString(from) << " to " << ToString(to);
+    return CopyBetween(source, memory_from, target, memory_to, static_cast<size_t>(bytes));
+  }
   const bool turns = IsChannelsLast(from) != IsChannelsLast(to);
   const int64_t channels = turns ? shape[1] : 1;
   int64_t pixels = 1;

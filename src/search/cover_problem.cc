@@ -9,6 +9,7 @@
 
 #include "collage/support/error.h"
 #include "dataflow/needs.h"
+#include "ir/ops/annotation.h"
 #include "search/partition_order.h"
 #include "support/sort_unique.h"
 
@@ -25,10 +26,16 @@ class ProblemBuilder {
       problem_.nodes.push_back(index);
     }
     problem_.num_positions = static_cast<int>(problem_.nodes.size());
-    FindReaders();
+    problem_.num_nodes = static_cast<int>(graph.size());
   }
 
   CoverProblem Build(const CandidateList& candidates, const VariantList& variants) {
+    has_memories_ = std::ranges::any_of(variants, [](const CandidateVariant& variant) {
+      const auto is_elsewhere = [](Layout layout) { return MemoryOf(layout) != Memory::kHost; };
+      return std::ranges::any_of(variant.layouts.inputs, is_elsewhere) ||
+             std::ranges::any_of(variant.layouts.outputs, is_elsewhere);
+    });
+    FindValues();
     CandidateIndex boundary_of(-1);
     Boundary boundary;
     bool any_members = false;
@@ -44,6 +51,7 @@ class ProblemBuilder {
       any_members = any_members || !made.members.empty();
       problem_.variants.push_back(std::move(made));
     }
+    ForgetPlainValues();
     if (any_members) {
       for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
         problem_.node_inputs.push_back(NeedsOf(graph_, index));
@@ -57,39 +65,105 @@ class ProblemBuilder {
 
   Position PositionOf(int node) const { return position_[node]; }
   bool MustCover(int node) const { return position_[node] != kNone; }
-  bool IsEligible(int node) const { return eligible_[node]; }
   bool HasFormats() const { return !problem_.values.empty(); }
 
-  void FindReaders() {
-    for (int value = 0; value < static_cast<int>(graph_.size()); ++value) {
-      if (!IsEligible(value) || !MustCover(value)) continue;
-      std::vector<Position>& readers = problem_.values[value].readers;
-      problem_.values[value].maker = PositionOf(value);
-      std::vector<int> work{value};
-      for (size_t i = 0; i < work.size(); ++i) {
-        for (int user : graph_.node(work[i]).outputs) {
-          if (MustCover(user)) {
-            readers.push_back(PositionOf(user));
-          } else if (graph_.node(user).is_external) {
-            problem_.returned.push_back({value, 0});
-          } else if (std::find(work.begin(), work.end(), user) == work.end()) {
-            work.push_back(user);
+  void FindValues() {
+    for (int node = 0; node < problem_.num_nodes; ++node) {
+      const Expr& expr = graph_.node(node).expr;
+      const bool is_tensor = AsTensorType(expr->checked_type()) != nullptr;
+      if (MustCover(node)) {
+        if (eligible_[node] || (has_memories_ && is_tensor)) {
+          AddValue(node, {node}, PositionOf(node));
+        } else if (const TupleTypeNode* tuple = has_memories_ ? AsTupleType(expr->checked_type()) : nullptr) {
+          for (int field = 0; field < static_cast<int>(tuple->fields().size()); ++field) {
+            problem_.fields.push_back({node, field});
+            AddValue(problem_.num_nodes + static_cast<int>(problem_.fields.size()) - 1, {node, field},
+                     PositionOf(node));
           }
         }
+      } else if (has_memories_ && is_tensor && node < std::ssize(graph_.function()->params())) {
+        AddValue(node, {node}, FormattedValue::kGiven);
       }
-      SortUnique(readers);
     }
     SortUnique(problem_.returned);
   }
 
-  /// The value whose format counts when `node` is read: looks through what the host does. -1 when it is plain anyway.
-  int SourceOf(int node) const {
-    for (;;) {
-      if (MustCover(node)) return IsEligible(node) ? node : -1;
-      const OpDef* op = graph_.OpAt(node);
-      if (op == nullptr) return -1;        // a parameter, or a field of something: plain
-      node = graph_.node(node).inputs[1];  // a reshape's data; [0] is the operator
+  /// Adds a value with its readers.
+  void AddValue(int number, const BoundaryValue& value, Position maker) {
+    FormattedValue& added = problem_.values[number];
+    added.maker = maker;
+    std::vector<int> work{value.node};
+    for (size_t i = 0; i < work.size(); ++i) {
+      for (int user : graph_.node(work[i]).outputs) {
+        const TupleGetItemNode* projection = As<TupleGetItemNode>(graph_.node(user).expr);
+        const bool is_other = i == 0 && value.field >= 0 && projection != nullptr && projection->index() != value.field;
+        if (is_other) continue;
+        if (MustCover(user)) {
+          added.readers.push_back(PositionOf(user));
+        } else if (graph_.node(user).is_external) {
+          problem_.returned.push_back({number, 0});
+        } else if (std::find(work.begin(), work.end(), user) == work.end()) {
+          work.push_back(user);
+        }
+      }
     }
+    SortUnique(added.readers);
+  }
+
+  /// A value that a partition reads, and whether the host reshapes it before.
+  struct Source {
+    int value = -1;  ///< -1: one that is always plain, in the host's memory
+    bool is_reshaped = false;
+  };
+
+  /// The value whose format counts when `read` is read: looks through what the host does.
+  Source SourceOf(BoundaryValue read) const {
+    for (Source source;;) {
+      const auto& inputs = graph_.node(read.node).inputs;
+      const ExprKind kind = graph_.node(read.node).expr->kind();
+      if (MustCover(read.node) || kind == ExprKind::kVar) {
+        source.value = NumberOf(read);
+        return source;
+      }
+      if (kind == ExprKind::kTuple && read.field >= 0) {
+        read = {inputs[static_cast<size_t>(read.field)]};
+      } else if (kind == ExprKind::kTupleGetItem && read.field < 0) {
+        read = {inputs[0], As<TupleGetItemNode>(graph_.node(read.node).expr)->index()};
+      } else if (const OpDef* op = graph_.OpAt(read.node)) {
+        source.is_reshaped = source.is_reshaped || op->is_reshape;
+        read = {inputs[1], read.field};  // what it reads; [0] is the operator
+      } else {
+        return source;
+      }
+    }
+  }
+
+  /// -1 for a value without formats.
+  int NumberOf(const BoundaryValue& value) const {
+    if (value.field < 0) return problem_.values.contains(value.node) ? value.node : -1;
+    const auto field = std::ranges::find(problem_.fields, value);
+    return field == problem_.fields.end() ? -1 : problem_.num_nodes + static_cast<int>(field - problem_.fields.begin());
+  }
+
+  /// Values that nobody reads or makes but in the host's format need no memory of a search: most of them, where only a
+  /// few operators may run elsewhere.
+  void ForgetPlainValues() {
+    if (!has_memories_) return;
+    std::set<int> used;
+    for (const CoverVariant& variant : problem_.variants) {
+      for (const std::vector<FormatUse>* uses : {&variant.wants, &variant.makes}) {
+        for (const FormatUse& use : *uses) {
+          if (use.format != 0) used.insert(use.value);
+        }
+      }
+    }
+    const auto is_plain = [&](const FormatUse& use) { return !used.contains(use.value); };
+    std::erase_if(problem_.values, [&](const auto& value) { return !used.contains(value.first); });
+    for (CoverVariant& variant : problem_.variants) {
+      std::erase_if(variant.wants, is_plain);
+      std::erase_if(variant.makes, is_plain);
+    }
+    std::erase_if(problem_.returned, is_plain);
   }
 
   CoverVariant VariantOf(const SubGraph& sub_graph) const {
@@ -109,23 +183,24 @@ class ProblemBuilder {
     COLLAGE_CHECK(boundary.inputs.size() == layouts.inputs.size() && boundary.outputs.size() == layouts.outputs.size())
         << "layouts do not fit the boundary of " << sub_graph.inside().ToString();
     for (size_t i = 0; i < boundary.inputs.size(); ++i) {
-      const BoundaryValue& input = boundary.inputs[i];
-      const int source = input.field < 0 ? SourceOf(input.node) : -1;
-      if (source < 0) continue;
-      // The host always uses the plain format of a value.
-      const Layout layout = source == input.node ? layouts.inputs[i] : Layout::kPlain;
-      variant.wants.push_back({source, static_cast<Format>(layout)});
+      const Source source = SourceOf(boundary.inputs[i]);
+      if (source.value < 0) continue;
+      // A value is reshaped in plain order, where it is read.
+      const Layout read = layouts.inputs[i];
+      const Layout layout = source.is_reshaped ? In(MemoryOf(read), Layout::kPlain) : read;
+      variant.wants.push_back({source.value, static_cast<Format>(layout)});
     }
     SortUnique(variant.wants);
     for (size_t i = 0; i < boundary.outputs.size(); ++i) {
       const BoundaryValue& output = boundary.outputs[i];
-      if (output.field >= 0 || !IsEligible(output.node) || !MustCover(output.node)) continue;
-      variant.makes.push_back({output.node, static_cast<Format>(layouts.outputs[i])});
+      const int value = MustCover(output.node) ? NumberOf(output) : -1;
+      if (value >= 0) variant.makes.push_back({value, static_cast<Format>(layouts.outputs[i])});
     }
   }
 
   const DataflowGraph& graph_;
   const std::vector<bool>& eligible_;
+  bool has_memories_ = false;       ///< whether any variant reads or makes values in another memory than the host's
   std::vector<Position> position_;  ///< by node
   CoverProblem problem_;
 };
@@ -136,7 +211,7 @@ bool MustBeCovered(const DataflowGraph& graph, int index) {
   if (graph.node(index).is_in_primitive) return false;
   if (graph.boundaries() == Boundaries::kExact) return graph.LabelAt(index) != "call_prim";
   const OpDef* op = graph.OpAt(index);
-  return op != nullptr && !op->is_reshape;
+  return op != nullptr && !op->is_reshape && !SaysWhere(*op);
 }
 
 std::vector<int> CoverProblem::NodesAt(const std::vector<Position>& at) const {
@@ -155,7 +230,7 @@ IndexedVector<Position, std::vector<VariantIndex>> CoverProblem::StartingAt() co
 }
 
 CoverProblem CoverProblem::Of(const OriginalVariants& selected) const {
-  CoverProblem part{num_positions, {}, values, returned, node_inputs, nodes};
+  CoverProblem part{num_positions, {}, values, num_nodes, fields, returned, node_inputs, nodes};
   part.variants.reserve(selected.size());
   for (VariantIndex v : selected) part.variants.push_back(variants[v]);
   return part;
@@ -169,7 +244,7 @@ CoverProblem CoverProblem::Reversed() const {
   };
   for (CoverVariant& variant : reversed.variants) mirror(variant.covers);
   for (auto& [id, value] : reversed.values) {
-    value.maker = Mirrored(value.maker);
+    if (value.maker != FormattedValue::kGiven) value.maker = Mirrored(value.maker);
     mirror(value.readers);
   }
   return reversed;
@@ -200,6 +275,7 @@ double CoverSeconds(const CoverProblem& problem, const std::vector<VariantIndex>
     previous = v;
     for (const FormatUse& want : variant.wants) {
       wanted.insert(want);
+      if (problem.values.at(want.value).maker == FormattedValue::kGiven) made.emplace(want.value, 0);
       const auto maker = made.find(want.value);
       if (maker == made.end() || maker->second == want.format || !converted.insert(want).second) continue;
       penalty += costs.Convert(want.value, maker->second, want.format);

@@ -31,6 +31,8 @@ struct CoverVariant {
 
 /// A value that may have several formats.
 struct FormattedValue {
+  static constexpr Position kGiven{-1};  ///< before all positions: the function's parameter, in the host's format
+
   Position maker;
   std::vector<Position> readers;  ///< positions that read it, directly or through the host; ascending
 };
@@ -39,8 +41,11 @@ struct FormattedValue {
 struct CoverProblem {
   int num_positions = 0;
   IndexedVector<VariantIndex, CoverVariant> variants;
-  std::unordered_map<int, FormattedValue> values;  ///< values with formats
-  std::vector<FormatUse> returned;                 ///< formats that the function's caller wants; ascending
+  /// Values with formats, by the node that makes them; numbers of no node are those of `fields`.
+  std::unordered_map<int, FormattedValue> values;
+  int num_nodes = 0;
+  std::vector<BoundaryValue> fields;  ///< fields of tuples that nodes make: values num_nodes, num_nodes + 1, …
+  std::vector<FormatUse> returned;    ///< formats that the function's caller wants; ascending
   /// Inputs of each node, for the order of partitions. May be empty when no variant has `members`.
   std::vector<std::vector<int>> node_inputs;
   /// The graph's node at each position, for explanations. May be empty: the same numbers.
@@ -49,6 +54,10 @@ struct CoverProblem {
   /// The position after the last one.
   Position end() const { return Position(num_positions); }
   IndexRange<Position> positions() const { return IndexRange<Position>(end()); }
+  /// The tensor that a value is.
+  BoundaryValue ValueAt(int value) const {
+    return value < num_nodes ? BoundaryValue{value} : fields[static_cast<size_t>(value - num_nodes)];
+  }
   /// Returns the graph's nodes at these positions.
   std::vector<int> NodesAt(const std::vector<Position>& at) const;
   /// Variants by their first position.
@@ -61,11 +70,12 @@ struct CoverProblem {
   Position Mirrored(Position position) const { return Position(num_positions - 1 - position.number()); }
 };
 
-/// Whether partitions must cover the node at `index`: calls of operators, except reshapes; with Boundaries::kExact all
-/// nodes; never those within partitions already.
+/// Whether partitions must cover the node at `index`: calls of operators, except reshapes and those that only say where
+/// a value is; with Boundaries::kExact all nodes; never those within partitions already.
 bool MustBeCovered(const DataflowGraph& graph, int index);
 
-/// The problem of covering all nodes of `graph` that must be.
+/// The problem of covering all nodes of `graph` that must be. Values have formats where they are `eligible`; all have
+/// some that a variant reads or makes in another memory than the host's.
 CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
                               const std::vector<bool>& eligible);
 

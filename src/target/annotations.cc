@@ -50,9 +50,13 @@ BoundaryLayouts LayoutsOf(const Function& partition) {
 
 std::string LayoutsText(const BoundaryLayouts& layouts) {
   std::string text;
-  for (Layout layout : layouts.inputs) text += LetterOf(layout);
+  const auto add = [&](Layout layout) {
+    text += LetterOf(layout);
+    if (MemoryOf(layout) != Memory::kHost) text.append("@").append(ToString(MemoryOf(layout))).append(" ");
+  };
+  for (Layout layout : layouts.inputs) add(layout);
   text += ':';
-  for (Layout layout : layouts.outputs) text += LetterOf(layout);
+  for (Layout layout : layouts.outputs) add(layout);
   return text;
 }
 

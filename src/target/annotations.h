@@ -24,7 +24,8 @@ std::string CompilerOf(const Toolchain& toolchain);
 
 /// The layouts that `partition` was annotated with; all plain where it was not.
 BoundaryLayouts LayoutsOf(const Function& partition);
-/// "pc:c": the layouts of inputs and of outputs, one letter each (LetterOf).
+/// "pc:c": the layouts of inputs and of outputs, one letter each (LetterOf), and with it the memory where that is not
+/// the host's: "p@ext_dev c:c".
 std::string LayoutsText(const BoundaryLayouts& layouts);
 /// `partition` annotated with `layouts`.
 Function WithLayouts(const Function& partition, const BoundaryLayouts& layouts);

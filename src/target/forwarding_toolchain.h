@@ -27,6 +27,7 @@ class ForwardingToolchain : public Toolchain, public HasFusionPatterns, public C
   bool is_default() const override { return inner_.is_default(); }
   std::string license() const override { return inner_.license(); }
   std::vector<Incompatibility> Incompatible() const override { return inner_.Incompatible(); }
+  int device_type() const override { return inner_.device_type(); }
 
   std::vector<PatternTableEntry> PatternTable() const override { return inner_.PatternTable(); }
   Result<void> SupportsCall(const CallNode& call) const override { return inner_.SupportsCall(call); }

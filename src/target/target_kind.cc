@@ -37,6 +37,7 @@ const std::vector<TargetKind>& BuiltinKinds() {
       {"vulkan", 7, "Vulkan devices"},
       {"metal", 8, "Apple's graphics processors"},
       {"rocm", 10, "AMD's graphics processors"},
+      {"ext_dev", 12, "external devices"},
   };
   return kinds;
 }
@@ -116,6 +117,7 @@ class KindToolchain : public Toolchain, public HasCompositeCalls {
   bool is_default() const override { return Or("IsDefault", Compiles(kind_)); }
   std::string license() const override { return Or("License", std::string()); }
   std::vector<Incompatibility> Incompatible() const override { return Or("Incompatible", Toolchain::Incompatible()); }
+  int device_type() const override { return kind_.device_type(); }
   std::vector<std::string> Preamble() const override { return Or("Preamble", Toolchain::Preamble()); }
   FusionStyle fusion_style() const override { return Or("FusionStyle", Toolchain::fusion_style()); }
   int max_depth() const override { return Or("MaxDepth", Toolchain::max_depth()); }

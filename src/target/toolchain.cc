@@ -79,7 +79,7 @@ std::unique_ptr<const Toolchain> Toolchain::WithOptions(const Attrs&) const { re
 
 std::vector<BoundaryLayouts> Toolchain::Layouts(const Function&, const std::vector<bool>& eligible_inputs,
                                                 const std::vector<bool>& eligible_outputs) const {
-  return {PlainLayouts(eligible_inputs.size(), eligible_outputs.size())};
+  return {In(MainMemoryOf(*this), PlainLayouts(eligible_inputs.size(), eligible_outputs.size()))};
 }
 
 ToolchainRegistry& ToolchainRegistry::Global() {
@@ -122,42 +122,13 @@ const Toolchain* ToolchainRegistry::Native() const {
   return nullptr;
 }
 
-BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs) {
-  return {std::vector<Layout>(num_inputs, Layout::kPlain), std::vector<Layout>(num_outputs, Layout::kPlain)};
-}
-
-BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
-                                    const std::vector<bool>& eligible_outputs) {
-  BoundaryLayouts layouts;
-  for (bool eligible : eligible_inputs) {
-    layouts.inputs.push_back(eligible ? Layout::kChannelsLast : Layout::kPlain);
+Memory MainMemoryOf(const Toolchain& toolchain) {
+  const std::optional<Memory> memory = MemoryOf(toolchain.device_type());
+  if (!memory) {
+    throw Error(ErrorCategory::kUnsupported, "toolchain '" + toolchain.name() + "' computes on " +
+                                                 DeviceName(toolchain.device_type()) + ", whose memory is not known");
   }
-  for (bool eligible : eligible_outputs) {
-    layouts.outputs.push_back(eligible ? Layout::kChannelsLast : Layout::kPlain);
-  }
-  return layouts;
-}
-
-BoundaryLayouts Keeping(BoundaryLayouts layouts, DataType dtype, const Function& function,
-                        const std::vector<bool>& eligible_inputs, const std::vector<bool>& eligible_outputs) {
-  const auto keep = [dtype](std::vector<Layout>& kept, const std::vector<Type>& types,
-                            const std::vector<bool>& eligible) {
-    for (size_t i = 0; i < kept.size(); ++i) {
-      if (eligible[i] && AsTensorType(types[i])->dtype() == kFloat32) kept[i] = Keeping(kept[i], dtype);
-    }
-  };
-  std::vector<Type> inputs;
-  for (const Var& param : function->params()) {
-    for (const Type& type : FlattenTensorTypes(param->checked_type())) inputs.push_back(type);
-  }
-  keep(layouts.inputs, inputs, eligible_inputs);
-  keep(layouts.outputs, FlattenTensorTypes(function->body()->checked_type()), eligible_outputs);
-  return layouts;
-}
-
-bool KeepsNarrow(const BoundaryLayouts& layouts) {
-  const auto is = [](Layout layout) { return NarrowType(layout).has_value(); };
-  return std::ranges::any_of(layouts.inputs, is) || std::ranges::any_of(layouts.outputs, is);
+  return *memory;
 }
 
 void* OpenCompilerModule(std::string_view name, const std::string& symbol) {

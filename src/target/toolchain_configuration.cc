@@ -132,7 +132,12 @@ std::string TargetText(const Toolchain& toolchain) {
   const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
   if (TargetKindOf(configured == nullptr ? toolchain : configured->registered()) != nullptr) return text;
   const std::string name = RegisteredName(text);
-  return "llvm" + (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
+  std::string kind = "llvm";
+  for (const TargetKind* one : TargetKinds()) {
+    if (toolchain.device_type() != kDLCPU && one->device_type() == toolchain.device_type()) kind = one->name();
+    if (kind != "llvm") break;
+  }
+  return kind + (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
 }
 
 }  // namespace collage

@@ -73,7 +73,7 @@ bool IsConfigured(std::string_view configuration);
 /// `inference_precision`; nothing for others.
 std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain);
 /// The target by which `toolchain`, registered or configured, takes part: "llvm" for the native one as it is,
-/// "llvm -compiler=openvino -inference_precision=bf16".
+/// "llvm -compiler=openvino -inference_precision=bf16"; of the kind for its device where that is not the processor.
 std::string TargetText(const Toolchain& toolchain);
 
 }  // namespace collage

@@ -29,6 +29,9 @@ std::span<const ConfigKey> AllConfigKeys() {
                 "the toolchain whose pattern table MergeComposite uses"},
       ConfigKey{"relay.PartitionGraph.bind_constants", AttrKind::kBool, true,
                 "whether constants go into partitions; false: they become parameters"},
+      ConfigKey{"relay.PlanDevices.insert_copies", AttrKind::kBool, true,
+                "whether device_copy moves what is needed elsewhere; false, as in compilations: partitioning places "
+                "copies, and those of the model only say where values are"},
       ConfigKey{"relay.ToMixedPrecision.dtype", AttrKind::kString, "float16",
                 "what ToMixedPrecision computes in: float16 or bfloat16"},
       ConfigKey{"relay.ToMixedPrecision.keep_orig_output_dtype", AttrKind::kBool, false,
@@ -47,7 +50,8 @@ std::span<const ConfigKey> AllConfigKeys() {
                 "targets that CollagePartition covers the module with, such as 'llvm; llvm -compiler=NAME'; empty: "
                 "the default toolchains"},
       ConfigKey{"relay.fallback_device_type", AttrKind::kInt, 1,
-                "where PlanDevices puts what nothing constrains: a DLDeviceType, 1 is the processor, 2 a CUDA device"},
+                "where PlanDevices puts what nothing constrains: a DLDeviceType, 1 is the processor, 2 a CUDA device; "
+                "0 leaves it open, as compilations do where it is not set"},
   };
   return keys;
 }

@@ -112,6 +112,31 @@ Fact PartitionsTable(const ExecutionPlan& plan) {
                 {"nodes of the model", "[{nodes:80}]"}});
 }
 
+/// The copies of a plan to a device's memory, from there, and within the device.
+Fact MemoryRow(const ExecutionPlan& plan, Memory memory, size_t arena_bytes) {
+  int64_t copies = 0, bytes = 0;
+  for (const ExecutionPlan::Step& step : plan.steps) {
+    if (step.kind == ExecutionPlan::Step::kKernel) continue;
+    const ExecutionPlan::Value& from = plan.values[static_cast<size_t>(step.inputs[0])];
+    const ExecutionPlan::Value& to = plan.values[static_cast<size_t>(step.outputs[0])];
+    const bool is_own = MemoryOf(from.layout) == memory || MemoryOf(to.layout) == memory;
+    if (MemoryOf(from.layout) == MemoryOf(to.layout) || !is_own) continue;
+    ++copies;
+    bytes += NumElements(to.shape) * static_cast<int64_t>(StoredType(to.layout, to.dtype).size_bytes());
+  }
+  return Fact::Record("", "",
+                      {Fact::Text("memory", "memory", std::string(ToString(memory))),
+                       Fact::Bytes("arena_bytes", "arena", static_cast<int64_t>(arena_bytes)),
+                       Fact::Count("copies", "copies", copies), Fact::Bytes("copied_bytes", "copied", bytes)})
+      .Says("memory {memory} · arena {arena_bytes} · copies: {copies}, {copied_bytes}");
+}
+
+std::vector<Fact> MemoryRows(const ExecutionPlan& plan) {
+  std::vector<Fact> rows;
+  for (const auto& [memory, bytes] : plan.device_arena_bytes) rows.push_back(MemoryRow(plan, memory, bytes));
+  return rows;
+}
+
 Fact ExecutableFacts(const Arguments& arguments) {
   if (arguments.verify) Executable::Verify(arguments.executable);
   const Executable executable = Executable::Load(arguments.executable);
@@ -125,6 +150,7 @@ Fact ExecutableFacts(const Arguments& arguments) {
                                           Fact::Count("steps", "steps", static_cast<int64_t>(plan.steps.size())),
                                           Fact::Flag("verified", "all checksums are right", arguments.verify)})
                               .Says("{steps} step{s:steps} · {threads} thread{s:threads} · arena {arena_bytes}"),
+                          Fact::Table("memories", "", MemoryRows(plan)),
                           FactOfJson("metadata", "metadata", plan.metadata_json).Detail(), PartitionsTable(plan),
                           TableOf("calls", "", calls, CallRow)});
 }

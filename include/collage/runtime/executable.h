@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/layout.h"
 #include "collage/runtime/tensor.h"
@@ -19,10 +21,11 @@ class AtomicFile;  // src/support/file.h
 
 /// Steps to run, their order and their memory.
 struct ExecutionPlan {
-  /// A tensor of the plan; `shape` is logical, `layout` says how it lies in memory.
+  /// A tensor of the plan; `shape` is logical, `layout` says how it lies in which memory. Only values in an arena are
+  /// in another memory than the host's.
   struct Value {
     enum class Storage : uint8_t {
-      kArena,     ///< `offset_or_index` is a byte offset in the arena
+      kArena,     ///< `offset_or_index` is a byte offset in the arena of its memory
       kInput,     ///< … the number of a graph input
       kOutput,    ///< … the number of a graph output
       kConstant,  ///< … the number of a constant
@@ -41,7 +44,7 @@ struct ExecutionPlan {
     int kernel = -1;
     std::vector<int> inputs;        ///< values
     std::vector<int> outputs;       ///< values
-    int64_t workspace_offset = -1;  ///< in the arena; -1 = none
+    int64_t workspace_offset = -1;  ///< in the arena of the kernel's memory; -1 = none
   };
 
   struct KernelEntry {
@@ -49,6 +52,7 @@ struct ExecutionPlan {
     int blob = -1;
     std::vector<int> constants;
     size_t workspace_bytes = 0;
+    Memory workspace_memory = Memory::kHost;
     std::string toolchain;
     std::string schedule;            ///< by which the toolchain compiled it; empty: as it thought best
     std::string label;               ///< operators, joined by '+'
@@ -68,7 +72,8 @@ struct ExecutionPlan {
   std::vector<Tensor> constants;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  size_t arena_bytes = 0;
+  size_t arena_bytes = 0;                       ///< bytes of the arena in the host's memory
+  std::map<Memory, size_t> device_arena_bytes;  ///< bytes of arenas in other memories
   int num_threads = 1;
   /// JSON text for people and tools: model, machine, how the choice was made.
   std::string metadata_json = "{}";
@@ -142,7 +147,7 @@ class ExecutionInstance {
   /// Runs once and returns seconds per step, in the order of the plan.
   std::vector<double> RunTimed();
   /// Runs once and calls `look` with each value that a step makes, as soon as it is made: what comes later may lie in
-  /// the same memory.
+  /// the same memory. `data` is the host's: of a value in another memory it is a copy.
   void RunWatched(const std::function<void(const ExecutionPlan::Value& value, const void* data)>& look);
 
  private:

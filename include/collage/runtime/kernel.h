@@ -20,11 +20,13 @@ class Kernel {
   virtual ~Kernel() = default;
 
   /// Remembers where the partition reads and writes. `inputs` and `outputs` are in the order of the partition's
-  /// flattened parameters and results, 64-byte aligned, laid out in the boundary layouts it was compiled for;
-  /// `workspace` has the bytes that the compiled partition asked for (null when none). May be called again.
+  /// flattened parameters and results, 64-byte aligned, laid out in the boundary layouts it was compiled for, each in
+  /// the memory that its layout says; `workspace`, in the main memory of the kernel's device, has the bytes that the
+  /// compiled partition asked for (null when none). May be called again.
   virtual void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
 
-  /// Computes the outputs. Throws Error when the toolchain fails.
+  /// Computes the outputs. Throws Error when the toolchain fails. A device may still compute when this returns
+  /// (collage/runtime/device.h).
   virtual void Run() = 0;
 };
 

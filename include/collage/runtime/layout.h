@@ -6,13 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "collage/runtime/device.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage {
 
-/// Layout of a value [N, C, spatial…] at a boundary: its memory order, and the type of its stored elements. Relay's
-/// types always speak of the logical, plain shape, and of float32 where that is kept as a narrower type. One table
-/// defines each layout (layout.cc). Numbers are in executables: new ones come last.
+/// Layout of a value [N, C, spatial…] at a boundary: its memory order, the type of its stored elements, and the memory
+/// that holds it. Relay's types always speak of the logical, plain shape, and of float32 where that is kept as a
+/// narrower type. These are the layouts of the host's memory, which one table defines (layout.cc); `In` makes those of
+/// others. Numbers are in executables: new ones come last.
 enum class Layout : uint8_t {
   kPlain,                 ///< row-major in the logical order: NCW, NCHW, NCDHW and every value that has no channels
   kChannelsLast,          ///< axis 1 innermost: NWC, NHWC, NDHWC; only for ranks 3 to 5
@@ -22,14 +24,26 @@ enum class Layout : uint8_t {
   kChannelsLastFloat16,   ///< as kChannelsLast, float32 rounded to float16
 };
 
-/// All layouts, by number.
+/// The layouts of the host's memory, by number.
 std::span<const Layout> AllLayouts();
-/// "plain", "channels_last", "plain_bf16", "channels_last_bf16", "plain_fp16" or "channels_last_fp16".
+/// Whether `number` is that of a layout in any memory.
+bool IsLayout(int64_t number);
+/// "plain", "channels_last", "plain_bf16", "channels_last_bf16", "plain_fp16" or "channels_last_fp16"; of another
+/// memory than the host's with that: "plain@ext_dev".
 std::string_view ToString(Layout layout);
 /// The layout of that name; nothing where there is none.
 std::optional<Layout> LayoutNamed(std::string_view name);
-/// One letter, for keys.
+/// One letter, for keys; the same for all memories.
 char LetterOf(Layout layout);
+
+/// The memory of a layout.
+Memory MemoryOf(Layout layout);
+/// Returns the layout of the same memory order and stored type in `memory`.
+Layout In(Memory memory, Layout layout);
+/// How a value gets from one layout to another: the layouts that it goes through, `to` being the last; none where both
+/// are the same. Each step is a copy from one memory to another that changes nothing else, or within the host's memory:
+/// only there are orders and types changed.
+std::vector<Layout> StepsBetween(Layout from, Layout to);
 
 /// Whether axis 1 lies innermost.
 bool IsChannelsLast(Layout layout);
@@ -51,7 +65,7 @@ Shape PhysicalShape(std::span<const int64_t> shape, Layout layout);
 /// float32 is rounded to the nearest element of a narrower type, ties to even. Values beyond 65519 become infinite in
 /// float16; a compilation checks whether a model comes near that (docs/costs.md). `element_bytes` belong to the logical
 /// type: four if one of the layouts stores a narrower one. The buffers must not overlap. Runs on the process's thread
-/// pool when the tensor is large.
+/// pool when the tensor is large. Both are in the host's memory, or it is one of the copies of `StepsBetween`.
 void ConvertLayout(const void* source, Layout from, void* target, Layout to, std::span<const int64_t> shape,
                    size_t element_bytes);
 

@@ -20,6 +20,7 @@
 #include "collage/runtime/layout.h"
 #include "collage/runtime/tensor.h"
 #include "collage/support/result.h"
+#include "collage/target/boundary_layouts.h"
 
 namespace collage {
 
@@ -47,13 +48,6 @@ struct PatternTableEntry {
   bool is_greedy = true;
 };
 
-/// A choice of layouts at the boundary of a partition: one for each flattened parameter and result.
-struct BoundaryLayouts {
-  std::vector<Layout> inputs;
-  std::vector<Layout> outputs;
-  auto operator<=>(const BoundaryLayouts&) const = default;
-};
-
 /// A partition to compile.
 struct PartitionRequest {
   /// A closed, typed function. Parameters are tensors; the result is a tensor or a tuple of tensors. Constants are
@@ -67,11 +61,12 @@ struct PartitionRequest {
 
 /// A compiled partition, self-contained.
 struct CompiledPartition {
-  std::string loader;             ///< name of the kernel loader, usually the toolchain's
-  std::vector<std::byte> blob;    ///< opaque to all but the loader; equal blobs are stored once
-  std::vector<Tensor> constants;  ///< weights kept outside of the blob, stored once and mapped
-  size_t workspace_bytes = 0;     ///< scratch memory that `Kernel::Bind` gets
-  std::string source;             ///< readable form of what was generated, for `Listings`; may be empty
+  std::string loader;                       ///< name of the kernel loader, usually the toolchain's
+  std::vector<std::byte> blob;              ///< opaque to all but the loader; equal blobs are stored once
+  std::vector<Tensor> constants;            ///< weights kept outside of the blob, stored once and mapped
+  size_t workspace_bytes = 0;               ///< scratch memory that `Kernel::Bind` gets
+  std::string source;                       ///< readable form of what was generated, for `Listings`; may be empty
+  Memory workspace_memory = Memory::kHost;  ///< the memory of the workspace
 };
 
 /// One step from a partition to its code, as a text for people to read.
@@ -134,6 +129,9 @@ class Toolchain {
   /// Toolchains that never meet this one in an executable, a play-off or a measuring process. It is enough that one of
   /// two says so; names that nobody has are ignored.
   virtual std::vector<Incompatibility> Incompatible() const { return {}; }
+  /// The type of device that its kernels run on, a DLDeviceType: 1 is the processor. Any other one has a memory
+  /// (collage/runtime/device.h), and its targets are of a kind for it: "ext_dev -compiler=NAME".
+  virtual int device_type() const { return 1; }
 
   /// Pattern-based toolchains list their patterns; an empty table means operator-predicate based.
   virtual std::vector<PatternTableEntry> PatternTable() const { return {}; }
@@ -174,7 +172,9 @@ class Toolchain {
 
   /// Layout combinations that the compiler accepts for `function`, best first; maybe none. `eligible_inputs` and
   /// `eligible_outputs` say which flattened parameters and results may be anything but plain at all. To keep some of
-  /// them as bfloat16 or float16 rounds: only who is told a lower `inference_precision` offers that.
+  /// them as bfloat16 or float16 rounds: only who is told a lower `inference_precision` offers that. Layouts are of the
+  /// memory that a kernel expects each value in: what is not there is copied. Unless overridden: all plain, in the main
+  /// memory of its device.
   virtual std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
                                                const std::vector<bool>& eligible_outputs) const;
 
@@ -239,18 +239,8 @@ std::optional<std::string> WhyIncompatible(const Toolchain& a, const Toolchain& 
 /// Within each, and between them by their first difference, in the order given.
 std::vector<std::vector<const Toolchain*>> CompatibleSets(std::span<const Toolchain* const> toolchains);
 
-/// All inputs and outputs plain.
-BoundaryLayouts PlainLayouts(size_t num_inputs, size_t num_outputs);
-/// Eligible ones channels-last, the others plain.
-BoundaryLayouts ChannelsLastLayouts(const std::vector<bool>& eligible_inputs,
-                                    const std::vector<bool>& eligible_outputs);
-
-/// `layouts`, of `function`, with the eligible values of float32 kept as `dtype`: bfloat16 or float16.
-BoundaryLayouts Keeping(BoundaryLayouts layouts, DataType dtype, const Function& function,
-                        const std::vector<bool>& eligible_inputs, const std::vector<bool>& eligible_outputs);
-/// Whether some value of float32 is kept as a narrower type.
-bool KeepsNarrow(const BoundaryLayouts& layouts);
-
+/// The main memory of a toolchain's device. Throws kUnsupported for a type of device that has none.
+Memory MainMemoryOf(const Toolchain& toolchain);
 /// Opens `libcollage_NAME_compiler.so` (beside this library, or in $COLLAGE_MODULE_PATH) and returns its C symbol
 /// `collage_compile_partition`; throws kUnavailable with the loader's reason.
 using CompilePartitionFn = void(const PartitionRequest& request, Result<CompiledPartition>& result);

@@ -33,8 +33,8 @@ Cost ReadCost(const JsonReader& json) {
 
 GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_(std::move(estimate)) {
   const JsonReader json = JsonReader::Parse(text.text, text.file);
-  json.AllowOnly(
-      {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "coalesce"});
+  json.AllowOnly({"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "copy",
+                  "copy_byte", "coalesce"});
   if (json.Has("op_cost")) {
     for (const auto& [target, costs] : json.At("op_cost").Fields()) {
       std::map<std::string, Cost>& by_op = op_costs_[target];
@@ -62,6 +62,8 @@ GivenCosts::GivenCosts(const JsonText& text, CandidateCost estimate) : estimate_
   fusion_benefit_ = json.Has("fusion_benefit") ? ReadNumber(json.At("fusion_benefit"), "a fusion benefit") : 1;
   transition_penalty_ = json.Has("transition_penalty") ? ReadNumber(json.At("transition_penalty"), "a penalty") : 0;
   conversion_ = json.Has("conversion") ? ReadNumber(json.At("conversion"), "what a conversion costs") : 0;
+  copy_ = json.Has("copy") ? ReadNumber(json.At("copy"), "what a copy costs") : 0;
+  copy_byte_ = json.Has("copy_byte") ? ReadNumber(json.At("copy_byte"), "what copying a byte costs") : 0;
   coalesce_ = json.BoolOr("coalesce", false);
 }
 

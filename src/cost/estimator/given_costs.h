@@ -14,8 +14,8 @@
 
 namespace collage {
 
-/// {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "coalesce"}, all
-/// optional.
+/// {"op_cost", "fusion_benefit", "unsupported", "overrides", "transition_penalty", "conversion", "copy", "copy_byte",
+/// "coalesce"}, all optional.
 ///
 /// A candidate costs what an override with its target and exactly its nodes says; infinity when it holds an operator
 /// that its target does not support; else, over its operator calls from the highest index down, k = 0, 1, …: the
@@ -33,6 +33,8 @@ class GivenCosts {
   double transition_penalty() const { return transition_penalty_; }
   /// To change the layout of a value, where values have several.
   double conversion() const { return conversion_; }
+  /// To copy so many bytes from one memory to another.
+  double CopySeconds(double bytes) const { return copy_ + bytes * copy_byte_; }
   /// Whether no estimate takes the formula's place.
   bool is_table() const { return estimate_ == nullptr; }
   /// Whether places in a graph matter: equal candidates may differ in cost.
@@ -55,6 +57,8 @@ class GivenCosts {
   double fusion_benefit_ = 1;
   double transition_penalty_ = 0;
   double conversion_ = 0;
+  double copy_ = 0;       ///< for each copy
+  double copy_byte_ = 0;  ///< and for each byte of it
   bool coalesce_ = false;
 };
 

@@ -48,8 +48,14 @@ class GivenEstimator : public CostEstimator {
     return cost.is_unknown() ? 0 : cost.ToDouble();
   }
 
-  double ConvertSeconds(const Shape&, DataType, Layout from, Layout to) override {
-    return from == to ? 0 : costs_.conversion();
+  double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override {
+    double seconds = 0;
+    for (const Layout step : StepsBetween(from, to)) {
+      const auto bytes = static_cast<double>(NumElements(shape)) * StoredType(step, dtype).size_bytes();
+      seconds += MemoryOf(from) == MemoryOf(step) ? costs_.conversion() : costs_.CopySeconds(bytes);
+      from = step;
+    }
+    return seconds;
   }
 
   double TransitionSeconds() override { return costs_.transition_penalty(); }

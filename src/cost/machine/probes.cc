@@ -129,8 +129,9 @@ TuningRecord MeasureProbe(const Toolchain& toolchain, const Probe& probe, int nu
     if (probe.is_whole && std::count_if(members.begin(), members.end(), is_operator) != num_operators) continue;
     const Function function = Extract(graph, candidate.sub_graph).function;
     for (const BoundaryLayouts& layouts :
-         probe.is_whole ? LayoutsOf(toolchain, function)
-                        : std::vector<BoundaryLayouts>{PlainLayouts(function->params().size(), 1)}) {
+         probe.is_whole
+             ? LayoutsOf(toolchain, function)
+             : std::vector<BoundaryLayouts>{In(MainMemoryOf(toolchain), PlainLayouts(function->params().size(), 1))}) {
       const TuningRecord record = MeasurePartition(toolchain, {function, layouts, num_threads}, timing);
       if (record.ok && (!least.ok || record.p50 < least.p50)) least = record;
     }

@@ -85,9 +85,8 @@ class SmallPartition {
     });
     for (const CandidatePartition& candidate : candidates) {
       const ExtractedFunction extracted = Extract(graph, candidate.sub_graph);
-      const PartitionRequest request{extracted.function,
-                                     PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size()),
-                                     num_threads};
+      const BoundaryLayouts plain = PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size());
+      const PartitionRequest request{extracted.function, In(MainMemoryOf(toolchain), plain), num_threads};
       Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
       if (compiled.ok()) return std::make_unique<SmallPartition>(std::move(*compiled), request);
     }

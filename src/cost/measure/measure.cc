@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,14 +32,8 @@ namespace collage {
 namespace {
 
 constexpr size_t kReferencesKept = 64;
-constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
-constexpr size_t kMarginBytes = 4096;    // around outputs; a multiple of their alignment
 // Evaluating the reference takes longer than measuring for partitions that add up more products than this.
 constexpr double kSmallPartition = 2e7;
-
-bool IsPoison(const unsigned char* bytes, size_t count) {
-  return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == kPoison; });
-}
 
 /// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
 /// `inputs` are always the same of one draw, but for those that `layouts` rounds.
@@ -57,110 +52,12 @@ Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts,
   return reference;
 }
 
-std::vector<Type> ParameterTypes(const Function& function) {
-  std::vector<Type> types;
-  for (const Var& param : function->params()) {
-    for (const Type& type :
-         FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
-      types.push_back(type);
-    }
-  }
-  return types;
-}
-
 }  // namespace
 
-PartitionBuffers::PartitionBuffers(const PartitionRequest& request)
-    : function_(request.function), layouts_(request.layouts) {
-  const std::vector<Type> types = ParameterTypes(function_);
-  for (size_t i = 0; i < types.size(); ++i) {
-    const TensorTypeNode* type = AsTensorType(types[i]);
-    inputs_.push_back(Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.inputs[i]),
-                                    StoredType(layouts_.inputs[i], type->dtype())));
-  }
-  Fill(Draw::kUnit);
-  output_types_ = FlattenTensorTypes(request.function->body()->checked_type());
-  for (size_t i = 0; i < output_types_.size(); ++i) {
-    const TensorTypeNode* type = AsTensorType(output_types_[i]);
-    const Shape shape = PhysicalShape(type->static_shape(), layouts_.outputs[i]);
-    const DataType stored = StoredType(layouts_.outputs[i], type->dtype());
-    const auto bytes = static_cast<size_t>(NumElements(shape)) * stored.size_bytes();
-    const Tensor margin = Tensor::Empty({static_cast<int64_t>(bytes + 2 * kMarginBytes)}, kUInt8);
-    std::memset(margin.raw(), kPoison, margin.size_bytes());
-    margins_.push_back(margin);
-    outputs_.push_back(Tensor::View(shape, stored, static_cast<std::byte*>(margin.raw()) + kMarginBytes,
-                                    std::make_shared<Tensor>(margin)));
-  }
-}
-
-void PartitionBuffers::Fill(Draw draw) {
-  plain_inputs_ = SampleInputs(function_, draw);
-  pristine_inputs_.clear();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Tensor& plain = plain_inputs_[i];
-    Tensor physical = plain;
-    if (layouts_.inputs[i] != Layout::kPlain) {
-      const size_t bytes = plain.dtype().size_bytes();
-      physical = Tensor::Empty(inputs_[i].shape(), inputs_[i].dtype());
-      ConvertLayout(plain.raw(), Layout::kPlain, physical.raw(), layouts_.inputs[i], plain.shape(), bytes);
-      // Rounding an input is not the kernel's error.
-      ConvertLayout(physical.raw(), layouts_.inputs[i], plain.raw(), Layout::kPlain, plain.shape(), bytes);
-    }
-    if (physical.size_bytes() > 0) std::memcpy(inputs_[i].raw(), physical.raw(), physical.size_bytes());
-    pristine_inputs_.push_back(std::move(physical));
-  }
-}
-
-std::string PartitionBuffers::FindStrayWrites() const {
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const auto* begin = static_cast<const unsigned char*>(margins_[i].raw());
-    const auto* end = begin + kMarginBytes + outputs_[i].size_bytes();
-    if (!IsPoison(begin, kMarginBytes) || !IsPoison(end, kMarginBytes)) return fmt::format("wrote beyond result {}", i);
-  }
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].size_bytes() == 0) continue;
-    if (std::memcmp(inputs_[i].raw(), pristine_inputs_[i].raw(), inputs_[i].size_bytes()) != 0) {
-      return fmt::format("wrote to input {}", i);
-    }
-  }
-  return "";
-}
-
-std::vector<Tensor> PartitionBuffers::PlainOutputs() const {
-  std::vector<Tensor> result;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const TensorTypeNode* type = AsTensorType(output_types_[i]);
-    Tensor plain = Tensor::Empty(type->static_shape(), type->dtype());
-    ConvertLayout(outputs_[i].raw(), layouts_.outputs[i], plain.raw(), Layout::kPlain, plain.shape(),
-                  plain.dtype().size_bytes());
-    result.push_back(std::move(plain));
-  }
-  return result;
-}
-
-void PartitionBuffers::PoisonOutputs() {
-  for (Tensor& output : outputs_) std::memset(output.raw(), kPoison, output.size_bytes());
-}
-
-void PartitionBuffers::ReadThroughBoundary() const {
-  for (const Tensor& output : outputs_) ReadThrough(output.raw(), output.size_bytes());
-  for (const Tensor& input : inputs_) ReadThrough(input.raw(), input.size_bytes());
-}
-
-std::vector<void*> PartitionBuffers::InputAddresses() const {
-  std::vector<void*> result;
-  for (const Tensor& tensor : inputs_) result.push_back(tensor.raw());
-  return result;
-}
-
-std::vector<void*> PartitionBuffers::OutputAddresses() const {
-  std::vector<void*> result;
-  for (const Tensor& tensor : outputs_) result.push_back(tensor.raw());
-  return result;
-}
-
 LoadedPartition::LoadedPartition(CompiledPartition compiled, int num_threads) : compiled_(std::move(compiled)) {
-  if (compiled_.workspace_bytes > 0) {
+  if (compiled_.workspace_bytes > 0 && compiled_.workspace_memory != Memory::kHost) {
+    device_workspace_.emplace(compiled_.workspace_memory, compiled_.workspace_bytes);
+  } else if (compiled_.workspace_bytes > 0) {
     workspace_ = Tensor::Zeros({static_cast<int64_t>(compiled_.workspace_bytes)}, kUInt8);
   }
   kernel_ = GetKernelLoader(compiled_.loader).Load({compiled_.blob, compiled_.constants, num_threads});
@@ -169,28 +66,9 @@ LoadedPartition::LoadedPartition(CompiledPartition compiled, int num_threads) : 
 void LoadedPartition::Bind(const PartitionBuffers& buffers) {
   const std::vector<void*> inputs = buffers.InputAddresses();
   const std::vector<void*> outputs = buffers.OutputAddresses();
-  kernel_->Bind(inputs, outputs, workspace_.defined() ? workspace_.raw() : nullptr);
-}
-
-uint64_t PartitionBuffers::OutputDigest() const {
-  // Four sums side by side, so that reading is what it costs.
-  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
-  std::array<uint64_t, 4> sums{1, 2, 3, 4};
-  const auto add = [&](size_t i, uint64_t word) { sums[i] = (sums[i] ^ word) * kPrime; };
-  for (const Tensor& output : outputs_) {
-    const auto* bytes = static_cast<const unsigned char*>(output.raw());
-    const size_t size = output.size_bytes();
-    size_t i = 0;
-    for (; i + sizeof sums <= size; i += sizeof sums) {
-      std::array<uint64_t, 4> words;
-      std::memcpy(words.data(), bytes + i, sizeof words);
-      for (size_t lane = 0; lane < words.size(); ++lane) add(lane, words[lane]);
-    }
-    for (; i < size; ++i) add(i % 4, bytes[i]);
-  }
-  uint64_t digest = 0;
-  for (const uint64_t sum : sums) digest = (digest ^ (sum ^ (sum >> 29U))) * kPrime;
-  return digest;
+  void* workspace = workspace_.defined() ? workspace_.raw() : nullptr;
+  if (device_workspace_) workspace = device_workspace_->address();
+  kernel_->Bind(inputs, outputs, workspace);
 }
 
 namespace {
@@ -322,6 +200,7 @@ class KernelTimer {
  private:
   void Run() {
     kernel_.Run();
+    buffers_.Synchronize();
     ++num_runs_;
   }
 
@@ -451,7 +330,28 @@ Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layou
   SetNumThreads(num_threads);
   const Tensor source = Tensor::Zeros(shape, dtype);
   const Tensor target = Tensor::Zeros(shape, dtype);
-  return TimeRuns([&] { ConvertLayout(source.raw(), from, target.raw(), to, shape, dtype.size_bytes()); });
+  if (MemoryOf(from) == Memory::kHost && MemoryOf(to) == Memory::kHost) {
+    return TimeRuns([&] { ConvertLayout(source.raw(), from, target.raw(), to, shape, dtype.size_bytes()); });
+  }
+  // A buffer in each memory on the way; on the host there are two, one to read and one to write.
+  std::map<Memory, DeviceBuffer> buffers;
+  const std::vector<Layout> steps = StepsBetween(from, to);
+  const auto address = [&](Layout layout, const Tensor& on_host) {
+    const Memory memory = MemoryOf(layout);
+    if (memory == Memory::kHost) return on_host.raw();
+    if (!buffers.contains(memory)) buffers.emplace(memory, DeviceBuffer(memory, source.size_bytes()));
+    return buffers.at(memory).address();
+  };
+  return TimeRuns([&] {
+    Layout before = from;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Tensor& read = i % 2 == 0 ? source : target;
+      const Tensor& written = i % 2 == 0 ? target : source;
+      ConvertLayout(address(before, read), before, address(steps[i], written), steps[i], shape, dtype.size_bytes());
+      before = steps[i];
+    }
+    for (const auto& [_, buffer] : buffers) buffer.device().Synchronize();
+  });
 }
 
 }  // namespace collage

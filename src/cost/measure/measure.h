@@ -8,51 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
+#include "cost/measure/partition_buffers.h"
 #include "cost/measure/timing.h"
-#include "ir/eval/sample_inputs.h"
 #include "lowering/compiled_store.h"
 
 namespace collage {
-
-/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, those
-/// of Draw::kUnit at first, and outputs with a margin around each.
-class PartitionBuffers {
- public:
-  explicit PartitionBuffers(const PartitionRequest& request);
-
-  /// Other values in the same places; plain_inputs() are new tensors then.
-  void Fill(Draw draw);
-  /// Flattened parameters and results in logical, plain order.
-  const std::vector<Tensor>& plain_inputs() const { return plain_inputs_; }
-  /// The results, converted back from their boundary layouts.
-  std::vector<Tensor> PlainOutputs() const;
-  /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
-  void PoisonOutputs();
-
-  /// A digest of the bytes of all results, as fast as they can be read.
-  uint64_t OutputDigest() const;
-
-  /// Returns a description of stray writes, "wrote beyond result 0"; empty if there are none.
-  std::string FindStrayWrites() const;
-
-  /// Brings inputs into the caches, as their maker leaves them, and outputs, as memory that was in use a moment ago.
-  void ReadThroughBoundary() const;
-  std::vector<void*> InputAddresses() const;
-  std::vector<void*> OutputAddresses() const;
-
- private:
-  Function function_;
-  BoundaryLayouts layouts_;
-  std::vector<Tensor> plain_inputs_;
-  std::vector<Tensor> inputs_;           // physical order
-  std::vector<Tensor> pristine_inputs_;  // as inputs_ should be
-  std::vector<Tensor> outputs_;          // physical order; views into `margins_`
-  std::vector<Tensor> margins_;          // bytes: margin, output, margin
-  std::vector<Type> output_types_;
-};
 
 /// The loaded kernel of `compiled` with what it refers to.
 class LoadedPartition {
@@ -64,6 +28,7 @@ class LoadedPartition {
  private:
   CompiledPartition compiled_;
   Tensor workspace_;
+  std::optional<DeviceBuffer> device_workspace_;
   std::unique_ptr<Kernel> kernel_;
 };
 
@@ -87,7 +52,7 @@ TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest
 /// Quantiles of `samples` and the interval of the percentile that `timing` asks for, as a record that is ok.
 TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing);
 
-/// Times changing the layout of one value.
+/// Times changing the layout of one value, by all steps that this takes (StepsBetween).
 Samples MeasureConversion(const Shape& shape, DataType dtype, Layout from, Layout to, int num_threads);
 
 }  // namespace collage

@@ -92,8 +92,22 @@ std::vector<BoundaryLayouts> Candidates::LayoutsOf(const CandidatePartition& can
     }
     return result;
   };
-  return candidate.toolchain->Layouts(extracted.function, eligible(extracted.boundary.inputs),
-                                      eligible(extracted.boundary.outputs));
+  std::vector<BoundaryLayouts> layouts = candidate.toolchain->Layouts(
+      extracted.function, eligible(extracted.boundary.inputs), eligible(extracted.boundary.outputs));
+  std::erase_if(layouts, [&](const BoundaryLayouts& choice) {
+    for (size_t i = 0; i < choice.outputs.size(); ++i) {
+      if (!FitsPlannedMemory(extracted.boundary.outputs[i].node, MemoryOf(choice.outputs[i]))) return true;
+    }
+    return false;
+  });
+  return layouts;
+}
+
+/// Whether the value of `node` may be made in `memory`: it is planned for no scope, or for that one.
+bool Candidates::FitsPlannedMemory(int node, Memory memory) const {
+  const VirtualDevice& planned = graph_.node(node).expr->virtual_device();
+  if (planned.memory_scope.empty() || planned.device_type == 0) return true;
+  return MemoryOf(planned.device_type, planned.memory_scope) == memory;
 }
 
 void Candidates::AddVariants(CandidatePartition candidate) {

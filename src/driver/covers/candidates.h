@@ -52,8 +52,9 @@ class Candidates : public CandidateSource {
   const CandidatePartition& CandidateOf(VariantIndex variant) const { return at(this->variant(variant).candidate); }
   const Toolchain* ToolchainOf(CandidateIndex candidate) const { return at(candidate).toolchain; }
 
-  /// The choices of layouts that a candidate's toolchain offers at the boundary of `extracted`, which is the candidate;
-  /// none if it takes its calls one by one, but not as this partition.
+  /// The choices of layouts that a candidate's toolchain offers at the boundary of `extracted`, which is the candidate,
+  /// and that make each value in the scope it is planned for; none if it takes its calls one by one, but not as this
+  /// partition.
   std::vector<BoundaryLayouts> LayoutsOf(const CandidatePartition& candidate, const ExtractedFunction& extracted) const;
 
   /// Whether a candidate is one of those that are tried first: single operators, and what no other candidate of the
@@ -76,6 +77,7 @@ class Candidates : public CandidateSource {
  private:
   void AddCandidates(const PartitionSpec& spec);
   void AddVariants(CandidatePartition candidate);
+  bool FitsPlannedMemory(int node, Memory memory) const;
   void MarkPrimary();
   std::vector<int> OperatorsOf(const CandidatePartition& candidate) const;
 

@@ -190,7 +190,10 @@ TuningReport Partitioner::TuneSchedules(const std::vector<TuningGoal>& goals, co
 }
 
 double Partitioner::Convert(int value, Format from, Format to) {
-  const TensorTypeNode* type = AsTensorType(candidates_.graph().node(value).expr->checked_type());
+  const BoundaryValue made = Problem().ValueAt(value);
+  const Type node_type = candidates_.graph().node(made.node).expr->checked_type();
+  const Type value_type = made.field < 0 ? node_type : AsTupleType(node_type)->fields()[made.field];
+  const TensorTypeNode* type = AsTensorType(value_type);
   return estimator_.ConvertSeconds(type->static_shape(), type->dtype(), static_cast<Layout>(from),
                                    static_cast<Layout>(to));
 }

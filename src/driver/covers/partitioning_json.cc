@@ -244,8 +244,10 @@ class Reader {
       return choices.empty() ? PlainLayouts(inputs.size(), outputs.size()) : choices.front();
     }
     const BoundaryLayouts layouts{LayoutList(json, "inputs", inputs), LayoutList(json, "outputs", outputs)};
-    if (!KeepsNarrow(layouts)) return layouts;
-    // Toolchains may read any order, but no type that they do not say they take.
+    const bool is_on_host =
+        layouts == In(Memory::kHost, layouts) && MainMemoryOf(*candidate.toolchain) == Memory::kHost;
+    if (!KeepsNarrow(layouts) && is_on_host) return layouts;
+    // Toolchains may read any order, but no type and no memory that they do not say they take.
     const std::vector<BoundaryLayouts> taken = candidate.toolchain->Layouts(extracted.function, inputs, outputs);
     if (std::ranges::find(taken, layouts) == taken.end()) {
       FailHere(fmt::format("'{}' does not take these layouts", candidate.toolchain->name()));
@@ -266,7 +268,7 @@ class Reader {
         for (const Layout one : AllLayouts()) known += fmt::format("{}{}", known.empty() ? "" : ", ", ToString(one));
         FailHere(fmt::format("unknown layout '{}' in \"{}\"", names[i], side), "there are: " + known);
       }
-      if (*layout != Layout::kPlain && !may[i]) {
+      if (In(Memory::kHost, *layout) != Layout::kPlain && !may[i]) {
         FailHere(fmt::format("number {} of \"{}\" can only be plain", i, side));
       }
       layouts.push_back(*layout);

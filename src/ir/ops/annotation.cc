@@ -1,5 +1,7 @@
 // annotation.cc: operators that say something of a value and leave it as it is: where it must be, whose it is, where
 // fusion stops. Passes put them in and take them out.
+#include "ir/ops/annotation.h"
+
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 
@@ -31,20 +33,27 @@ std::vector<AttrField> DeviceAttrs(const std::string& prefix) {
           {prefix + "memory_scope", AttrKind::kString, "", "memory within the device; empty: its main memory"}};
 }
 
+constexpr const char* kOnDevice = "on_device";
+constexpr const char* kDeviceCopy = "device_copy";
+
 OpDef OnDevice() {
   std::vector<AttrField> attrs = DeviceAttrs("");
   attrs.push_back({"constrain_body", AttrKind::kBool, true, "whether the argument must be computed there"});
   attrs.push_back({"constrain_result", AttrKind::kBool, false, "whether the result must be there as well"});
-  return Identity("on_device", "The argument, computed on a device.", "body", std::move(attrs));
+  return Identity(kOnDevice, "The argument, computed on a device.", "body", std::move(attrs));
 }
 
 OpDef DeviceCopy() {
   std::vector<AttrField> attrs = DeviceAttrs("src_");
   for (AttrField& field : DeviceAttrs("dst_")) attrs.push_back(std::move(field));
-  return Identity("device_copy", "The argument, copied from one device to another.", "data", std::move(attrs));
+  return Identity(kDeviceCopy, "The argument, copied from one device to another.", "data", std::move(attrs));
 }
 
 }  // namespace
+
+bool SaysWhere(const OpDef& op) { return op.name == kOnDevice || op.name == kDeviceCopy; }
+
+bool OnlyAnnotates(const OpDef& op) { return SaysWhere(op) || op.name.starts_with("annotation."); }
 
 void AddAnnotationOps(std::vector<OpDef>& rows) {
   const AttrField compiler{"compiler", AttrKind::kString, {}, "the toolchain", true};

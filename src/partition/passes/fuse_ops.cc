@@ -8,6 +8,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "dataflow/dataflow_graph.h"
+#include "ir/ops/annotation.h"
 #include "partition/fusion_groups.h"
 #include "partition/passes.h"
 #include "support/sort_unique.h"
@@ -181,7 +182,7 @@ class FunctionMaker {
         graph_.function(), enters, [&](const Expr& original, const Expr& expr, const Rewritten& done) -> Expr {
           const int index = IndexOf(original);
           if (index < 0 || graph_.node(index).is_in_primitive || !IsFusible(original)) return expr;
-          if (const OpDef* op = graph_.OpAt(index); op != nullptr && IsAnnotation(*op)) {
+          if (const OpDef* op = graph_.OpAt(index); op != nullptr && OnlyAnnotates(*op)) {
             return op->name == "annotation.stop_fusion" ? done.at(As<CallNode>(original)->args()[0].get()) : expr;
           }
           const int representative = fuser_.Representative(index);
@@ -194,11 +195,6 @@ class FunctionMaker {
  private:
   static bool IsFusible(const Expr& expr) {
     return CalledOp(expr) != nullptr || expr->kind() == ExprKind::kTuple || expr->kind() == ExprKind::kTupleGetItem;
-  }
-
-  /// Whether an operator only annotates a value, which is no kernel.
-  static bool IsAnnotation(const OpDef& op) {
-    return op.name.starts_with("annotation.") || op.name == "on_device" || op.name == "device_copy";
   }
 
   int IndexOf(const Expr& expr) const { return graph_.IndexOf(expr); }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/ops/annotation.h"
 #include "partition/extract.h"
 #include "partition/registered_rules.h"
 #include "partition/rules/rule_kinds.h"
@@ -148,7 +149,7 @@ class HostPartitionRule : public PartitionRule {
   static bool NeedsToolchain(const DataflowGraph& graph, int index) {
     const OpDef* op = graph.OpAt(index);
     if (op == nullptr) return graph.LabelAt(index) == "call_prim";
-    return op->name != "shape_of" && op->name != "device_copy" && op->name != "on_device";
+    return op->name != "shape_of" && !SaysWhere(*op);
   }
 
   std::string name_;

@@ -17,6 +17,7 @@ uint64_t SignatureOf(const ExecutionPlan& plan, const ExecutionPlan::Step& step,
   const ExecutionPlan::KernelEntry& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   std::string text = fmt::format("{:016x} {} threads {} workspace {}\n", code_checksum, kernel.loader, plan.num_threads,
                                  kernel.workspace_bytes);
+  if (kernel.workspace_memory != Memory::kHost) text += fmt::format("in {}\n", ToString(kernel.workspace_memory));
   const auto add_values = [&](const std::vector<int>& values) {
     for (int index : values) {
       const ExecutionPlan::Value& value = plan.values[static_cast<size_t>(index)];

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace collage {
@@ -22,12 +23,14 @@ int64_t Bytes(const Value& value) {
   return NumElements(value.shape) * static_cast<int64_t>(StoredType(value.layout, value.dtype).size_bytes());
 }
 
-/// Memory that a step reads or writes: bytes [begin, end) of the arena, or of an output.
+/// Memory that a step reads or writes: bytes [begin, end) of an arena, or of an output.
 struct Extent {
-  int64_t space;  ///< -1: the arena; an output's number
+  int64_t space;  ///< an output's number; below 0: SpaceOf the memory that the arena is in
   int64_t begin;
   int64_t end;
 };
+
+int64_t SpaceOf(Memory memory) { return -1 - static_cast<int64_t>(memory); }
 
 class PlanChecker {
  public:
@@ -42,7 +45,12 @@ class PlanChecker {
     is_run_.resize(plan_.kernels.size());
     for (size_t i = 0; i < plan_.steps.size() && IsRight(); ++i) CheckStep(plan_.steps[i]);
     if (IsRight() && std::ranges::find(is_run_, false) != is_run_.end()) Problem("no step runs one of the kernels");
-    if (IsRight() && plan_.arena_bytes > Aligned(used_bytes_)) Problem("the arena is larger than what lies in it");
+    if (IsRight() && plan_.device_arena_bytes.contains(Memory::kHost)) Problem("the host's memory has two arenas");
+    for (const Memory memory : AllMemories()) {
+      if (IsRight() && ArenaBytes(memory) > Aligned(used_bytes_[memory])) {
+        Problem("the arena is larger than what lies in it");
+      }
+    }
     return problem_;
   }
 
@@ -56,12 +64,19 @@ class PlanChecker {
   }
   const Value& ValueAt(int index) const { return plan_.values[static_cast<size_t>(index)]; }
 
-  bool IsInArena(int64_t offset, size_t bytes) const {
-    return offset >= 0 && static_cast<size_t>(offset) % kArenaAlignment == 0 && bytes <= plan_.arena_bytes &&
-           static_cast<size_t>(offset) <= plan_.arena_bytes - bytes;
+  size_t ArenaBytes(Memory memory) const {
+    if (memory == Memory::kHost) return plan_.arena_bytes;
+    const auto arena = plan_.device_arena_bytes.find(memory);
+    return arena == plan_.device_arena_bytes.end() ? 0 : arena->second;
   }
-  void UseArena(int64_t offset, size_t bytes) {
-    used_bytes_ = std::max(used_bytes_, static_cast<size_t>(offset) + bytes);
+  bool IsInArena(Memory memory, int64_t offset, size_t bytes) const {
+    const size_t size = ArenaBytes(memory);
+    return offset >= 0 && static_cast<size_t>(offset) % kArenaAlignment == 0 && bytes <= size &&
+           static_cast<size_t>(offset) <= size - bytes && HasArena(memory);
+  }
+  bool HasArena(Memory memory) const { return memory == Memory::kHost || plan_.device_arena_bytes.contains(memory); }
+  void UseArena(Memory memory, int64_t offset, size_t bytes) {
+    used_bytes_[memory] = std::max(used_bytes_[memory], static_cast<size_t>(offset) + bytes);
   }
 
   /// Aliases are of values that have memory, so this is one step.
@@ -93,7 +108,7 @@ class PlanChecker {
   }
 
   static bool LayoutFits(const Value& value) {
-    if (static_cast<size_t>(value.layout) >= AllLayouts().size()) return false;
+    if (!IsLayout(static_cast<int64_t>(value.layout))) return false;
     if (NarrowType(value.layout) && value.dtype != kFloat32) return false;
     const size_t rank = value.shape.size();
     return !IsChannelsLast(value.layout) || (rank >= 3 && rank <= 5 && !value.dtype.is_vector());
@@ -113,13 +128,18 @@ class PlanChecker {
       if (value.alias_of >= index) return Problem("an alias stands before what it is an alias of");
       if (ValueAt(value.alias_of).alias_of >= 0) return Problem("an alias is of another alias");
       if (Bytes(ValueAt(value.alias_of)) < Bytes(value)) Problem("an alias is too large");
+      if (MemoryOf(ValueAt(value.alias_of).layout) != MemoryOf(value.layout)) Problem("an alias is in another memory");
       return;
+    }
+    if (value.storage != Value::Storage::kArena && MemoryOf(value.layout) != Memory::kHost) {
+      return Problem("an input, output or constant is not in the host's memory");
     }
     switch (value.storage) {
       case Value::Storage::kArena: {
         const auto bytes = static_cast<size_t>(Bytes(value));
-        if (!IsInArena(value.offset_or_index, bytes)) return Problem("a value lies outside of the arena");
-        return UseArena(value.offset_or_index, bytes);
+        const Memory memory = MemoryOf(value.layout);
+        if (!IsInArena(memory, value.offset_or_index, bytes)) return Problem("a value lies outside of the arena");
+        return UseArena(memory, value.offset_or_index, bytes);
       }
       case Value::Storage::kInput: return CheckIndex(value.offset_or_index, plan_.inputs.size(), "an input's number");
       case Value::Storage::kOutput:
@@ -145,30 +165,36 @@ class PlanChecker {
     for (int value : step.outputs) CheckIndex(value, plan_.values.size(), "a step's output");
     if (!IsRight()) return;
     size_t workspace = 0;
+    Memory memory = Memory::kHost;
     if (step.kind == Step::kKernel) {
       CheckIndex(step.kernel, plan_.kernels.size(), "a step's kernel");
       if (!IsRight()) return;
       is_run_[static_cast<size_t>(step.kernel)] = true;
       workspace = plan_.kernels[static_cast<size_t>(step.kernel)].workspace_bytes;
+      memory = plan_.kernels[static_cast<size_t>(step.kernel)].workspace_memory;
     } else if (step.kind > Step::kCopy || step.inputs.size() != 1 || step.outputs.size() != 1) {
       return Problem("a step is malformed");
     } else {
       const Value& from = ValueAt(step.inputs[0]);
       const Value& to = ValueAt(step.outputs[0]);
       if (from.shape != to.shape || from.dtype != to.dtype) return Problem("a copy changes the type");
+      if (StepsBetween(from.layout, to.layout).size() > 1) return Problem("a copy changes memory and layout");
     }
-    const bool has_place = workspace == 0 ? step.workspace_offset == -1 : IsInArena(step.workspace_offset, workspace);
+    const bool has_place =
+        workspace == 0 ? step.workspace_offset == -1 : IsInArena(memory, step.workspace_offset, workspace);
     if (!has_place) return Problem("a workspace lies outside of the arena");
-    CheckMemory(step, workspace);
+    CheckMemory(step, memory, workspace);
   }
 
   Extent ExtentOf(const Value& root, int64_t bytes) const {
-    if (root.storage == Value::Storage::kArena) return {-1, root.offset_or_index, root.offset_or_index + bytes};
+    if (root.storage == Value::Storage::kArena) {
+      return {SpaceOf(MemoryOf(root.layout)), root.offset_or_index, root.offset_or_index + bytes};
+    }
     return {root.offset_or_index, 0, bytes};
   }
 
   /// Kernels rely on it that nothing changes what they read, and that what they keep in their workspace stays.
-  void CheckMemory(const Step& step, size_t workspace) {
+  void CheckMemory(const Step& step, Memory memory, size_t workspace) {
     std::vector<Extent> written;
     for (int value : step.outputs) {
       const Value& root = Root(value);
@@ -178,8 +204,9 @@ class PlanChecker {
       written.push_back(ExtentOf(root, Bytes(ValueAt(value))));
     }
     if (workspace > 0) {
-      written.push_back({-1, step.workspace_offset, step.workspace_offset + static_cast<int64_t>(workspace)});
-      UseArena(step.workspace_offset, workspace);
+      written.push_back(
+          {SpaceOf(memory), step.workspace_offset, step.workspace_offset + static_cast<int64_t>(workspace)});
+      UseArena(memory, step.workspace_offset, workspace);
     }
     std::erase_if(written, [](const Extent& extent) { return extent.begin == extent.end; });
     const auto order = [](const Extent& extent) { return std::pair(extent.space, extent.begin); };
@@ -204,8 +231,8 @@ class PlanChecker {
 
   const ExecutionPlan& plan_;
   size_t num_blobs_;
-  std::vector<bool> is_run_;  ///< by kernel
-  size_t used_bytes_ = 0;     ///< of the arena
+  std::vector<bool> is_run_;             ///< by kernel
+  std::map<Memory, size_t> used_bytes_;  ///< of each arena
   std::string problem_;
 };
 

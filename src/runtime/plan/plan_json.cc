@@ -83,8 +83,9 @@ Value ValueFrom(const Json& item) {
   Value value;
   value.shape = ShapeFrom(item.at(0));
   value.dtype = DTypeFrom(item.at(1), "a value");
-  const auto last_layout = static_cast<int64_t>(AllLayouts().size()) - 1;
-  value.layout = static_cast<Layout>(IntegerFrom(item.at(2), 0, last_layout, "a value's layout"));
+  const int64_t layout = IntegerFrom(item.at(2), 0, kLargestInt, "a value's layout");
+  if (!IsLayout(layout)) Fail("a value's layout is out of range");
+  value.layout = static_cast<Layout>(layout);
   constexpr auto kLastStorage = static_cast<int64_t>(Value::Storage::kConstant);
   value.storage = static_cast<Value::Storage>(IntegerFrom(item.at(3), 0, kLastStorage, "a value's storage"));
   value.offset_or_index = IntegerFrom(item.at(4), -1, kLargestInt64, "a value's place");
@@ -102,6 +103,11 @@ Step StepFrom(const Json& item) {
   return step;
 }
 
+Memory MemoryFrom(const Json& item) {
+  const auto last = static_cast<int64_t>(AllMemories().size()) - 1;
+  return static_cast<Memory>(IntegerFrom(item, 0, last, "the number of a memory"));
+}
+
 ExecutionPlan::KernelEntry KernelFrom(const Json& item) {
   ExecutionPlan::KernelEntry kernel;
   kernel.loader = item.at("loader").get<std::string>();
@@ -109,6 +115,7 @@ ExecutionPlan::KernelEntry KernelFrom(const Json& item) {
   kernel.constants = IndicesFrom(item.at("constants"), "a kernel's constants");
   kernel.workspace_bytes =
       static_cast<size_t>(IntegerFrom(item.at("workspace_bytes"), 0, kLargestInt64, "the size of a workspace"));
+  if (item.contains("workspace_memory")) kernel.workspace_memory = MemoryFrom(item.at("workspace_memory"));
   kernel.toolchain = item.at("toolchain").get<std::string>();
   kernel.schedule = item.value("schedule", "");
   kernel.label = item.at("label").get<std::string>();
@@ -139,10 +146,15 @@ Json PlanToJson(const ExecutionPlan& plan) {
                                {"nodes", kernel.nodes},
                                {"estimated_seconds", kernel.estimated_seconds}});
     if (!kernel.schedule.empty()) json["kernels"].back()["schedule"] = kernel.schedule;
+    if (kernel.workspace_memory != Memory::kHost)
+      json["kernels"].back()["workspace_memory"] = static_cast<int>(kernel.workspace_memory);
   }
   json["inputs"] = PortsToJson(plan.inputs);
   json["outputs"] = PortsToJson(plan.outputs);
   json["arena_bytes"] = plan.arena_bytes;
+  for (const auto& [memory, bytes] : plan.device_arena_bytes) {
+    json["device_arenas"].push_back({static_cast<int>(memory), bytes});
+  }
   json["num_threads"] = plan.num_threads;
   json["metadata"] = plan.metadata_json;
   return json;
@@ -182,6 +194,10 @@ void PlanFromJson(const Json& json, ExecutionPlan& plan) {
   plan.inputs = PortsFromJson(json.at("inputs"));
   plan.outputs = PortsFromJson(json.at("outputs"));
   plan.arena_bytes = static_cast<size_t>(IntegerFrom(json.at("arena_bytes"), 0, kLargestInt64, "the arena's size"));
+  for (const Json& item : ListOf(json, "device_arenas")) {
+    const int64_t bytes = IntegerFrom(item.at(1), 0, kLargestInt64, "the arena's size");
+    plan.device_arena_bytes[MemoryFrom(item.at(0))] = static_cast<size_t>(bytes);
+  }
   plan.num_threads = static_cast<int>(IntegerFrom(json.at("num_threads"), 1, kMostThreads, "the number of threads"));
   plan.metadata_json = json.at("metadata").get<std::string>();
   constexpr int kDeepest = 100;

@@ -1,8 +1,8 @@
 // plan_devices.cc: every value gets a device. `on_device` says where a value must be computed; an operator's arguments
 // and result share a device, and so do a parameter and what is passed for it, a variable and its value, a tuple and its
-// fields. Values that nothing constrains go to the fallback device; parameters and results that have a device keep it.
-// Where a value is needed elsewhere, `device_copy` moves it; on_device vanishes. Domains of values that share a device
-// are found by unification.
+// fields. Values that nothing constrains go to the fallback device, if there is one; parameters and results that have a
+// device keep it. Where a value is needed elsewhere, `device_copy` moves it, unless copies are left to partitioning;
+// on_device vanishes. Domains of values that share a device are found by unification.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -18,6 +18,8 @@ namespace collage {
 namespace {
 
 constexpr int kCpu = 1;
+constexpr const char* kFallback = "relay.fallback_device_type";
+constexpr const char* kInsertsCopies = "relay.PlanDevices.insert_copies";
 
 VirtualDevice DeviceOf(const Attrs& attrs, const std::string& prefix) {
   return {static_cast<int>(attrs.Int(prefix + "device_type")), static_cast<int>(attrs.Int(prefix + "device_id")),
@@ -52,8 +54,9 @@ bool IsCopy(const CallNode& call) { return call.op() != nullptr && call.op()->na
 
 class Planner {
  public:
-  Planner(const IRModule& module, int fallback) : module_(module) {
-    fallback_.device_type = fallback;
+  Planner(const IRModule& module, const PassContext& context)
+      : module_(module), inserts_copies_(context.ConfigBool(kInsertsCopies)) {
+    fallback_.device_type = static_cast<int>(context.ConfigInt(kFallback));
     for (const auto& [name, function] : module.functions()) {
       if (IsOrdinary(*function)) FindConstraints(function);
     }
@@ -222,7 +225,7 @@ class Planner {
     const CallNode& call = *As<CallNode>(original);
     const VirtualDevice from = DeviceOfExpr(call.args()[0].get());
     const VirtualDevice to = DeviceOfExpr(original.get());
-    if (IsSameMemory(from, to)) return value;
+    if (!inserts_copies_ || IsSameMemory(from, to)) return value;
     Attrs attrs;
     SetDevice(attrs, "src_", from);
     SetDevice(attrs, "dst_", to);
@@ -243,6 +246,7 @@ class Planner {
 
   const IRModule& module_;
   VirtualDevice fallback_;
+  bool inserts_copies_;
   std::unordered_map<const ExprNode*, int> domain_of_;
   std::vector<int> parent_;                              ///< union-find over domains
   std::vector<VirtualDevice> devices_;                   ///< of each domain, at its top
@@ -252,7 +256,7 @@ class Planner {
 }  // namespace
 
 bool NamesDevices(const IRModule& module, const PassContext& context) {
-  if (context.ConfigInt("relay.fallback_device_type") != kCpu) return true;
+  if (context.ConfigInt(kFallback) != kCpu) return true;
   bool names = false;
   for (const auto& [name, function] : module.functions()) {
     PostOrder(function, [&](const Expr& expr) {
@@ -271,7 +275,7 @@ IRModule PlanDevices(IRModule module, const PassContext& context) {
     if (IsOrdinary(*function)) module.Set(name, WithFreshVars(function));
   }
   module = InferTypes(std::move(module));
-  Planner planner(module, static_cast<int>(context.ConfigInt("relay.fallback_device_type")));
+  Planner planner(module, context);
   IRModule result = module;
   for (const auto& [name, function] : module.functions()) {
     if (IsOrdinary(*function)) result.Set(name, planner.Rewritten(function));

@@ -134,7 +134,7 @@ TEST_F(TargetKindTest, UnknownKindsAreToldWhichThereAre) {
   EXPECT_EQ(
       ErrorOf([&] { Target::Parse("wofles", registry_); }),
       "there is no kind of target 'wofles', at character 1 of target 'wofles'; did you mean 'woofles'? there are: "
-      "llvm, c, cuda, opencl, vulkan, metal, rocm, woofles");
+      "llvm, c, cuda, opencl, vulkan, metal, rocm, ext_dev, woofles");
   const ToolchainRegistry none;
   EXPECT_NE(ErrorOf([&] { Target::Parse("woofles", none); }), "no error") << "kinds are a registry's";
   EXPECT_EQ(FindTargetKind("woofles", none), nullptr);

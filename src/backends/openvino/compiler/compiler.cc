@@ -7,11 +7,13 @@
 #include "backends/openvino/compiler/translate.h"
 #include "backends/openvino/image/image.h"
 #include "backends/openvino/image/plugin.h"
+#include "runtime/threads/forked_library.h"
 
 namespace collage::openvino {
 namespace {
 
 ov::Core& Core() {
+  UseLibraryWithThreads("OpenVINO");
   static ov::Core core;
   return core;
 }

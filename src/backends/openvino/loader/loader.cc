@@ -8,6 +8,7 @@
 #include "backends/openvino/image/plugin.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
+#include "runtime/threads/forked_library.h"
 
 namespace collage::openvino {
 namespace {
@@ -53,6 +54,7 @@ class OpenVinoKernel : public Kernel {
 class OpenVinoLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
+    UseLibraryWithThreads("OpenVINO");
     const Image parts(image.blob);
     ov::AnyMap config;
     try {

@@ -1,0 +1,61 @@
+// partition_buffers.h: where a partition that is measured reads and writes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collage/runtime/device.h"
+#include "collage/target/toolchain.h"
+#include "ir/eval/sample_inputs.h"
+
+namespace collage {
+
+/// Buffers for one partition: 64-byte aligned inputs in the boundary layouts filled with representative values, those
+/// of Draw::kUnit at first, and outputs with a margin around each, all in the memories that the layouts say.
+class PartitionBuffers {
+ public:
+  explicit PartitionBuffers(const PartitionRequest& request);
+
+  /// Other values in the same places; plain_inputs() are new tensors then.
+  void Fill(Draw draw);
+  /// Flattened parameters and results in logical, plain order.
+  const std::vector<Tensor>& plain_inputs() const { return plain_inputs_; }
+  /// The results, converted back from their boundary layouts.
+  std::vector<Tensor> PlainOutputs() const;
+  /// Fills outputs with a pattern that no right result has, so that what is not written is noticed.
+  void PoisonOutputs();
+
+  /// A digest of the bytes of all results, as fast as they can be read.
+  uint64_t OutputDigest() const;
+
+  /// Returns a description of stray writes, "wrote beyond result 0"; empty if there are none.
+  std::string FindStrayWrites() const;
+
+  /// Brings inputs into the caches, as their maker leaves them, and outputs, as memory that was in use a moment ago.
+  void ReadThroughBoundary() const;
+  std::vector<void*> InputAddresses() const;
+  std::vector<void*> OutputAddresses() const;
+  /// Waits for devices whose memories are among them.
+  void Synchronize() const;
+
+ private:
+  /// The host's copies of what is in a device's memory: of all outputs, and of inputs.
+  void Fetch() const;
+  void Send(const std::vector<Tensor>& copies, const std::vector<std::optional<DeviceBuffer>>& buffers) const;
+
+  Function function_;
+  BoundaryLayouts layouts_;
+  std::vector<Tensor> plain_inputs_;
+  std::vector<Tensor> inputs_;           // physical order
+  std::vector<Tensor> pristine_inputs_;  // as inputs_ should be
+  std::vector<Tensor> outputs_;          // physical order; views into `margins_`
+  std::vector<Tensor> margins_;          // bytes: margin, output, margin
+  // Of values in another memory than the host's; what is above is then a copy.
+  std::vector<std::optional<DeviceBuffer>> device_inputs_;
+  std::vector<std::optional<DeviceBuffer>> device_margins_;
+  std::vector<Type> output_types_;
+};
+
+}  // namespace collage
