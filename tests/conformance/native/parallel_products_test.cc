@@ -51,6 +51,27 @@ Case QueriesKeysAndValues() {
   return {"queries, keys and values",
           MakeFunction({x}, MakeTuple({scaled, Biased(Dense(x, 32, 3), 4), Biased(Dense(x, 32, 5), 6)})), 7};
 }
+/// Results that begin at whole vectors, and are stored where they go.
+Case WholeVectors() {
+  const Var x = Input("x", {17, 24});
+  return {"results of whole vectors",
+          MakeFunction({x},
+                       MakeTuple({Biased(Dense(x, 64, 1), 2), Biased(Dense(x, 32, 3), 4), Biased(Dense(x, 21, 5), 6)})),
+          6};
+}
+Case WholeVectorsOfBatches() {
+  const Var x = Input("x", {3, 7, 12});
+  const auto product = [&](int64_t columns, uint32_t seed) {
+    return MakeCall("nn.batch_matmul", {x, RandomConstant({3, columns, 12}, seed)}, {{"transpose_b", true}});
+  };
+  return {"batches of whole vectors", MakeFunction({x}, MakeTuple({product(16, 1), product(32, 2)})), 2};
+}
+Case WholeVectorsOfImages() {
+  const Var x = Input("x", {2, 12, 9, 9});
+  return {"images of whole vectors",
+          MakeFunction({x}, MakeTuple({Convolution(x, 16, 3, 1), Convolution(x, 32, 3, 3), Convolution(x, 16, 3, 5)})),
+          9};
+}
 Case SharedKeys() {
   const Var x = Input("x", {1, 40});
   return {"fewer keys than queries, one row",
@@ -84,7 +105,15 @@ Case WayBackIn() {
 }
 
 std::vector<Case> Cases() {
-  std::vector<Case> cases{QueriesKeysAndValues(), SharedKeys(), Gate(), Batches(), Inception(), WayBackIn()};
+  std::vector<Case> cases{QueriesKeysAndValues(),
+                          WholeVectors(),
+                          WholeVectorsOfBatches(),
+                          WholeVectorsOfImages(),
+                          SharedKeys(),
+                          Gate(),
+                          Batches(),
+                          Inception(),
+                          WayBackIn()};
   for (const Case& one : cases) InferType(one.function);
   return cases;
 }
@@ -134,6 +163,17 @@ TEST(NativeParallelProductsTest, AgreeWithTheReference) {
       const std::vector<bool> outputs(results.size(), inputs[0]);
       ExpectAgrees(Native(), function, {.layouts = ChannelsLastLayouts(inputs, outputs), .num_threads = threads});
     }
+  }
+}
+
+TEST(NativeParallelProductsTest, WholeVectorsAreStoredWhereTheyGo) {
+  for (const Case& one : {WholeVectors(), WholeVectorsOfBatches()}) {
+    SCOPED_TRACE(one.name);
+    InferType(one.function);
+    const size_t results = FlattenTensorTypes(one.function->body()->checked_type()).size();
+    const Result<LoweredPartition> lowered = Native().RelayToTIR({one.function, PlainLayouts(1, results), 1});
+    ASSERT_TRUE(lowered.ok()) << lowered.reason().text;
+    EXPECT_EQ(lowered->workspace_bytes, 0U) << "nothing is copied to its place";
   }
 }
 

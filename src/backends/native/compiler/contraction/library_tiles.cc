@@ -46,7 +46,8 @@ LibraryTiles::LibraryTiles(PartitionState& state, const Contraction& form, const
   const int64_t depth = form.inner.back();
   transposes_a_ = form.depth_stride != 1 && depth > 1;
   const Buffer& result = output.buffer;
-  is_direct_ = output.epilogue == output.result && result.dtype == form.dtype && form.result_row_stride != 0;
+  is_direct_ = output.epilogue == output.result && result.dtype == form.dtype && form.result_row_stride != 0 &&
+               !result.is_split();
   if (state.schedule().rows != 0) {
     rows_ = std::min(state.schedule().rows, form.rows);
     return;

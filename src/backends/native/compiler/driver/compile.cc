@@ -1,5 +1,6 @@
 // compile.cc: splits a partition into stages and puts the kernel together.
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "backends/native/compiler/contraction/attention_loops.h"
@@ -9,6 +10,7 @@
 #include "backends/native/compiler/driver/dynamic_partition.h"
 #include "backends/native/compiler/driver/operator_table.h"
 #include "backends/native/compiler/driver/placed_calls.h"
+#include "backends/native/compiler/driver/split_outputs.h"
 #include "backends/native/compiler/emit/buffer_views.h"
 #include "backends/native/compiler/kernels/extern_call.h"
 #include "backends/native/compiler/reduction/reduction.h"
@@ -56,9 +58,11 @@ class PartitionCompiler {
   LoweredPartition Run() {
     AddInputs();
     AddOutputs(body_.rest);
-    const size_t num_outputs = outputs_.size();
+    num_outputs_ = outputs_.size();
     for (const PlacedCall& call : PlaceCalls(state_, request_, body_.calls, outputs_)) CompileCall(call);
-    for (size_t i = 0; i < num_outputs; ++i) CompileOutput(i);
+    for (size_t i = 0; i < num_outputs_; ++i) {
+      if (!is_split_.contains(i) && !CompileSplit(i)) CompileOutput(i);
+    }
     const bool keeps_narrow = KeepsNarrow(request_.layouts);
     if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
@@ -156,15 +160,17 @@ class PartitionCompiler {
     return answer && above.contains(root.get()) && root != anchor;
   }
 
-  /// Whether an output other than `index` needs `expr` itself.
-  bool IsNeededElsewhere(size_t index, const Expr& expr) const {
-    const Expr& own = outputs_[index].expr;
+  /// Whether an output that is none of `owners` needs `expr` itself, and not only what they are.
+  bool IsNeededBeside(const std::vector<size_t>& owners, const Expr& expr) const {
+    const auto is_owned = [&](const Expr& node) {
+      return std::ranges::any_of(owners, [&](size_t owner) { return outputs_[owner].expr == node; });
+    };
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (i == index) continue;
+      if (std::ranges::find(owners, i) != owners.end()) continue;
       bool found = false;
       std::unordered_set<const ExprNode*> seen;
       const std::function<void(const Expr&)> visit = [&](const Expr& node) {
-        if (node == own || found || !seen.insert(node.get()).second) return;
+        if (is_owned(node) || found || !seen.insert(node.get()).second) return;
         found = node == expr;
         for (const Expr& child : Children(node)) visit(child);
       };
@@ -239,6 +245,31 @@ class PartitionCompiler {
     row.stage(state_, *As<CallNode>(output.result), output);
   }
 
+  /// Writes the stage of a product whose results, from output `index` on, are this output and others, if that can be
+  /// done at once.
+  bool CompileSplit(size_t index) {
+    const std::optional<SplitOutput> split =
+        FindSplit(std::span(outputs_).first(num_outputs_), index, state_.emitter.lanes());
+    if (!split || NumElements(split->buffer.shape) == 0) return false;
+    const std::vector<Expr> anchors = AnchorsOf(split->whole);
+    if (anchors.size() != 1 || StageOf(anchors[0]) == nullptr || FieldsOf(anchors[0]) != nullptr) return false;
+    const Expr& anchor = anchors[0];
+    const OperatorRow& row = *StageOf(anchor);
+    const bool is_product = As<CallNode>(anchor)->op()->pattern == OpPatternKind::kOutEWiseFusable;
+    if (!is_product || !row.fuses_epilogue || !IsEpilogue(split->whole, anchor)) return false;
+    if (!LayoutFits(row, split->buffer) || IsNeededBeside(split->outputs, anchor)) return false;
+    const auto is_there = [&](size_t output) {
+      return state_.expressions.FindBuffer(outputs_[output].expr) != nullptr;
+    };
+    if (std::ranges::any_of(split->outputs, is_there)) return false;
+    Emit(row, {anchor, split->whole, split->buffer});
+    for (const size_t output : split->outputs) {
+      state_.expressions.SetBuffer(outputs_[output].expr, outputs_[output].buffer);
+      is_split_.insert(output);
+    }
+    return true;
+  }
+
   void CompileOutput(size_t index) {
     const Expr whole = outputs_[index].expr;
     Expr body = whole;
@@ -269,11 +300,11 @@ class PartitionCompiler {
       const bool is_last = i + 1 == anchors.size();
       const bool layout_fits = LayoutFits(row, buffer) && TypeFits(row, anchor, buffer);
       const bool is_fused = is_last && layout_fits && IsEpilogue(body, anchor) &&
-                            (row.fuses_epilogue || anchor == body) && !IsNeededElsewhere(index, anchor);
+                            (row.fuses_epilogue || anchor == body) && !IsNeededBeside({index}, anchor);
       if (is_fused || (is_last && layout_fits && anchor == body)) {
         Emit(row, {anchor, body, buffer});
         is_done = true;
-      } else if (is_last && !IsNeededElsewhere(index, anchor) && IsOverRows(body, anchor) &&
+      } else if (is_last && !IsNeededBeside({index}, anchor) && IsOverRows(body, anchor) &&
                  EmitOverRows(state_, *As<CallNode>(anchor), {anchor, body, buffer})) {
         is_done = true;
       } else {
@@ -352,6 +383,8 @@ class PartitionCompiler {
   DepthwiseChainFinder chain_finder_;
   std::unordered_map<const ExprNode*, DepthwiseChain> chains_;  ///< by their last convolutions
   std::vector<PlacedValue> outputs_;                            ///< the partition's results, then arguments of calls
+  size_t num_outputs_ = 0;                                      ///< how many of these are results
+  std::unordered_set<size_t> is_split_;  ///< numbers of results that were written as pieces of one value
 };
 
 /// Throws where the processor that code is for cannot do what `options` ask for.

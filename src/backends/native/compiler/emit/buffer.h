@@ -38,6 +38,14 @@ struct BufferCounts {
   int PositionOf(BufferRef buffer) const;
 };
 
+/// The place of one piece of a tensor whose pieces are in several buffers, side by side along one of its dimensions.
+struct BufferPiece {
+  BufferRef ref;
+  int64_t begin = 0;             ///< its first index along that dimension
+  Shape shape;                   ///< the piece's own
+  std::vector<int64_t> strides;  ///< in elements, in `ref`
+};
+
 /// A tensor in memory: which buffer, and its strides in elements by logical dimension.
 struct Buffer {
   BufferRef ref;
@@ -46,9 +54,14 @@ struct Buffer {
   Shape shape;
   std::vector<int64_t> strides;
   bool is_constant = false;  ///< nothing is ever written there: no element need be read twice
+  /// If there are any, the tensor is only written, in vectors that stay within one piece, and `ref` is none; the
+  /// strides are those that it would have in one buffer.
+  std::vector<BufferPiece> pieces = {};
+  int split_axis = 0;  ///< the dimension along which pieces lie
 
   /// Whether it is a place in memory at all.
-  bool exists() const { return ref.role != BufferRole::kNone; }
+  bool exists() const { return ref.role != BufferRole::kNone || is_split(); }
+  bool is_split() const { return !pieces.empty(); }
   bool is_contiguous() const;
 };
 

@@ -123,7 +123,27 @@ Ptr Emitter::Pointer(const Buffer& buffer) {
   return it->second;
 }
 
+/// The address in the piece that holds the element.
+static Ptr SplitAddress(Emitter& e, const Buffer& buffer, const Indices& indices) {
+  const auto axis = static_cast<size_t>(buffer.split_axis);
+  COLLAGE_CHECK(indices[axis].is_progression()) << "a vector that crosses the pieces of a tensor";
+  Ptr address;
+  for (const BufferPiece& piece : buffer.pieces) {
+    Indices inside = indices;
+    inside[axis].base = e.Plus(inside[axis].base, -piece.begin);
+    const Ptr own = e.Address({piece.ref, 0, buffer.dtype, piece.shape, piece.strides}, inside);
+    if (address.is_none()) {
+      address = own;
+      continue;
+    }
+    const I1 is_behind = e.IntCompare("sge", indices[axis].base, e.Int(piece.begin));
+    address = Ptr{e.Def(fmt::format("arith.select {}, {}, {} : !llvm.ptr", is_behind, own, address))};
+  }
+  return address;
+}
+
 Ptr Emitter::Address(const Buffer& buffer, const Indices& indices) {
+  if (buffer.is_split()) return SplitAddress(*this, buffer, indices);
   I64 offset;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (buffer.strides[i] == 0 || buffer.shape[i] == 1 || !indices[i].is_progression()) continue;
