@@ -28,7 +28,7 @@ class RuleCandidate:
 
 @dataclass(frozen=True)
 class RuleRequest:
-    """What a rule is asked.
+    """A request for the candidates of a rule.
 
     Attributes:
         function: typed dataflow; the expressions of candidates are nodes of it.
@@ -53,10 +53,10 @@ RulePredicate = Callable[[Function], str | None]
 RuleFunction = Callable[[RuleRequest], Iterable[RuleCandidate | Sequence[Expr]]]
 
 registered: dict[str, Callable[..., Any]] = {}
-"""What the bindings ask, by name. Entries stay: rules as text may refer to them at any time."""
+"""Functions by the names that rules as text refer to, at any time: entries stay."""
 
 _names: dict[tuple[Callable[..., Any], str], str] = {}
-"""Of functions that rules were given without a name, and what they were registered as."""
+"""The registered names of functions that rules were given without one."""
 
 
 def register_predicate(name: str, predicate: RulePredicate) -> None:

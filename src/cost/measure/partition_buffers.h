@@ -52,7 +52,7 @@ class PartitionBuffers {
   std::vector<Tensor> pristine_inputs_;  // as inputs_ should be
   std::vector<Tensor> outputs_;          // physical order; views into `margins_`
   std::vector<Tensor> margins_;          // bytes: margin, output, margin
-  // Of values in another memory than the host's; what is above is then a copy.
+  // Buffers of values in another memory than the host's. The tensors above are then the host's copies.
   std::vector<std::optional<DeviceBuffer>> device_inputs_;
   std::vector<std::optional<DeviceBuffer>> device_margins_;
   std::vector<Type> output_types_;
