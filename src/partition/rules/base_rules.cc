@@ -159,11 +159,7 @@ class PatternTablePartitionRule : public PartitionRule {
  public:
   explicit PatternTablePartitionRule(const Toolchain& toolchain) : compiler_(toolchain.name()) {
     std::vector<PartitionRulePtr> rows;
-    for (const PatternTableEntry& entry : toolchain.PatternTable()) {
-      rows.push_back(CompositeRule(
-          entry.name,
-          OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate))));
-    }
+    for (const PatternTableEntry& entry : toolchain.PatternTable()) rows.push_back(RowRule(entry));
     rows_ = UnionRule(std::move(rows));
   }
 
@@ -219,6 +215,12 @@ const RuleKind kOpCallByKindKind{
     "OpCallByKind", {}, [](const JsonReader&, std::string name) { return OpCallByKindRule(std::move(name)); }};
 const RuleKind kHostKind{"Host", {}, [](const JsonReader&, std::string name) { return HostRule(std::move(name)); }};
 const RuleKind kPatternTableKind{"PatternTable", {"compiler"}, ReadPatternTable};
+
+PartitionRulePtr RowRule(const PatternTableEntry& entry) {
+  return CompositeRule(
+      entry.name,
+      OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate)));
+}
 
 void LogRefusal(const RuleLog& log, const DataflowGraph& graph, const std::string& rule_name, const SubGraph* sub_graph,
                 const Reason& reason) {

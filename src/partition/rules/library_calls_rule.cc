@@ -17,12 +17,7 @@ class LibraryCallsPartitionRule : public PartitionRule {
  public:
   explicit LibraryCallsPartitionRule(const Toolchain& library) : library_(library.name()) {
     std::vector<PartitionRulePtr> rows;
-    for (const CompositeCall& row : CompositeCallsOf(library)) {
-      const PatternTableEntry& entry = row.match;
-      rows.push_back(CompositeRule(
-          entry.name,
-          OnlyValidRule({.max_exits = 1}, DFPatternRule(entry.name, ParsePattern(entry.pattern), entry.predicate))));
-    }
+    for (const CompositeCall& row : CompositeCallsOf(library)) rows.push_back(RowRule(row.match));
     rows_ = UnionRule(std::move(rows));
   }
 

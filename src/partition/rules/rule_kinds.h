@@ -25,6 +25,9 @@ PartitionRulePtr ReadSubRule(const JsonReader& json);
 SubGraphConfig ReadSubGraphConfig(const JsonReader& json);
 RuleJson ToJson(const SubGraphConfig& config);
 
+/// The matches of `entry`, each as its Composite, where they have one exit.
+PartitionRulePtr RowRule(const PatternTableEntry& entry);
+
 /// {"rule": kind}, with the name unless it is empty.
 RuleJson RuleHead(const char* kind, const std::string& name);
 
