@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "collage/compile.h"
 #include "collage/ir/infer_type.h"
@@ -162,6 +164,29 @@ Function ExampleFunction(const OpDef& op, const OpExample& example, size_t const
     args.push_back(AsTupleType(type) == nullptr ? parts.at(0) : MakeTuple(parts));
   }
   return MakeFunction(params, MakeCall(op.name, args, example.attrs));
+}
+
+void ExpectThreadsAgree(const Toolchain& toolchain, const Function& function) {
+  InferType(function);
+  const Result<CompiledPartition> compiled = toolchain.RelayToRuntime({function, PlainLayouts(1, 1), 1});
+  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+  const Shape input_shape = AsTensorType(function->params()[0]->checked_type())->static_shape();
+  const Shape output_shape = AsTensorType(function->body()->checked_type())->static_shape();
+  const Tensor input = RandomTensor(input_shape, kFloat32, -1, 1, 5);
+  const auto run = [&](int times) {
+    Tensor output = Tensor::Zeros(output_shape, kFloat32);
+    const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8);
+    const auto kernel = GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, 1});
+    kernel->Bind(std::vector<void*>{input.raw()}, std::vector<void*>{output.raw()}, workspace.raw());
+    for (int i = 0; i < times; ++i) kernel->Run();
+    return output;
+  };
+  const Tensor alone = run(1);
+  std::vector<Tensor> results(4);
+  std::vector<std::thread> threads;
+  for (Tensor& result : results) threads.emplace_back([&] { result = run(200); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Tensor& result : results) EXPECT_EQ(std::memcmp(result.raw(), alone.raw(), alone.size_bytes()), 0);
 }
 
 Tensor RandomTensor(const Shape& shape, DataType dtype, double low, double high, uint32_t seed) {

@@ -33,6 +33,10 @@ const Toolchain& BuiltinToolchain(const std::string& name);
 /// the reference. A refusal is a failure.
 void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Options& options = {});
 
+/// Compiles `function`, of one float32 parameter and one result, and expects four threads with a kernel each to
+/// compute, 200 times, the same bytes as one thread alone.
+void ExpectThreadsAgree(const Toolchain& toolchain, const Function& function);
+
 /// As ExpectAgrees for one of the toolchain's pattern rows: `function` becomes its composite, checked by its predicate.
 void ExpectPatternAgrees(const Toolchain& toolchain, const std::string& pattern, const Function& function,
                          const Options& options = {});

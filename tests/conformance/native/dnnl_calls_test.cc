@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <random>
-#include <thread>
 
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
@@ -149,24 +148,7 @@ TEST_F(NativeDnnlCallsTest, ThreadsMayCallAtOnce) {
   const Var x = Input("x", {40, 41});
   const Expr dense = MakeCall("nn.dense", {x, RandomConstant({75, 41}, 1, -0.3, 0.3)});
   const Function function = Labelled(MakeFunction({x}, MakeCall("ceil", {MakeCall("sin", {dense})})), "dnnl.dense");
-  InferType(function);
-  const Result<CompiledPartition> compiled = native_->RelayToRuntime({function, PlainLayouts(1, 1), 1});
-  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
-  const Tensor input = RandomTensor({40, 41}, kFloat32, -1, 1, 5);
-  const auto run = [&](int times) {
-    Tensor output = Tensor::Zeros({40, 75}, kFloat32);
-    const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes)}, kUInt8);
-    const auto kernel = GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, 1});
-    kernel->Bind(std::vector<void*>{input.raw()}, std::vector<void*>{output.raw()}, workspace.raw());
-    for (int i = 0; i < times; ++i) kernel->Run();
-    return output;
-  };
-  const Tensor alone = run(1);
-  std::vector<Tensor> results(4);
-  std::vector<std::thread> threads;
-  for (Tensor& result : results) threads.emplace_back([&] { result = run(200); });
-  for (std::thread& thread : threads) thread.join();
-  for (const Tensor& result : results) EXPECT_EQ(std::memcmp(result.raw(), alone.raw(), alone.size_bytes()), 0);
+  ExpectThreadsAgree(*native_, function);
 }
 
 /// Packed weights are for one format: code that asks for another is not loaded.
