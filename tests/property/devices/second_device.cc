@@ -9,10 +9,8 @@
 #include <memory>
 #include <mutex>
 
-#include "collage/ir/text.h"
-#include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
-#include "ir/eval/evaluate.h"
+#include "unit/vm/text_kernel.h"
 
 namespace collage {
 namespace {
@@ -82,49 +80,24 @@ class SecondDevice : public Device {
   std::map<void*, size_t> sizes_;
 };
 
-class TextKernel : public Kernel {
+/// Runs while the device is open, on addresses of the device alone.
+class DeviceKernel : public TextKernel {
  public:
-  TextKernel(Function function, bool is_on_device) : function_(std::move(function)), is_on_device_(is_on_device) {}
-
-  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
-    inputs_.assign(inputs.begin(), inputs.end());
-    outputs_.assign(outputs.begin(), outputs.end());
-  }
+  using TextKernel::TextKernel;
 
   void Run() override {
-    std::optional<SecondDevice::Open> open;
-    if (is_on_device_) {
-      open.emplace(SecondDevice::Get());
-      for (const std::vector<void*>* all : {&inputs_, &outputs_}) {
-        for (const void* address : *all) open->CheckOwns(address);
-      }
+    const SecondDevice::Open open(SecondDevice::Get());
+    for (const std::vector<void*>& all : {inputs(), outputs()}) {
+      for (const void* address : all) open.CheckOwns(address);
     }
-    std::vector<Tensor> args;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorTypeNode* type = AsTensorType(function_->params()[i]->type_annotation());
-      args.push_back(Tensor::View(type->static_shape(), type->dtype(), inputs_[i], nullptr));
-    }
-    const std::vector<Tensor> results = Evaluate(function_, args);
-    for (size_t i = 0; i < results.size(); ++i) std::memcpy(outputs_[i], results[i].raw(), results[i].size_bytes());
+    TextKernel::Run();
   }
-
- private:
-  Function function_;
-  bool is_on_device_;
-  std::vector<void*> inputs_;
-  std::vector<void*> outputs_;
 };
 
-class TextLoader : public KernelLoader {
+template <typename K>
+class LoaderOf : public KernelLoader {
  public:
-  explicit TextLoader(bool is_on_device) : is_on_device_(is_on_device) {}
-  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
-    const std::string text(reinterpret_cast<const char*>(image.blob.data()), image.blob.size());
-    return std::make_unique<TextKernel>(ParseModule(text).main(), is_on_device_);
-  }
-
- private:
-  bool is_on_device_;
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override { return std::make_unique<K>(image); }
 };
 
 }  // namespace
@@ -133,8 +106,8 @@ void AddSecondDevice() {
   static std::once_flag once;
   std::call_once(once, [] {
     AddDevice(kExtDevType, std::make_unique<SecondDevice>());
-    AddKernelLoader(kDeviceLoader, std::make_unique<TextLoader>(true));
-    AddKernelLoader(kHostLoader, std::make_unique<TextLoader>(false));
+    AddKernelLoader(kDeviceLoader, std::make_unique<LoaderOf<DeviceKernel>>());
+    AddKernelLoader(kHostLoader, std::make_unique<LoaderOf<TextKernel>>());
   });
 }
 
@@ -159,11 +132,7 @@ std::vector<BoundaryLayouts> TextToolchain::Layouts(const Function& function, co
 }
 
 Result<CompiledPartition> TextToolchain::RelayToRuntime(const PartitionRequest& request) const {
-  const std::string text = PrintModule(IRModule::FromFunction(request.function));
-  CompiledPartition compiled;
-  compiled.loader = device_type_ == kExtDevType ? kDeviceLoader : kHostLoader;
-  for (const char c : text) compiled.blob.push_back(static_cast<std::byte>(c));
-  return compiled;
+  return CompileToText(request, device_type_ == kExtDevType ? kDeviceLoader : kHostLoader);
 }
 
 }  // namespace collage

@@ -10,6 +10,7 @@
 #include "ir/eval/evaluate.h"
 #include "ir/eval/interpreter.h"
 #include "unit/bytecode/run_text.h"
+#include "unit/vm/text_kernel.h"
 
 namespace collage {
 namespace {
@@ -23,51 +24,30 @@ class TextToolchain : public Toolchain {
   int priority() const override { return 1; }
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     ++num_compiled;
-    const std::string text = PrintModule(IRModule::FromFunction(request.function));
-    CompiledPartition compiled;
-    compiled.loader = "text";
-    for (char c : text) compiled.blob.push_back(static_cast<std::byte>(c));
-    return compiled;
+    return CompileToText(request, "text");
   }
   static inline int num_compiled = 0;
 };
 
-class TextKernel : public Kernel {
+/// Counts its runs.
+class CountingKernel : public TextKernel {
  public:
-  explicit TextKernel(Function function) : function_(std::move(function)) {}
-  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
-    inputs_.assign(inputs.begin(), inputs.end());
-    outputs_.assign(outputs.begin(), outputs.end());
-  }
+  using TextKernel::TextKernel;
   void Run() override {
     ++num_runs;
-    std::vector<Tensor> args;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorTypeNode* type = AsTensorType(function_->params()[i]->type_annotation());
-      args.push_back(Tensor::View(type->static_shape(), type->dtype(), inputs_[i], nullptr));
-    }
-    const std::vector<Tensor> results = Evaluate(function_, args);
-    for (size_t i = 0; i < results.size(); ++i) std::memcpy(outputs_[i], results[i].raw(), results[i].size_bytes());
+    TextKernel::Run();
   }
   static inline int num_runs = 0;
-
- private:
-  Function function_;
-  std::vector<void*> inputs_;
-  std::vector<void*> outputs_;
 };
 
 class TextLoader : public KernelLoader {
  public:
-  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
-    const std::string text(reinterpret_cast<const char*>(image.blob.data()), image.blob.size());
-    return std::make_unique<TextKernel>(ParseModule(text).main());
-  }
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override { return std::make_unique<CountingKernel>(image); }
 };
 
 TEST(VmTest, PrimitiveFunctionsBecomeKernelsOfTheirToolchain) {
   AddKernelLoader("text", std::make_unique<TextLoader>());
-  TextToolchain::num_compiled = TextKernel::num_runs = 0;
+  TextToolchain::num_compiled = CountingKernel::num_runs = 0;
   ToolchainRegistry toolchains;
   toolchains.Add(std::make_unique<TextToolchain>());
   const IRModule module = ParseModule(R"(
@@ -85,11 +65,11 @@ TEST(VmTest, PrimitiveFunctionsBecomeKernelsOfTheirToolchain) {
   const Tensor x = Tensor::Of<float>({4}, kFloat32, std::vector<float>{-1, 0, 1, 2});
   const Value expected = Interpret(module, "main", {x, Scalar(3)});
   EXPECT_TRUE(ValuesEqual(expected, vm::Machine(executable).Invoke("main", {x, Scalar(3)}), 1e-6));
-  EXPECT_EQ(TextKernel::num_runs, 4);
+  EXPECT_EQ(CountingKernel::num_runs, 4);
   const vm::Executable loaded = vm::Executable::Deserialize(executable.Serialize());
   EXPECT_TRUE(ValuesEqual(expected, vm::Machine(loaded).Invoke("main", {x, Scalar(3)}), 1e-6));
   EXPECT_TRUE(ValuesEqual(expected, vm::Machine(vm::Compile(module)).Invoke("main", {x, Scalar(3)}), 1e-6));
-  EXPECT_EQ(TextKernel::num_runs, 8) << "without toolchains there are no kernels";
+  EXPECT_EQ(CountingKernel::num_runs, 8) << "without toolchains there are no kernels";
 }
 
 /// Takes what has channels with these last only. What it is asked is element-wise: any order of the elements will do.
