@@ -27,8 +27,9 @@ bool Named(const std::vector<std::string>& names, const std::string& name) {
   throw Error(ErrorCategory::kUnavailable, fmt::format("toolchain '{}' is not available: {}", name, reason), "", hint);
 }
 
-/// Throws unless a target's toolchain computes on its device.
-void CheckDevice(const Target& target, const std::string& text) {
+/// Returns the configuration that `target`, written as `text`, asks for. Throws unless its toolchain computes on the
+/// target's device.
+ToolchainConfiguration ConfigurationFor(const Target& target, const std::string& text) {
   const std::vector<const Toolchain*> all = ToolchainRegistry::Global().All();
   const auto computes = [&](const Toolchain* one) { return one->device_type() == target.device_type(); };
   if (std::ranges::none_of(all, computes)) {
@@ -37,9 +38,9 @@ void CheckDevice(const Target& target, const std::string& text) {
                 fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc()), "",
                 "targets of kind llvm run on the processor");
   }
-  const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
+  ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
   const Toolchain& toolchain = configuration.registered();
-  if (computes(&toolchain)) return;
+  if (computes(&toolchain)) return configuration;
   throw Error(ErrorCategory::kInput,
               fmt::format("target '{}' is for {}, and '{}' computes on {}", text, DeviceName(target.device_type()),
                           toolchain.name(), DeviceName(toolchain.device_type())));
@@ -109,8 +110,7 @@ void ToolchainSelection::ReadTargets() {
 
 void ToolchainSelection::AddTarget(const std::string& text) {
   const Target target = Target::Parse(text);
-  CheckDevice(target, text);
-  const ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
+  const ToolchainConfiguration configuration = ConfigurationFor(target, text);
   for (const std::string& option : target.IdleOptions(configuration.registered())) {
     notices_.push_back(fmt::format("target '{}': option '{}' changes nothing of what '{}' compiles", text, option,
                                    configuration.registered().name()));

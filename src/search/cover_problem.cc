@@ -141,8 +141,9 @@ class ProblemBuilder {
   /// -1 for a value without formats.
   int NumberOf(const BoundaryValue& value) const {
     if (value.field < 0) return problem_.values.contains(value.node) ? value.node : -1;
-    const auto field = std::ranges::find(problem_.fields, value);
-    return field == problem_.fields.end() ? -1 : problem_.num_nodes + static_cast<int>(field - problem_.fields.begin());
+    const auto field = std::ranges::lower_bound(problem_.fields, value);  // they were found in this order
+    const bool is_known = field != problem_.fields.end() && *field == value;
+    return is_known ? problem_.num_nodes + static_cast<int>(field - problem_.fields.begin()) : -1;
   }
 
   /// Values that nobody reads or makes but in the host's format need no memory of a search: most of them, where only a

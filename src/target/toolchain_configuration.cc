@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -132,12 +133,10 @@ std::string TargetText(const Toolchain& toolchain) {
   const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
   if (TargetKindOf(configured == nullptr ? toolchain : configured->registered()) != nullptr) return text;
   const std::string name = RegisteredName(text);
-  std::string kind = "llvm";
-  for (const TargetKind* one : TargetKinds()) {
-    if (toolchain.device_type() != kDLCPU && one->device_type() == toolchain.device_type()) kind = one->name();
-    if (kind != "llvm") break;
-  }
-  return kind + (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
+  const std::vector<const TargetKind*> kinds = TargetKinds();  // llvm is the first for the processor
+  const auto kind = std::ranges::find(kinds, toolchain.device_type(), &TargetKind::device_type);
+  return (kind == kinds.end() ? "llvm" : (*kind)->name()) +
+         (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
 }
 
 }  // namespace collage

@@ -323,7 +323,7 @@ double MeasuringEstimator::LeastOfSchedules(const CostQuery& query) {
 }
 
 double MeasuringEstimator::Bound(const CostQuery& query) {
-  if (query.toolchain.device_type() != 1) return SmallestCall(query);  // the rates are the processor's
+  if (MainMemoryOf(query.toolchain) != Memory::kHost) return SmallestCall(query);  // the rates are the processor's
   const MeasureContext& context = options_.context;
   const auto [is_exact, is_new] = is_exact_.emplace(query.toolchain.name(), false);
   if (is_new) is_exact->second = IsExact(query.toolchain);
