@@ -78,17 +78,6 @@ IndexSet IndexSet::operator-(const IndexSet& other) const {
   return FromWords(size_, base_, EndWord(), [&](size_t i) { return Word(i) & ~other.Word(i); });
 }
 
-IndexSet IndexSet::Substitute(size_t new_size, const std::unordered_map<int, int>& new_index) const {
-  IndexSet result(new_size);
-  for (int member : Members()) {
-    auto it = new_index.find(member);
-    COLLAGE_CHECK(it != new_index.end()) << "member " << member << " has no new index";
-    COLLAGE_CHECK(!result.Contains(it->second)) << "two members become index " << it->second;
-    result.Add(it->second);
-  }
-  return result;
-}
-
 size_t IndexSet::PopCount() const {
   size_t count = 0;
   for (uint64_t word : words_) count += static_cast<size_t>(std::popcount(word));

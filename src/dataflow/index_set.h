@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace collage {
@@ -36,8 +35,6 @@ class IndexSet {
   IndexSet operator|(const IndexSet& other) const;
   IndexSet operator&(const IndexSet& other) const;
   IndexSet operator-(const IndexSet& other) const;
-  /// Returns the members under new indices, old → new; every member must be in the map, and new indices must differ.
-  IndexSet Substitute(size_t new_size, const std::unordered_map<int, int>& new_index) const;
 
   size_t PopCount() const;
   /// The first or last member; `size()` when empty.

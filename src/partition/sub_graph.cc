@@ -32,16 +32,6 @@ Result<void> CheckNested(const DataflowGraph& graph, const std::vector<int>& mem
   return Reason{"nested sub-graphs overlap", "sub-graph"};
 }
 
-std::vector<NestedSubGraph> SubstituteNested(std::vector<NestedSubGraph> nested,
-                                             const std::unordered_map<int, int>& new_index) {
-  for (NestedSubGraph& one : nested) {
-    for (int& index : one.inside) index = new_index.at(index);
-    std::sort(one.inside.begin(), one.inside.end());
-    one.nested = SubstituteNested(std::move(one.nested), new_index);
-  }
-  return nested;
-}
-
 /// Composites in order, each as its name, its nodes, and the Composites in it. Letters are negative, nodes are not.
 std::vector<std::vector<int>> CompositeKeys(const std::vector<NestedSubGraph>& nested) {
   constexpr int kEnd = -1;
@@ -114,12 +104,6 @@ std::string SubGraph::OperatorLabel(const DataflowGraph& graph) const {
     if (graph.OpAt(index) != nullptr) label += (label.empty() ? "" : "+") + graph.LabelAt(index);
   }
   return label;
-}
-
-SubGraph SubGraph::Substituted(const DataflowGraph& graph, const std::unordered_map<int, int>& new_index) const {
-  SubGraph result(graph, inside_.Substitute(graph.size(), new_index).Members());
-  result.nested = SubstituteNested(nested, new_index);
-  return result;
 }
 
 SubGraph SubGraph::Wrapped(Attrs attrs) const {

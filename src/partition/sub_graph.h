@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "collage/support/result.h"
@@ -62,10 +61,6 @@ class SubGraph {
 
   /// Returns the same nodes, to be wrapped whole by a function with `attrs`; nested functions stay inside it.
   SubGraph Wrapped(Attrs attrs) const;
-
-  /// Returns the same nodes in another graph, old index → new; every member must be in the map, and new indices must
-  /// differ.
-  SubGraph Substituted(const DataflowGraph& graph, const std::unordered_map<int, int>& new_index) const;
 
   /// Yes, or where a path leaves the sub-graph and comes back. Linear in last() - first().
   Result<void> CheckConvex(const DataflowGraph& graph) const;

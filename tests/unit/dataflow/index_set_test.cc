@@ -53,12 +53,6 @@ TEST(IndexSetTest, WhoHasTheFirstDifferenceIsLess) {
   EXPECT_EQ(IndexSet(100, {3}) <=> IndexSet(100, {3}), std::strong_ordering::equal);
 }
 
-TEST(IndexSetTest, SubstituteRenumbers) {
-  EXPECT_EQ(IndexSet(10, {2, 7}).Substitute(4, {{2, 3}, {7, 0}, {9, 1}}), IndexSet(4, {0, 3}));
-  EXPECT_ANY_THROW(IndexSet(10, {2}).Substitute(4, {{3, 1}})) << "a member without new index";
-  EXPECT_ANY_THROW(IndexSet(10, {2, 3}).Substitute(4, {{2, 1}, {3, 1}})) << "two become one";
-}
-
 TEST(IndexSetTest, AgreesWithStdSetOnRandomSets) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {

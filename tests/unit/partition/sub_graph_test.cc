@@ -65,22 +65,6 @@ TEST(SubGraphTest, CombineFindsBothSidesOfADiamond) {
   EXPECT_EQ(candidates.size(), 7u);
 }
 
-TEST(SubGraphTest, SubstitutionMovesItToAnotherGraph) {
-  const Diamond d;
-  const DataflowGraph graph(d.function);
-  const SubGraph abs(graph, {graph.IndexOf(d.abs)});
-  const Var y = MakeVar("y", TensorType(Shape{3, 4}, kFloat32));
-  const Expr alone = MakeCall("abs", {y});
-  const Function small = MakeFunction({y}, alone);
-  InferType(small);
-  const DataflowGraph other(small);
-  const SubGraph moved =
-      abs.Wrapped({{"Composite", "c"}}).Substituted(other, {{graph.IndexOf(d.abs), other.IndexOf(alone)}});
-  EXPECT_EQ(moved.members(), std::vector<int>{other.IndexOf(alone)});
-  EXPECT_EQ(moved.nested.at(0).inside, moved.members());
-  EXPECT_EQ(moved.exit(), moved.members());
-}
-
 TEST(SubGraphTest, PrimitiveOnesMakePlaceForWhatTheyHold) {
   const NestedSubGraph inner{{4}, {{"Composite", "inner"}}, {}};
   const NestedSubGraph primitive{{4, 5}, {{"Primitive", 1}, {"Compiler", "acme"}}, {inner}};
