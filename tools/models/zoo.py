@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from net import Net, Value
+from zoo_recurrent import gru_speech, lstm_tagger, nasrnn
 
 
 @dataclass(frozen=True)
@@ -494,35 +495,10 @@ def llama(net: Net, s: Scale) -> None:
     net.output(net.linear(rms_norm(x), vocab, bias=False), "logits")
 
 
-# ---- recurrent --------------------------------------------------------------------------------------------------
-
-
-def lstm_tagger(net: Net, s: Scale) -> None:
-    """Embedding, two bidirectional LSTM layers, one label per token."""
-    length, hidden, vocab = s.pick(64, 32), s.pick(256, 32), s.pick(8000, 500)
-    x = net.gather(net.normal((vocab, hidden), 1.0, "embedding"), net.tokens(length, vocab))
-    x = net.transpose(x, 1, 0, 2)
-    for _ in range(2):
-        x = net.recurrent("LSTM", x, hidden, bidirectional=True)
-    net.output(net.softmax(net.linear(net.transpose(x, 1, 0, 2), 20)), "labels")
-
-
-def gru_speech(net: Net, s: Scale) -> None:
-    """Strided 1-D convolutions over a spectrogram, two GRU layers, a label per frame."""
-    frames, bands, hidden = s.pick(200, 64), s.pick(80, 40), s.pick(320, 48)
-    x = net.image(1, bands, frames, name="spectrogram")
-    for _ in range(2):
-        x = net.conv_bn(x, hidden, 5, 2, 2, act=net.relu)
-    x = net.transpose(x, 2, 0, 1)
-    for _ in range(2):
-        x = net.recurrent("GRU", x, hidden, bidirectional=False)
-    net.output(net.softmax(net.linear(net.transpose(x, 1, 0, 2), 40)), "labels")
-
-
 MODELS = {f.__name__: f for f in (
     mnist, squeezenet, mobilenet_v2, efficientnet_b0, nasnet_a_mobile, densenet121, resnet18, resnet50, resnext50,
     inception_v3, vgg16, convnext_tiny, resnet3d_18, dcgan, unet, yolo, vit_b16, bert_base, distilbert, gpt2, llama,
-    lstm_tagger, gru_speech)}
+    lstm_tagger, gru_speech, nasrnn)}
 
 FLOAT16 = ("resnet50", "bert_base")
 INT8 = ("resnet50",)

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(StandardModels, OnnxModelTest,
                                          "densenet121", "resnet18", "resnet50", "resnext50", "inception_v3", "vgg16",
                                          "convnext_tiny", "resnet3d_18", "dcgan", "unet", "yolo", "vit_b16",
                                          "bert_base", "distilbert", "gpt2", "llama", "lstm_tagger", "gru_speech",
-                                         "resnet50_int8"),
+                                         "nasrnn", "resnet50_int8"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(OnnxTest, UnknownOperatorsAreNamedAllAtOnce) {
