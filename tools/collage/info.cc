@@ -2,15 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bytecode/bytecode.h"
 #include "collage/runtime/executable.h"
+#include "collage/runtime/layout.h"
 #include "collage/vm/vm.h"
 #include "command.h"
 #include "report/json.h"
+#include "report/units.h"
 #include "runtime/library_calls.h"
 #include "runtime/native_loader.h"
 
@@ -20,6 +23,7 @@ namespace {
 struct Arguments {
   std::string executable;
   bool verify = false;
+  bool dot = false;
   bool json = false;
 };
 
@@ -138,7 +142,6 @@ std::vector<Fact> MemoryRows(const ExecutionPlan& plan) {
 }
 
 Fact ExecutableFacts(const Arguments& arguments) {
-  if (arguments.verify) Executable::Verify(arguments.executable);
   const Executable executable = Executable::Load(arguments.executable);
   const ExecutionPlan& plan = executable.plan();
   std::vector<LibraryCall> calls;
@@ -155,10 +158,158 @@ Fact ExecutableFacts(const Arguments& arguments) {
                           TableOf("calls", "", calls, CallRow)});
 }
 
+constexpr size_t kMostLines = 8;   // of operators in a box; its tooltip has all
+constexpr size_t kNumColors = 12;  // of Graphviz's scheme set312
+
+/// A quoted string; `\n` of `text` break lines.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      quoted += "\\n";
+    } else {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+/// `a+b+c` on lines of their own, the last of many left out.
+std::string OperatorLines(const std::string& label) {
+  std::string lines;
+  size_t num_lines = 0, begin = 0;
+  while (begin < label.size()) {
+    const size_t end = std::min(label.find('+', begin), label.size());
+    if (++num_lines <= kMostLines) lines += "\n" + label.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  if (num_lines > kMostLines) lines += fmt::format("\nand {} more", num_lines - kMostLines);
+  return lines;
+}
+
+class Drawing {
+ public:
+  Drawing() : text_("digraph executable {\n  node [fontname=\"sans-serif\", colorscheme=set312];\n") {
+    text_ += "  edge [fontname=\"sans-serif\", fontsize=10];\n";
+  }
+
+  void AddFrame(const std::string& name, const ExecutionPlan& plan) {
+    text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", num_plans_, Quoted(name));
+    Add(plan);
+    text_ += "  }\n";
+  }
+
+  void Add(const ExecutionPlan& plan) {
+    std::map<int, std::string> node_of;  // by value: what computes it
+    for (size_t i = 0; i < plan.inputs.size(); ++i) AddPort(plan, plan.inputs[i], Name("input", i), node_of);
+    double all_seconds = 0;
+    for (const ExecutionPlan::Step& step : plan.steps) {
+      if (step.kind == ExecutionPlan::Step::kKernel) all_seconds += KernelOf(plan, step).estimated_seconds;
+    }
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const ExecutionPlan::Step& step = plan.steps[i];
+      const std::string name = Name("step", i);
+      text_ += fmt::format("  {} [{}];\n", name, Attributes(plan, step, all_seconds));
+      for (const int input : step.inputs) AddEdge(plan, input, name, node_of);
+      for (const int output : step.outputs) node_of[Root(plan, output)] = name;
+    }
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+      std::map<int, std::string> ignored;
+      const std::string name = Name("output", i);
+      AddPort(plan, plan.outputs[i], name, ignored);
+      AddEdge(plan, plan.outputs[i].value, name, node_of);
+    }
+    ++num_plans_;
+  }
+
+  std::string Finish() && { return std::move(text_) + "}\n"; }
+
+ private:
+  std::string Name(const char* kind, size_t index) const { return fmt::format("{}_{}_{}", kind, num_plans_, index); }
+
+  static const ExecutionPlan::KernelEntry& KernelOf(const ExecutionPlan& plan, const ExecutionPlan::Step& step) {
+    return plan.kernels[static_cast<size_t>(step.kernel)];
+  }
+
+  static const ExecutionPlan::Value& ValueOf(const ExecutionPlan& plan, int value) {
+    return plan.values[static_cast<size_t>(value)];
+  }
+
+  static int Root(const ExecutionPlan& plan, int value) {
+    const int root = ValueOf(plan, value).alias_of;
+    return root >= 0 ? root : value;
+  }
+
+  static std::string TypeOf(const ExecutionPlan::Value& value) {
+    std::string type = fmt::format("{} {}", value.dtype.ToString(), ToString(value.shape));
+    if (value.layout != Layout::kPlain) type += fmt::format("\n{}", ToString(value.layout));
+    return type;
+  }
+
+  void AddPort(const ExecutionPlan& plan, const ExecutionPlan::Port& port, const std::string& name,
+               std::map<int, std::string>& node_of) {
+    text_ += fmt::format("  {} [label={}];\n", name, Quoted(port.name + "\n" + TypeOf(ValueOf(plan, port.value))));
+    node_of[Root(plan, port.value)] = name;
+  }
+
+  /// An arrow to `to` from what computes `value`; none for constants.
+  void AddEdge(const ExecutionPlan& plan, int value, const std::string& to, const std::map<int, std::string>& node_of) {
+    const auto from = node_of.find(Root(plan, value));
+    if (from == node_of.end()) return;
+    text_ += fmt::format("  {} -> {} [label={}];\n", from->second, to, Quoted(TypeOf(ValueOf(plan, value))));
+  }
+
+  std::string Attributes(const ExecutionPlan& plan, const ExecutionPlan::Step& step, double all_seconds) {
+    if (step.kind == ExecutionPlan::Step::kConvertLayout) return "shape=cds, label=\"change layout\"";
+    if (step.kind == ExecutionPlan::Step::kCopy) return "shape=cds, label=\"copy\"";
+    const ExecutionPlan::KernelEntry& kernel = KernelOf(plan, step);
+    std::string label = fmt::format("{}: {}", step.kernel, kernel.toolchain);
+    if (all_seconds > 0) {
+      label += fmt::format("\n{}, {:.0f} %", FormatSeconds(kernel.estimated_seconds),
+                           100 * kernel.estimated_seconds / all_seconds);
+    }
+    const std::string tooltip = kernel.label + fmt::format("\n{}", fmt::join(kernel.nodes, " "));
+    return fmt::format("shape=box, style=filled, fillcolor={}, label={}, tooltip={}", ColorOf(kernel.toolchain),
+                       Quoted(label + OperatorLines(kernel.label)), Quoted(tooltip));
+  }
+
+  /// From 1 on, in the order in which toolchains come.
+  size_t ColorOf(const std::string& toolchain) {
+    return colors_.try_emplace(toolchain, colors_.size() % kNumColors + 1).first->second;
+  }
+
+  std::string text_;
+  std::map<std::string, size_t> colors_;
+  size_t num_plans_ = 0;
+};
+
+/// Draws partitions with toolchain, operators, seconds and share of all seconds, copies, changes of layout, and the
+/// tensors between them, in Graphviz's language (RFC 0.81, Appendix G). Partitions of one toolchain have one colour.
+/// Seconds are those that the search knew; without any, none are drawn.
+std::string DrawExecutable(const ExecutionPlan& plan) {
+  Drawing drawing;
+  drawing.Add(plan);
+  return std::move(drawing).Finish();
+}
+
+/// Draws each kernel of a program with control flow in a frame of its own.
+std::string DrawProgram(const vm::Program& program) {
+  Drawing drawing;
+  for (const vm::KernelFunction& kernel : program.kernels) drawing.AddFrame(kernel.name, kernel.executable.plan());
+  return std::move(drawing).Finish();
+}
+
 void Run(const Arguments& arguments) {
-  PrintReport(vm::Executable::IsBytecode(arguments.executable) ? ProgramFacts(arguments.executable)
-                                                               : ExecutableFacts(arguments),
-              arguments.json);
+  const std::string& file = arguments.executable;
+  const bool is_program = vm::Executable::IsBytecode(file);
+  if (arguments.verify && !is_program) Executable::Verify(file);  // programs are checked whole whenever they are loaded
+  if (arguments.dot) {
+    fmt::print("{}", is_program ? DrawProgram(vm::Executable::Load(file).program())
+                                : DrawExecutable(Executable::Load(file).plan()));
+  } else {
+    PrintReport(is_program ? ProgramFacts(file) : ExecutableFacts(arguments), arguments.json);
+  }
 }
 
 }  // namespace
@@ -169,7 +320,11 @@ void AddInfoCommand(CLI::App& app) {
       "info", "Show inputs, outputs and partitions of an executable, and which toolchain runs each node");
   command->add_option("executable", arguments->executable, "Executable (.clg)")->required();
   command->add_flag("--verify", arguments->verify, "Read the whole file and check all checksums");
-  command->add_flag("--json", arguments->json, "Print as JSON");
+  CLI::Option* json = command->add_flag("--json", arguments->json, "Print as JSON");
+  command
+      ->add_flag("--dot", arguments->dot,
+                 "Draw partitions, their toolchains, times and tensors in Graphviz's language: … --dot | dot -Tsvg")
+      ->excludes(json);
   command->callback([arguments] { Run(*arguments); });
 }
 
