@@ -223,6 +223,13 @@ class Drawing {
     ++num_plans_;
   }
 
+  /// A kernel whose tensors' shapes a run knows: a box of its own.
+  void Add(const vm::DynamicKernel& kernel) {
+    std::string label = kernel.name;
+    for (const Type& param : kernel.params) label += "\n" + ToString(param);
+    text_ += fmt::format("  dynamic_{} [shape=box, label={}];\n", num_dynamic_++, Quoted(label));
+  }
+
   std::string Finish() && { return std::move(text_) + "}\n"; }
 
  private:
@@ -281,7 +288,7 @@ class Drawing {
 
   std::string text_;
   std::map<std::string, size_t> colors_;
-  size_t num_plans_ = 0;
+  size_t num_plans_ = 0, num_dynamic_ = 0;
 };
 
 /// Draws partitions with toolchain, operators, seconds and share of all seconds, copies, changes of layout, and the
@@ -293,10 +300,11 @@ std::string DrawExecutable(const ExecutionPlan& plan) {
   return std::move(drawing).Finish();
 }
 
-/// Draws each kernel of a program with control flow in a frame of its own.
+/// Draws each kernel of a program with control flow in a frame of its own, those of dynamic shapes as boxes.
 std::string DrawProgram(const vm::Program& program) {
   Drawing drawing;
   for (const vm::KernelFunction& kernel : program.kernels) drawing.AddFrame(kernel.name, kernel.executable.plan());
+  for (const vm::DynamicKernel& kernel : program.dynamic_kernels) drawing.Add(kernel);
   return std::move(drawing).Finish();
 }
 
