@@ -1,4 +1,4 @@
-// info.cc: `collage info`: what is in an executable: inputs, outputs, which nodes run where.
+// info.cc: `collage info`: what is in an executable: inputs, outputs, which nodes run where; as a report or a drawing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "collage/runtime/layout.h"
 #include "collage/vm/vm.h"
 #include "command.h"
+#include "ir/text_names.h"
 #include "report/json.h"
 #include "report/units.h"
 #include "runtime/library_calls.h"
@@ -161,20 +162,6 @@ Fact ExecutableFacts(const Arguments& arguments) {
 constexpr size_t kMostLines = 8;   // of operators in a box; its tooltip has all
 constexpr size_t kNumColors = 12;  // of Graphviz's scheme set312
 
-/// A quoted string; `\n` of `text` break lines.
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '\n') {
-      quoted += "\\n";
-    } else {
-      if (c == '"' || c == '\\') quoted += '\\';
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 /// `a+b+c` on lines of their own, the last of many left out.
 std::string OperatorLines(const std::string& label) {
   std::string lines;
@@ -188,6 +175,7 @@ std::string OperatorLines(const std::string& label) {
   return lines;
 }
 
+/// A graph in Graphviz's language, of one or more plans.
 class Drawing {
  public:
   Drawing() : text_("digraph executable {\n  node [fontname=\"sans-serif\", colorscheme=set312];\n") {
@@ -195,14 +183,17 @@ class Drawing {
   }
 
   void AddFrame(const std::string& name, const ExecutionPlan& plan) {
-    text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", num_plans_, Quoted(name));
+    text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", num_plans_, QuotedText(name));
     Add(plan);
     text_ += "  }\n";
   }
 
   void Add(const ExecutionPlan& plan) {
     std::map<int, std::string> node_of;  // by value: what computes it
-    for (size_t i = 0; i < plan.inputs.size(); ++i) AddPort(plan, plan.inputs[i], Name("input", i), node_of);
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+      AddPort(plan, plan.inputs[i], Name("input", i));
+      node_of[Root(plan, plan.inputs[i].value)] = Name("input", i);
+    }
     double all_seconds = 0;
     for (const ExecutionPlan::Step& step : plan.steps) {
       if (step.kind == ExecutionPlan::Step::kKernel) all_seconds += KernelOf(plan, step).estimated_seconds;
@@ -215,10 +206,8 @@ class Drawing {
       for (const int output : step.outputs) node_of[Root(plan, output)] = name;
     }
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
-      std::map<int, std::string> ignored;
-      const std::string name = Name("output", i);
-      AddPort(plan, plan.outputs[i], name, ignored);
-      AddEdge(plan, plan.outputs[i].value, name, node_of);
+      AddPort(plan, plan.outputs[i], Name("output", i));
+      AddEdge(plan, plan.outputs[i].value, Name("output", i), node_of);
     }
     ++num_plans_;
   }
@@ -227,7 +216,7 @@ class Drawing {
   void Add(const vm::DynamicKernel& kernel) {
     std::string label = kernel.name;
     for (const Type& param : kernel.params) label += "\n" + ToString(param);
-    text_ += fmt::format("  dynamic_{} [shape=box, label={}];\n", num_dynamic_++, Quoted(label));
+    text_ += fmt::format("  dynamic_{} [shape=box, label={}];\n", num_dynamic_++, QuotedText(label));
   }
 
   std::string Finish() && { return std::move(text_) + "}\n"; }
@@ -254,17 +243,15 @@ class Drawing {
     return type;
   }
 
-  void AddPort(const ExecutionPlan& plan, const ExecutionPlan::Port& port, const std::string& name,
-               std::map<int, std::string>& node_of) {
-    text_ += fmt::format("  {} [label={}];\n", name, Quoted(port.name + "\n" + TypeOf(ValueOf(plan, port.value))));
-    node_of[Root(plan, port.value)] = name;
+  void AddPort(const ExecutionPlan& plan, const ExecutionPlan::Port& port, const std::string& name) {
+    text_ += fmt::format("  {} [label={}];\n", name, QuotedText(port.name + "\n" + TypeOf(ValueOf(plan, port.value))));
   }
 
   /// An arrow to `to` from what computes `value`; none for constants.
   void AddEdge(const ExecutionPlan& plan, int value, const std::string& to, const std::map<int, std::string>& node_of) {
     const auto from = node_of.find(Root(plan, value));
     if (from == node_of.end()) return;
-    text_ += fmt::format("  {} -> {} [label={}];\n", from->second, to, Quoted(TypeOf(ValueOf(plan, value))));
+    text_ += fmt::format("  {} -> {} [label={}];\n", from->second, to, QuotedText(TypeOf(ValueOf(plan, value))));
   }
 
   std::string Attributes(const ExecutionPlan& plan, const ExecutionPlan::Step& step, double all_seconds) {
@@ -278,7 +265,7 @@ class Drawing {
     }
     const std::string tooltip = kernel.label + fmt::format("\n{}", fmt::join(kernel.nodes, " "));
     return fmt::format("shape=box, style=filled, fillcolor={}, label={}, tooltip={}", ColorOf(kernel.toolchain),
-                       Quoted(label + OperatorLines(kernel.label)), Quoted(tooltip));
+                       QuotedText(label + OperatorLines(kernel.label)), QuotedText(tooltip));
   }
 
   /// From 1 on, in the order in which toolchains come.
