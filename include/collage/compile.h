@@ -45,6 +45,10 @@ struct CompileOptions {
   std::filesystem::path output;
   /// Binds dynamic inputs: name → shape.
   std::map<std::string, Shape> shapes;
+  /// Sizes of dynamic dimensions, by name ("sequence", or "x[0]" for one without a name). The model gets a plan
+  /// for each combination, searched like a model of just these sizes; a run with other sizes takes the native
+  /// toolchain's kernels for any size.
+  std::map<std::string, Shape> tune_at;
   /// Under which conditions the passes that precede partitioning run (`PreparationSteps`), and who watches them: for a
   /// program once around all, and once more in each region.
   PassContext pass_context{kPreparationLevel};

@@ -153,6 +153,8 @@ struct CompileReport {
   double total_seconds = 0;
   /// Failures by kind, with how often and one example: the first of each kind is worth a line.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
+  /// For a program: the sizes of CompileOptions::tune_at, each a plan of its own: "batch=1 sequence=16".
+  std::vector<std::string> searched_sizes;
   /// For a program: the input shapes at which it was run as a whole and was right, "x=2x33"; the largest error of its
   /// results, relative to the largest element of each; and the reason if it was not run.
   std::vector<std::string> verified_sizes;

@@ -256,6 +256,7 @@ class CompileReport(TypedDict):
     bounded_mix: BoundedMix | None
     play_off: list[ContenderReport]
     regions: list[Any]  # of CompileReport
+    searched_sizes: list[str]
     winner: str
     p50_seconds: float | None
     spread_seconds: float | None

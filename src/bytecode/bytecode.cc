@@ -199,6 +199,21 @@ void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
   if (!kernel.step_constants.empty() && kernel.step_constants.size() != constants) fail();
 }
 
+/// A function that computes another one for the shapes of its parameters takes what that one takes.
+void VerifySpecialised(const Program& program, const VmFunction& function, const std::string& source) {
+  if (function.specialises.empty()) return;
+  const auto name = std::find(program.globals.begin(), program.globals.end(), function.specialises);
+  if (name == program.globals.end()) Corrupt(source, function.name + " computes a function that is not there");
+  const VmFunction& general = program.functions[static_cast<size_t>(name - program.globals.begin())];
+  bool fits = general.specialises.empty() && general.params.size() == function.params.size();
+  for (size_t i = 0; fits && i < function.params.size(); ++i) {
+    const TensorTypeNode* own = AsTensorType(function.params[i]);
+    const TensorTypeNode* wide = AsTensorType(general.params[i]);
+    fits = own != nullptr && wide != nullptr && own->is_static() && own->dtype() == wide->dtype();
+  }
+  if (!fits) Corrupt(source, function.name + " takes other arguments than the function that it computes");
+}
+
 }  // namespace
 
 std::string Disassemble(const Program& program) {
@@ -254,6 +269,7 @@ void Verify(const Program& program, const std::string& source) {
     if (function.params.size() != num_params || function.param_names.size() != num_params) {
       Corrupt(source, function.name + " has another number of parameters than of their types");
     }
+    VerifySpecialised(program, function, source);
   }
 }
 

@@ -61,6 +61,7 @@ struct VmFunction {
   /// Result type of a global function that returns a tensor or a tuple of tensors; null for others.
   Type result;
   std::vector<std::string> result_names;  ///< names of the result's tensors, if the function has them
+  std::string specialises;                ///< another global function, see kAttrSpecialises; empty for most
   std::vector<TypeVar> type_params;
   int num_params = 0;
   int num_captured = 0;

@@ -266,6 +266,7 @@ void SetSignature(const Function& signature, VmFunction& function) {
   function.param_dims = DimensionNamesOf(signature->attrs());
   function.result_names = NamesIn(signature->attrs(), kResultNames);
   function.param_names = NamesIn(signature->attrs(), kParameterNames);
+  function.specialises = signature->attrs().StringOr(kAttrSpecialises, "");
   for (const Var& param : signature->params()) function.params.push_back(param->type_annotation());
 }
 

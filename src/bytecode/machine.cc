@@ -1,6 +1,8 @@
 // machine.cc: runs bytecode. Frames are on a stack of their own; a tail call takes its caller's frame.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bytecode/bytecode.h"
 #include "bytecode/dynamic_instance.h"
 #include "bytecode/tensor_pool.h"
@@ -18,6 +20,27 @@ struct Frame {
   int dst = -1;  ///< the caller's register that gets the result
 };
 
+/// A global function that computes another one where the arguments have these shapes.
+struct Specialised {
+  int function;
+  int general;
+  std::vector<Shape> shapes;
+};
+
+std::vector<Specialised> FindSpecialised(const Program& program) {
+  std::vector<Specialised> all;
+  for (size_t i = 0; i < program.globals.size(); ++i) {
+    const VmFunction& function = program.functions[i];
+    if (function.specialises.empty()) continue;
+    const auto general = std::find(program.globals.begin(), program.globals.end(), function.specialises);
+    Specialised& one = all.emplace_back();
+    one.function = static_cast<int>(i);
+    one.general = static_cast<int>(general - program.globals.begin());
+    for (const Type& param : function.params) one.shapes.push_back(AsTensorType(param)->static_shape());
+  }
+  return all;
+}
+
 [[noreturn]] void Fail(const Instruction& instruction, const std::string& message) {
   throw Error(ErrorCategory::kInput, message, instruction.where);
 }
@@ -26,12 +49,16 @@ struct Frame {
 
 struct Machine::State {
   explicit State(Executable program)
-      : executable(std::move(program)), instances(Code().kernels.size()), shaped(Code().dynamic_kernels.size()) {}
+      : executable(std::move(program)),
+        specialised(FindSpecialised(Code())),
+        instances(Code().kernels.size()),
+        shaped(Code().dynamic_kernels.size()) {}
 
   const Program& Code() const { return executable.program(); }
 
   Value Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options);
 
+  int FunctionFor(int general, const std::vector<Value>& args) const;
   void Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call);
   void Return(Value value);
   void Step();
@@ -49,6 +76,7 @@ struct Machine::State {
   }
 
   Executable executable;
+  std::vector<Specialised> specialised;
   std::vector<std::unique_ptr<ExecutionInstance>> instances;  // of kernels, made when first needed
   std::vector<std::unique_ptr<DynamicInstance>> shaped;
   TensorPool pool;  // of kernels' results
@@ -81,7 +109,7 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
   options = run_options;
   stack.clear();
   result = Value();
-  Open(Value::Function(nullptr, static_cast<int>(index), {}), std::move(args), -1, nullptr);
+  Open(Value::Function(nullptr, FunctionFor(static_cast<int>(index), args), {}), std::move(args), -1, nullptr);
   for (uint64_t count = 0; !stack.empty(); ++count) {
     if (count == options.max_instructions) {
       throw Error(ErrorCategory::kResource, fmt::format("the program takes more than {} instructions", count));
@@ -90,6 +118,16 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
   }
   references.EmptyAllBut(result);
   return std::exchange(result, Value());
+}
+
+/// The function that was compiled for the shapes of `args`, which fit those of `general`; else that one.
+int Machine::State::FunctionFor(int general, const std::vector<Value>& args) const {
+  for (const Specialised& one : specialised) {
+    if (one.general != general) continue;
+    const auto has_shape = [](const Value& arg, const Shape& shape) { return arg.tensor().shape() == shape; };
+    if (std::ranges::equal(args, one.shapes, has_shape)) return one.function;
+  }
+  return general;
 }
 
 void Machine::State::Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call) {

@@ -162,6 +162,7 @@ std::string Signatures(const Program& program) {
     };
     set(kResultNames, function.result_names);
     set(kParameterNames, function.param_names);
+    if (!function.specialises.empty()) attrs.Set(kAttrSpecialises, function.specialises);
     module.Set(fmt::format("function{}", i), MakeFunction(ParametersOf(function), MakeTuple({}), function.result,
                                                           std::move(attrs), function.type_params));
   }

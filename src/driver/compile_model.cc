@@ -19,6 +19,7 @@
 #include "driver/toolchain_selection.h"
 #include "driver/unsearched.h"
 #include "lowering/partition_dump.h"
+#include "program/named_sizes.h"
 #include "program/regions.h"
 #include "support/file.h"
 #include "support/stopwatch.h"
@@ -109,6 +110,21 @@ BindShapes BindByImport(const std::filesystem::path& model, const Function& main
   };
 }
 
+/// `program` with functions for `sizes`, of which `bind` makes models. They are prepared as the program was.
+IRModule WithNamedSizes(IRModule program, const std::vector<NamedSizes>& sizes, const BindShapes& bind,
+                        const PassContext& own, const PassContext& context) {
+  for (const NamedSizes& named : sizes) {
+    try {
+      const IRModule bound = PrepareForPartitioning(PrepareGraph(bind(named.shapes), own), context);
+      program = WithSpecialised(std::move(program), bound, named.text);
+    } catch (const Error& error) {
+      throw Error(error.category(), fmt::format("with {}: {}", named.text, error.message()), error.where(),
+                  error.hint());
+    }
+  }
+  return program;
+}
+
 /// As its kind asks for: a graph, or a program around several. `open_inputs`: of an ONNX model.
 CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
                          bool only_tunes, const std::vector<OpenInput>& open_inputs) {
@@ -124,6 +140,8 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
     return only_tunes ? compilation.Tune() : compilation.Run(/*check_required=*/false);
   };
   const IRModule graph = PrepareGraph(module, options.pass_context);
+  const std::vector<NamedSizes> sizes =
+      options.tune_at.empty() ? std::vector<NamedSizes>() : CombineSizes(graph.main(), options.tune_at);
   if (!IsProgram(graph)) return on_graph(graph, name, options);
   for (const NamedInputs& inputs : options.check_inputs) InOrderOfParameters(inputs, graph.main(), name.string());
   const CompileOptions own = ForOneProcess(options, notices);
@@ -132,16 +150,18 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   for (const Toolchain* toolchain : selection.toolchains()) {
     for (const std::string& name : UndoneFor(*toolchain)) context.disabled_pass.push_back(name);
   }
-  const IRModule program = PrepareForPartitioning(graph, context);
+  const BindShapes by_import = open_inputs.empty() ? nullptr : BindByImport(name, graph.main());
+  const BindShapes by_types = [&](const std::vector<Shape>& shapes) { return BindParameters(graph, shapes); };
+  const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
+                                          by_import ? by_import : by_types, options.pass_context, context);
   // The shapes of an ONNX model's open inputs could have been given.
   DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
   if (open_inputs.empty()) {
     unknown.inputs = FindOpenInputs(program);
-    unknown.hint = "give the sizes in the types of @main's parameters";
+    unknown.hint = "give the sizes in the types of @main's parameters, or " + NamingHint(unknown.inputs);
   }
   if (only_tunes) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
-  return CompileProgram(program, name.filename().string(), own, unknown,
-                        {graph, open_inputs.empty() ? nullptr : BindByImport(name, graph.main())}, on_region);
+  return CompileProgram(program, name.filename().string(), own, unknown, {graph, by_import, sizes}, on_region);
 }
 
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {

@@ -39,6 +39,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
   for (const DistinctRegion& region : regions) {
     CompileOptions own = options;
     own.shapes.clear();
+    own.tune_at.clear();
     own.check_inputs.clear();  // they are the program's
     own.budget_seconds *= region.share;
     own.tuning_seconds *= region.share;
@@ -106,7 +107,11 @@ void Check(const ProgramSource& source, const vm::Executable& program, const std
   constexpr auto kLongestSilence = std::chrono::seconds(60);
   if (options.progress != nullptr) options.progress->Phase("check");
   ProgramCheckOptions checking{
-      .num_threads = report.num_threads, .limits = {.timeout = kLongestSilence}, .bind = source.bind, .inputs = {}};
+      .num_threads = report.num_threads, .limits = {.timeout = kLongestSilence}, .bind = source.bind};
+  for (const NamedSizes& named : source.sizes) {
+    checking.shapes.push_back(named.shapes);
+    report.searched_sizes.push_back(named.text);
+  }
   for (const NamedInputs& inputs : options.check_inputs) {
     checking.inputs.push_back(InOrderOfParameters(inputs, source.module.main(), name));
   }
@@ -233,7 +238,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   const ProgramRegions program = RegionsFor(module, unknown.toolchain);
   std::vector<EvaluatedOperator> evaluated = FindEvaluated(program.module, unknown.toolchain);
   RefuseProducts(evaluated, name, unknown);
-  const std::vector<DistinctRegion> regions = Distinct(program.regions);
+  const std::vector<DistinctRegion> regions = Distinct(program);
   if (regions.empty()) {
     CheckRequired(options, {}, name);
     if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint);
@@ -246,8 +251,9 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
     own.output = folder / fmt::format("region{}.clg", kernels.size());
     files.SetFiles(kernels.size(), own);
     if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
-    CompileReport made = compile_region(IRModule::FromFunction(region.function),
-                                        fmt::format("{}, region {}", name, kernels.size()), own);
+    const std::string sizes = program.module.Lookup(region.global)->attrs().StringOr(kAttrSizes, "");
+    const std::string called = fmt::format("{}, {}region {}", name, sizes.empty() ? "" : sizes + ", ", kernels.size());
+    CompileReport made = compile_region(IRModule::FromFunction(region.function), called, own);
     kernels.emplace(region.digest, Executable::Load(own.output));
     return made;
   });
@@ -277,7 +283,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                           const DynamicShapesOptions& unknown, const CompileRegion& tune_region) {
   const auto started = std::chrono::steady_clock::now();
-  const std::vector<DistinctRegion> regions = Distinct(FindRegions(module).regions);
+  const std::vector<DistinctRegion> regions = Distinct(FindRegions(module));
   CompileReport report =
       ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
         return tune_region(IRModule::FromFunction(region.function), name, own);

@@ -10,6 +10,7 @@
 #include "collage/target/toolchain.h"
 #include "driver/play_off/program_check.h"
 #include "driver/unsearched.h"
+#include "program/named_sizes.h"
 
 namespace collage {
 
@@ -27,8 +28,9 @@ struct DynamicShapesOptions {
 
 /// The model that a program is checked against.
 struct ProgramSource {
-  const IRModule& module;  ///< typed, as it was before any pass
-  BindShapes bind;         ///< ProgramCheckOptions::bind
+  const IRModule& module;         ///< typed, as it was before any pass
+  BindShapes bind;                ///< ProgramCheckOptions::bind
+  std::vector<NamedSizes> sizes;  ///< sizes for which the program has functions of its own
 };
 
 /// Compiles a typed module that a plan cannot hold (IsProgram): equal static graphs are compiled once, each for

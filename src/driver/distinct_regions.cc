@@ -8,14 +8,17 @@
 
 namespace collage {
 
-std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions) {
+std::vector<DistinctRegion> Distinct(const ProgramRegions& program) {
   std::vector<DistinctRegion> distinct;
   std::map<std::string, size_t> known;
   double all = 0;
-  for (const Function& region : regions) {
+  for (size_t i = 0; i < program.regions.size(); ++i) {
+    const Function& region = program.regions[i];
     const Function plain = MakeFunction(region->params(), region->body());
     const auto [it, is_new] = known.emplace(DigestOf(*region), distinct.size());
-    if (is_new) distinct.push_back({plain, it->first, 0, 1 + WorkOf(plain).multiply_adds});
+    if (is_new) {
+      distinct.push_back({plain, it->first, program.functions[i], 0, 1 + WorkOf(plain).multiply_adds});
+    }
     ++distinct[it->second].num_equal;
   }
   for (const DistinctRegion& region : distinct) all += region.share;

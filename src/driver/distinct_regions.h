@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "program/regions.h"
 
 namespace collage {
 
@@ -13,12 +14,13 @@ namespace collage {
 struct DistinctRegion {
   Function function;
   std::string digest;
+  std::string global;  ///< the global function that the first one is in
   int num_equal = 0;
   double share = 0;  ///< of the multiply-adds of all, by which budgets are shared out
 };
 
-/// Returns `regions` in the order in which they are first met.
-std::vector<DistinctRegion> Distinct(const std::vector<Function>& regions);
+/// Returns the regions of `program` in the order in which they are first met.
+std::vector<DistinctRegion> Distinct(const ProgramRegions& program);
 
 /// The digest by which Distinct tells functions apart; attributes do not count.
 std::string DigestOf(const FunctionNode& function);

@@ -284,6 +284,20 @@ SettingType Shapes(std::map<std::string, Shape> CompileOptions::*field) {
   return type;
 }
 
+SettingType Sizes(std::map<std::string, Shape> CompileOptions::*field) {
+  SettingType type = TypeOf(field, "sizes by the names of dimensions", "NAME=SIZE,…", "Mapping[str, Sequence[int]]",
+                            /*is_repeated=*/true);
+  type.parse = [](const std::vector<std::string>& texts) { return SettingValue(ParseSizes(texts)); };
+  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    const auto& sizes = As<std::map<std::string, Shape>>(value, wanted);
+    for (const auto& [name, values] : sizes) {
+      if (values.empty()) Fail(fmt::format("dimension '{}' is named without a size", name));
+    }
+    options.*field = sizes;
+  };
+  return type;
+}
+
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field) {
   SettingType type =
       TypeOf(field, "JSON by the names of toolchains", "TOOLCHAIN=RULE", "Mapping[str, str]", /*is_repeated=*/true);

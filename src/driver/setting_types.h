@@ -36,6 +36,8 @@ SettingType Names(std::vector<std::string> CompileOptions::*field);
 SettingType Texts(std::vector<std::string> CompileOptions::*field, std::string placeholder, std::string values);
 /// Shapes by name, "x=1x3x640x640".
 SettingType Shapes(std::map<std::string, Shape> CompileOptions::*field);
+/// Sizes by the names of dimensions, "sequence=16,128".
+SettingType Sizes(std::map<std::string, Shape> CompileOptions::*field);
 /// JSON by the name of a toolchain, "NAME={…}" or "NAME=FILE.json".
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field);
 /// Tensors by name, from .npz files.

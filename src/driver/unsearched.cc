@@ -231,18 +231,32 @@ std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std:
       evaluated.empty() ? "" : fmt::format(" ({})", EvaluatedText(evaluated)), hint);
 }
 
+std::string NamingHint(const std::vector<OpenInput>& inputs) {
+  std::vector<std::string> names;
+  for (const OpenInput& input : inputs) {
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      const std::string& dim = input.dims[i];
+      if (dim.find_first_not_of("0123456789") == std::string::npos) continue;
+      const std::string name = dim == "?" ? fmt::format("{}[{}]", input.name, i) : dim;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  std::string text = "name some of them:";
+  for (const std::string& name : names) text += fmt::format(" --tune-at {}=<sizes>", name);
+  return text;
+}
+
 std::string BindingHint(const std::vector<OpenInput>& inputs) {
   std::string text = "bind the sizes:";
   for (const OpenInput& input : inputs) {
     text += fmt::format(" --shape {}=", input.name);
     for (size_t i = 0; i < input.dims.size(); ++i) {
-      const bool is_number = input.dims[i].find_first_not_of("0123456789") == std::string::npos;
-      text +=
-          fmt::format("{}{}", i == 0 ? "" : "x",
-                      is_number ? input.dims[i] : fmt::format("<{}>", input.dims[i] == "?" ? "size" : input.dims[i]));
+      const std::string& dim = input.dims[i];
+      const bool is_number = dim.find_first_not_of("0123456789") == std::string::npos;
+      text += fmt::format("{}{}", i == 0 ? "" : "x", is_number ? dim : fmt::format("<{}>", dim == "?" ? "size" : dim));
     }
   }
-  return text;
+  return text + ", or " + NamingHint(inputs);
 }
 
 }  // namespace collage

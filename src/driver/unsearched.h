@@ -46,7 +46,10 @@ std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated);
 std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
                                 const std::string& hint);
 
-/// "bind the sizes: --shape x=<batch>x3".
+/// "name some of them: --tune-at batch=<sizes>".
+std::string NamingHint(const std::vector<OpenInput>& inputs);
+
+/// "bind the sizes: --shape x=<batch>x3, or name some of them: --tune-at batch=<sizes>".
 std::string BindingHint(const std::vector<OpenInput>& inputs);
 
 }  // namespace collage

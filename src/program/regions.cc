@@ -208,7 +208,7 @@ bool IsProgram(const IRModule& module) {
 
 ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicShapes& dynamic) {
   module = RunPasses({"ToGraphNormalForm"}, std::move(module));
-  ProgramRegions result{module, {}};
+  ProgramRegions result{module, {}, {}};
   int number = 0;
   int shaped = 0;
   for (const auto& [name, function] : module.functions()) {
@@ -245,11 +245,12 @@ ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicS
     result.module.Set(name, *rewritten);
   }
   result.module = InferTypes(std::move(result.module));
-  for (const auto& [_, function] : result.module.functions()) {
-    PostOrder(function, [&](const Expr& expr) {
+  for (const auto& [name, function] : result.module.functions()) {
+    PostOrder(function, [&, &name = name](const Expr& expr) {
       const Function inner = AsShared<FunctionNode>(expr);
-      if (inner && inner->attrs().StringOr("global_symbol", "").starts_with(kRegionName))
-        result.regions.push_back(inner);
+      if (!inner || !inner->attrs().StringOr("global_symbol", "").starts_with(kRegionName)) return;
+      result.regions.push_back(inner);
+      result.functions.push_back(name);
     });
   }
   return result;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "collage/ir/module.h"
@@ -13,7 +14,8 @@ namespace collage {
 /// A module with its regions as calls of Primitive functions without Compiler, which have no free variables.
 struct ProgramRegions {
   IRModule module;
-  std::vector<Function> regions;  ///< as they are in `module`, typed
+  std::vector<Function> regions;       ///< as they are in `module`, typed
+  std::vector<std::string> functions;  ///< by region: the global function that it is in
 };
 
 /// The calls that the toolchain for dynamic shapes takes; empty functions: none.

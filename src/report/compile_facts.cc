@@ -215,6 +215,12 @@ Fact CostsLine(const CompileReport& report) {
       .Says(additive + optimality + "{?additive_error_seconds}{?optimality_loss_seconds}{?covers}");
 }
 
+/// The plans for sizes that were named, beside the kernels for all others.
+Fact SizesLine(const CompileReport& report) {
+  return Fact::Line("sizes", {Fact::Texts("searched_sizes", "plans for", report.searched_sizes)})
+      .Says("[plans for {searched_sizes}; at other sizes native kernels for any size]");
+}
+
 Fact VerifiedRecord(const CompileReport& report, const Contender* winner) {
   std::optional<double> error;
   std::string sentence = "[not: {not_verified}]{?max_error}";
@@ -292,6 +298,7 @@ Fact CompileFacts(const CompileReport& report) {
   };
   facts.push_back(PlayOffTable(report, winner));
   facts.push_back(RegionsTable(report));
+  facts.push_back(SizesLine(report));
   facts.push_back(WinnerLine(report, winner));
   facts.push_back(GainLine(report));
   facts.push_back(CostsLine(report));

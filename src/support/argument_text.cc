@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "collage/support/error.h"
@@ -38,22 +39,21 @@ bool ReadNumber(std::string_view text, Number* number, std::string_view* rest) {
   return code == std::errc();
 }
 
-std::pair<std::string, std::vector<int64_t>> ParseShape(const std::string& text) {
-  const auto fail = [&] {
-    Fail(fmt::format("malformed shape '{}'", text), "write NAME=1x3x640x640, or NAME= for a scalar");
-  };
+/// Reads "NAME=1x3x640" with `separator` between the numbers; nothing where that is malformed.
+std::optional<std::pair<std::string, std::vector<int64_t>>> ReadNamed(const std::string& text, char separator) {
   const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) fail();
-  std::vector<int64_t> shape;
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  std::vector<int64_t> numbers;
   std::string_view rest = std::string_view(text).substr(equals + 1);
   while (!rest.empty()) {
-    int64_t size = 0;
-    if (!ReadNumber(rest, &size, &rest) || size < 0 || (!rest.empty() && rest[0] != 'x')) fail();
-    shape.push_back(size);
-    if (rest == "x") fail();
-    if (!rest.empty()) rest.remove_prefix(1);
+    int64_t number = 0;
+    if (!ReadNumber(rest, &number, &rest) || number < 0) return std::nullopt;
+    numbers.push_back(number);
+    if (rest.empty()) break;
+    if (rest[0] != separator || rest.size() == 1) return std::nullopt;
+    rest.remove_prefix(1);
   }
-  return {text.substr(0, equals), shape};
+  return std::pair(text.substr(0, equals), numbers);
 }
 
 }  // namespace
@@ -129,10 +129,23 @@ std::vector<std::string> SplitCommas(std::string_view text) {
 std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const std::string& text : texts) {
-    const auto [name, shape] = ParseShape(text);
-    if (!shapes.emplace(name, shape).second) Fail(fmt::format("the shape of '{}' is given twice", name));
+    const auto named = ReadNamed(text, 'x');
+    if (!named) Fail(fmt::format("malformed shape '{}'", text), "write NAME=1x3x640x640, or NAME= for a scalar");
+    if (!shapes.insert(*named).second) Fail(fmt::format("the shape of '{}' is given twice", named->first));
   }
   return shapes;
+}
+
+std::map<std::string, std::vector<int64_t>> ParseSizes(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<int64_t>> sizes;
+  for (const std::string& text : texts) {
+    const auto named = ReadNamed(text, ',');
+    if (!named || named->second.empty()) Fail(fmt::format("malformed sizes '{}'", text), "write NAME=16,128");
+    if (!sizes.insert(*named).second) {
+      Fail(fmt::format("sizes of '{}' are given twice", named->first), "write them all behind one name: NAME=16,128");
+    }
+  }
+  return sizes;
 }
 
 JsonText ReadJsonArgument(const std::string& argument, const std::string& where) {

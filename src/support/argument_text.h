@@ -36,6 +36,9 @@ std::vector<std::string> SplitCommas(std::string_view text);
 /// Reads "x=1x3x640x640", or "x=" for a scalar; several of them, by name. Throws kInput, also for a name given twice.
 std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts);
 
+/// Reads "sequence=16,128"; several of them, by name. Throws kInput, also for a name given twice.
+std::map<std::string, std::vector<int64_t>> ParseSizes(const std::vector<std::string>& texts);
+
 /// Returns JSON written in place ("{…}", "[…]"), which errors call `where`, or that of the file so named. Throws
 /// kInput for a file that cannot be read.
 JsonText ReadJsonArgument(const std::string& argument, const std::string& where);

@@ -22,6 +22,10 @@ namespace collage::vm {
 
 struct Program;  // src/bytecode/bytecode.h
 
+/// Attribute of a global function: the name of another one, which it computes for arguments of just the shapes that its
+/// own parameters have, all of them tensors of static shapes. Calls from outside choose it where the shapes fit.
+inline constexpr const char* kAttrSpecialises = "specialises";
+
 /// A module as bytecode. A handle: copies share; immutable, safe to use from several threads.
 class Executable {
  public:

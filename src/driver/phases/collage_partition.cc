@@ -51,7 +51,7 @@ IRModule CollagePartition(IRModule module, const PassContext& context) {
   if (!IsProgram(module)) return partitioned(module);
   const ProgramRegions program = FindRegions(module);
   std::map<std::string, Function> functions;
-  for (const DistinctRegion& region : Distinct(program.regions)) {
+  for (const DistinctRegion& region : Distinct(program)) {
     functions.emplace(region.digest, partitioned(IRModule::FromFunction(region.function)).main());
   }
   return WithRegions(program.module, functions);

@@ -99,6 +99,7 @@ struct Trial {
   Draw draw = Draw::kUnit;
   const std::vector<Tensor>* inputs = nullptr;  ///< null: random
   std::string name;
+  bool is_named = false;  ///< in ProgramCheckOptions::shapes
 };
 
 /// The result of a trial.
@@ -225,10 +226,11 @@ class ProgramCheck {
     size_t num_right = 0;
     for (size_t i = 0; i < trials_.size(); ++i) {
       const bool is_given = trials_[i].inputs != nullptr;
-      const size_t wanted = i < kMostSizes ? kMostSizes : kFewestSizes;
-      if (!is_given && num_right >= wanted) break;
-      if (!is_given && num_deaths_ >= kMostDeaths) break;
-      if (!is_given && num_right > 0 && (left <= 0 || Clock::now() - started > kLongestCheck)) break;
+      const bool is_wanted = is_given || trials_[i].is_named;
+      const size_t enough = i < options_.shapes.size() + kMostSizes ? kMostSizes : kFewestSizes;
+      if (!is_wanted && num_right >= enough) break;
+      if (!is_wanted && num_deaths_ >= kMostDeaths) break;
+      if (!is_wanted && num_right > 0 && (left <= 0 || Clock::now() - started > kLongestCheck)) break;
       const Outcome outcome = Try(i);
       if (outcome.kind == Outcome::Kind::kWrong) {
         throw Error(ErrorCategory::kInternal,
@@ -244,7 +246,7 @@ class ProgramCheck {
         continue;
       }
       left -= outcome.multiply_adds;
-      ++num_right;
+      num_right += trials_[i].is_named ? 0 : 1;
       if (std::ranges::find(result.sizes, trials_[i].name) == result.sizes.end())
         result.sizes.push_back(trials_[i].name);
       result.max_error = std::max(result.max_error, outcome.error);
@@ -261,7 +263,7 @@ class ProgramCheck {
     });
   }
 
-  /// Given inputs first.
+  /// Given inputs first, then shapes that are asked for.
   void FindTrials() {
     const Function& main = module_.main();
     for (const std::vector<Tensor>& inputs : options_.inputs) {
@@ -272,13 +274,15 @@ class ProgramCheck {
     const bool are_tensors =
         std::ranges::all_of(main->params(), [](const Var& param) { return TypeOfParameter(param) != nullptr; });
     if (!are_tensors) return;
+    const auto add = [&](const std::vector<Shape>& shapes, bool is_named) {
+      const Draw draw = kDrawsInTurn[trials_.size() % kDrawsInTurn.size()];
+      trials_.push_back({shapes, draw, nullptr, SizesText(main, shapes), is_named});
+    };
+    for (const std::vector<Shape>& shapes : options_.shapes) add(shapes, /*is_named=*/true);
     const std::vector<std::vector<Shape>> all = ShapesToTry(main);
     const size_t repeats = all.size() == 1 ? kDrawsInTurn.size() : 1;
     for (const std::vector<Shape>& shapes : all) {
-      for (size_t i = 0; i < repeats; ++i) {
-        trials_.push_back(
-            {shapes, kDrawsInTurn[trials_.size() % kDrawsInTurn.size()], nullptr, SizesText(main, shapes)});
-      }
+      for (size_t i = 0; i < repeats; ++i) add(shapes, /*is_named=*/false);
     }
   }
 

@@ -26,6 +26,8 @@ struct ProgramCheckOptions {
   WorkerLimits limits;
   /// Null: the program is held against the interpretation of its own module.
   BindShapes bind;
+  /// Shapes for random inputs beside those that are tried anyway, each of all parameters, in order.
+  std::vector<std::vector<Shape>> shapes;
   /// Inputs to run the program on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> inputs;
 };

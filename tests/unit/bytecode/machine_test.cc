@@ -126,5 +126,39 @@ TEST(MachineTest, TuplesThatNestDeeperThanTypesHaveNone) {
   ExpectError([&] { ApplyOp(GetOp("negative")->def(), {}, {value}); }, ErrorCategory::kInput, "is called with");
 }
 
+/// @main adds 1; for arguments of two and of three elements other functions compute it, which add 2 and 3.
+constexpr const char* kSpecialised = R"(
+  def @main(%x: Tensor[(?), float32]) { add(%x, 1f) }
+  def @of_two(%x: Tensor[(2), float32], specialises="main") { add(%x, 2f) }
+  def @of_three(%x: Tensor[(3), float32], specialises="main") { add(%x, 3f) })";
+
+TEST(MachineTest, AFunctionForTheShapesAtHandIsChosen) {
+  const auto run = [](const vm::Executable& executable, int64_t size) {
+    const Tensor input = Tensor::Empty({size}, kFloat32);
+    for (int64_t i = 0; i < size; ++i) input.Set(i, 0);
+    return vm::Machine(executable).Invoke("main", {Value(input)}).tensor().At(0);
+  };
+  const vm::Executable compiled = CompileText(kSpecialised);
+  for (const vm::Executable& executable : {compiled, vm::Executable::Deserialize(compiled.Serialize())}) {
+    EXPECT_EQ(run(executable, 1), 1);
+    EXPECT_EQ(run(executable, 2), 2);
+    EXPECT_EQ(run(executable, 3), 3);
+    EXPECT_EQ(run(executable, 4), 1);
+  }
+}
+
+TEST(MachineTest, AFunctionForCertainShapesMustFitTheOneThatItComputes) {
+  const auto refuse = [](const std::string& function, const std::string& text) {
+    ExpectError([&] { CompileText("def @main(%x: Tensor[(?), float32]) { %x }\n" + function); },
+                ErrorCategory::kCorrupt, text);
+  };
+  constexpr const char* kOther = "takes other arguments than the function that it computes";
+  refuse("def @f(%x: Tensor[(2), float32], specialises=\"g\") { %x }", "@f computes a function that is not there");
+  refuse("def @f(%x: Tensor[(?), float32], specialises=\"main\") { %x }", kOther);
+  refuse("def @f(%x: Tensor[(2), int32], specialises=\"main\") { %x }", kOther);
+  refuse("def @f(%x: Tensor[(2), float32], %y: Tensor[(2), float32], specialises=\"main\") { %x }", kOther);
+  refuse("def @f(%x: (Tensor[(2), float32], Tensor[(2), float32]), specialises=\"main\") { %x.0 }", kOther);
+}
+
 }  // namespace
 }  // namespace collage

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -78,7 +81,9 @@ TEST_F(UnsearchedTest, EveryOptionThatOnlyASearchFollowsIsNamed) {
     for (const std::string& flag : flags) EXPECT_NE(error.message().find(flag), std::string::npos) << flag;
     EXPECT_NE(error.message().find("inputs 'image' [?, 3, height], 'mask' [batch] leave them open"), std::string::npos)
         << error.message();
-    EXPECT_EQ(error.hint(), "bind the sizes: --shape image=<size>x3x<height> --shape mask=<batch>");
+    EXPECT_EQ(error.hint(),
+              "bind the sizes: --shape image=<size>x3x<height> --shape mask=<batch>, or name some of them: --tune-at "
+              "image[0]=<sizes> --tune-at height=<sizes> --tune-at batch=<sizes>");
   }
 }
 
@@ -110,9 +115,54 @@ TEST_F(UnsearchedTest, AModelOfOpenSizesSaysThatNothingWasSearched) {
   const CompileReport report = CompileModule(Module(kOpen), "m", Options());
   EXPECT_TRUE(report.evaluated.empty());
   ASSERT_EQ(listener_.warnings.size(), 1u);
-  EXPECT_EQ(listener_.warnings[0],
-            "nothing was searched: the sizes of input 'x' [?, 3] are open, so only Collage's own any-size kernels take "
-            "part\n  for a search of all toolchains, give the sizes in the types of @main's parameters");
+  EXPECT_EQ(
+      listener_.warnings[0],
+      "nothing was searched: the sizes of input 'x' [?, 3] are open, so only Collage's own any-size kernels take "
+      "part\n  for a search of all toolchains, give the sizes in the types of @main's parameters, or name some of "
+      "them: --tune-at x[0]=<sizes>");
+}
+
+TEST_F(UnsearchedTest, SizesThatAreNamedHavePlansThatWereSearched) {
+  CompileOptions options = Options();
+  options.tune_at = {{"x[0]", {64, 128}}};
+  options.partition_for = "native";
+  const CompileReport report = CompileModule(Module(kOpen), "m", options);
+  EXPECT_TRUE(listener_.warnings.empty());
+  EXPECT_EQ(report.searched_sizes, (std::vector<std::string>{"x[0]=64", "x[0]=128"}));
+  ASSERT_EQ(report.regions.size(), 2u);
+  EXPECT_EQ(report.regions[0].model, "m, x[0]=64, region 0");
+  EXPECT_EQ(report.regions[1].model, "m, x[0]=128, region 1");
+  const auto has = [&](const std::string& sizes) {
+    return std::ranges::find(report.verified_sizes, sizes) != report.verified_sizes.end();
+  };
+  EXPECT_TRUE(has("x=64x3") && has("x=128x3") && has("x=2x3")) << report.verified_sizes.size();
+  vm::Machine machine(vm::Executable::Load(options.output));
+  for (const int64_t rows : {1, 64, 100, 128}) {
+    const Tensor input = Tensor::Empty({rows, 3}, kFloat32);
+    for (int64_t i = 0; i < input.num_elements(); ++i) input.Set(i, i % 3 == 0 ? 1 : -1);
+    const Tensor result = machine.Invoke("main", {Value(input)}).tensor();
+    EXPECT_EQ(result.shape(), input.shape());
+    for (int64_t i = 0; i < result.num_elements(); ++i) {
+      const double e = std::exp(1.0);
+      EXPECT_NEAR(result.At(i), (i % 3 == 0 ? e : 1) / (e + 2), 1e-6) << rows << " rows, element " << i;
+    }
+  }
+}
+
+TEST_F(UnsearchedTest, NamedSizesMustBeThoseOfDynamicDimensions) {
+  const auto refuse = [&](const std::string& model, const std::map<std::string, Shape>& sizes,
+                          const std::string& text) {
+    CompileOptions options = Options();
+    options.tune_at = sizes;
+    ExpectError([&] { CompileModule(Module(model), "m", options); }, ErrorCategory::kInput, text);
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  };
+  refuse(kOpen, {{"batch", {1}}}, "--tune-at: error: the model has no dynamic dimension 'batch'");
+  refuse(kOpen, {{"x[1]", {1}}}, "the model has no dynamic dimension 'x[1]'");
+  refuse(kOpen, {{"x[0]", {}}}, "dimension 'x[0]' is named without a size");
+  refuse(kStatic, {{"x[0]", {4}}}, "the model has no dynamic dimension 'x[0]'");
+  refuse("def @main(%x: Tensor[(?, 3), float32], %w: Tensor[(5, 3), float32]) { nn.dense(%x, %w) }", {{"x[0]", {0}}},
+         "dimension 'x[0]' cannot have size 0");
 }
 
 TEST_F(UnsearchedTest, OperatorsWithoutAKernelAreReportedWithTheReason) {

@@ -69,5 +69,13 @@ TEST(ArgumentText, ReadsShapesByName) {
   ExpectError([] { ParseShapes({"x=1", "x=2"}); }, ErrorCategory::kInput, "the shape of 'x' is given twice");
 }
 
+TEST(ArgumentText, ReadsSizesByName) {
+  EXPECT_EQ(ParseSizes({"sequence=16,128", "x[0]=1"}), (Shapes{{"sequence", {16, 128}}, {"x[0]", {1}}}));
+  for (const char* text : {"", "x", "x=", "=1", "x=-1", "x=1,", "x=,1", "x=1x2", "x=1,b"}) {
+    ExpectError([&] { ParseSizes({text}); }, ErrorCategory::kInput, "malformed sizes '" + std::string(text) + "'");
+  }
+  ExpectError([] { ParseSizes({"x=1", "x=2"}); }, ErrorCategory::kInput, "sizes of 'x' are given twice");
+}
+
 }  // namespace
 }  // namespace collage
