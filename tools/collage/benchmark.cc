@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
+#include <map>
+#include <memory>
 
+#include "bytecode/bytecode.h"
 #include "collage/compile.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
+#include "collage/vm/vm.h"
 #include "command.h"
 #include "compile_options.h"
 #include "cost/measure/timing.h"
@@ -27,22 +30,17 @@ struct Arguments {
   bool json = false;
 };
 
-std::unique_ptr<ExecutionInstance> MakeInstance(const Executable& executable) {
-  auto instance = std::make_unique<ExecutionInstance>(executable);
-  uint64_t seed = 1;
-  const std::vector<PortInfo> ports = executable.inputs();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const Tensor tensor = Tensor::Empty(ports[i].shape, ports[i].dtype);
-    FillRandom(tensor, seed++);
-    instance->SetInput(i, tensor);
-  }
-  return instance;
-}
+/// Something to be timed: an executable, with random inputs at hand.
+struct Subject {
+  std::string name;
+  int num_threads = 1;
+  std::function<void()> run;
+  std::function<Fact()> steps;  ///< median times of its steps; empty for programs, which have none
+};
 
 /// Median time of every step, with what it computes.
-Fact StepsFacts(const std::string& name, const Executable& executable, ExecutionInstance& instance) {
+Fact StepsFacts(const std::string& name, const ExecutionPlan& plan, ExecutionInstance& instance) {
   constexpr int kRuns = 21;
-  const ExecutionPlan& plan = executable.plan();
   std::vector<Samples> samples(plan.steps.size());
   for (int run = 0; run < kRuns; ++run) {
     const std::vector<double> seconds = instance.RunTimed();
@@ -69,6 +67,60 @@ Fact StepsFacts(const std::string& name, const Executable& executable, Execution
                              {"toolchain", "{toolchain}"},
                              {"operators", "{operators:100}"}});
   return Fact::Record("", "", {Fact::Text("name", "executable", name), std::move(steps)}).Says("{name}");
+}
+
+Subject PlanOf(const std::string& name, const std::filesystem::path& file) {
+  const Executable executable = Executable::Load(file);
+  const auto instance = std::make_shared<ExecutionInstance>(executable);
+  uint64_t seed = 1;
+  const std::vector<PortInfo> ports = executable.inputs();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const Tensor tensor = Tensor::Empty(ports[i].shape, ports[i].dtype);
+    FillRandom(tensor, seed++);
+    instance->SetInput(i, tensor);
+  }
+  return {name, executable.plan().num_threads, [instance] { instance->Run(); },
+          [=] { return StepsFacts(name, executable.plan(), *instance); }};
+}
+
+/// Random tensors for @main of a program; `shapes` are those of its dynamic inputs, by name.
+std::vector<Value> InputsOf(const vm::Executable& program, const std::map<std::string, Shape>& shapes,
+                            const std::string& file) {
+  std::vector<Value> inputs;
+  uint64_t seed = 1;
+  for (const Var& param : program.Parameters("main")) {
+    const TensorTypeNode* type = AsTensorType(param->type_annotation());
+    const auto given = shapes.find(param->name());
+    if (type == nullptr || (!type->is_static() && given == shapes.end())) {
+      throw Error(
+          ErrorCategory::kInput,
+          fmt::format("input '{}' is {}", param->name(),
+                      type == nullptr ? "no tensor" : "of dynamic shape, " + ToString(param->type_annotation())),
+          file,
+          type == nullptr ? "only programs of tensors are timed"
+                          : fmt::format("say at which size to run: --shape {}=…", param->name()));
+    }
+    const Tensor tensor = Tensor::Empty(given == shapes.end() ? type->static_shape() : given->second, type->dtype());
+    FillRandom(tensor, seed++);
+    inputs.emplace_back(tensor);
+  }
+  return inputs;
+}
+
+Subject ProgramOf(const std::string& name, const std::filesystem::path& file,
+                  const std::map<std::string, Shape>& shapes) {
+  const vm::Executable executable = vm::Executable::Load(file);
+  int num_threads = 1;
+  for (const vm::KernelFunction& kernel : executable.program().kernels) {
+    num_threads = std::max(num_threads, kernel.executable.plan().num_threads);
+  }
+  for (const vm::DynamicKernel& kernel : executable.program().dynamic_kernels) {
+    num_threads = std::max(num_threads, kernel.num_threads);
+  }
+  const auto machine = std::make_shared<vm::Machine>(executable);
+  return {name, num_threads,
+          [machine, inputs = InputsOf(executable, shapes, file.string())] { machine->Invoke("main", inputs); },
+          nullptr};
 }
 
 struct Contender {
@@ -111,22 +163,35 @@ Fact TimesRow(const std::string& name, int num_threads, const Samples& samples, 
        Fact::Number("to_first", "to first", samples.p50() / first, Unit::kFineRatio)});
 }
 
-void Run(const Arguments& arguments) {
-  std::vector<Contender> contenders;
-  for (const std::string& path : arguments.executables) contenders.push_back({path, path});
-  const TemporaryFolder folder;
-  if (!arguments.model.empty()) {
-    const int num_threads = Executable::Load(contenders.front().file).plan().num_threads;
-    for (Contender& contender : CompileAlone(arguments, num_threads, folder))
-      contenders.push_back(std::move(contender));
+/// The executables of the command line, and the model for each toolchain alone if that is wanted.
+std::vector<Subject> SubjectsOf(const Arguments& arguments) {
+  const std::map<std::string, Shape> shapes = OptionsFrom(arguments.settings).shapes;
+  std::vector<Subject> subjects;
+  bool has_program = false;
+  for (const std::string& file : arguments.executables) {
+    const bool is_program = vm::Executable::IsBytecode(file);
+    has_program = has_program || is_program;
+    subjects.push_back(is_program ? ProgramOf(file, file, shapes) : PlanOf(file, file));
   }
-  std::vector<Executable> executables;
-  std::vector<std::unique_ptr<ExecutionInstance>> instances;
+  if (!shapes.empty() && !has_program && arguments.model.empty()) {
+    throw Error(ErrorCategory::kInput, "no executable has inputs of dynamic shapes, and there is no model", "--shape");
+  }
+  if (arguments.model.empty()) return subjects;
+  const TemporaryFolder folder;
+  for (const Contender& contender : CompileAlone(arguments, subjects.front().num_threads, folder)) {
+    subjects.push_back(PlanOf(contender.name, contender.file));
+  }
+  return subjects;
+}
+
+void Run(const Arguments& arguments) {
+  const std::vector<Subject> subjects = SubjectsOf(arguments);
   std::vector<std::function<void()>> runs;
-  for (const Contender& contender : contenders) {
-    executables.push_back(Executable::Load(contender.file));
-    instances.push_back(MakeInstance(executables.back()));
-    runs.emplace_back([instance = instances.back().get()] { instance->Run(); });
+  for (const Subject& subject : subjects) {
+    if (arguments.steps && !subject.steps) {
+      throw Error(ErrorCategory::kInput, "a program has no fixed steps to time", subject.name, "leave out --steps");
+    }
+    runs.push_back(subject.run);
   }
   TimeInterleaved(runs, 3);
   double round = 0;
@@ -138,8 +203,8 @@ void Run(const Arguments& arguments) {
   std::vector<Fact> rows;
   std::vector<Fact> steps;
   for (size_t i = 0; i < samples.size(); ++i) {
-    rows.push_back(TimesRow(contenders[i].name, executables[i].plan().num_threads, samples[i], samples[0].p50()));
-    if (arguments.steps) steps.push_back(StepsFacts(contenders[i].name, executables[i], *instances[i]));
+    rows.push_back(TimesRow(subjects[i].name, subjects[i].num_threads, samples[i], samples[0].p50()));
+    if (arguments.steps) steps.push_back(subjects[i].steps());
   }
   std::vector<Fact> facts{
       Fact::Line("", {Fact::Count("rounds", "rounds", rounds)}).Says("{rounds} rounds, interleaved, inputs resident"),
@@ -162,7 +227,7 @@ void AddBenchmarkCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("benchmark", "Time executables, run in turns");
   command->add_option("executables", arguments->executables, "Executables (.clg)")->required();
   command->add_option("--model", arguments->model, "ONNX model: also time every toolchain alone on it");
-  AddSetting(*command, "shapes", arguments->settings, "With --model.");
+  AddSetting(*command, "shapes", arguments->settings, "With --model, and for programs.");
   command->add_option("--toolchains", arguments->toolchains,
                       "With --model: only these toolchains, separated by commas (default: all)");
   command->add_option("--seconds", arguments->seconds, "Approximate time to run, in seconds (default: 5)");
