@@ -155,7 +155,7 @@ TEST_F(BaselinesTest, EvolutionMergesBeyondCandidates) {
   options.evolution_seconds = 6;
   options.evolution_population = 2;
   // One pass over the matrix in place of 32, whatever the two kernels take for one.
-  const CompileReport report = CompileModule(RelusThenTanh(32, {1024, 1024}), "m", options);
+  const CompileReport report = CompileModule(RelusThenTanh(32, {512, 512}), "m", options);
   const Contender* best = Find(report, "native-search");
   ASSERT_NE(best, nullptr) << "the best mix by costs";
   EXPECT_EQ(best->partitions, (std::map<std::string, int>{{"native", 33}}));
