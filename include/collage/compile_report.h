@@ -55,6 +55,27 @@ struct Certificate {
   double gap() const { return cover_seconds > least_seconds ? 1 - least_seconds / cover_seconds : 0; }
 };
 
+/// Another way to compute the nodes of one partition, while all others of its cover stay.
+struct PartitionAlternative {
+  std::map<std::string, int> partitions;  ///< by toolchain
+  double extra_seconds = 0;               ///< cost of the cover with it, minus that of the cover
+  bool is_bound = false;                  ///< it costs at least that: something in it was never measured
+};
+
+/// A partition of the best mix, and what else could have computed its nodes. All by costs; nothing is measured for it.
+struct PartitionChoice {
+  std::string operators;   ///< "nn.conv2d+nn.relu"
+  int num_operators = 0;   ///< nodes that it covers
+  std::string first_node;  ///< the first one's place in the model; may be empty
+  std::string toolchain;
+  double seconds = 0;  ///< cost
+  double share = 0;    ///< cost as a share of the mix's
+  /// The cheapest way of each toolchain alone, and of several together if that is cheaper. Known costs come first, then
+  /// bounds; the lesser before the greater.
+  std::vector<PartitionAlternative> alternatives;
+  std::map<std::string, std::string> refusals;  ///< why a toolchain has no other way, by its name
+};
+
 /// Parts of a play-off's time.
 struct PlayOffSeconds {
   double check = 0;   ///< the reference evaluation, and the runs that are compared with it
@@ -130,6 +151,7 @@ struct CompileReport {
   int64_t num_states = 0;  ///< states of the search
   TuningReport tuning;
   std::optional<Certificate> certificate;  ///< the best mix's; set if there was a search
+  std::vector<PartitionChoice> choices;    ///< the best mix's most expensive partitions, in that order
   std::optional<BoundedMix> bounded;       ///< set if the best mix is in a lower precision with an error bound
   std::vector<Contender> contenders;
   std::string winner;

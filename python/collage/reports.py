@@ -18,7 +18,10 @@ __all__ = [
     "OperatorSupport",
     "OperatorTable",
     "ParticipantReport",
+    "PartitionAlternative",
+    "PartitionChoice",
     "RefusedCalls",
+    "RefusedPartition",
     "SearchCounts",
     "Seconds",
     "SupportReport",
@@ -170,6 +173,34 @@ class Certificate(TypedDict):
     capped: list[str]
 
 
+class PartitionAlternative(TypedDict):
+    """Another way to compute a partition's nodes; ``at_least``: something in it was never measured."""
+
+    partitions: dict[str, int]
+    extra_seconds: float
+    at_least: bool
+
+
+class RefusedPartition(TypedDict):
+    """A toolchain that has no other way to compute a partition's nodes."""
+
+    toolchain: str
+    reason: str
+
+
+class PartitionChoice(TypedDict):
+    """A partition of the best mix, and what else could have computed its nodes; ``share`` is of the mix's cost."""
+
+    operators: str
+    calls: int
+    first_node: str
+    toolchain: str
+    seconds: float
+    share: float
+    alternatives: list[PartitionAlternative]
+    refused: list[RefusedPartition]
+
+
 class BoundedMix(TypedDict):
     """How much of the best mix may be computed in a lower precision. Errors are shares of each result's largest element."""
 
@@ -252,6 +283,7 @@ class CompileReport(TypedDict):
     search: SearchCounts
     failures: list[FailureReport]
     certificate: Certificate | None
+    choices: list[PartitionChoice]
     tuning: TuningReport
     bounded_mix: BoundedMix | None
     play_off: list[ContenderReport]

@@ -87,6 +87,53 @@ Fact CertificateRecord(const CompileReport& report) {
             "[{?exact}][{?gap}][{?cover_seconds}][{?least_seconds}]");
 }
 
+/// "dnnl", "native in 2 partitions", "dnnl and native in 3 partitions".
+std::string WayOf(const PartitionAlternative& alternative) {
+  std::string names;
+  int count = 0;
+  for (const auto& [name, partitions] : alternative.partitions) {
+    names += (names.empty() ? "" : " and ") + name;
+    count += partitions;
+  }
+  return count == 1 ? names : fmt::format("{} in {} partitions", names, count);
+}
+
+Fact AlternativeRow(const PartitionAlternative& one) {
+  const std::string extra = one.extra_seconds == 0 ? "+0{?extra_seconds}" : "{extra_seconds}";
+  return Fact::Record("", "",
+                      {Fact::Counts("partitions", "partitions", {one.partitions.begin(), one.partitions.end()}),
+                       Fact::Number("extra_seconds", "more", one.extra_seconds, Unit::kDifference),
+                       Fact::Flag("at_least", "at least", one.is_bound)})
+      .Says(Literal(WayOf(one)) + "[ at least{?at_least}] " + extra + "{?partitions}");
+}
+
+Fact ChoiceRow(const PartitionChoice& one) {
+  std::vector<Fact> refusals;
+  for (const auto& [toolchain, reason] : one.refusals) {
+    refusals.push_back(
+        Fact::Record("", "", {Fact::Text("toolchain", "toolchain", toolchain), Fact::Text("reason", "reason", reason)})
+            .Says("{toolchain}: {reason:160}"));
+  }
+  return Fact::Record(
+             "", "",
+             {Fact::Text("operators", "operators", one.operators), Fact::Count("calls", "", one.num_operators),
+              Fact::Text("first_node", "first node", one.first_node),
+              Fact::Text("toolchain", "toolchain", one.toolchain), Fact::Seconds("seconds", "cost", one.seconds),
+              Fact::Number("share", "of the mix", one.share, Unit::kShare),
+              TableOf("alternatives", "else", one.alternatives, AlternativeRow).SeparatedBy("; "),
+              Fact::Table("refused", "refused", std::move(refusals)).SeparatedBy("; ").Detail()})
+      .Says("{operators:80}[ at {first_node}], {toolchain} {seconds} ({share}): " +
+            std::string(one.alternatives.empty() ? "no other way[ ({refused})]" : "best other way {alternatives}"));
+}
+
+/// Why the best mix has its partitions.
+Fact ChoicesTable(const CompileReport& report) {
+  constexpr size_t kShown = 5;
+  std::vector<Fact> rows;
+  for (const PartitionChoice& one : report.choices) rows.push_back(ChoiceRow(one).Detail(rows.size() >= kShown));
+  return Fact::Table("choices", "why", std::move(rows));
+}
+
 /// How much of the best mix may be computed in a lower precision.
 std::string BoundedSentence(const BoundedMix& bounded) {
   const std::string cost = "({built} mixes built in {seconds})";
@@ -293,6 +340,7 @@ Fact CompileFacts(const CompileReport& report) {
       SearchRecord(report),
       FailuresTable(report),
       report.certificate ? CertificateRecord(report) : Fact::Text("certificate", "certificate", std::nullopt),
+      ChoicesTable(report),
       TuningRecord(report.tuning),
       report.bounded ? BoundedRecord(*report.bounded) : Fact::Text("bounded_mix", "precision", std::nullopt),
   };

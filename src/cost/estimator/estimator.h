@@ -80,6 +80,8 @@ class CostEstimator {
   virtual double CostOf(const TuningRecord& record) const { return record.p50; }
   /// Seconds to change the layout of a value of logical `shape`.
   virtual double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) = 0;
+  /// Whether `ConvertSeconds` answers at once, without a measurement.
+  virtual bool IsConversionAtHand(const Shape&, DataType, Layout /*from*/, Layout /*to*/) { return true; }
 
   /// Seconds for one more partition, beyond what it takes.
   virtual double TransitionSeconds() { return 0; }

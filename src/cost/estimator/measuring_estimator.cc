@@ -384,10 +384,13 @@ double MeasuringEstimator::SwitchSeconds(const Toolchain& from, const Toolchain&
   return record.ok && record.p50 >= kNoticed ? record.p50 : 0;
 }
 
+ConversionKey MeasuringEstimator::ConversionOf(const Shape& shape, DataType dtype, Layout from, Layout to) {
+  return {ToString(shape), dtype.ToString(), std::string(ToString(from)), std::string(ToString(to)), HostMethod()};
+}
+
 double MeasuringEstimator::ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) {
   if (from == to) return 0;
-  const ConversionKey key{ToString(shape), dtype.ToString(), std::string(ToString(from)), std::string(ToString(to)),
-                          HostMethod()};
+  const ConversionKey key = ConversionOf(shape, dtype, from, to);
   const TuningRecord record = Lookup(Keyed(key), fmt::format("host: convert {} {}", key.shape, key.dtype),
                                      TimeConversion{shape, dtype, from, to});
   return record.ok ? CostOf(record) : SlowConversionSeconds(shape, dtype);

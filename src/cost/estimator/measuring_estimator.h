@@ -54,6 +54,9 @@ class MeasuringEstimator : public CostEstimator {
     return record.Quantile(options_.context.timing.percentile);
   }
   double ConvertSeconds(const Shape& shape, DataType dtype, Layout from, Layout to) override;
+  bool IsConversionAtHand(const Shape& shape, DataType dtype, Layout from, Layout to) override {
+    return from == to || Find(Keyed(ConversionOf(shape, dtype, from, to))) != nullptr;
+  }
   double TransitionSeconds() override;
   /// Timings of one candidate differ by more from one day to the next.
   double Noise() const override { return 0.005; }
@@ -91,6 +94,7 @@ class MeasuringEstimator : public CostEstimator {
   /// The schedule that is known to be best; empty where none was tried.
   std::string ScheduleOf(const CostQuery& query);
   PartitionKey PartitionOf(const CostQuery& query) const;
+  static ConversionKey ConversionOf(const Shape& shape, DataType dtype, Layout from, Layout to);
   /// Returns the key of the partition as compiled by `schedule`.
   PartitionKey TrialOf(const CostQuery& query, const std::string& schedule) const;
   TuningKey Keyed(decltype(TuningKey::subject) subject) const;

@@ -189,13 +189,23 @@ TuningReport Partitioner::TuneSchedules(const std::vector<TuningGoal>& goals, co
   return report;
 }
 
-double Partitioner::Convert(int value, Format from, Format to) {
+/// The type of a value of the problem, which the graph keeps.
+const TensorTypeNode& Partitioner::TypeOf(int value) {
   const BoundaryValue made = Problem().ValueAt(value);
-  const Type node_type = candidates_.graph().node(made.node).expr->checked_type();
-  const Type value_type = made.field < 0 ? node_type : AsTupleType(node_type)->fields()[made.field];
-  const TensorTypeNode* type = AsTensorType(value_type);
-  return estimator_.ConvertSeconds(type->static_shape(), type->dtype(), static_cast<Layout>(from),
+  const Type& node_type = candidates_.graph().node(made.node).expr->checked_type();
+  return *AsTensorType(made.field < 0 ? node_type : AsTupleType(node_type)->fields()[made.field]);
+}
+
+double Partitioner::Convert(int value, Format from, Format to) {
+  const TensorTypeNode& type = TypeOf(value);
+  return estimator_.ConvertSeconds(type.static_shape(), type.dtype(), static_cast<Layout>(from),
                                    static_cast<Layout>(to));
+}
+
+bool Partitioner::IsConversionAtHand(int value, Format from, Format to) {
+  const TensorTypeNode& type = TypeOf(value);
+  return estimator_.IsConversionAtHand(type.static_shape(), type.dtype(), static_cast<Layout>(from),
+                                       static_cast<Layout>(to));
 }
 
 /// To the host there is none.
@@ -296,6 +306,12 @@ std::optional<IRModule> Partitioner::Apply(const std::vector<ChosenPartition>& c
 }
 
 std::string Partitioner::WhyNot(int node, const PartitionSpec& spec) {
+  const std::string why = WhyNoneRuns(node, spec, [this](VariantIndex variant) { return Exact(variant) != kInfinity; });
+  return why.empty() ? "its candidates leave other nodes without cover" : why;
+}
+
+std::string Partitioner::WhyNoneRuns(int node, const PartitionSpec& spec,
+                                     const std::function<bool(VariantIndex variant)>& can_run) const {
   const DataflowGraph& graph = candidates_.graph();
   const auto refusal_of = [&](const std::string& label) {
     const auto it = refusals_.find(std::pair(spec.name, label));
@@ -305,7 +321,7 @@ std::string Partitioner::WhyNot(int node, const PartitionSpec& spec) {
   for (const VariantIndex variant : candidates_.variants().indices()) {
     const CandidatePartition& candidate = candidates_.CandidateOf(variant);
     if (candidate.spec->name != spec.name || !candidate.sub_graph.inside().Contains(node)) continue;
-    if (Exact(variant) != kInfinity) return "its candidates leave other nodes without cover";
+    if (can_run(variant)) return "";
     why = refusal_of(candidate.sub_graph.OperatorLabel(graph));
     if (why.empty()) why = "its candidates have infinite cost";
   }

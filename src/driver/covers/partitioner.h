@@ -70,6 +70,10 @@ class Partitioner : public CoverCosts {
 
   /// Why no candidate of `spec` computes the node at index `node` in any cover.
   std::string WhyNot(int node, const PartitionSpec& spec);
+  /// Why no candidate of `spec` with the node at index `node` can be run, as `can_run` has it; empty if one can. Asks
+  /// for no costs.
+  std::string WhyNoneRuns(int node, const PartitionSpec& spec,
+                          const std::function<bool(VariantIndex variant)>& can_run) const;
 
   /// "'nn.lrn' (node lrn_3), native: …" for nodes that no candidate covers.
   std::string ExplainStuck(const std::vector<int>& nodes) const;
@@ -88,6 +92,8 @@ class Partitioner : public CoverCosts {
   int NumAtOnce() const override { return estimator_.NumAtOnce(); }
   void Prepare(std::span<const VariantIndex> variants) override;
   double Convert(int value, Format from, Format to) override;
+  /// Whether `Convert` has its answer at hand.
+  bool IsConversionAtHand(int value, Format from, Format to);
   double Transition(VariantIndex variant) override;
   /// The number of the variant's toolchain.
   int PlaceOf(VariantIndex variant) override;
@@ -112,6 +118,7 @@ class Partitioner : public CoverCosts {
   Costed& ClassAt(VariantIndex variant) { return classes_[static_cast<size_t>(class_of_[variant])]; }
   const Costed& ClassAt(VariantIndex variant) const { return classes_[static_cast<size_t>(class_of_[variant])]; }
   CostQuery QueryFor(const Costed& of) const;
+  const TensorTypeNode& TypeOf(int value);
   std::vector<ScheduleTask> ScheduleTasks(std::vector<int>& task_of);
   void Learn(Costed& of, const TuningRecord& record);
 

@@ -5,6 +5,7 @@
 
 #include "collage/support/error.h"
 #include "driver/compilation.h"
+#include "driver/covers/alternatives.h"
 #include "driver/covers/partition_for_cover.h"
 #include "driver/covers/partitioning_json.h"
 #include "driver/phases/contender_list.h"
@@ -40,6 +41,7 @@ void Compilation::ForgetSearch() {
   report_.num_below_bound = 0;
   report_.budget_spent = false;
   report_.failures.clear();
+  report_.choices.clear();
   dropped_.clear();
 }
 
@@ -217,6 +219,9 @@ void Compilation::ReportSearch(const CoverSearchState& search, const FoundCovers
     report_.bounded->num_built = search.errors.num_built();
     report_.bounded->seconds = search.errors.seconds();
   }
+  if (found.covers.empty() || found.covers.front().name != kBestCover) return;  // no search, or none found a cover
+  const Cover& best = found.covers.front().cover;
+  if (best.num_unknown == 0) report_.choices = ExplainChoices(search.partitioner, best, search.portfolio.IsEager());
 }
 
 }  // namespace collage

@@ -150,6 +150,7 @@ const char* const kJson = R"({
     }
   ],
   "certificate": null,
+  "choices": [],
   "tuning": {
     "partitions": 2,
     "faster": 1,
@@ -293,6 +294,74 @@ TEST(CompileFactsTest, Certificate) {
   EXPECT_THAT(RenderJson(CompileFacts(report)), HasSubstr(R"("gap": 0.5,)"));
   // A bound above the cost is rounding.
   EXPECT_EQ((Certificate{true, 0, {}, 1, 1 + 1e-9}).gap(), 0);
+}
+
+CompileReport MakeReportOfChoices() {
+  CompileReport report = MakeReport();
+  PartitionChoice& first = report.choices.emplace_back();
+  first.operators = "nn.conv2d+nn.relu";
+  first.num_operators = 2;
+  first.first_node = "conv_3";
+  first.toolchain = "native";
+  first.seconds = 1.23e-3;
+  first.share = 0.12;
+  first.alternatives = {
+      {{{"other", 1}}, 0.31e-3, false}, {{{"native", 1}, {"other", 2}}, 0.4e-3, false}, {{{"third", 1}}, 0.1e-3, true}};
+  first.refusals = {{"fourth", "'nn.relu': not taken"}};
+  for (int i = 1; i <= 6; ++i) {
+    PartitionChoice& next = report.choices.emplace_back();
+    next.operators = "nn.relu";
+    next.num_operators = 1;
+    next.toolchain = "other";
+    next.seconds = 0.1e-3;
+    next.share = 0.01;
+  }
+  report.choices.back().operators = "last";
+  report.choices[1].alternatives = {{{{"native", 1}}, 0, false}};
+  report.choices[2].refusals = {{"native", "'nn.relu': crashed"}, {"third", "'nn.relu': not taken"}};
+  return report;
+}
+
+TEST(CompileFactsTest, Choices) {
+  const Fact facts = CompileFacts(MakeReportOfChoices());
+  const std::string text = RenderText(facts);
+  EXPECT_THAT(text, HasSubstr(R"(
+why         nn.conv2d+nn.relu at conv_3, native 1.230 ms (12.0 %): best other way other +310 us; native and other in 3 partitions +400 us; third at least +100 us
+            nn.relu, other 100 us (1.0 %): best other way native +0
+            nn.relu, other 100 us (1.0 %): no other way (native: 'nn.relu': crashed; third: 'nn.relu': not taken)
+            nn.relu, other 100 us (1.0 %): no other way
+            nn.relu, other 100 us (1.0 %): no other way
+schedules )"))
+      << "five of seven";
+  const std::string details = RenderText(facts, {.details = true});
+  EXPECT_THAT(details, HasSubstr("third at least +100 us\nrefused     fourth: 'nn.relu': not taken\n\n"));
+  EXPECT_THAT(details, HasSubstr("last, other")) << "all seven";
+  EXPECT_THAT(RenderJson(facts), HasSubstr(R"(
+  "choices": [
+    {
+      "operators": "nn.conv2d+nn.relu",
+      "calls": 2,
+      "first_node": "conv_3",
+      "toolchain": "native",
+      "seconds": 0.00123,
+      "share": 0.12,
+      "alternatives": [
+        {
+          "partitions": {
+            "other": 1
+          },
+          "extra_seconds": 0.00031,
+          "at_least": false
+        },
+)"));
+  EXPECT_THAT(RenderJson(facts), HasSubstr(R"(
+      "refused": [
+        {
+          "toolchain": "fourth",
+          "reason": "'nn.relu': not taken"
+        }
+      ]
+)"));
 }
 
 TEST(CompileFactsTest, BoundedMix) {
