@@ -109,7 +109,8 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
   options = run_options;
   stack.clear();
   result = Value();
-  Open(Value::Function(nullptr, FunctionFor(static_cast<int>(index), args), {}), std::move(args), -1, nullptr);
+  const int chosen = FunctionFor(static_cast<int>(index), args);
+  Open(Value::Function(nullptr, chosen, {}), std::move(args), -1, nullptr);
   for (uint64_t count = 0; !stack.empty(); ++count) {
     if (count == options.max_instructions) {
       throw Error(ErrorCategory::kResource, fmt::format("the program takes more than {} instructions", count));

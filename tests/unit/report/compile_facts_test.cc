@@ -186,6 +186,7 @@ const char* const kJson = R"({
     }
   ],
   "regions": [],
+  "searched_sizes": [],
   "winner": "collage",
   "p50_seconds": 0.008,
   "spread_seconds": 0.0001250000000000001,
