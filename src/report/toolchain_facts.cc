@@ -172,7 +172,14 @@ std::vector<Fact> FactsOfToolchain(const ToolchainReport& toolchain) {
           Fact::Table("incompatible", "never together with", std::move(incompatible)).Detail()};
 }
 
-Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains) {
+Fact DeviceRow(const KnownDevice& device) {
+  return Fact::Record(
+      "", "",
+      {Fact::Text("name", "device", device.name), Fact::Flag("available", "available", device.reason.empty()),
+       Fact::Text("description", "description", device.description), Fact::Text("reason", "why not", device.reason)});
+}
+
+Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices) {
   std::vector<Fact> rows;
   for (const ToolchainReport& toolchain : toolchains) {
     rows.push_back(Fact::Record("", "", FactsOfToolchain(toolchain)));
@@ -185,7 +192,13 @@ Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains) {
                         {"licence", "{license}"},
                         {"hooks", "[{hooks}]"},
                         {"why not", "{reason}[ ({hint})]"}}),
-          IncompatibleInText(toolchains), OptionsInText(toolchains)});
+          IncompatibleInText(toolchains),
+          TableOf("devices", "devices", devices, DeviceRow)
+              .Columns({{"device", "{name}"},
+                        {"available", "[{!available}no][{?available}yes]"},
+                        {"what", "[{description}]"},
+                        {"why not", "{reason}"}}),
+          OptionsInText(toolchains)});
 }
 
 Fact SupportFacts(const SupportReport& report, const std::string& model) {

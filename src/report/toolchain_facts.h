@@ -8,6 +8,7 @@
 #include "collage/operator_table.h"
 #include "collage/support_report.h"
 #include "report/fact.h"
+#include "runtime/known_devices.h"
 
 namespace collage {
 
@@ -15,7 +16,7 @@ namespace collage {
 std::vector<Fact> FactsOfToolchain(const ToolchainReport& toolchain);
 
 /// The report of `collage targets`, of collage.toolchains in Python.
-Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains);
+Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices);
 
 /// The report of `collage targets --support`, of collage.support in Python.
 Fact SupportFacts(const SupportReport& report, const std::string& model);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collage/support/error.h"
+#include "runtime/known_devices.h"
 #include "support/dynamic_library.h"
 
 namespace collage {
@@ -83,7 +84,7 @@ Device& GetDevice(Memory memory) {
   const std::lock_guard lock(devices.mutex);
   std::unique_ptr<Device>& device = devices.by_type[type];
   if (!device) {
-    void* symbol = FindModuleSymbol("libcollage_device_" + DeviceName(type) + ".so", "collage_make_device");
+    void* symbol = FindModuleSymbol(DeviceModule(type), "collage_make_device");
     device.reset(reinterpret_cast<MakeDeviceFn*>(symbol)());
   }
   return *device;

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "inspect_input.h"
 #include "report/toolchain_facts.h"
+#include "runtime/known_devices.h"
 
 namespace collage::cli {
 namespace {
@@ -55,7 +56,7 @@ void Run(const Arguments& arguments) {
     throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "",
                 "give --support MODEL, or --table");
   }
-  PrintReport(ToolchainsFacts(ProbeToolchains()), arguments.json);
+  PrintReport(ToolchainsFacts(ProbeToolchains(), DescribeDevices()), arguments.json);
 }
 
 }  // namespace

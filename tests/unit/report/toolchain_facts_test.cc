@@ -32,19 +32,22 @@ std::vector<ToolchainReport> Toolchains() {
 }
 
 TEST(ToolchainsFactsTest, Text) {
-  EXPECT_EQ(RenderText(ToolchainsFacts(Toolchains())),
+  EXPECT_EQ(RenderText(ToolchainsFacts(Toolchains(), {{"cuda", "", "no driver"}, {"ext_dev", "a chip", ""}})),
             R"(  toolchain  available   version  licence     hooks           why not
   acme       yes             3.1  Apache-2.0
   other      when named      3.1  Apache-2.0  RelayToRuntime
   vendor     no                   Apache-2.0                  no library (install it)
 never together: acme and other: both have a pool
+  device   available    what  why not
+  cuda     no                 no driver
+  ext_dev  yes        a chip
   option       default  what it means
   acme -level        0  how hard it tries
 )");
 }
 
 TEST(ToolchainsFactsTest, Json) {
-  EXPECT_EQ(RenderJson(ToolchainsFacts({Toolchains()[0]})), R"({
+  EXPECT_EQ(RenderJson(ToolchainsFacts({Toolchains()[0]}, {{"cuda", "", "no driver"}})), R"({
   "schema": 1,
   "toolchains": [
     {
@@ -70,6 +73,14 @@ TEST(ToolchainsFactsTest, Json) {
           "reason": "both have a pool"
         }
       ]
+    }
+  ],
+  "devices": [
+    {
+      "name": "cuda",
+      "available": false,
+      "description": "",
+      "reason": "no driver"
     }
   ]
 })");

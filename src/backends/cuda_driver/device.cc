@@ -1,0 +1,130 @@
+// device.cc: a GPU's memory. All work goes to one stream, in the order in which it is asked for.
+#include "collage/runtime/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "backends/cuda_driver/driver.h"
+#include "collage/support/error.h"
+
+namespace collage::cuda_driver {
+namespace {
+
+// Bytes go through memory of the host that the GPU reads by itself: while it reads one half, the other is filled.
+constexpr size_t kStagingBytes = size_t{4} << 20;
+
+Address AddressOf(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice() : driver_(GetDriver()) {
+    DeviceNumber device = 0;
+    driver_.Check(driver_.DeviceGet(&device, 0), "find the GPU");
+    driver_.Check(driver_.DevicePrimaryCtxRetain(&context_, device), "use the GPU");
+    Enter();
+    driver_.Check(driver_.StreamCreate(&stream_, kStreamAlone), "create a stream");
+    for (Staging& half : staging_) {
+      driver_.Check(driver_.MemAllocHost(&half.bytes, kStagingBytes), "allocate pinned memory");
+      driver_.Check(driver_.EventCreate(&half.done, kEventWithoutTime), "create an event");
+    }
+  }
+
+  void* Allocate(size_t bytes, Memory) override {
+    Enter();
+    Address address = 0;
+    const Status status = driver_.MemAlloc(&address, bytes);
+    if (status == kOutOfMemory) {
+      size_t free = 0, total = 0;
+      driver_.Check(driver_.MemGetInfo(&free, &total), "ask for free memory");
+      throw Error(ErrorCategory::kResource,
+                  fmt::format("the GPU has no room for {} bytes: {} of {} are free", bytes, free, total), "cuda");
+    }
+    driver_.Check(status, "allocate memory of the GPU");
+    return reinterpret_cast<void*>(address);
+  }
+
+  void Free(void* address) noexcept override {
+    driver_.CtxSetCurrent(context_);
+    driver_.MemFree(AddressOf(address));
+  }
+
+  void CopyIn(void* target, const void* source, size_t bytes) override {
+    Enter();
+    const auto* from = static_cast<const std::byte*>(source);
+    for (size_t done = 0; done < bytes; done += kStagingBytes) {
+      const size_t part = std::min(kStagingBytes, bytes - done);
+      Staging& half = NextHalf();
+      std::memcpy(half.bytes, from + done, part);
+      driver_.Check(driver_.MemcpyHtoDAsync(AddressOf(target) + done, half.bytes, part, stream_), "copy to the GPU");
+      driver_.Check(driver_.EventRecord(half.done, stream_), "record an event");
+    }
+  }
+
+  void CopyOut(void* target, const void* source, size_t bytes) override {
+    Enter();
+    auto* to = static_cast<std::byte*>(target);
+    size_t taken = 0;  // bytes that are in `target`
+    std::array<size_t, 2> parts{};
+    const auto take = [&](size_t number) {
+      driver_.Check(driver_.EventSynchronize(staging_[number].done), "wait for the GPU");
+      std::memcpy(to + taken, staging_[number].bytes, parts[number]);
+      taken += std::exchange(parts[number], 0);
+    };
+    for (size_t asked = 0; asked < bytes; asked += kStagingBytes) {
+      Staging& half = NextHalf();
+      const auto number = static_cast<size_t>(&half - staging_.data());
+      if (parts[number] > 0) take(number);
+      parts[number] = std::min(kStagingBytes, bytes - asked);
+      driver_.Check(driver_.MemcpyDtoHAsync(half.bytes, AddressOf(source) + asked, parts[number], stream_),
+                    "copy from the GPU");
+      driver_.Check(driver_.EventRecord(half.done, stream_), "record an event");
+    }
+    for (size_t count = 0; count < staging_.size(); ++count) {
+      const size_t number = (next_ + count) % staging_.size();
+      if (parts[number] > 0) take(number);
+    }
+  }
+
+  void CopyWithin(void* target, const void* source, size_t bytes) override {
+    Enter();
+    driver_.Check(driver_.MemcpyDtoDAsync(AddressOf(target), AddressOf(source), bytes, stream_), "copy on the GPU");
+  }
+
+  void Synchronize() override {
+    Enter();
+    driver_.Check(driver_.StreamSynchronize(stream_), "wait for the GPU");
+  }
+
+ private:
+  struct Staging {
+    void* bytes = nullptr;
+    Event done = nullptr;  ///< the GPU has read, or written, what was asked for last
+  };
+
+  /// The driver keeps a context for each thread, and any thread may call.
+  void Enter() { driver_.Check(driver_.CtxSetCurrent(context_), "use the GPU"); }
+
+  /// The half that was used longest ago, with nothing of it on its way any more.
+  Staging& NextHalf() {
+    Staging& half = staging_[next_];
+    next_ = (next_ + 1) % staging_.size();
+    driver_.Check(driver_.EventSynchronize(half.done), "wait for the GPU");
+    return half;
+  }
+
+  const Driver& driver_;
+  Context context_ = nullptr;
+  Stream stream_ = nullptr;
+  std::array<Staging, 2> staging_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+}  // namespace collage::cuda_driver
+
+extern "C" collage::Device* collage_make_device() { return new collage::cuda_driver::CudaDevice; }
+extern "C" void collage_describe_device(std::string& text) { text = collage::cuda_driver::DescribeGpu(); }
