@@ -7,8 +7,8 @@
 //   - Copies that leave an allocation fail, as do calls before cuInit and from threads without a context.
 //   - Memory is scarce: 256 MiB.
 //
-// Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of each,
-// which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1).
+// Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
+// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,10 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
+
+#include "standin_cuda.h"
 
 namespace {
 
@@ -280,6 +283,19 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* handle) {
     stream.work.emplace_back([=] { std::memmove(target, source, bytes); });
     return kSuccess;
   });
+}
+
+bool standin_cuda_enqueue(void* handle, std::function<void()>* work) {
+  return OnStream(handle, [&](const State&, Stream& stream) {
+           stream.work.push_back(std::move(*work));
+           return kSuccess;
+         }) == kSuccess;
+}
+
+bool standin_cuda_owns(const void* address, size_t bytes) {
+  State& state = State::Get();
+  const std::lock_guard lock(state.mutex);
+  return IsOnDevice(state, reinterpret_cast<Address>(address), bytes);
 }
 
 int cuStreamCreate(void** stream, unsigned) {

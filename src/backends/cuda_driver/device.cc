@@ -1,5 +1,5 @@
 // device.cc: a GPU's memory. All work goes to one stream, in the order in which it is asked for.
-#include "collage/runtime/device.h"
+#include "backends/cuda_driver/device.h"
 
 #include <fmt/format.h>
 
@@ -19,9 +19,9 @@ constexpr size_t kStagingBytes = size_t{4} << 20;
 
 Address AddressOf(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-class CudaDevice : public Device {
+class OnlyDevice : public CudaDevice {
  public:
-  CudaDevice() : driver_(GetDriver()) {
+  OnlyDevice() : driver_(GetDriver()) {
     DeviceNumber device = 0;
     driver_.Check(driver_.DeviceGet(&device, 0), "find the GPU");
     driver_.Check(driver_.DevicePrimaryCtxRetain(&context_, device), "use the GPU");
@@ -31,6 +31,11 @@ class CudaDevice : public Device {
       driver_.Check(driver_.MemAllocHost(&half.bytes, kStagingBytes), "allocate pinned memory");
       driver_.Check(driver_.EventCreate(&half.done, kEventWithoutTime), "create an event");
     }
+  }
+
+  Stream Enter() override {
+    driver_.Check(driver_.CtxSetCurrent(context_), "use the GPU");
+    return stream_;
   }
 
   void* Allocate(size_t bytes, Memory) override {
@@ -105,9 +110,6 @@ class CudaDevice : public Device {
     Event done = nullptr;  ///< the GPU has read, or written, what was asked for last
   };
 
-  /// The driver keeps a context for each thread, and any thread may call.
-  void Enter() { driver_.Check(driver_.CtxSetCurrent(context_), "use the GPU"); }
-
   /// The half that was used longest ago, with nothing of it on its way any more.
   Staging& NextHalf() {
     Staging& half = staging_[next_];
@@ -126,5 +128,5 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace collage::cuda_driver
 
-extern "C" collage::Device* collage_make_device() { return new collage::cuda_driver::CudaDevice; }
+extern "C" collage::Device* collage_make_device() { return new collage::cuda_driver::OnlyDevice; }
 extern "C" void collage_describe_device(std::string& text) { text = collage::cuda_driver::DescribeGpu(); }

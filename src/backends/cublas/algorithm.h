@@ -1,0 +1,16 @@
+// algorithm.h: the end of a kernel's blob, behind its product (target/matrix_product.h).
+#pragma once
+
+#include <cstdint>
+
+#include "target/matrix_product.h"
+
+namespace collage::cublas {
+
+/// How a product is computed. Fields are of one size, so that equal kernels have equal bytes.
+struct Algorithm {
+  int64_t rank = 0;  ///< in the order of the library's heuristic
+  int64_t tf32 = 0;  ///< whether inputs are rounded to TF32, which keeps 10 bits of the fraction
+};
+
+}  // namespace collage::cublas

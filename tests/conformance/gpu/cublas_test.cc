@@ -1,0 +1,178 @@
+// Models of which cuBLASLt computes products on a GPU, and native kernels the rest: found by the search, checked,
+// written, and run. Each case compiles before it runs anything: a process that has used the driver cannot fork workers
+// that do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collage/compile.h"
+#include "collage/ir/text.h"
+#include "collage/runtime/executable.h"
+#include "driver/builtins.h"
+#include "ir/eval/evaluate.h"
+#include "ir/eval/sample_inputs.h"
+#include "runtime/compare.h"
+#include "support/file.h"
+
+namespace collage {
+namespace {
+
+class CublasTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    AddBuiltins();
+    const Availability availability = ToolchainRegistry::Global().Find("cublas")->Probe();
+    if (!availability.available) GTEST_SKIP() << availability.reason;
+  }
+
+  /// Targets: the processor, and the GPU by cuBLAS alone.
+  CompileOptions Options(const std::string& name) const {
+    CompileOptions options;
+    options.output = folder_.path() / (name + ".clg");
+    options.database = (folder_.path() / "tuning.db").string();
+    options.num_threads = 1;
+    options.targets = {"llvm", "cuda -compiler=cublas"};
+    return options;
+  }
+
+  static IRModule Module(const std::string& text) { return ParseModule(text, "m.relay"); }
+
+  /// Failures of candidates, a line each.
+  static std::string FailuresOf(const CompileReport& report) {
+    std::string text;
+    for (const auto& [kind, failure] : report.failures) text += kind + ": " + failure.second + "\n";
+    return text;
+  }
+
+  /// Runs the file and compares what it gives with the reference evaluation.
+  static void ExpectAgrees(const IRModule& module, const CompileOptions& options) {
+    const std::vector<Tensor> inputs = SampleInputs(module.main(), Draw::kUnit, {});
+    const Executable executable = Executable::Load(options.output);
+    ExecutionInstance instance(executable);
+    for (size_t i = 0; i < inputs.size(); ++i) instance.SetInput(i, inputs[i]);
+    instance.Run();
+    const std::vector<Tensor> expected = Evaluate(module.main(), inputs);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(Compare(instance.Output(i), expected[i], ToleranceFor(expected[i])).agrees)
+          << options.output.filename() << ", result " << i;
+    }
+  }
+
+  TemporaryFolder folder_;
+};
+
+const Contender* Find(const CompileReport& report, const std::string& name) {
+  for (const Contender& one : report.contenders) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+TEST_F(CublasTest, ProductsAgree) {
+  const std::string w = "meta[relay.Constant][0]",
+                    metadata =
+                        "\n#[metadata]\n{\"relay.Constant\": [{\"dtype\": \"float32\", \"shape\": [2, 3], \"data\": "
+                        "\"AACAPwAAAEAAAEBAAACAQAAAoEAAAMBA\"}, {\"dtype\": \"float32\", \"shape\": [2], \"data\": "
+                        "\"AAAAPwAAgL8=\"}]}";
+  const std::map<std::string, std::string> models{
+      {"dense", "def @main(%x: Tensor[(5, 3), float32]) { nn.dense(%x, " + w + ") }" + metadata},
+      {"bias", "def @main(%x: Tensor[(5, 3), float32]) { nn.bias_add(nn.dense(%x, " + w +
+                   "), meta[relay.Constant][1]) }" + metadata},
+      {"plain", "def @main(%a: Tensor[(7, 4), float32], %b: Tensor[(4, 9), float32]) { nn.matmul(%a, %b) }"},
+      {"a_transposed",
+       "def @main(%a: Tensor[(4, 7), float32], %b: Tensor[(4, 9), float32]) { nn.matmul(%a, %b, transpose_a=1) }"},
+      {"both_transposed",
+       "def @main(%a: Tensor[(4, 7), float32], %b: Tensor[(9, 4), float32]) { nn.matmul(%a, %b, "
+       "transpose_a=1, transpose_b=1) }"},
+      {"batch",
+       "def @main(%a: Tensor[(3, 5, 4), float32], %b: Tensor[(3, 6, 4), float32]) { nn.batch_matmul(%a, %b) }"},
+      {"batch_of_one_b",
+       "def @main(%a: Tensor[(3, 5, 4), float32], %b: Tensor[(1, 6, 4), float32]) { "
+       "nn.batch_matmul(%a, %b) }"},
+      {"batch_of_one_a",
+       "def @main(%a: Tensor[(1, 5, 4), float32], %b: Tensor[(3, 4, 6), float32]) { "
+       "nn.batch_matmul(%a, %b, transpose_b=0) }"},
+      {"scaled",
+       "def @main(%a: Tensor[(2, 5, 4), float32], %b: Tensor[(2, 6, 4), float32]) { "
+       "multiply(nn.batch_matmul(%a, %b), 0.125f) }"},
+      {"row", "def @main(%a: Tensor[(1, 130), float32], %b: Tensor[(130, 33), float32]) { nn.matmul(%a, %b) }"},
+  };
+  for (const auto& [name, text] : models) {
+    CompileOptions options = Options(name);
+    options.partition_for = "cublas";
+    const CompileReport report = CompileModule(Module(text), name, options);
+    EXPECT_EQ(FailuresOf(report), "") << name;
+    ASSERT_EQ(report.contenders.size(), 1u) << name;
+    EXPECT_EQ(report.contenders[0].partitions, (std::map<std::string, int>{{"cublas", 1}})) << name;
+  }
+  for (const auto& [name, text] : models) ExpectAgrees(Module(text), Options(name));
+}
+
+TEST_F(CublasTest, TheSearchMixesProcessorAndGpu) {
+  const IRModule module = Module(
+      "def @main(%x: Tensor[(16, 32), float32], %w: Tensor[(24, 32), float32], %v: Tensor[(8, 24), float32]) {\n"
+      "  nn.softmax(nn.dense(tanh(nn.dense(nn.relu(%x), %w)), %v))\n"
+      "}");
+  const CompileReport measured = CompileModule(module, "measured", Options("measured"));
+  EXPECT_EQ(FailuresOf(measured), "");
+  const Contender* alone = Find(measured, "cublas");
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(alone->failure, "");
+  EXPECT_EQ(alone->partitions.at("cublas"), 2);
+  CompileOptions options = Options("given");
+  options.estimator = R"(mock={"op_cost": {"native": 10, "cublas": 1}, "copy": 0.5})";
+  const CompileReport given = CompileModule(module, "given", options);
+  ASSERT_NE(Find(given, "collage"), nullptr);
+  EXPECT_EQ(Find(given, "collage")->partitions.at("cublas"), 2);
+  for (const char* name : {"measured", "given"}) ExpectAgrees(module, Options(name));
+}
+
+TEST_F(CublasTest, OperatorsGoWhereAModelSays) {
+  const IRModule module = Module(
+      "def @main(%x: Tensor[(6, 8), float32], %w: Tensor[(4, 8), float32]) {\n"
+      "  nn.relu(on_device(nn.dense(%x, %w), device_type=2))\n"
+      "}");
+  CompileOptions options = Options("placed");
+  const CompileReport report = CompileModule(module, "placed", options);
+  for (const Contender& one : report.contenders) {
+    if (!one.failure.empty()) continue;
+    EXPECT_EQ(one.partitions.at("cublas"), 1) << one.name;
+  }
+  const Executable executable = Executable::Load(options.output);
+  EXPECT_TRUE(std::ranges::any_of(executable.plan().kernels, [](const ExecutionPlan::KernelEntry& kernel) {
+    return kernel.toolchain == "cublas";
+  }));
+  ExpectAgrees(module, options);
+}
+
+TEST_F(CublasTest, AlgorithmsAreSchedules) {
+  const IRModule module =
+      Module("def @main(%x: Tensor[(16, 32), float32], %w: Tensor[(24, 32), float32]) { nn.dense(%x, %w) }");
+  CompileOptions options = Options("tuned");
+  options.toolchains = {"cublas"};
+  options.tuning_trials = 6;
+  options.estimator = "measure";
+  const CompileReport report = CompileModule(module, "tuned", options);
+  EXPECT_GT(report.tuning.trials, 0) << "native kernels have schedules, too";
+  ExpectAgrees(module, options);
+}
+
+TEST_F(CublasTest, Tf32MustBeAllowed) {
+  const IRModule module =
+      Module("def @main(%x: Tensor[(8, 64), float32], %w: Tensor[(8, 64), float32]) { nn.dense(%x, %w) }");
+  CompileOptions options = Options("tf32");
+  options.targets = {"llvm", "cuda -compiler=cublas -tf32=true"};
+  options.partition_for = "cublas -tf32=true";
+  options.max_error = 0.01;
+  const CompileReport report = CompileModule(module, "tf32", options);
+  ASSERT_EQ(report.contenders.size(), 1u);
+  EXPECT_GT(report.contenders[0].max_error, 1e-5) << "as exact as float32";
+  EXPECT_LT(report.contenders[0].max_error, 0.01);
+}
+
+}  // namespace
+}  // namespace collage

@@ -1,0 +1,226 @@
+// libcublasLt.cc: cuBLASLt for tests on machines without a GPU: products of float32 matrices by three loops, on streams
+// of the stand-in for the driver. It refuses what its documentation forbids: matrices whose sizes do not fit each other,
+// leading dimensions that are too small, memory that is not the device's, calls from threads without a context.
+//
+// It takes for granted: the heuristic has a few algorithms for every product, which differ in workspace; a bias is added
+// to each row of the result; batches of stride 0 read one matrix.
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "standin_cuda.h"
+
+namespace {
+
+// cublasStatus_t.
+constexpr int kSuccess = 0;
+constexpr int kNotInitialized = 1;
+constexpr int kInvalidValue = 7;
+constexpr int kNotSupported = 15;
+
+constexpr int kFloat32 = 0;
+constexpr int kComputeFloat32 = 68;
+constexpr int kComputeTf32 = 77;
+constexpr int kNumAlgorithms = 3;
+
+struct Product {
+  int compute = kComputeFloat32;
+  int32_t transposes[2] = {0, 0};
+  uint32_t epilogue = 1;
+  const float* bias = nullptr;
+};
+struct Matrix {
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0;
+  int32_t batch = 1;
+  int64_t stride = 0;
+
+  size_t LastElement() const {
+    return static_cast<size_t>(stride) * static_cast<size_t>(batch - 1) + static_cast<size_t>(leading) * (columns - 1) +
+           rows;
+  }
+};
+struct Preference {
+  uint64_t workspace = 0;
+};
+struct Choice {
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+/// Sizes of one product, as both operands and the result must have them.
+struct Sizes {
+  uint64_t m, n, k;
+};
+
+template <typename T>
+bool Take(T& field, const void* value, size_t bytes) {
+  if (bytes != sizeof field) return false;
+  std::memcpy(&field, value, bytes);
+  return true;
+}
+
+/// False where the matrices do not fit.
+bool SizesOf(const Product& product, const Matrix& a, const Matrix& b, const Matrix& d, Sizes& sizes) {
+  const bool ta = product.transposes[0] == 1, tb = product.transposes[1] == 1;
+  sizes = {ta ? a.columns : a.rows, tb ? b.rows : b.columns, ta ? a.rows : a.columns};
+  const uint64_t k = tb ? b.columns : b.rows;
+  for (const Matrix* one : {&a, &b, &d}) {
+    if (one->leading < static_cast<int64_t>(one->rows) || one->batch != d.batch || one->rows == 0) return false;
+  }
+  return k == sizes.k && d.rows == sizes.m && d.columns == sizes.n && (d.batch == 1 || d.stride != 0);
+}
+
+/// Rounds to TF32: 10 bits of the fraction.
+float Rounded(float value, bool tf32) {
+  if (!tf32) return value;
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000) & ~uint32_t{0x1FFF};
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+void Multiply(const Product& product, const Sizes& sizes, float alpha, const float* a, int64_t lda, const float* b,
+              int64_t ldb, float* d, int64_t ldd) {
+  const auto at = [&](const float* matrix, uint64_t row, uint64_t column, int64_t leading, int32_t transposed) {
+    const auto [r, c] = transposed == 1 ? std::pair(column, row) : std::pair(row, column);
+    return Rounded(matrix[c * static_cast<uint64_t>(leading) + r], product.compute == kComputeTf32);
+  };
+  for (uint64_t column = 0; column < sizes.n; ++column) {
+    for (uint64_t row = 0; row < sizes.m; ++row) {
+      float sum = 0;
+      for (uint64_t i = 0; i < sizes.k; ++i) {
+        sum += at(a, row, i, lda, product.transposes[0]) * at(b, i, column, ldb, product.transposes[1]);
+      }
+      d[column * static_cast<uint64_t>(ldd) + row] = alpha * sum + (product.bias != nullptr ? product.bias[row] : 0);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t cublasLtGetVersion() { return 130100; }
+
+const char* cublasLtGetStatusString(int status) {
+  switch (status) {
+    case kSuccess: return "CUBLAS_STATUS_SUCCESS";
+    case kNotInitialized: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case kInvalidValue: return "CUBLAS_STATUS_INVALID_VALUE";
+    case kNotSupported: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "unknown status";
+  }
+}
+
+int cublasLtCreate(void** handle) {
+  static int object = 0;
+  *handle = &object;
+  return kSuccess;
+}
+
+int cublasLtMatmulDescCreate(Product** product, int compute, int scale) {
+  if ((compute != kComputeFloat32 && compute != kComputeTf32) || scale != kFloat32) return kNotSupported;
+  *product = new Product{.compute = compute};
+  return kSuccess;
+}
+
+int cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value, size_t bytes) {
+  constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8;
+  bool is_taken = false;
+  switch (attribute) {
+    case kTransposeA: is_taken = Take(product->transposes[0], value, bytes); break;
+    case kTransposeB: is_taken = Take(product->transposes[1], value, bytes); break;
+    case kEpilogue: is_taken = Take(product->epilogue, value, bytes); break;
+    case kBiasPointer: is_taken = Take(product->bias, value, bytes); break;
+    default: break;
+  }
+  return is_taken ? kSuccess : kInvalidValue;
+}
+
+int cublasLtMatmulDescDestroy(Product* product) {
+  delete product;
+  return kSuccess;
+}
+
+int cublasLtMatrixLayoutCreate(Matrix** matrix, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+  if (type != kFloat32) return kNotSupported;
+  *matrix = new Matrix{rows, columns, leading};
+  return kSuccess;
+}
+
+int cublasLtMatrixLayoutSetAttribute(Matrix* matrix, int attribute, const void* value, size_t bytes) {
+  constexpr int kBatchCount = 5, kBatchStride = 6;
+  if (attribute == kBatchCount) return Take(matrix->batch, value, bytes) ? kSuccess : kInvalidValue;
+  if (attribute == kBatchStride) return Take(matrix->stride, value, bytes) ? kSuccess : kInvalidValue;
+  return kInvalidValue;
+}
+
+int cublasLtMatrixLayoutDestroy(Matrix* matrix) {
+  delete matrix;
+  return kSuccess;
+}
+
+int cublasLtMatmulPreferenceCreate(Preference** preference) {
+  *preference = new Preference;
+  return kSuccess;
+}
+
+int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value, size_t bytes) {
+  constexpr int kMostWorkspace = 1;
+  return attribute == kMostWorkspace && Take(preference->workspace, value, bytes) ? kSuccess : kInvalidValue;
+}
+
+int cublasLtMatmulPreferenceDestroy(Preference* preference) {
+  delete preference;
+  return kSuccess;
+}
+
+int cublasLtMatmulAlgoGetHeuristic(void*, const Product* product, const Matrix* a, const Matrix* b, const Matrix*,
+                                   const Matrix* d, const Preference* preference, int most, Choice* choices,
+                                   int* count) {
+  Sizes sizes{};
+  *count = 0;
+  if (!SizesOf(*product, *a, *b, *d, sizes)) return kInvalidValue;
+  for (; *count < most && *count < kNumAlgorithms; ++*count) {
+    const size_t workspace = static_cast<size_t>(*count) << 20;
+    if (workspace > preference->workspace) break;
+    choices[*count] = {{static_cast<uint64_t>(*count) + 1}, workspace, kSuccess, 1, {}};
+  }
+  return *count > 0 ? kSuccess : kNotSupported;
+}
+
+int cublasLtMatmul(void* handle, const Product* product, const float* alpha, const float* a, const Matrix* a_layout,
+                   const float* b, const Matrix* b_layout, const float* beta, const float*, const Matrix*, float* d,
+                   const Matrix* d_layout, const uint64_t* algorithm, void* workspace, size_t workspace_bytes,
+                   void* stream) {
+  constexpr uint32_t kBias = 4;
+  Sizes sizes{};
+  if (handle == nullptr) return kNotInitialized;
+  if (!SizesOf(*product, *a_layout, *b_layout, *d_layout, sizes) || *beta != 0) return kInvalidValue;
+  if (algorithm == nullptr || algorithm[0] < 1 || algorithm[0] > kNumAlgorithms) return kInvalidValue;
+  const bool has_bias = product->epilogue == kBias;
+  const bool owns_all = standin_cuda_owns(a, a_layout->LastElement() * sizeof(float)) &&
+                        standin_cuda_owns(b, b_layout->LastElement() * sizeof(float)) &&
+                        standin_cuda_owns(d, d_layout->LastElement() * sizeof(float)) &&
+                        (!has_bias || standin_cuda_owns(product->bias, sizes.m * sizeof(float))) &&
+                        (workspace_bytes == 0 || standin_cuda_owns(workspace, workspace_bytes));
+  if (!owns_all) return kInvalidValue;
+  Product own = *product;  // what is described may change when this returns
+  if (!has_bias) own.bias = nullptr;
+  std::function<void()> work = [own, sizes, alpha = *alpha, a, b, d, left = *a_layout, right = *b_layout,
+                                result = *d_layout] {
+    for (int32_t i = 0; i < result.batch; ++i) {
+      Multiply(own, sizes, alpha, a + i * left.stride, left.leading, b + i * right.stride, right.leading,
+               d + i * result.stride, result.leading);
+    }
+  };
+  return standin_cuda_enqueue(stream, &work) ? kSuccess : kInvalidValue;
+}
+
+}  // extern "C"
