@@ -105,7 +105,10 @@ void ToolchainSelection::ReadTargets() {
   const std::string& alone = options_.partition_for;
   if (!IsConfigured(alone)) return;
   const std::string name = RegisteredName(alone);
-  AddTarget("llvm" + OptionText({{"compiler", name}}) + alone.substr(name.size()));
+  const Toolchain* registered = ToolchainRegistry::Global().Find(name);
+  const std::string target =
+      registered == nullptr ? "llvm" + OptionText({{"compiler", name}}) : TargetText(*registered);
+  AddTarget(target + alone.substr(name.size()));
 }
 
 void ToolchainSelection::AddTarget(const std::string& text) {

@@ -1,9 +1,9 @@
 // libcublasLt.cc: cuBLASLt for tests on machines without a GPU: products of float32 matrices by three loops, on streams
-// of the stand-in for the driver. It refuses what its documentation forbids: matrices whose sizes do not fit each other,
-// leading dimensions that are too small, memory that is not the device's, calls from threads without a context.
+// of the stand-in for the driver. It refuses what its documentation forbids: matrices whose sizes do not fit each
+// other, leading dimensions that are too small, memory that is not the device's, calls from threads without a context.
 //
-// It takes for granted: the heuristic has a few algorithms for every product, which differ in workspace; a bias is added
-// to each row of the result; batches of stride 0 read one matrix.
+// It takes for granted: the heuristic has a few algorithms for every product, which differ in workspace; a bias is
+// added to each row of the result; batches of stride 0 read one matrix.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -204,20 +204,23 @@ int cublasLtMatmul(void* handle, const Product* product, const float* alpha, con
   if (handle == nullptr) return kNotInitialized;
   if (!SizesOf(*product, *a_layout, *b_layout, *d_layout, sizes) || *beta != 0) return kInvalidValue;
   if (algorithm == nullptr || algorithm[0] < 1 || algorithm[0] > kNumAlgorithms) return kInvalidValue;
-  const bool has_bias = product->epilogue == kBias;
-  const bool owns_all = standin_cuda_owns(a, a_layout->LastElement() * sizeof(float)) &&
-                        standin_cuda_owns(b, b_layout->LastElement() * sizeof(float)) &&
-                        standin_cuda_owns(d, d_layout->LastElement() * sizeof(float)) &&
-                        (!has_bias || standin_cuda_owns(product->bias, sizes.m * sizeof(float))) &&
-                        (workspace_bytes == 0 || standin_cuda_owns(workspace, workspace_bytes));
-  if (!owns_all) return kInvalidValue;
+  const auto within = [](auto* address, size_t elements) {
+    return static_cast<decltype(address)>(standin_cuda_within(address, elements * sizeof(float)));
+  };
   Product own = *product;  // what is described may change when this returns
-  if (!has_bias) own.bias = nullptr;
-  std::function<void()> work = [own, sizes, alpha = *alpha, a, b, d, left = *a_layout, right = *b_layout,
-                                result = *d_layout] {
-    for (int32_t i = 0; i < result.batch; ++i) {
-      Multiply(own, sizes, alpha, a + i * left.stride, left.leading, b + i * right.stride, right.leading,
-               d + i * result.stride, result.leading);
+  own.bias = product->epilogue == kBias ? within(product->bias, sizes.m) : nullptr;
+  const float* left = within(a, a_layout->LastElement());
+  const float* right = within(b, b_layout->LastElement());
+  float* result = within(d, d_layout->LastElement());
+  const bool owns_all = left != nullptr && right != nullptr && result != nullptr &&
+                        (product->epilogue != kBias || own.bias != nullptr) &&
+                        (workspace_bytes == 0 || standin_cuda_within(workspace, workspace_bytes) != nullptr);
+  if (!owns_all) return kInvalidValue;
+  std::function<void()> work = [own, sizes, alpha = *alpha, left, right, result, of_left = *a_layout,
+                                of_right = *b_layout, of_result = *d_layout] {
+    for (int32_t i = 0; i < of_result.batch; ++i) {
+      Multiply(own, sizes, alpha, left + i * of_left.stride, of_left.leading, right + i * of_right.stride,
+               of_right.leading, result + i * of_result.stride, of_result.leading);
     }
   };
   return standin_cuda_enqueue(stream, &work) ? kSuccess : kInvalidValue;

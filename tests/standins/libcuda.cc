@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,16 +45,20 @@ constexpr size_t kDeviceBytes = size_t{256} << 20;
 constexpr int kPoison = 0xFF;
 
 struct Stream {
-  std::vector<std::function<void()>> work;
-  size_t done = 0;
+  std::deque<std::function<void()>> work;  ///< what is to be done
+  size_t done = 0;                         ///< how much was done before
+
+  size_t end() const { return done + work.size(); }
 };
 struct Event {
   Stream* stream = nullptr;
-  size_t done_after = 0;  ///< works of the stream
+  size_t done_after = 0;  ///< works of the stream, from its beginning
 };
+/// Memory of the device has two places: where programs know it, nobody can touch it; work is done at the other.
 struct Allocation {
   size_t bytes;
   size_t mapped;
+  std::byte* within;
 };
 
 struct State {
@@ -78,25 +83,21 @@ int NumGpus() {
   return text == nullptr ? 1 : std::atoi(text);
 }
 
-void Protect(State& state, int access) {
-  for (const auto& [address, allocation] : state.device) {
-    mprotect(reinterpret_cast<void*>(address), allocation.mapped, access);
+/// Does the work of `stream` up to number `until`.
+void Drain(Stream& stream, size_t until) {
+  for (; stream.done < until; ++stream.done) {
+    stream.work.front()();
+    stream.work.pop_front();
   }
 }
 
-/// Does the work of `stream` up to number `until`.
-void Drain(State& state, Stream& stream, size_t until) {
-  if (stream.done >= until) return;
-  Protect(state, PROT_READ | PROT_WRITE);
-  while (stream.done < until) stream.work[stream.done++]();
-  Protect(state, PROT_NONE);
-}
-
-bool IsOnDevice(const State& state, Address address, size_t bytes) {
+/// Where work finds `bytes` at `address`; null unless they are in one allocation.
+std::byte* Within(const State& state, Address address, size_t bytes) {
   const auto after = state.device.upper_bound(address);
-  if (after == state.device.begin()) return false;
+  if (after == state.device.begin()) return nullptr;
   const auto& [begin, allocation] = *std::prev(after);
-  return address - begin <= allocation.bytes && bytes <= allocation.bytes - (address - begin);
+  const size_t offset = address - begin;
+  return offset <= allocation.bytes && bytes <= allocation.bytes - offset ? allocation.within + offset : nullptr;
 }
 
 bool IsPinned(const State& state, const void* pointer, size_t bytes) {
@@ -217,12 +218,15 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
     if (bytes > kDeviceBytes - state.used) return kOutOfMemory;
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     const size_t mapped = (bytes + page - 1) / page * page;
-    void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return kOutOfMemory;
-    std::memset(memory, kPoison, mapped);
-    mprotect(memory, mapped, PROT_NONE);
-    *address = reinterpret_cast<Address>(memory);
-    state.device[*address] = {bytes, mapped};
+    const int file = memfd_create("memory of a device", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(mapped)) != 0) return kOutOfMemory;
+    void* known = mmap(nullptr, mapped, PROT_NONE, MAP_SHARED, file, 0);
+    void* within = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (known == MAP_FAILED || within == MAP_FAILED) return kOutOfMemory;
+    std::memset(within, kPoison, mapped);
+    *address = reinterpret_cast<Address>(known);
+    state.device[*address] = {bytes, mapped, static_cast<std::byte*>(within)};
     state.used += bytes;
     return kSuccess;
   });
@@ -232,8 +236,9 @@ int cuMemFree_v2(Address address) {
   return InContext([&](State& state) {
     const auto allocation = state.device.find(address);
     if (allocation == state.device.end()) return kInvalidValue;
-    for (Stream* stream : state.streams) Drain(state, *stream, stream->work.size());
+    for (Stream* stream : state.streams) Drain(*stream, stream->end());
     munmap(reinterpret_cast<void*>(address), allocation->second.mapped);
+    munmap(allocation->second.within, allocation->second.mapped);
     state.used -= allocation->second.bytes;
     state.device.erase(allocation);
     return kSuccess;
@@ -251,8 +256,8 @@ int cuMemAllocHost_v2(void** address, size_t bytes) {
 
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* handle) {
   return OnStream(handle, [&](const State& state, Stream& stream) {
-    if (!IsOnDevice(state, to, bytes)) return kInvalidValue;
-    auto* target = reinterpret_cast<void*>(to);
+    std::byte* target = Within(state, to, bytes);
+    if (target == nullptr) return kInvalidValue;
     if (IsPinned(state, from, bytes)) {
       stream.work.emplace_back([=] { std::memcpy(target, from, bytes); });
       return kSuccess;
@@ -267,19 +272,19 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* handl
 
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* handle) {
   return OnStream(handle, [&](State& state, Stream& stream) {
-    if (!IsOnDevice(state, from, bytes)) return kInvalidValue;
-    const auto* source = reinterpret_cast<const void*>(from);
+    const std::byte* source = Within(state, from, bytes);
+    if (source == nullptr) return kInvalidValue;
     stream.work.emplace_back([=] { std::memcpy(to, source, bytes); });
-    if (!IsPinned(state, to, bytes)) Drain(state, stream, stream.work.size());
+    if (!IsPinned(state, to, bytes)) Drain(stream, stream.end());
     return kSuccess;
   });
 }
 
 int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* handle) {
   return OnStream(handle, [&](const State& state, Stream& stream) {
-    if (!IsOnDevice(state, to, bytes) || !IsOnDevice(state, from, bytes)) return kInvalidValue;
-    auto* target = reinterpret_cast<void*>(to);
-    const auto* source = reinterpret_cast<const void*>(from);
+    std::byte* target = Within(state, to, bytes);
+    const std::byte* source = Within(state, from, bytes);
+    if (target == nullptr || source == nullptr) return kInvalidValue;
     stream.work.emplace_back([=] { std::memmove(target, source, bytes); });
     return kSuccess;
   });
@@ -292,10 +297,10 @@ bool standin_cuda_enqueue(void* handle, std::function<void()>* work) {
          }) == kSuccess;
 }
 
-bool standin_cuda_owns(const void* address, size_t bytes) {
+void* standin_cuda_within(const void* address, size_t bytes) {
   State& state = State::Get();
   const std::lock_guard lock(state.mutex);
-  return IsOnDevice(state, reinterpret_cast<Address>(address), bytes);
+  return Within(state, reinterpret_cast<Address>(address), bytes);
 }
 
 int cuStreamCreate(void** stream, unsigned) {
@@ -306,8 +311,8 @@ int cuStreamCreate(void** stream, unsigned) {
 }
 
 int cuStreamSynchronize(void* handle) {
-  return OnStream(handle, [](State& state, Stream& stream) {
-    Drain(state, stream, stream.work.size());
+  return OnStream(handle, [](const State&, Stream& stream) {
+    Drain(stream, stream.end());
     return kSuccess;
   });
 }
@@ -321,15 +326,15 @@ int cuEventCreate(void** event, unsigned) {
 
 int cuEventRecord(void* event, void* handle) {
   return OnStream(handle, [&](const State&, Stream& stream) {
-    *static_cast<Event*>(event) = {&stream, stream.work.size()};
+    *static_cast<Event*>(event) = {&stream, stream.end()};
     return kSuccess;
   });
 }
 
 int cuEventSynchronize(void* event) {
-  return InContext([&](State& state) {
+  return InContext([&](const State&) {
     const Event& recorded = *static_cast<Event*>(event);
-    if (recorded.stream != nullptr) Drain(state, *recorded.stream, recorded.done_after);
+    if (recorded.stream != nullptr) Drain(*recorded.stream, recorded.done_after);
     return kSuccess;
   });
 }

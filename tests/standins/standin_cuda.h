@@ -8,5 +8,5 @@
 /// stream is none.
 extern "C" bool standin_cuda_enqueue(void* stream, std::function<void()>* work);
 
-/// Whether an allocation of the device has these bytes.
-extern "C" bool standin_cuda_owns(const void* address, size_t bytes);
+/// Where work finds `bytes` at an address of the device; null unless they are in one allocation.
+extern "C" void* standin_cuda_within(const void* address, size_t bytes);

@@ -89,16 +89,17 @@ TEST_F(CublasTest, ProductsAgree) {
        "def @main(%a: Tensor[(4, 7), float32], %b: Tensor[(9, 4), float32]) { nn.matmul(%a, %b, "
        "transpose_a=1, transpose_b=1) }"},
       {"batch",
-       "def @main(%a: Tensor[(3, 5, 4), float32], %b: Tensor[(3, 6, 4), float32]) { nn.batch_matmul(%a, %b) }"},
+       "def @main(%a: Tensor[(3, 5, 4), float32], %b: Tensor[(3, 6, 4), float32]) { nn.batch_matmul(%a, %b, "
+       "transpose_b=1) }"},
       {"batch_of_one_b",
        "def @main(%a: Tensor[(3, 5, 4), float32], %b: Tensor[(1, 6, 4), float32]) { "
-       "nn.batch_matmul(%a, %b) }"},
+       "nn.batch_matmul(%a, %b, transpose_b=1) }"},
       {"batch_of_one_a",
        "def @main(%a: Tensor[(1, 5, 4), float32], %b: Tensor[(3, 4, 6), float32]) { "
-       "nn.batch_matmul(%a, %b, transpose_b=0) }"},
+       "nn.batch_matmul(%a, %b) }"},
       {"scaled",
        "def @main(%a: Tensor[(2, 5, 4), float32], %b: Tensor[(2, 6, 4), float32]) { "
-       "multiply(nn.batch_matmul(%a, %b), 0.125f) }"},
+       "multiply(nn.batch_matmul(%a, %b, transpose_b=1), 0.125f) }"},
       {"row", "def @main(%a: Tensor[(1, 130), float32], %b: Tensor[(130, 33), float32]) { nn.matmul(%a, %b) }"},
   };
   for (const auto& [name, text] : models) {

@@ -38,9 +38,10 @@ TEST(ToolchainsFactsTest, Text) {
   other      when named      3.1  Apache-2.0  RelayToRuntime
   vendor     no                   Apache-2.0                  no library (install it)
 never together: acme and other: both have a pool
-  device   available    what  why not
+  device   available  what    why not
   cuda     no                 no driver
   ext_dev  yes        a chip
+
   option       default  what it means
   acme -level        0  how hard it tries
 )");
