@@ -4,10 +4,11 @@
 //
 // It takes for granted: the heuristic has a few algorithms for every product, which differ in workspace; a bias is
 // added to each row of the result; batches of stride 0 read one matrix.
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <functional>
+#include <utility>
 
 #include "standin_cuda.h"
 
@@ -23,6 +24,8 @@ constexpr int kFloat32 = 0;
 constexpr int kComputeFloat32 = 68;
 constexpr int kComputeTf32 = 77;
 constexpr int kNumAlgorithms = 3;
+constexpr uint32_t kRelu = 2;
+constexpr uint32_t kBias = 4;
 
 struct Product {
   int compute = kComputeFloat32;
@@ -97,7 +100,8 @@ void Multiply(const Product& product, const Sizes& sizes, float alpha, const flo
       for (uint64_t i = 0; i < sizes.k; ++i) {
         sum += at(a, row, i, lda, product.transposes[0]) * at(b, i, column, ldb, product.transposes[1]);
       }
-      d[column * static_cast<uint64_t>(ldd) + row] = alpha * sum + (product.bias != nullptr ? product.bias[row] : 0);
+      const float value = alpha * sum + (product.bias != nullptr ? product.bias[row] : 0);
+      d[column * static_cast<uint64_t>(ldd) + row] = (product.epilogue & kRelu) != 0 ? std::max(value, 0.0F) : value;
     }
   }
 }
@@ -199,7 +203,6 @@ int cublasLtMatmul(void* handle, const Product* product, const float* alpha, con
                    const float* b, const Matrix* b_layout, const float* beta, const float*, const Matrix*, float* d,
                    const Matrix* d_layout, const uint64_t* algorithm, void* workspace, size_t workspace_bytes,
                    void* stream) {
-  constexpr uint32_t kBias = 4;
   Sizes sizes{};
   if (handle == nullptr) return kNotInitialized;
   if (!SizesOf(*product, *a_layout, *b_layout, *d_layout, sizes) || *beta != 0) return kInvalidValue;
@@ -208,12 +211,12 @@ int cublasLtMatmul(void* handle, const Product* product, const float* alpha, con
     return static_cast<decltype(address)>(standin_cuda_within(address, elements * sizeof(float)));
   };
   Product own = *product;  // what is described may change when this returns
-  own.bias = product->epilogue == kBias ? within(product->bias, sizes.m) : nullptr;
+  own.bias = (product->epilogue & kBias) != 0 ? within(product->bias, sizes.m) : nullptr;
   const float* left = within(a, a_layout->LastElement());
   const float* right = within(b, b_layout->LastElement());
   float* result = within(d, d_layout->LastElement());
   const bool owns_all = left != nullptr && right != nullptr && result != nullptr &&
-                        (product->epilogue != kBias || own.bias != nullptr) &&
+                        ((product->epilogue & kBias) == 0 || own.bias != nullptr) &&
                         (workspace_bytes == 0 || standin_cuda_within(workspace, workspace_bytes) != nullptr);
   if (!owns_all) return kInvalidValue;
   std::function<void()> work = [own, sizes, alpha = *alpha, left, right, result, of_left = *a_layout,

@@ -10,6 +10,7 @@ namespace collage::cublas {
 /// How a product is computed. Fields are of one size, so that equal kernels have equal bytes.
 struct Algorithm {
   int64_t rank = 0;  ///< in the order of the library's heuristic
+  int64_t relu = 0;  ///< whether values below 0 become 0 in the end
   int64_t tf32 = 0;  ///< whether inputs are rounded to TF32, which keeps 10 bits of the fraction
 };
 

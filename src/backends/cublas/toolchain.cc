@@ -70,7 +70,7 @@ class CublasToolchain : public Toolchain {
   std::string license() const override { return "CUDA Toolkit EULA"; }
   int device_type() const override { return kCudaType; }
   std::vector<PatternTableEntry> PatternTable() const override {
-    static const std::vector<PatternTableEntry> table = ProductPatterns(kName, Check);
+    static const std::vector<PatternTableEntry> table = ProductPatterns(kName, Check, /*with_relu=*/true);
     return table;
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
@@ -83,10 +83,11 @@ class CublasToolchain : public Toolchain {
   }
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    Result<ProductDescription> read = ReadProduct(request.function, Within(request.layouts), name());
+    Result<ProductDescription> read =
+        ReadProduct(request.function, Within(request.layouts), name(), /*takes_relu=*/true);
     if (!read) return read.reason();
     if (const Result<void> checked = Check(read->product); !checked.ok()) return checked.reason();
-    Algorithm algorithm{0, tf32_ ? 1 : 0};
+    Algorithm algorithm{.relu = read->has_relu ? 1 : 0, .tf32 = tf32_ ? 1 : 0};
     if (!request.schedule.empty()) {
       const std::string_view number = std::string_view(request.schedule).substr(std::string_view(kRank).size());
       std::from_chars(number.data(), number.data() + number.size(), algorithm.rank);

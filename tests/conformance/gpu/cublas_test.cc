@@ -100,6 +100,9 @@ TEST_F(CublasTest, ProductsAgree) {
       {"scaled",
        "def @main(%a: Tensor[(2, 5, 4), float32], %b: Tensor[(2, 6, 4), float32]) { "
        "multiply(nn.batch_matmul(%a, %b, transpose_b=1), 0.125f) }"},
+      {"bias_relu", "def @main(%x: Tensor[(5, 3), float32]) { nn.relu(nn.bias_add(nn.dense(%x, " + w +
+                        "), meta[relay.Constant][1])) }" + metadata},
+      {"relu", "def @main(%a: Tensor[(7, 4), float32], %b: Tensor[(4, 9), float32]) { nn.relu(nn.matmul(%a, %b)) }"},
       {"row", "def @main(%a: Tensor[(1, 130), float32], %b: Tensor[(130, 33), float32]) { nn.matmul(%a, %b) }"},
   };
   for (const auto& [name, text] : models) {

@@ -30,7 +30,9 @@ inline constexpr int kTransposeA = 3;
 inline constexpr int kTransposeB = 4;
 inline constexpr int kEpilogue = 7;
 inline constexpr int kBiasPointer = 8;
-inline constexpr uint32_t kBias = 4;
+inline constexpr uint32_t kNothing = 1;
+inline constexpr uint32_t kRelu = 2;
+inline constexpr uint32_t kBias = 4;  ///< or'ed with kRelu: both
 
 // Attributes of a matrix and of a preference.
 inline constexpr int kBatchCount = 5;

@@ -93,10 +93,9 @@ class CublasKernel : public Kernel {
     // Stored rows of B are columns of its transpose, so that a B which is stored transposed needs an operation.
     if (product_.transpose_b != 0) Set(kTransposeA, kTransposed);
     if (product_.transpose_a != 0) Set(kTransposeB, kTransposed);
-    if (product_.has_bias != 0) {
-      Set(kEpilogue, kBias);
-      Set(kBiasPointer, ConstantAt(product_.bias));
-    }
+    const uint32_t epilogue = (product_.has_bias != 0 ? kBias : 0) | (algorithm.relu != 0 ? kRelu : 0);
+    Set(kEpilogue, epilogue == 0 ? kNothing : epilogue);
+    if (product_.has_bias != 0) Set(kBiasPointer, ConstantAt(product_.bias));
     const int64_t m = product_.m, n = product_.n, k = product_.k;
     left_ = product_.transpose_b != 0 ? Describe(k, n, product_.same_b != 0) : Describe(n, k, product_.same_b != 0);
     right_ = product_.transpose_a != 0 ? Describe(m, k, product_.same_a != 0) : Describe(k, m, product_.same_a != 0);
