@@ -26,8 +26,11 @@ Fact ToolchainsTable(const CompileReport& report) {
     std::vector<Fact> facts = FactsOfToolchain(toolchain);
     facts.push_back(Fact::Flag("takes_part", "takes part", toolchain.takes_part).Detail());
     facts.push_back(Fact::Texts("takes_part_as", "takes part as", toolchain.participants));
-    rows.push_back(Fact::Record("", "", std::move(facts))
-                       .Says("[{takes_part_as} {version}][{name} is not here: {reason}]{?version}{?reason}{?hooks}"));
+    Fact row = Fact::Record("", "", std::move(facts))
+                   .Says("[{takes_part_as} {version}][{name} is not here: {reason}]{?version}{?reason}{?hooks}");
+    // Nobody asked for it, and nobody expects it.
+    if (!toolchain.available && !toolchain.is_default) row = std::move(row).Detail();
+    rows.push_back(std::move(row));
   }
   return Fact::Table("toolchains", "toolchains", std::move(rows)).Inline();
 }

@@ -77,7 +77,12 @@ CompileReport MakeReport() {
 }
 
 TEST(CompileFactsTest, Text) {
-  EXPECT_EQ(RenderText(CompileFacts(MakeReport())), R"(model.onnx  24 operators · 5.93 M parameters
+  CompileReport report = MakeReport();
+  ToolchainReport& when_named = report.toolchains.emplace_back();  // of which nothing is said
+  when_named.name = "for_another_machine";
+  when_named.reason = "there is no GPU";
+  when_named.is_default = false;
+  EXPECT_EQ(RenderText(CompileFacts(report)), R"(model.onnx  24 operators · 5.93 M parameters
 machine     a CPU · 2 threads
 toolchains  native 22.1 · vendor is not here: cannot open libvendor.so
 search      120 candidates, with formats 340 · 80 measured and 3 again, 20 from the database, 1 failed · 12 states of the search · the budget was spent: run again to measure more
