@@ -17,11 +17,11 @@ import numpy as np
 
 from collage import _core, _setting_docs
 from collage._core import Function, IRModule
-from collage._executable import Executable
+from collage._executable import Executable, _load_file
 from collage._setting_types import CheckInputs
 from collage._settings import Settings
 from collage.costs import as_estimate
-from collage.errors import UnavailableError, UnsupportedError
+from collage.errors import UnavailableError
 from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.reports import OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
@@ -117,12 +117,7 @@ def _toolchains_of(target: Targets) -> list[str]:
 
 
 def _load_model(path: str, report: dict[str, Any]) -> Executable:
-    if _core.Bytecode.is_bytecode(path):
-        raise UnsupportedError(
-            "the model has control flow: it became bytecode",
-            hint="use relay.vm.compile, with relay.collage.enable_collage, of what frontend.from_onnx gives",
-        )
-    return Executable(_core.Model.load(path), report)
+    return Executable(_load_file(path), report)
 
 
 def _documented(function: F) -> F:
@@ -170,7 +165,7 @@ def compile(
     The passes that precede the search run under the current `collage.transform.PassContext`.
 
     Args:
-        model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module without control flow.
+        model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module.
         output: where to write the executable (.clg); None keeps it in memory only.
         progress: True prints to standard error; a callable gets `Progress`. An exception in it ends the compilation.
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,17 +14,21 @@ import numpy.typing as npt
 
 from collage import _core
 from collage._core import Instance
-from collage.errors import InputError
+from collage.errors import InputError, UnsupportedError
 from collage.reports import CompileReport
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output: its name, shape and dtype."""
+    """An input or an output: its name, shape and dtype.
+
+    Sizes that only a run knows are -1 in the shape; ``dimension_names`` says what the model calls them.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    dimension_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,11 @@ class Partition:
 
 
 def _ports(rows: list[Any]) -> list[Port]:
-    return [Port(row["name"], tuple(row["shape"]), row["dtype"]) for row in rows]
+    return [Port(row["name"], tuple(row["shape"]), row["dtype"], tuple(row.get("dimension_names", ()))) for row in rows]
+
+
+def _load_file(path: str | os.PathLike[str]) -> _core.Model | _core.Program:
+    return _core.Program.load(path) if _core.Bytecode.is_bytecode(path) else _core.Model.load(path)
 
 
 class Executable:
@@ -56,7 +64,7 @@ class Executable:
     released meanwhile.
     """
 
-    def __init__(self, model: _core.Model, report: dict[str, Any] | None = None) -> None:
+    def __init__(self, model: _core.Model | _core.Program, report: dict[str, Any] | None = None) -> None:
         self._model = model
         self.report = cast(CompileReport | None, report)
         """The report of its compilation, as ``collage compile --json`` prints it; None for a file that was loaded."""
@@ -68,7 +76,7 @@ class Executable:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Executable:
         """Maps a file that was compiled. Raises InputError, CorruptError, or UnavailableError (another processor)."""
-        return Executable(_core.Model.load(path))
+        return Executable(_load_file(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file, whole or not at all."""
@@ -77,7 +85,10 @@ class Executable:
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
         """Reads the whole file and checks all checksums; raises CorruptError."""
-        _core.verify(path)
+        if _core.Bytecode.is_bytecode(path):
+            _core.Program.load(path)  # which checks all
+        else:
+            _core.verify(path)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -133,7 +144,12 @@ class Executable:
         return dict(zip([port.name for port in self.outputs], self._model.run(values)))
 
     def instance(self) -> Instance:
-        """One execution with memory of its own, for callers that bind arrays once and run often."""
+        """One execution with memory of its own, for callers that bind arrays once and run often.
+
+        Raises UnsupportedError for a model with control flow or dynamic shapes.
+        """
+        if isinstance(self._model, _core.Program):
+            raise UnsupportedError("the shapes of this model's results are known in a run only", hint="call it")
         return Instance(self._model)
 
     def benchmark(self, seconds: float = 1.0, inputs: Sequence[Any] | None = None) -> list[float]:
@@ -146,19 +162,27 @@ class Executable:
         Returns:
             Seconds of each run, the first (which warms up) left out.
         """
-        instance = self.instance()
         random = np.random.default_rng(0)
-        for index, port in enumerate(self.inputs):
-            value = inputs[index] if inputs is not None else random_input(port, random)
-            instance.set_input(index, value)
-        instance.run()
+        values = [random_input(port, random) for port in self.inputs] if inputs is None else list(inputs)
+        run = self._bound(values)
+        run()
         samples: list[float] = []
         began = time.perf_counter()
         while len(samples) < 5 or time.perf_counter() - began < seconds:
             start = time.perf_counter()
-            instance.run()
+            run()
             samples.append(time.perf_counter() - start)
         return samples
+
+    def _bound(self, values: list[Any]) -> Callable[[], object]:
+        """Runs on these arrays, without more work than it needs."""
+        model = self._model
+        if isinstance(model, _core.Program):
+            return lambda: model.run(values)
+        instance = self.instance()
+        for index, value in enumerate(values):
+            instance.set_input(index, value)
+        return instance.run
 
     def __repr__(self) -> str:
         def listed(ports: list[Port]) -> str:
@@ -168,7 +192,9 @@ class Executable:
 
 
 def random_input(port: Port, random: np.random.Generator) -> npt.NDArray[Any]:
-    """An array that fits an input: floats in [-1, 1), integers and bools 0 or 1."""
+    """An array that fits an input: floats in [-1, 1), integers and bools 0 or 1. Its sizes must be known."""
+    if -1 in port.shape:
+        raise InputError(f"input '{port.name}' is of dynamic shape {port.shape}", hint="give arrays")
     array = empty(port.shape, port.dtype)
     is_float = port.dtype.startswith(("float", "bfloat"))
     array[...] = random.uniform(-1, 1, port.shape) if is_float else random.integers(0, 2, port.shape)

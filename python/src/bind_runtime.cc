@@ -132,9 +132,13 @@ nb::list RunModel(Model& self, const nb::list& arrays) {
   return results;
 }
 
-nb::list Partitions(const Model& self) {
+nb::list Partitions(const Model& self) { return PartitionRows(self.executable().plan()); }
+
+}  // namespace
+
+nb::list PartitionRows(const ExecutionPlan& plan) {
   nb::list rows;
-  for (const ExecutionPlan::KernelEntry& kernel : self.executable().plan().kernels) {
+  for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) {
     nb::dict row;
     row["toolchain"] = kernel.toolchain;
     row["operators"] = kernel.label;
@@ -144,8 +148,6 @@ nb::list Partitions(const Model& self) {
   }
   return rows;
 }
-
-}  // namespace
 
 void BindRuntime(nb::module_& m) {
   nb::class_<Model>(m, "Model", "The compiler's side of `collage.Executable`.")

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage::python {
@@ -14,6 +15,7 @@ void BindTransform(nanobind::module_& m);  // bind_transform.cc
 void BindPatterns(nanobind::module_& m);   // bind_patterns.cc
 void BindInspect(nanobind::module_& m);    // bind_inspect.cc
 void BindRuntime(nanobind::module_& m);    // bind_runtime.cc
+void BindProgram(nanobind::module_& m);    // bind_program.cc
 void BindCompile(nanobind::module_& m);    // bind_compile.cc
 void BindVm(nanobind::module_& m);         // bind_vm.cc
 void BindToolchain(nanobind::module_& m);  // bind_toolchain.cc
@@ -24,5 +26,7 @@ void BindToolchain(nanobind::module_& m);  // bind_toolchain.cc
 Tensor TensorFrom(nanobind::handle array);
 /// A NumPy array over the tensor's memory, which it keeps alive. bfloat16 needs the package ml_dtypes.
 nanobind::object ToNumpy(const Tensor& tensor, bool writable);
+/// The kernels of a plan, each a dictionary.
+nanobind::list PartitionRows(const ExecutionPlan& plan);
 
 }  // namespace collage::python

@@ -255,6 +255,15 @@ std::vector<std::string> Executable::ResultNames(std::string_view function) cons
   return names;
 }
 
+int Executable::num_threads() const {
+  int threads = 1;
+  for (const KernelFunction& kernel : program_->kernels) {
+    threads = std::max(threads, kernel.executable.plan().num_threads);
+  }
+  for (const DynamicKernel& kernel : program_->dynamic_kernels) threads = std::max(threads, kernel.num_threads);
+  return threads;
+}
+
 bool Executable::IsBytecode(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   char begin[kHeader.size()];

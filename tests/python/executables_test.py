@@ -222,5 +222,40 @@ class Files(unittest.TestCase):
             collage.load(in_folder("missing.clg"))
 
 
+class Programs(unittest.TestCase):
+    """Models with control flow or dynamic shapes have the same interface."""
+
+    def test_sizes_that_are_named(self):
+        module = collage.parse("def @main(%x: Tensor[(?, 8), float32]) { nn.softmax(nn.relu(%x)) }")
+        exe = compiled(module, tune_at={"x[0]": [3, 40]})
+        self.assertEqual(exe.report["searched_sizes"], ["x[0]=3", "x[0]=40"])
+        exe.save(in_folder("program.clg"))
+        collage.Executable.verify(in_folder("program.clg"))
+        for one in (exe, collage.load(in_folder("program.clg"))):
+            self.assertEqual(one.inputs, [collage.Port("x", (-1, 8), "float32", ("", ""))])
+            self.assertEqual(one.outputs, [collage.Port("output_0", (-1, 8), "float32", ("", ""))])
+            self.assertEqual({part.toolchain for part in one.partitions}, {"native"})
+            self.assertEqual(one.num_threads, 1)
+            for rows in (1, 3, 40, 41):
+                x = np.random.default_rng(rows).standard_normal((rows, 8)).astype("float32")
+                e = np.exp(np.maximum(x, 0))
+                np.testing.assert_allclose(one(x), e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+                np.testing.assert_allclose(one.run({"x": x})["output_0"], one(x=x))
+        with self.assertRaisesRegex(collage.InputError, "of dynamic shape"):
+            exe.benchmark(0.01)
+        self.assertGreaterEqual(len(exe.benchmark(0.01, [np.ones((3, 8), "float32")])), 5)
+        with self.assertRaises(collage.UnsupportedError):
+            exe.instance()
+        with self.assertRaisesRegex(collage.InputError, "parameter 'x'"):
+            exe(np.ones((3, 9), "float32"))
+
+    def test_data_is_for_the_virtual_machine(self):
+        module = collage.parse("""
+            type List[A] { Cons(A, List[A]), Nil }
+            def @main(%x: int64) { Cons(%x, Nil) }""")
+        with self.assertRaisesRegex(collage.UnsupportedError, "the result of the program is no tensor"):
+            compiled(module)
+
+
 if __name__ == "__main__":
     unittest.main()

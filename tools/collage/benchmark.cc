@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 
-#include "bytecode/bytecode.h"
 #include "collage/compile.h"
 #include "collage/runtime/executable.h"
 #include "collage/support/error.h"
@@ -110,15 +109,8 @@ std::vector<Value> InputsOf(const vm::Executable& program, const std::map<std::s
 Subject ProgramOf(const std::string& name, const std::filesystem::path& file,
                   const std::map<std::string, Shape>& shapes) {
   const vm::Executable executable = vm::Executable::Load(file);
-  int num_threads = 1;
-  for (const vm::KernelFunction& kernel : executable.program().kernels) {
-    num_threads = std::max(num_threads, kernel.executable.plan().num_threads);
-  }
-  for (const vm::DynamicKernel& kernel : executable.program().dynamic_kernels) {
-    num_threads = std::max(num_threads, kernel.num_threads);
-  }
   const auto machine = std::make_shared<vm::Machine>(executable);
-  return {name, num_threads,
+  return {name, executable.num_threads(),
           [machine, inputs = InputsOf(executable, shapes, file.string())] { machine->Invoke("main", inputs); },
           nullptr};
 }

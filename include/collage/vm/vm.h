@@ -40,6 +40,9 @@ class Executable {
   /// tensors. Throws kInput when there is no such function.
   std::vector<std::string> ResultNames(std::string_view function) const;
 
+  /// The threads that its kernels use, at most.
+  int num_threads() const;
+
   /// Whether `path` begins as bytecode does; false when it cannot be read.
   static bool IsBytecode(const std::filesystem::path& path);
 

@@ -1,0 +1,148 @@
+// bind_program.cc: executables with control flow or dynamic shapes, under the same interface as others.
+#include <fmt/format.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "bindings.h"
+#include "bytecode/bytecode.h"
+#include "casters.h"
+#include "collage/ir/value.h"
+#include "collage/vm/vm.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace collage::python {
+namespace {
+
+[[noreturn]] void FailNoTensors(const std::string& what) {
+  throw Error(ErrorCategory::kUnsupported, what + " of the program is no tensor", "",
+              "collage.relay.vm runs programs of tuples and data");
+}
+
+/// @main of an executable, and its machines that nobody is running.
+class Program {
+ public:
+  explicit Program(vm::Executable executable) : executable_(std::move(executable)) {
+    const vm::Program& program = executable_.program();
+    const auto name = std::ranges::find(program.globals, "main");
+    if (name == program.globals.end()) throw Error(ErrorCategory::kInput, "the program has no function '@main'");
+    main_ = &program.functions[static_cast<size_t>(name - program.globals.begin())];
+    for (size_t i = 0; i < main_->params.size(); ++i) {
+      if (AsTensorType(main_->params[i]) == nullptr) FailNoTensors(fmt::format("input '{}'", main_->param_names[i]));
+    }
+    if (main_->result == nullptr) FailNoTensors("the result");
+  }
+
+  const vm::Executable& executable() const { return executable_; }
+  const vm::VmFunction& main() const { return *main_; }
+
+  std::vector<Tensor> Run(std::vector<Value> inputs) {
+    std::unique_ptr<vm::Machine> machine = Take();
+    std::vector<Tensor> outputs = FlattenTensors(machine->Invoke("main", std::move(inputs)));
+    const std::scoped_lock lock(mutex_);
+    idle_.push_back(std::move(machine));
+    return outputs;
+  }
+
+ private:
+  std::unique_ptr<vm::Machine> Take() {
+    const std::scoped_lock lock(mutex_);
+    if (idle_.empty()) return std::make_unique<vm::Machine>(executable_);
+    std::unique_ptr<vm::Machine> machine = std::move(idle_.back());
+    idle_.pop_back();
+    return machine;
+  }
+
+  vm::Executable executable_;
+  const vm::VmFunction* main_ = nullptr;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<vm::Machine>> idle_;
+};
+
+/// A row as Model has it; sizes that a run knows are -1, with their names beside them.
+nb::dict PortOf(const std::string& name, const TensorTypeNode& type, const std::vector<std::string>& dims) {
+  nb::list shape, names;
+  for (size_t axis = 0; axis < type.shape().size(); ++axis) {
+    const Dim& dim = type.shape()[axis];
+    shape.append(dim.is_any() ? int64_t{-1} : dim.size());
+    names.append(axis < dims.size() ? dims[axis] : "");
+  }
+  nb::dict row;
+  row["name"] = name;
+  row["shape"] = nb::tuple(shape);
+  row["dtype"] = type.dtype().ToString();
+  row["dimension_names"] = nb::tuple(names);
+  return row;
+}
+
+nb::list InputsOf(const Program& self) {
+  const vm::VmFunction& main = self.main();
+  nb::list rows;
+  for (size_t i = 0; i < main.params.size(); ++i) {
+    const std::vector<std::string> dims = i < main.param_dims.size() ? main.param_dims[i] : std::vector<std::string>();
+    rows.append(PortOf(main.param_names[i], *AsTensorType(main.params[i]), dims));
+  }
+  return rows;
+}
+
+nb::list OutputsOf(const Program& self) {
+  const std::vector<std::string> names = self.executable().ResultNames("main");
+  const std::vector<Type> types = FlattenTensorTypes(self.main().result);
+  nb::list rows;
+  for (size_t i = 0; i < types.size(); ++i) rows.append(PortOf(names[i], *AsTensorType(types[i]), {}));
+  return rows;
+}
+
+nb::list RunProgram(Program& self, const nb::list& arrays) {
+  std::vector<Value> inputs;
+  for (nb::handle array : arrays) inputs.emplace_back(TensorFrom(array));
+  std::vector<Tensor> outputs;
+  {
+    nb::gil_scoped_release release;
+    outputs = self.Run(std::move(inputs));
+  }
+  nb::list results;
+  for (const Tensor& output : outputs) results.append(ToNumpy(output, /*writable=*/true));
+  return results;
+}
+
+nb::list PartitionsOf(const Program& self) {
+  nb::list rows;
+  for (const vm::KernelFunction& kernel : self.executable().program().kernels) {
+    rows.extend(PartitionRows(kernel.executable.plan()));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void BindProgram(nb::module_& m) {
+  nb::class_<Program>(m, "Program", "`Model` with control flow or dynamic shapes: the same functions.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path) {
+            nb::gil_scoped_release release;
+            return std::make_unique<Program>(vm::Executable::Load(path));
+          },
+          "path"_a, "Reads a file that was compiled.")
+      .def(
+          "save", [](const Program& self, const std::filesystem::path& path) { self.executable().Save(path); },
+          "path"_a, "Writes the file, whole or not at all.")
+      .def("run", &RunProgram, "inputs"_a, "Runs once on arrays in the order of the inputs.")
+      .def("inputs", &InputsOf, "Names, shapes, dtypes, names of dimensions.")
+      .def("outputs", &OutputsOf, "Names, shapes, dtypes, names of dimensions.")
+      .def("partitions", &PartitionsOf, "Partitions of parts that were searched, with their toolchains.")
+      .def_prop_ro(
+          "num_threads", [](const Program& self) { return self.executable().num_threads(); },
+          "Threads that it was compiled for.")
+      .def_prop_ro(
+          "metadata_json", [](const Program&) { return "{}"; }, "Nothing is known of how it was made.");
+}
+
+}  // namespace collage::python
