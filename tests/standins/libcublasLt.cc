@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <utility>
+#include <numeric>
+#include <vector>
 
 #include "standin_cuda.h"
 
@@ -22,13 +23,11 @@ constexpr int kNotSupported = 15;
 
 constexpr int kFloat32 = 0;
 constexpr int kComputeFloat32 = 68;
-constexpr int kComputeTf32 = 77;
 constexpr int kNumAlgorithms = 3;
 constexpr uint32_t kRelu = 2;
 constexpr uint32_t kBias = 4;
 
 struct Product {
-  int compute = kComputeFloat32;
   int32_t transposes[2] = {0, 0};
   uint32_t epilogue = 1;
   const float* bias = nullptr;
@@ -78,28 +77,27 @@ bool SizesOf(const Product& product, const Matrix& a, const Matrix& b, const Mat
   return k == sizes.k && d.rows == sizes.m && d.columns == sizes.n && (d.batch == 1 || d.stride != 0);
 }
 
-/// Rounds to TF32: 10 bits of the fraction.
-float Rounded(float value, bool tf32) {
-  if (!tf32) return value;
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits = (bits + 0x1000) & ~uint32_t{0x1FFF};
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
+/// The rows of an operand as the product wants it, one behind the other: `of_row` apart, and `of_step` within a row.
+std::vector<float> RowsOf(const float* matrix, uint64_t rows, uint64_t steps, int64_t of_row, int64_t of_step) {
+  std::vector<float> all;
+  all.reserve(rows * steps);
+  for (uint64_t row = 0; row < rows; ++row) {
+    const float* element = matrix + static_cast<int64_t>(row) * of_row;
+    for (uint64_t step = 0; step < steps; ++step, element += of_step) all.push_back(*element);
+  }
+  return all;
 }
 
 void Multiply(const Product& product, const Sizes& sizes, float alpha, const float* a, int64_t lda, const float* b,
               int64_t ldb, float* d, int64_t ldd) {
-  const auto at = [&](const float* matrix, uint64_t row, uint64_t column, int64_t leading, int32_t transposed) {
-    const auto [r, c] = transposed == 1 ? std::pair(column, row) : std::pair(row, column);
-    return Rounded(matrix[c * static_cast<uint64_t>(leading) + r], product.compute == kComputeTf32);
-  };
+  const bool ta = product.transposes[0] == 1, tb = product.transposes[1] == 1;
+  const std::vector<float> left = RowsOf(a, sizes.m, sizes.k, ta ? lda : 1, ta ? 1 : lda);
+  const std::vector<float> right = RowsOf(b, sizes.n, sizes.k, tb ? 1 : ldb, tb ? ldb : 1);
   for (uint64_t column = 0; column < sizes.n; ++column) {
     for (uint64_t row = 0; row < sizes.m; ++row) {
-      float sum = 0;
-      for (uint64_t i = 0; i < sizes.k; ++i) {
-        sum += at(a, row, i, lda, product.transposes[0]) * at(b, i, column, ldb, product.transposes[1]);
-      }
+      const float* x = left.data() + row * sizes.k;
+      const float* y = right.data() + column * sizes.k;
+      const float sum = std::inner_product(x, x + sizes.k, y, 0.0F);
       const float value = alpha * sum + (product.bias != nullptr ? product.bias[row] : 0);
       d[column * static_cast<uint64_t>(ldd) + row] = (product.epilogue & kRelu) != 0 ? std::max(value, 0.0F) : value;
     }
@@ -129,8 +127,8 @@ int cublasLtCreate(void** handle) {
 }
 
 int cublasLtMatmulDescCreate(Product** product, int compute, int scale) {
-  if ((compute != kComputeFloat32 && compute != kComputeTf32) || scale != kFloat32) return kNotSupported;
-  *product = new Product{.compute = compute};
+  if (compute != kComputeFloat32 || scale != kFloat32) return kNotSupported;
+  *product = new Product;
   return kSuccess;
 }
 

@@ -11,7 +11,6 @@ namespace collage::cublas {
 struct Algorithm {
   int64_t rank = 0;  ///< in the order of the library's heuristic
   int64_t relu = 0;  ///< whether values below 0 become 0 in the end
-  int64_t tf32 = 0;  ///< whether inputs are rounded to TF32, which keeps 10 bits of the fraction
 };
 
 }  // namespace collage::cublas

@@ -57,8 +57,6 @@ Result<void> Check(const MatrixProduct& product) {
 
 class CublasToolchain : public Toolchain {
  public:
-  explicit CublasToolchain(bool tf32) : tf32_(tf32) {}
-
   std::string name() const override { return kName; }
   std::string description() const override { return "products of matrices on NVIDIA GPUs by cuBLASLt"; }
   Availability Probe() const override {
@@ -75,19 +73,12 @@ class CublasToolchain : public Toolchain {
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
 
-  std::vector<AttrField> Options() const override {
-    return {{"tf32", AttrKind::kBool, false, "products may round their operands to TF32, 10 bits of the fraction"}};
-  }
-  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
-    return std::make_unique<CublasToolchain>(options.Bool("tf32"));
-  }
-
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
     Result<ProductDescription> read =
         ReadProduct(request.function, Within(request.layouts), name(), /*takes_relu=*/true);
     if (!read) return read.reason();
     if (const Result<void> checked = Check(read->product); !checked.ok()) return checked.reason();
-    Algorithm algorithm{.relu = read->has_relu ? 1 : 0, .tf32 = tf32_ ? 1 : 0};
+    Algorithm algorithm{.relu = read->has_relu ? 1 : 0};
     if (!request.schedule.empty()) {
       const std::string_view number = std::string_view(request.schedule).substr(std::string_view(kRank).size());
       std::from_chars(number.data(), number.data() + number.size(), algorithm.rank);
@@ -108,13 +99,10 @@ class CublasToolchain : public Toolchain {
     for (int rank = 1; rank < kMostAlgorithms; ++rank) schedules.push_back(fmt::format("{}{}", kRank, rank));
     return schedules;
   }
-
- private:
-  bool tf32_;
 };
 
 }  // namespace
 
-std::unique_ptr<Toolchain> MakeToolchain() { return std::make_unique<CublasToolchain>(/*tf32=*/false); }
+std::unique_ptr<Toolchain> MakeToolchain() { return std::make_unique<CublasToolchain>(); }
 
 }  // namespace collage::cublas

@@ -99,7 +99,10 @@ class SmallPartition {
     for (int i = 0; i < 3; ++i) Run();
   }
 
-  void Run() { partition_.kernel().Run(); }
+  void Run() {
+    partition_.kernel().Run();
+    buffers_.Synchronize();
+  }
   void ReadThroughBoundary() const { buffers_.ReadThroughBoundary(); }
 
  private:

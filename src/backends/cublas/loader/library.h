@@ -22,7 +22,6 @@ using Preference = struct PreferenceObject*;  ///< cublasLtMatmulPreference_t
 // cudaDataType_t, cublasComputeType_t and cublasOperation_t.
 inline constexpr int kFloat32Type = 0;
 inline constexpr int kComputeFloat32 = 68;
-inline constexpr int kComputeTf32 = 77;
 inline constexpr int32_t kTransposed = 1;
 
 // Attributes of a product, and its epilogues.

@@ -87,8 +87,7 @@ class CublasKernel : public Kernel {
 
   void Describe(const Algorithm& algorithm) {
     Product operation = nullptr;
-    const int compute = algorithm.tf32 != 0 ? kComputeTf32 : kComputeFloat32;
-    library_.Check(library_.MatmulDescCreate(&operation, compute, kFloat32Type), "describe a product");
+    library_.Check(library_.MatmulDescCreate(&operation, kComputeFloat32, kFloat32Type), "describe a product");
     operation_ = {operation, library_.MatmulDescDestroy};
     // Stored rows of B are columns of its transpose, so that a B which is stored transposed needs an operation.
     if (product_.transpose_b != 0) Set(kTransposeA, kTransposed);
