@@ -64,13 +64,17 @@ void AddAnchor(Graphs& graphs, const Anchor& a) {
 
 void AddProducts(Graphs& graphs) {
   const Var a = Input("a", {17, 9}), b = Input("b", {9, 21}), w = Input("w", {21, 9});
-  Add(graphs, {a, b}, MakeCall("nn.matmul", {a, b}));
-  Add(graphs, {a, w}, MakeCall("nn.dense", {a, w}));
-  Add(graphs, {a, b}, Plus(MakeCall("nn.matmul", {a, b}), RandomConstant({21}, 1)));
+  const auto add = [&](const std::vector<Var>& params, const Expr& result) {
+    Add(graphs, params, result);
+    Add(graphs, params, MakeCall("nn.relu", {result}));
+  };
+  add({a, b}, MakeCall("nn.matmul", {a, b}));
+  add({a, w}, MakeCall("nn.dense", {a, w}));
+  add({a, b}, Plus(MakeCall("nn.matmul", {a, b}), RandomConstant({21}, 1)));
   const Var x = Input("x", {6, 8, 4}), y = Input("y", {6, 4, 5}), mask = Input("mask", {6, 8, 5});
   const Expr product = MakeCall("nn.batch_matmul", {x, y});
-  Add(graphs, {x, y}, product);
-  Add(graphs, {x, y}, Div(product, Scalar(2)));
+  add({x, y}, product);
+  add({x, y}, Div(product, Scalar(2)));
   Add(graphs, {x, y, mask}, Plus(product, mask));
 }
 

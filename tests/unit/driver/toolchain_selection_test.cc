@@ -282,8 +282,9 @@ TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {
       Refusal(WithTargets({"llvm -compiler=adjustable -inference_precision=f64"})),
       "target 'llvm -compiler=adjustable -inference_precision=f64'|option 'inference_precision' of 'adjustable' is "
       "f32 or bf16");
-  EXPECT_EQ(Refusal(WithTargets({"cuda"})),
-            "|target 'cuda' is for NVIDIA's graphics processors, which this build cannot use");
+  EXPECT_EQ(Refusal(WithTargets({"rocm"})),
+            "|target 'rocm' is for AMD's graphics processors, which this build cannot use");
+  EXPECT_EQ(Refusal(WithTargets({"cuda"})), "|target 'cuda' is for cuda, and 'native' computes on cpu");
 }
 
 }  // namespace
