@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ class Port:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    dimension_names: tuple[str, ...] = ()
+    dimension_names: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,8 @@ void BindSearchTask(nb::module_& m) {
 
 void BindReports(nb::module_& m) {
   m.def(
-      "toolchains", [] { return nb::cast<nb::list>(ToPython(*ToolchainsFacts(ProbeToolchains(), {}).Find("toolchains"))); },
+      "toolchains",
+      [] { return nb::cast<nb::list>(ToPython(*ToolchainsFacts(ProbeToolchains(), {}).Find("toolchains"))); },
       "See `collage.toolchains`.");
   m.def(
       "support",

@@ -66,7 +66,7 @@ class Program {
   std::vector<std::unique_ptr<vm::Machine>> idle_;
 };
 
-/// A row as Model has it; sizes that a run knows are -1, with their names beside them.
+/// A row as Model has it; dynamic sizes are -1, with their names beside them.
 nb::dict PortOf(const std::string& name, const TensorTypeNode& type, const std::vector<std::string>& dims) {
   nb::list shape, names;
   for (size_t axis = 0; axis < type.shape().size(); ++axis) {

@@ -32,15 +32,20 @@ bool Named(const std::vector<std::string>& names, const std::string& name) {
 ToolchainConfiguration ConfigurationFor(const Target& target, const std::string& text) {
   const std::vector<const Toolchain*> all = ToolchainRegistry::Global().All();
   const auto computes = [&](const Toolchain* one) { return one->device_type() == target.device_type(); };
-  if (std::ranges::none_of(all, computes)) {
+  const auto refuse = [&](const char* why, const std::string& hint) {
     const TargetKind* kind = FindTargetKind(target.kind(), ToolchainRegistry::Global());
-    throw Error(ErrorCategory::kUnavailable,
-                fmt::format("target '{}' is for {}, which this build cannot use", text, kind->doc()), "",
-                "targets of kind llvm run on the processor");
-  }
+    throw Error(ErrorCategory::kUnavailable, fmt::format("target '{}' is for {}, {}", text, kind->doc(), why), "",
+                hint);
+  };
+  const auto first = std::ranges::find_if(all, computes);
+  if (first == all.end()) refuse("which this build cannot use", "targets of kind llvm run on the processor");
   ToolchainConfiguration configuration = ToolchainConfiguration::Of(target, ToolchainRegistry::Global());
   const Toolchain& toolchain = configuration.registered();
   if (computes(&toolchain)) return configuration;
+  if (toolchain.is_native()) {
+    refuse("which no native kernels are for",
+           fmt::format("name a toolchain that computes there: {}", TargetText(**first)));
+  }
   throw Error(ErrorCategory::kInput,
               fmt::format("target '{}' is for {}, and '{}' computes on {}", text, DeviceName(target.device_type()),
                           toolchain.name(), DeviceName(toolchain.device_type())));

@@ -45,7 +45,7 @@ constexpr size_t kDeviceBytes = size_t{256} << 20;
 constexpr int kPoison = 0xFF;
 
 struct Stream {
-  std::deque<std::function<void()>> work;  ///< what is to be done
+  std::deque<std::function<void()>> work;  ///< still to be done
   size_t done = 0;                         ///< how much was done before
 
   size_t end() const { return done + work.size(); }
@@ -91,7 +91,7 @@ void Drain(Stream& stream, size_t until) {
   }
 }
 
-/// Where work finds `bytes` at `address`; null unless they are in one allocation.
+/// The place at which work finds `bytes` at `address`; null unless they are in one allocation.
 std::byte* Within(const State& state, Address address, size_t bytes) {
   const auto after = state.device.upper_bound(address);
   if (after == state.device.begin()) return nullptr;

@@ -8,5 +8,5 @@
 /// stream is none.
 extern "C" bool standin_cuda_enqueue(void* stream, std::function<void()>* work);
 
-/// Where work finds `bytes` at an address of the device; null unless they are in one allocation.
+/// The place at which work finds `bytes` at an address of the device; null unless they are in one allocation.
 extern "C" void* standin_cuda_within(const void* address, size_t bytes);

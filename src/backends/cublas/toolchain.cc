@@ -22,6 +22,8 @@ constexpr const char* kName = "cublas";
 constexpr const char* kModule = "libcollage_rt_cublas.so";
 constexpr const char* kHint = "install NVIDIA's driver and cuBLAS of CUDA 12 or 13";
 constexpr int kCudaType = 2;  // DLDeviceType
+/// The function that the library computes behind a product and its bias.
+constexpr const char* kEnd = "nn.relu";
 constexpr const char* kRank = "algorithm=";
 /// Algorithms of the heuristic that are tried.
 constexpr int kMostAlgorithms = 8;
@@ -65,20 +67,19 @@ class CublasToolchain : public Toolchain {
   }
   int priority() const override { return 7; }
   bool is_default() const override { return false; }
-  std::string license() const override { return "CUDA Toolkit EULA"; }
+  std::string license() const override { return "cuBLAS: CUDA Toolkit EULA"; }
   int device_type() const override { return kCudaType; }
   std::vector<PatternTableEntry> PatternTable() const override {
-    static const std::vector<PatternTableEntry> table = ProductPatterns(kName, Check, /*with_relu=*/true);
+    static const std::vector<PatternTableEntry> table = ProductPatterns(kName, Check, kEnd);
     return table;
   }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    Result<ProductDescription> read =
-        ReadProduct(request.function, Within(request.layouts), name(), /*takes_relu=*/true);
+    Result<ProductDescription> read = ReadProduct(request.function, Within(request.layouts), name(), kEnd);
     if (!read) return read.reason();
     if (const Result<void> checked = Check(read->product); !checked.ok()) return checked.reason();
-    Algorithm algorithm{.relu = read->has_relu ? 1 : 0};
+    Algorithm algorithm{.relu = read->has_end ? 1 : 0};
     if (!request.schedule.empty()) {
       const std::string_view number = std::string_view(request.schedule).substr(std::string_view(kRank).size());
       std::from_chars(number.data(), number.data() + number.size(), algorithm.rank);
