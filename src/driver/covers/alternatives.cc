@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Partitions that are explained: a report of more would not be read.
-constexpr size_t kMostChoices = 20;
+constexpr size_t kMostChoices = 10;
 constexpr double kLeastShare = 5e-3;
 // Differences of sums that are rounding.
 constexpr double kRounding = 1e-12;

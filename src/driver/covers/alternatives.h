@@ -10,7 +10,7 @@
 
 namespace collage {
 
-/// Returns the most expensive partitions of `cover`, at most 20 with at least 0.5 % of its cost each, and for each the
+/// Returns the most expensive partitions of `cover`, at most 10 with at least 0.5 % of its cost each, and for each the
 /// cheapest other ways to compute its nodes:
 ///
 ///     cover         [conv relu]  [pool dense]      native, dnnl
