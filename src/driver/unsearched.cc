@@ -7,11 +7,11 @@
 #include <functional>
 
 #include "collage/ir/op.h"
-#include "collage/ir/value.h"
 #include "collage/ir/visitor.h"
 #include "collage/settings.h"
 #include "collage/support/error.h"
 #include "ir/tensor_types.h"
+#include "program/named_sizes.h"
 #include "program/regions.h"
 #include "target/annotations.h"
 #include "target/toolchain_configuration.h"
@@ -111,15 +111,14 @@ void ForEachEvaluated(const IRModule& module, const std::function<void(const Cal
 
 std::vector<OpenInput> FindOpenInputs(const IRModule& module) {
   const std::vector<Var>& params = module.main()->params();
-  const DimensionNames names = DimensionNamesOf(module.main()->attrs());
   std::vector<OpenInput> inputs;
   for (size_t i = 0; i < params.size(); ++i) {
     const TensorTypeNode* type = AsTensorType(params[i]->checked_type());
     if (type == nullptr || type->is_static()) continue;
     inputs.push_back({params[i]->name(), {}});
     for (size_t d = 0; d < type->shape().size(); ++d) {
-      const bool is_named = i < names.size() && d < names[i].size() && !names[i][d].empty();
-      inputs.back().dims.push_back(is_named ? names[i][d] : type->shape()[d].ToString());
+      const std::string given = GivenDimensionName(module.main(), i, d);
+      inputs.back().dims.push_back(given.empty() ? type->shape()[d].ToString() : given);
     }
   }
   return inputs;

@@ -107,10 +107,14 @@ void CheckSizes(const DynamicDimensions& dims, const std::map<std::string, Shape
 
 }  // namespace
 
-std::string DimensionName(const Function& function, size_t param, size_t axis) {
+std::string GivenDimensionName(const Function& function, size_t param, size_t axis) {
   const DimensionNames names = DimensionNamesOf(function->attrs());
-  const bool is_named = param < names.size() && axis < names[param].size() && !names[param][axis].empty();
-  return is_named ? names[param][axis] : fmt::format("{}[{}]", function->params()[param]->name(), axis);
+  return param < names.size() && axis < names[param].size() ? names[param][axis] : "";
+}
+
+std::string DimensionName(const Function& function, size_t param, size_t axis) {
+  const std::string given = GivenDimensionName(function, param, axis);
+  return given.empty() ? fmt::format("{}[{}]", function->params()[param]->name(), axis) : given;
 }
 
 std::vector<NamedSizes> CombineSizes(const Function& function, const std::map<std::string, Shape>& sizes) {

@@ -17,8 +17,9 @@ struct NamedSizes {
   std::vector<Shape> shapes;  ///< by parameter
 };
 
-/// Returns the name of an dynamic dimension of a parameter of `function`: the one that the model gives it, or "x[0]",
-/// by parameter and axis, where it gives none.
+/// Returns the name that the model gives a dimension of a parameter of `function`; empty where it gives none.
+std::string GivenDimensionName(const Function& function, size_t param, size_t axis);
+/// Returns that name, or "x[0]", by parameter and axis.
 std::string DimensionName(const Function& function, size_t param, size_t axis);
 
 /// Returns all combinations of `sizes`, which are by the names of dimensions. Dimensions that are known to be equal
