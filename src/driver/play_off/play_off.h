@@ -37,7 +37,7 @@ struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
   double first_seconds = 12;  ///< spent on timed rounds of all, about
-  double final_seconds = 24;  ///< spent on timed rounds of the finalists, again where these do not tell them apart
+  double final_seconds = 6;   ///< spent on timed rounds of the finalists, again where these do not tell them apart
   int min_rounds = 11;
   int max_rounds = 400;
   std::string versions;              ///< versions of the toolchains: timings of other versions do not count

@@ -18,8 +18,8 @@ namespace {
 // A play-off has a final: of contenders that first rounds put this close together, noise alone may have chosen.
 constexpr double kFinalMargin = 1.03;
 constexpr size_t kMaxFinalists = 4;
-// How often the time of a final is spent, at most.
-constexpr int kMaxFinals = 3;
+// A final goes on in parts, so that it ends once its contenders are distinct: mostly after the first one.
+constexpr int kMaxParts = 8;
 // Rounds that fit in here are timed under one lock.
 constexpr double kLockedSeconds = 0.05;
 // The part of a stage's time that may be spent on waiting for the lock.
@@ -161,7 +161,7 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   if (timed.size() > kMaxFinalists) timed.resize(kMaxFinalists);
   for (Built* one : timed) one->found.is_finalist = true;
   rounds.assign(timed.size(), {});
-  for (int final = 0; final < kMaxFinals && !AreDistinct(rounds); ++final) {
+  for (int part = 0; part < kMaxParts && !AreDistinct(rounds); ++part) {
     TimeRounds(timed, options_.final_seconds, rounds);
   }
 }

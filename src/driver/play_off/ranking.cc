@@ -45,7 +45,9 @@ bool AreDistinct(std::span<const Samples> rounds) {
       ratios.Add(rounds[i].values()[round] / rounds[fastest].values()[round]);
     }
     const std::optional<Interval> interval = ratios.QuantileInterval(0.5);
-    if (!interval || (interval->low <= 1 + kAsGood && interval->high > 1 + kAsGood)) return false;
+    if (!interval) return false;
+    const bool is_on_one_side = interval->low > 1 + kAsGood || interval->high <= 1 + kAsGood;
+    if (!is_on_one_side && interval->high - interval->low > kAsGood) return false;
   }
   return true;
 }

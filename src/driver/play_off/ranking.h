@@ -18,8 +18,9 @@ constexpr double kAsGood = 0.005;
 /// `rounds` has as many samples of each contender, in the order of the rounds.
 double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 
-/// Whether more rounds would hardly change who wins: for each contender but the fastest, the 95 % interval of how much
-/// slower it is lies on one side of `kAsGood`. False if there are too few rounds for an interval.
+/// Whether more rounds would hardly change who wins, or matter: for each contender but the fastest, the 95 % interval
+/// of how much slower it is lies on one side of `kAsGood`, or is as narrow as that. False if there are too few rounds
+/// for an interval.
 bool AreDistinct(std::span<const Samples> rounds);
 
 /// Returns the seconds that a contender takes when `other` takes its p50, by the rounds in which both ran: their p50s

@@ -35,6 +35,11 @@ TEST(RankingTest, EqualOnesAreToldFromTheRestOnceTheirDifferenceIsKnownToBeSmall
   EXPECT_TRUE(AreDistinct(Timed({1.0, 1.0}, 0.002, 60)));
 }
 
+TEST(RankingTest, ADifferenceAtTheThresholdNeedNotBeSettled) {
+  EXPECT_FALSE(AreDistinct(Timed({1.0, 1.005}, 0.02, 40)));
+  EXPECT_TRUE(AreDistinct(Timed({1.0, 1.005}, 0.001, 40)));
+}
+
 TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(AreDistinct(Timed({1.0, 2.0}, 0.0, 3))); }
 
 TEST(RankingTest, OneContenderIsDistinct) { EXPECT_TRUE(AreDistinct(Timed({1.0}, 0.1, 3))); }
