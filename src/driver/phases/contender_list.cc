@@ -15,13 +15,15 @@
 namespace collage {
 namespace {
 
-/// A digest of a module's partitions and their code, whatever they are called and estimated to take.
+/// A digest of a module's partitions and their code, whatever they are called and estimated to take. Constants count by
+/// shape: all contenders are made of one model, whose weights would take longer to read than all else.
 std::string KeyOf(const IRModule& partitioned) {
-  return StructuralHash(Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
+  const Expr nameless = Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
     const auto inner = std::dynamic_pointer_cast<const FunctionNode>(expr);
     if (inner == nullptr || !inner->attrs().Has(kAttrEstimate)) return expr;
     return WithAttr(WithAttr(inner, kAttrEstimate, 0.0), "global_symbol", "");
-  }));
+  });
+  return StructuralHash(nameless, {.constants_by_shape = true});
 }
 
 }  // namespace
