@@ -139,7 +139,8 @@ class Checker {
         to.push_back(AddressIn(MemoryOf(layouts.outputs[to.size()]), outputs.back(), elsewhere));
       }
       const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled.workspace_bytes)}, kUInt8);
-      kernel->Bind(from, to, compiled.workspace_bytes == 0 ? nullptr : workspace.raw());
+      const bool has_workspace = compiled.workspace_bytes > 0;
+      kernel->Bind(from, to, has_workspace ? AddressIn(compiled.workspace_memory, workspace, elsewhere) : nullptr);
       kernel->Run();
       for (size_t i = 0; i < outputs.size(); ++i) {
         const Memory memory = MemoryOf(layouts.outputs[i]);
