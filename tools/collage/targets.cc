@@ -56,7 +56,9 @@ void Run(const Arguments& arguments) {
     throw Error(ErrorCategory::kInput, "--toolchains and --shape go with --support", "",
                 "give --support MODEL, or --table");
   }
-  PrintReport(ToolchainsFacts(ProbeToolchains(), DescribeDevices()), arguments.json);
+  // Toolchains ask a device's driver in children, which can be forked only before this process uses it.
+  const std::vector<ToolchainReport> toolchains = ProbeToolchains();
+  PrintReport(ToolchainsFacts(toolchains, DescribeDevices()), arguments.json);
 }
 
 }  // namespace
