@@ -1,5 +1,6 @@
-# Writes OUTPUT, a header with a digest of each toolchain folder's sources and of those folders beside it that they include:
-# TOOLCHAINS are folders in BACKENDS. Run as a script.
+# Writes OUTPUT, a header with a digest of each toolchain folder's sources, of those folders beside it that they include and
+# of those that its file `made_by.txt` names: toolchains that make its kernels. TOOLCHAINS are folders in BACKENDS. Run as a
+# script.
 set(header "// Generated from the sources of src/backends/: see ToolchainRevisions.cmake.\n#pragma once\n\n")
 string(APPEND header "namespace collage::revisions {\n")
 foreach(name ${TOOLCHAINS})
@@ -10,6 +11,10 @@ foreach(name ${TOOLCHAINS})
     list(TRANSFORM lines REPLACE "^#include \"backends/([a-z_]+)/.*" "\\1")
     list(APPEND included ${lines})
   endforeach()
+  if(EXISTS ${BACKENDS}/${name}/made_by.txt)
+    file(STRINGS ${BACKENDS}/${name}/made_by.txt makers)
+    list(APPEND included ${makers})
+  endif()
   list(REMOVE_DUPLICATES included)
   list(REMOVE_ITEM included ${name})
   foreach(folder ${included})

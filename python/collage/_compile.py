@@ -105,14 +105,16 @@ def _check_inputs(given: CheckInputs | Sequence[CheckInputs]) -> list[dict[str, 
 
 def _toolchains_of(target: Targets) -> list[str]:
     """The toolchains that targets name. Raises when one cannot be used here."""
+    known = {row["name"] for row in toolchains()}
     names = []
     for one in as_targets(target):
-        if one.device_type != 1:
+        own = "native" if one.device_type == 1 else one.kind
+        if not one.compiler and own not in known:
             raise UnavailableError(
                 f"target '{one}' is for {_core.target_kinds()[one.kind]}, which this build cannot use",
                 hint="targets of kind llvm run on the processor",
             )
-        names.append(one.compiler or "native")
+        names.append(one.compiler or own)
     return list(dict.fromkeys(names))
 
 

@@ -33,6 +33,8 @@ constexpr std::array kVariables{
     EnvironmentVariable{"COLLAGE_PYTHON", "the Python that has Ray, for --runner ray",
                         "the Python of the build, else python3"},
     EnvironmentVariable{"COLLAGE_TOOLCHAINS", "Python modules, separated by commas, that register toolchains", "none"},
+    EnvironmentVariable{"CUDA_HOME", "the folder of NVIDIA's CUDA toolkit, whose ptxas makes machine code",
+                        "/usr/local/cuda"},
     EnvironmentVariable{"HOME", "the home folder, which holds the cache folder .cache/collage", "the current folder"},
     EnvironmentVariable{"MKLROOT", "the folder of Intel MKL", "/opt/intel/oneapi/mkl/latest"},
     EnvironmentVariable{"TMPDIR", "the folder of temporary files", "/tmp"},

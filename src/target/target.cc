@@ -109,9 +109,7 @@ class TargetReader {
       if (compiler != written.end()) FailAt(compiler->first, fmt::format("kind '{}' is its own compiler", kind.name()));
       compiler_name = kind.name();
     }
-    // Native code is for the processor.
-    const Toolchain* unnamed = kind.device_type() == kDLCPU ? registry_.Native() : nullptr;
-    toolchain_ = compiler_name.empty() ? unnamed : registry_.Find(compiler_name);
+    toolchain_ = compiler_name.empty() ? OwnToolchainOf(kind, registry_) : registry_.Find(compiler_name);
     for (const auto& [place, option] : written) {
       if (options.Has(option.first)) FailAt(place, fmt::format("option '{}' is given twice", option.first));
       options.Set(option.first, Typed(place, option.first, option.second, compiler_name));

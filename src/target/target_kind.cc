@@ -274,4 +274,9 @@ const TargetKind* FindTargetKind(std::string_view name, const ToolchainRegistry&
   return nullptr;
 }
 
+const Toolchain* OwnToolchainOf(const TargetKind& kind, const ToolchainRegistry& registry) {
+  return kind.device_type() == kDLCPU && registry.Find(kind.name()) == nullptr ? registry.Native()
+                                                                               : registry.Find(kind.name());
+}
+
 }  // namespace collage

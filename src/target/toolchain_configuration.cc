@@ -44,6 +44,8 @@ class ConfiguredToolchain : public ForwardingToolchain {
 
 const Toolchain& RegisteredFor(const Target& target, const ToolchainRegistry& registry) {
   if (target.compiler().empty()) {
+    const TargetKind* kind = FindTargetKind(target.kind(), registry);
+    if (const Toolchain* own = kind == nullptr ? nullptr : OwnToolchainOf(*kind, registry)) return *own;
     if (const Toolchain* native = registry.Native()) return *native;
     throw Error(ErrorCategory::kUnavailable, fmt::format("no native toolchain for target '{}'", target.ToString()));
   }
@@ -135,8 +137,9 @@ std::string TargetText(const Toolchain& toolchain) {
   const std::string name = RegisteredName(text);
   const std::vector<const TargetKind*> kinds = TargetKinds();  // llvm is the first for the processor
   const auto kind = std::ranges::find(kinds, toolchain.device_type(), &TargetKind::device_type);
-  return (kind == kinds.end() ? "llvm" : (*kind)->name()) +
-         (toolchain.is_native() ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
+  const std::string kind_name = kind == kinds.end() ? "llvm" : (*kind)->name();
+  const bool is_own = toolchain.is_native() || name == kind_name;
+  return kind_name + (is_own ? "" : OptionText({{"compiler", name}})) + text.substr(name.size());
 }
 
 }  // namespace collage

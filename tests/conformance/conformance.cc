@@ -16,6 +16,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
 #include "conformance/guarded_result.h"
+#include "conformance/on_device.h"
 #include "ir/eval/reference.h"
 
 namespace collage::conformance {
@@ -72,22 +73,25 @@ void Compare(const Tensor& got, const Reference& reference, const Options& optio
 
 /// Runs `kernel` on fresh memory and compares.
 void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function& function, const Options& options,
-             uint32_t seed) {
+             Memory memory, uint32_t seed) {
+  OnDevice device(memory);
   const std::vector<Tensor> inputs = RandomInputs(function, options, seed);
   const Reference reference(function, inputs);
   std::vector<Tensor> placed;
   std::vector<void*> input_addresses;
   for (size_t i = 0; i < inputs.size(); ++i) {
     placed.push_back(InLayout(inputs[i], Layout::kPlain, options.layouts.inputs[i]));
-    input_addresses.push_back(placed.back().raw());
+    input_addresses.push_back(device.Place(placed.back().raw(), placed.back().size_bytes()));
   }
   std::vector<GuardedResult> outputs(reference.results().begin(), reference.results().end());
   std::vector<void*> output_addresses;
-  for (GuardedResult& output : outputs) output_addresses.push_back(output.raw());
+  for (GuardedResult& output : outputs) output_addresses.push_back(device.Place(output.raw(), output.guarded_bytes()));
   const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(partition.workspace_bytes)}, kUInt8);
-  kernel.Bind(input_addresses, output_addresses, partition.workspace_bytes == 0 ? nullptr : workspace.raw());
+  void* scratch = partition.workspace_bytes == 0 ? nullptr : device.Place(workspace.raw(), workspace.size_bytes());
+  kernel.Bind(input_addresses, output_addresses, scratch);
   kernel.Run();
   for (size_t i = 0; i < outputs.size(); ++i) {
+    device.Fetch(outputs[i].raw(), output_addresses[i], outputs[i].guarded_bytes());
     EXPECT_TRUE(outputs[i].IsGuardIntact()) << "what lies behind result " << i << " was written";
     Compare(InLayout(outputs[i].Written(), options.layouts.outputs[i], Layout::kPlain), reference, options, i);
   }
@@ -98,7 +102,8 @@ void RunOnce(Kernel& kernel, const CompiledPartition& partition, const Function&
 const Toolchain& BuiltinToolchain(const std::string& name) {
   static std::once_flag once;
   std::call_once(once, [] { ProbeToolchains(); });  // registers them, once in a process
-  const Toolchain* toolchain = ToolchainRegistry::Global().Find(name);
+  const char* other = std::getenv("COLLAGE_TEST_NATIVE");
+  const Toolchain* toolchain = ToolchainRegistry::Global().Find(name == "native" && other != nullptr ? other : name);
   COLLAGE_CHECK(toolchain != nullptr) << "no toolchain " << name;
   return *toolchain;
 }
@@ -112,13 +117,15 @@ void ExpectAgrees(const Toolchain& toolchain, const Function& function, const Op
     complete.layouts = PlainLayouts(num_inputs, FlattenTensorTypes(function->body()->checked_type()).size());
   }
   SetNumThreads(complete.num_threads);
+  complete.layouts = In(Memory::kHost, complete.layouts);
+  const Memory memory = MainMemoryOf(toolchain);
   Result<CompiledPartition> compiled =
-      toolchain.RelayToRuntime({function, complete.layouts, complete.num_threads, complete.schedule});
+      toolchain.RelayToRuntime({function, In(memory, complete.layouts), complete.num_threads, complete.schedule});
   ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
   std::unique_ptr<Kernel> kernel =
       GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, complete.num_threads});
-  RunOnce(*kernel, *compiled, function, complete, 1);
-  RunOnce(*kernel, *compiled, function, complete, 1001);
+  RunOnce(*kernel, *compiled, function, complete, memory, 1);
+  RunOnce(*kernel, *compiled, function, complete, memory, 1001);
 }
 
 void ExpectPatternAgrees(const Toolchain& toolchain, const std::string& pattern, const Function& function,

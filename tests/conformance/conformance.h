@@ -26,7 +26,7 @@ struct Options {
   double share_one_off = 0;
 };
 
-/// The built-in toolchain called `name`.
+/// The built-in toolchain called `name`; in place of "native" the one that $COLLAGE_TEST_NATIVE names.
 const Toolchain& BuiltinToolchain(const std::string& name);
 
 /// Compiles `function` (parameters are tensors; typed here) and compares two runs, the second on other addresses, with

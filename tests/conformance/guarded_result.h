@@ -19,6 +19,7 @@ class GuardedResult {
   }
 
   void* raw() { return bytes_.raw(); }
+  size_t guarded_bytes() const { return size_ + kGuardBytes; }
 
   bool IsGuardIntact() const {
     const uint8_t* guard = bytes_.data<uint8_t>() + size_;

@@ -46,7 +46,7 @@ class Licences(unittest.TestCase):
             name = path.parent.name if path.suffix == ".cc" else path.stem
             used = {licence for licence, use in notice().values() if f"toolchain {name}" in use}
             for licence in (stated[1] or stated[2]).split("; "):
-                if name == "native":  # its kernels need Collage's runtime and nothing else
+                if name in ("native", "cuda"):  # their kernels need Collage's runtime and nothing else
                     self.assertEqual(licence, project)
                 elif ": " in licence:  # of a library that packages.txt does not install
                     library, own = licence.split(": ")

@@ -96,13 +96,6 @@ class RfcFragment(unittest.TestCase):
             for output, value in results.items():
                 np.testing.assert_allclose(value, arrays["out." + output], rtol=1e-3, atol=1e-4, err_msg=name)
 
-    def test_as_printed_for_cuda(self):
-        with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
-            host_target = tvm.target.Target("llvm")
-            targets = [tvm.target.Target("cuda", host_target), tvm.target.Target("cuda -compiler=cutlass", host_target)]
-            with self.assertRaisesRegex(collage.UnavailableError, "cuda"):
-                tvm.relay.vm.compile(mnist(), target=targets)
-
 
 class Compiling(unittest.TestCase):
     def test_report_and_progress(self):

@@ -5,7 +5,12 @@
 //   - A copy from pageable memory has read its source when it returns, a copy from pinned memory has not.
 //   - A copy to pageable memory is done when it returns, a copy to pinned memory is not.
 //   - Copies that leave an allocation fail, as do calls before cuInit and from threads without a context.
-//   - Memory is scarce: 256 MiB.
+//   - Memory is scarce: 1 GiB.
+//   - Parameters of a kernel are read when it is launched, not when it runs.
+//   - Captured work is not done, but whenever its graph is launched, with the parameters of then. To allocate or to
+//   wait
+//     meanwhile fails, and no graph comes of it.
+//   - It runs code for the architecture "emulated" only. After a kernel that did wrong every call fails.
 //
 // Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
 // each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1).
@@ -25,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulation.h"
 #include "standin_cuda.h"
 
 namespace {
@@ -39,16 +45,31 @@ constexpr int kNotInitialized = 3;
 constexpr int kNoDevice = 100;
 constexpr int kInvalidDevice = 101;
 constexpr int kInvalidContext = 201;
+constexpr int kNoBinaryForGpu = 209;
 constexpr int kInvalidHandle = 400;
+constexpr int kNotFound = 500;
+constexpr int kLaunchFailed = 719;
+constexpr int kCannotBeCaptured = 900;
+constexpr int kCaptureInvalidated = 901;
 
-constexpr size_t kDeviceBytes = size_t{256} << 20;
+constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kPoison = 0xFF;
 
+/// Works that are done again as a whole.
+struct Graph {
+  std::vector<std::function<void()>> work;
+};
 struct Stream {
   std::deque<std::function<void()>> work;  ///< still to be done
   size_t done = 0;                         ///< how much was done before
+  std::unique_ptr<Graph> captured;         ///< while it is, nothing is done
+  bool is_spoilt = false;                  ///< something was asked for that cannot be captured
 
   size_t end() const { return done + work.size(); }
+  void Add(std::function<void()> one) {
+    if (captured != nullptr) return captured->work.push_back(std::move(one));
+    work.push_back(std::move(one));
+  }
 };
 struct Event {
   Stream* stream = nullptr;
@@ -67,7 +88,9 @@ struct State {
   std::map<Address, Allocation> device;
   std::map<uintptr_t, size_t> pinned;
   std::set<Stream*> streams;
+  std::map<standin::EmulatedModule*, std::unique_ptr<standin::EmulatedModule>> modules;
   size_t used = 0;
+  bool has_failed = false;  ///< a kernel did wrong
 
   static State& Get() {
     static State& state = *new State;  // the process may end while streams are used
@@ -115,7 +138,23 @@ int InContext(Function function) {
   const std::lock_guard lock(state.mutex);
   if (!state.is_initialised) return kNotInitialized;
   if (current_context == nullptr) return kInvalidContext;
-  return function(state);
+  if (state.has_failed) return kLaunchFailed;
+  const int status = function(state);
+  return state.has_failed ? kLaunchFailed : status;
+}
+
+/// As InContext, for what allocates or waits: no stream may be captured meanwhile.
+template <typename Function>
+int OutsideOfCaptures(Function function) {
+  return InContext([&](State& state) {
+    bool is_outside = true;
+    for (Stream* stream : state.streams) {
+      if (stream->captured == nullptr) continue;
+      stream->is_spoilt = true;
+      is_outside = false;
+    }
+    return is_outside ? function(state) : kCannotBeCaptured;
+  });
 }
 
 /// As InContext, for work on a stream.
@@ -136,7 +175,12 @@ const char* NameOf(int status) {
     case kNoDevice: return "CUDA_ERROR_NO_DEVICE";
     case kInvalidDevice: return "CUDA_ERROR_INVALID_DEVICE";
     case kInvalidContext: return "CUDA_ERROR_INVALID_CONTEXT";
+    case kNoBinaryForGpu: return "CUDA_ERROR_NO_BINARY_FOR_GPU";
     case kInvalidHandle: return "CUDA_ERROR_INVALID_HANDLE";
+    case kNotFound: return "CUDA_ERROR_NOT_FOUND";
+    case kLaunchFailed: return "CUDA_ERROR_LAUNCH_FAILED";
+    case kCannotBeCaptured: return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    case kCaptureInvalidated: return "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
     default: return nullptr;
   }
 }
@@ -182,7 +226,7 @@ int cuDeviceGetName(char* name, int size, int) {
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   constexpr int kComputeMajor = 75, kComputeMinor = 76;
   if (attribute != kComputeMajor && attribute != kComputeMinor) return kInvalidValue;
-  *value = attribute == kComputeMajor ? 9 : 0;
+  *value = 0;
   return kSuccess;
 }
 
@@ -213,7 +257,7 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 
 int cuMemAlloc_v2(Address* address, size_t bytes) {
-  return InContext([&](State& state) {
+  return OutsideOfCaptures([&](State& state) {
     if (bytes == 0) return kInvalidValue;
     if (bytes > kDeviceBytes - state.used) return kOutOfMemory;
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -233,7 +277,7 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
 }
 
 int cuMemFree_v2(Address address) {
-  return InContext([&](State& state) {
+  return OutsideOfCaptures([&](State& state) {
     const auto allocation = state.device.find(address);
     if (allocation == state.device.end()) return kInvalidValue;
     for (Stream* stream : state.streams) Drain(*stream, stream->end());
@@ -246,7 +290,7 @@ int cuMemFree_v2(Address address) {
 }
 
 int cuMemAllocHost_v2(void** address, size_t bytes) {
-  return InContext([&](State& state) {
+  return OutsideOfCaptures([&](State& state) {
     *address = std::malloc(bytes);
     if (*address == nullptr) return kOutOfMemory;
     state.pinned[reinterpret_cast<uintptr_t>(*address)] = bytes;
@@ -259,11 +303,11 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* handl
     std::byte* target = Within(state, to, bytes);
     if (target == nullptr) return kInvalidValue;
     if (IsPinned(state, from, bytes)) {
-      stream.work.emplace_back([=] { std::memcpy(target, from, bytes); });
+      stream.Add([=] { std::memcpy(target, from, bytes); });
       return kSuccess;
     }
     const auto* source = static_cast<const std::byte*>(from);
-    stream.work.emplace_back([target, copied = std::vector<std::byte>(source, source + bytes)] {
+    stream.Add([target, copied = std::vector<std::byte>(source, source + bytes)] {
       std::memcpy(target, copied.data(), copied.size());
     });
     return kSuccess;
@@ -274,8 +318,13 @@ int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* handle) {
   return OnStream(handle, [&](State& state, Stream& stream) {
     const std::byte* source = Within(state, from, bytes);
     if (source == nullptr) return kInvalidValue;
-    stream.work.emplace_back([=] { std::memcpy(to, source, bytes); });
-    if (!IsPinned(state, to, bytes)) Drain(stream, stream.end());
+    const bool waits = !IsPinned(state, to, bytes);
+    if (waits && stream.captured != nullptr) {
+      stream.is_spoilt = true;
+      return kCannotBeCaptured;
+    }
+    stream.Add([=] { std::memcpy(to, source, bytes); });
+    if (waits) Drain(stream, stream.end());
     return kSuccess;
   });
 }
@@ -285,14 +334,14 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* handle) {
     std::byte* target = Within(state, to, bytes);
     const std::byte* source = Within(state, from, bytes);
     if (target == nullptr || source == nullptr) return kInvalidValue;
-    stream.work.emplace_back([=] { std::memmove(target, source, bytes); });
+    stream.Add([=] { std::memmove(target, source, bytes); });
     return kSuccess;
   });
 }
 
 bool standin_cuda_enqueue(void* handle, std::function<void()>* work) {
   return OnStream(handle, [&](const State&, Stream& stream) {
-           stream.work.push_back(std::move(*work));
+           stream.Add(std::move(*work));
            return kSuccess;
          }) == kSuccess;
 }
@@ -312,10 +361,55 @@ int cuStreamCreate(void** stream, unsigned) {
 
 int cuStreamSynchronize(void* handle) {
   return OnStream(handle, [](const State&, Stream& stream) {
+    if (stream.captured != nullptr) {
+      stream.is_spoilt = true;
+      return kCannotBeCaptured;
+    }
     Drain(stream, stream.end());
     return kSuccess;
   });
 }
+
+int cuStreamBeginCapture_v2(void* handle, int mode) {
+  return OnStream(handle, [&](const State&, Stream& stream) {
+    if (mode < 0 || mode > 2 || stream.captured != nullptr) return kInvalidValue;
+    stream.captured = std::make_unique<Graph>();
+    stream.is_spoilt = false;
+    return kSuccess;
+  });
+}
+
+int cuStreamEndCapture(void* handle, void** graph) {
+  return OnStream(handle, [&](const State&, Stream& stream) {
+    if (stream.captured == nullptr) return kInvalidValue;
+    std::unique_ptr<Graph> captured = std::move(stream.captured);
+    *graph = stream.is_spoilt ? nullptr : captured.release();
+    return stream.is_spoilt ? kCaptureInvalidated : kSuccess;
+  });
+}
+
+int cuGraphInstantiateWithFlags(void** exec, void* graph, uint64_t) {
+  return InContext([&](const State&) {
+    *exec = new Graph(*static_cast<Graph*>(graph));
+    return kSuccess;
+  });
+}
+
+int cuGraphLaunch(void* exec, void* handle) {
+  return OnStream(handle, [&](const State&, Stream& stream) {
+    for (const std::function<void()>& work : static_cast<Graph*>(exec)->work) stream.Add(work);
+    return kSuccess;
+  });
+}
+
+int cuGraphDestroy(void* graph) {
+  return InContext([&](const State&) {
+    delete static_cast<Graph*>(graph);
+    return kSuccess;
+  });
+}
+
+int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 
 int cuEventCreate(void** event, unsigned) {
   return InContext([&](const State&) {
@@ -332,9 +426,70 @@ int cuEventRecord(void* event, void* handle) {
 }
 
 int cuEventSynchronize(void* event) {
-  return InContext([&](const State&) {
+  return OutsideOfCaptures([&](const State&) {
     const Event& recorded = *static_cast<Event*>(event);
     if (recorded.stream != nullptr) Drain(*recorded.stream, recorded.done_after);
+    return kSuccess;
+  });
+}
+
+int cuMemsetD32Async(Address to, unsigned word, size_t words, void* handle) {
+  return OnStream(handle, [&](const State& state, Stream& stream) {
+    std::byte* target = Within(state, to, words * sizeof word);
+    if (target == nullptr || to % sizeof word != 0) return kInvalidValue;
+    stream.Add([=] {
+      for (size_t i = 0; i < words; ++i) std::memcpy(target + i * sizeof word, &word, sizeof word);
+    });
+    return kSuccess;
+  });
+}
+
+int cuModuleLoadData(void** module, const void* image) {
+  return OutsideOfCaptures([&](State& state) {
+    std::unique_ptr<standin::EmulatedModule> opened = standin::EmulatedModule::Open(image);
+    if (opened == nullptr) return kNoBinaryForGpu;
+    *module = opened.get();
+    state.modules.emplace(opened.get(), std::move(opened));
+    return kSuccess;
+  });
+}
+
+int cuModuleUnload(void* module) {
+  return InContext([&](State& state) {
+    for (Stream* stream : state.streams) Drain(*stream, stream->end());
+    return state.modules.erase(static_cast<standin::EmulatedModule*>(module)) == 1 ? kSuccess : kInvalidHandle;
+  });
+}
+
+int cuModuleGetFunction(const void** function, void* module, const char* name) {
+  return InContext([&](const State& state) {
+    const auto known = state.modules.find(static_cast<standin::EmulatedModule*>(module));
+    if (known == state.modules.end()) return kInvalidHandle;
+    *function = known->second->Find(name);
+    return *function == nullptr ? kNotFound : kSuccess;
+  });
+}
+
+int cuLaunchKernel(const void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, void* handle, void** parameters, void**) {
+  return OnStream(handle, [&](State& state, Stream& stream) {
+    constexpr unsigned kMostThreads = 1024;
+    const bool is_flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && shared_bytes == 0;
+    if (!is_flat || grid_x == 0 || block_x == 0 || block_x % 32 != 0 || block_x > kMostThreads) return kInvalidValue;
+    const auto& kernel = *static_cast<const standin::EmulatedKernel*>(function);
+    std::vector<std::vector<std::byte>> copies;
+    for (size_t i = 0; i < kernel.parameter_sizes.size(); ++i) {
+      const auto* bytes = static_cast<const std::byte*>(parameters[i]);
+      copies.emplace_back(bytes, bytes + kernel.parameter_sizes[i]);
+    }
+    stream.Add([&state, &kernel, grid = standin::Grid{grid_x, block_x}, copies = std::move(copies)] {
+      if (state.has_failed) return;
+      const auto find = [&](Address address, size_t bytes) { return Within(state, address, bytes); };
+      const std::string problem = standin::RunGrid(kernel, grid, copies, find);
+      if (problem.empty()) return;
+      std::fprintf(stderr, "stand-in for a GPU: %s\n", problem.c_str());
+      state.has_failed = true;
+    });
     return kSuccess;
   });
 }

@@ -8,11 +8,13 @@ from layers.tree import BACKENDS, Tree, Violation
 # Folders of src/backends whose name is also a word of the core: kernels for the processor itself are "native", whichever
 # toolchain makes them. Only the word as a string of its own means the toolchain.
 ROLES = ("native",)
+# Toolchains that are called as a kind of device is: the core knows devices.
+_DEVICES = ("cuda",)
 _CORE = ("src/", "include/", "tools/", "python/src/")
 
 
 def _pattern(tree: Tree) -> re.Pattern[str]:
-    names = [re.escape(name) for name in tree.backends if name not in ROLES]
+    names = [re.escape(name) for name in tree.backends if name not in (*ROLES, *_DEVICES)]
     strings = [f'"{re.escape(name)}"' for name in tree.backends if name in ROLES]
     # Longer names first: of `onednn_graph` it is not `onednn` that is reported.
     return re.compile("|".join(sorted(names, key=len, reverse=True) + strings) or r"(?!)", re.IGNORECASE)

@@ -100,6 +100,9 @@ const TargetKind* TargetKindOf(const Toolchain& toolchain);
 std::vector<const TargetKind*> TargetKinds(const ToolchainRegistry& registry = ToolchainRegistry::Global());
 /// Null when there is none of that name.
 const TargetKind* FindTargetKind(std::string_view name, const ToolchainRegistry& registry);
+/// The toolchain of targets of `kind` that name no compiler: the native one for processors, for other devices the one
+/// that goes by the kind's name. Null when `registry` has none.
+const Toolchain* OwnToolchainOf(const TargetKind& kind, const ToolchainRegistry& registry);
 
 }  // namespace collage
 

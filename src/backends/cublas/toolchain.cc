@@ -44,14 +44,6 @@ Availability Ask() {
   return {true, *version, "", ""};
 }
 
-/// The layouts of values in the GPU's memory, as they are in memory.
-BoundaryLayouts Within(BoundaryLayouts layouts) {
-  for (auto* side : {&layouts.inputs, &layouts.outputs}) {
-    for (Layout& layout : *side) layout = In(Memory::kHost, layout);
-  }
-  return layouts;
-}
-
 Result<void> Check(const MatrixProduct& product) {
   if (product.element_bytes == sizeof(float)) return {};
   return Reason{"multiplies float32 only", kName};
@@ -76,7 +68,7 @@ class CublasToolchain : public Toolchain {
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
 
   Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    Result<ProductDescription> read = ReadProduct(request.function, Within(request.layouts), name(), kEnd);
+    Result<ProductDescription> read = ReadProduct(request.function, In(Memory::kHost, request.layouts), name(), kEnd);
     if (!read) return read.reason();
     if (const Result<void> checked = Check(read->product); !checked.ok()) return checked.reason();
     Algorithm algorithm{.relu = read->has_end ? 1 : 0};

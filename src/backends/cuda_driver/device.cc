@@ -130,3 +130,4 @@ class OnlyDevice : public CudaDevice {
 
 extern "C" collage::Device* collage_make_device() { return new collage::cuda_driver::OnlyDevice; }
 extern "C" void collage_describe_device(std::string& text) { text = collage::cuda_driver::DescribeGpu(); }
+extern "C" void collage_gpu_architecture(std::string& text) { text = collage::cuda_driver::GpuArchitecture(); }

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "backends/cuda_driver/emulation.h"
 #include "collage/support/error.h"
 #include "runtime/threads/forked_library.h"
 #include "support/dynamic_library.h"
@@ -61,6 +62,17 @@ const Driver& GetDriver() {
   return driver;
 }
 
+std::string GpuArchitecture() {
+  const Driver& driver = GetDriver();
+  constexpr const char* kDoing = "ask for the GPU's architecture";
+  DeviceNumber device = 0;
+  int major = 0, minor = 0;
+  driver.Check(driver.DeviceGet(&device, 0), kDoing);
+  driver.Check(driver.DeviceGetAttribute(&major, Attribute::kComputeMajor, device), kDoing);
+  driver.Check(driver.DeviceGetAttribute(&minor, Attribute::kComputeMinor, device), kDoing);
+  return major == 0 ? kEmulatedArchitecture : fmt::format("sm_{}{}", major, minor);
+}
+
 std::string DescribeGpu() {
   const Driver& driver = GetDriver();
   constexpr const char* kDoing = "ask for the GPU's properties";
@@ -68,13 +80,11 @@ std::string DescribeGpu() {
   driver.Check(driver.DeviceGet(&device, 0), kDoing);
   std::array<char, 256> name{};
   driver.Check(driver.DeviceGetName(name.data(), name.size(), device), kDoing);
-  int version = 0, major = 0, minor = 0;
+  int version = 0;
   size_t bytes = 0;
   driver.Check(driver.DriverGetVersion(&version), kDoing);
-  driver.Check(driver.DeviceGetAttribute(&major, Attribute::kComputeMajor, device), kDoing);
-  driver.Check(driver.DeviceGetAttribute(&minor, Attribute::kComputeMinor, device), kDoing);
   driver.Check(driver.DeviceTotalMem(&bytes, device), kDoing);
-  return fmt::format("{}, sm_{}{}, {:.1f} GB, driver of CUDA {}.{}", name.data(), major, minor,
+  return fmt::format("{}, {}, {:.1f} GB, driver of CUDA {}.{}", name.data(), GpuArchitecture(),
                      static_cast<double>(bytes) / kGigabyte, version / 1000, version % 1000 / 10);
 }
 

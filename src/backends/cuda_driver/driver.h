@@ -14,6 +14,10 @@ namespace collage::cuda_driver {
 /// CUresult: 0 is success.
 using Status = int;
 inline constexpr Status kOutOfMemory = 2;
+inline constexpr Status kInvalidImage = 200;
+inline constexpr Status kNoBinaryForGpu = 209;
+inline constexpr Status kInvalidPtx = 218;
+inline constexpr Status kPtxOfLaterVersion = 222;
 
 /// CUdevice: the number of a GPU.
 using DeviceNumber = int;
@@ -23,40 +27,59 @@ using Address = uint64_t;
 using Context = struct ContextObject*;
 using Stream = struct StreamObject*;
 using Event = struct EventObject*;
+using Module = struct ModuleObject*;
+using Function = struct FunctionObject*;
+using Graph = struct GraphObject*;
+using GraphExec = struct GraphExecObject*;
 
 /// CUdevice_attribute.
 enum class Attribute : int { kComputeMajor = 75, kComputeMinor = 76 };
 
 /// CUevent_flags.
 inline constexpr unsigned kEventWithoutTime = 2;
+/// CUstreamCaptureMode: what cannot be captured fails, where this thread does it.
+inline constexpr int kCaptureOfThread = 1;
 /// CUstream_flags: not ordered with work on the default stream.
 inline constexpr unsigned kStreamAlone = 1;
 
 // Name here, name in the library, parameters.
-#define COLLAGE_CUDA_DRIVER_FUNCTIONS(F)                                                                  \
-  F(GetErrorName, "cuGetErrorName", (Status status, const char** text))                                   \
-  F(GetErrorString, "cuGetErrorString", (Status status, const char** text))                               \
-  F(Init, "cuInit", (unsigned flags))                                                                     \
-  F(DriverGetVersion, "cuDriverGetVersion", (int* version))                                               \
-  F(DeviceGetCount, "cuDeviceGetCount", (int* count))                                                     \
-  F(DeviceGet, "cuDeviceGet", (DeviceNumber * device, int number))                                        \
-  F(DeviceGetName, "cuDeviceGetName", (char* name, int size, DeviceNumber device))                        \
-  F(DeviceGetAttribute, "cuDeviceGetAttribute", (int* value, Attribute attribute, DeviceNumber device))   \
-  F(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, DeviceNumber device))                         \
-  F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context * context, DeviceNumber device))         \
-  F(CtxSetCurrent, "cuCtxSetCurrent", (Context context))                                                  \
-  F(MemGetInfo, "cuMemGetInfo_v2", (size_t * free, size_t * total))                                       \
-  F(MemAlloc, "cuMemAlloc_v2", (Address * address, size_t bytes))                                         \
-  F(MemFree, "cuMemFree_v2", (Address address))                                                           \
-  F(MemAllocHost, "cuMemAllocHost_v2", (void** address, size_t bytes))                                    \
-  F(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (Address to, const void* from, size_t bytes, Stream stream)) \
-  F(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void* to, Address from, size_t bytes, Stream stream))       \
-  F(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (Address to, Address from, size_t bytes, Stream stream))     \
-  F(StreamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))                                    \
-  F(StreamSynchronize, "cuStreamSynchronize", (Stream stream))                                            \
-  F(EventCreate, "cuEventCreate", (Event * event, unsigned flags))                                        \
-  F(EventRecord, "cuEventRecord", (Event event, Stream stream))                                           \
-  F(EventSynchronize, "cuEventSynchronize", (Event event))
+#define COLLAGE_CUDA_DRIVER_FUNCTIONS(F)                                                                       \
+  F(GetErrorName, "cuGetErrorName", (Status status, const char** text))                                        \
+  F(GetErrorString, "cuGetErrorString", (Status status, const char** text))                                    \
+  F(Init, "cuInit", (unsigned flags))                                                                          \
+  F(DriverGetVersion, "cuDriverGetVersion", (int* version))                                                    \
+  F(DeviceGetCount, "cuDeviceGetCount", (int* count))                                                          \
+  F(DeviceGet, "cuDeviceGet", (DeviceNumber * device, int number))                                             \
+  F(DeviceGetName, "cuDeviceGetName", (char* name, int size, DeviceNumber device))                             \
+  F(DeviceGetAttribute, "cuDeviceGetAttribute", (int* value, Attribute attribute, DeviceNumber device))        \
+  F(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, DeviceNumber device))                              \
+  F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context * context, DeviceNumber device))              \
+  F(CtxSetCurrent, "cuCtxSetCurrent", (Context context))                                                       \
+  F(MemGetInfo, "cuMemGetInfo_v2", (size_t * free, size_t * total))                                            \
+  F(MemAlloc, "cuMemAlloc_v2", (Address * address, size_t bytes))                                              \
+  F(MemFree, "cuMemFree_v2", (Address address))                                                                \
+  F(MemAllocHost, "cuMemAllocHost_v2", (void** address, size_t bytes))                                         \
+  F(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (Address to, const void* from, size_t bytes, Stream stream))      \
+  F(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void* to, Address from, size_t bytes, Stream stream))            \
+  F(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (Address to, Address from, size_t bytes, Stream stream))          \
+  F(StreamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))                                         \
+  F(StreamSynchronize, "cuStreamSynchronize", (Stream stream))                                                 \
+  F(EventCreate, "cuEventCreate", (Event * event, unsigned flags))                                             \
+  F(EventRecord, "cuEventRecord", (Event event, Stream stream))                                                \
+  F(EventSynchronize, "cuEventSynchronize", (Event event))                                                     \
+  F(StreamBeginCapture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                  \
+  F(StreamEndCapture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                    \
+  F(GraphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec * exec, Graph graph, uint64_t flags))          \
+  F(GraphLaunch, "cuGraphLaunch", (GraphExec exec, Stream stream))                                             \
+  F(GraphExecDestroy, "cuGraphExecDestroy", (GraphExec exec))                                                  \
+  F(GraphDestroy, "cuGraphDestroy", (Graph graph))                                                             \
+  F(MemsetD32Async, "cuMemsetD32Async", (Address to, unsigned word, size_t words, Stream stream))              \
+  F(ModuleLoadData, "cuModuleLoadData", (Module * module, const void* image))                                  \
+  F(ModuleUnload, "cuModuleUnload", (Module module))                                                           \
+  F(ModuleGetFunction, "cuModuleGetFunction", (Function * function, Module module, const char* name))          \
+  F(LaunchKernel, "cuLaunchKernel",                                                                            \
+    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+     unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters, void** extra))
 
 /// The functions that Collage calls.
 struct Driver {
@@ -75,5 +98,8 @@ const Driver& GetDriver();
 
 /// "NVIDIA H100 80GB HBM3, sm_90, 79.6 GB, driver of CUDA 13.0": the GPU that Collage computes on. Throws as GetDriver.
 std::string DescribeGpu();
+
+/// "sm_90": the code that it runs; "emulated" for a driver without a GPU. Throws as GetDriver.
+std::string GpuArchitecture();
 
 }  // namespace collage::cuda_driver

@@ -1,76 +1,20 @@
 // Models of which cuBLASLt computes products on a GPU, and native kernels the rest: found by the search, checked,
-// written, and run. Each case compiles before it runs anything: a process that has used the driver cannot fork workers
-// that do.
-#include <gtest/gtest.h>
-
+// written, and run.
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "collage/compile.h"
-#include "collage/ir/text.h"
-#include "collage/runtime/executable.h"
-#include "driver/builtins.h"
-#include "ir/eval/evaluate.h"
-#include "ir/eval/sample_inputs.h"
-#include "runtime/compare.h"
-#include "support/file.h"
+#include "conformance/gpu/gpu_test.h"
 
 namespace collage {
 namespace {
 
-class CublasTest : public testing::Test {
+class CublasTest : public GpuTest {
  protected:
-  void SetUp() override {
-    AddBuiltins();
-    const Availability availability = ToolchainRegistry::Global().Find("cublas")->Probe();
-    if (!availability.available) GTEST_SKIP() << availability.reason;
-  }
-
-  /// Targets: the processor, and the GPU by cuBLAS alone.
-  CompileOptions Options(const std::string& name) const {
-    CompileOptions options;
-    options.output = folder_.path() / (name + ".clg");
-    options.database = (folder_.path() / "tuning.db").string();
-    options.num_threads = 1;
-    options.targets = {"llvm", "cuda -compiler=cublas"};
-    return options;
-  }
-
-  static IRModule Module(const std::string& text) { return ParseModule(text, "m.relay"); }
-
-  /// Failures of candidates, a line each.
-  static std::string FailuresOf(const CompileReport& report) {
-    std::string text;
-    for (const auto& [kind, failure] : report.failures) text += kind + ": " + failure.second + "\n";
-    return text;
-  }
-
-  /// Runs the file and compares what it gives with the reference evaluation.
-  static void ExpectAgrees(const IRModule& module, const CompileOptions& options) {
-    const std::vector<Tensor> inputs = SampleInputs(module.main(), Draw::kUnit, {});
-    const Executable executable = Executable::Load(options.output);
-    ExecutionInstance instance(executable);
-    for (size_t i = 0; i < inputs.size(); ++i) instance.SetInput(i, inputs[i]);
-    instance.Run();
-    const std::vector<Tensor> expected = Evaluate(module.main(), inputs);
-    for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_TRUE(Compare(instance.Output(i), expected[i], ToleranceFor(expected[i])).agrees)
-          << options.output.filename() << ", result " << i;
-    }
-  }
-
-  TemporaryFolder folder_;
+  CublasTest() : GpuTest("cublas") {}
+  CompileOptions Options(const std::string& name) const { return GpuTest::Options(name, "cuda -compiler=cublas"); }
 };
-
-const Contender* Find(const CompileReport& report, const std::string& name) {
-  for (const Contender& one : report.contenders) {
-    if (one.name == name) return &one;
-  }
-  return nullptr;
-}
 
 TEST_F(CublasTest, ProductsAgree) {
   const std::string w = "meta[relay.Constant][0]",

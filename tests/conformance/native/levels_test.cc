@@ -110,7 +110,8 @@ TEST(NativeLevelsTest, WhatLlvmDoesNotKnowIsRefused) {
   };
   EXPECT_EQ(reason("-mcpu=x86-64-v9"), "LLVM knows no processor 'x86-64-v9' of x86_64");
   EXPECT_EQ(reason("-mattr=+avx3"), "LLVM knows no instruction set 'avx3' of x86_64");
-  EXPECT_THAT(reason("-mtriple=wasm32"), HasSubstr("for x86-64 and AArch64 with ELF, not for 'wasm32'"));
+  EXPECT_THAT(reason("-mtriple=wasm32"),
+              HasSubstr("for x86-64 and AArch64 with ELF and for nvptx64, not for 'wasm32'"));
   EXPECT_THROW(NativeFor("-mattr=avx2"), Error);
 }
 

@@ -1,12 +1,14 @@
 // native_functions_test.cc: native kernels of random functions against the reference evaluation. Of each function some
 // of the candidates that a search would find are compiled, in one of the layouts that it would try, for one thread and
 // for two; of some, values at the boundary are kept as bfloat16, and some by a schedule, one that is listed or any.
-// COLLAGE_PROPERTY_MODULES says how many functions, the others of for_random_modules.h as there.
+// COLLAGE_PROPERTY_MODULES says how many functions, the others of for_random_modules.h as there. In place of the native
+// toolchain the one that COLLAGE_TEST_NATIVE names is tested: native kernels for a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "backends/builtin_toolchains.h"
@@ -16,6 +18,7 @@
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/thread_pool.h"
 #include "conformance/guarded_result.h"
+#include "conformance/on_device.h"
 #include "ir/eval/evaluate.h"
 #include "ir/eval/reference.h"
 #include "partition/extract.h"
@@ -31,7 +34,8 @@ namespace {
 
 const Toolchain& Native() {
   if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
-  return *ToolchainRegistry::Global().Native();
+  const char* other = std::getenv("COLLAGE_TEST_NATIVE");
+  return *ToolchainRegistry::Global().Find(other == nullptr ? "native" : other);
 }
 
 Tensor InLayout(const Tensor& tensor, Layout from, Layout to) {
@@ -126,7 +130,7 @@ class FunctionCheck {
     for (const Type& type : FlattenTensorTypes(function->body()->checked_type())) outputs.push_back(is_eligible(type));
     std::vector<BoundaryLayouts> all = Native().Layouts(function, inputs, outputs);
     all.push_back(PlainLayouts(inputs.size(), outputs.size()));
-    return random_.Pick(all);
+    return In(Memory::kHost, random_.Pick(all));
   }
 
   /// Some of the inputs, and a result that is alone: of several, one may be computed from another as that is kept.
@@ -185,7 +189,9 @@ class FunctionCheck {
   /// Of a kernel for the request's threads, run by them and, as is right, too, by one alone.
   static std::string CheckKernel(const Case& test, const PartitionRequest& request) {
     SetNumThreads(request.num_threads);
-    const Result<CompiledPartition> compiled = Native().RelayToRuntime(request);
+    PartitionRequest placed = request;
+    placed.layouts = In(MainMemoryOf(Native()), request.layouts);
+    const Result<CompiledPartition> compiled = Native().RelayToRuntime(placed);
     if (!compiled.ok()) return "not compiled: " + compiled.reason().text;
     for (int threads = request.num_threads; threads > 0; --threads) {
       const std::string wrong = RunOnce(test, *compiled, request.layouts, threads);
@@ -199,18 +205,23 @@ class FunctionCheck {
     SetNumThreads(threads);
     const std::unique_ptr<Kernel> kernel =
         GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, threads});
+    conformance::OnDevice device(MainMemoryOf(Native()));
     std::vector<Tensor> inputs;
     std::vector<void*> from, to;
     for (size_t i = 0; i < test.inputs.size(); ++i) {
       inputs.push_back(InLayout(test.inputs[i], Layout::kPlain, layouts.inputs[i]));
-      from.push_back(inputs.back().raw());
+      from.push_back(device.Place(inputs.back().raw(), inputs.back().size_bytes()));
     }
     std::vector<conformance::GuardedResult> outputs(test.expected->results().begin(), test.expected->results().end());
-    for (conformance::GuardedResult& output : outputs) to.push_back(output.raw());
+    for (conformance::GuardedResult& output : outputs) {
+      to.push_back(device.Place(output.raw(), output.guarded_bytes()));
+    }
     const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled.workspace_bytes)}, kUInt8);
-    kernel->Bind(from, to, compiled.workspace_bytes == 0 ? nullptr : workspace.raw());
+    kernel->Bind(from, to,
+                 compiled.workspace_bytes == 0 ? nullptr : device.Place(workspace.raw(), workspace.size_bytes()));
     kernel->Run();
     for (size_t i = 0; i < outputs.size(); ++i) {
+      device.Fetch(outputs[i].raw(), to[i], outputs[i].guarded_bytes());
       if (!outputs[i].IsGuardIntact()) return fmt::format("what lies behind result {} was written", i);
       const Tensor actual = InLayout(outputs[i].Written(), layouts.outputs[i], Layout::kPlain);
       const std::string wrong = NarrowType(layouts.outputs[i])

@@ -284,8 +284,6 @@ TEST_F(ToolchainSelectionTest, WhatCannotBeIsRefused) {
       "f32 or bf16");
   EXPECT_EQ(Refusal(WithTargets({"rocm"})),
             "|target 'rocm' is for AMD's graphics processors, which this build cannot use");
-  EXPECT_EQ(Refusal(WithTargets({"cuda"})),
-            "|target 'cuda' is for NVIDIA's graphics processors, which no native kernels are for");
 }
 
 }  // namespace

@@ -55,6 +55,13 @@ class Plain : public Toolchain {
   std::string name_;
 };
 
+/// Computes on NVIDIA's GPUs, and goes by the name of their kind of targets.
+class OnGpus : public Tuned {
+ public:
+  std::string name() const override { return "cuda"; }
+  int device_type() const override { return 2; }
+};
+
 class ConfigurationTest : public ::testing::Test {
  protected:
   ConfigurationTest() {
@@ -103,7 +110,17 @@ TEST_F(ConfigurationTest, IsReadAsItIsWritten) {
 TEST_F(ConfigurationTest, NativeCodeHasOptionsWithoutACompiler) {
   EXPECT_EQ(TextOf("llvm -accuracy=exact"), "native -accuracy=exact");
   EXPECT_EQ(TextOf("llvm -compiler=native -accuracy=exact"), "native -accuracy=exact");
-  EXPECT_THROW(Target::Parse("cuda -accuracy=exact", registry_), Error) << "native code is for the processor";
+  EXPECT_THROW(Target::Parse("opencl -accuracy=exact", registry_), Error) << "native code is for the processor";
+}
+
+TEST_F(ConfigurationTest, TargetsWithoutACompilerAreOfTheToolchainThatTheirKindNames) {
+  EXPECT_THROW(Target::Parse("cuda -level=2", registry_), Error) << "there is none";
+  registry_.Add(std::make_unique<OnGpus>());
+  EXPECT_EQ(TextOf("cuda -level=2"), "cuda -level=2");
+  EXPECT_EQ(TextOf("cuda -compiler=cuda"), "cuda");
+  EXPECT_EQ(TargetText(*registry_.Find("cuda")), "cuda");
+  EXPECT_EQ(TextOf("cuda -compiler=tuned -level=1"), "tuned -level=1");
+  EXPECT_EQ(TextOf("llvm -accuracy=exact"), "native -accuracy=exact");
 }
 
 TEST_F(ConfigurationTest, TheConfiguredToolchainIsTheSameUnderAnotherName) {

@@ -96,6 +96,38 @@ TEST_F(DriverTest, WorkOnAStreamIsInOrder) {
   EXPECT_EQ(driver_->MemFree(other), 0);
 }
 
+TEST_F(DriverTest, WhatIsCapturedIsDoneWhenItsGraphIsLaunched) {
+  const std::vector<unsigned char> zeros(kBytes);
+  ASSERT_EQ(driver_->MemcpyHtoDAsync(device_, zeros.data(), kBytes, stream_), 0);
+  ASSERT_EQ(driver_->StreamBeginCapture(stream_, kCaptureOfThread), 0);
+  ASSERT_EQ(driver_->MemsetD32Async(device_, 0x05040302, 1, stream_), 0);
+  Graph graph = nullptr;
+  GraphExec exec = nullptr;
+  ASSERT_EQ(driver_->StreamEndCapture(stream_, &graph), 0);
+  ASSERT_EQ(driver_->GraphInstantiate(&exec, graph, 0), 0);
+  EXPECT_EQ(driver_->GraphDestroy(graph), 0);
+  EXPECT_EQ(Read(), zeros) << "it was done before";
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_EQ(driver_->MemcpyHtoDAsync(device_, zeros.data(), kBytes, stream_), 0);
+    ASSERT_EQ(driver_->GraphLaunch(exec, stream_), 0);
+    EXPECT_EQ(Read()[3], 5);
+  }
+  EXPECT_EQ(driver_->GraphExecDestroy(exec), 0);
+}
+
+TEST_F(DriverTest, WhatAllocatesOrWaitsSpoilsACapture) {
+  ASSERT_EQ(driver_->StreamBeginCapture(stream_, kCaptureOfThread), 0);
+  EXPECT_NE(driver_->StreamSynchronize(stream_), 0);
+  Graph graph = nullptr;
+  EXPECT_NE(driver_->StreamEndCapture(stream_, &graph), 0);
+  EXPECT_EQ(graph, nullptr);
+  ASSERT_EQ(driver_->StreamBeginCapture(stream_, kCaptureOfThread), 0);
+  Address address = 0;
+  EXPECT_NE(driver_->MemAlloc(&address, kBytes), 0);
+  EXPECT_NE(driver_->StreamEndCapture(stream_, &graph), 0);
+  EXPECT_EQ(driver_->StreamSynchronize(stream_), 0) << "the stream is as before";
+}
+
 TEST_F(DriverTest, CopiesThatLeaveAnAllocationFail) {
   const std::vector<unsigned char> source(2 * kBytes);
   EXPECT_NE(driver_->MemcpyHtoDAsync(~Address{0}, source.data(), kBytes, stream_), 0);

@@ -27,7 +27,7 @@ struct Tile {
 /// A schedule may say otherwise, of one of the two or of both.
 Tile TileFor(const PartitionState& state, DataType dtype) {
   const Schedule& schedule = state.schedule();
-  const int64_t sums = (state.emitter.native_lanes() == 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
+  const int64_t sums = (state.emitter.native_lanes() >= 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
   const int64_t vectors = schedule.width == 0 ? 2 : schedule.width;
   return {schedule.rows == 0 ? std::max<int64_t>(sums / vectors, 1) : schedule.rows, static_cast<int>(vectors)};
 }

@@ -12,6 +12,7 @@
 #include "backends/native/compiler/driver/placed_calls.h"
 #include "backends/native/compiler/driver/split_outputs.h"
 #include "backends/native/compiler/emit/buffer_views.h"
+#include "backends/native/compiler/gpu/gpu_code.h"
 #include "backends/native/compiler/kernels/extern_call.h"
 #include "backends/native/compiler/reduction/reduction.h"
 #include "backends/native/compiler/stages/elements.h"
@@ -432,6 +433,10 @@ extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
                                        const collage::native::NativeOptions& options,
                                        collage::Result<collage::CompiledPartition>& result) {
   try {
+    if (collage::native::IsForGpu(options)) {
+      result = collage::native::CompileForGpu(lowered, options);
+      return;
+    }
     result = collage::CompiledPartition{"object", collage::native::CompileMlir(lowered.mlir, options),
                                         lowered.constants, lowered.workspace_bytes, lowered.mlir};
   } catch (const collage::Error& error) {
@@ -442,6 +447,10 @@ extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
 extern "C" void collage_native_listings(const collage::CompiledPartition& compiled,
                                         const collage::native::NativeOptions& options,
                                         std::vector<collage::Listing>& result) {
+  if (collage::native::IsForGpu(options)) {
+    result = collage::native::GpuListings(compiled);
+    return;
+  }
   collage::native::CodeListing listing = collage::native::ListCode(compiled.source, options);
   result = {{"mlir", compiled.source}, {"ll", std::move(listing.llvm_ir)}, {"s", std::move(listing.assembly)}};
 }

@@ -11,8 +11,6 @@
 namespace collage::native {
 namespace {
 
-constexpr int64_t kChunk = 4096;  // elements of a long row that are one unit of work
-
 /// Walks a buffer in memory order, in vectors along its innermost dimensions.
 class ElementLoop {
  public:
@@ -37,9 +35,10 @@ class ElementLoop {
     if (is_scalar) e_.SetLanes(1);
     const bool is_row_wise = !is_scalar && rows_at_ + 1 == order_.size();
     if (!is_row_wise || !EmitTransposing(state_, buffer_, value_, order_)) {
-      const int64_t chunks = length_ > kChunk ? length_ / kChunk : 0;
-      if (chunks > 0) Emit(rows, chunks, kChunk, 0);
-      if (chunks * kChunk < length_) Emit(rows, 1, length_ - chunks * kChunk, chunks * kChunk);
+      const int64_t chunk = state_.target.chunk;
+      const int64_t chunks = length_ > chunk ? length_ / chunk : 0;
+      if (chunks > 0) Emit(rows, chunks, chunk, 0);
+      if (chunks * chunk < length_) Emit(rows, 1, length_ - chunks * chunk, chunks * chunk);
     }
     e_.SetLanes(e_.native_lanes());
   }
@@ -121,14 +120,14 @@ void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged
   const size_t rows_at = shape.size() - merged;
   const int64_t length = e.Product({shape.begin() + static_cast<int64_t>(rows_at), shape.end()});
   std::vector<int64_t> units(shape.begin(), shape.begin() + static_cast<int64_t>(rows_at));
-  units.push_back(e.CeilDivided(length, kChunk));
+  units.push_back(e.CeilDivided(length, state.target.chunk));
   const int64_t count = e.Product(units);
   const std::string name = state.NextStageName();
   e.Function(name, [&](const I64& begin, const I64& end) {
     e.For(begin, end, 1, [&](const I64& unit) {
       const I64s parts = Delinearise(e, unit, units);
-      const I64 first = e.MulInt(parts.back(), kChunk);
-      const I64 last = e.IntOp("minsi", e.Plus(first, kChunk), e.Int(length));
+      const I64 first = e.MulInt(parts.back(), state.target.chunk);
+      const I64 last = e.IntOp("minsi", e.Plus(first, state.target.chunk), e.Int(length));
       e.ForLanesBetween(first, last, [&](const I64& lane) {
         Indices at(shape.size(), e.Zero());
         for (size_t i = 0; i < rows_at; ++i) at[i] = {parts[i], 0};

@@ -54,7 +54,8 @@ struct PartitionState {
   std::string Module(int outputs) const;
   /// Whether work of about `flops` is worth a second thread.
   bool IsParallel(double flops) {
-    const bool is_worth_it = schedule().parallel == 0 ? flops > 100e3 : schedule().parallel == Schedule::kYes;
+    const bool is_worth_it =
+        schedule().parallel == 0 ? flops > target.thread_flops : schedule().parallel == Schedule::kYes;
     const bool is_parallel = num_threads > 1 && is_worth_it;
     space.is_parallel = space.is_parallel || is_parallel;
     return is_parallel;

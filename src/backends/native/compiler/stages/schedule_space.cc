@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/stages/target_info.h"
 #include "support/machine.h"
 
 namespace collage::native {
@@ -25,9 +26,11 @@ class Collector {
       AddDepth();
       if (space_.product->may_pack) Add({.pack = Schedule::kYes});
     }
-    if (space_.num_threads > 1) Add({.parallel = space_.is_parallel ? Schedule::kNo : Schedule::kYes});
+    // All warps take part, and none has fewer threads.
+    const bool is_warp = space_.lanes == kWarpLanes;
+    if (space_.num_threads > 1 && !is_warp) Add({.parallel = space_.is_parallel ? Schedule::kNo : Schedule::kYes});
     constexpr int kLeastLanes = 8;
-    if (space_.lanes > kLeastLanes) {
+    if (space_.lanes > kLeastLanes && !is_warp) {
       // Tiles were chosen for the wider vectors.
       Schedule narrow = base_;
       narrow.rows = narrow.width = 0;
@@ -102,7 +105,7 @@ class Collector {
   void AddTiles() {
     if (product().is_library) return AddLibraryTiles();
     // Registers hold the sums, the panel's vectors and what a row is multiplied with.
-    const int64_t registers = (space_.lanes == 16 ? 32 : 16) / product().registers;
+    const int64_t registers = (space_.lanes >= 16 ? 32 : 16) / product().registers;
     const int64_t rows = chosen().rows;
     const int64_t width = chosen().width;
     const auto add = [&](int64_t new_rows, int64_t new_width) {

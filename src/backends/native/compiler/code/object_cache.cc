@@ -1,5 +1,5 @@
 // object_cache.cc: two levels, both by a digest.
-#include "backends/native/compiler/driver/object_cache.h"
+#include "backends/native/compiler/code/object_cache.h"
 
 #include <cstring>
 #include <mutex>

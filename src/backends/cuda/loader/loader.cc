@@ -1,0 +1,142 @@
+// loader.cc: kernels as launches of an image's functions on the GPU's stream.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backends/cuda_driver/device.h"
+#include "backends/cuda_driver/gpu_kernel.h"
+#include "collage/runtime/kernel.h"
+
+namespace collage::cuda {
+namespace {
+
+using cuda_driver::Address;
+using cuda_driver::Driver;
+using cuda_driver::GpuKernel;
+using cuda_driver::Launch;
+
+constexpr unsigned kBlock = cuda_driver::kWarpsPerBlock * 32;
+/// Blocks of a launch; warps take further units in turn.
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+
+/// Whether the driver has no use for an image on this GPU, so that another one may do.
+bool IsForOthers(cuda_driver::Status status) {
+  return status == cuda_driver::kNoBinaryForGpu || status == cuda_driver::kInvalidImage ||
+         status == cuda_driver::kInvalidPtx || status == cuda_driver::kPtxOfLaterVersion;
+}
+
+/// An image that is loaded, until this ends.
+class LoadedModule {
+ public:
+  /// Loads the first of `kernel`'s images that this GPU can run. Throws kUnavailable where there is none.
+  LoadedModule(const Driver& driver, const GpuKernel& kernel) : driver_(driver) {
+    std::string kinds;
+    for (const cuda_driver::GpuImage& image : kernel.images) {
+      const cuda_driver::Status status = driver.ModuleLoadData(&module_, image.bytes.data());
+      if (status == 0) return;
+      if (!IsForOthers(status)) driver.Check(status, "load code for the GPU");
+      kinds += (kinds.empty() ? "" : ", ") + image.kind;
+    }
+    throw Error(ErrorCategory::kUnavailable,
+                fmt::format("a kernel was made for {} ({}), which the GPU {} cannot run", kernel.architecture, kinds,
+                            cuda_driver::DescribeGpu()),
+                "cuda", "compile on this machine, or with -arch for its GPU");
+  }
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+  ~LoadedModule() { driver_.ModuleUnload(module_); }
+
+  cuda_driver::Function Find(const std::string& name) const {
+    cuda_driver::Function function = nullptr;
+    driver_.Check(driver_.ModuleGetFunction(&function, module_, name.c_str()), "find '" + name + "' in a GPU's code");
+    return function;
+  }
+
+ private:
+  const Driver& driver_;
+  cuda_driver::Module module_ = nullptr;
+};
+
+class GpuLaunches : public Kernel {
+ public:
+  GpuLaunches(GpuKernel kernel, std::span<const Tensor> constants)
+      : device_(cuda_driver::GetCudaDevice()), driver_(cuda_driver::GetDriver()), kernel_(std::move(kernel)) {
+    for (const Tensor& constant : constants) {
+      constants_.emplace_back(Memory::kCuda, std::max<size_t>(constant.size_bytes(), 1));
+      device_.CopyIn(constants_.back().address(), constant.raw(), constant.size_bytes());
+    }
+    device_.Enter();
+    module_ = std::make_unique<LoadedModule>(driver_, kernel_);
+    for (const std::string& name : kernel_.functions) functions_.push_back(module_->Find(name));
+  }
+
+  // The module is unloaded in the GPU's context.
+  ~GpuLaunches() override { device_.Enter(); }
+  GpuLaunches(const GpuLaunches&) = delete;
+  GpuLaunches& operator=(const GpuLaunches&) = delete;
+
+  void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) override {
+    addresses_.clear();
+    const auto add = [&](const void* address) { addresses_.push_back(reinterpret_cast<Address>(address)); };
+    for (const void* input : inputs) add(input);
+    for (const DeviceBuffer& constant : constants_) add(constant.address());
+    for (const void* output : outputs) add(output);
+    if (kernel_.has_workspace) add(workspace);
+    const bool has_scratch = kernel_.scratch_warps > 0;
+    const auto read = static_cast<size_t>(kernel_.num_addresses - (has_scratch ? 1 : 0));
+    if (addresses_.size() < read) throw Error(ErrorCategory::kCorrupt, "a kernel reads buffers that there are not");
+    addresses_.resize(read);
+    if (has_scratch) add(static_cast<std::byte*>(workspace) + kernel_.scratch_offset);
+  }
+
+  void Run() override {
+    const cuda_driver::Stream stream = device_.Enter();
+    for (const Launch& launch : kernel_.launches) {
+      if (launch.counter_slot >= 0) Count(launch, stream);
+      int64_t count = launch.count, grain = launch.grain;
+      void* parameters[] = {addresses_.data(), &count, &grain};
+      driver_.Check(driver_.LaunchKernel(functions_[static_cast<size_t>(launch.function)], Blocks(launch), 1, 1, kBlock,
+                                         1, 1, 0, stream, parameters, nullptr),
+                    "launch a kernel");
+    }
+  }
+
+ private:
+  unsigned Blocks(const Launch& launch) const {
+    const int64_t warps = (launch.count + launch.grain - 1) / launch.grain;
+    const int64_t most = kernel_.scratch_warps > 0 ? kernel_.scratch_warps / cuda_driver::kWarpsPerBlock : kMostBlocks;
+    return static_cast<unsigned>(
+        std::min((warps + cuda_driver::kWarpsPerBlock - 1) / cuda_driver::kWarpsPerBlock, most));
+  }
+
+  /// Writes the number of an iteration.
+  void Count(const Launch& launch, cuda_driver::Stream stream) {
+    const Address at =
+        addresses_[static_cast<size_t>(launch.counter_slot)] + static_cast<Address>(launch.counter_offset);
+    const auto value = static_cast<uint64_t>(launch.counter);
+    driver_.Check(driver_.MemsetD32Async(at, static_cast<unsigned>(value), 1, stream), "count");
+    driver_.Check(driver_.MemsetD32Async(at + 4, static_cast<unsigned>(value >> 32), 1, stream), "count");
+  }
+
+  cuda_driver::CudaDevice& device_;
+  const Driver& driver_;
+  GpuKernel kernel_;
+  std::vector<DeviceBuffer> constants_;
+  std::unique_ptr<LoadedModule> module_;
+  std::vector<cuda_driver::Function> functions_;
+  std::vector<Address> addresses_;
+};
+
+class CudaLoader : public KernelLoader {
+ public:
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
+    return std::make_unique<GpuLaunches>(cuda_driver::GpuKernelFrom(image.blob), image.constants);
+  }
+};
+
+}  // namespace
+}  // namespace collage::cuda
+
+extern "C" collage::KernelLoader* collage_make_kernel_loader() { return new collage::cuda::CudaLoader; }

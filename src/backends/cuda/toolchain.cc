@@ -1,0 +1,166 @@
+// toolchain.cc: the description of native kernels for NVIDIA GPUs: those of processors, with a warp for a processor.
+#include "collage/target/toolchain.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends/cuda_driver/emulation.h"
+#include "collage/support/error.h"
+#include "collage/target/child_process.h"
+#include "collage/target/fusion_patterns.h"
+#include "collage/target/toolchain_module.h"
+#include "runtime/known_devices.h"
+#include "support/dynamic_library.h"
+
+namespace collage::cuda {
+namespace {
+
+constexpr const char* kName = "cuda";
+constexpr const char* kModule = "libcollage_rt_cuda.so";
+constexpr const char* kHint = "install NVIDIA's driver of CUDA 12 or 13";
+constexpr int kCudaType = 2;  // DLDeviceType
+/// Warps that loops are shared out among: several for each of the schedulers of a large GPU.
+constexpr int kWarps = 2048;
+
+/// A GPU's architecture, and words on it.
+struct Gpu {
+  std::string architecture;
+  std::string description;
+};
+
+/// Asks the driver, which a process that forks workers must not have used, in a process of its own.
+Result<Gpu> Ask() {
+  if (const auto missing = WhyModuleMissing({kModule, DeviceModule(kCudaType)})) return Reason{*missing, kName};
+  const auto answer = [] {
+    std::string architecture, gpu;
+    const std::string module = DeviceModule(kCudaType);
+    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_gpu_architecture"))(architecture);
+    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_describe_device"))(gpu);
+    return architecture + "\n" + gpu;
+  };
+  const Result<std::string> text = AnswerInChild(answer, std::chrono::seconds(60));
+  if (!text.ok()) return text.reason();
+  const size_t end = text->find('\n');
+  return Gpu{text->substr(0, end), text->substr(end + 1)};
+}
+
+const Result<Gpu>& ThisGpu() {
+  static const Result<Gpu> gpu = Ask();
+  return gpu;
+}
+
+class CudaToolchain : public Toolchain, public HasFusionPatterns {
+ public:
+  explicit CudaToolchain(std::string architecture = "") : told_architecture_(std::move(architecture)) {}
+
+  std::string name() const override { return kName; }
+  std::string description() const override { return "kernels for NVIDIA GPUs generated through MLIR and LLVM"; }
+  Availability Probe() const override {
+    const Availability compiler = Native().Probe();
+    if (!compiler.available) return compiler;
+    const Result<Gpu>& gpu = ThisGpu();
+    if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
+    return {true, fmt::format("{} for {} on {}", compiler.version, Architecture(), gpu->description), "", ""};
+  }
+  int priority() const override { return 8; }
+  bool is_default() const override { return false; }
+  std::string license() const override { return "Apache-2.0"; }
+  int device_type() const override { return kCudaType; }
+  FusionStyle fusion_style() const override { return Native().fusion_style(); }
+  int max_depth() const override { return Native().max_depth(); }
+
+  Result<void> SupportsCall(const CallNode& call) const override { return Native().SupportsCall(call); }
+  std::vector<std::string> FusionPatterns() const override { return FusionPatternsOf(Native()); }
+  bool proposes() const override { return true; }
+  std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
+    return Native().Proposals(function);
+  }
+  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    std::vector<BoundaryLayouts> choices;
+    for (BoundaryLayouts& layouts : Compiler().Layouts(function, eligible_inputs, eligible_outputs)) {
+      choices.push_back(In(Memory::kCuda, std::move(layouts)));
+    }
+    return choices;
+  }
+
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToTIR, Hook::kTIRToRuntime, Hook::kUpdateConstants}; }
+  Result<LoweredPartition> RelayToTIR(const PartitionRequest& request) const override {
+    return Compiler().RelayToTIR(ForWarps(request));
+  }
+  Result<CompiledPartition> TIRToRuntime(const LoweredPartition& lowered) const override {
+    return Compiler().TIRToRuntime(lowered);
+  }
+  bool has_schedules() const override { return Native().has_schedules(); }
+  Result<std::vector<std::string>> Schedules(const PartitionRequest& request) const override {
+    return Compiler().Schedules(ForWarps(request));
+  }
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition& compiled) const override {
+    Result<LoweredPartition> lowered = RelayToTIR(request);
+    if (!lowered) return lowered.reason();
+    if (lowered->mlir != compiled.source) return Reason{"the loops depend on the values of constants", name()};
+    return std::move(lowered->constants);
+  }
+  std::vector<Listing> Listings(const PartitionRequest& request, const CompiledPartition& compiled) const override {
+    return Compiler().Listings(request, compiled);
+  }
+
+  std::vector<AttrField> Options() const override {
+    return {{"arch", AttrKind::kString, "",
+             "the GPUs that machine code is for, sm_80, sm_90 and so on, or emulated, for a driver that stands in for "
+             "a GPU; empty: the one that is here"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& architecture = options.String("arch");
+    if (!architecture.empty() && architecture != cuda_driver::kEmulatedArchitecture &&
+        !architecture.starts_with("sm_")) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'arch' of 'cuda' is like sm_90, or emulated, got '" + architecture + "'");
+    }
+    return std::make_unique<CudaToolchain>(architecture);
+  }
+
+ private:
+  static const Toolchain& Native() {
+    const Toolchain* native = ToolchainRegistry::Global().Native();
+    COLLAGE_CHECK(native != nullptr) << "there is no native toolchain";
+    return *native;
+  }
+
+  std::string Architecture() const {
+    return told_architecture_.empty() && ThisGpu().ok() ? ThisGpu()->architecture : told_architecture_;
+  }
+
+  /// Native kernels for that GPU.
+  const Toolchain& Compiler() const {
+    if (compiler_ == nullptr) {
+      Attrs options;
+      for (const AttrField& option : Native().Options()) options.Set(option.name, option.default_value);
+      options.Set("mtriple", "nvptx64-nvidia-cuda");
+      options.Set("mcpu", Architecture());
+      options.Set("accuracy", "exact");
+      compiler_ = Native().WithOptions(options);
+    }
+    return *compiler_;
+  }
+
+  static PartitionRequest ForWarps(PartitionRequest request) {
+    request.layouts = In(Memory::kHost, std::move(request.layouts));
+    request.num_threads = kWarps;
+    return request;
+  }
+
+  std::string told_architecture_;
+  mutable std::unique_ptr<const Toolchain> compiler_;
+};
+
+}  // namespace
+
+std::unique_ptr<Toolchain> MakeToolchain() { return std::make_unique<CudaToolchain>(); }
+
+}  // namespace collage::cuda

@@ -1,0 +1,198 @@
+// emulated.cc: instructions of a GPU become calls, and every address is asked for before it is used.
+#include "backends/native/compiler/gpu/emulated.h"
+
+#include <optional>
+
+#include "backends/cuda_driver/emulation.h"
+#include "backends/native/compiler/code/llvm_steps.h"
+#include "collage/support/error.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
+
+namespace collage::native {
+namespace {
+
+using cuda_driver::Emulated;
+
+class HostRewriter {
+ public:
+  /// `array_bytes`: of the array that kernels get by value.
+  HostRewriter(llvm::Module& module, const Cpu& cpu, uint64_t array_bytes)
+      : module_(module), cpu_(cpu), builder_(module.getContext()), array_bytes_(array_bytes) {
+    auto* type = llvm::ArrayType::get(builder_.getPtrTy(), static_cast<uint64_t>(Emulated::kNumFunctions));
+    table_ = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
+                                      llvm::Constant::getNullValue(type), cuda_driver::kEmulationTable);
+  }
+
+  void Run(const std::vector<std::string>& kernels) {
+    for (llvm::Function& function : module_) {
+      if (!function.isDeclaration()) Rewrite(function);
+    }
+    for (const std::string& name : kernels) Export(name);
+  }
+
+ private:
+  llvm::Value* Call(Emulated which, llvm::Type* result, const std::vector<llvm::Value*>& arguments) {
+    std::vector<llvm::Type*> types;
+    for (const llvm::Value* argument : arguments) types.push_back(argument->getType());
+    llvm::Type* pointer = builder_.getPtrTy();
+    llvm::Value* slot = builder_.CreateConstGEP1_64(pointer, table_, static_cast<uint64_t>(which));
+    return builder_.CreateCall(llvm::FunctionType::get(result, types, /*isVarArg=*/false),
+                               builder_.CreateLoad(pointer, slot), arguments);
+  }
+
+  void Rewrite(llvm::Function& function) {
+    // Its attributes hold for the GPU's instructions.
+    function.setAttributes({});
+    function.setCallingConv(llvm::CallingConv::C);
+    function.addFnAttr("target-cpu", cpu_.name);
+    function.addFnAttr("target-features", cpu_.features);
+    std::vector<llvm::Instruction*> instructions;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) instructions.push_back(&instruction);
+    for (llvm::Instruction* instruction : instructions) {
+      builder_.SetInsertPoint(instruction);
+      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction)) {
+        Find(*load, 0, load->getType(), load->getAlign(), /*is_store=*/false);
+      } else if (auto* store = llvm::dyn_cast<llvm::StoreInst>(instruction)) {
+        Find(*store, 1, store->getValueOperand()->getType(), store->getAlign(), /*is_store=*/true);
+      } else if (auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
+        RewriteCall(*call);
+      }
+    }
+  }
+
+  /// Whether it is memory of the thread or of the code, which no driver knows.
+  static bool IsOwn(const llvm::Value* pointer) {
+    const llvm::Value* object = llvm::getUnderlyingObject(pointer, /*MaxLookup=*/0);
+    return llvm::isa<llvm::AllocaInst, llvm::GlobalVariable, llvm::Argument>(object);
+  }
+
+  /// Has operand `operand` of `access` looked for.
+  void Find(llvm::Instruction& access, unsigned operand, llvm::Type* type, llvm::Align alignment, bool is_store) {
+    const uint64_t bytes = module_.getDataLayout().getTypeStoreSize(type);
+    Find(access, operand, builder_.getInt64(bytes), alignment, is_store);
+  }
+
+  void Find(llvm::Instruction& access, unsigned operand, llvm::Value* bytes, llvm::Align alignment, bool is_store) {
+    llvm::Value* pointer = access.getOperand(operand);
+    if (IsOwn(pointer)) return;
+    const auto told = static_cast<uint32_t>(alignment.value());
+    access.setOperand(operand, Call(Emulated::kAddress, builder_.getPtrTy(),
+                                    {pointer, bytes, builder_.getInt32(told), builder_.getInt32(is_store ? 1 : 0)}));
+  }
+
+  void Replace(llvm::CallInst& call, Emulated which, const std::vector<llvm::Value*>& arguments) {
+    llvm::Value* result = Call(which, call.getType(), arguments);
+    if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(result);
+    call.eraseFromParent();
+  }
+
+  void RewriteCall(llvm::CallInst& call) {
+    if (auto* memory = llvm::dyn_cast<llvm::MemIntrinsic>(&call)) {
+      llvm::Value* bytes = builder_.CreateZExtOrTrunc(memory->getLength(), builder_.getInt64Ty());
+      Find(call, 0, bytes, memory->getDestAlign().valueOrOne(), /*is_store=*/true);
+      if (auto* transfer = llvm::dyn_cast<llvm::MemTransferInst>(memory)) {
+        Find(call, 1, bytes, transfer->getSourceAlign().valueOrOne(), /*is_store=*/false);
+      }
+      return;
+    }
+    auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call);
+    if (intrinsic == nullptr) return;
+    switch (intrinsic->getIntrinsicID()) {
+      case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x: return Replace(call, Emulated::kThread, {});
+      case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x: return Replace(call, Emulated::kBlock, {});
+      case llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x: return Replace(call, Emulated::kBlockSize, {});
+      case llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x: return Replace(call, Emulated::kGridSize, {});
+      case llvm::Intrinsic::nvvm_bar_warp_sync: return Replace(call, Emulated::kSynchronise, {});
+      case llvm::Intrinsic::nvvm_shfl_sync_idx_i32:
+        return Replace(call, Emulated::kShuffle, {call.getArgOperand(1), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
+        return Replace(call, Emulated::kShuffleXor, {call.getArgOperand(1), call.getArgOperand(2)});
+      default: break;
+    }
+    if (intrinsic->getCalledFunction()->getName().starts_with("llvm.nvvm.")) {
+      throw Error(ErrorCategory::kUnsupported, "nobody emulates " + intrinsic->getCalledFunction()->getName().str());
+    }
+  }
+
+  /// A function that unpacks the parameters of kernel `name`, and takes its name.
+  void Export(const std::string& name) {
+    llvm::Function* kernel = module_.getFunction(name);
+    kernel->setName(name + "_thread");
+    kernel->setLinkage(llvm::GlobalValue::InternalLinkage);
+    llvm::Type* pointer = builder_.getPtrTy();
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer}, /*isVarArg=*/false);
+    llvm::Function* outer = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module_);
+    builder_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", outer));
+    std::vector<llvm::Value*> arguments;
+    std::vector<llvm::Constant*> sizes;
+    for (const llvm::Argument& argument : kernel->args()) {
+      llvm::Value* slot = builder_.CreateConstGEP1_64(pointer, outer->getArg(0), arguments.size());
+      llvm::Value* place = builder_.CreateLoad(pointer, slot);
+      const bool is_address = argument.getType()->isPointerTy();
+      arguments.push_back(is_address ? place : builder_.CreateLoad(argument.getType(), place));
+      const uint64_t bytes = is_address ? array_bytes_ : module_.getDataLayout().getTypeStoreSize(argument.getType());
+      sizes.push_back(builder_.getInt64(bytes));
+    }
+    builder_.CreateCall(kernel, arguments);
+    builder_.CreateRetVoid();
+    sizes.push_back(builder_.getInt64(0));
+    auto* array = llvm::ArrayType::get(builder_.getInt64Ty(), sizes.size());
+    new llvm::GlobalVariable(module_, array, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
+                             llvm::ConstantArray::get(array, sizes), name + cuda_driver::kEmulationSizes);
+  }
+
+  llvm::Module& module_;
+  const Cpu& cpu_;
+  llvm::IRBuilder<> builder_;
+  llvm::GlobalVariable* table_;
+  uint64_t array_bytes_;
+};
+
+/// Masked accesses of the vectors that are not a warp's become such of one element each.
+void SplitMaskedAccesses(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) llvm::ScalarizeMaskedMemIntrinPass().run(function, functions);
+  }
+}
+
+/// Bytes of the array that kernels get by value.
+uint64_t ArrayBytes(const llvm::Module& module, const std::vector<std::string>& functions) {
+  for (const std::string& name : functions) {
+    const llvm::Argument* array = module.getFunction(name)->getArg(0);
+    if (llvm::Type* type = array->getParamByValType()) return module.getDataLayout().getTypeAllocSize(type);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::byte> CompileEmulated(llvm::Module& module, const std::vector<std::string>& functions) {
+  const Cpu cpu = HostCpu();
+  const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(cpu);
+  SplitMaskedAccesses(module);
+  HostRewriter rewriter(module, cpu, ArrayBytes(module, functions));
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine->getTargetTriple());
+  rewriter.Run(functions);
+  return Link(Emit(module, *machine, llvm::CodeGenFileType::ObjectFile), cpu);
+}
+
+}  // namespace collage::native

@@ -1,0 +1,19 @@
+// warps.h: loops over vectors become code that the threads of a warp run together.
+#pragma once
+
+#include <cstdint>
+
+namespace llvm {
+class Function;
+}
+
+namespace collage::native {
+
+/// Rewrites `function`, which computes with vectors of kWarpLanes elements and with single values, for a warp of a GPU
+/// that enters it together: each thread holds the element of its own lane of every vector, and all single values.
+/// Memory that some threads of a warp write and others read is synchronised between. Calls of collage_scratch(bytes)
+/// become memory of the warp, for which `scratch_slot` of the kernel's array of addresses has room.
+/// Returns bytes of that memory that a warp needs. Throws kUnsupported for what no warp can do.
+int64_t SpreadOverWarp(llvm::Function& function, int scratch_slot);
+
+}  // namespace collage::native

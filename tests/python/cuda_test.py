@@ -1,0 +1,40 @@
+"""The RFC's fragment on an NVIDIA GPU, which a driver stands in for where there is none."""
+
+import unittest
+
+import numpy as np
+
+import collage
+import collage as tvm
+from compiling_test import available, mnist
+from own_folder import setUpModule, tearDownModule  # noqa: F401
+
+
+class RfcFragment(unittest.TestCase):
+    def test_as_printed(self):
+        if not available("cuda") or not available("cublas"):
+            self.skipTest("there is no GPU, and nothing that stands in for one")
+        mod = mnist()
+        with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
+            host_target = tvm.target.Target("llvm")
+            generic_target = tvm.target.Target("cuda", host_target)
+            cublas_target = tvm.target.Target("cuda -compiler=cublas", host_target)
+            targets = [generic_target, cublas_target]
+            exe = tvm.relay.vm.compile(mod, target=targets)
+        used = {name for one in exe.plan.report["play_off"] for name in one["partitions"]}
+        self.assertLessEqual(used, {"cuda", "cublas"})
+        x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype("float32")
+        reference = tvm.relay.vm.VirtualMachine(tvm.relay.vm.compile(mod)).run(x)
+        for _ in range(3):  # the second run records what the GPU does, the third repeats it
+            result = tvm.relay.vm.VirtualMachine(exe).run(x)
+            np.testing.assert_allclose(result, reference, rtol=1e-3, atol=1e-4)
+
+    def test_toolchains_that_there_are_not_are_refused_by_name(self):
+        with tvm.transform.PassContext(config={"relay.collage.enable_collage": True}):
+            targets = [tvm.target.Target("cuda", "llvm"), tvm.target.Target("cuda -compiler=cutlass", "llvm")]
+            with self.assertRaisesRegex(collage.InputError, "cutlass"):
+                tvm.relay.vm.compile(mnist(), target=targets)
+
+
+if __name__ == "__main__":
+    unittest.main()

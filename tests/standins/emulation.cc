@@ -1,0 +1,281 @@
+// emulation.cc: a warp is 32 fibres that are kept for all warps of a launch.
+#include "emulation.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/context/fiber.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "backends/cuda_driver/emulation.h"
+
+namespace standin {
+namespace {
+
+using boost::context::fiber;
+using collage::cuda_driver::Emulated;
+
+constexpr uint32_t kLanes = 32;
+constexpr size_t kSinkBytes = size_t{64} << 10;
+
+/// Who wrote and who read a byte last, and when: threads of a warp are ordered by what they synchronise, those of
+/// different warps by nothing.
+struct Mark {
+  uint32_t writer = 0, reader = 0;  ///< number of the thread + 1; 0: nobody
+  uint64_t written = 0, read = 0;   ///< the warp's synchronisations before
+};
+
+class Engine {
+ public:
+  Engine(const EmulatedKernel& kernel, const Grid& grid, const std::vector<std::vector<std::byte>>& parameters,
+         const FindMemory& find)
+      : kernel_(kernel), grid_(grid), find_(find), sink_(kSinkBytes) {
+    for (const std::vector<std::byte>& parameter : parameters) {
+      parameters_.push_back(const_cast<std::byte*>(parameter.data()));
+    }
+    watches_races_ = std::getenv("STANDIN_CUDA_RACES") != nullptr;
+    is_reversed_ = std::getenv("STANDIN_CUDA_REVERSED") != nullptr;
+  }
+
+  std::string Run() {
+    current_ = this;
+    for (Lane& lane : lanes_) {
+      lane.fibre = fiber([this, &lane](fiber&& main) {
+        main_ = std::move(main);
+        for (;;) {
+          kernel_.thread(parameters_.data());
+          lane.state = Lane::kFinished;
+          main_ = std::move(main_).resume();
+          if (is_over_) return std::move(main_);
+        }
+      });
+    }
+    for (block_ = 0; block_ < grid_.blocks; ++block_) {
+      for (warp_ = 0; warp_ < grid_.threads / kLanes; ++warp_) RunWarp();
+    }
+    is_over_ = true;
+    for (Lane& lane : lanes_) lane.fibre = std::move(lane.fibre).resume();
+    current_ = nullptr;
+    return problem_;
+  }
+
+  // ---- what threads call ----
+
+  static uint32_t Thread() { return current_->warp_ * kLanes + current_->lane_; }
+  static uint32_t Block() { return current_->block_; }
+  static uint32_t BlockSize() { return current_->grid_.threads; }
+  static uint32_t GridSize() { return current_->grid_.blocks; }
+  static uint32_t Shuffle(uint32_t word, uint32_t lane) { return current_->Wait(Lane::kShuffle, word, lane); }
+  static uint32_t ShuffleXor(uint32_t word, uint32_t mask) { return current_->Wait(Lane::kShuffleXor, word, mask); }
+  static void Synchronise() { current_->Wait(Lane::kSynchronise, 0, 0); }
+  static void* Address(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store) {
+    return current_->Find(reinterpret_cast<uint64_t>(address), bytes, alignment, is_store != 0);
+  }
+
+ private:
+  struct Lane {
+    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kFinished };
+    fiber fibre;
+    State state = kRunning;
+    uint32_t word = 0, argument = 0, answer = 0;
+  };
+
+  void Complain(const std::string& what) {
+    if (!problem_.empty()) return;
+    problem_ = "kernel " + kernel_.name + ", block " + std::to_string(block_) + ", thread " + std::to_string(Thread()) +
+               ": " + what;
+  }
+
+  uint32_t Wait(Lane::State state, uint32_t word, uint32_t argument) {
+    Lane& lane = lanes_[lane_];
+    lane.state = state;
+    lane.word = word;
+    lane.argument = argument;
+    main_ = std::move(main_).resume();
+    return lane.answer;
+  }
+
+  /// Runs all threads that can run until they wait or are done.
+  void Advance() {
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      lane_ = is_reversed_ ? kLanes - 1 - i : i;
+      Lane& lane = lanes_[lane_];
+      if (lane.state == Lane::kRunning) lane.fibre = std::move(lane.fibre).resume();
+    }
+  }
+
+  void RunWarp() {
+    for (Lane& lane : lanes_) lane.state = Lane::kRunning;
+    epoch_ = 1;
+    for (Advance(); !AreFinished(); Advance()) Meet();
+  }
+
+  bool AreFinished() const {
+    for (const Lane& lane : lanes_) {
+      if (lane.state != Lane::kFinished) return false;
+    }
+    return true;
+  }
+
+  /// All threads have come to the same instruction, or something is wrong with the program.
+  void Meet() {
+    const Lane::State state = lanes_[0].state;
+    for (lane_ = 0; lane_ < kLanes; ++lane_) {
+      if (lanes_[lane_].state != state) Complain("the threads of its warp do not wait for the same thing");
+    }
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      Lane& lane = lanes_[i];
+      const uint32_t from = (lane.state == Lane::kShuffleXor ? i ^ lane.argument : lane.argument) % kLanes;
+      lane.answer = lanes_[from].word;
+    }
+    for (Lane& lane : lanes_) {
+      if (lane.state != Lane::kFinished) lane.state = Lane::kRunning;
+    }
+    if (state == Lane::kSynchronise) ++epoch_;
+  }
+
+  void* Find(uint64_t address, uint64_t bytes, uint32_t alignment, bool is_store) {
+    const char* doing = is_store ? "writes " : "reads ";
+    if (address % alignment != 0) {
+      Complain(doing + std::to_string(bytes) + " bytes at an address that is no multiple of " +
+               std::to_string(alignment));
+    }
+    std::byte* found = Cached(address, bytes);
+    if (found == nullptr) {
+      Complain(doing + std::to_string(bytes) + " bytes outside of the device's memory");
+      return bytes <= kSinkBytes ? sink_.data() : std::calloc(bytes, 1);
+    }
+    if (watches_races_) Watch(address, bytes, is_store);
+    return found;
+  }
+
+  /// The place of an allocation that was asked for before, or else what the driver says.
+  std::byte* Cached(uint64_t address, uint64_t bytes) {
+    constexpr uint64_t kPage = 4096;
+    Page& page = pages_[address / kPage % pages_.size()];
+    const uint64_t begin = address / kPage * kPage;
+    if (page.begin == begin && page.within != nullptr && address - begin + bytes <= kPage) {
+      return page.within + (address - begin);
+    }
+    if (std::byte* whole = find_(begin, kPage)) page = {begin, whole};
+    return find_(address, bytes);
+  }
+
+  void Watch(uint64_t address, uint64_t bytes, bool is_store) {
+    const uint32_t self = block_ * grid_.threads + Thread() + 1;
+    const auto is_ordered = [&](uint32_t other, uint64_t when) {
+      if (other == 0 || other == self) return true;
+      return (other - 1) / kLanes == (self - 1) / kLanes && when < epoch_;
+    };
+    for (uint64_t i = 0; i < bytes; ++i) {
+      Mark& mark = marks_[address + i];
+      if (!is_ordered(mark.writer, mark.written)) {
+        Complain(std::string(is_store ? "writes" : "reads") + " a byte that thread " + Name(mark.writer) +
+                 " writes, in no order");
+      }
+      if (is_store && !is_ordered(mark.reader, mark.read)) {
+        Complain("writes a byte that thread " + Name(mark.reader) + " reads, in no order");
+      }
+      (is_store ? mark.writer : mark.reader) = self;
+      (is_store ? mark.written : mark.read) = epoch_;
+    }
+  }
+
+  std::string Name(uint32_t number) const {
+    return std::to_string((number - 1) % grid_.threads) + " of block " + std::to_string((number - 1) / grid_.threads);
+  }
+
+  struct Page {
+    uint64_t begin = 1;
+    std::byte* within = nullptr;
+  };
+
+  static thread_local Engine* current_;
+
+  const EmulatedKernel& kernel_;
+  Grid grid_;
+  const FindMemory& find_;
+  std::vector<void*> parameters_;
+  std::array<Lane, kLanes> lanes_;
+  fiber main_;
+  bool is_over_ = false;
+  bool watches_races_ = false;
+  bool is_reversed_ = false;
+  uint32_t block_ = 0, warp_ = 0, lane_ = 0;
+  uint64_t epoch_ = 1;
+  std::array<Page, 64> pages_;
+  std::unordered_map<uint64_t, Mark> marks_;
+  std::vector<std::byte> sink_;
+  std::string problem_;
+};
+
+thread_local Engine* Engine::current_ = nullptr;
+
+/// Bytes of an ELF file, whose last part is the table of its sections; 0 for what is none.
+size_t SizeOf(const void* image) {
+  Elf64_Ehdr header;
+  if (std::memcmp(image, ELFMAG, SELFMAG) != 0) return 0;
+  std::memcpy(&header, image, sizeof header);
+  return header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
+}
+
+}  // namespace
+
+std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
+  const size_t size = SizeOf(image);
+  const int file = size == 0 ? -1 : memfd_create("code of a device", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  const bool is_written = write(file, image, size) == static_cast<ssize_t>(size);
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  void* handle = is_written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (handle == nullptr) {
+    close(file);
+    return nullptr;
+  }
+  std::unique_ptr<EmulatedModule> module(new EmulatedModule(handle, file));
+  auto* table = static_cast<void**>(dlsym(handle, collage::cuda_driver::kEmulationTable));
+  if (table == nullptr) return nullptr;
+  const auto set = [&](Emulated place, auto* function) {
+    table[static_cast<size_t>(place)] = reinterpret_cast<void*>(function);
+  };
+  set(Emulated::kThread, Engine::Thread);
+  set(Emulated::kBlock, Engine::Block);
+  set(Emulated::kBlockSize, Engine::BlockSize);
+  set(Emulated::kGridSize, Engine::GridSize);
+  set(Emulated::kShuffle, Engine::Shuffle);
+  set(Emulated::kShuffleXor, Engine::ShuffleXor);
+  set(Emulated::kSynchronise, Engine::Synchronise);
+  set(Emulated::kAddress, Engine::Address);
+  return module;
+}
+
+EmulatedModule::~EmulatedModule() {
+  dlclose(handle_);
+  close(file_);
+}
+
+const EmulatedKernel* EmulatedModule::Find(const std::string& name) {
+  void* thread = dlsym(handle_, name.c_str());
+  const auto* sizes =
+      static_cast<const uint64_t*>(dlsym(handle_, (name + collage::cuda_driver::kEmulationSizes).c_str()));
+  if (thread == nullptr || sizes == nullptr) return nullptr;
+  auto kernel = std::make_unique<EmulatedKernel>();
+  kernel->name = name;
+  kernel->thread = reinterpret_cast<void (*)(void* const*)>(thread);
+  for (; *sizes != 0; ++sizes) kernel->parameter_sizes.push_back(*sizes);
+  return kernels_.emplace_back(std::move(kernel)).get();
+}
+
+std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid,
+                    const std::vector<std::vector<std::byte>>& parameters, const FindMemory& find) {
+  return Engine(kernel, grid, parameters, find).Run();
+}
+
+}  // namespace standin

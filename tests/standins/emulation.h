@@ -1,0 +1,53 @@
+// emulation.h: runs code that was made for the architecture "emulated" (backends/cuda_driver/emulation.h): each thread
+// of a GPU is a fibre, and those of a warp wait for each other where the instructions say so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace standin {
+
+/// One kernel of an object.
+struct EmulatedKernel {
+  std::string name;
+  void (*thread)(void* const* parameters) = nullptr;
+  std::vector<uint64_t> parameter_sizes;
+};
+
+/// An object that is opened.
+class EmulatedModule {
+ public:
+  /// Null unless `image` is such an object.
+  static std::unique_ptr<EmulatedModule> Open(const void* image);
+  ~EmulatedModule();
+  /// Null unless it has that kernel. The module owns it.
+  const EmulatedKernel* Find(const std::string& name);
+
+ private:
+  EmulatedModule(void* handle, int file) : handle_(handle), file_(file) {}
+
+  void* handle_;
+  int file_;  ///< open meanwhile: the system knows objects by its number
+  std::vector<std::unique_ptr<EmulatedKernel>> kernels_;
+};
+
+struct Grid {
+  uint32_t blocks = 1;
+  uint32_t threads = 32;  ///< in a block, a multiple of 32
+};
+
+/// Finds `bytes` of the device's memory for the host; null where they are not within one allocation.
+using FindMemory = std::function<std::byte*(uint64_t address, size_t bytes)>;
+
+/// Runs all threads, one warp after the other. Returns the first thing that was wrong, with block and thread: an access
+/// out of bounds or misaligned, threads of a warp that do not meet, and, with $STANDIN_CUDA_RACES, accesses to the same
+/// bytes that nothing orders. Empty where all was well. With $STANDIN_CUDA_REVERSED the last thread of a warp runs
+/// first.
+std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid,
+                    const std::vector<std::vector<std::byte>>& parameters, const FindMemory& find);
+
+}  // namespace standin
