@@ -9,6 +9,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "runtime/huge_pages.h"
+#include "runtime/plan/device_stretches.h"
 #include "runtime/plan/executable_state.h"
 
 namespace collage {
@@ -51,12 +52,14 @@ struct ExecutionInstance::State {
   std::shared_ptr<std::byte> arena;
   std::map<Memory, DeviceBuffer> device_arenas;
   std::vector<BoundStep> steps;
+  DeviceStretches stretches;
   std::vector<std::vector<int>> readers;  ///< steps that touch graph input i
   std::vector<std::vector<int>> writers;  ///< steps that touch graph output i
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
 
-  State(Executable the_executable, bool is_in_place) : executable(std::move(the_executable)), in_place(is_in_place) {}
+  State(Executable the_executable, bool is_in_place)
+      : executable(std::move(the_executable)), in_place(is_in_place), stretches(executable.plan()) {}
 
   const ExecutionPlan& plan() const { return executable.plan(); }
 
@@ -98,6 +101,7 @@ struct ExecutionInstance::State {
       workspace = InArena(plan().kernels[static_cast<size_t>(step.kernel)].workspace_memory, step.workspace_offset);
     }
     steps[index].kernel->Bind(sources, targets, workspace);
+    stretches.Forget(index);
   }
 
   void AllocateArenas() {
@@ -200,7 +204,7 @@ const Tensor& ExecutionInstance::Output(size_t index) const { return state_->out
 
 void ExecutionInstance::Run() {
   state_->CheckInputsAreSet();
-  for (const BoundStep& step : state_->steps) step.kernel->Run();
+  state_->stretches.Run([&](size_t step) { state_->steps[step].kernel->Run(); });
 }
 
 void ExecutionInstance::RunWatched(const std::function<void(const Value& value, const void* data)>& look) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/cuda_driver/driver.h"
+#include "collage/runtime/recorded_work.h"
 #include "collage/support/error.h"
 
 namespace collage::cuda_driver {
@@ -19,7 +20,30 @@ constexpr size_t kStagingBytes = size_t{4} << 20;
 
 Address AddressOf(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-class OnlyDevice : public CudaDevice {
+/// A CUDA graph of what was captured.
+class CapturedWork : public RecordedWork {
+ public:
+  CapturedWork(const Driver& driver, CudaDevice& device, GraphExec exec)
+      : driver_(driver), device_(device), exec_(exec) {}
+  CapturedWork(const CapturedWork&) = delete;
+  CapturedWork& operator=(const CapturedWork&) = delete;
+  ~CapturedWork() override {
+    device_.Enter();
+    driver_.GraphExecDestroy(exec_);
+  }
+
+  void Run() override {
+    const Stream stream = device_.Enter();
+    driver_.Check(driver_.GraphLaunch(exec_, stream), "launch a graph");
+  }
+
+ private:
+  const Driver& driver_;
+  CudaDevice& device_;
+  GraphExec exec_;
+};
+
+class OnlyDevice : public CudaDevice, public RecordsWork {
  public:
   OnlyDevice() : driver_(GetDriver()) {
     DeviceNumber device = 0;
@@ -97,6 +121,23 @@ class OnlyDevice : public CudaDevice {
   void CopyWithin(void* target, const void* source, size_t bytes) override {
     Enter();
     driver_.Check(driver_.MemcpyDtoDAsync(AddressOf(target), AddressOf(source), bytes, stream_), "copy on the GPU");
+  }
+
+  std::unique_ptr<RecordedWork> Record(const std::function<void()>& work) override {
+    Enter();
+    driver_.Check(driver_.StreamBeginCapture(stream_, kCaptureOfThread), "begin a graph");
+    bool is_whole = true;
+    try {
+      work();
+    } catch (const Error&) {
+      is_whole = false;  // the caller, who does it as it is, sees the same, unless it was the capture's fault
+    }
+    Graph graph = nullptr;
+    const bool is_captured = driver_.StreamEndCapture(stream_, &graph) == 0 && graph != nullptr;
+    GraphExec exec = nullptr;
+    if (is_captured && is_whole && driver_.GraphInstantiate(&exec, graph, 0) != 0) exec = nullptr;
+    if (is_captured) driver_.GraphDestroy(graph);
+    return exec == nullptr ? nullptr : std::make_unique<CapturedWork>(driver_, *this, exec);
   }
 
   void Synchronize() override {

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "collage/runtime/recorded_work.h"
 #include "collage/support/error.h"
 #include "runtime/known_devices.h"
 
@@ -65,6 +67,34 @@ TEST_F(CudaDeviceTest, WhatIsAskedForIsDoneInOrder) {
   EXPECT_TRUE(out == first);
   device_->CopyOut(out.data(), a.address(), kSize);
   EXPECT_TRUE(out == source);
+}
+
+TEST_F(CudaDeviceTest, RecordedCopiesAreRepeated) {
+  auto* recorder = dynamic_cast<RecordsWork*>(device_);
+  ASSERT_NE(recorder, nullptr);
+  constexpr size_t kSize = 1000;
+  const DeviceBuffer a(Memory::kCuda, kSize), b(Memory::kCuda, kSize);
+  const std::unique_ptr<RecordedWork> copy =
+      recorder->Record([&] { device_->CopyWithin(b.address(), a.address(), kSize); });
+  ASSERT_NE(copy, nullptr);
+  for (const int first : {1, 2}) {
+    const Bytes in = Numbers(kSize, first);
+    Bytes out(kSize);
+    device_->CopyIn(a.address(), in.data(), kSize);
+    copy->Run();
+    device_->CopyOut(out.data(), b.address(), kSize);
+    EXPECT_EQ(out, in);
+  }
+}
+
+TEST_F(CudaDeviceTest, WhatWaitsOrFailsIsNotRecorded) {
+  auto* recorder = dynamic_cast<RecordsWork*>(device_);
+  ASSERT_NE(recorder, nullptr);
+  EXPECT_EQ(recorder->Record([&] { device_->Synchronize(); }), nullptr);
+  EXPECT_EQ(recorder->Record([&] { const DeviceBuffer buffer(Memory::kCuda, 100); }), nullptr);
+  EXPECT_EQ(recorder->Record([] { throw Error(ErrorCategory::kInternal, "a kernel failed"); }), nullptr);
+  const DeviceBuffer buffer(Memory::kCuda, 100);  // all is as before
+  device_->Synchronize();
 }
 
 TEST_F(CudaDeviceTest, AnyThreadMayCall) {
