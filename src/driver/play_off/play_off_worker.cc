@@ -19,7 +19,7 @@ namespace {
 constexpr double kFinalMargin = 1.03;
 constexpr size_t kMaxFinalists = 4;
 // A final goes on in parts, so that it ends once its contenders are distinct: mostly after the first one.
-constexpr int kMaxParts = 8;
+constexpr int kMaxParts = 4;
 // Rounds that fit in here are timed under one lock.
 constexpr double kLockedSeconds = 0.05;
 // The part of a stage's time that may be spent on waiting for the lock.
@@ -153,13 +153,20 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   if (timed.empty()) return;
   std::vector<Samples> rounds(timed.size());
   TimeRounds(timed, options_.first_seconds, rounds);
+  std::map<const Built*, Samples> rounds_of;
+  for (size_t i = 0; i < timed.size(); ++i) rounds_of[timed[i]] = rounds[i];
   for (Built* one : timed) one->found.first_relative = one->found.relative;
   std::stable_sort(timed.begin(), timed.end(),
                    [](const Built* a, const Built* b) { return a->found.relative < b->found.relative; });
   const double bound = timed.front()->found.relative * kFinalMargin;
   std::erase_if(timed, [&](const Built* one) { return one->found.relative > bound; });
   if (timed.size() > kMaxFinalists) timed.resize(kMaxFinalists);
-  for (Built* one : timed) one->found.is_finalist = true;
+  rounds.clear();
+  for (Built* one : timed) {
+    one->found.is_finalist = true;
+    rounds.push_back(rounds_of[one]);
+  }
+  if (AreDistinct(rounds)) return;  // a final would say the same
   rounds.assign(timed.size(), {});
   for (int part = 0; part < kMaxParts && !AreDistinct(rounds); ++part) {
     TimeRounds(timed, options_.final_seconds, rounds);

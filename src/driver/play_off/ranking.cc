@@ -47,7 +47,7 @@ bool AreDistinct(std::span<const Samples> rounds) {
     const std::optional<Interval> interval = ratios.QuantileInterval(0.5);
     if (!interval) return false;
     const bool is_on_one_side = interval->low > 1 + kAsGood || interval->high <= 1 + kAsGood;
-    if (!is_on_one_side && interval->high - interval->low > kAsGood) return false;
+    if (!is_on_one_side && interval->high - interval->low > 2 * kAsGood) return false;
   }
   return true;
 }
