@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """two_compilers.py: compiles models with two builds of Collage: which executables are faster, which build compiles faster.
 
-    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 0] [--estimator analytic] [--seconds 5] MODEL [MODEL…]
+    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 60s] [--estimator analytic] [--seconds 5] MODEL [MODEL…]
 
 OLD and NEW are build folders with bin/collage; MODEL is as for repeatability.py. Each build compiles with an empty database
 of its own, and again with that database. Then NEW times both executables, interleaved in one process. Printed is a row for
@@ -43,7 +43,8 @@ def compile_twice(name: str, build: Path, folder: Path, arguments: argparse.Name
     folder.mkdir()
     executable, database = folder / "model.clg", folder / "costs.db"
     command = [*pinned_to_one(arguments), str(build / "bin/collage"), "compile", str(model_file(name))]
-    command += [*shape_arguments(name), "--threads", str(arguments.threads), "--budget", arguments.budget, "--quiet", "--json"]
+    command += [*shape_arguments(name), "--threads", str(arguments.threads), "--quiet", "--json"]
+    command += ["--budget", arguments.budget] if arguments.budget else []
     command += ["--estimator", arguments.estimator] if arguments.estimator else []
     command += ["--database", str(database), "-o"]
     keep_kernels_beside(database)
@@ -83,7 +84,7 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--budget", default="0")
+    parser.add_argument("--budget")
     parser.add_argument("--estimator")
     parser.add_argument("--seconds", default="5")
     parser.add_argument("models", nargs="+", metavar="MODEL")

@@ -166,9 +166,9 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
     one->found.is_finalist = true;
     rounds.push_back(rounds_of[one]);
   }
-  if (AreDistinct(rounds)) return;  // a final would say the same
+  if (RoundsSuffice(rounds)) return;  // a final would say the same
   rounds.assign(timed.size(), {});
-  for (int part = 0; part < kMaxParts && !AreDistinct(rounds); ++part) {
+  for (int part = 0; part < kMaxParts && !RoundsSuffice(rounds); ++part) {
     TimeRounds(timed, options_.final_seconds, rounds);
   }
 }

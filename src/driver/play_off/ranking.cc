@@ -33,7 +33,7 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index) {
   return ratios.p50();
 }
 
-bool AreDistinct(std::span<const Samples> rounds) {
+bool RoundsSuffice(std::span<const Samples> rounds) {
   size_t fastest = 0;
   for (size_t i = 1; i < rounds.size(); ++i) {
     if (RelativeToRounds(rounds, i) < RelativeToRounds(rounds, fastest)) fastest = i;

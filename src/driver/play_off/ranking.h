@@ -21,7 +21,7 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 /// Whether more rounds would hardly change who wins, or matter: for each contender but the fastest, the 95 % interval
 /// of how much slower it is lies on one side of `kAsGood`, or is at most twice as wide. False if there are too few
 /// rounds for an interval.
-bool AreDistinct(std::span<const Samples> rounds);
+bool RoundsSuffice(std::span<const Samples> rounds);
 
 /// Returns the seconds that a contender takes when `other` takes its p50, by the rounds in which both ran: their p50s
 /// may come from different rounds, in which the machine ran at different speeds.

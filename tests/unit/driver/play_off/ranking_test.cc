@@ -28,21 +28,21 @@ TEST(RankingTest, AMachineThatIsSlowForSomeRoundsDoesNotHideWhoIsFaster) {
   EXPECT_NEAR(RelativeToRounds(rounds, 2) / RelativeToRounds(rounds, 1), 1.05, 0.003);
 }
 
-TEST(RankingTest, ClearDifferencesAreDistinct) { EXPECT_TRUE(AreDistinct(Timed({1.0, 1.03, 1.2}, 0.01, 40))); }
+TEST(RankingTest, ClearDifferencesNeedFewRounds) { EXPECT_TRUE(RoundsSuffice(Timed({1.0, 1.03, 1.2}, 0.01, 40))); }
 
 TEST(RankingTest, EqualOnesAreToldFromTheRestOnceTheirDifferenceIsKnownToBeSmall) {
-  EXPECT_FALSE(AreDistinct(Timed({1.0, 1.0}, 0.02, 20)));
-  EXPECT_TRUE(AreDistinct(Timed({1.0, 1.0}, 0.002, 60)));
+  EXPECT_FALSE(RoundsSuffice(Timed({1.0, 1.0}, 0.02, 20)));
+  EXPECT_TRUE(RoundsSuffice(Timed({1.0, 1.0}, 0.002, 60)));
 }
 
 TEST(RankingTest, ADifferenceAtTheThresholdNeedNotBeSettled) {
-  EXPECT_FALSE(AreDistinct(Timed({1.0, 1.005}, 0.02, 40)));
-  EXPECT_TRUE(AreDistinct(Timed({1.0, 1.005}, 0.001, 40)));
+  EXPECT_FALSE(RoundsSuffice(Timed({1.0, 1.005}, 0.02, 40)));
+  EXPECT_TRUE(RoundsSuffice(Timed({1.0, 1.005}, 0.001, 40)));
 }
 
-TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(AreDistinct(Timed({1.0, 2.0}, 0.0, 3))); }
+TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(RoundsSuffice(Timed({1.0, 2.0}, 0.0, 3))); }
 
-TEST(RankingTest, OneContenderIsDistinct) { EXPECT_TRUE(AreDistinct(Timed({1.0}, 0.1, 3))); }
+TEST(RankingTest, OneContenderIsDistinct) { EXPECT_TRUE(RoundsSuffice(Timed({1.0}, 0.1, 3))); }
 
 Contender Ran(double relative, std::map<std::string, int> partitions, bool is_finalist = true) {
   Contender contender;
