@@ -25,8 +25,8 @@ using collage::cuda_driver::Emulated;
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
 
-/// Who wrote and who read a byte last, and when: threads of a warp are ordered by what they synchronise, those of
-/// different warps by nothing.
+/// The last writer and reader of a byte, and when they did so. Synchronisation orders threads of a warp; nothing orders
+/// those of different warps.
 struct Mark {
   uint32_t writer = 0, reader = 0;  ///< number of the thread + 1; 0: nobody
   uint64_t written = 0, read = 0;   ///< the warp's synchronisations before

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -138,14 +139,14 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns {
 
   /// Native kernels for that GPU.
   const Toolchain& Compiler() const {
-    if (compiler_ == nullptr) {
+    std::call_once(compiler_made_, [&] {
       Attrs options;
       for (const AttrField& option : Native().Options()) options.Set(option.name, option.default_value);
       options.Set("mtriple", "nvptx64-nvidia-cuda");
       options.Set("mcpu", Architecture());
       options.Set("accuracy", "exact");
       compiler_ = Native().WithOptions(options);
-    }
+    });
     return *compiler_;
   }
 
@@ -156,6 +157,7 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns {
   }
 
   std::string told_architecture_;
+  mutable std::once_flag compiler_made_;
   mutable std::unique_ptr<const Toolchain> compiler_;
 };
 
