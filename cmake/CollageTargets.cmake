@@ -63,6 +63,19 @@ function(collage_module name)
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
+# collage_portable_module(MODULE LINK…): the objects of a module, linked once more with static libraries, as lib/portable/ and
+# the module's file. Bundles have it in the module's place. Only the target portable_modules builds it.
+function(collage_portable_module module)
+  add_library(${module}_portable MODULE EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${module}>)
+  set_target_properties(${module}_portable PROPERTIES OUTPUT_NAME ${module} LINKER_LANGUAGE CXX INSTALL_RPATH "$ORIGIN/.."
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/portable)
+  target_link_libraries(${module}_portable PRIVATE collage_options fmt::fmt ${ARGN})
+  target_link_options(${module}_portable PRIVATE LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:--strip-all)
+  add_dependencies(portable_modules ${module}_portable)
+  install(TARGETS ${module}_portable LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/portable OPTIONAL)
+endfunction()
+add_custom_target(portable_modules)
+
 # collage_test_executable(NAME LIBRARIES…): what all executables of tests share. Tests are compiled once and run for seconds,
 # so they are optimised less than what they test, and they share one precompiled header of GoogleTest and the standard
 # library.

@@ -93,6 +93,16 @@ void ResolveCalls(void* handle) {
   for (std::string line; std::getline(lines, line);) *address++ = Resolve(LibraryCall::Parse(line));
 }
 
+/// Kernels are opened through /proc, which a bare container may lack.
+[[noreturn]] void ThrowNotLoaded(const std::string& reason) {
+  std::error_code ignored;
+  if (!std::filesystem::exists("/proc/self/fd", ignored)) {
+    throw Error(ErrorCategory::kUnavailable, "cannot load a kernel: there is no /proc", "",
+                "mount it: mount -t proc proc /proc");
+  }
+  throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
+}
+
 /// An opened object; closed when the last kernel of it goes.
 class LoadedObject {
  public:
@@ -102,7 +112,7 @@ class LoadedObject {
     handle_ = dlopen(UniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
     const std::string reason = handle_ == nullptr ? dlerror() : "";
     close(fd);
-    if (handle_ == nullptr) throw Error(ErrorCategory::kCorrupt, fmt::format("cannot load a kernel: {}", reason));
+    if (handle_ == nullptr) ThrowNotLoaded(reason);
     try {
       CheckNeeds(handle_);
       ResolveCalls(handle_);

@@ -34,11 +34,20 @@ std::vector<std::filesystem::path> ModuleFolders() {
   return folders;
 }
 
+std::optional<std::filesystem::path> FindBesideModules(const std::string& file) {
+  for (const std::filesystem::path& folder : ModuleFolders()) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / file, ignored)) return folder / file;
+  }
+  return std::nullopt;
+}
+
 void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
   std::string reason = "the file was not found";
   for (const auto& folder : ModuleFolders()) {
+    std::error_code ignored;
     const auto path = folder / file;
-    if (!std::filesystem::exists(path)) continue;
+    if (!std::filesystem::exists(path, ignored)) continue;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       reason = dlerror();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace collage {
 /// Returns the folders in which modules are looked for, in this order: the folders of $COLLAGE_MODULE_PATH, then that
 /// of the library that holds this function.
 std::vector<std::filesystem::path> ModuleFolders();
+
+/// The first file of that name in these folders: a module, or what a bundle has beside them.
+std::optional<std::filesystem::path> FindBesideModules(const std::string& file);
 
 /// The address of C symbol `symbol` in module `file`, which is looked for in $COLLAGE_MODULE_PATH and then beside the
 /// library that holds this function. The module stays open. Throws kUnavailable with the system's reason.

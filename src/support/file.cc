@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "collage/support/error.h"
+#include "support/environment.h"
 
 namespace collage {
 namespace {
@@ -76,7 +77,13 @@ void WriteFile(const std::filesystem::path& path, std::string_view content) {
 }
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "collage-XXXXXX").string();
+  std::error_code failed;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(failed);
+  if (failed) {
+    throw Error(ErrorCategory::kResource, "the folder of temporary files is not there",
+                GetEnvironment("TMPDIR").value_or("/tmp"), "set TMPDIR to a folder that is");
+  }
+  std::string name = (parent / "collage-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
     throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)),
                 name);

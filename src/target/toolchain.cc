@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "collage/target/bundled_files.h"
 #include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
 #include "support/dynamic_library.h"
+#include "target/left_out.h"
 
 namespace collage {
 
@@ -31,6 +33,11 @@ std::vector<const Toolchain*> CalledLibrariesOf(const Toolchain& toolchain) {
 std::vector<CompositeCall> CompositeCallsOf(const Toolchain& toolchain) {
   const auto* source = dynamic_cast<const HasCompositeCalls*>(&toolchain);
   return source == nullptr ? std::vector<CompositeCall>() : source->CompositeCalls();
+}
+
+std::vector<BundledFile> BundledFilesOf(const Toolchain& toolchain) {
+  const auto* source = dynamic_cast<const HasBundledFiles*>(&toolchain);
+  return source == nullptr ? std::vector<BundledFile>() : source->BundledFiles();
 }
 
 bool Toolchain::Has(Hook hook) const {
@@ -91,7 +98,7 @@ void ToolchainRegistry::Add(std::unique_ptr<Toolchain> toolchain, std::string re
   if (Find(toolchain->name()) != nullptr) {
     throw Error(ErrorCategory::kInput, "toolchain '" + toolchain->name() + "' is registered already");
   }
-  toolchains_.push_back(std::move(toolchain));
+  toolchains_.push_back(UnlessLeftOut(std::move(toolchain)));
   revisions_.push_back(std::move(revision));
 }
 

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -90,17 +89,19 @@ void AddToolchainModules(ToolchainRegistry& registry) {
 
 std::optional<std::string> WhyModuleMissing(std::initializer_list<std::string> files) {
   for (const std::string& file : files) {
-    const std::vector<std::filesystem::path> folders = ModuleFolders();
-    const auto has_it = [&](const std::filesystem::path& folder) {
-      std::error_code ignored;
-      return std::filesystem::exists(folder / file, ignored);
-    };
-    if (!std::any_of(folders.begin(), folders.end(), has_it)) {
+    if (!FindBesideModules(file)) {
       return fmt::format("its module '{}' is in no folder of $COLLAGE_MODULE_PATH nor beside Collage's libraries",
                          file);
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> WhyLibraryMissing(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (FindBesideModules(std::filesystem::path(path).filename())) return std::nullopt;
+  return fmt::format("its library '{}' is gone", path);
 }
 
 }  // namespace collage

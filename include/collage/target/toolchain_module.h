@@ -29,6 +29,10 @@ void AddToolchainModules(ToolchainRegistry& registry);
 /// nothing when all are there. None is opened.
 std::optional<std::string> WhyModuleMissing(std::initializer_list<std::string> files);
 
+/// For `Toolchain::Probe`: what to say when the library that the modules were linked with, by its path then, is neither
+/// there nor beside Collage's libraries; nothing when it is.
+std::optional<std::string> WhyLibraryMissing(const std::string& path);
+
 }  // namespace collage
 
 /// At the end of a module's source, outside of any namespace: `make` returns a std::unique_ptr<collage::Toolchain>.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "support/dynamic_library.h"
 #include "support/environment.h"
 
 namespace collage::blas_toolchain {
@@ -58,6 +59,18 @@ std::vector<std::string> Candidates(const std::string& name) {
   return paths;
 }
 
+/// Beside the modules, under its full name: "libopenblasp-r0.3.21.so".
+std::vector<std::string> Bundled(const std::string& name) {
+  std::vector<std::string> paths;
+  for (const fs::path& folder : ModuleFolders()) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().filename().string().starts_with("lib" + name)) paths.push_back(entry.path());
+    }
+  }
+  return paths;
+}
+
 /// "openblasp-r0.3.21 of openblas-pthread".
 std::string VersionOf(const fs::path& path) {
   std::error_code ignored;
@@ -76,7 +89,10 @@ std::span<const char* const> LibraryNames() { return kNames; }
 std::vector<Library> FindLibraries() {
   std::vector<Library> found;
   for (const char* name : kNames) {
-    for (const std::string& path : Candidates(name)) {
+    std::vector<std::string> paths = Bundled(name);
+    const std::vector<std::string> installed = Candidates(name);
+    paths.insert(paths.end(), installed.begin(), installed.end());
+    for (const std::string& path : paths) {
       std::error_code ignored;
       if (!fs::exists(path, ignored)) continue;
       found.push_back({name, path, VersionOf(path)});

@@ -14,7 +14,7 @@ struct Library {
       version;  ///< the file's name, which has the release where the distribution writes it there, and its folder's
 };
 
-/// One of each kind that is here, in this order: OpenBLAS, BLIS, MKL.
+/// One of each kind that is here, in this order: OpenBLAS, BLIS, MKL. A bundle's own comes before the system's.
 std::vector<Library> FindLibraries();
 
 /// The names of all kinds, whether here or not.

@@ -2,10 +2,12 @@
 #include "collage/target/toolchain.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "backends/blas/libraries.h"
 #include "backends/blas/query.h"
+#include "collage/target/bundled_files.h"
 #include "collage/target/micro_kernels.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
@@ -19,7 +21,7 @@ using blas_toolchain::Library;
 constexpr const char* kFastest = "fastest";
 constexpr const char* kHint = "apt-get install libopenblas0-pthread libblis4-serial, or pip install mkl";
 
-class BlasToolchain : public Toolchain, public HasMicroKernels {
+class BlasToolchain : public Toolchain, public HasMicroKernels, public HasBundledFiles {
  public:
   explicit BlasToolchain(std::string library) : library_(std::move(library)) {}
 
@@ -39,6 +41,18 @@ class BlasToolchain : public Toolchain, public HasMicroKernels {
     }
     if (const auto missing = WhyModuleMissing({"libcollage_rt_blas.so"})) return {false, "", *missing, "build again"};
     return {true, versions, "", ""};
+  }
+
+  /// Libraries that are opened by their paths. MKL opens others, which have no list.
+  std::vector<BundledFile> BundledFiles() const override {
+    std::vector<BundledFile> files;
+    for (const Library& library : blas_toolchain::FindLibraries()) {
+      if (library.name == "mkl") continue;
+      std::error_code ignored;
+      const std::filesystem::path path = std::filesystem::canonical(library.path, ignored);
+      files.push_back({path, path.filename()});
+    }
+    return files;
   }
 
   int priority() const override { return 4; }

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
+#include "backends/cuda_driver/toolkit.h"
 #include "collage/support/error.h"
+#include "collage/target/bundled_files.h"
 #include "collage/target/child_process.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
@@ -54,7 +57,7 @@ const Result<Gpu>& ThisGpu() {
   return gpu;
 }
 
-class CudaToolchain : public Toolchain, public HasFusionPatterns {
+class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBundledFiles {
  public:
   explicit CudaToolchain(std::string architecture = "") : told_architecture_(std::move(architecture)) {}
 
@@ -109,6 +112,14 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns {
   }
   std::vector<Listing> Listings(const PartitionRequest& request, const CompiledPartition& compiled) const override {
     return Compiler().Listings(request, compiled);
+  }
+
+  /// Libdevice: the toolkit's licence lets it be passed on, and ptxas not.
+  std::vector<BundledFile> BundledFiles() const override {
+    const std::string library = cuda_driver::DeviceLibrary();
+    std::error_code ignored;
+    if (!std::filesystem::exists(library, ignored)) return {};
+    return {{library, cuda_driver::kDeviceLibrary}};
   }
 
   std::vector<AttrField> Options() const override {

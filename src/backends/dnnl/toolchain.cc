@@ -3,7 +3,6 @@
 #include "collage/target/toolchain.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "backends/dnnl/describe.h"
@@ -46,10 +45,7 @@ class DnnlToolchain : public Toolchain, public HasCompositeCalls {
     if (const auto missing = WhyModuleMissing({"libcollage_rt_dnnl.so", "libcollage_rt_dnnl_impl.so"})) {
       return {false, "", *missing, kHint};
     }
-    std::error_code ignored;
-    if (!std::filesystem::exists(kLibrary, ignored)) {
-      return {false, "", std::string("its library '") + kLibrary + "' is gone", kHint};
-    }
+    if (const auto missing = WhyLibraryMissing(kLibrary)) return {false, "", *missing, kHint};
     return {true, precision_ == kFloat32 ? kVersion : std::string(kVersion) + " bf16", "", ""};
   }
 

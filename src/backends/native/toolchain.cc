@@ -3,18 +3,22 @@
 #include "collage/target/toolchain.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "backends/native/canonicalise.h"
 #include "backends/native/description/bf16_eligibility.h"
 #include "backends/native/description/options.h"
+#include "backends/native/linker.h"
 #include "backends/native/operators.h"
 #include "backends/native/proposals.h"
 #include "backends/native/quantised_patterns.h"
 #include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "collage/target/bundled_files.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
+#include "support/dynamic_library.h"
 
 namespace collage::native {
 namespace {
@@ -28,7 +32,7 @@ using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions
 
 using ListingsFn = void(const CompiledPartition& compiled, const NativeOptions& options, std::vector<Listing>& result);
 
-class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries {
+class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries, public HasBundledFiles {
  public:
   explicit Native(const NativeOptions& options = {}) : options_(options) {}
 
@@ -81,6 +85,13 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
       if (!library.calls.empty()) called.push_back(library.toolchain);
     }
     return called;
+  }
+  /// The linker, or the one that this bundle has.
+  std::vector<BundledFile> BundledFiles() const override {
+    if (const auto bundled = FindBesideModules(kBundledLinker)) return {{bundled->string(), kBundledLinker}};
+    std::error_code ignored;
+    if (!std::filesystem::exists(COLLAGE_LD, ignored)) return {};
+    return {{COLLAGE_LD, kBundledLinker}};
   }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -51,10 +50,7 @@ class OneDnnGraphToolchain : public Toolchain {
     if (const auto missing = WhyModuleMissing({kModule, "libcollage_rt_onednn_graph_impl.so"})) {
       return {false, "", *missing, hint};
     }
-    std::error_code ignored;
-    if (!std::filesystem::exists(kLibrary, ignored)) {
-      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
-    }
+    if (const auto missing = WhyLibraryMissing(kLibrary)) return {false, "", *missing, hint};
     return {true, kVersion, "", ""};
   }
 

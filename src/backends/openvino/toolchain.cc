@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 
 #include "backends/openvino/support.h"
@@ -41,10 +40,7 @@ class OpenVinoToolchain : public Toolchain {
     if (const auto missing = WhyModuleMissing({"libcollage_openvino_compiler.so", "libcollage_rt_openvino.so"})) {
       return {false, "", *missing, hint};
     }
-    std::error_code ignored;
-    if (!std::filesystem::exists(kLibrary, ignored)) {
-      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
-    }
+    if (const auto missing = WhyLibraryMissing(kLibrary)) return {false, "", *missing, hint};
     return {true, precision_ == kDefaultPrecision ? kVersion : std::string(kVersion) + " " + precision_, "", ""};
   }
 

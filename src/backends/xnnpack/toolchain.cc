@@ -2,7 +2,6 @@
 // asked of it in the worker.
 #include "collage/target/toolchain.h"
 
-#include <filesystem>
 #include <memory>
 
 #include "backends/xnnpack/describe.h"
@@ -32,10 +31,7 @@ class XnnpackToolchain : public Toolchain {
   Availability Probe() const override {
     const std::string hint = "apt-get install libxnnpack-dev, or run ./setup, and build again";
     if (*kLibrary == '\0') return {false, "", "this build was made without XNNPACK", hint};
-    std::error_code ignored;
-    if (!std::filesystem::exists(kLibrary, ignored)) {
-      return {false, "", std::string("its library '") + kLibrary + "' is gone", hint};
-    }
+    if (const auto missing = WhyLibraryMissing(kLibrary)) return {false, "", *missing, hint};
     if (const auto missing = WhyModuleMissing({"libcollage_rt_xnnpack.so", "libcollage_rt_xnnpack_impl.so"})) {
       return {false, "", *missing, hint};
     }

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <thread>
@@ -34,6 +35,17 @@ TEST(File, SaysWhyItCannotBeWritten) {
   const TemporaryFolder folder;
   ExpectError([&] { WriteFile(folder / "none/a", "text"); }, ErrorCategory::kResource, "cannot write: No such file");
   ExpectError([] { WriteFile("/dev/full", "text"); }, ErrorCategory::kResource, "/dev/full: error: cannot write");
+}
+
+TEST(File, SaysWhichFolderOfTemporaryFilesIsMissing) {
+  const TemporaryFolder folder;
+  const char* old = std::getenv("TMPDIR");
+  const std::string restored = old == nullptr ? "" : old;
+  const std::string missing = (folder / "none").string();
+  setenv("TMPDIR", missing.c_str(), 1);
+  ExpectError([] { const TemporaryFolder none; }, ErrorCategory::kResource,
+              missing + ": error: the folder of temporary files is not there");
+  old == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
 }
 
 TEST(File, TemporaryFoldersAreSeveralAndGoWithTheirContents) {

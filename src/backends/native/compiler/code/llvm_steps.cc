@@ -2,16 +2,11 @@
 #include "backends/native/compiler/code/llvm_steps.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <mutex>
 
 #include "backends/native/compiler/code/object_cache.h"
+#include "backends/native/compiler/code/targets.h"
 #include "collage/support/error.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
@@ -25,7 +20,6 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
@@ -55,10 +49,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "runtime/native_loader.h"
 #include "support/environment.h"
-#include "support/file.h"
 #include "support/machine.h"
-
-extern char** environ;
 
 namespace collage::native {
 
@@ -102,14 +93,6 @@ void CheckIsKnown(const Cpu& cpu) {
   }
 }
 
-void InitialiseHost() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
-}
-
 const llvm::Target& TargetFor(const llvm::Triple& triple) {
   std::string problem;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
@@ -127,27 +110,18 @@ std::string PtxFeature(const std::string& architecture) {
 }  // namespace
 
 Cpu HostCpu() {
-  InitialiseHost();
+  InitialiseTargets();
   Cpu cpu{llvm::Triple(llvm::sys::getDefaultTargetTriple()), llvm::sys::getHostCPUName().str(), HostFeatures()};
   cpu.target = &TargetFor(cpu.triple);
   return cpu;
 }
 
 Cpu CpuOf(const NativeOptions& options) {
-  InitialiseHost();
+  InitialiseTargets();
   const llvm::Triple host(llvm::sys::getDefaultTargetTriple());
   Cpu cpu;
   cpu.triple = options.triple.empty() ? host : llvm::Triple(llvm::Triple::normalize(options.triple));
   const bool is_host = cpu.triple.getArch() == host.getArch();
-  if (!is_host) {
-    static std::once_flag others;
-    std::call_once(others, [] {
-      llvm::InitializeAllTargetInfos();
-      llvm::InitializeAllTargets();
-      llvm::InitializeAllTargetMCs();
-      llvm::InitializeAllAsmPrinters();
-    });
-  }
   const bool is_processor = cpu.triple.isOSBinFormatELF() && (cpu.triple.isX86_64() || cpu.triple.isAArch64());
   if (!is_processor && !cpu.triple.isNVPTX()) {
     throw Error(
@@ -276,44 +250,6 @@ llvm::SmallVector<char> Emit(llvm::Module& module, llvm::TargetMachine& machine,
   }
   emitter.run(module);
   return code;
-}
-
-/// Chooses the system's own linker for this machine's objects: it starts in a sixth of the time that lld takes, and a
-/// kernel is so small that linking costs little else. lld links for all other processors.
-std::string LinkerFor(const Cpu& cpu) {
-  const std::string chosen = GetEnvironment("COLLAGE_LINKER").value_or("");
-  if (!chosen.empty()) return chosen;
-  const bool is_host = cpu.triple.getArch() == llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArch();
-  return is_host && access(COLLAGE_LD, X_OK) == 0 ? COLLAGE_LD : COLLAGE_LLD;
-}
-
-int RunProgram(const std::vector<std::string>& words) {
-  std::vector<std::string> owned = words;
-  std::vector<char*> argv;
-  for (std::string& word : owned) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  int status = 1;
-  const int code = posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (code != 0) {
-    throw Error(ErrorCategory::kUnavailable, fmt::format("cannot run '{}': {}", words[0], std::strerror(code)));
-  }
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
-std::vector<std::byte> Link(const llvm::SmallVector<char>& object, const Cpu& cpu) {
-  const TemporaryFolder folder;
-  const std::string input = (folder / "kernel.o").string();
-  const std::string output = (folder / "kernel.so").string();
-  WriteFile(input, {object.data(), object.size()});
-  if (RunProgram({LinkerFor(cpu), "-shared", "-z", "noseparate-code", "-o", output, input}) != 0) {
-    throw Error(ErrorCategory::kInternal, "linking a kernel failed");
-  }
-  const std::string linked = ReadFile(output);
-  const auto* bytes = reinterpret_cast<const std::byte*>(linked.data());
-  return {bytes, bytes + linked.size()};
 }
 
 mlir::MLIRContext& Context() {

@@ -61,13 +61,4 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine);
 /// An object file or assembly. Changes `module` on the way.
 llvm::SmallVector<char> Emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind);
 
-/// The linker for objects of that processor.
-std::string LinkerFor(const Cpu& cpu);
-
-/// Runs a program and waits for it. Returns its exit status; throws kUnavailable where it cannot be run.
-int RunProgram(const std::vector<std::string>& words);
-
-/// A shared object. Throws kUnavailable without a linker, kInternal where it fails.
-std::vector<std::byte> Link(const llvm::SmallVector<char>& object, const Cpu& cpu);
-
 }  // namespace collage::native

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "backends/native/compiler/code/object_cache.h"
 #include "backends/native/compiler/gpu/gpu_code.h"
@@ -101,7 +102,7 @@ std::vector<std::byte> CompileNew(const std::string& text, const Cpu& cpu) {
 std::vector<std::byte> CompileMlir(const std::string& text, const NativeOptions& options) {
   // Layers that repeat have the same text; only their constants differ.
   const Cpu cpu = CpuOf(options);
-  const std::string made_from = fmt::format("LLVM {} {}\n{} {} {}\n{}", LLVM_VERSION_STRING, LinkerFor(cpu),
+  const std::string made_from = fmt::format("LLVM {} {}\n{} {} {}\n{}", LLVM_VERSION_STRING, LinkerFor(cpu).program,
                                             cpu.triple.str(), cpu.name, cpu.features, text);
   return FindOrMakeObject(made_from, [&] { return CompileNew(text, cpu); });
 }

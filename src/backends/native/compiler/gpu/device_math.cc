@@ -59,9 +59,8 @@ std::string NameOf(const llvm::CallInst& call) {
   return IsMathFunction(callee->getName()) ? callee->getName().str() : "";
 }
 
-std::unique_ptr<llvm::Module> OpenLibrary(llvm::LLVMContext& context, const std::string& folder,
+std::unique_ptr<llvm::Module> OpenLibrary(llvm::LLVMContext& context, const std::string& file,
                                           const std::string& wanted) {
-  const std::string file = folder + "/nvvm/libdevice/libdevice.10.bc";
   llvm::SMDiagnostic problem;
   std::unique_ptr<llvm::Module> library = llvm::parseIRFile(file, problem, context);
   if (library == nullptr) {
@@ -81,7 +80,7 @@ bool IsMathFunction(llvm::StringRef name) {
   return false;
 }
 
-void DefineMath(llvm::Module& module, const std::string& folder) {
+void DefineMath(llvm::Module& module, const std::string& file) {
   std::vector<llvm::CallInst*> calls;
   std::string wanted;
   for (llvm::Function& function : module) {
@@ -93,7 +92,7 @@ void DefineMath(llvm::Module& module, const std::string& folder) {
     }
   }
   if (calls.empty()) return;
-  std::unique_ptr<llvm::Module> library = OpenLibrary(module.getContext(), folder, wanted);
+  std::unique_ptr<llvm::Module> library = OpenLibrary(module.getContext(), file, wanted);
   library->setDataLayout(module.getDataLayout());
   library->setTargetTriple(module.getTargetTriple());
   llvm::StringSet<> own;

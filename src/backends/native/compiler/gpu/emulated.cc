@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/cuda_driver/emulation.h"
+#include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "collage/support/error.h"
 #include "llvm/Analysis/ValueTracking.h"

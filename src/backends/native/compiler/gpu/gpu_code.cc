@@ -9,6 +9,8 @@
 
 #include "backends/cuda_driver/emulation.h"
 #include "backends/cuda_driver/gpu_kernel.h"
+#include "backends/cuda_driver/toolkit.h"
+#include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "backends/native/compiler/code/object_cache.h"
 #include "backends/native/compiler/gpu/device_math.h"
@@ -120,11 +122,9 @@ std::vector<std::byte> BytesOf(const llvm::SmallVector<char>& text) {
   return {bytes, bytes + text.size()};
 }
 
-std::string ToolkitFolder() { return GetEnvironment("CUDA_HOME").value_or("/usr/local/cuda"); }
-
 /// NVIDIA's assembler, if it is installed.
 std::string FindAssembler() {
-  const std::string program = ToolkitFolder() + "/bin/ptxas";
+  const std::string program = cuda_driver::ToolkitFolder() + "/bin/ptxas";
   return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
@@ -192,7 +192,7 @@ class GpuCompiler {
     MakeKernels(*module, calls.functions);
     // The host has its own.
     if (!is_emulated_) {
-      DefineMath(*module, ToolkitFolder());
+      DefineMath(*module, cuda_driver::DeviceLibrary());
       CheckIsClosed(*module);
     }
     Optimise(*module, *machine);
