@@ -8,6 +8,9 @@ if(NOT SKBUILD)  # a wheel has these by itself
   install(FILES ${CMAKE_SOURCE_DIR}/python/collage/ray_runner.py DESTINATION ${CMAKE_INSTALL_DATADIR}/collage)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
+foreach(name LICENSE NOTICE)  # the build tree has them where an installed one has: `collage bundle` takes them along
+  configure_file(${CMAKE_SOURCE_DIR}/${name} ${CMAKE_BINARY_DIR}/share/doc/Collage/${name} COPYONLY)
+endforeach()
 install(EXPORT CollageTargets NAMESPACE Collage:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/CollageConfig.cmake.in
                               ${CMAKE_BINARY_DIR}/generated/CollageConfig.cmake

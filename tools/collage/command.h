@@ -28,6 +28,7 @@ void AddSubGraphCommand(CLI::App& app);
 void AddCandidatesCommand(CLI::App& app);
 void AddRewriteCommand(CLI::App& app);
 void AddPartitionCommand(CLI::App& app);
+void AddBundleCommand(CLI::App& app);
 void AddDatabaseCommand(CLI::App& app);
 void AddWorkerCommand(CLI::App& app);
 

@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   collage::cli::AddRewriteCommand(app);
   collage::cli::AddPartitionCommand(app);
   collage::cli::AddDatabaseCommand(app);
+  collage::cli::AddBundleCommand(app);
   collage::cli::AddWorkerCommand(app);
   app.footer(kFooter + EnvironmentHelp());  // after the sub-commands, which take over the footer that they find
   try {

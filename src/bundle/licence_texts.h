@@ -1,0 +1,19 @@
+// licence_texts.h: the licences of files that packages of the system installed.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace collage {
+
+struct LicenceTexts {
+  std::map<std::string, std::filesystem::path> by_package;
+  std::vector<std::string> without;  ///< names of files whose package, or its text, is not known
+};
+
+/// Finds the texts by Debian's package database; where there is none, all files are without.
+LicenceTexts FindLicenceTexts(const std::vector<std::filesystem::path>& files);
+
+}  // namespace collage

@@ -1,0 +1,58 @@
+// shared_libraries.cc: reads lines "NAME => PATH (ADDRESS)" of `ld-linux.so --list`, which ldd runs, too.
+#include "bundle/shared_libraries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+
+#include "bundle/run_tool.h"
+#include "collage/support/error.h"
+
+namespace collage {
+namespace {
+
+constexpr std::string_view kArrow = " => ";
+
+constexpr std::array<std::string_view, 11> kOfLibc{"ld-linux",     "linux-vdso.so", "libc.so",       "libm.so",
+                                                   "libmvec.so",   "libdl.so",      "libpthread.so", "librt.so",
+                                                   "libresolv.so", "libutil.so",    "libanl.so"};
+
+}  // namespace
+
+bool IsPartOfLibc(const std::string& name) {
+  return std::ranges::any_of(kOfLibc, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::map<std::string, std::filesystem::path> SharedLibrariesOf(const std::filesystem::path& file,
+                                                               const std::string& interpreter) {
+  const ToolResult listed = RunTool({interpreter, "--list", file.string()});
+  std::map<std::string, std::filesystem::path> found;
+  std::string missing;
+  std::istringstream lines(listed.output);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t arrow = line.find(kArrow);
+    if (arrow == line.npos) continue;  // the dynamic linker itself
+    const size_t begin = line.find_first_not_of(" \t");
+    const std::string name = line.substr(begin, arrow - begin);
+    const std::string path = line.substr(arrow + kArrow.size());
+    if (path.starts_with('/')) {
+      if (!IsPartOfLibc(name)) found[name] = path.substr(0, path.rfind(" ("));
+    } else {
+      missing += (missing.empty() ? "" : ", ") + name;
+    }
+  }
+  if (!missing.empty()) {
+    throw Error(ErrorCategory::kUnavailable, fmt::format("libraries that it needs are not here: {}", missing),
+                file.string());
+  }
+  if (listed.status != 0) {
+    throw Error(ErrorCategory::kUnavailable, fmt::format("the dynamic linker cannot load it: {}", listed.output),
+                file.string());
+  }
+  return found;
+}
+
+}  // namespace collage
