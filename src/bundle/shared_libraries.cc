@@ -1,8 +1,6 @@
 // shared_libraries.cc: reads lines "NAME => PATH (ADDRESS)" of `ld-linux.so --list`, which ldd runs, too.
 #include "bundle/shared_libraries.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -29,8 +27,12 @@ bool IsPartOfLibc(const std::string& name) {
 std::map<std::string, std::filesystem::path> SharedLibrariesOf(const std::filesystem::path& file,
                                                                const std::string& interpreter) {
   const ToolResult listed = RunTool({interpreter, "--list", file.string()});
+  if (listed.status != 0) {  // it names the first library that it does not find
+    throw Error(ErrorCategory::kUnavailable,
+                "the dynamic linker cannot load it: " + listed.output.substr(0, listed.output.find('\n')),
+                file.string());
+  }
   std::map<std::string, std::filesystem::path> found;
-  std::string missing;
   std::istringstream lines(listed.output);
   for (std::string line; std::getline(lines, line);) {
     const size_t arrow = line.find(kArrow);
@@ -38,19 +40,7 @@ std::map<std::string, std::filesystem::path> SharedLibrariesOf(const std::filesy
     const size_t begin = line.find_first_not_of(" \t");
     const std::string name = line.substr(begin, arrow - begin);
     const std::string path = line.substr(arrow + kArrow.size());
-    if (path.starts_with('/')) {
-      if (!IsPartOfLibc(name)) found[name] = path.substr(0, path.rfind(" ("));
-    } else {
-      missing += (missing.empty() ? "" : ", ") + name;
-    }
-  }
-  if (!missing.empty()) {
-    throw Error(ErrorCategory::kUnavailable, fmt::format("libraries that it needs are not here: {}", missing),
-                file.string());
-  }
-  if (listed.status != 0) {
-    throw Error(ErrorCategory::kUnavailable, fmt::format("the dynamic linker cannot load it: {}", listed.output),
-                file.string());
+    if (path.starts_with('/') && !IsPartOfLibc(name)) found[name] = path.substr(0, path.rfind(" ("));
   }
   return found;
 }

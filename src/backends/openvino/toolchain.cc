@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 
 #include "backends/openvino/support.h"
 #include "collage/support/error.h"
+#include "collage/target/bundled_files.h"
 #include "collage/target/toolchain_module.h"
 
 namespace collage::openvino {
@@ -27,7 +29,7 @@ using CompileFn = void(const PartitionRequest& request, const std::string& preci
 constexpr std::array kPrecisions{"f32", "bf16", "f16"};
 constexpr const char* kDefaultPrecision = "f32";
 
-class OpenVinoToolchain : public Toolchain {
+class OpenVinoToolchain : public Toolchain, public HasBundledFiles {
  public:
   explicit OpenVinoToolchain(std::string precision = kDefaultPrecision) : precision_(std::move(precision)) {}
 
@@ -42,6 +44,19 @@ class OpenVinoToolchain : public Toolchain {
     }
     if (const auto missing = WhyLibraryMissing(kLibrary)) return {false, "", *missing, hint};
     return {true, precision_ == kDefaultPrecision ? kVersion : std::string(kVersion) + " " + precision_, "", ""};
+  }
+
+  /// The library opens its plug-in for the processor, and the reader of its models, beside itself.
+  std::vector<BundledFile> BundledFiles() const override {
+    std::vector<BundledFile> files;
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(kLibrary).parent_path(), ignored)) {
+      const std::string name = entry.path().filename().string();
+      const auto is_of = [&](const char* part) { return name.starts_with(std::string("libopenvino_") + part); };
+      if (is_of("intel_cpu_plugin.so") || is_of("ir_frontend.so")) files.push_back({entry.path().string(), name});
+    }
+    return files;
   }
 
   int priority() const override { return 2; }

@@ -37,7 +37,7 @@ TEST(SharedLibraries, MissingOnesAreNamed) {
   image.SetSearchPath("/none", false);
   WriteFile(folder / "lost", image.bytes());
   ExpectError([&] { SharedLibrariesOf(folder / "lost", interpreter); }, ErrorCategory::kUnavailable,
-              "libraries that it needs are not here: libcollage");
+              "error while loading shared libraries: libcollage");
   WriteFile(folder / "text", "no program");
   ExpectError([&] { SharedLibrariesOf(folder / "text", interpreter); }, ErrorCategory::kUnavailable,
               "the dynamic linker cannot load it");
