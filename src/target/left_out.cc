@@ -48,8 +48,7 @@ std::set<std::string> ReadLeftOut() {
 }  // namespace
 
 std::unique_ptr<Toolchain> UnlessLeftOut(std::unique_ptr<Toolchain> toolchain) {
-  static const std::set<std::string> left_out = ReadLeftOut();
-  if (!left_out.contains(toolchain->name())) return toolchain;
+  if (!ReadLeftOut().contains(toolchain->name())) return toolchain;
   return std::make_unique<LeftOut>(std::move(toolchain));
 }
 

@@ -21,7 +21,8 @@ struct BundledFile {
 class HasBundledFiles {
  public:
   virtual ~HasBundledFiles() = default;
-  /// The files that are here and may be passed on.
+  /// The files that are here and may be passed on. Throws kUnavailable where it would be of no use without one that is
+  /// not here.
   virtual std::vector<BundledFile> BundledFiles() const = 0;
 };
 

@@ -90,8 +90,9 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
   std::vector<BundledFile> BundledFiles() const override {
     if (const auto bundled = FindBesideModules(kBundledLinker)) return {{bundled->string(), kBundledLinker}};
     std::error_code ignored;
-    if (!std::filesystem::exists(COLLAGE_LD, ignored)) return {};
-    return {{COLLAGE_LD, kBundledLinker}};
+    if (std::filesystem::exists(COLLAGE_LD, ignored)) return {{COLLAGE_LD, kBundledLinker}};
+    throw Error(ErrorCategory::kUnavailable, "the linker of kernels, '" COLLAGE_LD "', is not here", "",
+                "apt-get install binutils");
   }
   bool proposes() const override { return true; }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {

@@ -25,6 +25,15 @@ TEST(DynamicLibrary, DamagedModuleGivesTheSystemsReason) {
   unsetenv("COLLAGE_MODULE_PATH");
 }
 
+TEST(DynamicLibrary, FilesBesideModulesAreFound) {
+  const TemporaryFolder folder;
+  WriteFile(folder / "data.txt", "data");
+  EXPECT_EQ(FindBesideModules("data.txt"), std::nullopt);
+  setenv("COLLAGE_MODULE_PATH", ("/nowhere:" + folder.path().string()).c_str(), 1);
+  EXPECT_EQ(FindBesideModules("data.txt"), folder / "data.txt");
+  unsetenv("COLLAGE_MODULE_PATH");
+}
+
 TEST(DynamicLibrary, MissingSymbolIsNamed) {
   // The runtime library itself is a module that is certainly there.
   ExpectError([] { FindModuleSymbol("libcollage_runtime.so", "no_such_symbol"); }, ErrorCategory::kUnavailable,

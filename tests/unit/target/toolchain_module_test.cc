@@ -81,5 +81,12 @@ TEST_F(ToolchainModuleTest, MissingModulesAreNamed) {
   EXPECT_TRUE(missing->starts_with("its module 'libcollage_rt_gone.so' is in no folder")) << *missing;
 }
 
+TEST_F(ToolchainModuleTest, LibrariesAreWhereTheyWereOrBesideModules) {
+  Write("libcarried.so.1", "");
+  EXPECT_EQ(WhyLibraryMissing((folder_ / "libcarried.so.1").string()), std::nullopt);
+  EXPECT_EQ(WhyLibraryMissing("/opt/vendor/lib/libcarried.so.1"), std::nullopt);
+  EXPECT_EQ(WhyLibraryMissing("/opt/vendor/lib/libgone.so.1"), "its library '/opt/vendor/lib/libgone.so.1' is gone");
+}
+
 }  // namespace
 }  // namespace collage
