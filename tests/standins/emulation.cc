@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <cstdio>
@@ -15,15 +16,20 @@
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
+#include "tensor_cores.h"
 
 namespace standin {
 namespace {
 
 using boost::context::fiber;
 using collage::cuda_driver::Emulated;
+using collage::cuda_driver::EmulatedProduct;
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
+/// Of memory that a kernel declares.
+constexpr size_t kMostShared = size_t{48} << 10;
+constexpr std::byte kPoison{0xFF};
 
 /// The last writer and reader of a byte, and when they did so. Synchronisation orders threads of a warp; nothing orders
 /// those of different warps.
@@ -58,6 +64,8 @@ class Engine {
       });
     }
     for (block_ = 0; block_ < grid_.blocks; ++block_) {
+      std::ranges::fill(shared_, kPoison);
+      shared_marks_.clear();
       for (warp_ = 0; warp_ < grid_.threads / kLanes; ++warp_) RunWarp();
     }
     is_over_ = true;
@@ -75,16 +83,22 @@ class Engine {
   static uint32_t Shuffle(uint32_t word, uint32_t lane) { return current_->Wait(Lane::kShuffle, word, lane); }
   static uint32_t ShuffleXor(uint32_t word, uint32_t mask) { return current_->Wait(Lane::kShuffleXor, word, mask); }
   static void Synchronise() { current_->Wait(Lane::kSynchronise, 0, 0); }
+  static void* Shared(uint64_t bytes) { return current_->SharedMemory(bytes); }
+  static void Multiply(uint32_t product, uint32_t* words) {
+    current_->lanes_[current_->lane_].words = words;
+    current_->Wait(Lane::kMultiply, 0, product);
+  }
   static void* Address(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store) {
     return current_->Find(reinterpret_cast<uint64_t>(address), bytes, alignment, is_store != 0);
   }
 
  private:
   struct Lane {
-    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kFinished };
+    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kMultiply, kFinished };
     fiber fibre;
     State state = kRunning;
     uint32_t word = 0, argument = 0, answer = 0;
+    uint32_t* words = nullptr;
   };
 
   void Complain(const std::string& what) {
@@ -130,6 +144,7 @@ class Engine {
     for (lane_ = 0; lane_ < kLanes; ++lane_) {
       if (lanes_[lane_].state != state) Complain("the threads of its warp do not wait for the same thing");
     }
+    if (state == Lane::kMultiply) MultiplyTogether();
     for (uint32_t i = 0; i < kLanes; ++i) {
       Lane& lane = lanes_[i];
       const uint32_t from = (lane.state == Lane::kShuffleXor ? i ^ lane.argument : lane.argument) % kLanes;
@@ -141,18 +156,50 @@ class Engine {
     if (state == Lane::kSynchronise) ++epoch_;
   }
 
+  void MultiplyTogether() {
+    std::array<uint32_t*, kLanes> words;
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      words[i] = lanes_[i].words;
+      if (lanes_[i].state != Lane::kMultiply || lanes_[i].argument != lanes_[0].argument) {
+        return Complain("the threads of its warp do not multiply the same");
+      }
+    }
+    MultiplyBlocks(static_cast<EmulatedProduct>(lanes_[0].argument), words);
+  }
+
+  void* SharedMemory(uint64_t bytes) {
+    if (bytes > kMostShared) Complain("has " + std::to_string(bytes) + " bytes of shared memory");
+    if (shared_.empty()) shared_.assign(bytes, kPoison);
+    return shared_.data();
+  }
+
+  /// Shared memory at `address`; null for other memory.
+  std::byte* FindShared(uint64_t address, uint64_t bytes) {
+    const auto begin = reinterpret_cast<uint64_t>(shared_.data());
+    if (address < begin || address >= begin + shared_.size()) return nullptr;
+    if (bytes > begin + shared_.size() - address) {
+      Complain("accesses " + std::to_string(bytes) + " bytes at the end of shared memory");
+      return sink_.data();
+    }
+    return shared_.data() + (address - begin);
+  }
+
   void* Find(uint64_t address, uint64_t bytes, uint32_t alignment, bool is_store) {
     const char* doing = is_store ? "writes " : "reads ";
     if (address % alignment != 0) {
       Complain(doing + std::to_string(bytes) + " bytes at an address that is no multiple of " +
                std::to_string(alignment));
     }
+    if (std::byte* shared = FindShared(address, bytes)) {
+      if (watches_races_) Watch(shared_marks_, address, bytes, is_store);
+      return shared;
+    }
     std::byte* found = Cached(address, bytes);
     if (found == nullptr) {
       Complain(doing + std::to_string(bytes) + " bytes outside of the device's memory");
       return bytes <= kSinkBytes ? sink_.data() : std::calloc(bytes, 1);
     }
-    if (watches_races_) Watch(address, bytes, is_store);
+    if (watches_races_) Watch(marks_, address, bytes, is_store);
     return found;
   }
 
@@ -168,14 +215,16 @@ class Engine {
     return find_(address, bytes);
   }
 
-  void Watch(uint64_t address, uint64_t bytes, bool is_store) {
+  using Marks = std::unordered_map<uint64_t, Mark>;
+
+  void Watch(Marks& marks, uint64_t address, uint64_t bytes, bool is_store) {
     const uint32_t self = block_ * grid_.threads + Thread() + 1;
     const auto is_ordered = [&](uint32_t other, uint64_t when) {
       if (other == 0 || other == self) return true;
       return (other - 1) / kLanes == (self - 1) / kLanes && when < epoch_;
     };
     for (uint64_t i = 0; i < bytes; ++i) {
-      Mark& mark = marks_[address + i];
+      Mark& mark = marks[address + i];
       if (!is_ordered(mark.writer, mark.written)) {
         Complain(std::string(is_store ? "writes" : "reads") + " a byte that thread " + Name(mark.writer) +
                  " writes, in no order");
@@ -211,7 +260,9 @@ class Engine {
   uint32_t block_ = 0, warp_ = 0, lane_ = 0;
   uint64_t epoch_ = 1;
   std::array<Page, 64> pages_;
-  std::unordered_map<uint64_t, Mark> marks_;
+  Marks marks_;
+  Marks shared_marks_;             ///< of this block's memory
+  std::vector<std::byte> shared_;  ///< a kernel's, as long as it is known
   std::vector<std::byte> sink_;
   std::string problem_;
 };
@@ -252,6 +303,8 @@ std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
   set(Emulated::kShuffle, Engine::Shuffle);
   set(Emulated::kShuffleXor, Engine::ShuffleXor);
   set(Emulated::kSynchronise, Engine::Synchronise);
+  set(Emulated::kShared, Engine::Shared);
+  set(Emulated::kMultiply, Engine::Multiply);
   set(Emulated::kAddress, Engine::Address);
   return module;
 }

@@ -43,9 +43,15 @@ void RecordNeeds(llvm::Module& module, const llvm::TargetMachine& machine) {
 }  // namespace
 
 TargetInfo TargetOf(const NativeOptions& options) {
-  if (IsForGpu(options)) {
+  if (options.is_for_gpu()) {
     // The many warps of a GPU share even short rows and small partitions.
-    return {.vector_lanes = kWarpLanes, .chunk = 8 * kWarpLanes, .thread_flops = 0, .is_this_kind = false};
+    return {.vector_lanes = kWarpLanes,
+            .has_bfloat16_products = true,
+            .has_byte_products = true,
+            .has_tensor_cores = true,
+            .chunk = 8 * kWarpLanes,
+            .thread_flops = 0,
+            .is_this_kind = false};
   }
   const Cpu cpu = CpuOf(options);
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(cpu);

@@ -13,6 +13,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
 
@@ -20,6 +21,9 @@ namespace collage::native {
 namespace {
 
 using cuda_driver::Emulated;
+using cuda_driver::EmulatedProduct;
+
+constexpr unsigned kSharedSpace = 3;  ///< NVPTX's number of the memory that a block's threads share
 
 class HostRewriter {
  public:
@@ -32,6 +36,7 @@ class HostRewriter {
   }
 
   void Run(const std::vector<std::string>& kernels) {
+    MoveSharedMemory();
     for (llvm::Function& function : module_) {
       if (!function.isDeclaration()) Rewrite(function);
     }
@@ -46,6 +51,33 @@ class HostRewriter {
     llvm::Value* slot = builder_.CreateConstGEP1_64(pointer, table_, static_cast<uint64_t>(which));
     return builder_.CreateCall(llvm::FunctionType::get(result, types, /*isVarArg=*/false),
                                builder_.CreateLoad(pointer, slot), arguments);
+  }
+
+  /// What threads of a block share becomes memory of the driver.
+  void MoveSharedMemory() {
+    std::vector<llvm::GlobalVariable*> shared;
+    for (llvm::GlobalVariable& variable : module_.globals()) {
+      if (variable.getAddressSpace() == kSharedSpace) shared.push_back(&variable);
+    }
+    uint64_t bytes = 0;
+    std::vector<uint64_t> places;
+    for (const llvm::GlobalVariable* variable : shared) {
+      bytes = llvm::alignTo(bytes, variable->getAlign().valueOrOne());
+      places.push_back(bytes);
+      bytes += module_.getDataLayout().getTypeAllocSize(variable->getValueType());
+    }
+    const std::vector<llvm::Constant*> constants(shared.begin(), shared.end());
+    llvm::convertUsersOfConstantsToInstructions(constants);
+    for (size_t i = 0; i < shared.size(); ++i) {
+      for (llvm::Use& use : llvm::make_early_inc_range(shared[i]->uses())) {
+        auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+        builder_.SetInsertPoint(&*user->getFunction()->getEntryBlock().getFirstInsertionPt());
+        llvm::Value* all = Call(Emulated::kShared, builder_.getPtrTy(), {builder_.getInt64(bytes)});
+        use.set(builder_.CreateAddrSpaceCast(builder_.CreateConstGEP1_64(builder_.getInt8Ty(), all, places[i]),
+                                             shared[i]->getType()));
+      }
+      shared[i]->eraseFromParent();
+    }
   }
 
   void Rewrite(llvm::Function& function) {
@@ -83,6 +115,7 @@ class HostRewriter {
   void Find(llvm::Instruction& access, unsigned operand, llvm::Value* bytes, llvm::Align alignment, bool is_store) {
     llvm::Value* pointer = access.getOperand(operand);
     if (IsOwn(pointer)) return;
+    pointer = builder_.CreateAddrSpaceCast(pointer, builder_.getPtrTy());
     const auto told = static_cast<uint32_t>(alignment.value());
     access.setOperand(operand, Call(Emulated::kAddress, builder_.getPtrTy(),
                                     {pointer, bytes, builder_.getInt32(told), builder_.getInt32(is_store ? 1 : 0)}));
@@ -91,6 +124,28 @@ class HostRewriter {
   void Replace(llvm::CallInst& call, Emulated which, const std::vector<llvm::Value*>& arguments) {
     llvm::Value* result = Call(which, call.getType(), arguments);
     if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(result);
+    call.eraseFromParent();
+  }
+
+  /// mma.sync: its operands and results pass through memory.
+  void ReplaceProduct(llvm::CallInst& call, EmulatedProduct product) {
+    constexpr unsigned kSums = 4;
+    llvm::Type* word = builder_.getInt32Ty();
+    const unsigned count = call.arg_size();
+    llvm::BasicBlock& entry = call.getFunction()->getEntryBlock();
+    builder_.SetInsertPoint(&*entry.getFirstInsertionPt());
+    llvm::Value* words = builder_.CreateAlloca(llvm::ArrayType::get(word, count));
+    builder_.SetInsertPoint(&call);
+    const auto place = [&](unsigned i) { return builder_.CreateConstGEP1_32(word, words, i); };
+    for (unsigned i = 0; i < count; ++i) builder_.CreateStore(call.getArgOperand(i), place(i));
+    Call(Emulated::kMultiply, builder_.getVoidTy(), {builder_.getInt32(static_cast<uint32_t>(product)), words});
+    llvm::Value* results = llvm::PoisonValue::get(call.getType());
+    for (unsigned i = 0; i < kSums; ++i) {
+      llvm::Value* sum = builder_.CreateLoad(llvm::cast<llvm::StructType>(call.getType())->getElementType(i),
+                                             place(count - kSums + i));
+      results = builder_.CreateInsertValue(results, sum, i);
+    }
+    call.replaceAllUsesWith(results);
     call.eraseFromParent();
   }
 
@@ -115,6 +170,10 @@ class HostRewriter {
         return Replace(call, Emulated::kShuffle, {call.getArgOperand(1), call.getArgOperand(2)});
       case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
         return Replace(call, Emulated::kShuffleXor, {call.getArgOperand(1), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: return ReplaceProduct(call, EmulatedProduct::kTf32);
+      case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16: return ReplaceProduct(call, EmulatedProduct::kBFloat16);
+      case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: return ReplaceProduct(call, EmulatedProduct::kFloat16);
+      case llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8: return ReplaceProduct(call, EmulatedProduct::kBytes);
       default: break;
     }
     if (intrinsic->getCalledFunction()->getName().starts_with("llvm.nvvm.")) {

@@ -31,7 +31,6 @@
 namespace collage::native {
 namespace {
 
-constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 /// The oldest GPUs that code is made for: what is emulated is their code.
 constexpr const char* kOldest = "sm_80";
 /// Launches of kernels whose warps have memory of their own have at most so many warps.
@@ -246,8 +245,6 @@ class GpuCompiler {
 };
 
 }  // namespace
-
-bool IsForGpu(const NativeOptions& options) { return options.triple == kTriple; }
 
 CompiledPartition CompileForGpu(const LoweredPartition& lowered, const NativeOptions& options) {
   return GpuCompiler(lowered, options).Run();
