@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -27,8 +28,8 @@ using collage::cuda_driver::EmulatedProduct;
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
-/// Of memory that a kernel declares.
-constexpr size_t kMostShared = size_t{48} << 10;
+/// Of a copy to shared memory.
+constexpr uint64_t kCopyBytes = 16;
 constexpr std::byte kPoison{0xFF};
 
 /// The last writer and reader of a byte, and when they did so. Synchronisation orders threads of a warp; nothing orders
@@ -42,7 +43,7 @@ class Engine {
  public:
   Engine(const EmulatedKernel& kernel, const Grid& grid, const std::vector<std::vector<std::byte>>& parameters,
          const FindMemory& find)
-      : kernel_(kernel), grid_(grid), find_(find), sink_(kSinkBytes) {
+      : kernel_(kernel), grid_(grid), find_(find), shared_(grid.shared_bytes), sink_(kSinkBytes) {
     for (const std::vector<std::byte>& parameter : parameters) {
       parameters_.push_back(const_cast<std::byte*>(parameter.data()));
     }
@@ -83,7 +84,12 @@ class Engine {
   static uint32_t Shuffle(uint32_t word, uint32_t lane) { return current_->Wait(Lane::kShuffle, word, lane); }
   static uint32_t ShuffleXor(uint32_t word, uint32_t mask) { return current_->Wait(Lane::kShuffleXor, word, mask); }
   static void Synchronise() { current_->Wait(Lane::kSynchronise, 0, 0); }
-  static void* Shared(uint64_t bytes) { return current_->SharedMemory(bytes); }
+  static void* Shared() { return current_->shared_.data(); }
+  static void Copy(void* to, const void* from, uint32_t bytes) {
+    current_->Begin(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes);
+  }
+  static void EndCopies() { ++current_->lanes_[current_->lane_].groups; }
+  static void AwaitCopies(uint32_t late) { current_->Await(late); }
   static void Multiply(uint32_t product, uint32_t* words) {
     current_->lanes_[current_->lane_].words = words;
     current_->Wait(Lane::kMultiply, 0, product);
@@ -93,12 +99,21 @@ class Engine {
   }
 
  private:
+  /// 16 bytes of shared memory that a thread's copy will fill.
+  struct AsyncCopy {
+    uint64_t to, from;
+    uint32_t bytes;
+    uint64_t group;
+  };
+
   struct Lane {
     enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kMultiply, kFinished };
     fiber fibre;
     State state = kRunning;
     uint32_t word = 0, argument = 0, answer = 0;
     uint32_t* words = nullptr;
+    std::deque<AsyncCopy> copies;  ///< on their way
+    uint64_t groups = 0;           ///< that have ended
   };
 
   void Complain(const std::string& what) {
@@ -126,7 +141,11 @@ class Engine {
   }
 
   void RunWarp() {
-    for (Lane& lane : lanes_) lane.state = Lane::kRunning;
+    for (Lane& lane : lanes_) {
+      lane.state = Lane::kRunning;
+      lane.copies.clear();
+      lane.groups = 0;
+    }
     epoch_ = 1;
     for (Advance(); !AreFinished(); Advance()) Meet();
   }
@@ -167,21 +186,51 @@ class Engine {
     MultiplyBlocks(static_cast<EmulatedProduct>(lanes_[0].argument), words);
   }
 
-  void* SharedMemory(uint64_t bytes) {
-    if (bytes > kMostShared) Complain("has " + std::to_string(bytes) + " bytes of shared memory");
-    if (shared_.empty()) shared_.assign(bytes, kPoison);
-    return shared_.data();
-  }
-
   /// Shared memory at `address`; null for other memory.
   std::byte* FindShared(uint64_t address, uint64_t bytes) {
     const auto begin = reinterpret_cast<uint64_t>(shared_.data());
     if (address < begin || address >= begin + shared_.size()) return nullptr;
-    if (bytes > begin + shared_.size() - address) {
-      Complain("accesses " + std::to_string(bytes) + " bytes at the end of shared memory");
-      return sink_.data();
+    if (bytes <= begin + shared_.size() - address) return shared_.data() + (address - begin);
+    Complain("uses " + std::to_string(bytes) + " bytes at the end of shared memory");
+    return sink_.data();
+  }
+
+  /// cp.async: the bytes come when they are waited for, and are nobody's until then.
+  void Begin(uint64_t to, uint64_t from, uint32_t bytes) {
+    if (to % kCopyBytes != 0 || from % kCopyBytes != 0) return Complain("copies to or from a misaligned address");
+    std::byte* place = FindShared(to, kCopyBytes);
+    if (place == nullptr) return Complain("copies to what is no shared memory");
+    if (bytes > kCopyBytes || (bytes > 0 && Cached(from, bytes) == nullptr)) {
+      return Complain("copies " + std::to_string(bytes) + " bytes from outside of the device's memory");
     }
-    return shared_.data() + (address - begin);
+    ComplainOfCopies(to, kCopyBytes);
+    // Nothing orders it behind what its own thread does.
+    if (watches_races_) Watch(shared_marks_, to, kCopyBytes, /*is_store=*/true, /*is_by_itself=*/true);
+    std::fill_n(place, kCopyBytes, kPoison);
+    Lane& lane = lanes_[lane_];
+    lane.copies.push_back({to, from, bytes, lane.groups});
+  }
+
+  void Await(uint32_t late) {
+    Lane& lane = lanes_[lane_];
+    while (!lane.copies.empty() && lane.copies.front().group + late < lane.groups) {
+      const AsyncCopy& copy = lane.copies.front();
+      std::byte* place = FindShared(copy.to, kCopyBytes);
+      std::fill_n(place, kCopyBytes, std::byte{0});
+      if (copy.bytes > 0) std::memcpy(place, Cached(copy.from, copy.bytes), copy.bytes);
+      lane.copies.pop_front();
+    }
+  }
+
+  /// Says so where bytes are used that a copy is to fill.
+  void ComplainOfCopies(uint64_t address, uint64_t bytes) {
+    for (const Lane& lane : lanes_) {
+      for (const AsyncCopy& copy : lane.copies) {
+        if (address < copy.to + kCopyBytes && copy.to < address + bytes) {
+          return Complain("uses shared memory that a copy is on its way to");
+        }
+      }
+    }
   }
 
   void* Find(uint64_t address, uint64_t bytes, uint32_t alignment, bool is_store) {
@@ -191,6 +240,7 @@ class Engine {
                std::to_string(alignment));
     }
     if (std::byte* shared = FindShared(address, bytes)) {
+      ComplainOfCopies(address, bytes);
       if (watches_races_) Watch(shared_marks_, address, bytes, is_store);
       return shared;
     }
@@ -217,10 +267,11 @@ class Engine {
 
   using Marks = std::unordered_map<uint64_t, Mark>;
 
-  void Watch(Marks& marks, uint64_t address, uint64_t bytes, bool is_store) {
+  /// `is_by_itself`: not in the order of its thread's other accesses.
+  void Watch(Marks& marks, uint64_t address, uint64_t bytes, bool is_store, bool is_by_itself = false) {
     const uint32_t self = block_ * grid_.threads + Thread() + 1;
     const auto is_ordered = [&](uint32_t other, uint64_t when) {
-      if (other == 0 || other == self) return true;
+      if (other == 0 || (other == self && !is_by_itself)) return true;
       return (other - 1) / kLanes == (self - 1) / kLanes && when < epoch_;
     };
     for (uint64_t i = 0; i < bytes; ++i) {
@@ -262,7 +313,7 @@ class Engine {
   std::array<Page, 64> pages_;
   Marks marks_;
   Marks shared_marks_;             ///< of this block's memory
-  std::vector<std::byte> shared_;  ///< a kernel's, as long as it is known
+  std::vector<std::byte> shared_;  ///< the block's
   std::vector<std::byte> sink_;
   std::string problem_;
 };
@@ -304,6 +355,9 @@ std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
   set(Emulated::kShuffleXor, Engine::ShuffleXor);
   set(Emulated::kSynchronise, Engine::Synchronise);
   set(Emulated::kShared, Engine::Shared);
+  set(Emulated::kCopy, Engine::Copy);
+  set(Emulated::kEndCopies, Engine::EndCopies);
+  set(Emulated::kAwaitCopies, Engine::AwaitCopies);
   set(Emulated::kMultiply, Engine::Multiply);
   set(Emulated::kAddress, Engine::Address);
   return module;

@@ -31,7 +31,10 @@ enum class Emulated : uint8_t {
   kShuffle,      ///< uint32_t(uint32_t word, uint32_t lane): shfl.sync.idx of a whole warp
   kShuffleXor,   ///< uint32_t(uint32_t word, uint32_t mask): shfl.sync.bfly of a whole warp
   kSynchronise,  ///< void(): bar.warp.sync of a whole warp
-  kShared,       ///< void*(uint64_t bytes): all memory that threads of the block share
+  kShared,       ///< void*(): all memory that threads of the block share
+  kCopy,         ///< void(void* shared, const void* memory, uint32_t bytes): cp.async of 16 bytes, zeros behind `bytes`
+  kEndCopies,    ///< void(): cp.async.commit_group
+  kAwaitCopies,  ///< void(uint32_t late): cp.async.wait_group
   /// void(uint32_t product, uint32_t* words): mma.sync of a whole warp, with a thread's 4 words of rows, 2 of columns
   /// and 4 sums, which the results replace.
   kMultiply,

@@ -85,7 +85,9 @@ class ContractionEmitter {
   int64_t TensorRows() const {
     constexpr int64_t kLeast = 16;
     int64_t rows = std::min(tile_.rows, form_.rows);
-    if (state_.schedule().rows != 0 || form_.line != 0) return rows;
+    if (state_.schedule().rows == 0) rows = std::min(rows, TensorTile::MostRows(state_, form_));
+    if (form_.line != 0) return form_.rows;
+    if (state_.schedule().rows != 0) return rows;
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     const int64_t panels = (form_.channels + width - 1) / width * NumElements(form_.outer);
     while (rows > kLeast && (form_.rows + rows - 1) / rows * panels < kManyUnits) rows = std::max(rows / 2, kLeast);

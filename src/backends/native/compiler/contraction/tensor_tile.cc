@@ -34,6 +34,9 @@ const char* MultiplyName(DotKind factors) {
   }
 }
 
+/// Whether all words lie in 16 bytes of a thread.
+bool IsCopied(const Contraction& form, bool has_quads) { return form.a_is_aligned && has_quads; }
+
 }  // namespace
 
 bool TensorTile::Multiplies(const PartitionState& state, DataType dtype, DotKind factors) {
@@ -66,18 +69,26 @@ void TensorTile::UseQuads(PartitionState& state, const Contraction& form) {
   packed = quads;
 }
 
+int64_t TensorTile::MostRows(const PartitionState& state, const Contraction& form) {
+  return IsCopied(form, state.quads.contains(form.b_constant)) ? 64 : 32;
+}
+
 TensorTile::TensorTile(PartitionState& state, const Contraction& form)
     : e_(state.emitter),
       form_(form),
+      shared_bytes_(state.target.warp_shared_bytes),
       type_(fmt::format("vector<{}x{}>", e_.lanes(), form.dtype.is_floating() ? "f32" : "i32")),
       words_(fmt::format("vector<{}xi32>", e_.lanes())),
       multiply_(MultiplyName(form.factors)),
-      turn_(form.dtype.is_floating() ? kTurnFloats : kTurnIntegers),
+      write_(form.dtype.is_floating() ? kWriteFloats : kWriteIntegers),
+      read_(form.dtype.is_floating() ? kReadFloats : kReadIntegers),
       has_quads_(state.quads.contains(form.b_constant)) {
   const std::string sums = Times(type_, kSums);
   e_.Declare(multiply_, fmt::format("({}, {}) -> ({})", sums, Times(words_, kOwn + kOwn / 2), sums));
   const std::string rows = Times(type_, kRows);
-  e_.Declare(turn_, fmt::format("({}) -> ({})", rows, rows));
+  e_.Declare(write_, fmt::format("({}) -> ()", rows));
+  e_.Declare(read_, fmt::format("() -> ({})", rows));
+  e_.Declare(kSynchronise, "() -> ()");
 }
 
 Vectors TensorTile::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first, int vectors,
@@ -94,7 +105,9 @@ Vectors TensorTile::Emit(const I64s& outer, const I64& row, int64_t rows, const 
     for (int64_t half = 0; half < 2; ++half) row_words_.push_back(WordsOfRow(block, half, rows));
   }
   for (int64_t c = 0; c < columns_; ++c) column_words_.push_back(WordsOfColumn(first + c * kColumns, first + width));
-  const Vectors sums = Accumulate({}, Vectors(static_cast<size_t>(blocks_ * columns_ * kSums), Zeros()));
+  ahead_ = StepsAhead();
+  const Vectors zeros(static_cast<size_t>(blocks_ * columns_ * kSums), Zeros());
+  const Vectors sums = ahead_ == 0 ? Accumulate({}, zeros) : AccumulateAhead(zeros);
   Vectors result(static_cast<size_t>(rows * vectors));
   const int64_t per_vector = lanes / kColumns;
   for (int v = 0; v < vectors; ++v) {
@@ -145,12 +158,15 @@ TensorTile::Words TensorTile::WordsOfColumn(int64_t column, int64_t width) {
   return {Numbers(place), is_whole ? column * step : 0, has_quads_ ? 1 : form_.b_row_stride, has_quads_};
 }
 
+std::string TensorTile::Addresses(const Ptr& base, const Words& words) {
+  return e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, vector<{}xi64>) -> vector<{}x!llvm.ptr>, i32",
+                            e_.ElementAt(base, words.behind, "i32"), words.places, e_.lanes(), e_.lanes()));
+}
+
 Vectors TensorTile::Load(const Ptr& base, const Words& words, int64_t left) {
   const std::string pointers = fmt::format("vector<{}x!llvm.ptr>", e_.lanes());
   const std::string none = e_.Def(fmt::format("arith.constant dense<0> : {}", words_));
-  const std::string first =
-      e_.Def(fmt::format("llvm.getelementptr {}[{}] : (!llvm.ptr, vector<{}xi64>) -> {}, i32",
-                         e_.ElementAt(base, words.behind, "i32"), words.places, e_.lanes(), pointers));
+  const std::string first = Addresses(base, words);
   Vectors loaded;
   for (int64_t i = 0; i < kOwn; ++i) {
     const Mask mask = e_.MaskOf([&](int64_t lane) { return lane % kOwn * kOwn + i < left; });
@@ -205,23 +221,116 @@ Vectors TensorTile::Step(const I64s& inner, int64_t left, const Vectors& sums) {
   std::vector<Vectors> columns, rows;
   for (const Words& words : column_words_) columns.push_back(Prepared(Load(b, words, left), /*is_data=*/false));
   for (const Words& words : row_words_) rows.push_back(Prepared(Load(a, words, left), /*is_data=*/true));
-  Vectors next = sums;
+  return Multiplied(rows, columns, sums);
+}
+
+Vectors TensorTile::Multiplied(const std::vector<Vectors>& rows, const std::vector<Vectors>& columns, Vectors sums) {
   for (int64_t block = 0; block < blocks_; ++block) {
     const Vectors& upper = rows[static_cast<size_t>(2 * block)];
     const Vectors& lower = rows[static_cast<size_t>(2 * block + 1)];
     for (size_t k = 0; k < kOwn; k += 2) {
       for (int64_t c = 0; c < columns_; ++c) {
         const Vectors& column = columns[static_cast<size_t>(c)];
-        const auto own = next.begin() + (block * columns_ + c) * kSums;
+        const auto own = sums.begin() + (block * columns_ + c) * kSums;
         Vectors arguments(own, own + kSums);
         arguments.insert(arguments.end(), {upper[k], lower[k], upper[k + 1], lower[k + 1], column[k], column[k + 1]});
         std::ranges::copy(e_.CallDeclared(multiply_, arguments, kSums), own);
       }
     }
   }
-  return next;
+  return sums;
 }
 
-Vectors TensorTile::AsRows(const Vectors& block) { return e_.CallDeclared(turn_, block, kRows); }
+// ---- copies ahead ----
+
+int64_t TensorTile::NumSteps() const {
+  const int64_t last = (form_.inner.back() + kWords - 1) / kWords;
+  return NumElements(form_.inner) / form_.inner.back() * last;
+}
+
+int64_t TensorTile::StepsAhead() const {
+  constexpr int64_t kMost = 4;
+  if (!IsCopied(form_, has_quads_) || NumSteps() < kMost) return 0;
+  const int64_t bytes = (2 * blocks_ + columns_) * kPlaceBytes;
+  return std::clamp<int64_t>((shared_bytes_ - kTileBytes) / bytes, 2, kMost);
+}
+
+Vectors TensorTile::AccumulateAhead(const Vectors& sums) {
+  e_.Declare(kCopyAhead, fmt::format("(i64, vector<{}x!llvm.ptr>, {}, i64) -> ()", e_.lanes(), words_));
+  e_.Declare(kEndCopies, "() -> ()");
+  e_.Declare(kAwaitCopies, "(i64) -> ()");
+  e_.Declare(kCopied, fmt::format("(i64) -> ({})", Times(words_, kOwn)));
+  // What the tile before has read of these places is read.
+  e_.CallDeclared(kSynchronise, {}, 0);
+  for (int64_t step = 0; step + 1 < ahead_; ++step) CopyAhead(e_.Int(step));
+  return e_.ForCarrying(e_.Int(0), e_.Int(NumSteps()), sums, type_, [&](const I64& step, const Vectors& carried) {
+    e_.CallDeclared(kAwaitCopies, {Vector{e_.Int(ahead_ - 2).name()}}, 0);
+    // The places of the next copies were read in the step before.
+    e_.CallDeclared(kSynchronise, {}, 0);
+    CopyAhead(e_.Plus(step, ahead_ - 1));
+    return CopiedStep(step, carried);
+  });
+}
+
+void TensorTile::CopyAhead(const I64& step) {
+  const int64_t places = static_cast<int64_t>(row_words_.size() + column_words_.size());
+  const int64_t size = form_.inner.back();
+  e_.If(e_.IntCompare("slt", step, e_.Int(NumSteps())), [&] {
+    std::vector<int64_t> sizes = form_.inner;
+    sizes.back() = (size + kWords - 1) / kWords;
+    I64s inner = Delinearise(e_, step, sizes);
+    inner.back() = e_.MulInt(inner.back(), kWords);
+    // Bytes of the thread's four words that there are.
+    std::string bytes = e_.Def(fmt::format("arith.constant dense<16> : {}", words_));
+    if (size % kWords != 0) {
+      const std::string left = e_.Def(
+          fmt::format("arith.trunci {} : i64 to i32", e_.IntOp("subi", e_.Int(4 * size), e_.MulInt(inner.back(), 4))));
+      const std::string all = e_.Def(fmt::format("vector.broadcast {} : i32 to {}", left, words_));
+      std::string before;
+      for (int64_t lane = 0; lane < e_.lanes(); ++lane) {
+        before += fmt::format("{}{}", lane == 0 ? "" : ", ", lane % kOwn * kOwn * 4);
+      }
+      const std::string first = e_.Def(fmt::format("arith.constant dense<[{}]> : {}", before, words_));
+      const std::string none = e_.Def(fmt::format("arith.constant dense<0> : {}", words_));
+      const std::string own = e_.Def(fmt::format("arith.subi {}, {} : {}", all, first, words_));
+      const std::string some = e_.Def(fmt::format("arith.maxsi {}, {} : {}", own, none, words_));
+      bytes = e_.Def(fmt::format("arith.minsi {}, {} : {}", some, bytes, words_));
+    }
+    const Ptr a = form_.a_address(outer_, row_, inner);
+    const Ptr b = form_.b_address(outer_, panel_, inner);
+    const I64 first = e_.MulInt(e_.IntOp("remui", step, e_.Int(ahead_)), places);
+    const Vector all{e_.Int(ahead_ * places).name()};
+    const auto copy = [&](const Ptr& base, const Words& words, int64_t number) {
+      e_.CallDeclared(kCopyAhead,
+                      {Vector{e_.Plus(first, number).name()}, Vector{Addresses(base, words)}, Vector{bytes}, all}, 0);
+    };
+    int64_t number = 0;
+    for (const Words& words : row_words_) copy(a, words, number++);
+    for (const Words& words : column_words_) copy(b, words, number++);
+  });
+  e_.CallDeclared(kEndCopies, {}, 0);
+}
+
+Vectors TensorTile::CopiedStep(const I64& step, const Vectors& sums) {
+  const int64_t places = static_cast<int64_t>(row_words_.size() + column_words_.size());
+  const I64 first = e_.MulInt(e_.IntOp("remui", step, e_.Int(ahead_)), places);
+  int64_t number = 0;
+  const auto words = [&](bool is_data) {
+    return Prepared(e_.CallDeclared(kCopied, {Vector{e_.Plus(first, number++).name()}}, kOwn), is_data);
+  };
+  std::vector<Vectors> rows, columns;
+  for (size_t i = 0; i < row_words_.size(); ++i) rows.push_back(words(/*is_data=*/true));
+  for (size_t i = 0; i < column_words_.size(); ++i) columns.push_back(words(/*is_data=*/false));
+  return Multiplied(rows, columns, sums);
+}
+
+Vectors TensorTile::AsRows(const Vectors& block) {
+  e_.CallDeclared(write_, block, 0);
+  e_.CallDeclared(kSynchronise, {}, 0);
+  const Vectors rows = e_.CallDeclared(read_, {}, kRows);
+  // The next tile is written when all have read this one.
+  e_.CallDeclared(kSynchronise, {}, 0);
+  return rows;
+}
 
 }  // namespace collage::native

@@ -27,6 +27,9 @@ class TensorTile {
 
   TensorTile(PartitionState& state, const Contraction& form);
 
+  /// The most rows of a tile of `form`: words that are loaded as they are needed take registers.
+  static int64_t MostRows(const PartitionState& state, const Contraction& form);
+
   /// As RegisterTile::Emit.
   Vectors Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first, int vectors,
                int64_t width);
@@ -46,6 +49,8 @@ class TensorTile {
   Words WordsOfRow(int64_t block, int64_t half, int64_t rows);
   /// Those of the 8 columns from `column` on. No more than `width` columns exist.
   Words WordsOfColumn(int64_t column, int64_t width);
+  /// The addresses of each thread's first word.
+  std::string Addresses(const Ptr& base, const Words& words);
   /// Four words of each thread, of which those of the last `left` of 16 are read. Others are 0.
   Vectors Load(const Ptr& base, const Words& words, int64_t left);
   /// Words of the data as they are multiplied.
@@ -53,20 +58,33 @@ class TensorTile {
   Vectors Accumulate(const I64s& inner, const Vectors& sums);
   /// Up to 16 words of the innermost dimension.
   Vectors Step(const I64s& inner, int64_t left, const Vectors& sums);
+  /// Adds the products of words of rows, two entries for each block, and of columns.
+  Vectors Multiplied(const std::vector<Vectors>& rows, const std::vector<Vectors>& columns, Vectors sums);
+
+  // Words are copied to memory of the thread some steps before they are multiplied:
+  /// The number of steps whose copies are on their way or being multiplied; 0: words are loaded as they are needed.
+  int64_t StepsAhead() const;
+  int64_t NumSteps() const;
+  Vectors AccumulateAhead(const Vectors& sums);
+  /// Copies the words of step `step`, if there is one, as one group.
+  void CopyAhead(const I64& step);
+  Vectors CopiedStep(const I64& step, const Vectors& sums);
   Vector Zeros();
   /// Blocks of 16 rows and 32 columns as 16 vectors, a row each.
   Vectors AsRows(const Vectors& block);
 
   Emitter& e_;
   const Contraction& form_;
-  std::string type_;   ///< of vectors of sums
-  std::string words_;  ///< of vectors of words
-  std::string multiply_, turn_;
+  int64_t shared_bytes_;  ///< for a warp
+  std::string type_;      ///< of vectors of sums
+  std::string words_;     ///< of vectors of words
+  std::string multiply_, write_, read_;
   bool has_quads_;
   // The tile that is being written:
   I64s outer_;
   I64 row_, panel_;
   std::vector<Words> row_words_, column_words_;
+  int64_t ahead_ = 0;    ///< StepsAhead
   int64_t blocks_ = 0;   ///< of 16 rows
   int64_t columns_ = 0;  ///< blocks of 8 columns
 };

@@ -385,9 +385,14 @@ Ptr Emitter::Scratch(int64_t bytes) {
 Vectors Emitter::CallDeclared(const std::string& name, const Vectors& arguments, size_t num_results) {
   std::string list;
   for (const Vector& argument : arguments) list += (list.empty() ? "" : ", ") + argument.name();
-  const std::string results = Fresh();
-  Line(fmt::format("{}:{} = func.call @{}({}) : {}", results, num_results, name, list, declared_.at(name)));
+  const std::string call = fmt::format("func.call @{}({}) : {}", name, list, declared_.at(name));
   Vectors values;
+  if (num_results == 0) {
+    Line(call);
+    return values;
+  }
+  const std::string results = Fresh();
+  Line(fmt::format("{}:{} = {}", results, num_results, call));
   for (size_t i = 0; i < num_results; ++i) values.emplace_back(fmt::format("{}#{}", results, i));
   return values;
 }

@@ -215,7 +215,7 @@ class Emitter {
   // ---- functions ----
   /// Makes a function of `type`, "(i64) -> i64" for one, known that whoever makes code of the text defines.
   void Declare(const std::string& name, const std::string& type) { declared_.emplace(name, type); }
-  /// Calls a function that was declared, of several results of one type. Returns them.
+  /// Calls a function that was declared. Returns its results.
   Vectors CallDeclared(const std::string& name, const Vectors& arguments, size_t num_results);
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);

@@ -5,6 +5,7 @@
 
 #include "backends/cuda_driver/emulation.h"
 #include "backends/native/compiler/code/llvm_steps.h"
+#include "backends/native/compiler/gpu/tensor_cores.h"
 #include "collage/support/error.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
@@ -22,8 +23,6 @@ namespace {
 
 using cuda_driver::Emulated;
 using cuda_driver::EmulatedProduct;
-
-constexpr unsigned kSharedSpace = 3;  ///< NVPTX's number of the memory that a block's threads share
 
 class HostRewriter {
  public:
@@ -55,29 +54,20 @@ class HostRewriter {
 
   /// What threads of a block share becomes memory of the driver.
   void MoveSharedMemory() {
-    std::vector<llvm::GlobalVariable*> shared;
+    std::vector<llvm::Constant*> shared;
     for (llvm::GlobalVariable& variable : module_.globals()) {
       if (variable.getAddressSpace() == kSharedSpace) shared.push_back(&variable);
     }
-    uint64_t bytes = 0;
-    std::vector<uint64_t> places;
-    for (const llvm::GlobalVariable* variable : shared) {
-      bytes = llvm::alignTo(bytes, variable->getAlign().valueOrOne());
-      places.push_back(bytes);
-      bytes += module_.getDataLayout().getTypeAllocSize(variable->getValueType());
+    if (shared.empty()) return;
+    COLLAGE_CHECK(shared.size() == 1) << "shared memory is one array";
+    llvm::convertUsersOfConstantsToInstructions(shared);
+    for (llvm::Use& use : llvm::make_early_inc_range(shared[0]->uses())) {
+      auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+      builder_.SetInsertPoint(&*user->getFunction()->getEntryBlock().getFirstInsertionPt());
+      llvm::Value* all = Call(Emulated::kShared, builder_.getPtrTy(), {});
+      use.set(builder_.CreateAddrSpaceCast(all, shared[0]->getType()));
     }
-    const std::vector<llvm::Constant*> constants(shared.begin(), shared.end());
-    llvm::convertUsersOfConstantsToInstructions(constants);
-    for (size_t i = 0; i < shared.size(); ++i) {
-      for (llvm::Use& use : llvm::make_early_inc_range(shared[i]->uses())) {
-        auto* user = llvm::cast<llvm::Instruction>(use.getUser());
-        builder_.SetInsertPoint(&*user->getFunction()->getEntryBlock().getFirstInsertionPt());
-        llvm::Value* all = Call(Emulated::kShared, builder_.getPtrTy(), {builder_.getInt64(bytes)});
-        use.set(builder_.CreateAddrSpaceCast(builder_.CreateConstGEP1_64(builder_.getInt8Ty(), all, places[i]),
-                                             shared[i]->getType()));
-      }
-      shared[i]->eraseFromParent();
-    }
+    llvm::cast<llvm::GlobalVariable>(shared[0])->eraseFromParent();
   }
 
   void Rewrite(llvm::Function& function) {
@@ -100,6 +90,9 @@ class HostRewriter {
     }
   }
 
+  /// An address of any memory.
+  llvm::Value* Generic(llvm::Value* pointer) { return builder_.CreateAddrSpaceCast(pointer, builder_.getPtrTy()); }
+
   /// Whether it is memory of the thread or of the code, which no driver knows.
   static bool IsOwn(const llvm::Value* pointer) {
     const llvm::Value* object = llvm::getUnderlyingObject(pointer, /*MaxLookup=*/0);
@@ -115,7 +108,7 @@ class HostRewriter {
   void Find(llvm::Instruction& access, unsigned operand, llvm::Value* bytes, llvm::Align alignment, bool is_store) {
     llvm::Value* pointer = access.getOperand(operand);
     if (IsOwn(pointer)) return;
-    pointer = builder_.CreateAddrSpaceCast(pointer, builder_.getPtrTy());
+    pointer = Generic(pointer);
     const auto told = static_cast<uint32_t>(alignment.value());
     access.setOperand(operand, Call(Emulated::kAddress, builder_.getPtrTy(),
                                     {pointer, bytes, builder_.getInt32(told), builder_.getInt32(is_store ? 1 : 0)}));
@@ -170,6 +163,12 @@ class HostRewriter {
         return Replace(call, Emulated::kShuffle, {call.getArgOperand(1), call.getArgOperand(2)});
       case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
         return Replace(call, Emulated::kShuffleXor, {call.getArgOperand(1), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_cp_async_ca_shared_global_16_s:
+        return Replace(call, Emulated::kCopy,
+                       {Generic(call.getArgOperand(0)), Generic(call.getArgOperand(1)), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_cp_async_commit_group: return Replace(call, Emulated::kEndCopies, {});
+      case llvm::Intrinsic::nvvm_cp_async_wait_group:
+        return Replace(call, Emulated::kAwaitCopies, {call.getArgOperand(0)});
       case llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: return ReplaceProduct(call, EmulatedProduct::kTf32);
       case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16: return ReplaceProduct(call, EmulatedProduct::kBFloat16);
       case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: return ReplaceProduct(call, EmulatedProduct::kFloat16);

@@ -52,9 +52,13 @@ bool IsWide(const llvm::Value* value) { return IsWide(value->getType()); }
 class Spreader {
  public:
   Spreader(llvm::Function& function, int scratch_slot)
-      : function_(function), builder_(function.getContext()), uses_(function), scratch_slot_(scratch_slot) {}
+      : function_(function),
+        builder_(function.getContext()),
+        uses_(function),
+        tensor_cores_(function),
+        scratch_slot_(scratch_slot) {}
 
-  int64_t Run() {
+  WarpMemory Run() {
     builder_.SetInsertPoint(&*function_.getEntryBlock().getFirstInsertionPt());
     thread_ = builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
     lane_ = builder_.CreateAnd(thread_, kLanes - 1, "lane");
@@ -75,7 +79,7 @@ class Spreader {
       instruction->replaceAllUsesWith(llvm::PoisonValue::get(instruction->getType()));
       instruction->eraseFromParent();
     }
-    return scratch_bytes_;
+    return {scratch_bytes_, tensor_cores_.shared_bytes()};
   }
 
  private:
@@ -382,11 +386,11 @@ class Spreader {
 
   /// Whether it is a function that all threads call together.
   bool SpreadTensorCall(llvm::CallInst& call) {
-    if (call.getCalledFunction() == nullptr || call.arg_empty() || !IsWide(call.getArgOperand(0))) return false;
+    const llvm::Function* callee = call.getCalledFunction();
+    if (callee == nullptr || callee->isIntrinsic() || IsMathFunction(callee->getName())) return false;
     std::vector<llvm::Value*> arguments;
     for (llvm::Value* argument : call.args()) arguments.push_back(OwnIfWide(argument));
-    std::optional<std::vector<llvm::Value*>> results =
-        CallTensorFunction(builder_, call.getCalledFunction()->getName().str(), arguments);
+    std::optional<std::vector<llvm::Value*>> results = tensor_cores_.Call(builder_, callee->getName().str(), arguments);
     if (!results) return false;
     several_[&call] = std::move(*results);
     dead_.push_back(&call);
@@ -470,6 +474,7 @@ class Spreader {
   llvm::Function& function_;
   llvm::IRBuilder<> builder_;
   BufferUses uses_;
+  TensorCores tensor_cores_;
   int scratch_slot_;
   llvm::Value* thread_ = nullptr;
   llvm::Value* lane_ = nullptr;  ///< i32
@@ -483,6 +488,6 @@ class Spreader {
 
 }  // namespace
 
-int64_t SpreadOverWarp(llvm::Function& function, int scratch_slot) { return Spreader(function, scratch_slot).Run(); }
+WarpMemory SpreadOverWarp(llvm::Function& function, int scratch_slot) { return Spreader(function, scratch_slot).Run(); }
 
 }  // namespace collage::native
