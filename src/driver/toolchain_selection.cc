@@ -18,6 +18,8 @@ namespace {
 
 // Options that toolchains declare by these names mean the same wherever they are (docs/add-a-toolchain.md).
 constexpr const char* kPrecision = "inference_precision";
+/// Types below float32 that devices compute natively: their toolchains refuse those that they do not know.
+const std::vector<std::string> kDevicePrecisions{"tf32", "bf16", "f16"};
 
 bool Named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -186,7 +188,12 @@ void ToolchainSelection::Configure() {
   const std::vector<std::string> precisions = wants_variants ? LowerPrecisions(features) : std::vector<std::string>();
   for (const Participant& one : gathered_) {
     Add(one);
-    AddVariants(one, precisions, /*they_only_keep=*/false);
+    const bool is_on_device = one.configuration.registered().device_type() != kDLCPU;
+    if (is_on_device && wants_variants) {
+      AddVariants(one, kDevicePrecisions, /*they_only_keep=*/false);
+    } else {
+      AddVariants(one, precisions, /*they_only_keep=*/false);
+    }
   }
   const bool must_wait = !variants_.empty();
   // If they have to wait, only an error that is too large can bring them in.

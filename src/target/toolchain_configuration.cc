@@ -125,7 +125,8 @@ bool IsConfigured(std::string_view configuration) {
 std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain) {
   const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
   if (configured == nullptr) return std::nullopt;
-  if (configured->precision() == "bf16") return kBFloat16;
+  // TensorFloat-32 rounds as float16 does, and has float32's range. No type here is both: bfloat16 is what allows more.
+  if (configured->precision() == "bf16" || configured->precision() == "tf32") return kBFloat16;
   if (configured->precision() == "f16") return kFloat16;
   return std::nullopt;
 }

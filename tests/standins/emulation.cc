@@ -6,24 +6,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
+#include "tensor_cores.h"
 
 namespace standin {
 namespace {
 
 using boost::context::fiber;
 using collage::cuda_driver::Emulated;
+using collage::cuda_driver::EmulatedProduct;
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
+/// Of a copy to shared memory.
+constexpr uint64_t kCopyBytes = 16;
+constexpr std::byte kPoison{0xFF};
 
 /// The last writer and reader of a byte, and when they did so. Synchronisation orders threads of a warp; nothing orders
 /// those of different warps.
@@ -36,7 +43,7 @@ class Engine {
  public:
   Engine(const EmulatedKernel& kernel, const Grid& grid, const std::vector<std::vector<std::byte>>& parameters,
          const FindMemory& find)
-      : kernel_(kernel), grid_(grid), find_(find), sink_(kSinkBytes) {
+      : kernel_(kernel), grid_(grid), find_(find), shared_(grid.shared_bytes), sink_(kSinkBytes) {
     for (const std::vector<std::byte>& parameter : parameters) {
       parameters_.push_back(const_cast<std::byte*>(parameter.data()));
     }
@@ -58,6 +65,8 @@ class Engine {
       });
     }
     for (block_ = 0; block_ < grid_.blocks; ++block_) {
+      std::ranges::fill(shared_, kPoison);
+      shared_marks_.clear();
       for (warp_ = 0; warp_ < grid_.threads / kLanes; ++warp_) RunWarp();
     }
     is_over_ = true;
@@ -75,16 +84,36 @@ class Engine {
   static uint32_t Shuffle(uint32_t word, uint32_t lane) { return current_->Wait(Lane::kShuffle, word, lane); }
   static uint32_t ShuffleXor(uint32_t word, uint32_t mask) { return current_->Wait(Lane::kShuffleXor, word, mask); }
   static void Synchronise() { current_->Wait(Lane::kSynchronise, 0, 0); }
+  static void* Shared() { return current_->shared_.data(); }
+  static void Copy(void* to, const void* from, uint32_t bytes) {
+    current_->Begin(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes);
+  }
+  static void EndCopies() { ++current_->lanes_[current_->lane_].groups; }
+  static void AwaitCopies(uint32_t late) { current_->Await(late); }
+  static void Multiply(uint32_t product, uint32_t* words) {
+    current_->lanes_[current_->lane_].words = words;
+    current_->Wait(Lane::kMultiply, 0, product);
+  }
   static void* Address(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store) {
     return current_->Find(reinterpret_cast<uint64_t>(address), bytes, alignment, is_store != 0);
   }
 
  private:
+  /// 16 bytes of shared memory that a thread's copy will fill.
+  struct AsyncCopy {
+    uint64_t to, from;
+    uint32_t bytes;
+    uint64_t group;
+  };
+
   struct Lane {
-    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kFinished };
+    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kMultiply, kFinished };
     fiber fibre;
     State state = kRunning;
     uint32_t word = 0, argument = 0, answer = 0;
+    uint32_t* words = nullptr;
+    std::deque<AsyncCopy> copies;  ///< on their way
+    uint64_t groups = 0;           ///< that have ended
   };
 
   void Complain(const std::string& what) {
@@ -112,7 +141,11 @@ class Engine {
   }
 
   void RunWarp() {
-    for (Lane& lane : lanes_) lane.state = Lane::kRunning;
+    for (Lane& lane : lanes_) {
+      lane.state = Lane::kRunning;
+      lane.copies.clear();
+      lane.groups = 0;
+    }
     epoch_ = 1;
     for (Advance(); !AreFinished(); Advance()) Meet();
   }
@@ -130,6 +163,7 @@ class Engine {
     for (lane_ = 0; lane_ < kLanes; ++lane_) {
       if (lanes_[lane_].state != state) Complain("the threads of its warp do not wait for the same thing");
     }
+    if (state == Lane::kMultiply) MultiplyTogether();
     for (uint32_t i = 0; i < kLanes; ++i) {
       Lane& lane = lanes_[i];
       const uint32_t from = (lane.state == Lane::kShuffleXor ? i ^ lane.argument : lane.argument) % kLanes;
@@ -141,18 +175,81 @@ class Engine {
     if (state == Lane::kSynchronise) ++epoch_;
   }
 
+  void MultiplyTogether() {
+    std::array<uint32_t*, kLanes> words;
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      words[i] = lanes_[i].words;
+      if (lanes_[i].state != Lane::kMultiply || lanes_[i].argument != lanes_[0].argument) {
+        return Complain("the threads of its warp do not multiply the same");
+      }
+    }
+    MultiplyBlocks(static_cast<EmulatedProduct>(lanes_[0].argument), words);
+  }
+
+  /// Shared memory at `address`; null for other memory.
+  std::byte* FindShared(uint64_t address, uint64_t bytes) {
+    const auto begin = reinterpret_cast<uint64_t>(shared_.data());
+    if (address < begin || address >= begin + shared_.size()) return nullptr;
+    if (bytes <= begin + shared_.size() - address) return shared_.data() + (address - begin);
+    Complain("uses " + std::to_string(bytes) + " bytes at the end of shared memory");
+    return sink_.data();
+  }
+
+  /// cp.async: the bytes come when they are waited for, and are nobody's until then.
+  void Begin(uint64_t to, uint64_t from, uint32_t bytes) {
+    if (to % kCopyBytes != 0 || from % kCopyBytes != 0) return Complain("copies to or from a misaligned address");
+    std::byte* place = FindShared(to, kCopyBytes);
+    if (place == nullptr) return Complain("copies to what is no shared memory");
+    if (bytes > kCopyBytes || (bytes > 0 && Cached(from, bytes) == nullptr)) {
+      return Complain("copies " + std::to_string(bytes) + " bytes from outside of the device's memory");
+    }
+    ComplainOfCopies(to, kCopyBytes);
+    // Nothing orders it behind what its own thread does.
+    if (watches_races_) Watch(shared_marks_, to, kCopyBytes, /*is_store=*/true, /*is_by_itself=*/true);
+    std::fill_n(place, kCopyBytes, kPoison);
+    Lane& lane = lanes_[lane_];
+    lane.copies.push_back({to, from, bytes, lane.groups});
+  }
+
+  void Await(uint32_t late) {
+    Lane& lane = lanes_[lane_];
+    while (!lane.copies.empty() && lane.copies.front().group + late < lane.groups) {
+      const AsyncCopy& copy = lane.copies.front();
+      std::byte* place = FindShared(copy.to, kCopyBytes);
+      std::fill_n(place, kCopyBytes, std::byte{0});
+      if (copy.bytes > 0) std::memcpy(place, Cached(copy.from, copy.bytes), copy.bytes);
+      lane.copies.pop_front();
+    }
+  }
+
+  /// Says so where bytes are used that a copy is to fill.
+  void ComplainOfCopies(uint64_t address, uint64_t bytes) {
+    for (const Lane& lane : lanes_) {
+      for (const AsyncCopy& copy : lane.copies) {
+        if (address < copy.to + kCopyBytes && copy.to < address + bytes) {
+          return Complain("uses shared memory that a copy is on its way to");
+        }
+      }
+    }
+  }
+
   void* Find(uint64_t address, uint64_t bytes, uint32_t alignment, bool is_store) {
     const char* doing = is_store ? "writes " : "reads ";
     if (address % alignment != 0) {
       Complain(doing + std::to_string(bytes) + " bytes at an address that is no multiple of " +
                std::to_string(alignment));
     }
+    if (std::byte* shared = FindShared(address, bytes)) {
+      ComplainOfCopies(address, bytes);
+      if (watches_races_) Watch(shared_marks_, address, bytes, is_store);
+      return shared;
+    }
     std::byte* found = Cached(address, bytes);
     if (found == nullptr) {
       Complain(doing + std::to_string(bytes) + " bytes outside of the device's memory");
       return bytes <= kSinkBytes ? sink_.data() : std::calloc(bytes, 1);
     }
-    if (watches_races_) Watch(address, bytes, is_store);
+    if (watches_races_) Watch(marks_, address, bytes, is_store);
     return found;
   }
 
@@ -168,14 +265,17 @@ class Engine {
     return find_(address, bytes);
   }
 
-  void Watch(uint64_t address, uint64_t bytes, bool is_store) {
+  using Marks = std::unordered_map<uint64_t, Mark>;
+
+  /// `is_by_itself`: not in the order of its thread's other accesses.
+  void Watch(Marks& marks, uint64_t address, uint64_t bytes, bool is_store, bool is_by_itself = false) {
     const uint32_t self = block_ * grid_.threads + Thread() + 1;
     const auto is_ordered = [&](uint32_t other, uint64_t when) {
-      if (other == 0 || other == self) return true;
+      if (other == 0 || (other == self && !is_by_itself)) return true;
       return (other - 1) / kLanes == (self - 1) / kLanes && when < epoch_;
     };
     for (uint64_t i = 0; i < bytes; ++i) {
-      Mark& mark = marks_[address + i];
+      Mark& mark = marks[address + i];
       if (!is_ordered(mark.writer, mark.written)) {
         Complain(std::string(is_store ? "writes" : "reads") + " a byte that thread " + Name(mark.writer) +
                  " writes, in no order");
@@ -211,7 +311,9 @@ class Engine {
   uint32_t block_ = 0, warp_ = 0, lane_ = 0;
   uint64_t epoch_ = 1;
   std::array<Page, 64> pages_;
-  std::unordered_map<uint64_t, Mark> marks_;
+  Marks marks_;
+  Marks shared_marks_;             ///< of this block's memory
+  std::vector<std::byte> shared_;  ///< the block's
   std::vector<std::byte> sink_;
   std::string problem_;
 };
@@ -252,6 +354,11 @@ std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
   set(Emulated::kShuffle, Engine::Shuffle);
   set(Emulated::kShuffleXor, Engine::ShuffleXor);
   set(Emulated::kSynchronise, Engine::Synchronise);
+  set(Emulated::kShared, Engine::Shared);
+  set(Emulated::kCopy, Engine::Copy);
+  set(Emulated::kEndCopies, Engine::EndCopies);
+  set(Emulated::kAwaitCopies, Engine::AwaitCopies);
+  set(Emulated::kMultiply, Engine::Multiply);
   set(Emulated::kAddress, Engine::Address);
   return module;
 }

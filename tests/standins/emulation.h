@@ -16,6 +16,7 @@ struct EmulatedKernel {
   std::string name;
   void (*thread)(void* const* parameters) = nullptr;
   std::vector<uint64_t> parameter_sizes;
+  uint32_t most_shared_bytes = 48 << 10;  ///< that a launch may ask for
 };
 
 /// An object that is opened.
@@ -38,15 +39,16 @@ class EmulatedModule {
 struct Grid {
   uint32_t blocks = 1;
   uint32_t threads = 32;  ///< in a block, a multiple of 32
+  uint32_t shared_bytes = 0;
 };
 
 /// Finds `bytes` of the device's memory for the host; null where they are not within one allocation.
 using FindMemory = std::function<std::byte*(uint64_t address, size_t bytes)>;
 
 /// Runs all threads, one warp after the other. Returns the first thing that was wrong, with block and thread: an access
-/// out of bounds or misaligned, threads of a warp that do not meet, and, with $STANDIN_CUDA_RACES, accesses to the same
-/// bytes that nothing orders. Empty where all was well. With $STANDIN_CUDA_REVERSED the last thread of a warp runs
-/// first.
+/// out of bounds or misaligned, threads of a warp that do not meet, shared memory that is used before its copies are
+/// there, and, with $STANDIN_CUDA_RACES, accesses to the same bytes that nothing orders. Empty where all was well. With
+/// $STANDIN_CUDA_REVERSED the last thread of a warp runs first.
 std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid,
                     const std::vector<std::vector<std::byte>>& parameters, const FindMemory& find);
 

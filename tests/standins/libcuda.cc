@@ -6,10 +6,10 @@
 //   - A copy to pageable memory is done when it returns, a copy to pinned memory is not.
 //   - Copies that leave an allocation fail, as do calls before cuInit and from threads without a context.
 //   - Memory is scarce: 1 GiB.
+//   - Threads of a block share 48 KiB, and up to 163 KiB if the function's attribute says so.
 //   - Parameters of a kernel are read when it is launched, not when it runs.
 //   - Captured work is not done, but whenever its graph is launched, with the parameters of then. To allocate or to
-//   wait
-//     meanwhile fails, and no graph comes of it.
+//     wait meanwhile fails, and no graph comes of it.
 //   - It runs code for the architecture "emulated" only. After a kernel that did wrong every call fails.
 //
 // Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
@@ -54,6 +54,7 @@ constexpr int kCaptureInvalidated = 901;
 
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kPoison = 0xFF;
+constexpr int kMostShared = 163 << 10;
 
 /// Works that are done again as a whole.
 struct Graph {
@@ -470,19 +471,28 @@ int cuModuleGetFunction(const void** function, void* module, const char* name) {
   });
 }
 
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  return InContext([&](const State&) {
+    if (attribute != 8 || value < 0 || value > kMostShared) return kInvalidValue;
+    static_cast<standin::EmulatedKernel*>(function)->most_shared_bytes = static_cast<uint32_t>(value);
+    return kSuccess;
+  });
+}
+
 int cuLaunchKernel(const void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void* handle, void** parameters, void**) {
   return OnStream(handle, [&](State& state, Stream& stream) {
     constexpr unsigned kMostThreads = 1024;
-    const bool is_flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1 && shared_bytes == 0;
+    const bool is_flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
     if (!is_flat || grid_x == 0 || block_x == 0 || block_x % 32 != 0 || block_x > kMostThreads) return kInvalidValue;
     const auto& kernel = *static_cast<const standin::EmulatedKernel*>(function);
+    if (shared_bytes > kernel.most_shared_bytes) return kInvalidValue;
     std::vector<std::vector<std::byte>> copies;
     for (size_t i = 0; i < kernel.parameter_sizes.size(); ++i) {
       const auto* bytes = static_cast<const std::byte*>(parameters[i]);
       copies.emplace_back(bytes, bytes + kernel.parameter_sizes[i]);
     }
-    stream.Add([&state, &kernel, grid = standin::Grid{grid_x, block_x}, copies = std::move(copies)] {
+    stream.Add([&state, &kernel, grid = standin::Grid{grid_x, block_x, shared_bytes}, copies = std::move(copies)] {
       if (state.has_failed) return;
       const auto find = [&](Address address, size_t bytes) { return Within(state, address, bytes); };
       const std::string problem = standin::RunGrid(kernel, grid, copies, find);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -29,6 +31,9 @@ constexpr const char* kHint = "install NVIDIA's driver of CUDA 12 or 13";
 constexpr int kCudaType = 2;  // DLDeviceType
 /// Warps that loops are shared out among: several for each of the schedulers of a large GPU.
 constexpr int kWarps = 2048;
+constexpr const char* kPrecision = "inference_precision";
+constexpr const char* kFullPrecision = "f32";
+constexpr std::array kPrecisions{kFullPrecision, "tf32", "bf16", "f16"};
 
 /// A GPU's architecture, and words on it.
 struct Gpu {
@@ -59,7 +64,8 @@ const Result<Gpu>& ThisGpu() {
 
 class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBundledFiles {
  public:
-  explicit CudaToolchain(std::string architecture = "") : told_architecture_(std::move(architecture)) {}
+  explicit CudaToolchain(std::string architecture = "", std::string precision = kFullPrecision)
+      : told_architecture_(std::move(architecture)), precision_(std::move(precision)) {}
 
   std::string name() const override { return kName; }
   std::string description() const override { return "kernels for NVIDIA GPUs generated through MLIR and LLVM"; }
@@ -68,7 +74,9 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
     if (!compiler.available) return compiler;
     const Result<Gpu>& gpu = ThisGpu();
     if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
-    return {true, fmt::format("{} for {} on {}", compiler.version, Architecture(), gpu->description), "", ""};
+    std::string version = fmt::format("{} for {} on {}", compiler.version, Architecture(), gpu->description);
+    if (precision_ != kFullPrecision) version += " " + precision_;
+    return {true, version, "", ""};
   }
   int priority() const override { return 8; }
   bool is_default() const override { return false; }
@@ -125,7 +133,10 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   std::vector<AttrField> Options() const override {
     return {{"arch", AttrKind::kString, "",
              "the GPUs that machine code is for, sm_80, sm_90 and so on, or emulated, for a driver that stands in for "
-             "a GPU; empty: the one that is here"}};
+             "a GPU; empty: the one that is here"},
+            {kPrecision, AttrKind::kString, kFullPrecision,
+             "f32; tf32, bf16, f16: what tensor cores multiply products of float32 values in, sums stay float32, and, "
+             "for the last two, what values between partitions may be kept as"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
     const std::string& architecture = options.String("arch");
@@ -134,7 +145,12 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
       throw Error(ErrorCategory::kInput,
                   "option 'arch' of 'cuda' is like sm_90, or emulated, got '" + architecture + "'");
     }
-    return std::make_unique<CudaToolchain>(architecture);
+    const std::string& precision = options.String(kPrecision);
+    if (std::ranges::find(kPrecisions, precision) == kPrecisions.end()) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'inference_precision' of 'cuda' is f32, tf32, bf16 or f16, got '" + precision + "'");
+    }
+    return std::make_unique<CudaToolchain>(architecture, precision);
   }
 
  private:
@@ -156,6 +172,7 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
       options.Set("mtriple", "nvptx64-nvidia-cuda");
       options.Set("mcpu", Architecture());
       options.Set("accuracy", "exact");
+      options.Set(kPrecision, precision_);
       compiler_ = Native().WithOptions(options);
     });
     return *compiler_;
@@ -168,6 +185,7 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   }
 
   std::string told_architecture_;
+  std::string precision_;
   mutable std::once_flag compiler_made_;
   mutable std::unique_ptr<const Toolchain> compiler_;
 };

@@ -42,6 +42,11 @@ inline constexpr int kCaptureOfThread = 1;
 /// CUstream_flags: not ordered with work on the default stream.
 inline constexpr unsigned kStreamAlone = 1;
 
+/// CUfunction_attribute: the most bytes that a launch may say that threads of a block share.
+inline constexpr int kMostDynamicSharedBytes = 8;
+/// Up to so many it may say in any case.
+inline constexpr int64_t kUsualSharedBytes = int64_t{48} << 10;
+
 // Name here, name in the library, parameters.
 #define COLLAGE_CUDA_DRIVER_FUNCTIONS(F)                                                                       \
   F(GetErrorName, "cuGetErrorName", (Status status, const char** text))                                        \
@@ -77,6 +82,7 @@ inline constexpr unsigned kStreamAlone = 1;
   F(ModuleLoadData, "cuModuleLoadData", (Module * module, const void* image))                                  \
   F(ModuleUnload, "cuModuleUnload", (Module module))                                                           \
   F(ModuleGetFunction, "cuModuleGetFunction", (Function * function, Module module, const char* name))          \
+  F(FuncSetAttribute, "cuFuncSetAttribute", (Function function, int attribute, int value))                     \
   F(LaunchKernel, "cuLaunchKernel",                                                                            \
     (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
      unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters, void** extra))

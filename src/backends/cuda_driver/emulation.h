@@ -14,6 +14,14 @@ inline constexpr const char* kEmulatedArchitecture = "emulated";
 inline constexpr const char* kEmulationTable = "collage_emulation";
 inline constexpr const char* kEmulationSizes = "_sizes";
 
+/// Products of mma.sync: 16 rows times 8 columns.
+enum class EmulatedProduct : uint8_t {
+  kTf32,      ///< m16n8k8
+  kBFloat16,  ///< m16n8k16, sums of float32
+  kFloat16,   ///< m16n8k16, sums of float32
+  kBytes,     ///< m16n8k32.u8.s8
+};
+
 /// Places in the table.
 enum class Emulated : uint8_t {
   kThread,       ///< uint32_t(): %tid.x
@@ -23,6 +31,13 @@ enum class Emulated : uint8_t {
   kShuffle,      ///< uint32_t(uint32_t word, uint32_t lane): shfl.sync.idx of a whole warp
   kShuffleXor,   ///< uint32_t(uint32_t word, uint32_t mask): shfl.sync.bfly of a whole warp
   kSynchronise,  ///< void(): bar.warp.sync of a whole warp
+  kShared,       ///< void*(): all memory that threads of the block share
+  kCopy,         ///< void(void* shared, const void* memory, uint32_t bytes): cp.async of 16 bytes, zeros behind `bytes`
+  kEndCopies,    ///< void(): cp.async.commit_group
+  kAwaitCopies,  ///< void(uint32_t late): cp.async.wait_group
+  /// void(uint32_t product, uint32_t* words): mma.sync of a whole warp, with a thread's 4 words of rows, 2 of columns
+  /// and 4 sums, which the results replace.
+  kMultiply,
   kAddress,  ///< void*(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store): where it can be accessed
   kNumFunctions
 };

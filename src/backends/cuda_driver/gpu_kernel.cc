@@ -21,6 +21,13 @@ void VisitFields(Self& launch, Visitor& visit) {
   visit.Field("counter", launch.counter);
 }
 
+template <typename Self, typename Visitor>
+requires IsMessage<Self, GpuFunction>
+void VisitFields(Self& function, Visitor& visit) {
+  visit.Field("name", function.name);
+  visit.Field("shared_bytes", function.shared_bytes);
+}
+
 namespace {
 
 /// An image's place among the bytes behind the JSON.
@@ -31,7 +38,7 @@ struct ImagePlace {
 
 struct Header {
   std::string architecture;
-  std::vector<std::string> functions;
+  std::vector<GpuFunction> functions;
   std::vector<Launch> launches;
   std::vector<ImagePlace> images;
   int num_addresses = 0;
@@ -80,6 +87,9 @@ void CheckLaunches(const GpuKernel& kernel) {
     const bool has_function = launch.function >= 0 && static_cast<size_t>(launch.function) < kernel.functions.size();
     const bool has_slot = launch.counter_slot >= -1 && launch.counter_slot < kernel.num_addresses;
     if (!has_function || !has_slot || launch.count < 1 || launch.grain < 1 || launch.counter_offset < 0) Fail();
+  }
+  for (const GpuFunction& function : kernel.functions) {
+    if (function.shared_bytes < 0 || function.shared_bytes > kMostSharedBytes) Fail();
   }
   if (kernel.num_addresses < 0 || kernel.num_addresses > kMostAddresses || kernel.scratch_offset < 0 ||
       kernel.scratch_warps < 0)

@@ -16,6 +16,17 @@ inline constexpr int kWarpsPerBlock = 4;
 /// The most addresses that a kernel gets: parameters have 4 KiB.
 inline constexpr int kMostAddresses = 500;
 
+/// A kernel of an image.
+struct GpuFunction {
+  std::string name;          ///< its symbol
+  int64_t shared_bytes = 0;  ///< that threads of a block share
+
+  bool operator==(const GpuFunction&) const = default;
+};
+
+/// The most bytes that threads of a block share on any GPU.
+inline constexpr int64_t kMostSharedBytes = int64_t{227} << 10;
+
 /// Runs kernel `function` of the image for units 0 to `count` - 1, `grain` of them at a time in one warp. Before, if
 /// `counter_slot` is not -1, writes the int64 `counter` into that buffer.
 struct Launch {
@@ -44,15 +55,15 @@ struct GpuImage {
 /// Functions get an array of addresses by value (inputs, constants, outputs, and, if there is any, workspace and memory
 /// of warps), and then `count` and `grain`, both int64.
 struct GpuKernel {
-  std::string architecture;            ///< "sm_90" or "emulated": it was made for such GPUs
-  std::vector<std::string> functions;  ///< by their symbols
-  std::vector<Launch> launches;        ///< in order
-  std::vector<GpuImage> images;        ///< the best first
-  int num_addresses = 0;               ///< length of the array
-  bool has_workspace = false;          ///< whether one of them is the workspace's
-  int64_t scratch_offset = 0;          ///< bytes from the workspace's address to memory of warps
-  int64_t scratch_warps = 0;  ///< the most warps that a launch may have; 0: any number, there is no such memory
-  int64_t scratch_bytes = 0;  ///< memory of each warp
+  std::string architecture;  ///< "sm_90" or "emulated": it was made for such GPUs
+  std::vector<GpuFunction> functions;
+  std::vector<Launch> launches;  ///< in order
+  std::vector<GpuImage> images;  ///< the best first
+  int num_addresses = 0;         ///< length of the array
+  bool has_workspace = false;    ///< whether one of them is the workspace's
+  int64_t scratch_offset = 0;    ///< bytes from the workspace's address to memory of warps
+  int64_t scratch_warps = 0;     ///< the most warps that a launch may have; 0: any number, there is no such memory
+  int64_t scratch_bytes = 0;     ///< memory of each warp
 
   bool operator==(const GpuKernel&) const = default;
 };

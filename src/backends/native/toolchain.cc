@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "backends/native/canonicalise.h"
-#include "backends/native/description/bf16_eligibility.h"
+#include "backends/native/description/narrowing.h"
 #include "backends/native/description/options.h"
 #include "backends/native/linker.h"
 #include "backends/native/operators.h"
@@ -56,7 +56,8 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
     if (const std::string schedule = options_.schedule.ToString(); result.available && !schedule.empty()) {
       result.version += " " + schedule;
     }
-    if (result.available && options_.in_bfloat16) result.version += " bf16";
+    if (result.available && options_.narrows_factors()) result.version += " " + options_.factors.ToString();
+    if (result.available && options_.in_tf32) result.version += " tf32";
     if (result.available && options_.keeps_float16) result.version += " f16";
     for (const CalledLibrary& library : options_.libraries) {
       if (result.available) result.version += " " + library.name + " " + library.version;
@@ -73,7 +74,7 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
   Result<void> SupportsDynamicShapes(const CallNode& call) const override {
     // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
-    if (options_.in_bfloat16 || options_.keeps_float16 || options_.calls_for_tiles())
+    if (options_.narrows_factors() || options_.keeps_float16 || options_.calls_for_tiles())
       return Reason{"kernels in lower precision or with tiles of libraries need to know all shapes", name()};
     return IsLoweredDynamic(call);
   }
@@ -109,7 +110,7 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
       const CallNode* call = As<CallNode>(expr);
       if (call == nullptr || call->op() == nullptr) return;
       has_convolution = has_convolution || IsConvolution(call->op()->name);
-      has_narrowed = has_narrowed || (options_.in_bfloat16 && NarrowingOf(*call, options_) != Narrowing::kNone);
+      has_narrowed = has_narrowed || NarrowingOf(*call, options_) != Narrowing::kNone;
     });
     std::vector<BoundaryLayouts> choices{last};
     if (has_convolution) {
@@ -122,11 +123,11 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
     if (choices.front() == choices.back()) choices.pop_back();
     // A vector of channels would be mostly empty.
     if (choices.size() > 1 && HasFewChannels(*function)) std::swap(choices.front(), choices.back());
-    if (!options_.in_bfloat16 && !options_.keeps_float16) return choices;
+    if (!options_.narrows_factors() && !options_.keeps_float16) return choices;
     // A partition that a lower precision does not change is left to the full one, unless it reads or writes less.
     if (!has_narrowed) choices.clear();
-    const BoundaryLayouts narrow =
-        Keeping(last, options_.in_bfloat16 ? kBFloat16 : kFloat16, function, eligible_inputs, eligible_outputs);
+    const BoundaryLayouts narrow = Keeping(last, options_.narrows_factors() ? options_.factors : kFloat16, function,
+                                           eligible_inputs, eligible_outputs);
     // Products like their data narrow, what computes in float32 reads it faster as that and may still write less.
     for (const BoundaryLayouts& choice :
          {narrow, BoundaryLayouts{narrow.inputs, last.outputs}, BoundaryLayouts{last.inputs, narrow.outputs}}) {
@@ -213,11 +214,13 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
     }
     const Schedule schedule = Schedule::Parse(options.StringOr("schedule", ""));
     const std::string precision = options.StringOr("inference_precision", "f32");
-    if (precision != "f32" && precision != "bf16" && precision != "f16") {
-      throw Error(ErrorCategory::kInput,
-                  "option 'inference_precision' of 'native' is f32, bf16 or f16, got '" + precision + "'");
+    const std::string triple = options.StringOr("mtriple", "");
+    const bool is_for_gpu = triple == kGpuTriple;
+    if (precision != "f32" && precision != "bf16" && precision != "f16" && !(is_for_gpu && precision == "tf32")) {
+      throw Error(ErrorCategory::kInput, "option 'inference_precision' of 'native' is f32, bf16 or f16, got '" +
+                                             precision + "' (tf32 for " + kGpuTriple + ")");
     }
-    if (accuracy == "exact" && precision != "f32") {
+    if (accuracy == "exact" && precision != "f32" && !is_for_gpu) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
     }
     const std::string attributes = options.StringOr("mattr", "");
@@ -225,11 +228,12 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
     return std::make_unique<Native>(NativeOptions{.is_exact = accuracy == "exact",
                                                   .winograd_tile = static_cast<int>(tile),
                                                   .schedule = schedule,
-                                                  .in_bfloat16 = precision == "bf16",
-                                                  .keeps_float16 = precision == "f16",
+                                                  .factors = FactorsOf(precision, is_for_gpu),
+                                                  .in_tf32 = precision == "tf32",
+                                                  .keeps_float16 = precision == "f16" && !is_for_gpu,
                                                   .cpu = options.StringOr("mcpu", ""),
                                                   .attributes = attributes,
-                                                  .triple = options.StringOr("mtriple", ""),
+                                                  .triple = triple,
                                                   .libraries = ReadLibraries(options.StringOr("libs", ""))});
   }
 
@@ -254,6 +258,10 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
     request.function = Canonicalise(request.function,
                                     [&](const Expr& call) { return LibraryOf(call, options_.libraries) != nullptr; });
     return request;
+  }
+  static DataType FactorsOf(const std::string& precision, bool is_for_gpu) {
+    if (precision == "bf16") return kBFloat16;
+    return precision == "f16" && is_for_gpu ? kFloat16 : kFloat32;
   }
   /// 0, or up to three digits that are 2 or 4.
   static bool AreTiles(int64_t told) {

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -148,26 +146,6 @@ TEST_F(CudaTest, MoreBuffersThanParametersAreRefused) {
   const auto compiled = For("sm_90")->RelayToRuntime({function, In(Memory::kCuda, PlainLayouts(600, 1)), 1});
   ASSERT_FALSE(compiled.ok());
   EXPECT_THAT(compiled.reason().text, HasSubstr("at most 500 parameters"));
-}
-
-std::filesystem::path Toolkit() {
-  const char* told = std::getenv("CUDA_HOME");
-  return told == nullptr ? "/usr/local/cuda" : told;
-}
-
-/// Assembles `ptx`. Returns the assembler's words, none without one.
-std::string Assemble(const std::string& ptx, const std::string& architecture, const TemporaryFolder& folder) {
-  const std::string program = Toolkit() / "bin/ptxas";
-  if (!std::filesystem::exists(program)) return "";
-  const std::string file = (folder.path() / "kernel.ptx").string();
-  WriteFile(file, {ptx.data(), ptx.size()});
-  const std::string command = program + " -v -arch=" + architecture + " -o " + file + ".cubin " + file + " 2>&1";
-  std::string said;
-  FILE* pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> part{};
-  while (std::fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
-  EXPECT_EQ(pclose(pipe), 0) << said;
-  return said;
 }
 
 TEST_F(CudaTest, KernelsAssembleForEachGenerationWithoutSpills) {

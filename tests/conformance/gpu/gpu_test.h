@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +22,26 @@
 #include "support/file.h"
 
 namespace collage {
+
+inline std::filesystem::path Toolkit() {
+  const char* told = std::getenv("CUDA_HOME");
+  return told == nullptr ? "/usr/local/cuda" : told;
+}
+
+/// Assembles `ptx`. Returns the assembler's words, none without one.
+inline std::string Assemble(const std::string& ptx, const std::string& architecture, const TemporaryFolder& folder) {
+  const std::string program = Toolkit() / "bin/ptxas";
+  if (!std::filesystem::exists(program)) return "";
+  const std::string file = (folder.path() / "kernel.ptx").string();
+  WriteFile(file, {ptx.data(), ptx.size()});
+  const std::string command = program + " -v -arch=" + architecture + " -o " + file + ".cubin " + file + " 2>&1";
+  std::string said;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> part{};
+  while (std::fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
+  EXPECT_EQ(pclose(pipe), 0) << said;
+  return said;
+}
 
 class GpuTest : public testing::Test {
  protected:
@@ -56,7 +81,8 @@ class GpuTest : public testing::Test {
 
   /// Runs the file and compares what it gives with the reference evaluation: in the first run, in the second, which
   /// records what the GPU does, and in the third, which repeats that.
-  static void ExpectAgrees(const IRModule& module, const CompileOptions& options) {
+  static void ExpectAgrees(const IRModule& module, const CompileOptions& options,
+                           std::optional<DataType> computed_in = std::nullopt) {
     const std::vector<Tensor> inputs = SampleInputs(module.main(), Draw::kUnit, {});
     const Executable executable = Executable::Load(options.output);
     ExecutionInstance instance(executable);
@@ -68,7 +94,7 @@ class GpuTest : public testing::Test {
       }
       instance.Run();
       for (size_t i = 0; i < expected.size(); ++i) {
-        EXPECT_TRUE(Compare(instance.Output(i), expected[i], ToleranceFor(expected[i])).agrees)
+        EXPECT_TRUE(Compare(instance.Output(i), expected[i], ToleranceFor(expected[i], computed_in)).agrees)
             << options.output.filename() << ", run " << run << ", result " << i;
       }
     }

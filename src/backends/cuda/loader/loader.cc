@@ -69,7 +69,13 @@ class GpuLaunches : public Kernel {
     }
     device_.Enter();
     module_ = std::make_unique<LoadedModule>(driver_, kernel_);
-    for (const std::string& name : kernel_.functions) functions_.push_back(module_->Find(name));
+    for (const cuda_driver::GpuFunction& function : kernel_.functions) {
+      functions_.push_back(module_->Find(function.name));
+      if (function.shared_bytes <= cuda_driver::kUsualSharedBytes) continue;
+      const auto bytes = static_cast<int>(function.shared_bytes);
+      driver_.Check(driver_.FuncSetAttribute(functions_.back(), cuda_driver::kMostDynamicSharedBytes, bytes),
+                    "reserve memory that threads share");
+    }
   }
 
   // The module is unloaded in the GPU's context.
@@ -97,8 +103,10 @@ class GpuLaunches : public Kernel {
       if (launch.counter_slot >= 0) Count(launch, stream);
       int64_t count = launch.count, grain = launch.grain;
       void* parameters[] = {addresses_.data(), &count, &grain};
-      driver_.Check(driver_.LaunchKernel(functions_[static_cast<size_t>(launch.function)], Blocks(launch), 1, 1, kBlock,
-                                         1, 1, 0, stream, parameters, nullptr),
+      const auto function = static_cast<size_t>(launch.function);
+      driver_.Check(driver_.LaunchKernel(functions_[function], Blocks(launch), 1, 1, kBlock, 1, 1,
+                                         static_cast<unsigned>(kernel_.functions[function].shared_bytes), stream,
+                                         parameters, nullptr),
                     "launch a kernel");
     }
   }

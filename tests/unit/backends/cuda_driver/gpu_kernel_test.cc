@@ -17,7 +17,7 @@ std::vector<std::byte> Bytes(std::string_view text) {
 GpuKernel Example() {
   GpuKernel kernel;
   kernel.architecture = "sm_90";
-  kernel.functions = {"stage0_kernel", "stage1_kernel"};
+  kernel.functions = {{"stage0_kernel", 0}, {"stage1_kernel", 98304}};
   kernel.launches = {{.function = 0, .count = 7},
                      {.function = 1, .count = 3, .grain = 3, .counter_slot = 2, .counter_offset = 64, .counter = 5}};
   kernel.images = {{"sm_90", Bytes("machine code")}, {"ptx", Bytes(std::string_view(".version 8.0\0", 13))}};

@@ -6,6 +6,7 @@
 
 #include "backends/native/compiler/contraction/library_tiles.h"
 #include "backends/native/compiler/contraction/register_tile.h"
+#include "backends/native/compiler/contraction/tensor_tile.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -24,16 +25,21 @@ struct Tile {
 };
 
 /// Accumulators must leave room for the panel's vectors: 12 x 2 of 32 registers, 6 x 2 of 16; half as many of 64 bits.
+/// Tensor cores read each word of a tile once for many products: 64 x 2, whose sums are half of a thread's registers.
 /// A schedule may say otherwise, of one of the two or of both.
-Tile TileFor(const PartitionState& state, DataType dtype) {
+Tile TileFor(const PartitionState& state, DataType dtype, DotKind factors = DotKind::kOne) {
   const Schedule& schedule = state.schedule();
-  const int64_t sums = (state.emitter.native_lanes() >= 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
+  const bool is_tensor = TensorTile::Multiplies(state, dtype, factors);
+  const int64_t sums = is_tensor ? 128 : (state.emitter.native_lanes() >= 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
   const int64_t vectors = schedule.width == 0 ? 2 : schedule.width;
   return {schedule.rows == 0 ? std::max<int64_t>(sums / vectors, 1) : schedule.rows, static_cast<int>(vectors)};
 }
 
 /// Fewer chains of dependent additions than this leave the multipliers idle.
 constexpr int64_t kChains = 8;
+
+/// Units of work that keep a GPU's warps busy.
+constexpr int64_t kManyUnits = 512;
 
 /// Rows per tile: those that divide `length` if there are such of a good size, else even parts.
 int64_t RowsPerTile(int64_t length, int64_t most) {
@@ -51,13 +57,14 @@ class ContractionEmitter {
         e_(state.emitter),
         form_(form),
         output_(output),
-        tile_(TileFor(state, form.dtype)),
+        tile_(TileFor(state, form.dtype, form.factors)),
         library_(LibraryTiles::For(state, form, output, tile_.vectors)),
         sums_(state, form) {}
 
   void Run() {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
+    if (TensorTile::Takes(state_, form_) && !library_) TensorTile::UseQuads(state_, form_);
     const int64_t rows = Rows();
     ProductSpace space = SpaceOf(state_, form_, rows, (form_.rows + rows - 1) / rows * NumElements(form_.outer));
     space.is_library = library_.has_value();
@@ -69,7 +76,23 @@ class ContractionEmitter {
   }
 
  private:
-  int64_t Rows() const { return library_ ? library_->rows() : TileRows(state_, form_.dtype, form_.rows); }
+  int64_t Rows() const {
+    if (library_) return library_->rows();
+    return TensorTile::Takes(state_, form_) ? TensorRows() : TileRows(state_, form_.dtype, form_.rows);
+  }
+
+  /// As many as a tile may have, if there are then enough tiles for all warps.
+  int64_t TensorRows() const {
+    constexpr int64_t kLeast = 16;
+    int64_t rows = std::min(tile_.rows, form_.rows);
+    if (state_.schedule().rows == 0) rows = std::min(rows, TensorTile::MostRows(state_, form_));
+    if (form_.line != 0) return form_.rows;
+    if (state_.schedule().rows != 0) return rows;
+    const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
+    const int64_t panels = (form_.channels + width - 1) / width * NumElements(form_.outer);
+    while (rows > kLeast && (form_.rows + rows - 1) / rows * panels < kManyUnits) rows = std::max(rows / 2, kLeast);
+    return rows;
+  }
 
   /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors. What rows are left behind
   /// the whole tiles are a tile of the same panel: weights are read once for all rows.
@@ -191,8 +214,8 @@ class ContractionEmitter {
     constexpr int kWide = 16;
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
-    const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
-                           form_.factors != DotKind::kBFloat16;
+    const bool is_halved =
+        !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 && !IsPair(form_.factors);
     if (!is_halved) return EmitVectors(outer, row, rows, panel, 0, vectors, width);
     if (vectors > 1) EmitVectors(outer, row, rows, panel, 0, vectors - 1, width - rest);
     e_.SetLanes(lanes / 2);
@@ -246,7 +269,9 @@ int64_t PanelWidth(const PartitionState& state, DataType dtype) {
   return static_cast<int64_t>(TileFor(state, dtype).vectors) * state.emitter.native_lanes();
 }
 
-int64_t MostTileRows(const PartitionState& state, DataType dtype) { return TileFor(state, dtype).rows; }
+int64_t MostTileRows(const PartitionState& state, DataType dtype, DotKind factors) {
+  return TileFor(state, dtype, factors).rows;
+}
 
 int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows) {
   const int64_t most = TileFor(state, dtype).rows;
@@ -260,7 +285,7 @@ int64_t ChainsOf(int64_t count, int64_t depth) {
 }
 
 ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64_t rows, int64_t tiles) {
-  const int64_t width = TileFor(state, form.dtype).vectors;
+  const int64_t width = TileFor(state, form.dtype, form.factors).vectors;
   const int64_t block = state.schedule().block == 0 ? tiles : std::min(state.schedule().block, tiles);
   ProductSpace space;
   space.chosen = state.schedule().With({.algorithm = Schedule::kDirect, .rows = rows, .width = width, .block = block});
@@ -287,6 +312,20 @@ Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I
 void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output) {
   ContractionEmitter(state, form, output).Run();
 }
+
+bool HasAlignedRows(const Buffer& buffer, size_t axis) {
+  constexpr int64_t kBytes = 16;
+  const auto size = static_cast<int64_t>(buffer.dtype.size_bytes());
+  if (buffer.offset_bytes % kBytes != 0) return false;
+  for (size_t i = 0; i < buffer.strides.size(); ++i) {
+    const int64_t stride = buffer.strides[i];
+    if (IsSymbolic(stride) || (i == axis ? stride != 1 && buffer.shape[i] != 1 : stride * size % kBytes != 0))
+      return false;
+  }
+  return size * 4 == kBytes;
+}
+
+int ConstantNumber(const Buffer& buffer) { return buffer.ref.role == BufferRole::kConstant ? buffer.ref.index : -1; }
 
 DataType SumType(DataType dtype) {
   if (dtype.is_floating()) return dtype.bits == 64 ? kFloat64 : kFloat32;

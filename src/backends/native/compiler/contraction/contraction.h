@@ -12,10 +12,14 @@ namespace collage::native {
 /// The contents of one element of a and of b, which decide the instruction that adds their product to a sum.
 enum class DotKind : uint8_t {
   kOne,       ///< one number of the sums' type
-  kBFloat16,  ///< a pair of bfloat16, described as float32 (bf16_dot.h)
+  kBFloat16,  ///< a pair of bfloat16, described as float32 (pair_dot.h)
+  kFloat16,   ///< a pair of float16, described as float32
   kInt16,     ///< a pair of int16, described as int32 (int8_dot.h)
   kBytes,     ///< four bytes, described as int32: a's without sign, b's with one
 };
+
+/// Whether it is a pair of floats.
+constexpr bool IsPair(DotKind kind) { return kind == DotKind::kBFloat16 || kind == DotKind::kFloat16; }
 
 /// A contraction: result[outer, row, channel] += a(outer, row, inner…) * b(outer, inner…, channel).
 struct Contraction {
@@ -36,7 +40,9 @@ struct Contraction {
   std::function<Ptr(const I64s& outer, const I64& panel, const I64s& inner)> b_address;
   /// Whether b's vectors may be read beyond the last channel (packed) or must be masked.
   bool b_is_padded = true;
-  bool may_pack = false;  ///< whether b could be packed, and is not
+  bool may_pack = false;      ///< whether b could be packed, and is not
+  bool a_is_aligned = false;  ///< innermost elements follow each other, every fourth at a multiple of 16 bytes
+  int b_constant = -1;        ///< b's number among the constants, if it is one that nothing else reads
   /// Distance of b's rows of channels along the innermost of `inner`; set if depth_stride is.
   int64_t b_row_stride = 0;
   int64_t result_row_stride = 0;  ///< distance of neighbouring rows in the result; 0: as depth_stride
@@ -64,7 +70,7 @@ int MultipliersOf(const PartitionState& state);
 int64_t SpreadRow(int64_t floats);
 
 /// Rows of a register tile, at most.
-int64_t MostTileRows(const PartitionState& state, DataType dtype);
+int64_t MostTileRows(const PartitionState& state, DataType dtype, DotKind factors = DotKind::kOne);
 /// Rows of the register tiles that `rows` rows are cut into: a divisor where there is a good one, else even parts.
 int64_t TileRows(const PartitionState& state, DataType dtype, int64_t rows);
 
@@ -82,6 +88,13 @@ ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64
 
 /// Emits the stages of a product.
 void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output);
+
+/// Whether elements of a buffer along `axis` follow each other, every fourth at a multiple of 16 bytes. Elements
+/// have 4.
+bool HasAlignedRows(const Buffer& buffer, size_t axis);
+
+/// A buffer's number among the constants; -1 for others.
+int ConstantNumber(const Buffer& buffer);
 
 /// The dtype in which products of `dtype` are summed: float32 for narrower floats, int32 for narrower integers.
 DataType SumType(DataType dtype);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
@@ -127,7 +127,7 @@ Expr WithoutScale(PartitionState& state, const Expr& expr, const Data& data) {
 /// Both known at run time only.
 std::optional<Int8Dot> ReadLate(PartitionState& state, const Expr& data, const Data& read, const Expr& weight) {
   const std::optional<Data> other = ReadData(weight);
-  if (!other || !read.IsZeroByte() || !other->IsZeroByte()) return std::nullopt;
+  if (!state.target.has_int16_products || !other || !read.IsZeroByte() || !other->IsZeroByte()) return std::nullopt;
   Int8Dot product;
   product.factors = DotKind::kInt16;
   product.per_word = 2;
@@ -206,7 +206,7 @@ Tensor Starts(const Tensor& packed, int64_t zero) {
 
 std::optional<Int8Dot> ReadInt8Dot(PartitionState& state, const Expr& data, const Expr& weight, size_t channels,
                                    bool is_padded, bool may_be_late) {
-  if (!state.target.has_int16_products) return std::nullopt;
+  if (!state.target.has_int16_products && !state.target.has_byte_products) return std::nullopt;
   const std::optional<Data> read = ReadData(data);
   if (!read) return std::nullopt;
   const std::optional<Weights> weights = ReadWeights(weight, channels);
@@ -224,7 +224,9 @@ std::optional<Int8Dot> ReadInt8Dot(PartitionState& state, const Expr& data, cons
     return product;
   }
   // The sum of two products of int16 is an int32 unless all four are -32768, which neither such data nor weights are.
-  if (!read->IsZeroByte() || !AreWithin(product.weight, -32767, 32767)) return std::nullopt;
+  if (!state.target.has_int16_products || !read->IsZeroByte() || !AreWithin(product.weight, -32767, 32767)) {
+    return std::nullopt;
+  }
   product.factors = DotKind::kInt16;
   product.per_word = 2;
   product.data = WithoutScale(state, data, *read);
@@ -352,7 +354,7 @@ Buffer PackLate(PartitionState& state, const Int8Dot& product, const PackedWeigh
     rest.offset_bytes += depth * width * static_cast<int64_t>(product.dtype.size_bytes());
     EmitElements(state, rest, [&](const Indices&) { return state.math().Integer(0); });
   }
-  return InterleaveRows(state, packed);
+  return InterleaveRows(state, packed, kInt16);
 }
 
 }  // namespace
@@ -407,6 +409,24 @@ Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vect
   const Vector products{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.{}\"({}, {}) : ({}, {}) -> {}", name, first,
                                           second, parts, parts, sums))};
   return Vector{e.Def(fmt::format("arith.addi {}, {} : {}", sum, products, sums))};
+}
+
+Vector AddByteProducts(Emitter& e, const Vector& a, const Vector& b, const Vector& sum) {
+  const std::string type = fmt::format("vector<{}xi32>", e.lanes());
+  const auto number = [&](int bits) { return e.Def(fmt::format("arith.constant dense<{}> : {}", bits, type)); };
+  const auto apply = [&](const char* op, const std::string& value, const std::string& other) {
+    return e.Def(fmt::format("arith.{} {}, {} : {}", op, value, other, type));
+  };
+  const std::string top = number(24);
+  std::string result = sum.name();
+  for (int byte = 0; byte < 4; ++byte) {
+    // Left, and down again with the sign's copies or with zeros.
+    const std::string up = number(24 - 8 * byte);
+    const std::string first = apply("shrui", apply("shli", a.name(), up), top);
+    const std::string second = apply("shrsi", apply("shli", b.name(), up), top);
+    result = apply("addi", result, apply("muli", first, second));
+  }
+  return Vector{result};
 }
 
 Vector FlipSigns(Emitter& e, const Vector& words) {

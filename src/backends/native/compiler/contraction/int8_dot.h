@@ -71,6 +71,10 @@ struct PackedWords {
 /// `packing` is of the padded weight, or of one that is not known, whose last word is filled with zeros here.
 PackedWords PackWords(PartitionState& state, const Int8Dot& product, const PackedWeights& packing);
 
+/// sum + the products of the four bytes in each of `a`, without sign, and `b`, with one, for processors without an
+/// instruction for them; all are vectors of int32.
+Vector AddByteProducts(Emitter& e, const Vector& a, const Vector& b, const Vector& sum);
+
 /// sum + the products of the integers in `a` and `b`; all are vectors of int32. `has_vnni`: multiplies and adds at
 /// once.
 Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vector& a, const Vector& b,

@@ -1,8 +1,8 @@
 // matrix_product.cc: nn.dense, nn.matmul and nn.batch_matmul.
 #include "backends/native/compiler/contraction/matrix_product.h"
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/int8_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/contraction/strassen.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
@@ -49,7 +49,7 @@ PackedWeights PackingOf(Emitter& e, const Shape& shape, bool transpose, int64_t 
 /// As SetRightMatrices says; of a product of `bytes` where these are not null.
 void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool transpose, const Int8Dot* bytes) {
   Emitter& e = state.emitter;
-  const bool is_in_pairs = form.factors == DotKind::kBFloat16;
+  const bool is_in_pairs = IsPair(form.factors);
   const Shape shape = ShapeOf(right);
   const int64_t batch = shape.size() == 3 ? shape[0] : 1;
   const int64_t outer = form.outer[0];
@@ -77,8 +77,9 @@ void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool 
     packed.ReadBy(form, state);
     b = packed.words;
   } else {
-    b = is_in_pairs ? PackPairs(state, right, packing) : PackWeights(state, right, packing, form.dtype);
+    b = is_in_pairs ? PackPairs(state, right, packing, form.factors) : PackWeights(state, right, packing, form.dtype);
   }
+  form.b_constant = ConstantNumber(b);
   if (batch == 1) b.strides[0] = 0;
   b.shape[0] = outer;
   form.b_row_stride = b.shape.back();
@@ -108,17 +109,17 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   std::optional<Int8Dot> bytes = ReadInt8Dot(state, call.args()[0], right, transpose_b ? last - 1 : last,
                                              /*is_padded=*/false, /*may_be_late=*/true);
   if (bytes) PadWeight(*bytes, transpose_b ? last : last - 1);
-  const bool in_pairs = !bytes && IsInPairs(state, call);
+  const DotKind pairs = bytes ? DotKind::kOne : PairsOf(state, call);
   const auto left = [&] {
     if (bytes) return AsMatrices(WordMatrix(state, *bytes, transpose_a), false, batch);
-    Buffer operand = MaterialiseAs(state, call.args()[0], Layout::kPlain, in_pairs ? kBFloat16 : dtype);
-    if (in_pairs) operand = AsPairs(operand, operand.shape.size() - 1);
+    Buffer operand = MaterialiseAs(state, call.args()[0], Layout::kPlain, IsPair(pairs) ? HalfOf(pairs) : dtype);
+    if (IsPair(pairs)) operand = AsPairs(operand, operand.shape.size() - 1);
     return AsMatrices(operand, transpose_a, batch);
   };
   Buffer a = left();
   Contraction form;
   form.dtype = bytes ? kInt32 : dtype;
-  form.factors = bytes ? bytes->factors : in_pairs ? DotKind::kBFloat16 : DotKind::kOne;
+  form.factors = bytes ? bytes->factors : pairs;
   form.flips_signs = bytes && bytes->flips_signs;
   form.rows = a.shape[1];
   form.channels = out.back();
@@ -133,6 +134,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
+  form.a_is_aligned = HasAlignedRows(a, 2);
   if (!bytes) form.depth_stride = a.strides[2];
   const std::vector<int64_t>& to = output.buffer.strides;
   const size_t row_axis = out.size() - 2;
@@ -148,7 +150,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   };
   if (EmitStrassen(state, form, right, PackingOf(e, ShapeOf(right), transpose_b, form.channels), output)) return;
   SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
-  state.num_narrow += in_pairs ? 1 : 0;
+  state.num_narrow += IsPair(pairs) ? 1 : 0;
   EmitContraction(state, form, output);
 }
 

@@ -1,14 +1,18 @@
 // register_tile.cc: one multiplication and addition for each row and vector, at each position of the inner dimensions.
 #include "backends/native/compiler/contraction/register_tile.h"
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/int8_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
+#include "backends/native/compiler/contraction/tensor_tile.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
 namespace collage::native {
 
 Vectors RegisterTile::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first,
                            int vectors, int64_t width) {
+  if (TensorTile::Takes(state_, form_)) {
+    return TensorTile(state_, form_).Emit(outer, row, rows, panel, first, vectors, width);
+  }
   first_ = first;
   type_ = type();
   const int64_t count = rows * vectors;
@@ -43,7 +47,8 @@ Vectors RegisterTile::Starts(const I64s& outer, int64_t rows, const I64& panel, 
 }
 
 Vector RegisterTile::Combine(const Vector& a, const Vector& b, const Vector& sum) {
-  if (form_.factors == DotKind::kBFloat16) return AddPairProducts(e_, a, b, sum);
+  if (IsPair(form_.factors)) return AddPairProducts(e_, form_.factors, !is_gpu_, a, b, sum);
+  if (form_.factors == DotKind::kBytes && is_gpu_) return AddByteProducts(e_, a, b, sum);
   if (form_.factors != DotKind::kOne) return AddIntegerProducts(e_, form_.factors, has_vnni_, a, b, sum);
   if (form_.dtype.is_floating()) return Vector{e_.Def(fmt::format("math.fma {}, {}, {} : {}", a, b, sum, type_))};
   const Vector product{e_.Def(fmt::format("arith.muli {}, {} : {}", a, b, type_))};

@@ -14,9 +14,11 @@ namespace collage::native {
 class RegisterTile {
  public:
   RegisterTile(PartitionState& state, const Contraction& form)
-      : e_(state.emitter),
+      : state_(state),
+        e_(state.emitter),
         form_(form),
-        has_vnni_(state.target.has_byte_products),
+        is_gpu_(state.target.has_tensor_cores),
+        has_vnni_(state.target.has_byte_products && !is_gpu_),
         unroll_(std::max<int64_t>(state.schedule().unroll, 1)),
         element_(fmt::format("{}{}", form.dtype.is_floating() ? "f" : "i", form.dtype.bits)) {}
 
@@ -50,8 +52,10 @@ class RegisterTile {
   void Step(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width,
             const I64s& inner, const Vectors& sums, size_t first, Vectors& next);
 
+  PartitionState& state_;
   Emitter& e_;
   const Contraction& form_;
+  bool is_gpu_;
   bool has_vnni_;
   int64_t unroll_;  ///< positions of the innermost dimension that a turn of its loop should do, for each chain
   std::string element_;

@@ -34,16 +34,16 @@ class ConvolutionEmitter {
     if (factors_.ReadBytes()) return EmitProducts();
     if (!factors_.is_transposed() && EmitGroupedConv(state_, call_, conv_, output_)) return;
     const Expr& data = call_.args()[0];
-    const bool in_pairs = IsInPairs(state_, call_);
+    const DotKind pairs = PairsOf(state_, call_);
     // A product that somebody else wants, too, is in memory.
     const Result<ChannelScale> scale = ScaleOfWeights(call_);
     if (!IsNarrowed(state_, call_) && scale.ok() && state_.expressions.FindBuffer(data) == nullptr) {
       factors_.ScaleWeights(*scale);
     } else if (!factors_.is_transposed() && EmitWinograd(state_, call_, conv_, output_)) {
       return;
-    } else if (in_pairs) {
+    } else if (IsPair(pairs)) {
       ++state_.num_narrow;
-      factors_.UsePairs();
+      factors_.UsePairs(pairs);
     }
     BeginWithBias();
     EmitProducts();
@@ -118,6 +118,9 @@ class ConvolutionEmitter {
     Contraction form = FormWithoutWeights();
     packed.ReadBy(form, state_);
     form.b_row_stride = packed.words.shape.back();
+    form.b_constant = ConstantNumber(packed.words);
+    // A group begins with its first word.
+    form.a_is_aligned = HasAlignedRows(data_, 1) && (conv_.groups == 1 || GroupElements() % 4 == 0);
     StartWithBias(form);
     return form;
   }
@@ -177,7 +180,7 @@ class ConvolutionEmitter {
   /// weights: each vector of them is read once for all rows of the tile.
   int64_t LinesPerTile(int64_t width, int64_t all) const {
     if (state_.options.calls_for_tiles()) return 1;
-    const int64_t most = std::clamp<int64_t>(MostTileRows(state_, factors_.dtype()) / width, 1, all);
+    const int64_t most = std::clamp<int64_t>(MostTileRows(state_, factors_.dtype(), factors_.kind()) / width, 1, all);
     for (int64_t lines = most; lines * 2 > most; --lines) {
       if (all % lines == 0) return lines;
     }

@@ -47,7 +47,7 @@ Buffer ConvolutionFactors::Data(const std::vector<int64_t>& before, const std::v
   if (bytes_) return WordImage(state_, *bytes_, before, after);
   const Layout layout = ReadsPlainData() ? Layout::kPlain : Layout::kChannelsLast;
   if (per_element_ == 1) return PaddedData(state_, scale_ ? scale_->data : data, before, after, dtype_, {}, layout);
-  return AsPairs(PaddedData(state_, data, before, after, kBFloat16), 1);
+  return AsPairs(PaddedData(state_, data, before, after, HalfOf(pairs_)), 1);
 }
 
 bool ConvolutionFactors::ReadsPlainData() const {
@@ -68,7 +68,7 @@ bool ConvolutionFactors::SkipsPixels() const {
 Buffer ConvolutionFactors::PixelsThatAreRead() {
   Shape shape = conv_.data;
   for (size_t d = 0; d < conv_.rank; ++d) shape[d + 2] = conv_.result[d + 2];
-  const Buffer pixels = state_.AddWorkspace(shape, Layout::kChannelsLast, kBFloat16);
+  const Buffer pixels = state_.AddWorkspace(shape, Layout::kChannelsLast, HalfOf(pairs_));
   EmitElements(state_, pixels, [&](Indices at) {
     for (size_t d = 0; d < conv_.rank; ++d) at[d + 2] = e_.Scaled(at[d + 2], conv_.stride[d]);
     return state_.expressions.At(call_.args()[0], at);
@@ -111,7 +111,7 @@ PackedWeights ConvolutionFactors::PackingOf(const ConvolutionPhase& phase) const
 PackedWords ConvolutionFactors::Pack(const ConvolutionPhase& phase) {
   const PackedWeights packing = PackingOf(phase);
   if (bytes_) return PackWords(state_, *bytes_, packing);
-  if (per_element_ == 2) return {PackPairs(state_, call_.args()[1], packing), {}, {}};
+  if (is_in_pairs()) return {PackPairs(state_, call_.args()[1], packing, pairs_), {}, {}};
   const Buffer packed = PackWeights(state_, call_.args()[1], packing, dtype_);
   return {scale_ ? Scaled(packed) : packed, {}, {}};
 }
@@ -130,7 +130,7 @@ Buffer ConvolutionFactors::Scaled(const Buffer& packed) {
 
 void ConvolutionFactors::SetTypes(Contraction& form) const {
   form.dtype = dtype_;
-  form.factors = bytes_ ? bytes_->factors : per_element_ == 2 ? DotKind::kBFloat16 : DotKind::kOne;
+  form.factors = kind();
   form.flips_signs = bytes_ && bytes_->flips_signs;
 }
 

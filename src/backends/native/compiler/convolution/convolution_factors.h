@@ -5,16 +5,16 @@
 #include <optional>
 #include <vector>
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/int8_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/convolution/convolution.h"
 #include "backends/native/compiler/convolution/convolution_phases.h"
 #include "backends/native/description/scaled_convolution.h"
 
 namespace collage::native {
 
-/// The factors of one convolution. An element of a product is one number, a pair of bfloat16, or a word of integers of
-/// 8 or 16 bits (`per_element` channels). `state` and `call` must outlive it.
+/// The factors of one convolution. An element of a product is one number, a pair of floats of 16 bits, or a word of
+/// integers of 8 or 16 bits (`per_element` channels). `state` and `call` must outlive it.
 class ConvolutionFactors {
  public:
   ConvolutionFactors(PartitionState& state, const CallNode& call, const ConvolutionGeometry& conv);
@@ -23,12 +23,17 @@ class ConvolutionFactors {
   bool ReadBytes();
   /// Multiplies the weights by `scale`, not the data.
   void ScaleWeights(const ChannelScale& scale) { scale_ = scale; }
-  /// Rounds both factors to bfloat16, in pairs of channels.
-  void UsePairs() { per_element_ = 2; }
+  /// Rounds both factors, in pairs of channels.
+  void UsePairs(DotKind pairs) {
+    pairs_ = pairs;
+    per_element_ = 2;
+  }
 
   bool is_transposed() const { return is_transposed_; }
   bool is_in_words() const { return bytes_.has_value(); }
-  bool is_in_pairs() const { return !bytes_ && per_element_ == 2; }
+  /// Returns what an element of a product has.
+  DotKind kind() const { return bytes_ ? bytes_->factors : pairs_; }
+  bool is_in_pairs() const { return IsPair(pairs_); }
   bool is_scaled() const { return scale_.has_value(); }
   /// Returns the dtype of the sums.
   DataType dtype() const { return dtype_; }
@@ -39,7 +44,7 @@ class ConvolutionFactors {
   Buffer Data(const std::vector<int64_t>& before, const std::vector<int64_t>& after);
   /// Whether there is one tap, which steps over pixels of data that lie in memory channels-last.
   bool SkipsPixels() const;
-  /// Lays out only the pixels that are read, in pairs of bfloat16: the pixels between them need not be rounded.
+  /// Lays out only the pixels that are read, in pairs: the pixels between them need not be rounded.
   Buffer PixelsThatAreRead();
 
   /// Returns the weights of `phase` in the order in which products read them.
@@ -63,8 +68,9 @@ class ConvolutionFactors {
   bool is_transposed_;
   DataType dtype_;
   std::optional<Int8Dot> bytes_;
-  int64_t channels_;         ///< channels of the data, and zeros that fill the last word
-  int64_t per_element_ = 1;  ///< channels in an element of the product
+  int64_t channels_;               ///< channels of the data, and zeros that fill the last word
+  DotKind pairs_ = DotKind::kOne;  ///< kinds of pairs, or none
+  int64_t per_element_ = 1;        ///< channels in an element of the product
   std::optional<ChannelScale> scale_;
 };
 

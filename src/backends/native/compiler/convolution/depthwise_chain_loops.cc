@@ -12,8 +12,8 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
 #include "backends/native/compiler/contraction/bias.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/contraction/register_tile.h"
 #include "backends/native/compiler/convolution/convolution.h"
 #include "backends/native/compiler/stages/epilogue.h"
@@ -118,7 +118,7 @@ class DepthwiseChainEmitter {
 
   /// A 1x1 convolution: what its sums are, and what is made of them.
   struct Product {
-    bool in_pairs = false;  ///< of bfloat16
+    DotKind factors = DotKind::kOne;
     Contraction form;
     Buffer weights;  ///< [1, panels, inputs, width]
     std::optional<Bias> bias;
@@ -137,17 +137,18 @@ class DepthwiseChainEmitter {
     packing.offset = [](const Shape& of, int64_t, int64_t channel, const std::vector<int64_t>& inner) {
       return channel * of[1] + inner[0];
     };
-    product.in_pairs = IsInPairs(state_, CallOf(output.result));
-    state_.num_narrow += product.in_pairs ? 1 : 0;
+    product.factors = PairsOf(state_, CallOf(output.result));
+    const bool in_pairs = IsPair(product.factors);
+    state_.num_narrow += in_pairs ? 1 : 0;
     product.weights =
-        product.in_pairs ? PackPairs(state_, weight, packing) : PackWeights(state_, weight, packing, kFloat32);
+        in_pairs ? PackPairs(state_, weight, packing, product.factors) : PackWeights(state_, weight, packing, kFloat32);
     product.bias = BiasOf(state_, output, /*axis=*/1, width_);
     product.output = product.bias ? product.bias->output : output;
     Contraction& form = product.form;
     form.outer = {1};
     form.channels = shape[0];
-    form.inner = {product.in_pairs ? shape[1] / 2 : shape[1]};
-    form.factors = product.in_pairs ? DotKind::kBFloat16 : DotKind::kOne;
+    form.inner = {in_pairs ? shape[1] / 2 : shape[1]};
+    form.factors = product.factors;
     form.b_address = [&](const I64s&, const I64& panel, const I64s& k) {
       return e_.Address(product.weights, Bases({e_.Int(0), panel, k[0], e_.Int(0)}));
     };
@@ -162,8 +163,8 @@ class DepthwiseChainEmitter {
     ring_ = state_.AddWorkspace({slots_ * panels_, width_, RowsRead(), conv_.data[3]}, Layout::kChannelsLast);
     Prepare(to_ring_, {chain_.expansion, chain_.expanded, {}});
     const Expr& data = CallOf(chain_.expansion).args()[0];
-    data_ = to_ring_.in_pairs ? AsPairs(PaddedData(state_, data, {0, 0}, {0, 0}, kBFloat16), 1)
-                              : ChannelsLastData(state_, data, kFloat32);
+    data_ = IsPair(to_ring_.factors) ? AsPairs(PaddedData(state_, data, {0, 0}, {0, 0}, HalfOf(to_ring_.factors)), 1)
+                                     : ChannelsLastData(state_, data, kFloat32);
     to_ring_.form.row_stride = data_.strides[3];
     to_ring_.form.a_address = [&](const I64s&, const I64& column, const I64s& k) {
       return e_.Address(data_, Bases({image_, k[0], new_row_, column}));
@@ -178,8 +179,8 @@ class DepthwiseChainEmitter {
     Prepare(to_result_, output_);
     output_ = to_result_.output;
     block_ = state_.AddWorkspace({slots_, rows_ * conv_.result[3], PixelStride()}, Layout::kPlain,
-                                 to_result_.in_pairs ? kBFloat16 : kFloat32);
-    const Buffer read = to_result_.in_pairs ? AsPairs(block_, 2) : block_;
+                                 IsPair(to_result_.factors) ? HalfOf(to_result_.factors) : kFloat32);
+    const Buffer read = IsPair(to_result_.factors) ? AsPairs(block_, 2) : block_;
     to_result_.form.row_stride = read.strides[1];
     to_result_.form.a_address = [this, read](const I64s&, const I64& pixel, const I64s& k) {
       return e_.Address(read, Bases({slot_, pixel, k[0]}));
@@ -224,8 +225,8 @@ class DepthwiseChainEmitter {
     const int lanes = e_.lanes();
     const int64_t rest = width % lanes;
     constexpr int kWide = 16;
-    const bool is_halved = !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 &&
-                           form.factors != DotKind::kBFloat16;
+    const bool is_halved =
+        !state_.target.has_whole_units && lanes == kWide && rest != 0 && rest <= lanes / 2 && !IsPair(form.factors);
     if (!is_halved) return ForVectors(form, row, rows, panel, 0, width, store);
     if (width > rest) ForVectors(form, row, rows, panel, 0, width - rest, store);
     e_.SetLanes(lanes / 2);

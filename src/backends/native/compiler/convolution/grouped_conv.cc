@@ -11,7 +11,7 @@
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "backends/native/compiler/stages/materialise.h"
 #include "backends/native/compiler/stages/padded_data.h"
-#include "backends/native/description/bf16_eligibility.h"
+#include "backends/native/description/narrowing.h"
 
 namespace collage::native {
 namespace {

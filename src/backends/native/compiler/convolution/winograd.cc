@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/convolution/winograd_steps.h"
 
 namespace collage::native {

@@ -1,13 +1,13 @@
 // winograd_memory.cc: sizes and places of the buffers of Winograd's algorithm, and its transformed taps.
 //
 // In bfloat16 the factors of the products are rounded, the spectrum as it is stored and the transformed taps when they
-// are packed, and multiplied in pairs of neighbouring channels (bf16_dot.h); all else is float32. Zeros fill the last
+// are packed, and multiplied in pairs of neighbouring channels (pair_dot.h); all else is float32. Zeros fill the last
 // pair of an odd number of channels.
 #include "backends/native/compiler/convolution/winograd_memory.h"
 
 #include <algorithm>
 
-#include "backends/native/compiler/contraction/bf16_dot.h"
+#include "backends/native/compiler/contraction/pair_dot.h"
 #include "backends/native/compiler/stages/padded_data.h"
 
 namespace collage::native {
@@ -61,7 +61,7 @@ Buffer PackTaps(PartitionState& state, const WinogradBlocks& blocks, int64_t num
       }
     }
   }
-  return state.AddConstant(blocks.are_in_pairs ? InPairs(packed) : packed);
+  return state.AddConstant(blocks.are_in_pairs ? InPairs(packed, DotKind::kBFloat16) : packed);
 }
 
 /// Returns the data, channels-last. Elements that have 16 bits in memory are widened as they are read.

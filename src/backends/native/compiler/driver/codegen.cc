@@ -43,10 +43,31 @@ void RecordNeeds(llvm::Module& module, const llvm::TargetMachine& machine) {
 
 }  // namespace
 
+namespace {
+
+/// Bytes that a block of threads can share on a GPU of `architecture` (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
+int64_t SharedBytes(const std::string& architecture) {
+  constexpr int64_t kKilobyte = 1024;
+  if (architecture.starts_with("sm_86") || architecture.starts_with("sm_89") || architecture.starts_with("sm_12")) {
+    return 99 * kKilobyte;
+  }
+  return (architecture.starts_with("sm_9") || architecture.starts_with("sm_10") ? 227 : 163) * kKilobyte;
+}
+
+}  // namespace
+
 TargetInfo TargetOf(const NativeOptions& options) {
-  if (IsForGpu(options)) {
+  if (options.is_for_gpu()) {
     // The many warps of a GPU share even short rows and small partitions.
-    return {.vector_lanes = kWarpLanes, .chunk = 8 * kWarpLanes, .thread_flops = 0, .is_this_kind = false};
+    return {.vector_lanes = kWarpLanes,
+            .has_bfloat16_products = true,
+            .has_byte_products = true,
+            .has_tensor_cores = true,
+            .warp_shared_bytes = SharedBytes(options.cpu) / 8,
+            .chunk = 8 * kWarpLanes,
+            .thread_flops = 0,
+            .is_this_kind = false};
   }
   const Cpu cpu = CpuOf(options);
   const std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine(cpu);

@@ -65,8 +65,9 @@ class PartitionCompiler {
       if (!is_split_.contains(i) && !CompileSplit(i)) CompileOutput(i);
     }
     const bool keeps_narrow = KeepsNarrow(request_.layouts);
-    if (state_.options.in_bfloat16 && state_.num_narrow == 0 && !keeps_narrow) {
-      throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in bfloat16");
+    const DataType factors = state_.options.factors;
+    if (state_.options.narrows_factors() && state_.num_narrow == 0 && !keeps_narrow) {
+      throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in " + factors.ToString());
     }
     if (state_.options.keeps_float16 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing that it reads or writes is kept as float16");
@@ -198,8 +199,8 @@ class PartitionCompiler {
       anchors.push_back(expr);
       made_of_taps.erase(expr.get());
       AddChain(expr, anchors);
-      // In bfloat16, weights would have to be paired first.
-      if (state_.options.in_bfloat16) continue;
+      // Weights would have to be paired first.
+      if (state_.options.narrows_factors()) continue;
       const Result<Attention> attention = attention_finder_.Find(expr);
       if (!attention.ok()) continue;
       std::erase_if(anchors, [&](const Expr& one) { return one == attention->scores || one == attention->softmax; });
@@ -390,9 +391,9 @@ class PartitionCompiler {
 
 /// Throws where the processor that code is for cannot do what `options` ask for.
 void CheckTarget(const NativeOptions& options) {
-  if (!options.in_bfloat16 && options.libraries.empty()) return;
+  if (!options.narrows_factors() && options.libraries.empty()) return;
   const TargetInfo target = TargetOf(options);
-  if (options.in_bfloat16 && !target.has_bfloat16_products) {
+  if (options.narrows_factors() && !target.has_bfloat16_products) {
     throw Error(ErrorCategory::kUnsupported, "this processor has no products of bfloat16 (AVX512-BF16)");
   }
   if (!options.libraries.empty() && !target.is_this_kind) {
@@ -433,7 +434,7 @@ extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
                                        const collage::native::NativeOptions& options,
                                        collage::Result<collage::CompiledPartition>& result) {
   try {
-    if (collage::native::IsForGpu(options)) {
+    if (options.is_for_gpu()) {
       result = collage::native::CompileForGpu(lowered, options);
       return;
     }
@@ -447,7 +448,7 @@ extern "C" void collage_tir_to_runtime(const collage::LoweredPartition& lowered,
 extern "C" void collage_native_listings(const collage::CompiledPartition& compiled,
                                         const collage::native::NativeOptions& options,
                                         std::vector<collage::Listing>& result) {
-  if (collage::native::IsForGpu(options)) {
+  if (options.is_for_gpu()) {
     result = collage::native::GpuListings(compiled);
     return;
   }

@@ -9,6 +9,12 @@
 #include "runtime/native_loader.h"
 
 namespace collage::native {
+namespace {
+
+constexpr const char* kScratch = "collage_scratch";
+constexpr const char* kScratchType = "(i64) -> !llvm.ptr";
+
+}  // namespace
 
 F32 Emitter::Float(double value) {
   return F32{Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))))};
@@ -27,7 +33,7 @@ int64_t Emitter::Size(SymbolicSize size) {
   return kFirstSymbolic + number;
 }
 
-// DotKind that are no products themselves, in order, and one number.
+// Factors that are no products themselves, in order, and one number.
 int64_t Emitter::Times(int64_t a, int64_t b) {
   if (!IsSymbolic(a) && !IsSymbolic(b)) return a * b;
   if (a == 0 || b == 0) return 0;
@@ -368,19 +374,35 @@ void Emitter::CallScratch(int64_t bytes) {
       "] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr\n"
       "  llvm.store %scratch, %scratch_slot : !llvm.ptr, !llvm.ptr\n";
   if (!IsSymbolic(bytes)) scratch_size_ = fmt::format("  %scratch_bytes = arith.constant {} : i64\n", bytes);
-  uses_scratch_ = true;
+  Declare(kScratch, kScratchType);
 }
 
 Ptr Emitter::Scratch(int64_t bytes) {
-  uses_scratch_ = true;
+  Declare(kScratch, kScratchType);
   return Ptr{Def(fmt::format("func.call @collage_scratch({}) : (i64) -> !llvm.ptr", Int(bytes)))};
 }
 
+Vectors Emitter::CallDeclared(const std::string& name, const Vectors& arguments, size_t num_results) {
+  std::string list;
+  for (const Vector& argument : arguments) list += (list.empty() ? "" : ", ") + argument.name();
+  const std::string call = fmt::format("func.call @{}({}) : {}", name, list, declared_.at(name));
+  Vectors values;
+  if (num_results == 0) {
+    Line(call);
+    return values;
+  }
+  const std::string results = Fresh();
+  Line(fmt::format("{}:{} = {}", results, num_results, call));
+  for (size_t i = 0; i < num_results; ++i) values.emplace_back(fmt::format("{}#{}", results, i));
+  return values;
+}
+
 std::string Emitter::Module(const BufferCounts& counts) const {
-  const std::string scratch = uses_scratch_ ? "func.func private @collage_scratch(i64) -> !llvm.ptr\n" : "";
+  std::string declarations;
+  for (const auto& [name, type] : declared_) declarations += fmt::format("func.func private @{}{}\n", name, type);
   ModuleText entry;
   AddSymbolicSizes(entry);
-  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + scratch +
+  return "func.func private @collage_parallel_for(i64, !llvm.ptr, !llvm.ptr)\n" + declarations +
          library_functions_.ToMlir() + functions_.Resolved(counts) + "func.func @collage_kernel(%ctx: !llvm.ptr) {\n" +
          entry.Resolved(counts) + scratch_size_ + calls_.Resolved(counts) + "  return\n}\n";
 }

@@ -213,6 +213,10 @@ class Emitter {
   void DryRun(const std::function<void()>& write);
 
   // ---- functions ----
+  /// Makes a function of `type`, "(i64) -> i64" for one, known that whoever makes code of the text defines.
+  void Declare(const std::string& name, const std::string& type) { declared_.emplace(name, type); }
+  /// Calls a function that was declared. Returns its results.
+  Vectors CallDeclared(const std::string& name, const Vectors& arguments, size_t num_results);
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);
   /// The address that the loader finds for `call` (runtime/native_loader.h): a library's function, or an object of it.
@@ -272,11 +276,11 @@ class Emitter {
   ModuleText functions_;
   std::string scratch_size_;  ///< defines, before all calls, how much memory of the thread there is
   ModuleText calls_;
+  std::map<std::string, std::string> declared_;  ///< types by name
   CallTable library_functions_;
   BufferRef sizes_;
   std::vector<SymbolicSize> symbolic_;
   int num_calls_ = 0;
-  bool uses_scratch_ = false;
 };
 
 }  // namespace collage::native

@@ -6,6 +6,7 @@
 #include "backends/cuda_driver/emulation.h"
 #include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
+#include "backends/native/compiler/gpu/tensor_cores.h"
 #include "collage/support/error.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
@@ -14,6 +15,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
 
@@ -21,6 +23,7 @@ namespace collage::native {
 namespace {
 
 using cuda_driver::Emulated;
+using cuda_driver::EmulatedProduct;
 
 class HostRewriter {
  public:
@@ -33,6 +36,7 @@ class HostRewriter {
   }
 
   void Run(const std::vector<std::string>& kernels) {
+    MoveSharedMemory();
     for (llvm::Function& function : module_) {
       if (!function.isDeclaration()) Rewrite(function);
     }
@@ -47,6 +51,24 @@ class HostRewriter {
     llvm::Value* slot = builder_.CreateConstGEP1_64(pointer, table_, static_cast<uint64_t>(which));
     return builder_.CreateCall(llvm::FunctionType::get(result, types, /*isVarArg=*/false),
                                builder_.CreateLoad(pointer, slot), arguments);
+  }
+
+  /// What threads of a block share becomes memory of the driver.
+  void MoveSharedMemory() {
+    std::vector<llvm::Constant*> shared;
+    for (llvm::GlobalVariable& variable : module_.globals()) {
+      if (variable.getAddressSpace() == kSharedSpace) shared.push_back(&variable);
+    }
+    if (shared.empty()) return;
+    COLLAGE_CHECK(shared.size() == 1) << "shared memory is one array";
+    llvm::convertUsersOfConstantsToInstructions(shared);
+    for (llvm::Use& use : llvm::make_early_inc_range(shared[0]->uses())) {
+      auto* user = llvm::cast<llvm::Instruction>(use.getUser());
+      builder_.SetInsertPoint(&*user->getFunction()->getEntryBlock().getFirstInsertionPt());
+      llvm::Value* all = Call(Emulated::kShared, builder_.getPtrTy(), {});
+      use.set(builder_.CreateAddrSpaceCast(all, shared[0]->getType()));
+    }
+    llvm::cast<llvm::GlobalVariable>(shared[0])->eraseFromParent();
   }
 
   void Rewrite(llvm::Function& function) {
@@ -69,6 +91,9 @@ class HostRewriter {
     }
   }
 
+  /// An address of any memory.
+  llvm::Value* Generic(llvm::Value* pointer) { return builder_.CreateAddrSpaceCast(pointer, builder_.getPtrTy()); }
+
   /// Whether it is memory of the thread or of the code, which no driver knows.
   static bool IsOwn(const llvm::Value* pointer) {
     const llvm::Value* object = llvm::getUnderlyingObject(pointer, /*MaxLookup=*/0);
@@ -84,6 +109,7 @@ class HostRewriter {
   void Find(llvm::Instruction& access, unsigned operand, llvm::Value* bytes, llvm::Align alignment, bool is_store) {
     llvm::Value* pointer = access.getOperand(operand);
     if (IsOwn(pointer)) return;
+    pointer = Generic(pointer);
     const auto told = static_cast<uint32_t>(alignment.value());
     access.setOperand(operand, Call(Emulated::kAddress, builder_.getPtrTy(),
                                     {pointer, bytes, builder_.getInt32(told), builder_.getInt32(is_store ? 1 : 0)}));
@@ -92,6 +118,28 @@ class HostRewriter {
   void Replace(llvm::CallInst& call, Emulated which, const std::vector<llvm::Value*>& arguments) {
     llvm::Value* result = Call(which, call.getType(), arguments);
     if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(result);
+    call.eraseFromParent();
+  }
+
+  /// mma.sync: its operands and results pass through memory.
+  void ReplaceProduct(llvm::CallInst& call, EmulatedProduct product) {
+    constexpr unsigned kSums = 4;
+    llvm::Type* word = builder_.getInt32Ty();
+    const unsigned count = call.arg_size();
+    llvm::BasicBlock& entry = call.getFunction()->getEntryBlock();
+    builder_.SetInsertPoint(&*entry.getFirstInsertionPt());
+    llvm::Value* words = builder_.CreateAlloca(llvm::ArrayType::get(word, count));
+    builder_.SetInsertPoint(&call);
+    const auto place = [&](unsigned i) { return builder_.CreateConstGEP1_32(word, words, i); };
+    for (unsigned i = 0; i < count; ++i) builder_.CreateStore(call.getArgOperand(i), place(i));
+    Call(Emulated::kMultiply, builder_.getVoidTy(), {builder_.getInt32(static_cast<uint32_t>(product)), words});
+    llvm::Value* results = llvm::PoisonValue::get(call.getType());
+    for (unsigned i = 0; i < kSums; ++i) {
+      llvm::Value* sum = builder_.CreateLoad(llvm::cast<llvm::StructType>(call.getType())->getElementType(i),
+                                             place(count - kSums + i));
+      results = builder_.CreateInsertValue(results, sum, i);
+    }
+    call.replaceAllUsesWith(results);
     call.eraseFromParent();
   }
 
@@ -116,6 +164,16 @@ class HostRewriter {
         return Replace(call, Emulated::kShuffle, {call.getArgOperand(1), call.getArgOperand(2)});
       case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
         return Replace(call, Emulated::kShuffleXor, {call.getArgOperand(1), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_cp_async_ca_shared_global_16_s:
+        return Replace(call, Emulated::kCopy,
+                       {Generic(call.getArgOperand(0)), Generic(call.getArgOperand(1)), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_cp_async_commit_group: return Replace(call, Emulated::kEndCopies, {});
+      case llvm::Intrinsic::nvvm_cp_async_wait_group:
+        return Replace(call, Emulated::kAwaitCopies, {call.getArgOperand(0)});
+      case llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32: return ReplaceProduct(call, EmulatedProduct::kTf32);
+      case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16: return ReplaceProduct(call, EmulatedProduct::kBFloat16);
+      case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32: return ReplaceProduct(call, EmulatedProduct::kFloat16);
+      case llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8: return ReplaceProduct(call, EmulatedProduct::kBytes);
       default: break;
     }
     if (intrinsic->getCalledFunction()->getName().starts_with("llvm.nvvm.")) {

@@ -33,7 +33,6 @@
 namespace collage::native {
 namespace {
 
-constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 /// The oldest GPUs that code is made for: what is emulated is their code.
 constexpr const char* kOldest = "sm_80";
 /// Launches of kernels whose warps have memory of their own have at most so many warps.
@@ -197,7 +196,6 @@ class GpuCompiler {
     }
     Optimise(*module, *machine);
     kernel_.launches = std::move(calls.launches);
-    for (const std::string& stage : calls.functions) kernel_.functions.push_back(KernelName(stage));
     MakeImages(*module, *machine);
     return cuda_driver::ToBlob(kernel_);
   }
@@ -207,7 +205,9 @@ class GpuCompiler {
     kernel_.num_addresses = NumAddresses(module, stages);
     int64_t bytes_per_warp = 0;
     for (const std::string& stage : stages) {
-      bytes_per_warp = std::max(bytes_per_warp, SpreadOverWarp(*module.getFunction(stage), kernel_.num_addresses));
+      const WarpMemory memory = SpreadOverWarp(*module.getFunction(stage), kernel_.num_addresses);
+      bytes_per_warp = std::max(bytes_per_warp, memory.scratch_bytes);
+      kernel_.functions.push_back({KernelName(stage), cuda_driver::kWarpsPerBlock * memory.shared_bytes});
     }
     if (bytes_per_warp > 0) {
       ++kernel_.num_addresses;
@@ -229,7 +229,9 @@ class GpuCompiler {
 
   void MakeImages(llvm::Module& module, llvm::TargetMachine& machine) {
     if (is_emulated_) {
-      kernel_.images.push_back({cuda_driver::kEmulatedArchitecture, CompileEmulated(module, kernel_.functions)});
+      std::vector<std::string> names;
+      for (const cuda_driver::GpuFunction& function : kernel_.functions) names.push_back(function.name);
+      kernel_.images.push_back({cuda_driver::kEmulatedArchitecture, CompileEmulated(module, names)});
       return;
     }
     llvm::SmallVector<char> ptx = Emit(module, machine, llvm::CodeGenFileType::AssemblyFile);
@@ -246,8 +248,6 @@ class GpuCompiler {
 };
 
 }  // namespace
-
-bool IsForGpu(const NativeOptions& options) { return options.triple == kTriple; }
 
 CompiledPartition CompileForGpu(const LoweredPartition& lowered, const NativeOptions& options) {
   return GpuCompiler(lowered, options).Run();

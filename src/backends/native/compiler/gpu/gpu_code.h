@@ -11,9 +11,6 @@ namespace collage::native {
 /// The loader of such kernels.
 inline constexpr const char* kGpuLoader = "cuda";
 
-/// Whether `options` ask for code for a GPU.
-bool IsForGpu(const NativeOptions& options);
-
 /// Compiles `lowered`, written for such options, to PTX and, where ptxas is installed, to machine code of the GPU that
 /// they name. Throws kUnsupported for what no warp of a GPU can do.
 CompiledPartition CompileForGpu(const LoweredPartition& lowered, const NativeOptions& options);

@@ -22,22 +22,35 @@ llvm::Value* BitOfLane(llvm::IRBuilder<>& builder, const Elements& elements, llv
   return builder.CreateTrunc(builder.CreateLShr(builder.getInt32(bits), lane), builder.getInt1Ty());
 }
 
-/// first + lane * step, if the elements are such; else null.
-llvm::Value* OnLine(llvm::IRBuilder<>& builder, const Elements& elements, llvm::Value* lane) {
+/// first + lane / period * row + lane % period * step, for some power of two, if the elements are such; else null.
+llvm::Value* OnLines(llvm::IRBuilder<>& builder, const Elements& elements, llvm::Value* lane) {
   std::vector<int64_t> numbers;
   for (const llvm::Constant* element : elements) {
     const auto* number = llvm::dyn_cast<llvm::ConstantInt>(element);
     if (number == nullptr || number->getBitWidth() > 64) return nullptr;
     numbers.push_back(number->getSExtValue());
   }
-  const int64_t step = numbers[1] - numbers[0];
-  for (size_t i = 1; i < numbers.size(); ++i) {
-    if (numbers[i] - numbers[i - 1] != step) return nullptr;
-  }
   llvm::Type* type = elements[0]->getType();
-  llvm::Value* steps =
-      builder.CreateMul(builder.CreateZExtOrTrunc(lane, type), llvm::ConstantInt::getSigned(type, step));
-  return builder.CreateAdd(steps, elements[0]);
+  const auto times = [&](llvm::Value* index, int64_t factor) {
+    return builder.CreateMul(builder.CreateZExtOrTrunc(index, type), llvm::ConstantInt::getSigned(type, factor));
+  };
+  const int64_t step = numbers[1] - numbers[0];
+  for (size_t period = numbers.size(); period > 1; period /= 2) {
+    const int64_t row = period == numbers.size() ? 0 : numbers[period] - numbers[0];
+    bool is_such = true;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int64_t expected =
+          numbers[0] + static_cast<int64_t>(i / period) * row + static_cast<int64_t>(i % period) * step;
+      is_such = is_such && numbers[i] == expected;
+    }
+    if (!is_such) continue;
+    llvm::Value* within = builder.CreateAnd(lane, period - 1);
+    llvm::Value* place = builder.CreateAdd(times(within, step), elements[0]);
+    if (row == 0) return place;
+    return builder.CreateAdd(place,
+                             times(builder.CreateUDiv(lane, builder.getInt32(static_cast<uint32_t>(period))), row));
+  }
+  return nullptr;
 }
 
 llvm::Value* FromTable(llvm::IRBuilder<>& builder, const Elements& elements, llvm::Value* lane) {
@@ -62,7 +75,7 @@ llvm::Value* ElementOfLane(llvm::IRBuilder<>& builder, llvm::Constant& vector, l
     elements.push_back(llvm::isa<llvm::UndefValue>(element) ? llvm::Constant::getNullValue(type) : element);
   }
   if (type->isIntegerTy(1)) return BitOfLane(builder, elements, lane);
-  if (llvm::Value* value = OnLine(builder, elements, lane)) return value;
+  if (llvm::Value* value = OnLines(builder, elements, lane)) return value;
   return FromTable(builder, elements, lane);
 }
 

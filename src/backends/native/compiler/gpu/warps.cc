@@ -10,6 +10,7 @@
 #include "backends/native/compiler/gpu/buffer_uses.h"
 #include "backends/native/compiler/gpu/device_math.h"
 #include "backends/native/compiler/gpu/lane_constants.h"
+#include "backends/native/compiler/gpu/tensor_cores.h"
 #include "backends/native/compiler/stages/target_info.h"
 #include "collage/support/error.h"
 #include "llvm/ADT/DenseMap.h"
@@ -51,9 +52,13 @@ bool IsWide(const llvm::Value* value) { return IsWide(value->getType()); }
 class Spreader {
  public:
   Spreader(llvm::Function& function, int scratch_slot)
-      : function_(function), builder_(function.getContext()), uses_(function), scratch_slot_(scratch_slot) {}
+      : function_(function),
+        builder_(function.getContext()),
+        uses_(function),
+        tensor_cores_(function),
+        scratch_slot_(scratch_slot) {}
 
-  int64_t Run() {
+  WarpMemory Run() {
     builder_.SetInsertPoint(&*function_.getEntryBlock().getFirstInsertionPt());
     thread_ = builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
     lane_ = builder_.CreateAnd(thread_, kLanes - 1, "lane");
@@ -74,7 +79,7 @@ class Spreader {
       instruction->replaceAllUsesWith(llvm::PoisonValue::get(instruction->getType()));
       instruction->eraseFromParent();
     }
-    return scratch_bytes_;
+    return {scratch_bytes_, tensor_cores_.shared_bytes()};
   }
 
  private:
@@ -267,7 +272,9 @@ class Spreader {
     const bool is_gather = call.getIntrinsicID() == llvm::Intrinsic::masked_gather;
     llvm::Type* type = call.getType()->getScalarType();
     llvm::Value* address = is_gather ? Own(call.getArgOperand(0)) : OwnAddress(call.getArgOperand(0), type);
-    const llvm::Align alignment = AlignmentOf(call, type, call.getParamAlign(0).valueOrOne());
+    // That of a gather is each element's, that of a load the vector's.
+    const llvm::Align told = call.getParamAlign(0).valueOrOne();
+    const llvm::Align alignment = is_gather ? told : AlignmentOf(call, type, told);
     const auto load = [&] { return builder_.CreateAlignedLoad(type, address, alignment); };
     llvm::Value* mask = Own(call.getArgOperand(1));
     if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(mask); known != nullptr && known->isOne()) {
@@ -377,9 +384,29 @@ class Spreader {
     dead_.push_back(&call);
   }
 
+  /// Whether it is a function that all threads call together.
+  bool SpreadTensorCall(llvm::CallInst& call) {
+    const llvm::Function* callee = call.getCalledFunction();
+    if (callee == nullptr || callee->isIntrinsic() || IsMathFunction(callee->getName())) return false;
+    std::vector<llvm::Value*> arguments;
+    for (llvm::Value* argument : call.args()) arguments.push_back(OwnIfWide(argument));
+    std::optional<std::vector<llvm::Value*>> results = tensor_cores_.Call(builder_, callee->getName().str(), arguments);
+    if (!results) return false;
+    several_[&call] = std::move(*results);
+    dead_.push_back(&call);
+    return true;
+  }
+
+  void SpreadExtractValue(llvm::ExtractValueInst& extract) {
+    const auto known = several_.find(extract.getAggregateOperand());
+    if (known == several_.end()) return;
+    Define(extract, known->second[extract.getIndices()[0]]);
+  }
+
   void SpreadCall(llvm::CallInst& call) {
     const llvm::Function* callee = call.getCalledFunction();
     if (callee != nullptr && callee->getName() == kScratch) return SpreadScratch(call);
+    if (SpreadTensorCall(call)) return;
     if (call.isInlineAsm()) return SpreadAssembly(call);
     auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call);
     if (intrinsic == nullptr) {
@@ -435,6 +462,7 @@ class Spreader {
     if (auto* extract = llvm::dyn_cast<llvm::ExtractElementInst>(&instruction)) return SpreadExtract(*extract);
     if (auto* insert = llvm::dyn_cast<llvm::InsertElementInst>(&instruction)) return SpreadInsert(*insert);
     if (auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(&instruction)) return SpreadShuffle(*shuffle);
+    if (auto* one = llvm::dyn_cast<llvm::ExtractValueInst>(&instruction)) return SpreadExtractValue(*one);
     if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction)) return SpreadCall(*call);
     if (llvm::isa<llvm::AllocaInst>(instruction)) Refuse(instruction);
     if (IsWide(instruction.getType())) return SpreadElementwise(instruction);
@@ -446,11 +474,13 @@ class Spreader {
   llvm::Function& function_;
   llvm::IRBuilder<> builder_;
   BufferUses uses_;
+  TensorCores tensor_cores_;
   int scratch_slot_;
   llvm::Value* thread_ = nullptr;
   llvm::Value* lane_ = nullptr;  ///< i32
   llvm::DenseMap<llvm::Value*, llvm::Value*> own_;
-  llvm::DenseSet<llvm::Value*> uniform_;  ///< vectors with one value in all lanes
+  llvm::DenseSet<llvm::Value*> uniform_;                             ///< vectors with one value in all lanes
+  llvm::DenseMap<llvm::Value*, std::vector<llvm::Value*>> several_;  ///< elements of calls' results
   std::vector<std::pair<llvm::PHINode*, llvm::PHINode*>> phis_;
   std::vector<llvm::Instruction*> dead_;
   int64_t scratch_bytes_ = 0;
@@ -458,6 +488,6 @@ class Spreader {
 
 }  // namespace
 
-int64_t SpreadOverWarp(llvm::Function& function, int scratch_slot) { return Spreader(function, scratch_slot).Run(); }
+WarpMemory SpreadOverWarp(llvm::Function& function, int scratch_slot) { return Spreader(function, scratch_slot).Run(); }
 
 }  // namespace collage::native

@@ -9,11 +9,17 @@ class Function;
 
 namespace collage::native {
 
+/// Memory of a warp.
+struct WarpMemory {
+  int64_t scratch_bytes = 0;
+  int64_t shared_bytes = 0;  ///< that its threads share, of its block's
+};
+
 /// Rewrites `function`, which computes with vectors of kWarpLanes elements and with single values, for a warp of a GPU
 /// that enters it together: each thread holds the element of its own lane of every vector, and all single values.
 /// Memory that some threads of a warp write and others read is synchronised between. Calls of collage_scratch(bytes)
 /// become memory of the warp, for which `scratch_slot` of the kernel's array of addresses has room.
-/// Returns bytes of that memory that a warp needs. Throws kUnsupported for what no warp can do.
-int64_t SpreadOverWarp(llvm::Function& function, int scratch_slot);
+/// Returns what it needs. Throws kUnsupported for what no warp can do.
+WarpMemory SpreadOverWarp(llvm::Function& function, int scratch_slot);
 
 }  // namespace collage::native

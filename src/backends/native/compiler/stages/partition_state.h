@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct PartitionState {
   int64_t workspace_bytes = 0;
   int num_stages = 0;
   ScheduleSpace space;          ///< choices of schedules, noted while stages are written
+  std::set<int> quads;          ///< constants whose rows are put side by side in fours (contraction/tensor_tile.h)
   int num_narrow = 0;           ///< stages that compute in what `options` asks for in place of float32
   std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
 

@@ -1,5 +1,5 @@
-// bf16_eligibility.cc: what the instruction for pairs of bfloat16 can do for a product.
-#include "backends/native/description/bf16_eligibility.h"
+// narrowing.cc: what instructions for pairs can do for a product.
+#include "backends/native/description/narrowing.h"
 
 #include <algorithm>
 #include <vector>
@@ -18,9 +18,17 @@ constexpr int64_t kLanes = 16;
 // for 17 channels, as long for 31 and 33, and 0.98 times for 65 (3x3 taps to 64 channels, 56x56 pixels, Zen 4).
 constexpr int64_t kFewChannels = 32;
 
-bool IsFloat32(const Expr& expr) {
+bool Is(DataType dtype, const Expr& expr) {
   const TensorTypeNode* type = AsTensorType(expr->checked_type());
-  return type != nullptr && type->dtype() == kFloat32;
+  return type != nullptr && type->dtype() == dtype;
+}
+
+/// Whether both factors of `call` are of `dtype`.
+bool IsOf(DataType dtype, const CallNode& call) { return Is(dtype, call.args()[0]) && Is(dtype, call.args()[1]); }
+
+/// Whether the values are as narrow as the factors of products.
+bool IsNarrow(const CallNode& call, const NativeOptions& options) {
+  return options.is_for_gpu() && IsOf(kFloat16, call);
 }
 
 Shape ShapeOf(const Expr& expr) { return AsTensorType(expr->checked_type())->static_shape(); }
@@ -45,7 +53,9 @@ bool IsTransformed(const CallNode& call, const NativeOptions& options) {
   };
   const Shape weight = ShapeOf(call.args()[1]);
   const size_t rank = weight.size() - 2;
-  if (rank > kAxes || call.attrs().Int("groups") != 1 || !are_ones("strides") || !are_ones("dilation")) return false;
+  if (options.is_exact || rank > kAxes || call.attrs().Int("groups") != 1 || !are_ones("strides") ||
+      !are_ones("dilation"))
+    return false;
   if (!options.schedule.MayBeWinograd() || !IsKnown(call.args()[1])) return false;
   PlainConvolution conv;
   conv.in_bfloat16 = true;
@@ -72,7 +82,9 @@ Narrowing NarrowingOf(const CallNode& call, const NativeOptions& options) {
   }
   const Expr& data = call.args()[0];
   const Expr& weight = call.args()[1];
-  if (!IsFloat32(data) || !IsFloat32(weight) || (IsDequantised(data) && IsDequantised(weight))) return Narrowing::kNone;
+  const bool is_narrowed = options.narrows_factors() && IsOf(kFloat32, call);
+  if (!IsNarrow(call, options) && !is_narrowed) return Narrowing::kNone;
+  if (IsDequantised(data) && IsDequantised(weight)) return Narrowing::kNone;
   if (!is_convolution) {
     // Down the columns of a left matrix, pairs do not lie together.
     const bool is_transposed = name != "nn.dense" && call.attrs().Bool("transpose_a");
@@ -84,6 +96,10 @@ Narrowing NarrowingOf(const CallNode& call, const NativeOptions& options) {
   if (!is_transposed && HasSmallGroups(groups, channels, ShapeOf(weight)[0], kLanes)) return Narrowing::kNone;
   if (OfPairs(channels / groups) == Narrowing::kPairs) return Narrowing::kPairs;
   return !is_transposed && IsTransformed(call, options) ? Narrowing::kTransformed : Narrowing::kNone;
+}
+
+DataType FactorType(const CallNode& call, const NativeOptions& options) {
+  return IsNarrow(call, options) ? kFloat16 : options.factors;
 }
 
 }  // namespace collage::native

@@ -1,0 +1,46 @@
+// tensor_cores.h: the instructions that functions of contraction/tensor_functions.h become.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace collage::native {
+
+/// NVPTX's number of the memory that a block's threads share.
+inline constexpr unsigned kSharedSpace = 3;
+
+/// Writes such instructions for the threads of one function.
+class TensorCores {
+ public:
+  /// `function` is as it was before any call was replaced: its calls say how much memory a warp's threads share.
+  explicit TensorCores(llvm::Function& function);
+
+  /// Bytes that the threads of a warp share.
+  int64_t shared_bytes() const { return shared_bytes_; }
+
+  /// Writes what a call of function `name` does, given this thread's elements of its vectors. Returns its elements of
+  /// the results; nothing where there is no such function.
+  std::optional<std::vector<llvm::Value*>> Call(llvm::IRBuilder<>& builder, std::string_view name,
+                                                const std::vector<llvm::Value*>& arguments);
+
+ private:
+  using Values = std::vector<llvm::Value*>;
+
+  /// The beginning of the warp's shared memory, known from the function's entry on.
+  llvm::Value* Shared();
+  /// This thread's part of place `number`.
+  llvm::Value* Place(llvm::IRBuilder<>& builder, llvm::Value* number);
+  void WriteTile(llvm::IRBuilder<>& builder, const Values& sums);
+  Values ReadTile(llvm::IRBuilder<>& builder, llvm::Type* type);
+
+  llvm::Function& function_;
+  int64_t shared_bytes_ = 0;
+  llvm::Value* shared_ = nullptr;
+  llvm::Value* lane_ = nullptr;
+};
+
+}  // namespace collage::native
