@@ -28,7 +28,7 @@ using collage::cuda_driver::EmulatedProduct;
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
-/// Of a copy to shared memory.
+/// Bytes of a copy to shared memory.
 constexpr uint64_t kCopyBytes = 16;
 constexpr std::byte kPoison{0xFF};
 
@@ -113,7 +113,7 @@ class Engine {
     uint32_t word = 0, argument = 0, answer = 0;
     uint32_t* words = nullptr;
     std::deque<AsyncCopy> copies;  ///< on their way
-    uint64_t groups = 0;           ///< that have ended
+    uint64_t groups = 0;           ///< groups before this one
   };
 
   void Complain(const std::string& what) {
@@ -312,7 +312,7 @@ class Engine {
   uint64_t epoch_ = 1;
   std::array<Page, 64> pages_;
   Marks marks_;
-  Marks shared_marks_;             ///< of this block's memory
+  Marks shared_marks_;             ///< in this block's memory
   std::vector<std::byte> shared_;  ///< the block's
   std::vector<std::byte> sink_;
   std::string problem_;

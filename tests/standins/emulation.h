@@ -16,7 +16,7 @@ struct EmulatedKernel {
   std::string name;
   void (*thread)(void* const* parameters) = nullptr;
   std::vector<uint64_t> parameter_sizes;
-  uint32_t most_shared_bytes = 48 << 10;  ///< that a launch may ask for
+  uint32_t most_shared_bytes = 48 << 10;  ///< a launch may ask for so many
 };
 
 /// An object that is opened.

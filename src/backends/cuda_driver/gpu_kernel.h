@@ -19,7 +19,7 @@ inline constexpr int kMostAddresses = 500;
 /// A kernel of an image.
 struct GpuFunction {
   std::string name;          ///< its symbol
-  int64_t shared_bytes = 0;  ///< that threads of a block share
+  int64_t shared_bytes = 0;  ///< the memory that threads of a block share
 
   bool operator==(const GpuFunction&) const = default;
 };

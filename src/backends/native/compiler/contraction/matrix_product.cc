@@ -94,6 +94,19 @@ void SetRightMatrices(PartitionState& state, Contraction& form, const Expr& righ
   SetRight(state, form, right, transpose, nullptr);
 }
 
+namespace {
+
+/// A product's left matrices as its factors, turned where `swap`.
+Buffer LeftMatrices(PartitionState& state, const Expr& data, const Contraction& form, const Int8Dot* bytes, bool swap,
+                    int64_t batch) {
+  if (bytes != nullptr) return AsMatrices(WordMatrix(state, *bytes, swap), false, batch);
+  if (!IsPair(form.factors)) return AsMatrices(MaterialiseAs(state, data, Layout::kPlain, form.dtype), swap, batch);
+  const Buffer operand = MaterialiseAs(state, data, Layout::kPlain, HalfOf(form.factors));
+  return AsMatrices(AsPairs(operand, operand.shape.size() - 1), swap, batch);
+}
+
+}  // namespace
+
 void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageOutput& output) {
   Emitter& e = state.emitter;
   const bool is_dense = call.op()->name == "nn.dense";
@@ -110,17 +123,11 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
                                              /*is_padded=*/false, /*may_be_late=*/true);
   if (bytes) PadWeight(*bytes, transpose_b ? last : last - 1);
   const DotKind pairs = bytes ? DotKind::kOne : PairsOf(state, call);
-  const auto left = [&] {
-    if (bytes) return AsMatrices(WordMatrix(state, *bytes, transpose_a), false, batch);
-    Buffer operand = MaterialiseAs(state, call.args()[0], Layout::kPlain, IsPair(pairs) ? HalfOf(pairs) : dtype);
-    if (IsPair(pairs)) operand = AsPairs(operand, operand.shape.size() - 1);
-    return AsMatrices(operand, transpose_a, batch);
-  };
-  Buffer a = left();
   Contraction form;
   form.dtype = bytes ? kInt32 : dtype;
   form.factors = bytes ? bytes->factors : pairs;
   form.flips_signs = bytes && bytes->flips_signs;
+  Buffer a = LeftMatrices(state, call.args()[0], form, bytes ? &*bytes : nullptr, transpose_a, batch);
   form.rows = a.shape[1];
   form.channels = out.back();
   form.inner = {a.shape[2]};
@@ -134,7 +141,6 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
-  form.a_is_aligned = HasAlignedRows(a, 2);
   if (!bytes) form.depth_stride = a.strides[2];
   const std::vector<int64_t>& to = output.buffer.strides;
   const size_t row_axis = out.size() - 2;
@@ -148,6 +154,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
     const I64 size = e.Int(rows_per_batch);
     return Indices{{e.IntOp("divui", row, size), 0}, {e.IntOp("remui", row, size), 0}, channel};
   };
+  form.a_is_aligned = HasAlignedRows(a, 2);
   if (EmitStrassen(state, form, right, PackingOf(e, ShapeOf(right), transpose_b, form.channels), output)) return;
   SetRight(state, form, right, transpose_b, bytes ? &*bytes : nullptr);
   state.num_narrow += IsPair(pairs) ? 1 : 0;

@@ -10,11 +10,11 @@
 namespace collage::native {
 namespace {
 
-constexpr int64_t kRows = 16;  ///< of a block
+constexpr int64_t kRows = 16;  ///< in a block
 constexpr int64_t kColumns = 8;
-constexpr int64_t kWords = 16;  ///< of a row, for two instructions
-constexpr int64_t kOwn = 4;     ///< of these, a thread's
-constexpr int64_t kSums = 4;    ///< of a block, a thread's
+constexpr int64_t kWords = 16;     ///< in a row, for two instructions
+constexpr int64_t kPerThread = 4;  ///< the words of one thread
+constexpr int64_t kSums = 4;       ///< the sums of one thread in a block
 /// Rows, of which there are fewer, would leave most of a block empty.
 constexpr int64_t kFewRows = 4;
 
@@ -55,15 +55,15 @@ bool TensorTile::Takes(const PartitionState& state, const Contraction& form) {
 }
 
 void TensorTile::UseQuads(PartitionState& state, const Contraction& form) {
-  if (form.b_constant < 0 || form.inner.back() % kOwn != 0 || !state.quads.insert(form.b_constant).second) return;
+  if (form.b_constant < 0 || form.inner.back() % kPerThread != 0 || !state.quads.insert(form.b_constant).second) return;
   Tensor& packed = state.constants[static_cast<size_t>(form.b_constant)];
   const Tensor quads = Tensor::Empty(packed.shape(), packed.dtype());
   const int64_t width = packed.shape().back();
   const auto* from = reinterpret_cast<const uint32_t*>(packed.raw());
   auto* to = reinterpret_cast<uint32_t*>(quads.raw());
-  for (int64_t row = 0; row < packed.num_elements() / width; row += kOwn, from += kOwn * width) {
+  for (int64_t row = 0; row < packed.num_elements() / width; row += kPerThread, from += kPerThread * width) {
     for (int64_t column = 0; column < width; ++column) {
-      for (int64_t i = 0; i < kOwn; ++i) *to++ = from[i * width + column];
+      for (int64_t i = 0; i < kPerThread; ++i) *to++ = from[i * width + column];
     }
   }
   packed = quads;
@@ -84,7 +84,7 @@ TensorTile::TensorTile(PartitionState& state, const Contraction& form)
       read_(form.dtype.is_floating() ? kReadFloats : kReadIntegers),
       has_quads_(state.quads.contains(form.b_constant)) {
   const std::string sums = Times(type_, kSums);
-  e_.Declare(multiply_, fmt::format("({}, {}) -> ({})", sums, Times(words_, kOwn + kOwn / 2), sums));
+  e_.Declare(multiply_, fmt::format("({}, {}) -> ({})", sums, Times(words_, kPerThread + kPerThread / 2), sums));
   const std::string rows = Times(type_, kRows);
   e_.Declare(write_, fmt::format("({}) -> ()", rows));
   e_.Declare(read_, fmt::format("() -> ({})", rows));
@@ -142,18 +142,18 @@ TensorTile::Words TensorTile::WordsOfRow(int64_t block, int64_t half, int64_t ro
   const int64_t first = block * kRows + half * kRows / 2;
   const bool is_even = form_.line == 0 && first + kRows / 2 <= rows;
   const auto place = [&](int64_t lane) {
-    const int64_t row = is_even ? lane / kOwn : std::min(first + lane / kOwn, rows - 1);
-    return form_.RowOffset(row) + lane % kOwn * kOwn * form_.depth_stride;
+    const int64_t row = is_even ? lane / kPerThread : std::min(first + lane / kPerThread, rows - 1);
+    return form_.RowOffset(row) + lane % kPerThread * kPerThread * form_.depth_stride;
   };
   return {Numbers(place), is_even ? form_.RowOffset(first) : 0, form_.depth_stride, form_.a_is_aligned};
 }
 
 TensorTile::Words TensorTile::WordsOfColumn(int64_t column, int64_t width) {
   const bool is_whole = form_.b_is_padded || column + kColumns <= width;
-  const int64_t step = has_quads_ ? kOwn : 1;
+  const int64_t step = has_quads_ ? kPerThread : 1;
   const auto place = [&](int64_t lane) {
-    const int64_t at = is_whole ? lane / kOwn : std::min(column + lane / kOwn, width - 1);
-    return at * step + lane % kOwn * kOwn * form_.b_row_stride;
+    const int64_t at = is_whole ? lane / kPerThread : std::min(column + lane / kPerThread, width - 1);
+    return at * step + lane % kPerThread * kPerThread * form_.b_row_stride;
   };
   return {Numbers(place), is_whole ? column * step : 0, has_quads_ ? 1 : form_.b_row_stride, has_quads_};
 }
@@ -168,8 +168,8 @@ Vectors TensorTile::Load(const Ptr& base, const Words& words, int64_t left) {
   const std::string none = e_.Def(fmt::format("arith.constant dense<0> : {}", words_));
   const std::string first = Addresses(base, words);
   Vectors loaded;
-  for (int64_t i = 0; i < kOwn; ++i) {
-    const Mask mask = e_.MaskOf([&](int64_t lane) { return lane % kOwn * kOwn + i < left; });
+  for (int64_t i = 0; i < kPerThread; ++i) {
+    const Mask mask = e_.MaskOf([&](int64_t lane) { return lane % kPerThread * kPerThread + i < left; });
     const std::string at =
         e_.Def(fmt::format("llvm.getelementptr {}[{}] : ({}) -> {}, i32", first, i * words.stride, pointers, pointers));
     loaded.emplace_back(e_.Def(
@@ -228,7 +228,7 @@ Vectors TensorTile::Multiplied(const std::vector<Vectors>& rows, const std::vect
   for (int64_t block = 0; block < blocks_; ++block) {
     const Vectors& upper = rows[static_cast<size_t>(2 * block)];
     const Vectors& lower = rows[static_cast<size_t>(2 * block + 1)];
-    for (size_t k = 0; k < kOwn; k += 2) {
+    for (size_t k = 0; k < kPerThread; k += 2) {
       for (int64_t c = 0; c < columns_; ++c) {
         const Vectors& column = columns[static_cast<size_t>(c)];
         const auto own = sums.begin() + (block * columns_ + c) * kSums;
@@ -259,8 +259,8 @@ Vectors TensorTile::AccumulateAhead(const Vectors& sums) {
   e_.Declare(kCopyAhead, fmt::format("(i64, vector<{}x!llvm.ptr>, {}, i64) -> ()", e_.lanes(), words_));
   e_.Declare(kEndCopies, "() -> ()");
   e_.Declare(kAwaitCopies, "(i64) -> ()");
-  e_.Declare(kCopied, fmt::format("(i64) -> ({})", Times(words_, kOwn)));
-  // What the tile before has read of these places is read.
+  e_.Declare(kCopied, fmt::format("(i64) -> ({})", Times(words_, kPerThread)));
+  // All threads have read these places for the tile before.
   e_.CallDeclared(kSynchronise, {}, 0);
   for (int64_t step = 0; step + 1 < ahead_; ++step) CopyAhead(e_.Int(step));
   return e_.ForCarrying(e_.Int(0), e_.Int(NumSteps()), sums, type_, [&](const I64& step, const Vectors& carried) {
@@ -288,7 +288,7 @@ void TensorTile::CopyAhead(const I64& step) {
       const std::string all = e_.Def(fmt::format("vector.broadcast {} : i32 to {}", left, words_));
       std::string before;
       for (int64_t lane = 0; lane < e_.lanes(); ++lane) {
-        before += fmt::format("{}{}", lane == 0 ? "" : ", ", lane % kOwn * kOwn * 4);
+        before += fmt::format("{}{}", lane == 0 ? "" : ", ", lane % kPerThread * kPerThread * 4);
       }
       const std::string first = e_.Def(fmt::format("arith.constant dense<[{}]> : {}", before, words_));
       const std::string none = e_.Def(fmt::format("arith.constant dense<0> : {}", words_));
@@ -316,7 +316,7 @@ Vectors TensorTile::CopiedStep(const I64& step, const Vectors& sums) {
   const I64 first = e_.MulInt(e_.IntOp("remui", step, e_.Int(ahead_)), places);
   int64_t number = 0;
   const auto words = [&](bool is_data) {
-    return Prepared(e_.CallDeclared(kCopied, {Vector{e_.Plus(first, number++).name()}}, kOwn), is_data);
+    return Prepared(e_.CallDeclared(kCopied, {Vector{e_.Plus(first, number++).name()}}, kPerThread), is_data);
   };
   std::vector<Vectors> rows, columns;
   for (size_t i = 0; i < row_words_.size(); ++i) rows.push_back(words(/*is_data=*/true));

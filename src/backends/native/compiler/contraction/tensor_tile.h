@@ -1,7 +1,7 @@
 // tensor_tile.h: register tiles whose sums a GPU's tensor cores compute, all threads of a warp together.
 //
-// A tile is cut into blocks of 16 rows and 8 columns. Of a block, thread 4 g + t has columns 2 t and 2 t + 1 of rows g
-// and g + 8, which is what the instruction mma.sync leaves behind (PTX ISA, "Matrix Fragments for mma.m16n8k8"). It
+// A tile is cut into blocks of 16 rows and 8 columns. Thread 4 g + t has columns 2 t and 2 t + 1 of rows g and g + 8 of
+// a block, which is what the instruction mma.sync leaves behind (PTX ISA, "Matrix Fragments for mma.m16n8k8"). It
 // reads words of 32 bits: one number, two of 16 bits, or four bytes. The instruction wants thread t to have words t and
 // t + 4 of a row's 8; sums do not depend on the order of their terms, so that thread t takes words 4 t to 4 t + 3 of 16
 // for two instructions: 16 bytes that lie together. Constant panels are stored so that this holds for columns, too:
@@ -45,9 +45,9 @@ class TensorTile {
 
   /// A constant vector of i64.
   std::string Numbers(const std::function<int64_t(int64_t lane)>& number);
-  /// Those of row block `block`, rows g (`half` 0) or g + 8 (1).
+  /// The words of row block `block`, rows g (`half` 0) or g + 8 (1).
   Words WordsOfRow(int64_t block, int64_t half, int64_t rows);
-  /// Those of the 8 columns from `column` on. No more than `width` columns exist.
+  /// The words of the 8 columns from `column` on. No more than `width` columns exist.
   Words WordsOfColumn(int64_t column, int64_t width);
   /// The addresses of each thread's first word.
   std::string Addresses(const Ptr& base, const Words& words);
@@ -76,8 +76,8 @@ class TensorTile {
   Emitter& e_;
   const Contraction& form_;
   int64_t shared_bytes_;  ///< for a warp
-  std::string type_;      ///< of vectors of sums
-  std::string words_;     ///< of vectors of words
+  std::string type_;      ///< the type of vectors of sums
+  std::string words_;     ///< the type of vectors of words
   std::string multiply_, write_, read_;
   bool has_quads_;
   // The tile that is being written:
@@ -85,7 +85,7 @@ class TensorTile {
   I64 row_, panel_;
   std::vector<Words> row_words_, column_words_;
   int64_t ahead_ = 0;    ///< StepsAhead
-  int64_t blocks_ = 0;   ///< of 16 rows
+  int64_t blocks_ = 0;   ///< blocks of 16 rows
   int64_t columns_ = 0;  ///< blocks of 8 columns
 };
 

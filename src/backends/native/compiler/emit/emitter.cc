@@ -20,6 +20,14 @@ F32 Emitter::Float(double value) {
   return F32{Def(fmt::format("arith.constant 0x{:08X} : f32", std::bit_cast<uint32_t>(static_cast<float>(value))))};
 }
 
+I1 Emitter::IntCompare(const char* predicate, const I64& a, const I64& b) {
+  return I1{Def(fmt::format("arith.cmpi {}, {}, {} : i64", predicate, a, b))};
+}
+
+I64 Emitter::SelectInt(const I1& condition, const I64& a, const I64& b) {
+  return I64{Def(fmt::format("arith.select {}, {}, {} : i64", condition, a, b))};
+}
+
 I64 Emitter::MulInt(const I64& a, int64_t factor) {
   if (factor == 1) return a;
   return I64{Def(fmt::format("arith.muli {}, {} : i64", a, Int(factor)))};

@@ -86,13 +86,9 @@ class Emitter {
     return I64{Def(fmt::format("arith.{} {}, {} : i64", op, a, b))};
   }
   /// Compares two values by `predicate` ("slt" …).
-  I1 IntCompare(const char* predicate, const I64& a, const I64& b) {
-    return I1{Def(fmt::format("arith.cmpi {}, {}, {} : i64", predicate, a, b))};
-  }
+  I1 IntCompare(const char* predicate, const I64& a, const I64& b);
   /// `condition` ? a : b.
-  I64 SelectInt(const I1& condition, const I64& a, const I64& b) {
-    return I64{Def(fmt::format("arith.select {}, {}, {} : i64", condition, a, b))};
-  }
+  I64 SelectInt(const I1& condition, const I64& a, const I64& b);
   /// 1 where `condition` holds, else 0.
   I64 ToInt(const I1& condition) { return I64{Def(fmt::format("arith.extui {} : i1 to i64", condition))}; }
   /// Returns the integer in the first lane.
@@ -213,9 +209,8 @@ class Emitter {
   void DryRun(const std::function<void()>& write);
 
   // ---- functions ----
-  /// Makes a function of `type`, "(i64) -> i64" for one, known that whoever makes code of the text defines.
+  /// Makes a function of `type`, "(i64) -> i64" for one, known, which code that is made of the text defines.
   void Declare(const std::string& name, const std::string& type) { declared_.emplace(name, type); }
-  /// Calls a function that was declared. Returns its results.
   Vectors CallDeclared(const std::string& name, const Vectors& arguments, size_t num_results);
   /// Writes a function `NAME(ctx, begin, end)` whose body `write` makes, given the bounds.
   void Function(const std::string& name, const std::function<void(const I64& begin, const I64& end)>& write);

@@ -53,7 +53,7 @@ class HostRewriter {
                                builder_.CreateLoad(pointer, slot), arguments);
   }
 
-  /// What threads of a block share becomes memory of the driver.
+  /// Memory that threads of a block share becomes memory of the driver.
   void MoveSharedMemory() {
     std::vector<llvm::Constant*> shared;
     for (llvm::GlobalVariable& variable : module_.globals()) {

@@ -272,7 +272,7 @@ class Spreader {
     const bool is_gather = call.getIntrinsicID() == llvm::Intrinsic::masked_gather;
     llvm::Type* type = call.getType()->getScalarType();
     llvm::Value* address = is_gather ? Own(call.getArgOperand(0)) : OwnAddress(call.getArgOperand(0), type);
-    // That of a gather is each element's, that of a load the vector's.
+    // A gather is told the alignment of each element, a load that of the vector.
     const llvm::Align told = call.getParamAlign(0).valueOrOne();
     const llvm::Align alignment = is_gather ? told : AlignmentOf(call, type, told);
     const auto load = [&] { return builder_.CreateAlignedLoad(type, address, alignment); };

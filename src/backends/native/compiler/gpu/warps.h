@@ -12,7 +12,7 @@ namespace collage::native {
 /// Memory of a warp.
 struct WarpMemory {
   int64_t scratch_bytes = 0;
-  int64_t shared_bytes = 0;  ///< that its threads share, of its block's
+  int64_t shared_bytes = 0;  ///< memory that its threads share, a part of its block's
 };
 
 /// Rewrites `function`, which computes with vectors of kWarpLanes elements and with single values, for a warp of a GPU
