@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
 #include "collage/support/error.h"
 #include "collage/target/child_process.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
 #include "runtime/known_devices.h"
@@ -54,7 +58,7 @@ const Result<Gpu>& ThisGpu() {
   return gpu;
 }
 
-class CudaToolchain : public Toolchain, public HasFusionPatterns {
+class CudaToolchain : public Toolchain, public HasFusionPatterns, public CompilesElsewhere {
  public:
   explicit CudaToolchain(std::string architecture = "") : told_architecture_(std::move(architecture)) {}
 
@@ -65,7 +69,27 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns {
     if (!compiler.available) return compiler;
     const Result<Gpu>& gpu = ThisGpu();
     if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
-    return {true, fmt::format("{} for {} on {}", compiler.version, Architecture(), gpu->description), "", ""};
+    return {true, VersionOn(compiler.version, RunnerVersion(*gpu)), "", ""};
+  }
+  Availability ProbeCompiler() const override {
+    Availability compiler = Native().Probe();
+    if (compiler.available && Architecture().empty()) {
+      return {false, "", "the architecture of the GPU that it compiles for is not known: there is none here",
+              "name it, as in: cuda -arch=sm_90"};
+    }
+    return compiler;
+  }
+  Availability ProbeRunner() const override {
+    const Result<Gpu>& gpu = ThisGpu();
+    if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
+    if (!Runs(gpu->architecture, Architecture())) {
+      return {false, "", fmt::format("its kernels are for {}, the GPU here is {}", Architecture(), gpu->description),
+              fmt::format("compile for {}", gpu->architecture)};
+    }
+    return {true, RunnerVersion(*gpu), "", ""};
+  }
+  std::optional<std::string> JoinVersions(const std::string& compiler, const std::string& runner) const override {
+    return VersionOn(compiler, runner);
   }
   int priority() const override { return 8; }
   bool is_default() const override { return false; }
@@ -131,6 +155,31 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns {
     const Toolchain* native = ToolchainRegistry::Global().Native();
     COLLAGE_CHECK(native != nullptr) << "there is no native toolchain";
     return *native;
+  }
+
+  /// "for sm_90 on NVIDIA H100 …".
+  std::string RunnerVersion(const Gpu& gpu) const {
+    return fmt::format("for {} on {}", Architecture(), gpu.description);
+  }
+  static std::string VersionOn(const std::string& compiler, const std::string& runner) {
+    return fmt::format("{} {}", compiler, runner);
+  }
+
+  /// Whether a GPU of architecture `gpu` runs code for `wanted`. Beside machine code there is PTX, for all later GPUs.
+  static bool Runs(const std::string& gpu, const std::string& wanted) {
+    if (gpu == wanted) return true;
+    const std::optional<int> of_gpu = NumberOf(gpu), of_code = NumberOf(wanted);
+    return of_gpu && of_code && *of_gpu >= *of_code;
+  }
+  /// 90 of "sm_90"; nothing for "emulated", and for "sm_90a", which is for no other GPU.
+  static std::optional<int> NumberOf(std::string_view architecture) {
+    constexpr std::string_view kPrefix = "sm_";
+    if (!architecture.starts_with(kPrefix)) return std::nullopt;
+    architecture.remove_prefix(kPrefix.size());
+    int number = 0;
+    const char* end = architecture.data() + architecture.size();
+    const auto [stopped, code] = std::from_chars(architecture.data(), end, number);
+    return code == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
   }
 
   std::string Architecture() const {
