@@ -286,7 +286,12 @@ TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing) {
   return record;
 }
 
-Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request) {
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                                           const CompiledStore* store) {
+  if (store != nullptr) {
+    if (std::optional<CompiledPartition> kept = store->Find(toolchain, request)) return std::move(*kept);
+    if (std::optional<Reason> why = store->WhyNot(toolchain, request)) return std::move(*why);
+  }
   SetNumThreads(request.num_threads);
   const TimingLock together(TimingLock::Mode::kShared);
   Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
@@ -312,10 +317,9 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request, const TimingOptions& timing,
                               CompiledStore* store) {
   const std::optional<DataType> computed_in = InferencePrecisionOf(toolchain);
-  if (std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request)) {
-    return MeasureCompiled(std::move(*kept), request, timing, computed_in);
-  }
-  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request);
+  if (kept) return MeasureCompiled(std::move(*kept), request, timing, computed_in);
+  Result<CompiledPartition> compiled = CompilePartition(toolchain, request, store);
   if (!compiled.ok()) {
     TuningRecord record;
     record.reason = compiled.reason().text;
