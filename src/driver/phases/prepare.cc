@@ -65,6 +65,7 @@ void Compilation::ChooseToolchains() {
     }
     probed.takes_part = !probed.participants.empty();
     if (!machine_ || !probed.takes_part) continue;
+    probed.available = true;  // under its options
     const auto version = machine_->versions.find(probed.name);
     if (version != machine_->versions.end()) probed.version = version->second;
   }
