@@ -10,13 +10,18 @@
 //   - Captured work is not done, but whenever its graph is launched, with the parameters of then. To allocate or to
 //   wait
 //     meanwhile fails, and no graph comes of it.
+//   - An event has its time when all before it is done. To ask for the time between events that are not reached, or
+//   that
+//     were made without time, fails.
 //   - It runs code for the architecture "emulated" only. After a kernel that did wrong every call fails.
 //
 // Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
-// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1).
+// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1), $STANDIN_CUDA_WORK_US what
+// each work takes by the device's clock, in microseconds (default: the time that it takes to do it here).
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -48,6 +54,7 @@ constexpr int kInvalidContext = 201;
 constexpr int kNoBinaryForGpu = 209;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
+constexpr int kNotReady = 600;
 constexpr int kLaunchFailed = 719;
 constexpr int kCannotBeCaptured = 900;
 constexpr int kCaptureInvalidated = 901;
@@ -62,6 +69,7 @@ struct Graph {
 struct Stream {
   std::deque<std::function<void()>> work;  ///< still to be done
   size_t done = 0;                         ///< how much was done before
+  size_t num_stamps = 0;                   ///< how many of these only noted the time for an event
   std::unique_ptr<Graph> captured;         ///< while it is, nothing is done
   bool is_spoilt = false;                  ///< something was asked for that cannot be captured
 
@@ -74,6 +82,8 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   size_t done_after = 0;  ///< works of the stream, from its beginning
+  bool has_time = true;
+  std::optional<double> seconds = {};  ///< of the device's clock, once it was reached
 };
 /// Memory of the device has two places: where programs know it, nobody can touch it; work is done at the other.
 struct Allocation {
@@ -104,6 +114,15 @@ thread_local void* current_context = nullptr;
 int NumGpus() {
   const char* text = std::getenv("STANDIN_CUDA_GPUS");
   return text == nullptr ? 1 : std::atoi(text);
+}
+
+/// The device's clock, in seconds: the processor's, or, with STANDIN_CUDA_WORK_US, so many microseconds for each work.
+double DeviceSeconds(size_t num_works) {
+  constexpr double kMicrosecond = 1e-6;
+  if (const char* text = std::getenv("STANDIN_CUDA_WORK_US")) {
+    return static_cast<double>(num_works) * std::atof(text) * kMicrosecond;
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /// Does the work of `stream` up to number `until`.
@@ -224,9 +243,9 @@ int cuDeviceGetName(char* name, int size, int) {
 }
 
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kComputeMajor = 75, kComputeMinor = 76;
-  if (attribute != kComputeMajor && attribute != kComputeMinor) return kInvalidValue;
-  *value = 0;
+  constexpr int kL2CacheBytes = 38, kComputeMajor = 75, kComputeMinor = 76;
+  if (attribute != kL2CacheBytes && attribute != kComputeMajor && attribute != kComputeMinor) return kInvalidValue;
+  *value = attribute == kL2CacheBytes ? 1 << 20 : 0;
   return kSuccess;
 }
 
@@ -411,16 +430,26 @@ int cuGraphDestroy(void* graph) {
 
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 
-int cuEventCreate(void** event, unsigned) {
+int cuEventCreate(void** event, unsigned flags) {
   return InContext([&](const State&) {
-    *event = new Event;
+    constexpr unsigned kWithoutTime = 2;
+    *event = new Event{.has_time = (flags & kWithoutTime) == 0};
     return kSuccess;
   });
 }
 
 int cuEventRecord(void* event, void* handle) {
   return OnStream(handle, [&](const State&, Stream& stream) {
-    *static_cast<Event*>(event) = {&stream, stream.end()};
+    Event& recorded = *static_cast<Event*>(event);
+    recorded.seconds.reset();
+    if (recorded.has_time) {
+      stream.Add([&stream, &recorded] {
+        recorded.seconds = DeviceSeconds(stream.done - stream.num_stamps);
+        ++stream.num_stamps;
+      });
+    }
+    recorded.stream = &stream;
+    recorded.done_after = stream.end();
     return kSuccess;
   });
 }
@@ -429,6 +458,17 @@ int cuEventSynchronize(void* event) {
   return OutsideOfCaptures([&](const State&) {
     const Event& recorded = *static_cast<Event*>(event);
     if (recorded.stream != nullptr) Drain(*recorded.stream, recorded.done_after);
+    return kSuccess;
+  });
+}
+
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  return OutsideOfCaptures([&](const State&) {
+    const Event &from = *static_cast<Event*>(begin), &to = *static_cast<Event*>(end);
+    const auto is_usable = [](const Event& event) { return event.has_time && event.stream != nullptr; };
+    if (!is_usable(from) || !is_usable(to)) return kInvalidHandle;
+    if (!from.seconds || !to.seconds) return kNotReady;
+    *milliseconds = static_cast<float>((*to.seconds - *from.seconds) * 1e3);
     return kSuccess;
   });
 }

@@ -20,6 +20,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/machine/roofline.h"
+#include "cost/measure/device_timing.h"
 #include "cost/measure/drift.h"
 #include "cost/measure/leak_check.h"
 #include "cost/measure/timing_lock.h"
@@ -207,10 +208,20 @@ class KernelTimer {
   TuningRecord TimeAlone() {
     const TimingLock lock(TimingLock::Mode::kAlone);
     const StaysOnProcessor stays;
-    const TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
-                            .check = [&](int) { return results_.CompareQuickly(); }};
-    const Undisturbed timed =
-        TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing_, hooks); }, ThisDriftWatch());
+    TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
+                      .check = [&](int) { return results_.CompareQuickly(); }};
+    TimingOptions timing = timing_;
+    const Memory memory = buffers_.CommonMemory();
+    const std::unique_ptr<DeviceTiming> device = memory == Memory::kHost
+                                                     ? nullptr
+                                                     : DeviceTiming::Make(
+                                                           memory, [&] { kernel_.Run(); }, timing_.operands);
+    if (device != nullptr) {
+      hooks.time_batch = [&](int num_runs) { return device->Seconds(num_runs); };
+      timing = DeviceTiming::ForClock(timing);
+    }
+    const Undisturbed timed = TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing, hooks); },
+                                              device == nullptr ? ThisDriftWatch() : device->watch());
     TuningRecord record = RecordOf(timed.samples, timing_);
     record.drift = timed.drift;
     return record;
