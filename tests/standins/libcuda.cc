@@ -21,27 +21,29 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "emulation.h"
 #include "standin_cuda.h"
+#include "stream.h"
 
 namespace {
 
 using Address = uint64_t;
+using standin::Drain;
+using standin::Event;
+using standin::Graph;
+using standin::Stream;
 
 // CUresult.
 constexpr int kSuccess = 0;
@@ -62,29 +64,6 @@ constexpr int kCaptureInvalidated = 901;
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kPoison = 0xFF;
 
-/// Works that are done again as a whole.
-struct Graph {
-  std::vector<std::function<void()>> work;
-};
-struct Stream {
-  std::deque<std::function<void()>> work;  ///< still to be done
-  size_t done = 0;                         ///< how much was done before
-  size_t num_stamps = 0;                   ///< how many of these only noted the time for an event
-  std::unique_ptr<Graph> captured;         ///< while it is, nothing is done
-  bool is_spoilt = false;                  ///< something was asked for that cannot be captured
-
-  size_t end() const { return done + work.size(); }
-  void Add(std::function<void()> one) {
-    if (captured != nullptr) return captured->work.push_back(std::move(one));
-    work.push_back(std::move(one));
-  }
-};
-struct Event {
-  Stream* stream = nullptr;
-  size_t done_after = 0;  ///< works of the stream, from its beginning
-  bool has_time = true;
-  std::optional<double> seconds = {};  ///< of the device's clock, once it was reached
-};
 /// Memory of the device has two places: where programs know it, nobody can touch it; work is done at the other.
 struct Allocation {
   size_t bytes;
@@ -114,23 +93,6 @@ thread_local void* current_context = nullptr;
 int NumGpus() {
   const char* text = std::getenv("STANDIN_CUDA_GPUS");
   return text == nullptr ? 1 : std::atoi(text);
-}
-
-/// The device's clock, in seconds: the processor's, or, with STANDIN_CUDA_WORK_US, so many microseconds for each work.
-double DeviceSeconds(size_t num_works) {
-  constexpr double kMicrosecond = 1e-6;
-  if (const char* text = std::getenv("STANDIN_CUDA_WORK_US")) {
-    return static_cast<double>(num_works) * std::atof(text) * kMicrosecond;
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// Does the work of `stream` up to number `until`.
-void Drain(Stream& stream, size_t until) {
-  for (; stream.done < until; ++stream.done) {
-    stream.work.front()();
-    stream.work.pop_front();
-  }
 }
 
 /// The place at which work finds `bytes` at `address`; null unless they are in one allocation.
@@ -443,10 +405,7 @@ int cuEventRecord(void* event, void* handle) {
     Event& recorded = *static_cast<Event*>(event);
     recorded.seconds.reset();
     if (recorded.has_time) {
-      stream.Add([&stream, &recorded] {
-        recorded.seconds = DeviceSeconds(stream.done - stream.num_stamps);
-        ++stream.num_stamps;
-      });
+      stream.Add([&] { recorded.seconds = standin::TakeStamp(stream); });
     }
     recorded.stream = &stream;
     recorded.done_after = stream.end();

@@ -287,6 +287,8 @@ void ReadIndex(const Json& json, Reader& reader, MeasuringPack& pack) {
 
 }  // namespace
 
+std::string CollageVersion() { return COLLAGE_VERSION; }
+
 void WritePack(const MeasuringPack& pack, const std::filesystem::path& path) {
   AtomicFile file(path);
   PieceWriter pieces(file);

@@ -90,6 +90,9 @@ struct MeasuringPack {
   std::shared_ptr<void> owner;  ///< keeps the mapped file in which tensors lie
 };
 
+/// Returns the version of this Collage.
+std::string CollageVersion();
+
 /// Writes the whole file, or nothing. Throws kResource.
 void WritePack(const MeasuringPack& pack, const std::filesystem::path& path);
 /// Reads all of it: a damaged file is never taken for a candidate's failure. Throws kCorrupt, kUnavailable for a file

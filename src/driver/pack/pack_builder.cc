@@ -128,7 +128,7 @@ class PackCompiler {
 }  // namespace
 
 PackBuilder::PackBuilder(int num_threads) : configured_(ToolchainRegistry::Global()) {
-  pack_.collage = COLLAGE_VERSION;
+  pack_.collage = CollageVersion();
   pack_.machine = ThisMachine().fingerprint;
   pack_.cpu = ThisMachine().cpu;
   pack_.num_threads = num_threads;
@@ -142,8 +142,8 @@ int PackBuilder::NumberOf(const Toolchain& toolchain) {
   COLLAGE_CHECK(own != nullptr) << "there is no toolchain '" << toolchain.name() << "'";
   const ToolchainRegistry& registry = ToolchainRegistry::Global();
   const Toolchain& registered = *registry.Find(RegisteredName(toolchain.name()));
-  pack_.toolchains.push_back(
-      {toolchain.name(), ProbeCompilerOf(*own).version, registry.RevisionOf(registered), CompilesForThisProcessor(*own)});
+  pack_.toolchains.push_back({toolchain.name(), ProbeCompilerOf(*own).version, registry.RevisionOf(registered),
+                              CompilesForThisProcessor(*own)});
   toolchains_.push_back(own);
   AddCallsOf(*own);
   return static_cast<int>(toolchains_.size()) - 1;
