@@ -32,6 +32,8 @@ class CompileProgress {
   virtual void Costs(int64_t /*num_distinct*/) {}
   /// Within the search: costs measured and costs found in the database so far; `what` is being measured now.
   virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;
+  /// Within PackModels: partitions compiled so far; `what` compiled the last one.
+  virtual void Compiling(int64_t /*compiled*/, const std::string& /*what*/) {}
   /// Within the play-off: rounds done of all.
   virtual void PlayOff(int round, int rounds, const std::string& what) = 0;
   /// A warning that the user can act on; each text once.
@@ -143,7 +145,16 @@ struct CompileOptions {
   /// The Python interpreter that speaks to Ray; empty = $COLLAGE_PYTHON, else the one that Collage was built with, else
   /// python3.
   std::string runner_python;
+  /// Compile for a machine that is not this one, by the name that `collage measure` gave it: its costs are known ones
+  /// of the database only, and nothing is run here, neither candidates nor the executable (docs/many-machines.md).
+  /// Empty: for this machine.
+  std::string machine;
   CompileProgress* progress = nullptr;
+  /// Set by PackModels (collage/measuring_pack.h): candidates are compiled, nothing else.
+  bool packs = false;
+
+  /// Whether kernels run on another machine: libraries and devices need not be here.
+  bool runs_elsewhere() const { return packs || !machine.empty(); }
 };
 
 /// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or

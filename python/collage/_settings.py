@@ -84,6 +84,10 @@ class Settings(TypedDict, total=False):
     """Tuning database: a file, or ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME`` to share costs in a team. None:
     $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db."""
 
+    machine: str | None
+    """Compile for another machine, whose costs ``collage measure`` brought into the database. Nothing is run here: the
+    executable is written without a check. None: this machine."""
+
     budget: float | str | None
     """Time for measuring candidates, all models together: 90s, 10m, 1h. 0 measures nothing and uses known costs. None:
     no limit."""

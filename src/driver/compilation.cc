@@ -1,6 +1,8 @@
 // compilation.cc: the order of the phases.
 #include "driver/compilation.h"
 
+#include <fmt/format.h>
+
 #include "collage/support/error.h"
 #include "driver/unsearched.h"
 #include "support/stopwatch.h"
@@ -11,7 +13,12 @@ CompileReport Compilation::Run(bool check_required) {
   {
     const Stopwatch stopwatch(report_.total_seconds);
     Prepare(/*runs_passes=*/true);
+    leaves_out_unknown_ = machine_.has_value();
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
+    if (machine_ && report_.budget_spent) {
+      Warn(fmt::format("not all costs are known of machine '{}': candidates without are ignored, native ones excepted",
+                       machine_->name));
+    }
     PlayOffResult result;
     try {
       result = Compare(contenders);

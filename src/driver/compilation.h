@@ -2,6 +2,7 @@
 // of phases/.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "collage/compile.h"
+#include "cost/database/measured_machine.h"
 #include "cost/database/tuning_database.h"
 #include "cost/estimator/measuring_estimator.h"
 #include "driver/covers/candidates.h"
@@ -24,6 +26,10 @@ namespace collage {
 
 struct CoverSearchState;  // phases/cover_search_state.h
 struct NamedPartitions;   // phases/contender_list.h
+class PackBuilder;        // pack/pack_builder.h
+
+/// Bytes that a run of `module` touches: weights once, every value once.
+int64_t FootprintBytes(const IRModule& module);
 
 class Compilation {
  public:
@@ -35,12 +41,19 @@ class Compilation {
   CompileReport Run(bool check_required);
   /// The phases until covers are known.
   CompileReport Tune();
+  /// Adds the candidates of all forms of the graph to `pack`, and finds no costs.
+  CompileReport Pack(PackBuilder& pack);
   /// The module of the best cover by costs, of the graph as it was given: no passes prepare it.
   IRModule Partition();
 
  private:
   // prepare.cc: toolchains, module and database.
   void Prepare(bool runs_passes);
+  void ChooseToolchains();
+  void OpenDatabase();
+  void CheckCompilers() const;
+  /// The kind of machine that costs are of.
+  const std::string& Fingerprint() const;
 
   // find_contenders.cc: the covers that meet in the play-off. Throws kUnsupported when there must be one and is none.
   std::vector<ContenderModule> FindContenders(bool must_cover);
@@ -99,7 +112,8 @@ class Compilation {
   CompileReport report_;
   std::vector<std::vector<Tensor>> check_inputs_;  ///< in the order of the parameters
   std::optional<ToolchainSelection> selection_;
-  bool leaves_out_unknown_ = false;  ///< Partitioner::LeaveOutUnknown
+  bool leaves_out_unknown_ = false;         ///< Partitioner::LeaveOutUnknown
+  std::optional<MeasuredMachine> machine_;  ///< the other machine that is compiled for; nothing: this one
   IRModule module_;
   std::vector<ModelForm> forms_;    ///< other ones, in which some toolchains want the model
   std::vector<Contender> dropped_;  ///< baselines that no module was made of, with their failures

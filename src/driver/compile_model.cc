@@ -15,6 +15,7 @@
 #include "collage/transform/passes.h"
 #include "driver/compilation.h"
 #include "driver/compile_program.h"
+#include "driver/pack/pack_models.h"
 #include "driver/play_off/whole_model_check.h"
 #include "driver/toolchain_selection.h"
 #include "driver/unsearched.h"
@@ -27,8 +28,37 @@
 namespace collage {
 namespace {
 
+/// The purpose for which a model is read.
+struct Job {
+  bool only_tunes = false;
+  PackBuilder* pack = nullptr;  ///< gets the candidates, which is all
+
+  bool writes() const { return !only_tunes && pack == nullptr; }
+  /// `compilation` as far as it is wanted. `check_required`: Compilation::Run.
+  CompileReport Do(Compilation& compilation, bool check_required) const {
+    if (pack != nullptr) return compilation.Pack(*pack);
+    return only_tunes ? compilation.Tune() : compilation.Run(check_required);
+  }
+};
+
+/// Refuses, of a compilation for another machine, what needs a run on that machine.
+void CheckForMachine(const CompileOptions& options) {
+  if (options.machine.empty()) return;
+  const auto refuse = [](const char* flag, const char* why) {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("{}, and machine is not this one", why), flag,
+                "leave it out, or compile on the other machine");
+  };
+  if (options.max_error) refuse("--max-error", "errors are found by runs");
+  if (options.search == "evolutionary") refuse("--search evolutionary", "an evolutionary search times whole models");
+  if (options.tuning_seconds > 0 || options.tuning_trials > 0) {
+    refuse("--tuning-budget", "trials of schedules are timed");
+  }
+  if (!options.check_inputs.empty()) refuse("--check", "inputs are checked by runs");
+  if (options.runner != "local") refuse("--runner", "a runner measures");
+}
+
 /// Refuses numbers that mean nothing, contradictions, and places where nothing can be written: before all work.
-void CheckOptions(const CompileOptions& options, bool only_tunes) {
+void CheckOptions(const CompileOptions& options, const Job& job) {
   const auto refuse = [](const std::string& message, const std::string& where = "") {
     throw Error(ErrorCategory::kInput, message, where);
   };
@@ -41,7 +71,8 @@ void CheckOptions(const CompileOptions& options, bool only_tunes) {
   if (!options.partitioning.empty() && !options.partition_for.empty()) {
     refuse("a partitioning is given beside a toolchain that is to be alone", "--partition-for");
   }
-  if (only_tunes) return;
+  CheckForMachine(options);
+  if (!job.writes()) return;
   if (!options.write_partitioning.empty()) {
     if (options.write_partitioning.lexically_normal() == options.output.lexically_normal()) {
       refuse("the executable and its partitioning go to the same file", options.output.string());
@@ -73,7 +104,7 @@ IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& opt
 /// Returns the options of a program, whose regions end in one executable: only toolchains that can all be in one
 /// process take part, chosen in the fixed order. Adds to `notices` which are left out.
 CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::string>& notices) {
-  const ToolchainSelection selection(options, ProbeToolchains());
+  const ToolchainSelection selection(options, ProbeFor(options));
   const std::vector<const Toolchain*>& toolchains = selection.toolchains();
   const std::vector<std::vector<const Toolchain*>> sets = CompatibleSets(toolchains);
   if (sets.size() == 1) return options;
@@ -94,11 +125,6 @@ CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::str
                     toolchain->name()));
   }
   return own;
-}
-
-/// Compiles a graph. Where toolchains are required, nothing is written unless they take part.
-CompileReport CompileGraph(const IRModule& graph, const std::filesystem::path& name, const CompileOptions& options) {
-  return Compilation(name, options, graph).Run(/*check_required=*/true);
 }
 
 /// The ONNX model `model`, which was imported as `main`, once more with all its shapes bound.
@@ -127,9 +153,10 @@ IRModule WithNamedSizes(IRModule program, const std::vector<NamedSizes>& sizes, 
 
 /// As its kind asks for: a graph, or a program around several. `open_inputs`: of an ONNX model.
 CompileReport CompileAny(const IRModule& module, const std::filesystem::path& name, const CompileOptions& options,
-                         bool only_tunes, const std::vector<OpenInput>& open_inputs) {
+                         const Job& job, const std::vector<OpenInput>& open_inputs) {
   const auto on_graph = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
-    return only_tunes ? Compilation(called, own, graph).Tune() : CompileGraph(graph, called, own);
+    Compilation compilation(called, own, graph);
+    return job.Do(compilation, /*check_required=*/true);
   };
   std::vector<std::string> notices;  // of a search, for when there is the first region to search
   const auto on_region = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
@@ -137,15 +164,22 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
       if (own.progress != nullptr) own.progress->Warn(notice);
     }
     Compilation compilation(called, own, graph);
-    return only_tunes ? compilation.Tune() : compilation.Run(/*check_required=*/false);
+    return job.Do(compilation, /*check_required=*/false);
   };
   const IRModule graph = PrepareGraph(module, options.pass_context);
   const std::vector<NamedSizes> sizes =
       options.tune_at.empty() ? std::vector<NamedSizes>() : CombineSizes(graph.main(), options.tune_at);
   if (!IsProgram(graph)) return on_graph(graph, name, options);
+  if (!options.machine.empty()) {
+    throw Error(
+        ErrorCategory::kUnsupported,
+        "the model has control flow or dynamic shapes: such programs are run before they are written, and machine "
+        "is not this one",
+        name.string(), "give the shapes of its inputs with --shape, or compile on the other machine");
+  }
   for (const NamedInputs& inputs : options.check_inputs) InOrderOfParameters(inputs, graph.main(), name.string());
   const CompileOptions own = ForOneProcess(options, notices);
-  const ToolchainSelection selection(own, ProbeToolchains());
+  const ToolchainSelection selection(own, ProbeFor(own));
   PassContext context = options.pass_context;  // regions are prepared once more, in the forms that toolchains want
   for (const Toolchain* toolchain : selection.toolchains()) {
     for (const std::string& name : UndoneFor(*toolchain)) context.disabled_pass.push_back(name);
@@ -160,17 +194,17 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
     unknown.inputs = FindOpenInputs(program);
     unknown.hint = "give the sizes in the types of @main's parameters, or " + NamingHint(unknown.inputs);
   }
-  if (only_tunes) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
+  if (!job.writes()) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
   return CompileProgram(program, name.filename().string(), own, unknown, {graph, by_import, sizes}, on_region);
 }
 
-CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, bool only_tunes) {
-  CheckOptions(options, only_tunes);
+CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, const Job& job) {
+  CheckOptions(options, job);
   IRModule module;
   const double seconds = SecondsOf([&] { module = ReadModel(model, options); });
   const bool is_onnx = model.extension() != ".relay";
   const std::vector<OpenInput> open = is_onnx ? FindOpenInputs(module) : std::vector<OpenInput>();
-  CompileReport report = CompileAny(module, model, options, only_tunes, open);
+  CompileReport report = CompileAny(module, model, options, job, open);
   report.import_seconds += seconds;
   report.total_seconds += seconds;
   return report;
@@ -179,17 +213,21 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
 }  // namespace
 
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
-  return ReadAndCompile(model, options, /*only_tunes=*/false);
+  return ReadAndCompile(model, options, {});
 }
 
 CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
-  CheckOptions(options, /*only_tunes=*/false);
+  CheckOptions(options, {});
   RefuseShapes(options, name);
-  return CompileAny(module, name, options, /*only_tunes=*/false, /*open_inputs=*/{});
+  return CompileAny(module, name, options, {}, /*open_inputs=*/{});
+}
+
+CompileReport PackModel(const std::filesystem::path& model, const CompileOptions& options, PackBuilder& pack) {
+  return ReadAndCompile(model, options, {.pack = &pack});
 }
 
 CompileReport TuneModel(const std::filesystem::path& model, const CompileOptions& options) {
-  return ReadAndCompile(model, options, /*only_tunes=*/true);
+  return ReadAndCompile(model, options, {.only_tunes = true});
 }
 
 }  // namespace collage

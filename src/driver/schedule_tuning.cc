@@ -68,20 +68,10 @@ class Climber {
     ScheduleTask& task = *climb.task;
     std::vector<std::string> wanted = estimator_.SchedulesNear(task.query, task.record.schedule);
     std::erase_if(wanted, [&](const std::string& schedule) { return !climb.tried.insert(schedule).second; });
-    const std::vector<TuningRecord> records = estimator_.TrySchedules(task.query, wanted, [&] { return MayGoOn(); });
-    const TuningRecord* best = nullptr;
-    bool is_complete = true;
-    for (const TuningRecord& record : records) {
-      is_complete = is_complete && !record.is_skipped;
-      if (record.ok && (best == nullptr || estimator_.CostOf(record) < estimator_.CostOf(*best))) best = &record;
-    }
+    const std::string before = task.record.schedule;
+    const bool is_complete = TryNear(estimator_, task, wanted, [&] { return MayGoOn(); });
     ++climb.steps;
-    climb.is_over = true;
-    if (best != nullptr && estimator_.CostOf(*best) < (1 - kNoticed) * estimator_.CostOf(task.record)) {
-      const std::string before = task.record.schedule;
-      task.record = estimator_.AdoptIfFaster(task.query, best->schedule);
-      climb.is_over = task.record.schedule == before;
-    }
+    climb.is_over = task.record.schedule == before;
     return is_complete;
   }
 
@@ -102,6 +92,21 @@ class Climber {
 };
 
 }  // namespace
+
+bool TryNear(CostEstimator& estimator, ScheduleTask& task, const std::vector<std::string>& schedules,
+             const std::function<bool()>& may_go_on) {
+  const std::vector<TuningRecord> records = estimator.TrySchedules(task.query, schedules, may_go_on);
+  const TuningRecord* best = nullptr;
+  bool is_complete = true;
+  for (const TuningRecord& record : records) {
+    is_complete = is_complete && !record.is_skipped;
+    if (record.ok && (best == nullptr || estimator.CostOf(record) < estimator.CostOf(*best))) best = &record;
+  }
+  if (best != nullptr && estimator.CostOf(*best) < (1 - kNoticed) * estimator.CostOf(task.record)) {
+    task.record = estimator.AdoptIfFaster(task.query, best->schedule);
+  }
+  return is_complete;
+}
 
 TuningReport TuneSchedules(CostEstimator& estimator, std::vector<ScheduleTask>& tasks, const ScheduleLimits& limits,
                            const std::function<void(std::vector<ScheduleTask>& tasks)>& revalue) {

@@ -28,6 +28,12 @@ struct ScheduleLimits {
   std::function<bool()> should_stop = {};
 };
 
+/// Tries `schedules` of a task's partition. The fastest, if it is faster than the task's record by more than noise, is
+/// measured once more in turn with it, and the record becomes that of the faster one. `may_go_on` is asked before each
+/// unknown schedule. False if it ended before all were tried.
+bool TryNear(CostEstimator& estimator, ScheduleTask& task, const std::vector<std::string>& schedules,
+             const std::function<bool()>& may_go_on);
+
 /// Hill climbing, one partition's step at a time: all schedules near its best one are tried, and the fastest, if it is
 /// faster by more than noise, is measured once more in turn with the best so far. The next step is that of the
 /// partition with the greatest gain by the number of steps that it had, so that none takes all of the budget. After

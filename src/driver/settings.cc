@@ -213,6 +213,16 @@ std::vector<Setting> CostSettings() {
        .unset = "$COLLAGE_DATABASE, else ~/.cache/collage/tuning.db",
        .python_type = "str | os.PathLike[str]",
        .page = "many-machines.md#share-a-tuning-database"},
+      {.name = "machine",
+       .flag = "--machine",
+       .group = "Costs",
+       .needs = kSearch,
+       .type = Text(&Options::machine, "NAME", "the name of a machine"),
+       .doc =
+           "Compile for another machine, whose costs `collage measure` brought into the database. Nothing is run here: "
+           "the executable is written without a check.",
+       .unset = "this machine",
+       .page = "many-machines.md#measure-on-a-machine-that-compiles-nothing"},
       {.name = "budget",
        .flag = "--budget",
        .group = "Costs",

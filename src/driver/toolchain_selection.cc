@@ -9,6 +9,7 @@
 
 #include "collage/runtime/device.h"
 #include "collage/support/error.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "support/machine.h"
 #include "target/accuracy.h"
 #include "target/option_text.h"
@@ -151,8 +152,11 @@ void ToolchainSelection::Gather(const std::vector<ToolchainReport>& probed) {
     std::copy_if(given_.begin(), given_.end(), std::back_inserter(own),
                  [&](const Participant& one) { return &one.configuration.registered() == &registered; });
     const bool is_named = Named(options_.require, report.name) || Named(options_.toolchains, report.name) || is_alone;
-    if (!report.available && (is_named || !own.empty())) FailUnavailable(report.name, report.reason, report.hint);
-    if (!report.available || (!alone.empty() && !is_alone && !registered.is_native())) continue;
+    // Under its options, a toolchain may compile for another machine that does not without them: Add asks it.
+    const bool is_asked_later = options_.runs_elsewhere() && !own.empty();
+    const bool is_missing = !report.available && !is_asked_later;
+    if (is_missing && (is_named || !own.empty())) FailUnavailable(report.name, report.reason, report.hint);
+    if (is_missing || (!alone.empty() && !is_alone && !registered.is_native())) continue;
     // Alone, native kernels under options take no more than another toolchain does: the rest is plain ones'.
     const bool leaves_rest = is_alone && IsConfigured(alone) && registered.is_native();
     if ((own.empty() && JoinsUnasked(report)) || leaves_rest) {
@@ -209,13 +213,17 @@ void ToolchainSelection::Configure() {
                                     : "no toolchain that takes part can be told to compute in " + types;
 }
 
+Availability ToolchainSelection::Probe(const Toolchain& toolchain) const {
+  return options_.runs_elsewhere() ? ProbeCompilerOf(toolchain) : toolchain.Probe();
+}
+
 void ToolchainSelection::AddVariants(const Participant& of, std::span<const std::string> precisions,
                                      bool they_only_keep) {
   for (const ToolchainConfiguration& variant : VariantsOf(of.configuration, precisions)) {
     const bool is_given = std::any_of(gathered_.begin(), gathered_.end(),
                                       [&](const Participant& other) { return other.configuration == variant; });
     const Toolchain& toolchain = configured_.Get(variant);
-    if (is_given || !toolchain.Probe().available) continue;
+    if (is_given || !Probe(toolchain).available) continue;
     if (they_only_keep && !toolchain.only_keeps_precision()) continue;
     if (Add({variant, {}, of.partition_rule})) variants_.push_back(variant.ToString());
   }
@@ -233,8 +241,8 @@ bool ToolchainSelection::Add(const Participant& one) {
   if (std::ranges::find(own, one.partition_rule, &Participant::partition_rule) != own.end()) return false;
   own.push_back(one);
   if (own.size() > 1) return false;
-  if (!one.configuration.IsDefault()) {
-    const Availability here = toolchain->Probe();
+  if (!one.configuration.IsDefault() || options_.runs_elsewhere()) {
+    const Availability here = Probe(*toolchain);
     if (!here.available) FailUnavailable(toolchain->name(), here.reason, here.hint);
   }
   toolchains_.push_back(toolchain);

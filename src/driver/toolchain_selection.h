@@ -18,8 +18,9 @@ namespace collage {
 /// The toolchains of one compilation. Toolchains under options live as long as this.
 class ToolchainSelection {
  public:
-  /// `probed`: the toolchains of this build, probed here. Throws kInput for unknown or contradictory names, targets and
-  /// options; kUnavailable for toolchains that are named and not available.
+  /// `probed`: the toolchains of this build, probed here; if they run elsewhere, as far as they compile (ProbeFor).
+  /// Throws kInput for unknown or contradictory names, targets and options; kUnavailable for toolchains that are named
+  /// and not available.
   ToolchainSelection(const CompileOptions& options, const std::vector<ToolchainReport>& probed);
 
   /// In the registry's order; those of one toolchain in the order of the targets, variants behind them, those that
@@ -60,6 +61,7 @@ class ToolchainSelection {
   bool JoinsUnasked(const ToolchainReport& probed) const;
   void SetAccuracy();
   void Configure();
+  Availability Probe(const Toolchain& toolchain) const;
   void AddVariants(const Participant& of, std::span<const std::string> precisions, bool they_only_keep);
   /// Whether its toolchain took no part before.
   bool Add(const Participant& one);

@@ -49,7 +49,7 @@ void VisitFields(Self& header, Visitor& visit) {
 }
 
 /// Attributes of the function are annotations (target/annotations.h), which no compiler reads.
-std::string NameOf(const Toolchain& toolchain, const PartitionRequest& request, bool constants_by_shape) {
+std::string DigestOf(const Toolchain& toolchain, const PartitionRequest& request, bool constants_by_shape) {
   const Expr bare = MakeFunction(request.function->params(), request.function->body());
   return HexDigest(fmt::format("{}/{}/{}/{}/{}/{}", constants_by_shape ? "like" : "same",
                                StructuralHash(bare, {.constants_by_shape = constants_by_shape}),
@@ -108,23 +108,27 @@ std::optional<CompiledPartition> Read(const FileCache& files, const std::string&
 
 CompiledStore::CompiledStore(const std::filesystem::path& folder, int64_t max_bytes) : files_(folder, max_bytes) {}
 
+std::string CompiledStore::NameOf(const Toolchain& toolchain, const PartitionRequest& request) {
+  return DigestOf(toolchain, request, /*constants_by_shape=*/false);
+}
+
 std::optional<CompiledPartition> CompiledStore::Find(const Toolchain& toolchain,
                                                      const PartitionRequest& request) const {
-  return Read(files_, NameOf(toolchain, request, /*constants_by_shape=*/false));
+  return Read(files_, NameOf(toolchain, request));
 }
 
 std::optional<CompiledPartition> CompiledStore::FindLike(const Toolchain& toolchain,
                                                          const PartitionRequest& request) const {
-  const std::optional<std::string> name = files_.Find(NameOf(toolchain, request, /*constants_by_shape=*/true));
+  const std::optional<std::string> name = files_.Find(DigestOf(toolchain, request, /*constants_by_shape=*/true));
   return name ? Read(files_, *name) : std::nullopt;
 }
 
 void CompiledStore::Put(const Toolchain& toolchain, const PartitionRequest& request,
                         const CompiledPartition& compiled) {
-  const std::string name = NameOf(toolchain, request, /*constants_by_shape=*/false);
+  const std::string name = NameOf(toolchain, request);
   files_.Put(name, ToBytes(compiled));
   if (!toolchain.Has(Hook::kUpdateConstants)) return;
-  const std::string like = NameOf(toolchain, request, /*constants_by_shape=*/true);
+  const std::string like = DigestOf(toolchain, request, /*constants_by_shape=*/true);
   if (!files_.Find(like)) files_.Put(like, name);
 }
 

@@ -20,12 +20,18 @@ class CompiledStore {
  public:
   /// Makes `folder`. Removes the least recently used partitions if more than `max_bytes` gather.
   explicit CompiledStore(const std::filesystem::path& folder, int64_t max_bytes = int64_t{1} << 30);
+  virtual ~CompiledStore() = default;
 
-  std::optional<CompiledPartition> Find(const Toolchain& toolchain, const PartitionRequest& request) const;
+  /// Returns the name by which a partition is found.
+  static std::string NameOf(const Toolchain& toolchain, const PartitionRequest& request);
+
+  virtual std::optional<CompiledPartition> Find(const Toolchain& toolchain, const PartitionRequest& request) const;
+  /// Why a partition that is not found is not to be compiled; nothing unless this holds all that there is to be.
+  virtual std::optional<Reason> WhyNot(const Toolchain&, const PartitionRequest&) const { return std::nullopt; }
   /// A partition that differs from `request` at most by the values of its constants that are tensors: for
   /// Toolchain::UpdateConstants.
-  std::optional<CompiledPartition> FindLike(const Toolchain& toolchain, const PartitionRequest& request) const;
-  void Put(const Toolchain& toolchain, const PartitionRequest& request, const CompiledPartition& compiled);
+  virtual std::optional<CompiledPartition> FindLike(const Toolchain& toolchain, const PartitionRequest& request) const;
+  virtual void Put(const Toolchain& toolchain, const PartitionRequest& request, const CompiledPartition& compiled);
 
  private:
   FileCache files_;

@@ -161,6 +161,11 @@ Fact BoundedRecord(const BoundedMix& bounded) {
       .Says(BoundedSentence(bounded) + "[{?error}][{?partitions}]");
 }
 
+/// Nothing for a contender that was built and not run; one that failed has 0.
+std::optional<double> IfTimed(const Contender& one, double seconds) {
+  return one.samples == 0 && one.failure.empty() ? std::nullopt : std::optional(seconds);
+}
+
 Fact ContenderRow(const Contender& one, const Contender* winner) {
   const bool has_ratio = winner != nullptr && winner->p50 > 0 && one.failure.empty();
   const std::optional<double> ratio = has_ratio ? std::optional(one.p50 / winner->p50) : std::nullopt;
@@ -169,8 +174,8 @@ Fact ContenderRow(const Contender& one, const Contender* winner) {
       {Fact::Text("name", "play-off", one.name), Fact::Flag("single", "a toolchain alone", one.is_single),
        Fact::Flag("extra", "chosen by no search", one.is_extra).Detail(),
        Fact::Seconds("estimated_seconds", "estimated", one.estimated_seconds),
-       Fact::Seconds("p50_seconds", "p50", one.p50),
-       Fact::Seconds("spread_seconds", "± half p10-p90", one.p90 - one.p50),
+       Fact::Seconds("p50_seconds", "p50", IfTimed(one, one.p50)),
+       Fact::Seconds("spread_seconds", "± half p10-p90", IfTimed(one, one.p90 - one.p50)),
        Fact::Number("to_winner", "to the winner", ratio, Unit::kRatio),
        Fact::Seconds("p90_seconds", "p90", one.p90).Detail(), Fact::Seconds("min_seconds", "min", one.minimum).Detail(),
        Fact::Count("samples", "runs", one.samples).Detail(),
@@ -188,8 +193,8 @@ Fact PlayOffTable(const CompileReport& report, const Contender* winner) {
   for (const Contender& one : report.contenders) rows.push_back(ContenderRow(one, winner));
   return Fact::Table("play_off", "play-off", std::move(rows))
       .Columns({{"play-off", "{name}[{?single} alone]"},
-                {"p50", "{p50_seconds}"},
-                {"± half p10-p90", "{spread_seconds}"},
+                {"p50", "[{p50_seconds}]"},
+                {"± half p10-p90", "[{spread_seconds}]"},
                 {"", "[{to_winner}]"},
                 {"estimated", "[{estimated_seconds}]"},
                 {"partitions", "{partitions}"}});
@@ -208,17 +213,19 @@ Fact RegionsTable(const CompileReport& report) {
 }
 
 Fact WinnerLine(const CompileReport& report, const Contender* winner) {
-  std::optional<double> p50, spread;
+  std::optional<double> p50, spread, estimate;
   if (winner != nullptr) {
-    p50 = winner->p50;
-    spread = winner->p90 - winner->p50;
+    p50 = IfTimed(*winner, winner->p50);
+    spread = IfTimed(*winner, winner->p90 - winner->p50);
+    if (!p50) estimate = winner->estimated_seconds;
   }
   return Fact::Line("winner",
                     {Fact::Text("winner", "winner", report.winner), Fact::Seconds("p50_seconds", "p50", p50),
                      Fact::Seconds("spread_seconds", "± half p10-p90", spread),
+                     Fact::Seconds("estimated_seconds", "estimated", estimate),
                      Fact::Counts("partitions", "partitions",
                                   winner == nullptr ? std::map<std::string, int64_t>{} : PartitionsOf(*winner))})
-      .Says("{winner}[: p50 {p50_seconds}][ ± {spread_seconds}][ · {partitions}]");
+      .Says("{winner}[: p50 {p50_seconds}][ ± {spread_seconds}][: {estimated_seconds}, estimated][ · {partitions}]");
 }
 
 /// RFC 0.81, Drawbacks: the winner against the best of what is there without a search.
@@ -277,7 +284,7 @@ Fact VerifiedRecord(const CompileReport& report, const Contender* winner) {
   if (!report.verified_sizes.empty()) {
     error = report.verified_error;
     sentence = "the program at {sizes}: max error {max_error} of the largest result[ · not: {not_verified}]";
-  } else if (winner != nullptr) {
+  } else if (winner != nullptr && report.not_verified.empty()) {
     error = winner->max_error;
     sentence = "{winner} against the reference evaluation: max error {max_error} of the largest result";
   }

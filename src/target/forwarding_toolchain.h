@@ -5,17 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain.h"
 
 namespace collage {
 
-/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns` and of `CallsLibraries`. A decorator derives
-/// from it and overrides only the functions whose answers differ, so that it cannot lose one: a test
-/// (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails when a function that is added to
-/// `Toolchain` is not forwarded here.
-class ForwardingToolchain : public Toolchain, public HasFusionPatterns, public CallsLibraries {
+/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns`, of `CallsLibraries` and of
+/// `CompilesElsewhere`. A decorator derives from it and overrides only the functions whose answers differ, so that it
+/// cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails when a
+/// function that is added to `Toolchain` is not forwarded here.
+class ForwardingToolchain : public Toolchain,
+                            public HasFusionPatterns,
+                            public CallsLibraries,
+                            public CompilesElsewhere {
  public:
   /// `inner` must outlive this.
   explicit ForwardingToolchain(const Toolchain& inner) : inner_(inner) {}
@@ -40,6 +44,12 @@ class ForwardingToolchain : public Toolchain, public HasFusionPatterns, public C
   bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
   std::vector<std::string> FusionPatterns() const override { return FusionPatternsOf(inner_); }
   std::vector<const Toolchain*> CalledLibraries() const override { return CalledLibrariesOf(inner_); }
+  bool IsForThisProcessor() const override { return CompilesForThisProcessor(inner_); }
+  Availability ProbeCompiler() const override { return ProbeCompilerOf(inner_); }
+  Availability ProbeRunner() const override { return ProbeRunnerOf(inner_); }
+  std::optional<std::string> JoinVersions(const std::string& compiler, const std::string& runner) const override {
+    return JoinedVersion(inner_, compiler, runner);
+  }
   bool proposes() const override { return inner_.proposes(); }
   std::vector<std::vector<Expr>> Proposals(const Function& function) const override {
     return inner_.Proposals(function);

@@ -386,3 +386,13 @@ std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid,
 }
 
 }  // namespace standin
+
+/// The only attribute that is known here is the most memory that threads of a block may share.
+extern "C" int cuFuncSetAttribute(void* function, int attribute, int value) {
+  constexpr int kMostDynamicSharedBytes = 8, kInvalidValue = 1, kMostShared = 163 << 10;
+  if (function == nullptr || attribute != kMostDynamicSharedBytes || value < 0 || value > kMostShared) {
+    return kInvalidValue;
+  }
+  static_cast<standin::EmulatedKernel*>(function)->most_shared_bytes = static_cast<uint32_t>(value);
+  return 0;
+}

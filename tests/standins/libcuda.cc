@@ -10,10 +10,13 @@
 //   - Parameters of a kernel are read when it is launched, not when it runs.
 //   - Captured work is not done, but whenever its graph is launched, with the parameters of then. To allocate or to
 //     wait meanwhile fails, and no graph comes of it.
+//   - An event has its time when all before it is done. To ask for the time between events that are not reached, or
+//     that were made without time, fails.
 //   - It runs code for the architecture "emulated" only. After a kernel that did wrong every call fails.
 //
 // Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
-// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1).
+// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1), $STANDIN_CUDA_WORK_US what
+// each work takes by the device's clock, in microseconds (default: the time that it takes to do it here).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +24,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,10 +34,15 @@
 
 #include "emulation.h"
 #include "standin_cuda.h"
+#include "stream.h"
 
 namespace {
 
 using Address = uint64_t;
+using standin::Drain;
+using standin::Event;
+using standin::Graph;
+using standin::Stream;
 
 // CUresult.
 constexpr int kSuccess = 0;
@@ -48,34 +55,14 @@ constexpr int kInvalidContext = 201;
 constexpr int kNoBinaryForGpu = 209;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
+constexpr int kNotReady = 600;
 constexpr int kLaunchFailed = 719;
 constexpr int kCannotBeCaptured = 900;
 constexpr int kCaptureInvalidated = 901;
 
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kPoison = 0xFF;
-constexpr int kMostShared = 163 << 10;
 
-/// Works that are done again as a whole.
-struct Graph {
-  std::vector<std::function<void()>> work;
-};
-struct Stream {
-  std::deque<std::function<void()>> work;  ///< still to be done
-  size_t done = 0;                         ///< how much was done before
-  std::unique_ptr<Graph> captured;         ///< while it is, nothing is done
-  bool is_spoilt = false;                  ///< something was asked for that cannot be captured
-
-  size_t end() const { return done + work.size(); }
-  void Add(std::function<void()> one) {
-    if (captured != nullptr) return captured->work.push_back(std::move(one));
-    work.push_back(std::move(one));
-  }
-};
-struct Event {
-  Stream* stream = nullptr;
-  size_t done_after = 0;  ///< works of the stream, from its beginning
-};
 /// Memory of the device has two places: where programs know it, nobody can touch it; work is done at the other.
 struct Allocation {
   size_t bytes;
@@ -105,14 +92,6 @@ thread_local void* current_context = nullptr;
 int NumGpus() {
   const char* text = std::getenv("STANDIN_CUDA_GPUS");
   return text == nullptr ? 1 : std::atoi(text);
-}
-
-/// Does the work of `stream` up to number `until`.
-void Drain(Stream& stream, size_t until) {
-  for (; stream.done < until; ++stream.done) {
-    stream.work.front()();
-    stream.work.pop_front();
-  }
 }
 
 /// The place at which work finds `bytes` at `address`; null unless they are in one allocation.
@@ -225,9 +204,9 @@ int cuDeviceGetName(char* name, int size, int) {
 }
 
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kComputeMajor = 75, kComputeMinor = 76;
-  if (attribute != kComputeMajor && attribute != kComputeMinor) return kInvalidValue;
-  *value = 0;
+  constexpr int kL2CacheBytes = 38, kComputeMajor = 75, kComputeMinor = 76;
+  if (attribute != kL2CacheBytes && attribute != kComputeMajor && attribute != kComputeMinor) return kInvalidValue;
+  *value = attribute == kL2CacheBytes ? 1 << 20 : 0;
   return kSuccess;
 }
 
@@ -412,16 +391,23 @@ int cuGraphDestroy(void* graph) {
 
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 
-int cuEventCreate(void** event, unsigned) {
+int cuEventCreate(void** event, unsigned flags) {
   return InContext([&](const State&) {
-    *event = new Event;
+    constexpr unsigned kWithoutTime = 2;
+    *event = new Event{.has_time = (flags & kWithoutTime) == 0};
     return kSuccess;
   });
 }
 
 int cuEventRecord(void* event, void* handle) {
   return OnStream(handle, [&](const State&, Stream& stream) {
-    *static_cast<Event*>(event) = {&stream, stream.end()};
+    Event& recorded = *static_cast<Event*>(event);
+    recorded.seconds.reset();
+    if (recorded.has_time) {
+      stream.Add([&] { recorded.seconds = standin::TakeStamp(stream); });
+    }
+    recorded.stream = &stream;
+    recorded.done_after = stream.end();
     return kSuccess;
   });
 }
@@ -430,6 +416,17 @@ int cuEventSynchronize(void* event) {
   return OutsideOfCaptures([&](const State&) {
     const Event& recorded = *static_cast<Event*>(event);
     if (recorded.stream != nullptr) Drain(*recorded.stream, recorded.done_after);
+    return kSuccess;
+  });
+}
+
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  return OutsideOfCaptures([&](const State&) {
+    const Event &from = *static_cast<Event*>(begin), &to = *static_cast<Event*>(end);
+    const auto is_usable = [](const Event& event) { return event.has_time && event.stream != nullptr; };
+    if (!is_usable(from) || !is_usable(to)) return kInvalidHandle;
+    if (!from.seconds || !to.seconds) return kNotReady;
+    *milliseconds = static_cast<float>((*to.seconds - *from.seconds) * 1e3);
     return kSuccess;
   });
 }
@@ -468,14 +465,6 @@ int cuModuleGetFunction(const void** function, void* module, const char* name) {
     if (known == state.modules.end()) return kInvalidHandle;
     *function = known->second->Find(name);
     return *function == nullptr ? kNotFound : kSuccess;
-  });
-}
-
-int cuFuncSetAttribute(void* function, int attribute, int value) {
-  return InContext([&](const State&) {
-    if (attribute != 8 || value < 0 || value > kMostShared) return kInvalidValue;
-    static_cast<standin::EmulatedKernel*>(function)->most_shared_bytes = static_cast<uint32_t>(value);
-    return kSuccess;
   });
 }
 

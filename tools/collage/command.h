@@ -15,6 +15,8 @@ namespace collage::cli {
 void AddCompileCommand(CLI::App& app);
 void AddSettingsCommand(CLI::App& app);
 void AddTuneCommand(CLI::App& app);
+void AddPackCommand(CLI::App& app);
+void AddMeasureCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddBenchmarkCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);

@@ -16,6 +16,7 @@ ConsoleProgress::ConsoleProgress(bool quiet, double budget_seconds)
 void ConsoleProgress::Phase(const std::string& name) {
   EndLine();
   phase_started_ = Clock::now();
+  phase_ = name == "measure" ? name : "search";
   Show(name, /*always=*/true);
 }
 
@@ -30,7 +31,11 @@ void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const s
   }
   most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
   const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s left", most) : "";
-  Show(fmt::format("search · {} measured, {} from the database{} · {}", measured, from_database, left, what));
+  Show(fmt::format("{} · {} measured, {} from the database{} · {}", phase_, measured, from_database, left, what));
+}
+
+void ConsoleProgress::Compiling(int64_t compiled, const std::string& what) {
+  Show(fmt::format("compile · {} of {} · {}", compiled, num_distinct_, what));
 }
 
 void ConsoleProgress::PlayOff(int round, int rounds, const std::string& what) {

@@ -18,6 +18,7 @@ class ConsoleProgress : public CompileProgress {
   void Phase(const std::string& name) override;
   void Costs(int64_t num_distinct) override { num_distinct_ = num_distinct; }
   void Measuring(int64_t measured, int64_t from_database, const std::string& what) override;
+  void Compiling(int64_t compiled, const std::string& what) override;
   void PlayOff(int round, int rounds, const std::string& what) override;
   void Warn(const std::string& text) override;
   /// The budget of what comes next.
@@ -32,6 +33,7 @@ class ConsoleProgress : public CompileProgress {
   bool terminal_;
   double budget_seconds_;
   int64_t num_distinct_ = 0;
+  std::string phase_ = "search";  ///< in which costs are found: "search", or "measure"
   bool line_open_ = false;
   Clock::time_point phase_started_ = Clock::now();
   Clock::time_point shown_{};

@@ -63,6 +63,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", COLLAGE_VERSION);
   collage::cli::AddCompileCommand(app);
   collage::cli::AddTuneCommand(app);
+  collage::cli::AddPackCommand(app);
+  collage::cli::AddMeasureCommand(app);
   collage::cli::AddSettingsCommand(app);
   collage::cli::AddRunCommand(app);
   collage::cli::AddBenchmarkCommand(app);

@@ -10,6 +10,7 @@
 #include "backends/cublas/algorithm.h"
 #include "collage/support/error.h"
 #include "collage/target/child_process.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/toolchain_module.h"
 #include "runtime/known_devices.h"
 #include "support/dynamic_library.h"
@@ -49,13 +50,19 @@ Result<void> Check(const MatrixProduct& product) {
   return Reason{"multiplies float32 only", kName};
 }
 
-class CublasToolchain : public Toolchain {
+class CublasToolchain : public Toolchain, public CompilesElsewhere {
  public:
   std::string name() const override { return kName; }
   std::string description() const override { return "products of matrices on NVIDIA GPUs by cuBLASLt"; }
   Availability Probe() const override {
     static const Availability availability = Ask();
     return availability;
+  }
+  /// It compiles to a description, by which the library chooses an algorithm when it is loaded.
+  Availability ProbeCompiler() const override { return {true, "", "", ""}; }
+  Availability ProbeRunner() const override { return Probe(); }
+  std::optional<std::string> JoinVersions(const std::string&, const std::string& runner) const override {
+    return runner;
   }
   int priority() const override { return 7; }
   bool is_default() const override { return false; }

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
@@ -17,6 +20,7 @@
 #include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
 #include "collage/target/child_process.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
 #include "runtime/known_devices.h"
@@ -62,7 +66,7 @@ const Result<Gpu>& ThisGpu() {
   return gpu;
 }
 
-class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBundledFiles {
+class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBundledFiles, public CompilesElsewhere {
  public:
   explicit CudaToolchain(std::string architecture = "", std::string precision = kFullPrecision)
       : told_architecture_(std::move(architecture)), precision_(std::move(precision)) {}
@@ -70,13 +74,31 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   std::string name() const override { return kName; }
   std::string description() const override { return "kernels for NVIDIA GPUs generated through MLIR and LLVM"; }
   Availability Probe() const override {
-    const Availability compiler = Native().Probe();
+    const Availability compiler = CompilerAvailability();
     if (!compiler.available) return compiler;
     const Result<Gpu>& gpu = ThisGpu();
     if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
-    std::string version = fmt::format("{} for {} on {}", compiler.version, Architecture(), gpu->description);
-    if (precision_ != kFullPrecision) version += " " + precision_;
-    return {true, version, "", ""};
+    return {true, VersionOn(compiler.version, RunnerVersion(*gpu)), "", ""};
+  }
+  Availability ProbeCompiler() const override {
+    Availability compiler = CompilerAvailability();
+    if (compiler.available && Architecture().empty()) {
+      return {false, "", "the architecture of the GPU that it compiles for is not known: there is none here",
+              "name it, as in: cuda -arch=sm_90"};
+    }
+    return compiler;
+  }
+  Availability ProbeRunner() const override {
+    const Result<Gpu>& gpu = ThisGpu();
+    if (!gpu.ok()) return {false, "", gpu.reason().text, kHint};
+    if (!Runs(gpu->architecture, Architecture())) {
+      return {false, "", fmt::format("its kernels are for {}, the GPU here is {}", Architecture(), gpu->description),
+              fmt::format("compile for {}", gpu->architecture)};
+    }
+    return {true, RunnerVersion(*gpu), "", ""};
+  }
+  std::optional<std::string> JoinVersions(const std::string& compiler, const std::string& runner) const override {
+    return VersionOn(compiler, runner);
   }
   int priority() const override { return 8; }
   bool is_default() const override { return false; }
@@ -158,6 +180,38 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
     const Toolchain* native = ToolchainRegistry::Global().Native();
     COLLAGE_CHECK(native != nullptr) << "there is no native toolchain";
     return *native;
+  }
+
+  /// "for sm_90 on NVIDIA H100 …".
+  std::string RunnerVersion(const Gpu& gpu) const {
+    return fmt::format("for {} on {}", Architecture(), gpu.description);
+  }
+  static std::string VersionOn(const std::string& compiler, const std::string& runner) {
+    return fmt::format("{} {}", compiler, runner);
+  }
+
+  /// Whether a GPU of architecture `gpu` runs code for `wanted`. Beside machine code there is PTX, for all later GPUs.
+  static bool Runs(const std::string& gpu, const std::string& wanted) {
+    if (gpu == wanted) return true;
+    const std::optional<int> of_gpu = NumberOf(gpu), of_code = NumberOf(wanted);
+    return of_gpu && of_code && *of_gpu >= *of_code;
+  }
+  /// 90 of "sm_90"; nothing for "emulated", and for "sm_90a", which is for no other GPU.
+  static std::optional<int> NumberOf(std::string_view architecture) {
+    constexpr std::string_view kPrefix = "sm_";
+    if (!architecture.starts_with(kPrefix)) return std::nullopt;
+    architecture.remove_prefix(kPrefix.size());
+    int number = 0;
+    const char* end = architecture.data() + architecture.size();
+    const auto [stopped, code] = std::from_chars(architecture.data(), end, number);
+    return code == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+  }
+
+  Availability CompilerAvailability() const {
+    Availability compiler = Native().Probe();
+    // Options that change the code change the times.
+    if (compiler.available && precision_ != kFullPrecision) compiler.version += " " + precision_;
+    return compiler;
   }
 
   std::string Architecture() const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/cuda_driver/driver.h"
+#include "collage/runtime/device_timer.h"
 #include "collage/runtime/recorded_work.h"
 #include "collage/support/error.h"
 
@@ -43,7 +44,7 @@ class CapturedWork : public RecordedWork {
   GraphExec exec_;
 };
 
-class OnlyDevice : public CudaDevice, public RecordsWork {
+class OnlyDevice : public CudaDevice, public RecordsWork, public TimesWork {
  public:
   OnlyDevice() : driver_(GetDriver()) {
     DeviceNumber device = 0;
@@ -51,6 +52,12 @@ class OnlyDevice : public CudaDevice, public RecordsWork {
     driver_.Check(driver_.DevicePrimaryCtxRetain(&context_, device), "use the GPU");
     Enter();
     driver_.Check(driver_.StreamCreate(&stream_, kStreamAlone), "create a stream");
+    for (Event* event : {&begin_, &end_}) {
+      driver_.Check(driver_.EventCreate(event, kEventWithTime), "create an event");
+    }
+    int bytes = 0;
+    driver_.Check(driver_.DeviceGetAttribute(&bytes, Attribute::kL2CacheBytes, device), "ask for the GPU's cache");
+    cache_bytes_ = static_cast<size_t>(std::max(bytes, 0));
     for (Staging& half : staging_) {
       driver_.Check(driver_.MemAllocHost(&half.bytes, kStagingBytes), "allocate pinned memory");
       driver_.Check(driver_.EventCreate(&half.done, kEventWithoutTime), "create an event");
@@ -140,6 +147,20 @@ class OnlyDevice : public CudaDevice, public RecordsWork {
     return exec == nullptr ? nullptr : std::make_unique<CapturedWork>(driver_, *this, exec);
   }
 
+  double SecondsOfWork(const std::function<void()>& before, const std::function<void()>& work) override {
+    constexpr double kMillisecond = 1e-3;
+    Enter();
+    before();
+    driver_.Check(driver_.EventRecord(begin_, stream_), "record an event");
+    work();
+    driver_.Check(driver_.EventRecord(end_, stream_), "record an event");
+    driver_.Check(driver_.EventSynchronize(end_), "wait for the GPU");
+    float milliseconds = 0;
+    driver_.Check(driver_.EventElapsedTime(&milliseconds, begin_, end_), "read the GPU's clock");
+    return static_cast<double>(milliseconds) * kMillisecond;
+  }
+  size_t CacheBytes() override { return cache_bytes_; }
+
   void Synchronize() override {
     Enter();
     driver_.Check(driver_.StreamSynchronize(stream_), "wait for the GPU");
@@ -162,6 +183,8 @@ class OnlyDevice : public CudaDevice, public RecordsWork {
   const Driver& driver_;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
+  Event begin_ = nullptr, end_ = nullptr;  ///< around work that is timed
+  size_t cache_bytes_ = 0;
   std::array<Staging, 2> staging_;
   size_t next_ = 0;
 };

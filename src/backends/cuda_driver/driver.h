@@ -33,9 +33,10 @@ using Graph = struct GraphObject*;
 using GraphExec = struct GraphExecObject*;
 
 /// CUdevice_attribute.
-enum class Attribute : int { kComputeMajor = 75, kComputeMinor = 76 };
+enum class Attribute : int { kL2CacheBytes = 38, kComputeMajor = 75, kComputeMinor = 76 };
 
 /// CUevent_flags.
+inline constexpr unsigned kEventWithTime = 0;
 inline constexpr unsigned kEventWithoutTime = 2;
 /// CUstreamCaptureMode: what cannot be captured fails, where this thread does it.
 inline constexpr int kCaptureOfThread = 1;
@@ -72,6 +73,7 @@ inline constexpr int64_t kUsualSharedBytes = int64_t{48} << 10;
   F(EventCreate, "cuEventCreate", (Event * event, unsigned flags))                                             \
   F(EventRecord, "cuEventRecord", (Event event, Stream stream))                                                \
   F(EventSynchronize, "cuEventSynchronize", (Event event))                                                     \
+  F(EventElapsedTime, "cuEventElapsedTime", (float* milliseconds, Event begin, Event end))                     \
   F(StreamBeginCapture, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                  \
   F(StreamEndCapture, "cuStreamEndCapture", (Stream stream, Graph * graph))                                    \
   F(GraphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec * exec, Graph graph, uint64_t flags))          \

@@ -16,6 +16,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
 #include "support/dynamic_library.h"
@@ -32,7 +33,11 @@ using TIRToRuntimeFn = void(const LoweredPartition& lowered, const NativeOptions
 
 using ListingsFn = void(const CompiledPartition& compiled, const NativeOptions& options, std::vector<Listing>& result);
 
-class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries, public HasBundledFiles {
+class Native : public Toolchain,
+               public HasFusionPatterns,
+               public CallsLibraries,
+               public HasBundledFiles,
+               public CompilesElsewhere {
  public:
   explicit Native(const NativeOptions& options = {}) : options_(options) {}
 
@@ -69,6 +74,13 @@ class Native : public Toolchain, public HasFusionPatterns, public CallsLibraries
       return {false, "", *missing, "install Collage again"};
     }
     return result;
+  }
+  bool IsForThisProcessor() const override { return options_.cpu.empty() && options_.triple.empty(); }
+  Availability ProbeCompiler() const override { return Probe(); }
+  /// Code says itself which instructions it needs (runtime/native_loader.h).
+  Availability ProbeRunner() const override { return {true, "", "", ""}; }
+  std::optional<std::string> JoinVersions(const std::string& compiler, const std::string&) const override {
+    return compiler;
   }
 
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }

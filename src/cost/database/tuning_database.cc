@@ -22,7 +22,7 @@ namespace collage {
 namespace {
 
 /// Statements that bring a store from version i to i + 1. Never edited once released: a change is one more entry.
-const std::array<std::vector<const char*>, 6> kMigrations{{
+const std::array<std::vector<const char*>, 7> kMigrations{{
     {R"(CREATE TABLE IF NOT EXISTS measurement (
           workload TEXT NOT NULL, layouts TEXT NOT NULL, toolchain TEXT NOT NULL, version TEXT NOT NULL,
           machine TEXT NOT NULL, num_threads INTEGER NOT NULL,
@@ -63,13 +63,18 @@ const std::array<std::vector<const char*>, 6> kMigrations{{
           digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
           version TEXT NOT NULL, machine TEXT NOT NULL,
           ok INTEGER NOT NULL, value TEXT NOT NULL, measured_at TEXT NOT NULL))"},
+    {R"(CREATE TABLE machine (
+          digest TEXT PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, toolchain TEXT NOT NULL,
+          version TEXT NOT NULL, machine TEXT NOT NULL,
+          ok INTEGER NOT NULL, value TEXT NOT NULL, measured_at TEXT NOT NULL))"},
 }};
 constexpr int kSchemaVersion = static_cast<int>(kMigrations.size());
 /// The first version whose keys are typed.
 constexpr int kTypedKeys = 6;
 
 constexpr const char* kTimings = "timing";
-constexpr std::array<const char*, 4> kTables{kTimings, ScheduleListKey::kKind, ComparisonKey::kKind, PlayOffKey::kKind};
+constexpr std::array<const char*, 5> kTables{kTimings, ScheduleListKey::kKind, ComparisonKey::kKind, PlayOffKey::kKind,
+                                             MachineKey::kKind};
 
 std::string TableOf(const TuningKey&) { return kTimings; }
 std::string TableOf(const ResultKey& key) { return KindOf(key); }

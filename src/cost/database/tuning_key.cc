@@ -88,6 +88,10 @@ void VisitFields(Self& key, Visitor& visit) {
   visit.Field("name", key.name);
 }
 
+template <typename Self, typename Visitor>
+requires IsMessage<Self, MachineKey>
+void VisitFields(Self& key, Visitor& visit) { visit.Field("name", key.name); }
+
 namespace {
 
 template <typename Key>

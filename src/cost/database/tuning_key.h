@@ -95,6 +95,14 @@ struct PlayOffKey {
   auto operator<=>(const PlayOffKey&) const = default;
 };
 
+/// A machine whose measurements were brought here, by the name that it was given: a JSON object
+/// (cost/database/measured_machine.h).
+struct MachineKey {
+  static constexpr const char* kKind = "machine";
+  std::string name;
+  auto operator<=>(const MachineKey&) const = default;
+};
+
 /// A key: what it is about, where, and with how many threads.
 template <typename Subject>
 struct KeyAbout {
@@ -108,7 +116,7 @@ struct KeyAbout {
 using TuningKey =
     KeyAbout<std::variant<PartitionKey, ProbeKey, SwitchKey, RateKey, TransitionKey, ConversionKey, CoverKey>>;
 /// The key of a `ResultRecord`.
-using ResultKey = KeyAbout<std::variant<ScheduleListKey, ComparisonKey, PlayOffKey>>;
+using ResultKey = KeyAbout<std::variant<ScheduleListKey, ComparisonKey, PlayOffKey, MachineKey>>;
 
 /// One line of JSON; equal keys have equal texts.
 std::string ToText(const TuningKey& key);

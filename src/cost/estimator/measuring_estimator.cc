@@ -32,9 +32,14 @@ std::string MethodText(const TimingOptions& timing) {
   return fmt::format("{}.{}{}", HostMethod(), static_cast<int>(timing.operands), percentile);
 }
 
+/// How kernels of `toolchain` are timed: those of devices by the clocks of these (measure/device_timing.h).
+std::string MethodText(const TimingOptions& timing, const Toolchain& toolchain) {
+  return MethodText(timing) + (MainMemoryOf(toolchain) == Memory::kHost ? "" : ".d1");
+}
+
 /// How partitions are timed. Results that were rounded to integers are compared by a method with a version of its own.
-std::string MethodText(const TimingOptions& timing, const Work& work) {
-  return MethodText(timing) + (work.rounds ? ".r1" : "");
+std::string MethodText(const TimingOptions& timing, const Toolchain& toolchain, const Work& work) {
+  return MethodText(timing, toolchain) + (work.rounds ? ".r1" : "");
 }
 
 // Medians of one candidate differ by so much from one worker to the next.
@@ -77,7 +82,7 @@ PartitionKey MeasuringEstimator::PartitionOf(const CostQuery& query) const {
           LayoutsText(query.layouts),
           query.toolchain.name(),
           VersionOf(query.toolchain),
-          MethodText(options_.context.timing, query.work),
+          MethodText(options_.context.timing, query.toolchain, query.work),
           std::nullopt};
 }
 
@@ -344,7 +349,7 @@ double MeasuringEstimator::SmallestCall(const CostQuery& query) {
 }
 
 TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
-  const ProbeKey key{probe, toolchain.name(), VersionOf(toolchain), MethodText(options_.context.timing)};
+  const ProbeKey key{probe, toolchain.name(), VersionOf(toolchain), MethodText(options_.context.timing, toolchain)};
   const std::string label = probe == kSmallestCall ? probe : "probe " + probe;
   return Lookup(Keyed(key), toolchain.name() + ": " + label, TimeProbe{probe, toolchain.name()});
 }

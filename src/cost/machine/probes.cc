@@ -115,26 +115,33 @@ const Probe& ProbeNamed(const std::string& name) {
   throw Error(ErrorCategory::kInput, fmt::format("there is no probe '{}'", name));
 }
 
-TuningRecord MeasureProbe(const Toolchain& toolchain, const Probe& probe, int num_threads,
-                          const TimingOptions& timing) {
+std::vector<PartitionRequest> PartitionsOf(const Toolchain& toolchain, const Probe& probe, int num_threads) {
   const DataflowGraph graph(probe.make());
   int num_operators = 0;
   for (int index = 0; index < static_cast<int>(graph.size()); ++index) num_operators += graph.OpAt(index) != nullptr;
-  TuningRecord least;
-  least.reason = "it takes none of the operators tried";
+  std::vector<PartitionRequest> partitions;
   RuleLog log;
   for (const CandidatePartition& candidate : GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log)) {
     const auto is_operator = [&](int index) { return graph.OpAt(index) != nullptr; };
     const std::vector<int>& members = candidate.sub_graph.members();
     if (probe.is_whole && std::count_if(members.begin(), members.end(), is_operator) != num_operators) continue;
     const Function function = Extract(graph, candidate.sub_graph).function;
-    for (const BoundaryLayouts& layouts :
-         probe.is_whole
-             ? LayoutsOf(toolchain, function)
-             : std::vector<BoundaryLayouts>{In(MainMemoryOf(toolchain), PlainLayouts(function->params().size(), 1))}) {
-      const TuningRecord record = MeasurePartition(toolchain, {function, layouts, num_threads}, timing);
-      if (record.ok && (!least.ok || record.p50 < least.p50)) least = record;
-    }
+    std::vector<BoundaryLayouts> choices =
+        probe.is_whole
+            ? LayoutsOf(toolchain, function)
+            : std::vector<BoundaryLayouts>{In(MainMemoryOf(toolchain), PlainLayouts(function->params().size(), 1))};
+    for (BoundaryLayouts& layouts : choices) partitions.push_back({function, std::move(layouts), num_threads});
+  }
+  return partitions;
+}
+
+TuningRecord MeasureProbe(const Toolchain& toolchain, const Probe& probe, int num_threads, const TimingOptions& timing,
+                          CompiledStore* store) {
+  TuningRecord least;
+  least.reason = "it takes none of the operators tried";
+  for (const PartitionRequest& partition : PartitionsOf(toolchain, probe, num_threads)) {
+    const TuningRecord record = MeasurePartition(toolchain, partition, timing, store);
+    if (record.ok && (!least.ok || record.p50 < least.p50)) least = record;
   }
   return least;
 }

@@ -4,10 +4,12 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/measure/timing.h"
+#include "lowering/compiled_store.h"
 
 namespace collage {
 
@@ -31,8 +33,12 @@ inline constexpr char kProductProbe[] = "product";
 inline constexpr char kConvolutionProbe[] = "strided convolution";
 inline constexpr char kGroupedProbe[] = "grouped convolution";
 
-/// Times the toolchain's candidates in the probe's function, in each of its layouts where the whole is asked for, and
-/// answers with the quickest. Not ok when it takes none. Runs in a worker: it compiles and runs the toolchain's code.
-TuningRecord MeasureProbe(const Toolchain& toolchain, const Probe& probe, int num_threads, const TimingOptions& timing);
+/// Returns the toolchain's candidates in the probe's function, in each of its layouts where the whole is asked for.
+std::vector<PartitionRequest> PartitionsOf(const Toolchain& toolchain, const Probe& probe, int num_threads);
+
+/// Times these candidates, compiled here unless `store` (or null) has them, and answers with the quickest. Not ok when
+/// there is none. Runs in a worker: it compiles and runs the toolchain's code.
+TuningRecord MeasureProbe(const Toolchain& toolchain, const Probe& probe, int num_threads, const TimingOptions& timing,
+                          CompiledStore* store = nullptr);
 
 }  // namespace collage

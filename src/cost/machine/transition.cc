@@ -74,20 +74,10 @@ Function SmallFunction() {
 /// A partition that is ready to run.
 class SmallPartition {
  public:
-  /// The first single operator of SmallFunction() that `toolchain` compiles; nothing when it takes none.
-  static std::unique_ptr<SmallPartition> Of(const Toolchain& toolchain, int num_threads) {
-    const DataflowGraph graph(SmallFunction());
-    RuleLog log;
-    std::vector<CandidatePartition> candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
-    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.sub_graph.members().size(), a.sub_graph.first()) <
-             std::pair(b.sub_graph.members().size(), b.sub_graph.first());
-    });
-    for (const CandidatePartition& candidate : candidates) {
-      const ExtractedFunction extracted = Extract(graph, candidate.sub_graph);
-      const BoundaryLayouts plain = PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size());
-      const PartitionRequest request{extracted.function, In(MainMemoryOf(toolchain), plain), num_threads};
-      Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  /// The first of SmallPartitions() that `toolchain` compiles; nothing when it takes none.
+  static std::unique_ptr<SmallPartition> Of(const Toolchain& toolchain, int num_threads, const CompiledStore* store) {
+    for (const PartitionRequest& request : SmallPartitions(toolchain, num_threads)) {
+      Result<CompiledPartition> compiled = CompilePartition(toolchain, request, store);
       if (compiled.ok()) return std::make_unique<SmallPartition>(std::move(*compiled), request);
     }
     return nullptr;
@@ -126,6 +116,23 @@ Samples TimeAfter(const std::function<void()>& prepare, const std::function<void
 
 }  // namespace
 
+std::vector<PartitionRequest> SmallPartitions(const Toolchain& toolchain, int num_threads) {
+  const DataflowGraph graph(SmallFunction());
+  RuleLog log;
+  std::vector<CandidatePartition> candidates = GatherPartitionRule(toolchain)->AllCandidates(graph, toolchain, log);
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.sub_graph.members().size(), a.sub_graph.first()) <
+           std::pair(b.sub_graph.members().size(), b.sub_graph.first());
+  });
+  std::vector<PartitionRequest> partitions;
+  for (const CandidatePartition& candidate : candidates) {
+    const ExtractedFunction extracted = Extract(graph, candidate.sub_graph);
+    const BoundaryLayouts plain = PlainLayouts(extracted.boundary.inputs.size(), extracted.boundary.outputs.size());
+    partitions.push_back({extracted.function, In(MainMemoryOf(toolchain), plain), num_threads});
+  }
+  return partitions;
+}
+
 TuningRecord MeasureTransition(const TimingOptions& timing) {
   static std::once_flag once;
   std::call_once(once, [] { AddKernelLoader(kNoLoaderName, std::make_unique<NoLoader>()); });
@@ -140,11 +147,12 @@ TuningRecord MeasureTransition(const TimingOptions& timing) {
   return RecordOf(per_partition, warm);
 }
 
-TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing) {
+TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing,
+                           const CompiledStore* store) {
   TuningRecord record;
-  const std::unique_ptr<SmallPartition> before = SmallPartition::Of(from, num_threads);
-  const std::unique_ptr<SmallPartition> after = SmallPartition::Of(to, num_threads);
-  const std::unique_ptr<SmallPartition> like = SmallPartition::Of(to, num_threads);
+  const std::unique_ptr<SmallPartition> before = SmallPartition::Of(from, num_threads, store);
+  const std::unique_ptr<SmallPartition> after = SmallPartition::Of(to, num_threads, store);
+  const std::unique_ptr<SmallPartition> like = SmallPartition::Of(to, num_threads, store);
   if (before == nullptr || after == nullptr) {
     record.reason = (before == nullptr ? from : to).name() + " takes none of the operators tried";
     return record;

@@ -3,9 +3,12 @@
 // shape.
 #pragma once
 
+#include <vector>
+
 #include "collage/target/toolchain.h"
 #include "cost/database/tuning_database.h"
 #include "cost/measure/timing.h"
+#include "lowering/compiled_store.h"
 
 namespace collage {
 
@@ -15,7 +18,12 @@ TuningRecord MeasureTransition(const TimingOptions& timing);
 
 /// Times how much longer a small partition of `to` takes right after one of `from` than when it is timed as candidates
 /// are: `from` may have evicted code, and threads of `to` that had gone to sleep must be woken. p50 is seconds, 0 at
-/// least. Not ok when either takes none of the operators tried. Runs in a worker.
-TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing);
+/// least. Not ok when either takes none of the operators tried. Partitions are compiled here unless `store` (or null)
+/// has them. Runs in a worker.
+TuningRecord MeasureSwitch(const Toolchain& from, const Toolchain& to, int num_threads, const TimingOptions& timing,
+                           const CompiledStore* store = nullptr);
+
+/// Returns the small partitions of `toolchain` for that: the first one that it compiles is timed.
+std::vector<PartitionRequest> SmallPartitions(const Toolchain& toolchain, int num_threads);
 
 }  // namespace collage

@@ -20,6 +20,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/machine/roofline.h"
+#include "cost/measure/device_timing.h"
 #include "cost/measure/drift.h"
 #include "cost/measure/leak_check.h"
 #include "cost/measure/timing_lock.h"
@@ -207,10 +208,20 @@ class KernelTimer {
   TuningRecord TimeAlone() {
     const TimingLock lock(TimingLock::Mode::kAlone);
     const StaysOnProcessor stays;
-    const TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
-                            .check = [&](int) { return results_.CompareQuickly(); }};
-    const Undisturbed timed =
-        TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing_, hooks); }, ThisDriftWatch());
+    TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
+                      .check = [&](int) { return results_.CompareQuickly(); }};
+    TimingOptions timing = timing_;
+    const Memory memory = buffers_.CommonMemory();
+    const std::unique_ptr<DeviceTiming> device = memory == Memory::kHost
+                                                     ? nullptr
+                                                     : DeviceTiming::Make(
+                                                           memory, [&] { kernel_.Run(); }, timing_.operands);
+    if (device != nullptr) {
+      hooks.time_batch = [&](int num_runs) { return device->Seconds(num_runs); };
+      timing = DeviceTiming::ForClock(timing);
+    }
+    const Undisturbed timed = TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing, hooks); },
+                                              device == nullptr ? ThisDriftWatch() : device->watch());
     TuningRecord record = RecordOf(timed.samples, timing_);
     record.drift = timed.drift;
     return record;
@@ -286,7 +297,12 @@ TuningRecord RecordOf(const Samples& samples, const TimingOptions& timing) {
   return record;
 }
 
-Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request) {
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                                           const CompiledStore* store) {
+  if (store != nullptr) {
+    if (std::optional<CompiledPartition> kept = store->Find(toolchain, request)) return std::move(*kept);
+    if (std::optional<Reason> why = store->WhyNot(toolchain, request)) return std::move(*why);
+  }
   SetNumThreads(request.num_threads);
   const TimingLock together(TimingLock::Mode::kShared);
   Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
@@ -312,10 +328,9 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request, const TimingOptions& timing,
                               CompiledStore* store) {
   const std::optional<DataType> computed_in = InferencePrecisionOf(toolchain);
-  if (std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request)) {
-    return MeasureCompiled(std::move(*kept), request, timing, computed_in);
-  }
-  Result<CompiledPartition> compiled = CompilePartition(toolchain, request);
+  std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request);
+  if (kept) return MeasureCompiled(std::move(*kept), request, timing, computed_in);
+  Result<CompiledPartition> compiled = CompilePartition(toolchain, request, store);
   if (!compiled.ok()) {
     TuningRecord record;
     record.reason = compiled.reason().text;

@@ -32,9 +32,10 @@ class LoadedPartition {
   std::unique_ptr<Kernel> kernel_;
 };
 
-/// Compiles with `request.num_threads` threads. A toolchain's refusal is the reason "declined: …"; throws what it
-/// throws.
-Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request);
+/// Compiles with `request.num_threads` threads, unless `store` (or null) has it. A toolchain's refusal is the reason
+/// "declined: …"; throws what it throws.
+Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const PartitionRequest& request,
+                                           const CompiledStore* store = nullptr);
 
 /// Loads the result of `CompilePartition` for `request`, checks it on inputs of several ranges and times it on those of
 /// Draw::kUnit. Returns a record with `ok` false and the reason if a result is wrong in any run, if the kernel wrote

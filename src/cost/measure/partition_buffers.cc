@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 #include "cost/measure/timing.h"
 
@@ -79,6 +80,14 @@ void PartitionBuffers::Fetch() const {
   };
   fetch(inputs_, device_inputs_);
   fetch(margins_, device_margins_);
+}
+
+Memory PartitionBuffers::CommonMemory() const {
+  std::set<Memory> memories;
+  for (const std::vector<Layout>* layouts : {&layouts_.inputs, &layouts_.outputs}) {
+    for (const Layout layout : *layouts) memories.insert(MemoryOf(layout));
+  }
+  return memories.size() == 1 ? *memories.begin() : Memory::kHost;
 }
 
 void PartitionBuffers::Synchronize() const {

@@ -37,6 +37,8 @@ class PartitionBuffers {
   void ReadThroughBoundary() const;
   std::vector<void*> InputAddresses() const;
   std::vector<void*> OutputAddresses() const;
+  /// Returns the memory that all inputs and results are in; the host's where they are in several.
+  Memory CommonMemory() const;
   /// Waits for devices whose memories are among them.
   void Synchronize() const;
 

@@ -114,6 +114,12 @@ void ReadThrough(const void* address, size_t bytes) {
 
 namespace {
 
+double TimeBatch(const std::function<void()>& run, int num_runs, const std::function<double()>& now) {
+  const double before = now();
+  for (int i = 0; i < num_runs; ++i) run();
+  return now() - before;
+}
+
 /// Whether the interval of the wanted percentile is narrow enough.
 bool IsPrecise(const Samples& samples, const TimingOptions& options) {
   const std::optional<Interval> interval = samples.QuantileInterval(options.percentile);
@@ -128,15 +134,20 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
   double first = 0;  // the shortest warm-up run sizes the batches
   for (int runs = 0; runs < 2 || now() - started < options.warmup_seconds; ++runs) {
     const double before = now();
-    run();
-    const double taken = now() - before;
+    double taken = 0;
+    if (hooks.time_batch) {
+      taken = hooks.time_batch(1);
+    } else {
+      run();
+      taken = now() - before;
+    }
     if (runs > 0 && (runs == 1 || taken < first)) first = taken;
     if (runs > 0 && now() - started > options.max_seconds / 2) break;
   }
   const bool evicts = options.operands != CacheLevel::kNear;
   const int batch =
       evicts ? 1 : std::clamp(static_cast<int>(std::ceil(options.min_batch_seconds / std::max(first, 1e-9))), 1, 1000);
-  const double clock = evicts && !hooks.now ? ClockSeconds() : 0;
+  const double clock = evicts && !hooks.now && !hooks.time_batch ? ClockSeconds() : 0;
   Samples samples;
   double counted = 0;  // by the samples themselves
   const double counted_from = now();
@@ -144,15 +155,13 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
   size_t next_look = static_cast<size_t>(options.min_samples);
   bool is_precise = false;
   for (;;) {
-    if (evicts) {
+    if (evicts && !hooks.time_batch) {
       Evict(options.operands);
       if (hooks.read_inputs) hooks.read_inputs();
     }
-    const double before = now();
-    for (int i = 0; i < batch; ++i) run();
-    const double after = now();
-    samples.Add(std::max(after - before - clock, 0.0) / batch);
-    counted += after - before;
+    const double taken = hooks.time_batch ? hooks.time_batch(batch) : TimeBatch(run, batch, now);
+    samples.Add(std::max(taken - clock, 0.0) / batch);
+    counted += taken;
     const auto check = hooks.check ? hooks.check(batch) : TimingHooks::Check::kSame;
     if (check == TimingHooks::Check::kStop) return samples;
     if (check == TimingHooks::Check::kDisturbed && !evicts) run();

@@ -100,6 +100,9 @@ struct TimingHooks {
   std::function<Check(int num_runs)> check;
   /// Seconds since some moment; the steady clock when empty.
   std::function<double()> now;
+  /// Runs so many times and returns the seconds that this took, without those of evicting, which is its business then;
+  /// by `now` around the runs when empty.
+  std::function<double(int num_runs)> time_batch;
 };
 
 /// Times `run` alone.

@@ -63,6 +63,20 @@ class Measurer {
     return {MeasurePartition(*toolchain, partition, context_.timing, compiled_), {}};
   }
 
+  MeasureAnswer operator()(const KeepCompiled& task) const {
+    const auto [partition, toolchain] = Find(task.partition);
+    if (compiled_ == nullptr) throw Error(ErrorCategory::kInput, "there is no store of what is compiled");
+    const Result<CompiledPartition> compiled = CompilePartition(*toolchain, partition, compiled_);
+    MeasureAnswer answer;
+    answer.ok = compiled.ok();
+    if (compiled.ok()) {
+      compiled_->Put(*toolchain, partition, *compiled);
+    } else {
+      answer.reason = compiled.reason().text;
+    }
+    return answer;
+  }
+
   MeasureAnswer operator()(const ListSchedules& task) const {
     const auto [partition, toolchain] = Find(task.partition);
     MeasureAnswer answer;
@@ -78,7 +92,7 @@ class Measurer {
 
   MeasureAnswer operator()(const TimeProbe& task) const {
     const Toolchain& toolchain = KeepApart(ToolchainNamed(task.toolchain));
-    return {MeasureProbe(toolchain, ProbeNamed(task.probe), context_.num_threads, context_.timing), {}};
+    return {MeasureProbe(toolchain, ProbeNamed(task.probe), context_.num_threads, context_.timing, compiled_), {}};
   }
 
   MeasureAnswer operator()(const TimeTransition&) const { return {MeasureTransition(context_.timing), {}}; }
@@ -86,7 +100,7 @@ class Measurer {
   MeasureAnswer operator()(const TimeSwitch& task) const {
     const Toolchain& from = KeepApart(ToolchainNamed(task.from));
     const Toolchain& to = KeepApart(ToolchainNamed(task.to));
-    return {MeasureSwitch(from, to, context_.num_threads, context_.timing), {}};
+    return {MeasureSwitch(from, to, context_.num_threads, context_.timing, compiled_), {}};
   }
 
   MeasureAnswer operator()(const FindRate& task) const { return {Rate(task.rate), {}}; }

@@ -62,7 +62,7 @@ void VisitFields(Self& partition, Visitor& visit) {
 }
 
 template <typename Self, typename Visitor>
-requires IsMessage<Self, TimePartition> || IsMessage<Self, ListSchedules>
+requires IsMessage<Self, TimePartition> || IsMessage<Self, KeepCompiled> || IsMessage<Self, ListSchedules>
 void VisitFields(Self& task, Visitor& visit) { visit.Field("partition", task.partition); }
 
 template <typename Self, typename Visitor>

@@ -41,6 +41,11 @@ struct TimePartition {
   static constexpr const char* kKind = "partition";
   RequestedPartition partition;
 };
+/// Compiles a partition for the runner's store, and runs nothing. Not ok where its toolchain declines.
+struct KeepCompiled {
+  static constexpr const char* kKind = "compile";
+  RequestedPartition partition;
+};
 /// Which schedules there are one step from that of `partition`.
 struct ListSchedules {
   static constexpr const char* kKind = "schedules";
@@ -76,8 +81,8 @@ struct TimeConversion {
   Layout to = Layout::kPlain;
 };
 
-using MeasureTask =
-    std::variant<TimePartition, ListSchedules, TimeProbe, TimeTransition, TimeSwitch, FindRate, TimeConversion>;
+using MeasureTask = std::variant<TimePartition, KeepCompiled, ListSchedules, TimeProbe, TimeTransition, TimeSwitch,
+                                 FindRate, TimeConversion>;
 
 struct MeasureRequest {
   MeasureContext context;

@@ -189,7 +189,6 @@ TuningReport Partitioner::TuneSchedules(const std::vector<TuningGoal>& goals, co
   return report;
 }
 
-/// The type of a value of the problem, which the graph keeps.
 const TensorTypeNode& Partitioner::TypeOf(int value) {
   const BoundaryValue made = Problem().ValueAt(value);
   const Type& node_type = candidates_.graph().node(made.node).expr->checked_type();

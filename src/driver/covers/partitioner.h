@@ -68,6 +68,9 @@ class Partitioner : public CoverCosts {
   /// The problem with all variants. Made once: it needs each candidate's boundary, which means building its function.
   const CoverProblem& Problem();
 
+  /// Returns the type of a value of the problem, which the graph keeps.
+  const TensorTypeNode& TypeOf(int value);
+
   /// Why no candidate of `spec` computes the node at index `node` in any cover.
   std::string WhyNot(int node, const PartitionSpec& spec);
   /// Why no candidate of `spec` with the node at index `node` can be run, as `can_run` has it; empty if one can. Asks
@@ -118,7 +121,6 @@ class Partitioner : public CoverCosts {
   Costed& ClassAt(VariantIndex variant) { return classes_[static_cast<size_t>(class_of_[variant])]; }
   const Costed& ClassAt(VariantIndex variant) const { return classes_[static_cast<size_t>(class_of_[variant])]; }
   CostQuery QueryFor(const Costed& of) const;
-  const TensorTypeNode& TypeOf(int value);
   std::vector<ScheduleTask> ScheduleTasks(std::vector<int>& task_of);
   void Learn(Costed& of, const TuningRecord& record);
 

@@ -1,11 +1,12 @@
 // compare.cc: the play-off of whole covers, and what it says of the model of costs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "driver/compilation.h"
-#include "support/machine.h"
 #include "support/stopwatch.h"
 
 namespace collage {
@@ -14,7 +15,7 @@ PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contender
   Phase("play-off");
   report_.play_off_seconds = 0;  // of the last play-off, should there be two
   const Stopwatch stopwatch(report_.play_off_seconds);
-  return RunPlayOff(module_, contenders, *database_, ThisMachine().fingerprint, PlayOffSettings(), options_.progress);
+  return RunPlayOff(module_, contenders, *database_, Fingerprint(), PlayOffSettings(), options_.progress);
 }
 
 PlayOffOptions Compilation::PlayOffSettings() const {
@@ -24,6 +25,7 @@ PlayOffOptions Compilation::PlayOffSettings() const {
   play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
   play_off.limits.memory_bytes = 0;
   play_off.max_error = options_.max_error;
+  play_off.runs = !machine_;
   play_off.check_inputs = check_inputs_;
   play_off.compiled = compiled_.get();
   for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
@@ -40,6 +42,12 @@ void Compilation::ReportRanking(PlayOffResult& result, const std::vector<Contend
   report_.contenders = std::move(result.contenders);
   report_.winner = report_.contenders[static_cast<size_t>(result.winner)].name;
   report_.play_off_parts = result.seconds;
+  if (machine_) {
+    report_.not_verified =
+        fmt::format("built for machine '{}' and not run here; {}", machine_->name,
+                    result.is_estimated ? "its time is the sum of its costs" : "timed on that machine");
+  }
+  if (result.is_estimated) return;
   const auto best = std::ranges::find(report_.contenders, "", &Contender::failure);
   if (best != report_.contenders.end() && best->estimated_seconds > 0) {
     report_.additive_error_seconds = best->p50 - best->estimated_seconds;
@@ -73,7 +81,7 @@ void Compilation::SetOptimalityLoss(int winner) {
 void Compilation::RecordCompilation(const Contender& winner) {
   CompilationRecord record;
   record.model = report_.model;
-  record.machine = ThisMachine().fingerprint;
+  record.machine = Fingerprint();
   record.num_threads = report_.num_threads;
   record.versions = PlayOffSettings().versions;
   record.winner = report_.winner;

@@ -42,6 +42,7 @@ void ContenderList::Add(const NamedCover& one, bool is_extra) {
     }
     contenders_.push_back({one.name, one.is_single, is_extra, std::move(*partitioned), one.cover.seconds,
                            PartitioningToJson(partitioner_.candidates().graph(), chosen)});
+    contenders_.back().is_costed = one.cover.num_unknown == 0 && one.cover.seconds > 0;  // a search's
   }
   ContenderModule& contender = contenders_[it->second];
   if (one.is_single && !contender.is_single) {

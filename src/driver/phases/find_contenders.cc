@@ -11,7 +11,6 @@
 #include "driver/phases/contender_list.h"
 #include "driver/phases/cover_search_state.h"
 #include "support/file.h"
-#include "support/machine.h"
 #include "support/stopwatch.h"
 
 namespace collage {
@@ -65,7 +64,7 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
 
   Phase("search");
   CoverPortfolio portfolio(partitioner, *estimator, *selection_, own);
-  EndToEndErrors errors(form.module, toolchains(), *database_, ThisMachine().fingerprint, PlayOffSettings());
+  EndToEndErrors errors(form.module, toolchains(), *database_, Fingerprint(), PlayOffSettings());
   CoverSearchState search{form, candidates, *estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {

@@ -11,7 +11,15 @@
 namespace collage {
 namespace {
 
-/// Bytes that a run touches: weights once, every value once.
+/// Returns the cache that holds `bytes` on `machine`, or on this one.
+CacheLevel LevelOn(const std::optional<MeasuredMachine>& machine, int64_t bytes) {
+  if (!machine) return LevelFor(bytes);
+  if (bytes <= machine->near_bytes) return CacheLevel::kNear;
+  return bytes <= machine->shared_bytes ? CacheLevel::kShared : CacheLevel::kMemory;
+}
+
+}  // namespace
+
 int64_t FootprintBytes(const IRModule& module) {
   int64_t bytes = 0;
   PostOrder(module.main(), [&](const Expr& expr) {
@@ -27,8 +35,6 @@ int64_t FootprintBytes(const IRModule& module) {
   });
   return bytes;
 }
-
-}  // namespace
 
 WorkerLimits Compilation::Limits() const {
   return {.timeout = std::chrono::milliseconds(static_cast<int64_t>(options_.candidate_timeout_seconds * 1000)),
@@ -48,10 +54,10 @@ RunnerContext Compilation::ForRunner(const Candidates& candidates) const {
 
 MeasuringEstimator::Options Compilation::Estimating() const {
   MeasuringEstimator::Options estimating;
-  estimating.machine = ThisMachine().fingerprint;
+  estimating.machine = Fingerprint();
   estimating.context.num_threads = report_.num_threads;
   estimating.context.timing.operands =
-      options_.operands.empty() ? LevelFor(FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
+      options_.operands.empty() ? LevelOn(machine_, FootprintBytes(module_)) : CacheLevelFromString(options_.operands);
   estimating.context.timing.percentile = options_.percentile / 100.0;
   estimating.versions = Versions();
   estimating.max_measurements = options_.max_measurements;
@@ -60,6 +66,7 @@ MeasuringEstimator::Options Compilation::Estimating() const {
     estimating.max_measurements = std::max(left, int64_t{0});
   }
   estimating.should_stop = options_.should_stop;
+  if (machine_) estimating.max_measurements = 0;  // there is nothing to measure on
   return estimating;
 }
 

@@ -33,6 +33,7 @@ struct PlayOffRequest {
   enum class Kind : uint8_t {
     kTime,       ///< build, check, time and rank the contenders
     kCheck,      ///< build and check them
+    kBuild,      ///< build them, run nothing
     kSerialise,  ///< write the executable of the only one to `file`
   };
   Kind kind = Kind::kTime;
@@ -40,7 +41,7 @@ struct PlayOffRequest {
   std::string file;
 };
 
-constexpr std::array<const char*, 3> NamesOf(PlayOffRequest::Kind) { return {"time", "check", "serialise"}; }
+constexpr std::array<const char*, 4> NamesOf(PlayOffRequest::Kind) { return {"time", "check", "build", "serialise"}; }
 
 template <typename Self, typename Visitor>
 requires IsMessage<Self, PlayOffRequest>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "collage/ir/structural.h"
@@ -73,6 +74,7 @@ class PlayOff {
         machine_(machine),
         progress_(progress),
         num_threads_(options.num_threads),
+        runs_(options.runs),
         session_(std::make_unique<PlayOffSession>(original, modules, options)) {
     std::string all = kMethod + options.versions;
     all += collage::DigestOf(options.check_inputs);
@@ -89,9 +91,11 @@ class PlayOff {
   }
 
   PlayOffResult Run() {
+    const PlayOffRequest::Kind kind = runs_ ? PlayOffRequest::Kind::kCheck : PlayOffRequest::Kind::kBuild;
     for (const size_t index : KnownRanking()) {
-      if (Ask({static_cast<int>(index)}, PlayOffRequest::Kind::kCheck)) return TakeResult();
+      if (Ask({static_cast<int>(index)}, kind)) return TakeResult();
     }
+    if (!runs_) return BuildByEstimate();
     std::vector<int> contenders;
     for (size_t i = 0; i < modules_.size(); ++i) {
       if (result_.contenders[i].failure.empty()) contenders.push_back(static_cast<int>(i));
@@ -99,10 +103,7 @@ class PlayOff {
     while (!contenders.empty() && !Ask(contenders, PlayOffRequest::Kind::kTime)) {
       std::erase_if(contenders, [&](int i) { return !At(i).failure.empty(); });
     }
-    if (result_.winner < 0) {
-      throw Error(ErrorCategory::kUnsupported, "no cover of the model could be built and run", "",
-                  result_.contenders.empty() ? "" : "first failure: " + result_.contenders.front().failure);
-    }
+    if (result_.winner < 0) FailForAll("built and run");
     for (size_t i = 0; i < modules_.size(); ++i) {
       const Contender& contender = result_.contenders[i];
       database_.Put(KeyOf(i), {.ok = contender.failure.empty(), .value = ToJsonText(contender), .measured_at = ""});
@@ -115,6 +116,26 @@ class PlayOff {
 
   ResultKey KeyOf(size_t index) const {
     return {PlayOffKey{all_, DigestOf(modules_[index]), modules_[index].name}, machine_, num_threads_};
+  }
+
+  [[noreturn]] void FailForAll(const char* what) const {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("no cover of the model could be {}", what), "",
+                result_.contenders.empty() ? "" : "first failure: " + result_.contenders.front().failure);
+  }
+
+  /// Builds the contender whose costs add up to least; covers with costs that are not known come last, in their order.
+  PlayOffResult BuildByEstimate() {
+    std::vector<size_t> order(modules_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+      const ContenderModule &x = modules_[a], &y = modules_[b];
+      return x.is_costed != y.is_costed ? x.is_costed : x.is_costed && x.estimated_seconds < y.estimated_seconds;
+    });
+    result_.is_estimated = true;
+    for (const size_t index : order) {
+      if (Ask({static_cast<int>(index)}, PlayOffRequest::Kind::kBuild)) return TakeResult();
+    }
+    FailForAll("built");
   }
 
   PlayOffResult TakeResult() {
@@ -159,9 +180,10 @@ class PlayOff {
 
   void Note(const ContenderAnswer& answer, PlayOffRequest::Kind kind) {
     Contender& contender = At(answer.contender);
-    if (kind == PlayOffRequest::Kind::kCheck) {  // what the database knew stays
-      contender.max_error = answer.found.max_error;
+    if (kind != PlayOffRequest::Kind::kTime) {  // what the database knew stays
+      if (kind == PlayOffRequest::Kind::kCheck) contender.max_error = answer.found.max_error;
       contender.failure = answer.found.failure;
+      contender.partitions = answer.found.partitions;
       return;
     }
     FromJson(ToJson(answer.found), contender);
@@ -182,6 +204,7 @@ class PlayOff {
   std::string machine_;
   CompileProgress* progress_;
   int num_threads_ = 1;
+  bool runs_ = true;
   std::string all_;  ///< digest of all contenders and of how they are compared
   std::unique_ptr<PlayOffSession> session_;
   PlayOffResult result_;

@@ -31,6 +31,7 @@ struct ContenderModule {
   std::string partitioning;  ///< the choice as text (partitioning_json.h)
   /// Names of the partitionings without a search that it is: the apparent loss is against these.
   std::vector<std::string> baselines = {};
+  bool is_costed = false;  ///< whether `estimated_seconds` adds up costs that are all known
 };
 
 struct PlayOffOptions {
@@ -45,6 +46,9 @@ struct PlayOffOptions {
   std::optional<double> max_error;   ///< CompileOptions::max_error
   /// Inputs to check on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> check_inputs;
+  /// False: contenders are for another machine, and only the winner is built. Results of a play-off on that machine
+  /// decide where the database has them, else estimates.
+  bool runs = true;
   CompiledStore* compiled = nullptr;  ///< compiled partitions to reuse; may be null, must outlive the result
 };
 
@@ -63,6 +67,7 @@ struct PlayOffResult {
   std::vector<Contender> contenders;  ///< in the order of the modules
   int winner = -1;
   std::unique_ptr<BuiltExecutable> executable;  ///< the winner's
+  bool is_estimated = false;                    ///< no contender was run: the winner has the least estimate
   PlayOffSeconds seconds;                       ///< `write` is 0: nothing is written here
 };
 

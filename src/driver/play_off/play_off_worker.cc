@@ -72,12 +72,13 @@ std::string PlayOffWorker::Answer(const std::string& text, const SendProgress& p
 
 PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
   seconds_ = {};
-  PrepareCheck();
+  const bool runs = request.kind != PlayOffRequest::Kind::kBuild;
+  if (runs) PrepareCheck();
   const bool is_timed = request.kind == PlayOffRequest::Kind::kTime;
   std::vector<Built> built;
   for (const int contender : request.contenders) {
     Tell({.kind = PlayOffNews::Kind::kBuild, .contender = contender});
-    built.push_back(Build(contender, is_timed));
+    built.push_back(runs ? Build(contender, is_timed) : BuildOnly(contender));
   }
   if (is_timed) Time(built);
   PlayOffAnswer answer;
@@ -134,6 +135,18 @@ PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
     built.found.failure = error.what();
   }
   if (!is_timed || !built.found.failure.empty()) built.instance.reset();
+  return built;
+}
+
+PlayOffWorker::Built PlayOffWorker::BuildOnly(int contender) {
+  Built built;
+  built.contender = contender;
+  const Stopwatch stopwatch(seconds_.build);
+  try {
+    built.executable = MakeExecutable(contender, built.found);
+  } catch (const std::exception& error) {
+    built.found.failure = error.what();
+  }
   return built;
 }
 

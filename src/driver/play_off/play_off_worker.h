@@ -39,6 +39,7 @@ class PlayOffWorker {
   SerialiseAnswer Serialise(int contender, const std::filesystem::path& file);
   void PrepareCheck();
   Built Build(int contender, bool is_timed);
+  Built BuildOnly(int contender);
   std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);
   void Time(std::vector<Built>& built);
   void TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds);

@@ -14,6 +14,7 @@
 #include "ir/node_map.h"
 #include "ir/print_type.h"
 #include "ir/print_value.h"
+#include "ir/text/module_text.h"
 #include "ir/text_names.h"
 
 namespace collage {
@@ -65,6 +66,9 @@ class Printer {
     if (options_.metadata && !constants_.empty()) text += "\n#[metadata]\n" + WriteMetadata(constants_);
     return text;
   }
+
+  /// The constants that are no literals, by the number that the text calls them by.
+  const std::vector<Constant>& constants() const { return constants_; }
 
   std::string Single(const Expr& expr) {
     Begin(expr);
@@ -352,6 +356,12 @@ class Printer {
 };
 
 }  // namespace
+
+ModuleText PrintWithoutConstants(const IRModule& module) {
+  Printer printer({.metadata = false});
+  std::string text = printer.Module(module);
+  return {std::move(text), printer.constants()};
+}
 
 std::string PrintModule(const IRModule& module, const PrintOptions& options) { return Printer(options).Module(module); }
 

@@ -1,13 +1,10 @@
-// executable.cc: the file format.
+// executable.cc: the file format: a container of pieces (piece_file.h).
 //
-//   header, 64 bytes: magic "CLGE", version u32, offset, size and checksum of the plan, three zeros, checksum of the
-//                     header up to here (u64 each)
-//   pieces, each at a multiple of 64 and zeros up to the next: constants, and code with what it was compiled for
-//                     (kernel_signature.h)
-//   the plan: JSON, last, so that it can hold the places of everything before it; a piece's is [offset, size, checksum]
+//   pieces   constants, and code with what it was compiled for (kernel_signature.h)
+//   index    the plan
 //
-// Every byte is under a checksum or must be zero. Header, plan and code are checked when a file is loaded, a constant
-// when somebody gets it first: weights are most of the file, and inspecting a file does not read them.
+// Header, plan and code are checked when a file is loaded, a constant when somebody gets it first: weights are most of
+// the file, and inspecting a file does not read them.
 #include "collage/runtime/executable.h"
 
 #include <fmt/format.h>
@@ -27,6 +24,7 @@
 #include "runtime/native_loader.h"
 #include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
+#include "runtime/plan/piece_file.h"
 #include "runtime/plan/plan_check.h"
 #include "runtime/plan/plan_json.h"
 #include "support/checksum.h"
@@ -38,67 +36,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint32_t kMagic = 0x45474c43;  // "CLGE"
-constexpr uint32_t kFormatVersion = 2;
-constexpr size_t kAlignment = 64;
-
-struct FileHeader {
-  uint32_t magic;
-  uint32_t version;
-  uint64_t plan_offset;
-  uint64_t plan_size;
-  uint64_t plan_checksum;
-  uint64_t reserved[3];
-  uint64_t own_checksum;
-
-  uint64_t ExpectedChecksum() const { return Checksum(this, offsetof(FileHeader, own_checksum)); }
+constexpr PieceFormat kFormat{
+    .magic = 0x45474c43,  // "CLGE"
+    .version = 2,
+    .name = "executable",
+    .index = "plan",
+    .remedy = "compile the model again",
 };
-static_assert(sizeof(FileHeader) == kAlignment);
-
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-[[noreturn]] void Damaged(const std::string& what, const std::filesystem::path& path) {
-  throw Error(ErrorCategory::kCorrupt, "the executable is damaged: " + what, path.string(), "compile the model again");
-}
-
-[[noreturn]] void NoExecutable(const std::string& why, const std::filesystem::path& path) {
-  throw Error(ErrorCategory::kCorrupt, "not a Collage executable: " + why, path.string(), "compile the model again");
-}
-
-[[noreturn]] void Truncated(const std::filesystem::path& path) {
-  throw Error(ErrorCategory::kCorrupt, "the executable is truncated", path.string(), "compile the model again");
-}
-
-/// Throws kUnavailable for a file of another version; a damaged version is no other version.
-void CheckVersion(const FileHeader& header, const std::filesystem::path& path) {
-  if (header.version == kFormatVersion) return;
-  FileHeader ours = header;
-  ours.version = kFormatVersion;
-  if (ours.ExpectedChecksum() == header.own_checksum) Damaged("its header has a wrong checksum", path);
-  throw Error(ErrorCategory::kUnavailable,
-              fmt::format("the executable has format {}, this Collage reads {}", header.version, kFormatVersion),
-              path.string(), "compile the model again with this version");
-}
-
-FileHeader ReadHeader(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  FileHeader header{};
-  if (bytes.size() < offsetof(FileHeader, plan_offset)) NoExecutable("too short", path);
-  std::memcpy(&header, bytes.data(), std::min(sizeof header, bytes.size()));
-  if (header.magic != kMagic) NoExecutable("wrong magic number", path);
-  CheckVersion(header, path);
-  if (bytes.size() < sizeof header) Truncated(path);
-  if (header.ExpectedChecksum() != header.own_checksum) Damaged("its header has a wrong checksum", path);
-  const bool fits = header.plan_offset <= bytes.size() && header.plan_size <= bytes.size() - header.plan_offset;
-  if (!fits) Truncated(path);
-  const bool is_last = header.plan_offset + header.plan_size == bytes.size();
-  if (!is_last || header.plan_offset < sizeof header || header.plan_offset % kAlignment != 0) {
-    Damaged("its header does not fit the file", path);
-  }
-  if (Checksum(bytes.data() + header.plan_offset, header.plan_size) != header.plan_checksum) {
-    Damaged("its plan has a wrong checksum", path);
-  }
-  return header;
-}
 
 void CheckMachine(const Json& json, const std::filesystem::path& path) {
   const MachineInfo& machine = ThisMachine();
@@ -115,34 +59,6 @@ void CheckMachine(const Json& json, const std::filesystem::path& path) {
               fmt::format("the executable needs {}; this machine ({}) has not got it", missing, machine.cpu),
               path.string(), "compile the model on this machine");
 }
-
-/// Writes each distinct piece of bytes once. The pieces must outlive it.
-class PieceWriter {
- public:
-  explicit PieceWriter(AtomicFile& file) : file_(file) {}
-
-  Json Write(const void* data, size_t size) {
-    const uint64_t checksum = Checksum(data, size);
-    std::vector<Written>& alike = written_[{size, checksum}];
-    auto found = std::find_if(alike.begin(), alike.end(),
-                              [&](const Written& one) { return size == 0 || std::memcmp(one.data, data, size) == 0; });
-    if (found == alike.end()) {
-      file_.Align(kAlignment);
-      found = alike.insert(found, {data, file_.position()});
-      file_.Write(data, size);
-    }
-    return {found->offset, size, checksum};
-  }
-
- private:
-  struct Written {
-    const void* data;
-    uint64_t offset;
-  };
-
-  AtomicFile& file_;
-  std::map<std::pair<size_t, uint64_t>, std::vector<Written>> written_;  ///< by size and checksum
-};
 
 /// For each blob of `state`, what it is stored as: equal code once, for all who use it.
 std::vector<std::vector<std::byte>> SealBlobs(const Executable::State& state, std::span<const uint64_t> checksums) {
@@ -167,66 +83,24 @@ std::vector<std::vector<std::byte>> SealBlobs(const Executable::State& state, st
   return sealed;
 }
 
-// ---- reading ----
-
-Json ParsePlan(std::span<const std::byte> bytes, const FileHeader& header, const std::filesystem::path& path) {
-  const auto* text = reinterpret_cast<const char*>(bytes.data() + header.plan_offset);
-  Json json = Json::parse(text, text + header.plan_size, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) Damaged("its plan cannot be read", path);
-  return json;
+/// Whether a kernel may have been made for this very processor. Machine code says itself what it needs, and kernels of
+/// devices need nothing of it; what the others make of a processor, only they know.
+bool DependsOnProcessor(const ExecutionPlan& plan) {
+  std::set<int> of_devices;
+  for (const ExecutionPlan::Step& step : plan.steps) {
+    if (step.kind != ExecutionPlan::Step::kKernel || step.outputs.empty()) continue;
+    const auto is_elsewhere = [&](int value) {
+      return MemoryOf(plan.values[static_cast<size_t>(value)].layout) != Memory::kHost;
+    };
+    if (std::ranges::all_of(step.outputs, is_elsewhere)) of_devices.insert(step.kernel);
+  }
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    if (plan.kernels[i].loader != kObjectLoaderName && !of_devices.contains(static_cast<int>(i))) return true;
+  }
+  return false;
 }
 
-/// A piece of the file and its checksum.
-struct Piece {
-  std::span<std::byte> bytes;
-  uint64_t checksum;
-
-  bool IsRight() const {
-    const std::byte* end = bytes.data() + bytes.size();
-    const std::byte* next = bytes.data() + Aligned(bytes.size());
-    return Checksum(bytes.data(), bytes.size()) == checksum &&
-           std::all_of(end, next, [](std::byte one) { return one == std::byte{0}; });
-  }
-};
-
-/// Takes pieces out of what lies between header and plan. Each byte is in one of them at most, so that checking them
-/// all takes no longer than reading the file, whatever the plan says.
-class PieceReader {
- public:
-  explicit PieceReader(std::span<std::byte> bytes) : bytes_(bytes) {}
-
-  /// Throws kCorrupt without a place.
-  Piece Read(const Json& place) {
-    const auto end = static_cast<int64_t>(bytes_.size());
-    const int64_t offset = IntegerFrom(place.at(0), sizeof(FileHeader), end, "the place of a piece");
-    const int64_t size = IntegerFrom(place.at(1), 0, end - offset, "the size of a piece");
-    const uint64_t checksum = ChecksumFrom(place.at(2));
-    if (offset % static_cast<int64_t>(kAlignment) != 0) Fail("a piece is not aligned");
-    if (size > 0) {
-      const auto [known, is_new] = known_.emplace(std::pair(offset, offset + size), checksum);
-      if (known->second != checksum) Fail("a piece has two checksums");
-      if (is_new) CheckApart(known);
-    }
-    return {bytes_.subspan(static_cast<size_t>(offset), static_cast<size_t>(size)), checksum};
-  }
-
- private:
-  using Known = std::map<std::pair<int64_t, int64_t>, uint64_t>;  ///< checksums by begin and end
-
-  [[noreturn]] static void Fail(const char* what) { throw Error(ErrorCategory::kCorrupt, what); }
-
-  void CheckApart(Known::iterator piece) const {
-    const auto overlaps = [&](Known::const_iterator other) {
-      return other->first.first < piece->first.second && piece->first.first < other->first.second;
-    };
-    const bool is_apart = (piece == known_.begin() || !overlaps(std::prev(piece))) &&
-                          (std::next(piece) == known_.end() || !overlaps(std::next(piece)));
-    if (!is_apart) Fail("pieces overlap");
-  }
-
-  std::span<std::byte> bytes_;  ///< up to the plan
-  Known known_;
-};
+// ---- reading ----
 
 void ReadConstants(const Json& json, PieceReader& pieces, Executable::State& state) {
   for (const Json& constant : json) {
@@ -275,26 +149,26 @@ void CheckSignatures(const Executable::State& state, const std::vector<SealedCod
 /// Reads and checks the `bytes` of a file. `owner` keeps them alive.
 std::shared_ptr<const Executable::State> ReadState(std::span<std::byte> bytes, std::shared_ptr<void> owner,
                                                    const std::filesystem::path& path) {
-  const FileHeader header = ReadHeader(bytes, path);
-  const Json json = ParsePlan(bytes, header, path);
+  const PieceFile file = ReadPieceFile(bytes, kFormat, path);
+  const Json& json = file.index;
   auto state = std::make_shared<Executable::State>();
   state->file = std::move(owner);
   state->name = path.string();
   try {
     CheckMachine(json, path);
-    PieceReader pieces(bytes.first(header.plan_offset));
+    PieceReader pieces(file.pieces);
     ReadConstants(json.at("constants"), pieces, *state);
     const std::vector<SealedCode> codes = ReadCode(json.at("blobs"), pieces);
     for (const SealedCode& code : codes) state->blobs.push_back(code.code);
     PlanFromJson(json, state->plan);
     const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
-    if (!problem.empty()) Damaged(problem, path);
+    if (!problem.empty()) kFormat.Damaged(problem, path);
     CheckSignatures(*state, codes);
   } catch (const Json::exception& error) {
-    Damaged(error.what(), path);
+    kFormat.Damaged(error.what(), path);
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kCorrupt || !error.where().empty()) throw;
-    Damaged(error.message(), path);
+    kFormat.Damaged(error.message(), path);
   }
   return state;
 }
@@ -322,7 +196,6 @@ void Executable::WriteTo(AtomicFile& file) const {
   // Damaged constants of a loaded file must not get checksums that fit.
   for (size_t i = 0; i < state_->constant_checksums.size(); ++i) state_->CheckConstant(i);
   Json json = PlanToJson(state_->plan);
-  file.Write(std::string(sizeof(FileHeader), '\0'));
   PieceWriter pieces(file);
   std::vector<uint64_t> checksums;
   json["constants"] = Json::array();
@@ -336,22 +209,8 @@ void Executable::WriteTo(AtomicFile& file) const {
   const std::vector<std::vector<std::byte>> sealed = SealBlobs(*state_, checksums);
   for (const std::vector<std::byte>& piece : sealed) json["blobs"].push_back(pieces.Write(piece.data(), piece.size()));
   json["isa"] = ThisMachine().isa;
-  // Machine code says itself what it needs; what the other kernels make of a machine, only it knows.
-  const auto& kernels = state_->plan.kernels;
-  const bool is_code = std::all_of(kernels.begin(), kernels.end(),
-                                   [](const auto& kernel) { return kernel.loader == kObjectLoaderName; });
-  json["features"] = is_code ? std::vector<std::string>() : ThisMachine().features;
-  file.Align(kAlignment);
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  FileHeader header{};
-  header.magic = kMagic;
-  header.version = kFormatVersion;
-  header.plan_offset = file.position();
-  header.plan_size = text.size();
-  header.plan_checksum = Checksum(text.data(), text.size());
-  header.own_checksum = header.ExpectedChecksum();
-  file.Write(text);
-  file.Overwrite(0, &header, sizeof header);
+  json["features"] = DependsOnProcessor(state_->plan) ? ThisMachine().features : std::vector<std::string>();
+  pieces.Finish(kFormat, json);
 }
 
 Executable Executable::Load(const std::filesystem::path& path) {
@@ -381,7 +240,7 @@ void Executable::State::CheckConstant(size_t index) const {
   const std::lock_guard lock(mutex_);
   if (right_.contains(constant.raw())) return;
   const Piece piece{{constant.data<std::byte>(), constant.size_bytes()}, constant_checksums[index]};
-  if (!piece.IsRight()) Damaged(fmt::format("constant {} has a wrong checksum", index), name);
+  if (!piece.IsRight()) kFormat.Damaged(fmt::format("constant {} has a wrong checksum", index), name);
   if (!piece.bytes.empty()) right_.insert(constant.raw());  // an empty one has its address from another
 }
 

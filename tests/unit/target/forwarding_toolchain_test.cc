@@ -50,6 +50,31 @@ TEST(ForwardingToolchain, OverridesEveryVirtualFunction) {
   }
 }
 
+TEST(ForwardingToolchain, ForwardsHowOthersCompileElsewhere) {
+  class Elsewhere : public Defaults, public CompilesElsewhere {
+   public:
+    Availability ProbeCompiler() const override { return {true, "c", "", ""}; }
+    Availability ProbeRunner() const override { return {false, "", "no device", ""}; }
+    std::optional<std::string> JoinVersions(const std::string& compiler, const std::string& runner) const override {
+      return compiler + "+" + runner;
+    }
+  };
+  const Elsewhere elsewhere;
+  const ForwardingToolchain forwarding(elsewhere);
+  EXPECT_EQ(ProbeCompilerOf(forwarding).version, "c");
+  EXPECT_EQ(ProbeRunnerOf(forwarding).reason, "no device");
+  EXPECT_EQ(JoinedVersion(forwarding, "c", "r"), "c+r");
+  EXPECT_FALSE(CompilesForThisProcessor(forwarding));
+
+  // Without the base class: it compiles where it is, for where it is.
+  const Defaults defaults;
+  const ForwardingToolchain plain(defaults);
+  EXPECT_EQ(ProbeCompilerOf(plain).version, "1");
+  EXPECT_EQ(JoinedVersion(plain, "1", "1"), "1");
+  EXPECT_EQ(JoinedVersion(plain, "1", "2"), std::nullopt);
+  EXPECT_TRUE(CompilesForThisProcessor(plain));
+}
+
 TEST(ForwardingToolchain, ForwardsPatternsAndLibrariesOfThoseThatHaveThem) {
   class Fusing : public Defaults, public HasFusionPatterns, public CallsLibraries {
    public:

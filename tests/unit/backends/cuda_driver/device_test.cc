@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "collage/runtime/device_timer.h"
 #include "collage/runtime/recorded_work.h"
 #include "collage/support/error.h"
 #include "runtime/known_devices.h"
@@ -95,6 +97,28 @@ TEST_F(CudaDeviceTest, WhatWaitsOrFailsIsNotRecorded) {
   EXPECT_EQ(recorder->Record([] { throw Error(ErrorCategory::kInternal, "a kernel failed"); }), nullptr);
   const DeviceBuffer buffer(Memory::kCuda, 100);  // all is as before
   device_->Synchronize();
+}
+
+TEST_F(CudaDeviceTest, ItsClockTimesWorkWithoutWhatCameBefore) {
+  auto* timer = dynamic_cast<TimesWork*>(device_);
+  ASSERT_NE(timer, nullptr);
+  constexpr size_t kSize = size_t{1} << 20;
+  const DeviceBuffer a(Memory::kCuda, kSize), b(Memory::kCuda, kSize);
+  const auto copy = [&](int count) {
+    return [&, count] {
+      for (int i = 0; i < count; ++i) device_->CopyWithin(b.address(), a.address(), kSize);
+    };
+  };
+  if (std::getenv("COLLAGE_TEST_GPU") == nullptr) {  // the stand-in's clock can be set
+    setenv("STANDIN_CUDA_WORK_US", "8", 1);
+    EXPECT_NEAR(timer->SecondsOfWork(copy(5), copy(3)), 24e-6, 1e-9);
+    EXPECT_NEAR(timer->SecondsOfWork([] {}, [] {}), 0, 1e-9);
+    const auto recorded = dynamic_cast<RecordsWork*>(device_)->Record(copy(4));
+    EXPECT_NEAR(timer->SecondsOfWork([] {}, [&] { recorded->Run(); }), 32e-6, 1e-9);
+    unsetenv("STANDIN_CUDA_WORK_US");
+  }
+  EXPECT_GT(timer->SecondsOfWork(copy(1), copy(20)), 0);
+  EXPECT_GT(timer->CacheBytes(), 0U);
 }
 
 TEST_F(CudaDeviceTest, AnyThreadMayCall) {

@@ -65,6 +65,21 @@ TEST_F(DriverTest, ACopyFromPageableMemoryHasReadItsSourceWhenItReturns) {
   EXPECT_EQ(Read(), Numbers());
 }
 
+TEST_F(DriverTest, EventsHaveTimeOnceTheyAreReachedIfTheyWereMadeWithIt) {
+  constexpr Status kInvalidHandle = 400;
+  Event begin = nullptr, end = nullptr, timeless = nullptr;
+  ASSERT_EQ(driver_->EventCreate(&begin, kEventWithTime), 0);
+  ASSERT_EQ(driver_->EventCreate(&end, kEventWithTime), 0);
+  ASSERT_EQ(driver_->EventCreate(&timeless, kEventWithoutTime), 0);
+  float milliseconds = -1;
+  EXPECT_EQ(driver_->EventElapsedTime(&milliseconds, begin, end), kInvalidHandle) << "nothing was recorded";
+  for (Event event : {begin, timeless, end}) ASSERT_EQ(driver_->EventRecord(event, stream_), 0);
+  ASSERT_EQ(driver_->EventSynchronize(end), 0);
+  EXPECT_EQ(driver_->EventElapsedTime(&milliseconds, begin, timeless), kInvalidHandle);
+  EXPECT_EQ(driver_->EventElapsedTime(&milliseconds, begin, end), 0);
+  EXPECT_GE(milliseconds, 0);
+}
+
 TEST_F(DriverTest, ACopyFromPinnedMemoryIsDoneWhenItsEventIs) {
   Event event = nullptr;
   ASSERT_EQ(driver_->EventCreate(&event, kEventWithoutTime), 0);

@@ -122,6 +122,29 @@ TEST(TimeRunsTest, AHigherPercentileTakesMoreSamples) {
   EXPECT_LE(high.QuantileInterval(0.9)->half_width(), options.max_half_width * high.Quantile(0.9));
 }
 
+TEST(TimeRunsTest, ABatchMayBeTimedByAnotherClock) {
+  double clock = 0;
+  int num_runs = 0;
+  std::vector<int> batches;
+  const TimingHooks hooks{.read_inputs = [] { FAIL() << "caches are the other clock's business"; },
+                          .now = [&] { return clock; },
+                          .time_batch =
+                              [&](int runs) {
+                                batches.push_back(runs);
+                                clock += 50e-6;  // by this clock, launches are most of it
+                                return runs * 0x1p-19;
+                              }};
+  for (const CacheLevel operands : {CacheLevel::kNear, CacheLevel::kMemory}) {
+    batches.clear();
+    const TimingOptions options{.min_batch_seconds = 100e-6, .operands = operands};
+    const Samples samples = TimeRuns([&] { ++num_runs; }, options, hooks);
+    EXPECT_EQ(samples.p50(), 0x1p-19);
+    EXPECT_EQ(batches.front(), 1);  // to see how long one takes
+    EXPECT_EQ(batches.back(), operands == CacheLevel::kNear ? 53 : 1);
+    EXPECT_EQ(num_runs, 0);
+  }
+}
+
 TEST(TimeRunsTest, LongRunsAreBoundedAndShortOnesBatched) {
   FakeRuns slow([](int) { return 0.3; });
   EXPECT_EQ(slow.Time({}).size(), 4u);          // more than max_seconds at the fourth

@@ -140,6 +140,7 @@ TEST(MeasureRequestTest, RequestsOfEveryKindAreReadBack) {
   context.timing.operands = CacheLevel::kShared;
   context.timing.percentile = 0.9;
   const MeasureTask tasks[] = {TimePartition{{CandidateHandle{0}, std::nullopt, "tile=8"}},
+                               KeepCompiled{{CandidateHandle{3}, std::nullopt, "rows=4"}},
                                ListSchedules{{CandidateHandle{7}, std::nullopt, ""}},
                                TimeProbe{"smallest call", "native -accuracy=exact"},
                                TimeTransition{},
