@@ -6,6 +6,7 @@
 
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
+#include "conformance/gpu/cudnn_cases.h"
 #include "conformance/primitive_calls.h"
 #include "conformance/quantised_calls.h"
 #include "partition/partition_rule.h"
@@ -187,6 +188,10 @@ Graphs RealCalls() {
   AddPoolsAndNormalisations(graphs);
   AddElementWise(graphs);
   AddQuantised(graphs);
+  // Sums with every function behind, and products of matrices that are not float32.
+  for (const DataType dtype : {kFloat32, kFloat16}) {
+    for (const CudnnCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
+  }
   return graphs;
 }
 

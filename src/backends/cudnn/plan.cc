@@ -1,0 +1,86 @@
+// plan.cc: a blob is a length, that many bytes of JSON, and the library's text.
+#include "backends/cudnn/plan.h"
+
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "collage/support/error.h"
+#include "support/json_fields.h"
+
+namespace collage::cudnn {
+
+constexpr std::array<const char*, 5> NamesOf(Source) { return {"inside", "input", "constant", "result", "number"}; }
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, PlanOperand>
+void VisitFields(Self& operand, Visitor& visit) {
+  visit.Field("id", operand.id);
+  visit.Field("source", operand.source);
+  visit.Field("number", operand.number);
+  visit.Field("value", operand.value);
+}
+
+namespace {
+
+/// The JSON of a blob.
+struct Header {
+  std::string architecture;
+  std::string library;
+  std::vector<PlanOperand> operands;
+  int64_t workspace_bytes = 0;
+};
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, Header>
+void VisitFields(Self& header, Visitor& visit) {
+  visit.Field("architecture", header.architecture);
+  visit.Field("library", header.library);
+  visit.Field("operands", header.operands);
+  visit.Field("workspace_bytes", header.workspace_bytes);
+}
+
+[[noreturn]] void Fail() { throw Error(ErrorCategory::kCorrupt, "a kernel's plan cannot be read", "cudnn"); }
+
+Header HeaderFrom(std::string_view text) {
+  try {
+    Header header;
+    FromJson(nlohmann::json::parse(text), header);
+    return header;
+  } catch (const nlohmann::json::exception&) {
+    Fail();
+  } catch (const Error&) {
+    Fail();
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> ToBlob(const Plan& plan) {
+  const std::string header =
+      ToJson(Header{plan.architecture, plan.library, plan.operands, plan.workspace_bytes}).dump();
+  const uint64_t size = header.size();
+  std::vector<std::byte> blob(sizeof size + header.size() + plan.text.size());
+  std::memcpy(blob.data(), &size, sizeof size);
+  std::memcpy(blob.data() + sizeof size, header.data(), header.size());
+  std::memcpy(blob.data() + sizeof size + header.size(), plan.text.data(), plan.text.size());
+  return blob;
+}
+
+Plan PlanFrom(std::span<const std::byte> blob) {
+  uint64_t size = 0;
+  if (blob.size() < sizeof size) Fail();
+  std::memcpy(&size, blob.data(), sizeof size);
+  const std::string_view rest(reinterpret_cast<const char*>(blob.data()) + sizeof size, blob.size() - sizeof size);
+  if (size > rest.size()) Fail();
+  Header header = HeaderFrom(rest.substr(0, size));
+  for (const PlanOperand& operand : header.operands) {
+    if (operand.source == Source::kInside || operand.number < 0) Fail();
+  }
+  if (header.workspace_bytes < 0) Fail();
+  return {std::move(header.architecture), std::move(header.library), std::move(header.operands), header.workspace_bytes,
+          std::string(rest.substr(size))};
+}
+
+}  // namespace collage::cudnn
