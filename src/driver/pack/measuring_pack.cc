@@ -70,8 +70,11 @@ namespace {
 constexpr PieceFormat kFormat{
     .magic = 0x504d4c43,  // "CLMP"
     .version = 1,
-    .name = "measuring pack",
     .index = "index",
+    .other_file = "not a Collage measuring pack",
+    .damaged = "the measuring pack is damaged",
+    .truncated = "the measuring pack is truncated",
+    .other_version = "the measuring pack has format {}, this Collage reads {}",
     .remedy = "make the pack again",
 };
 

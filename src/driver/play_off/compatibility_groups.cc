@@ -32,11 +32,10 @@ std::vector<const Toolchain*> ToolchainsOf(const IRModule& module) {
 void AddGroup(PlayOffResult group, const std::vector<size_t>& members, PlayOffResult& all) {
   for (size_t i = 0; i < members.size(); ++i) all.contenders[members[i]] = std::move(group.contenders[i]);
   const size_t winner = members[static_cast<size_t>(group.winner)];
-  const auto seconds_of = [&](size_t i) {
-    const Contender& one = all.contenders[i];
-    return one.samples > 0 ? one.p50 : one.estimated_seconds;
-  };
   all.is_estimated = all.is_estimated || group.is_estimated;
+  const auto seconds_of = [&](size_t i) {
+    return all.is_estimated ? all.contenders[i].estimated_seconds : all.contenders[i].p50;
+  };
   if (all.winner < 0 || seconds_of(winner) < seconds_of(static_cast<size_t>(all.winner))) {
     all.winner = static_cast<int>(winner);
     all.executable = std::move(group.executable);

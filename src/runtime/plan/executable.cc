@@ -39,8 +39,11 @@ using Json = nlohmann::json;
 constexpr PieceFormat kFormat{
     .magic = 0x45474c43,  // "CLGE"
     .version = 2,
-    .name = "executable",
     .index = "plan",
+    .other_file = "not a Collage executable",
+    .damaged = "the executable is damaged",
+    .truncated = "the executable is truncated",
+    .other_version = "the executable has format {}, this Collage reads {}",
     .remedy = "compile the model again",
 };
 

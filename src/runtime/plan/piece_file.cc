@@ -34,8 +34,7 @@ static_assert(sizeof(FileHeader) == kAlignment);
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 [[noreturn]] void NotOfFormat(const PieceFormat& format, const std::string& why, const std::filesystem::path& path) {
-  throw Error(ErrorCategory::kCorrupt, fmt::format("not a Collage {}: {}", format.name, why), path.string(),
-              format.remedy);
+  throw Error(ErrorCategory::kCorrupt, fmt::format("{}: {}", format.other_file, why), path.string(), format.remedy);
 }
 
 /// Throws kUnavailable for a file of another version; a damaged version is no other version.
@@ -45,8 +44,8 @@ void CheckVersion(const FileHeader& header, const PieceFormat& format, const std
   ours.version = format.version;
   if (ours.ExpectedChecksum() == header.own_checksum) format.Damaged("its header has a wrong checksum", path);
   throw Error(ErrorCategory::kUnavailable,
-              fmt::format("the {} has format {}, this Collage reads {}", format.name, header.version, format.version),
-              path.string(), fmt::format("{} with this version", format.remedy));
+              fmt::format(fmt::runtime(format.other_version), header.version, format.version), path.string(),
+              fmt::format("{} with this version", format.remedy));
 }
 
 FileHeader ReadHeader(std::span<const std::byte> bytes, const PieceFormat& format, const std::filesystem::path& path) {
@@ -74,11 +73,11 @@ FileHeader ReadHeader(std::span<const std::byte> bytes, const PieceFormat& forma
 }  // namespace
 
 void PieceFormat::Damaged(const std::string& what, const std::filesystem::path& path) const {
-  throw Error(ErrorCategory::kCorrupt, fmt::format("the {} is damaged: {}", name, what), path.string(), remedy);
+  throw Error(ErrorCategory::kCorrupt, fmt::format("{}: {}", damaged, what), path.string(), remedy);
 }
 
 void PieceFormat::Truncated(const std::filesystem::path& path) const {
-  throw Error(ErrorCategory::kCorrupt, fmt::format("the {} is truncated", name), path.string(), remedy);
+  throw Error(ErrorCategory::kCorrupt, truncated, path.string(), remedy);
 }
 
 bool Piece::IsRight() const {

@@ -28,9 +28,12 @@ namespace collage {
 struct PieceFormat {
   uint32_t magic;
   uint32_t version;
-  const char* name;    ///< "executable"
-  const char* index;   ///< "plan"
-  const char* remedy;  ///< "compile the model again"
+  const char* index;          ///< "plan"
+  const char* other_file;     ///< "not a Collage executable"
+  const char* damaged;        ///< "the executable is damaged"
+  const char* truncated;      ///< "the executable is truncated"
+  const char* other_version;  ///< "the executable has format {}, this Collage reads {}"
+  const char* remedy;         ///< "compile the model again"
 
   /// Throw kCorrupt: "the executable is damaged: …".
   [[noreturn]] void Damaged(const std::string& what, const std::filesystem::path& path) const;

@@ -195,6 +195,7 @@ const char* const kJson = R"({
   "winner": "collage",
   "p50_seconds": 0.008,
   "spread_seconds": 0.0001250000000000001,
+  "estimated_seconds": null,
   "partitions": {
     "native": 1,
     "other": 2
