@@ -167,7 +167,7 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
       throw Error(ErrorCategory::kInput,
                   "option 'arch' of 'cuda' is like sm_90, or emulated, got '" + architecture + "'");
     }
-    const std::string& precision = options.String(kPrecision);
+    const std::string precision = options.StringOr(kPrecision, kFullPrecision);
     if (std::ranges::find(kPrecisions, precision) == kPrecisions.end()) {
       throw Error(ErrorCategory::kInput,
                   "option 'inference_precision' of 'cuda' is f32, tf32, bf16 or f16, got '" + precision + "'");
