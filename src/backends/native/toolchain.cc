@@ -2,6 +2,8 @@
 // anchor and the element-wise operators behind it, or chains of operators that move and compute element by element.
 #include "collage/target/toolchain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -229,8 +231,9 @@ class Native : public Toolchain,
     const std::string triple = options.StringOr("mtriple", "");
     const bool is_for_gpu = triple == kGpuTriple;
     if (precision != "f32" && precision != "bf16" && precision != "f16" && !(is_for_gpu && precision == "tf32")) {
-      throw Error(ErrorCategory::kInput, "option 'inference_precision' of 'native' is f32, bf16 or f16, got '" +
-                                             precision + "' (tf32 for " + kGpuTriple + ")");
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("option 'inference_precision' of 'native' is f32, {}bf16 or f16, got '{}'",
+                              is_for_gpu ? "tf32, " : "", precision));
     }
     if (accuracy == "exact" && precision != "f32" && !is_for_gpu) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
