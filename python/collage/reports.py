@@ -291,6 +291,7 @@ class CompileReport(TypedDict):
     searched_sizes: list[str]
     winner: str
     p50_seconds: float | None
+    estimated_seconds: float | None
     spread_seconds: float | None
     partitions: dict[str, int]
     best_baseline: str
