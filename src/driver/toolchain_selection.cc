@@ -193,11 +193,7 @@ void ToolchainSelection::Configure() {
   for (const Participant& one : gathered_) {
     Add(one);
     const bool is_on_device = one.configuration.registered().device_type() != kDLCPU;
-    if (is_on_device && wants_variants) {
-      AddVariants(one, kDevicePrecisions, /*they_only_keep=*/false);
-    } else {
-      AddVariants(one, precisions, /*they_only_keep=*/false);
-    }
+    AddVariants(one, wants_variants && is_on_device ? kDevicePrecisions : precisions, /*they_only_keep=*/false);
   }
   const bool must_wait = !variants_.empty();
   // If they have to wait, only an error that is too large can bring them in.
