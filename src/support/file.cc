@@ -128,6 +128,20 @@ std::string PartOf(const std::filesystem::path& path) {
   return path.string() + fmt::format(".{}.{}.part", getpid(), ++counter);
 }
 
+/// A new file in the folder of `path` that has no name yet, and so is gone with its process, even a killed one.
+/// Negative where the file system has no such files, or no /proc is there to name them by.
+int OpenWithoutName(const std::filesystem::path& path) {
+  if (access("/proc/self/fd", X_OK) != 0) return -1;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  return open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+/// Gives `name` to the file `fd`, which has none.
+bool NameFile(int fd, const std::filesystem::path& name) {
+  const std::string known_as = fmt::format("/proc/self/fd/{}", fd);
+  return linkat(AT_FDCWD, known_as.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 }  // namespace
 
 void WriteWhole(const std::filesystem::path& path, std::string_view content) {
@@ -148,7 +162,9 @@ AtomicFile::AtomicFile(std::filesystem::path path)
     throw Error(ErrorCategory::kResource,
                 fmt::format("cannot write: it is {}", is_folder ? "a folder" : "no regular file"), path_.string());
   }
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  fd_ = OpenWithoutName(path_);
+  is_named_ = fd_ < 0;
+  if (is_named_) fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) Fail("create");
 }
 
@@ -193,6 +209,7 @@ void AtomicFile::Flush() {
 
 void AtomicFile::Commit() {
   Flush();
+  if (!is_named_ && !NameFile(fd_, temporary_)) Fail("create");
   if (close(fd_) != 0) {
     fd_ = -1;
     Fail("write");

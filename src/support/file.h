@@ -63,7 +63,8 @@ class MappedFile {
   std::span<std::byte> bytes_;
 };
 
-/// Writes a file so that it is there whole or not at all: to a temporary name in the same folder, then renamed.
+/// Writes a file so that it is there whole or not at all: without a name, then under a temporary one in the same
+/// folder, then renamed. A file system that has no files without names sees the temporary name from the beginning.
 class AtomicFile {
  public:
   /// Throws kResource when the folder cannot be written, or `path` is there and no regular file.
@@ -92,6 +93,7 @@ class AtomicFile {
   std::filesystem::path temporary_;
   NotedTemporary noted_;
   int fd_ = -1;
+  bool is_named_ = false;  ///< whether `temporary_` is there before `Commit`
   size_t position_ = 0;
 };
 

@@ -1,8 +1,11 @@
 // file_test.cc: reading, mapping, and writing whole or not at all.
 #include "support/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -102,6 +105,24 @@ TEST(AtomicFile, LeavesNothingWithoutCommit) {
   { AtomicFile(folder / "a").Write("new"); }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
   EXPECT_EQ(NumFiles(folder), 1);
+}
+
+TEST(AtomicFile, KilledWritersLeaveNothing) {
+  const TemporaryFolder folder;
+  const int unnamed = open(folder.path().c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0) GTEST_SKIP() << "the file system has no files without names";
+  close(unnamed);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    AtomicFile file(folder / "a");
+    file.Write("half");
+    file.Flush();
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(writer, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(NumFiles(folder), 0);
 }
 
 TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
