@@ -61,7 +61,8 @@ void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
               "modules are looked for in $COLLAGE_MODULE_PATH and beside the Collage libraries");
 }
 
-void* FindLibrarySymbol(const std::string& file, const std::string& symbol) {
+void* FindLibrarySymbol(const std::string& file, const std::string& symbol,
+                        const std::vector<std::filesystem::path>& folders) {
   std::string reason;
   const auto find = [&](const std::string& path) -> void* {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -73,15 +74,36 @@ void* FindLibrarySymbol(const std::string& file, const std::string& symbol) {
     }
     return address;
   };
-  for (const auto& folder : FoldersIn(GetEnvironment("COLLAGE_LIBRARY_PATH").value_or(""))) {
-    std::error_code ignored;
-    const auto path = folder / file;
-    if (!std::filesystem::exists(path, ignored)) continue;
-    if (void* address = find(path.string())) return address;
-  }
+  const auto find_in = [&](const std::vector<std::filesystem::path>& places) -> void* {
+    for (const auto& folder : places) {
+      std::error_code ignored;
+      const auto path = folder / file;
+      if (!std::filesystem::exists(path, ignored)) continue;
+      if (void* address = find(path.string())) return address;
+    }
+    return nullptr;
+  };
+  if (void* address = find_in(FoldersIn(GetEnvironment("COLLAGE_LIBRARY_PATH").value_or("")))) return address;
   if (void* address = find(file)) return address;
+  if (void* address = find_in(folders)) return address;
   throw Error(ErrorCategory::kUnavailable, reason, "",
               "libraries are looked for in $COLLAGE_LIBRARY_PATH and where the system looks");
+}
+
+std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> environments;
+  for (std::filesystem::path folder : ModuleFolders()) {
+    while (folder.has_relative_path() && folder.filename() != "site-packages") folder = folder.parent_path();
+    if (folder.has_relative_path()) environments.push_back(folder);
+  }
+#ifdef COLLAGE_SITE_PACKAGES
+  environments.emplace_back(COLLAGE_SITE_PACKAGES);
+#endif
+  for (const std::filesystem::path& environment : environments) {
+    std::error_code ignored;
+    if (std::filesystem::exists(environment / path, ignored)) return environment / path;
+  }
+  return std::nullopt;
 }
 
 }  // namespace collage

@@ -21,8 +21,13 @@ std::optional<std::filesystem::path> FindBesideModules(const std::string& file);
 void* FindModuleSymbol(const std::string& file, const std::string& symbol);
 
 /// The address of C symbol `symbol` in the library `file` of somebody else, "libvendor.so.1", which is looked for in
-/// the folders of $COLLAGE_LIBRARY_PATH, then where the system looks. The library stays open. Throws kUnavailable with
-/// the reason: that of the first such file, else the system's.
-void* FindLibrarySymbol(const std::string& file, const std::string& symbol);
+/// the folders of $COLLAGE_LIBRARY_PATH, then where the system looks, then in `folders`. The library stays open. Throws
+/// kUnavailable with the reason: that of the first such file, else the system's.
+void* FindLibrarySymbol(const std::string& file, const std::string& symbol,
+                        const std::vector<std::filesystem::path>& folders = {});
+
+/// `path` in a folder of Python packages, where vendors' wheels put libraries and programs: the one that holds the
+/// installed package `collage`, else that of the environment which Collage was built with.
+std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path);
 
 }  // namespace collage

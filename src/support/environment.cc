@@ -35,7 +35,7 @@ constexpr std::array kVariables{
                         "the Python of the build, else python3"},
     EnvironmentVariable{"COLLAGE_TOOLCHAINS", "Python modules, separated by commas, that register toolchains", "none"},
     EnvironmentVariable{"CUDA_HOME", "the folder of NVIDIA's CUDA toolkit, whose ptxas makes machine code",
-                        "/usr/local/cuda"},
+                        "/usr/local/cuda, else NVIDIA's Python packages"},
     EnvironmentVariable{"HOME", "the home folder, which holds the cache folder .cache/collage", "the current folder"},
     EnvironmentVariable{"MKLROOT", "the folder of Intel MKL", "/opt/intel/oneapi/mkl/latest"},
     EnvironmentVariable{"TMPDIR", "the folder of temporary files", "/tmp"},

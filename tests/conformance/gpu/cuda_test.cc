@@ -165,8 +165,7 @@ TEST_F(CudaTest, KernelsAssembleForEachGenerationWithoutSpills) {
 }
 
 TEST_F(CudaTest, ElementaryFunctionsAreThoseOfTheToolkit) {
-  if (!std::filesystem::exists(Toolkit() / "nvvm/libdevice/libdevice.10.bc"))
-    GTEST_SKIP() << "libdevice is not installed";
+  if (!std::filesystem::exists(cuda_driver::DeviceLibrary())) GTEST_SKIP() << "libdevice is not installed";
   const std::string text =
       "def @main(%x: Tensor[(40), float64]) { add(erf(%x), add(exp(%x), add(tan(%x), log(abs(%x))))) }";
   const std::vector<Listing> listings = For("sm_90")->Listings({}, Compile(*For("sm_90"), text));

@@ -4,14 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backends/cuda_driver/toolkit.h"
 #include "backends/cudnn/architectures.h"
 #include "backends/cudnn/describe.h"
 #include "backends/cudnn/plan.h"
@@ -27,22 +26,14 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The folder of the toolkit's libraries that has cuDNN; empty where none has.
-std::filesystem::path LibraryFolder() {
-  const char* told = std::getenv("CUDA_HOME");
-  const std::filesystem::path toolkit = told == nullptr ? "/usr/local/cuda" : told;
-  for (const char* folder : {"lib64", "lib"}) {
-    if (std::filesystem::exists(toolkit / folder / "libcudnn.so.9")) return toolkit / folder;
-  }
-  return "";
-}
-
 class CudnnPlansTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::filesystem::path folder = LibraryFolder();
-    if (folder.empty()) GTEST_SKIP() << "cuDNN 9 is not installed in the CUDA toolkit";
-    setenv("COLLAGE_LIBRARY_PATH", folder.c_str(), 1);
+    try {
+      cuda_driver::FindSymbol("libcudnn.so.9", "cudnnGetVersion");
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.message();
+    }
     AddBuiltins();
   }
 

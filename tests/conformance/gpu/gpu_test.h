@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda_driver/toolkit.h"
 #include "collage/compile.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/executable.h"
@@ -23,14 +24,9 @@
 
 namespace collage {
 
-inline std::filesystem::path Toolkit() {
-  const char* told = std::getenv("CUDA_HOME");
-  return told == nullptr ? "/usr/local/cuda" : told;
-}
-
 /// Assembles `ptx`. Returns the assembler's words, none without one.
 inline std::string Assemble(const std::string& ptx, const std::string& architecture, const TemporaryFolder& folder) {
-  const std::string program = Toolkit() / "bin/ptxas";
+  const std::string program = cuda_driver::ToolkitFolder() / "bin/ptxas";
   if (!std::filesystem::exists(program)) return "";
   const std::string file = (folder.path() / "kernel.ptx").string();
   WriteFile(file, {ptx.data(), ptx.size()});

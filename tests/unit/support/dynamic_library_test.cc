@@ -49,6 +49,26 @@ TEST(DynamicLibrary, LibrariesOfOthersAreFoundWhereTheSystemLooks) {
               "cannot open library 'libnobodys.so': libnobodys.so: cannot open shared object file");
 }
 
+TEST(DynamicLibrary, TheCallersFoldersComeLast) {
+  const TemporaryFolder folder;
+  const std::filesystem::path known = folder / "libnobodys.so";
+  std::filesystem::create_symlink(FindBesideModules("libcollage_runtime.so").value(), known);
+  EXPECT_NE(FindLibrarySymbol("libnobodys.so", "collage_parallel_for", {"/nowhere", folder.path()}), nullptr);
+  WriteFile(folder / "libc.so.6", "garbage");
+  EXPECT_NE(FindLibrarySymbol("libc.so.6", "strlen", {folder.path()}), nullptr);
+}
+
+TEST(DynamicLibrary, PackagesAreThoseBesideAnInstalledCollage) {
+  const TemporaryFolder folder;
+  const std::filesystem::path packages = folder / "lib/python3/site-packages";
+  std::filesystem::create_directories(packages / "collage/lib");
+  std::filesystem::create_directories(packages / "vendor/lib");
+  EXPECT_EQ(FindInPackages("vendor/lib"), std::nullopt);
+  setenv("COLLAGE_MODULE_PATH", (packages / "collage/lib").c_str(), 1);
+  EXPECT_EQ(FindInPackages("vendor/lib"), packages / "vendor/lib");
+  unsetenv("COLLAGE_MODULE_PATH");
+}
+
 TEST(DynamicLibrary, FoldersOfTheVariableComeBeforeTheSystems) {
   const TemporaryFolder folder;
   WriteFile(folder / "libc.so.6", "garbage");

@@ -6,11 +6,13 @@
 #include <array>
 #include <string>
 
+#include "backends/cuda_driver/toolkit.h"
 #include "collage/support/error.h"
-#include "support/dynamic_library.h"
 
 namespace collage::cublas {
 namespace {
+
+using cuda_driver::FindSymbol;
 
 // The newest first.
 constexpr std::array kFiles{"libcublasLt.so.13", "libcublasLt.so.12"};
@@ -20,7 +22,7 @@ std::string FindFile() {
   std::string reason;
   for (const char* file : kFiles) {
     try {
-      FindLibrarySymbol(file, "cublasLtCreate");
+      FindSymbol(file, "cublasLtCreate");
       return file;
     } catch (const Error& error) {
       if (reason.empty()) reason = error.message();
@@ -33,12 +35,11 @@ Library Open() {
   const std::string file = FindFile();
   Library library;
 #define COLLAGE_CUBLAS_FIND(name, symbol, parameters) \
-  library.name = reinterpret_cast<Status(*) parameters>(FindLibrarySymbol(file, symbol));
+  library.name = reinterpret_cast<Status(*) parameters>(FindSymbol(file, symbol));
   COLLAGE_CUBLAS_FUNCTIONS(COLLAGE_CUBLAS_FIND)
 #undef COLLAGE_CUBLAS_FIND
-  library.GetVersion = reinterpret_cast<size_t (*)()>(FindLibrarySymbol(file, "cublasLtGetVersion"));
-  library.GetStatusString =
-      reinterpret_cast<const char* (*)(Status)>(FindLibrarySymbol(file, "cublasLtGetStatusString"));
+  library.GetVersion = reinterpret_cast<size_t (*)()>(FindSymbol(file, "cublasLtGetVersion"));
+  library.GetStatusString = reinterpret_cast<const char* (*)(Status)>(FindSymbol(file, "cublasLtGetStatusString"));
   return library;
 }
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cuda_driver/toolkit.h"
 #include "collage/support/error.h"
-#include "support/dynamic_library.h"
 
 namespace collage::cudnn {
 namespace {
+
+using cuda_driver::FindSymbol;
 
 constexpr const char* kFile = "libcudnn.so.9";
 constexpr Status kNotSupported = 3000;
@@ -20,13 +22,12 @@ constexpr size_t kMostText = 2000;
 Library Open() {
   Library library;
 #define COLLAGE_CUDNN_FIND(name, symbol, parameters) \
-  library.name = reinterpret_cast<Status(*) parameters>(FindLibrarySymbol(kFile, symbol));
+  library.name = reinterpret_cast<Status(*) parameters>(FindSymbol(kFile, symbol));
   COLLAGE_CUDNN_FUNCTIONS(COLLAGE_CUDNN_FIND)
 #undef COLLAGE_CUDNN_FIND
-  library.GetVersion = reinterpret_cast<size_t (*)()>(FindLibrarySymbol(kFile, "cudnnGetVersion"));
-  library.GetErrorString = reinterpret_cast<const char* (*)(Status)>(FindLibrarySymbol(kFile, "cudnnGetErrorString"));
-  library.GetLastErrorString =
-      reinterpret_cast<void (*)(char*, size_t)>(FindLibrarySymbol(kFile, "cudnnGetLastErrorString"));
+  library.GetVersion = reinterpret_cast<size_t (*)()>(FindSymbol(kFile, "cudnnGetVersion"));
+  library.GetErrorString = reinterpret_cast<const char* (*)(Status)>(FindSymbol(kFile, "cudnnGetErrorString"));
+  library.GetLastErrorString = reinterpret_cast<void (*)(char*, size_t)>(FindSymbol(kFile, "cudnnGetLastErrorString"));
   return library;
 }
 

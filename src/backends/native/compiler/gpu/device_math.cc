@@ -66,7 +66,7 @@ std::unique_ptr<llvm::Module> OpenLibrary(llvm::LLVMContext& context, const std:
   if (library == nullptr) {
     throw Error(ErrorCategory::kUnavailable,
                 "a GPU has no instruction for '" + wanted + "', and there is no '" + file + "'", "cuda",
-                "install NVIDIA's CUDA toolkit, and set CUDA_HOME if it is not there");
+                "install NVIDIA's CUDA toolkit and set CUDA_HOME, or run ./setup gpu");
   }
   return library;
 }

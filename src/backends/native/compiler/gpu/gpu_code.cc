@@ -123,7 +123,7 @@ std::vector<std::byte> BytesOf(const llvm::SmallVector<char>& text) {
 
 /// NVIDIA's assembler, if it is installed.
 std::string FindAssembler() {
-  const std::string program = cuda_driver::ToolkitFolder() + "/bin/ptxas";
+  const std::string program = (cuda_driver::ToolkitFolder() / "bin/ptxas").string();
   return access(program.c_str(), X_OK) == 0 ? program : "";
 }
 
