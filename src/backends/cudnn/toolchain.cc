@@ -15,6 +15,7 @@
 #include "backends/cudnn/plan.h"
 #include "collage/support/error.h"
 #include "collage/target/child_process.h"
+#include "collage/target/compiles_elsewhere.h"
 #include "collage/target/toolchain_module.h"
 #include "runtime/known_devices.h"
 #include "support/dynamic_library.h"
@@ -61,6 +62,20 @@ const Result<Here>& ThisMachine() {
   return here;
 }
 
+/// The version of the library, which plans need no GPU for.
+const Result<std::string>& ThisLibrary() {
+  static const Result<std::string> version = []() -> Result<std::string> {
+    if (const auto missing = WhyModuleMissing({kModule})) return Reason{*missing, kName};
+    const auto answer = [] {
+      std::string text;
+      reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(kModule, "collage_cudnn_version"))(text);
+      return text;
+    };
+    return AnswerInChild(answer, std::chrono::seconds(60));
+  }();
+  return version;
+}
+
 /// The number of an engine that a schedule names; -1 without one.
 int EngineOf(std::string_view schedule) {
   int engine = -1;
@@ -80,7 +95,7 @@ std::vector<PlanOperand> OperandsOf(const Graph& graph) {
   return operands;
 }
 
-class CudnnToolchain : public Toolchain {
+class CudnnToolchain : public Toolchain, public CompilesElsewhere {
  public:
   explicit CudnnToolchain(std::string architecture = "", Precision precision = {})
       : told_architecture_(std::move(architecture)), precision_(precision), table_(Patterns(precision)) {}
@@ -90,8 +105,28 @@ class CudnnToolchain : public Toolchain {
   Availability Probe() const override {
     const Result<Here>& here = ThisMachine();
     if (!here.ok()) return {false, "", here.reason().text, kHint};
-    const std::string told = told_architecture_.empty() ? "" : " for " + told_architecture_;
-    return {true, here->description + told + (precision_.allows_tf32 ? " tf32" : ""), "", ""};
+    return {true, here->description + OptionsText(), "", ""};
+  }
+  Availability ProbeCompiler() const override {
+    const Result<std::string>& library = ThisLibrary();
+    if (!library.ok()) return {false, "", library.reason().text, kHint};
+    if (told_architecture_.empty() && !ThisMachine().ok()) {
+      return {false, "", "the architecture of the GPU that it plans for is not known: there is none here",
+              "name it, as in: cuda -compiler=cudnn -arch=sm_90"};
+    }
+    return {true, *library, "", ""};
+  }
+  Availability ProbeRunner() const override {
+    const Availability here = Probe();
+    if (!here.available || told_architecture_.empty()) return here;
+    if (ThisMachine()->architecture == told_architecture_) return here;
+    return {false, "",
+            fmt::format("its plans are for {}, the GPU here is of {}", told_architecture_, ThisMachine()->architecture),
+            fmt::format("compile for {}", ThisMachine()->architecture)};
+  }
+  /// A plan is for the version of the library that made it.
+  std::optional<std::string> JoinVersions(const std::string& compiler, const std::string& runner) const override {
+    return runner.starts_with(compiler + " on ") ? std::optional(runner) : std::nullopt;
   }
   int priority() const override { return 9; }
   bool is_default() const override { return false; }
@@ -105,11 +140,12 @@ class CudnnToolchain : public Toolchain {
     const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
     const BoundaryLayouts channels_last = ChannelsLastLayouts(eligible_inputs, eligible_outputs);
     std::vector<BoundaryLayouts> choices;
-    if (channels_last != plain && cudnn::Describe(function, channels_last, precision_).ok()) {
-      choices.push_back(In(Memory::kCuda, channels_last));
-    }
-    const Result<Description> described = cudnn::Describe(function, plain, precision_);
-    if (described && TakesPlainImages(described->graph)) choices.push_back(In(Memory::kCuda, plain));
+    const auto offer = [&](const BoundaryLayouts& layouts) {
+      const Result<Description> described = cudnn::Describe(function, layouts, precision_);
+      if (described && TakesPlainImages(described->graph)) choices.push_back(In(Memory::kCuda, layouts));
+    };
+    if (channels_last != plain) offer(channels_last);  // the model's input may lie plain nevertheless
+    offer(plain);
     return choices;
   }
 
@@ -187,6 +223,12 @@ class CudnnToolchain : public Toolchain {
  private:
   Result<Description> Describe(const PartitionRequest& request) const {
     return cudnn::Describe(request.function, In(Memory::kHost, request.layouts), precision_);
+  }
+
+  /// What a version says of the options.
+  std::string OptionsText() const {
+    const std::string told = told_architecture_.empty() ? "" : " for " + told_architecture_;
+    return told + (precision_.allows_tf32 ? " tf32" : "");
   }
 
   std::string Device() const { return told_architecture_.empty() ? "" : DeviceProperties(told_architecture_); }
