@@ -19,7 +19,7 @@ namespace collage {
 namespace {
 
 // How contenders are built, checked and timed, as part of the keys: another way has another text.
-constexpr const char* kMethod = "rounds until they suffice, each stage, several inputs, ";
+constexpr const char* kMethod = "both stages until they are clear, several inputs, ";
 
 /// Identifies a contender, its constants by shape: the same cover of the same structure is the same contender.
 std::string DigestOf(const ContenderModule& contender) {

@@ -37,9 +37,9 @@ struct ContenderModule {
 struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
-  double first_seconds = 12;  ///< spent on timed rounds of all, about
-  double final_seconds = 6;   ///< spent on timed rounds of the finalists, again where these do not tell them apart
-  int min_rounds = 11;
+  double first_seconds = 6;  ///< at most spent on timed rounds of all, about
+  double final_seconds = 6;  ///< at most spent on timed rounds of the finalists, about
+  int min_rounds = 6;        ///< of a stage: as many have an interval of the median
   int max_rounds = 400;
   std::string versions;              ///< versions of the toolchains: timings of other versions do not count
   std::string metadata_json = "{}";  ///< goes into the executable

@@ -15,11 +15,8 @@
 namespace collage {
 namespace {
 
-// A play-off has a final: of contenders that first rounds put this close together, noise alone may have chosen.
-constexpr double kFinalMargin = 1.03;
-constexpr size_t kMaxFinalists = 4;
-// A final goes on in parts, so that it ends once its contenders are distinct: mostly after the first one.
-constexpr int kMaxParts = 4;
+// A stage goes on in parts, so that it ends once it is clear: mostly after the first one.
+constexpr int kParts = 6;
 // Rounds that fit in here are timed under one lock.
 constexpr double kLockedSeconds = 0.05;
 // The part of a stage's time that may be spent on waiting for the lock.
@@ -165,48 +162,45 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   }
   if (timed.empty()) return;
   std::vector<Samples> rounds(timed.size());
-  TimeRounds(timed, options_.first_seconds, rounds);
-  std::map<const Built*, Samples> rounds_of;
-  for (size_t i = 0; i < timed.size(); ++i) rounds_of[timed[i]] = rounds[i];
+  TimeRounds(timed, options_.first_seconds, FinalistsAreClear, rounds);
   for (Built* one : timed) one->found.first_relative = one->found.relative;
-  std::stable_sort(timed.begin(), timed.end(),
-                   [](const Built* a, const Built* b) { return a->found.relative < b->found.relative; });
-  const double bound = timed.front()->found.relative * kFinalMargin;
-  std::erase_if(timed, [&](const Built* one) { return one->found.relative > bound; });
-  if (timed.size() > kMaxFinalists) timed.resize(kMaxFinalists);
-  rounds.clear();
-  for (Built* one : timed) {
-    one->found.is_finalist = true;
-    rounds.push_back(rounds_of[one]);
+  std::vector<Built*> finalists;
+  std::vector<Samples> of_finalists;
+  for (const size_t i : Finalists(rounds)) {
+    timed[i]->found.is_finalist = true;
+    finalists.push_back(timed[i]);
+    of_finalists.push_back(std::move(rounds[i]));
   }
-  if (RoundsSuffice(rounds)) return;  // a final would say the same
-  rounds.assign(timed.size(), {});
-  for (int part = 0; part < kMaxParts && !RoundsSuffice(rounds); ++part) {
-    TimeRounds(timed, options_.final_seconds, rounds);
-  }
+  if (RoundsSuffice(of_finalists)) return;  // a final would say the same
+  of_finalists.assign(finalists.size(), {});
+  TimeRounds(finalists, options_.final_seconds, RoundsSuffice, of_finalists);
 }
 
-/// Times `contenders` in turn for about `seconds` and adds the times to `rounds`, by which all are compared.
-void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds) {
+/// Times `contenders` in turn for about `seconds`, or until `suffices` says so of the times, which come to `rounds`,
+/// and by which all are compared.
+void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double seconds, const Suffices& suffices,
+                               std::vector<Samples>& rounds) {
   std::vector<std::function<void()>> runs;
   for (Built* one : contenders) runs.emplace_back([one] { one->instance->Run(); });
   const double round_seconds = SecondsOf([&] { TimeInterleaved(runs, 2); }) / 2;
   const bool settle = round_seconds / static_cast<double>(runs.size()) < kSettleBelowSeconds;
   const double needed = std::max(settle ? 2 * round_seconds : round_seconds, 1e-6);
   const int count = std::clamp(static_cast<int>(seconds / needed), options_.min_rounds, options_.max_rounds);
+  const int part = std::max(options_.min_rounds, count / kParts);
   RoundLock lock(std::max(1, static_cast<int>(kLockedSeconds / needed)), seconds * kPatienceShare);
-  const std::vector<Samples> samples = TimeInterleaved(runs, count, settle, [&](int done) {
-    lock.BeginRound(done);
-    Tell({.kind = PlayOffNews::Kind::kRound, .round = done, .rounds = count});
-  });
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    for (const double sample : samples[i].values()) {
-      contenders[i]->samples.Add(sample);
-      rounds[i].Add(sample);
+  for (int done = 0; done < count && (done == 0 || !suffices(rounds)); done += part) {
+    const auto on_round = [&](int round) {
+      lock.BeginRound(done + round);
+      Tell({.kind = PlayOffNews::Kind::kRound, .round = done + round, .rounds = count});
+    };
+    const std::vector<Samples> samples = TimeInterleaved(runs, std::min(part, count - done), settle, on_round);
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      for (const double sample : samples[i].values()) rounds[i].Add(sample);
     }
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
     Contender& found = contenders[i]->found;
+    for (const double sample : rounds[i].values()) contenders[i]->samples.Add(sample);
     found.relative = RelativeToRounds(rounds, i);
     found.p50 = contenders[i]->samples.p50();
     found.p90 = contenders[i]->samples.p90();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ class PlayOffWorker {
   Built BuildOnly(int contender);
   std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);
   void Time(std::vector<Built>& built);
-  void TimeRounds(const std::vector<Built*>& contenders, double seconds, std::vector<Samples>& rounds);
+  using Suffices = std::function<bool(std::span<const Samples>)>;
+  void TimeRounds(const std::vector<Built*>& contenders, double seconds, const Suffices& suffices,
+                  std::vector<Samples>& rounds);
   void Tell(const PlayOffNews& news) { alive_->Say(ToJsonText(news)); }
 
   const IRModule& original_;

@@ -2,6 +2,7 @@
 #include "driver/play_off/ranking.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,39 @@ std::pair<size_t, int> Preference(const Contender& contender) {
   return {contender.partitions.size(), priorities};
 }
 
+/// How many times as long contender `slower` takes as `faster`, round by round.
+Samples RatiosOf(std::span<const Samples> rounds, size_t slower, size_t faster) {
+  Samples ratios;
+  for (size_t round = 0; round < rounds[slower].size(); ++round) {
+    ratios.Add(rounds[slower].values()[round] / rounds[faster].values()[round]);
+  }
+  return ratios;
+}
+
+/// Indices by score, the least first.
+std::vector<size_t> ByScore(std::span<const Samples> rounds) {
+  std::vector<double> scores;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    scores.push_back(RelativeToRounds(rounds, i));
+    order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return scores[i]; });
+  return order;
+}
+
+/// Whether `holds` of how many times as long each contender takes as the fastest: the median, and its interval. False
+/// if there are too few rounds for an interval.
+bool HoldsForSlower(std::span<const Samples> rounds,
+                    const std::function<bool(double median, const Interval& interval)>& holds) {
+  const std::vector<size_t> order = ByScore(rounds);
+  return std::all_of(order.begin() + 1, order.end(), [&](size_t i) {
+    const Samples ratios = RatiosOf(rounds, i, order.front());
+    const std::optional<Interval> interval = ratios.QuantileInterval(0.5);
+    return interval && holds(ratios.p50(), *interval);
+  });
+}
+
 }  // namespace
 
 double RelativeToRounds(std::span<const Samples> rounds, size_t index) {
@@ -34,22 +68,25 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index) {
 }
 
 bool RoundsSuffice(std::span<const Samples> rounds) {
-  size_t fastest = 0;
-  for (size_t i = 1; i < rounds.size(); ++i) {
-    if (RelativeToRounds(rounds, i) < RelativeToRounds(rounds, fastest)) fastest = i;
-  }
-  for (size_t i = 0; i < rounds.size(); ++i) {
-    if (i == fastest) continue;
-    Samples ratios;
-    for (size_t round = 0; round < rounds[i].size(); ++round) {
-      ratios.Add(rounds[i].values()[round] / rounds[fastest].values()[round]);
-    }
-    const std::optional<Interval> interval = ratios.QuantileInterval(0.5);
-    if (!interval) return false;
-    const bool is_on_one_side = interval->low > 1 + kAsGood || interval->high <= 1 + kAsGood;
-    if (!is_on_one_side && interval->high - interval->low > 2 * kAsGood) return false;
-  }
-  return true;
+  return HoldsForSlower(rounds, [](double, const Interval& times) {
+    const bool is_on_one_side = times.low > 1 + kAsGood || times.high <= 1 + kAsGood;
+    return is_on_one_side || times.high - times.low <= 2 * kAsGood;
+  });
+}
+
+bool FinalistsAreClear(std::span<const Samples> rounds) {
+  return HoldsForSlower(
+      rounds, [](double median, const Interval& times) { return median <= kFinalMargin || times.low > kFinalMargin; });
+}
+
+std::vector<size_t> Finalists(std::span<const Samples> rounds) {
+  std::vector<size_t> order = ByScore(rounds);
+  std::erase_if(order, [&, fastest = order.front()](size_t i) {
+    const std::optional<Interval> interval = RatiosOf(rounds, i, fastest).QuantileInterval(0.5);
+    return interval && interval->low > kFinalMargin;
+  });
+  if (order.size() > kMaxFinalists) order.resize(kMaxFinalists);
+  return order;
 }
 
 double SecondsBeside(const Contender& contender, const Contender& other) {

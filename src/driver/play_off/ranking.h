@@ -12,6 +12,9 @@ namespace collage {
 
 /// Contenders within this fraction of the best are treated as ties: the same cover, built again, differs by as much.
 constexpr double kAsGood = 0.005;
+/// A play-off has a final: of contenders that first rounds put this close together, noise alone may have chosen.
+constexpr double kFinalMargin = 1.03;
+constexpr size_t kMaxFinalists = 4;
 
 /// Returns the median over rounds of contender `index`'s time divided by the mean of its round. A machine that is
 /// slower for some rounds is slower for all who run in them, so this tells contenders apart where their medians cannot.
@@ -22,6 +25,14 @@ double RelativeToRounds(std::span<const Samples> rounds, size_t index);
 /// of how much slower it is lies on one side of `kAsGood`, or is at most twice as wide. False if there are too few
 /// rounds for an interval.
 bool RoundsSuffice(std::span<const Samples> rounds);
+
+/// Whether it is clear who does not run in the final: the 95 % interval of how many times as long a contender takes as
+/// the fastest is above `kFinalMargin`, or its median is not. False if there are too few rounds for an interval.
+bool FinalistsAreClear(std::span<const Samples> rounds);
+
+/// Returns the indices of the contenders that are not certainly slower than the fastest by `kFinalMargin`, the fastest
+/// first, `kMaxFinalists` at most.
+std::vector<size_t> Finalists(std::span<const Samples> rounds);
 
 /// Returns the seconds that a contender takes when `other` takes its p50, by the rounds in which both ran: their p50s
 /// may come from different rounds, in which the machine ran at different speeds.

@@ -44,6 +44,18 @@ TEST(RankingTest, FewRoundsTellNothing) { EXPECT_FALSE(RoundsSuffice(Timed({1.0,
 
 TEST(RankingTest, OneContenderIsDistinct) { EXPECT_TRUE(RoundsSuffice(Timed({1.0}, 0.1, 3))); }
 
+TEST(RankingTest, FinalistsAreClearOnceTheOthersAreCertainlyTooSlow) {
+  EXPECT_TRUE(FinalistsAreClear(Timed({1.0, 1.01, 1.2}, 0.01, 20))) << "two of them, whoever wins";
+  EXPECT_FALSE(FinalistsAreClear(Timed({1.0, 1.04, 1.2}, 0.04, 20)));
+  EXPECT_FALSE(FinalistsAreClear(Timed({1.0, 2.0}, 0.0, 3))) << "too few rounds";
+}
+
+TEST(RankingTest, FinalistsAreThoseThatAreNotCertainlyTooSlow) {
+  EXPECT_EQ(Finalists(Timed({1.2, 1.01, 1.0}, 0.005, 20)), (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(Finalists(Timed({1.04, 1.0}, 0.1, 8)), (std::vector<size_t>{1, 0})) << "it may be as fast";
+  EXPECT_EQ(Finalists(Timed({1.05, 1.04, 1.03, 1.02, 1.01, 1.0}, 0.05, 20)).size(), kMaxFinalists);
+}
+
 Contender Ran(double relative, std::map<std::string, int> partitions, bool is_finalist = true) {
   Contender contender;
   contender.relative = relative;
