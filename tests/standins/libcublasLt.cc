@@ -2,8 +2,7 @@
 // of the stand-in for the driver. It refuses what its documentation forbids: matrices whose sizes do not fit each
 // other, leading dimensions that are too small, memory that is not the device's, calls from threads without a context.
 //
-// It takes for granted: the heuristic has a few algorithms for every product, which differ in workspace; a bias is
-// added to each row of the result; batches of stride 0 read one matrix.
+// The list in docs/gpus.md has what it takes for granted.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

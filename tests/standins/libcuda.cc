@@ -14,8 +14,8 @@
 //     that were made without time, fails.
 //   - It runs code for the architecture "emulated" only. After a kernel that did wrong every call fails.
 //
-// Each of these is an assumption about the real driver; tests/unit/backends/cuda_driver/driver_test.cc has a test of
-// each, which also runs on a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1), $STANDIN_CUDA_WORK_US what
+// Each of these is an assumption about the real driver, and a line of the list in docs/gpus.md, whose test also runs on
+// a real one. $STANDIN_CUDA_GPUS is the number of GPUs (default 1), $STANDIN_CUDA_WORK_US what
 // each work takes by the device's clock, in microseconds (default: the time that it takes to do it here).
 #include <sys/mman.h>
 #include <unistd.h>

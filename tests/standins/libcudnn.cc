@@ -6,7 +6,7 @@
 // It takes for granted: heuristics announce more engines than they give; engines that are ranked may have no plan;
 // float32 matrices are multiplied on tensor cores only, rounded to TF32; images behind GELU, swish and leaky ReLU lie
 // channels-last. tests/conformance/gpu/cudnn_plans_test.cc has tests of the last two on the real library, which makes
-// plans without a GPU. Execution has been compared with none: the cases *.gpu of CudnnTest do that where a GPU is.
+// plans without a GPU. Execution has been compared with none: docs/gpus.md has the list of what is assumed.
 #include <algorithm>
 #include <functional>
 #include <memory>
