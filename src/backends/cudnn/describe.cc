@@ -7,13 +7,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/cudnn/activation.h"
 #include "backends/cudnn/anchors.h"
 #include "backends/cudnn/reading.h"
 #include "collage/ir/op.h"
 
 namespace collage::cudnn {
 namespace {
+
+using matches::IsBias;
 
 using Reader = Anchor(Reading& reading, size_t number);
 
@@ -63,21 +64,11 @@ class Describer {
   /// Takes the next operator, or a function that is written out, which reads `current_`.
   void Step() {
     if (!anchor_.fuses || function_) throw Refusal{"has nothing that may follow"};
-    const std::vector<Call>& calls = reading_.calls();
-    const CallNode* consumer = nullptr;
-    // The last first: functions that are written out contain others.
-    for (size_t i = calls.size(); i-- > anchor_.call + 1;) {
-      if (calls[i] == current_) break;
-      if (const auto function = MatchActivation(calls[i], current_)) {
-        function_ = function;
-        current_ = calls[i];
-        return;
-      }
-      if (std::ranges::find(calls[i]->args(), current_) != calls[i]->args().end()) consumer = calls[i].get();
-    }
-    if (consumer == nullptr) throw Refusal{"its operators form no chain"};
-    Take(*consumer);
-    current_ = AsShared<CallNode>(*std::ranges::find_if(calls, [&](const Call& c) { return c.get() == consumer; }));
+    const matches::Follower follower = reading_.FollowerOf(current_);
+    function_ = follower.function;
+    if (function_ && function_->mode == PointwiseMode::kHardSwish) throw Refusal{"computes no hard swish"};
+    if (!function_) Take(*follower.call);
+    current_ = follower.call;
   }
 
   void Take(const CallNode& call) {
@@ -91,7 +82,8 @@ class Describer {
     if (name == "nn.bias_add" && which == 0) throw Refusal{"adds to the operation's result only"};
     const Operand operand = reading_.OperandOf(call.args()[which]);
     if (operand.dtype != DTypeOf(current_)) throw Refusal{"adds values of one type only"};
-    if (IsBias(call, operand)) {
+    const auto rank = static_cast<int64_t>(ShapeOf(current_).size());
+    if (IsBias(call, operand, Result().dims[anchor_.channel], anchor_.is_image ? 1 : rank - 1, rank)) {
       if (bias_) throw Refusal{"adds one bias only"};
       bias_ = operand;
     } else if (operand.shape == ShapeOf(current_)) {
@@ -104,22 +96,6 @@ class Describer {
   }
 
   const Value& Result() { return reading_.graph().values[static_cast<size_t>(anchor_.y)]; }
-
-  /// Whether `operand` is a constant with an element for each channel of the result.
-  bool IsBias(const CallNode& call, const Operand& operand) {
-    const int64_t channels = Result().dims[anchor_.channel];
-    if (operand.input >= 0 || NumElements(operand.shape) != channels) return false;
-    const auto rank = static_cast<int64_t>(ShapeOf(current_).size());
-    const int64_t of_result = anchor_.is_image ? 1 : rank - 1;
-    if (call.op()->name == "nn.bias_add") {
-      const int64_t axis = call.attrs().Int("axis");
-      return (axis < 0 ? axis + rank : axis) == of_result;
-    }
-    // Dimensions are counted from the last one.
-    const auto own_rank = static_cast<int64_t>(operand.shape.size());
-    const int64_t at = of_result - (rank - own_rank);
-    return channels == 1 || (at >= 0 && own_rank <= rank && operand.shape[static_cast<size_t>(at)] == channels);
-  }
 
   /// Adds what follows the anchor.
   void AddEnd() {

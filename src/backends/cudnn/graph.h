@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/fused_matches/pointwise.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage::cudnn {
+
+using matches::Pointwise;
+using matches::PointwiseMode;
 
 /// The place of a value's elements.
 enum class Source : uint8_t {
@@ -36,26 +40,6 @@ enum class Kind : uint8_t {
   kAvgPool,
   kLayerNorm,  ///< y = x, normalised over all but axis 0, times b, plus c; d is epsilon
   kAttention,  ///< y = softmax(d * x transpose(b)) c
-};
-
-/// Functions of one value, and the sum of two.
-enum class PointwiseMode : uint8_t {
-  kAdd,
-  kRelu,  ///< limited to [low, high], with `slope` below low
-  kTanh,
-  kSigmoid,
-  kElu,  ///< x, or alpha * (exp(x) - 1) for negative x
-  kGelu,
-  kGeluTanh,
-  kSwish,  ///< x * sigmoid(alpha * x)
-};
-
-struct Pointwise {
-  PointwiseMode mode = PointwiseMode::kRelu;
-  double low = 0;
-  double high = 0;  ///< no limit where it is not above `low`
-  double slope = 0;
-  double alpha = 1;
 };
 
 /// Windows of convolutions and pools: a number for each spatial dimension.

@@ -4,61 +4,31 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <string_view>
+#include <utility>
+
+#include "backends/fused_matches/pattern_parts.h"
 
 namespace collage::cudnn {
 namespace {
 
-/// A suffix of a pattern's name and the text around `{0}`, the pattern so far.
-struct Part {
-  const char* suffix;
-  const char* text;
-};
+using matches::Around;
+using matches::kBias;
+using matches::Part;
 
-constexpr Part kBias{"_bias", "(add({0}, const) | nn.bias_add({0}, const))"};
 constexpr Part kSum{"_sum", "add({0}, *)"};
 
-/// Functions that are operators, and clip.
-constexpr Part kOperators[] = {
-    {"_relu", "nn.relu({0})"},
-    {"_clip", "clip({0})"},
-    {"_sigmoid", "sigmoid({0})"},
-    {"_tanh", "tanh({0})"},
-    {"_elu",
-     "add(nn.relu({0}), (add(exp(minimum({0}, const)), const) | subtract(exp(minimum({0}, const)), const) | "
-     "multiply((add(exp(minimum({0}, const)), const) | subtract(exp(minimum({0}, const)), const)), const)))"},
-};
+/// Functions that are operators, and ELU.
+constexpr Part kOperators[] = {matches::kRelu, matches::kClip, matches::kSigmoid, matches::kTanh, matches::kElu};
 
-/// Functions that fewer engines compute. Numbers in them are checked by activation.cc.
-constexpr Part kFurther[] = {
-    {"_leaky_relu", "nn.leaky_relu({0})"},
-    {"_swish", "multiply({0}, sigmoid({0}))"},
-    {"_gelu", "multiply(multiply({0}, add(erf((divide({0}, const) | multiply({0}, const))), const)), const)"},
-    {"_gelu", "multiply(multiply({0}, const), add(erf((divide({0}, const) | multiply({0}, const))), const))"},
-    {"_gelu", "multiply({0}, multiply(add(erf((divide({0}, const) | multiply({0}, const))), const), const))"},
-    {"_gelu_tanh",
-     "multiply((multiply({0}, const) | {0}), (add(tanh(multiply(add({0}, multiply((power({0}, const) | "
-     "multiply({0}, multiply({0}, {0}))), const)), const)), const) | multiply(add(tanh(multiply(add({0}, "
-     "multiply((power({0}, const) | multiply({0}, multiply({0}, {0}))), const)), const)), const), const)))"},
-};
+/// Functions that fewer engines compute.
+constexpr Part kFurther[] = {matches::kLeakyRelu, matches::kSwish,   matches::kGelu[0],
+                             matches::kGelu[1],   matches::kGelu[2], matches::kGeluTanh};
 
 /// Kinds of operators that may follow an anchor.
 struct Following {
   bool sums = false;    ///< a tensor of the result's shape
   bool further = true;  ///< kFurther
 };
-
-std::string Around(const Part& part, const std::string& inner) {
-  std::string result;
-  for (std::string_view rest = part.text; !rest.empty();) {
-    const size_t hole = rest.find("{0}");
-    result += rest.substr(0, hole);
-    if (hole == std::string_view::npos) break;
-    result += inner;
-    rest.remove_prefix(hole + 3);
-  }
-  return result;
-}
 
 class Table {
  public:

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cudnn/activation.h"
 #include "backends/cudnn/anchors.h"
+#include "backends/fused_matches/activation.h"
 #include "collage/ir/op.h"
 
 namespace collage::cudnn {
 namespace {
+
+using matches::ScalarValue;
 
 /// `shape` of a batch of matrices as [batch, rows, columns].
 Shape AsBatch(Shape shape) {

@@ -1,25 +1,20 @@
 // reading.cc: parameters and constants as values of a graph.
 #include "backends/cudnn/reading.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "collage/ir/op.h"
-#include "collage/ir/visitor.h"
 
 namespace collage::cudnn {
 namespace {
 
 const TensorTypeNode& TensorOf(const Expr& expr) {
-  const TensorTypeNode* type = AsTensorType(expr->checked_type());
-  if (type == nullptr || !type->is_static()) throw Refusal{"takes tensors of static shape only"};
-  const DataType dtype = type->dtype();
+  const TensorTypeNode& type = matches::TensorOf(expr);
+  const DataType dtype = type.dtype();
   if (dtype != kFloat32 && dtype != kFloat16 && dtype != kBFloat16) {
     throw Refusal{"computes float32, float16 and bfloat16, got " + dtype.ToString()};
   }
-  if (NumElements(type->static_shape()) == 0) throw Refusal{"takes no empty tensors"};
-  return *type;
+  return type;
 }
 
 }  // namespace
@@ -39,40 +34,9 @@ Shape StridesOf(const Shape& dims, bool channels_last) {
   return strides;
 }
 
-Shape AsImage(Shape shape) {
-  if (shape.size() == 3) shape.insert(shape.begin() + 2, 1);
-  return shape;
-}
-
-Reading::Reading(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts), body_(function) {
-  int64_t number = 0;
-  for (const Var& param : function->params()) {
-    parameters_[param.get()] = number;
-    const Type& type = param->checked_type() ? param->checked_type() : param->type_annotation();
-    number += static_cast<int64_t>(FlattenTensorTypes(type).size());
-  }
-  PostOrderInScope(root(), [&](const Expr& expr) {
-    if (auto call = AsShared<CallNode>(expr)) {
-      if (call->op() == nullptr) throw Refusal{"holds one composite only"};
-      calls_.push_back(std::move(call));
-    }
-  });
-}
-
 Operand Reading::OperandOf(const Expr& expr) const {
-  Operand operand;
-  operand.shape = ShapeOf(expr);
-  operand.dtype = DTypeOf(expr);
-  const Expr source = body_.Outside(expr);
-  if (const ConstantNode* constant = As<ConstantNode>(source)) {
-    operand.constant = constant->value();
-    return operand;
-  }
-  const auto parameter = parameters_.find(source.get());
-  if (parameter == parameters_.end()) throw Refusal{"an operand is computed inside the match"};
-  operand.input = parameter->second;
-  operand.layout = layouts_.inputs.at(static_cast<size_t>(operand.input));
-  return operand;
+  TensorOf(expr);
+  return MatchReader::OperandOf(expr);
 }
 
 int Reading::Add(const Operand& operand, Shape dims, Shape strides) {

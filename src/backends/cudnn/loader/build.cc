@@ -26,6 +26,7 @@ int ModeOf(PointwiseMode mode) {
     case PointwiseMode::kGelu: return kGeluMode;
     case PointwiseMode::kGeluTanh: return kGeluTanhMode;
     case PointwiseMode::kSwish: return kSwishMode;
+    case PointwiseMode::kHardSwish: break;
   }
   throw Error(ErrorCategory::kInternal, "an unknown function of cuDNN");
 }

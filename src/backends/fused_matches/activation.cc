@@ -1,5 +1,5 @@
 // activation.cc: products are flattened to a number and factors, so that every order of them is one case.
-#include "backends/cudnn/activation.h"
+#include "backends/fused_matches/activation.h"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include "collage/ir/op.h"
 
-namespace collage::cudnn {
+namespace collage::matches {
 namespace {
 
 /// No activation has more factors: bounds the walk.
@@ -20,6 +20,12 @@ constexpr double kRelativeErrorOfBFloat16 = 1.0 / 256;
 const CallNode* CallOf(const Expr& expr, std::string_view op) {
   const CallNode* call = As<CallNode>(expr);
   return call != nullptr && call->op() != nullptr && call->op()->name == op ? call : nullptr;
+}
+
+/// The operand of a conversion between floats: models in float16 compute erf in float32.
+Expr BehindCast(const Expr& expr) {
+  const CallNode* cast = CallOf(expr, "cast");
+  return cast != nullptr ? cast->args()[0] : expr;
 }
 
 /// number * factors[0] * factors[1] …
@@ -91,8 +97,8 @@ class Matcher {
   /// 1 + erf(x / sqrt(2)).
   bool IsErfTerm(const Expr& expr) const {
     const auto inner = Plus(expr, 1);
-    const CallNode* erf = inner ? CallOf(*inner, "erf") : nullptr;
-    const auto factor = erf != nullptr ? MultipleOf(erf->args()[0]) : std::nullopt;
+    const CallNode* erf = inner ? CallOf(BehindCast(*inner), "erf") : nullptr;
+    const auto factor = erf != nullptr ? MultipleOf(BehindCast(erf->args()[0])) : std::nullopt;
     return factor && Near(*factor, std::sqrt(0.5));
   }
 
@@ -121,6 +127,20 @@ class Matcher {
       if (sum->args()[i] == x_ && IsCubicTerm(sum->args()[1 - i])) return true;
     }
     return false;
+  }
+
+  /// The factor where `expr` is clip(x + 3, 0, 6), times the factor.
+  std::optional<double> MultipleOfRamp(const Expr& expr) const {
+    const CallNode* clip = CallOf(expr, "clip");
+    const CallNode* add =
+        clip != nullptr && clip->attrs().Double("a_min") == 0 ? CallOf(clip->args()[0], "add") : nullptr;
+    for (size_t i = 0; add != nullptr && i < 2; ++i) {
+      const double factor = clip->attrs().Double("a_max") / 6;
+      const auto number = ScalarValue(add->args()[i]);
+      const auto slope = number ? MultipleOf(add->args()[1 - i]) : std::nullopt;
+      if (slope && Near(*number, 3 * factor) && Near(*slope, factor)) return factor;
+    }
+    return {};
   }
 
   /// alpha where `expr` is alpha * (exp(min(x, 0)) - 1).
@@ -154,6 +174,8 @@ class Matcher {
     const Expr& other = all.factors[1];
     if (Near(all.number, 0.5) && IsErfTerm(other)) return Pointwise{.mode = PointwiseMode::kGelu};
     if (Near(all.number, 0.5) && IsTanhTerm(other)) return Pointwise{.mode = PointwiseMode::kGeluTanh};
+    const auto ramp = MultipleOfRamp(other);
+    if (ramp && Near(all.number * *ramp, 1.0 / 6)) return Pointwise{.mode = PointwiseMode::kHardSwish};
     const CallNode* sigmoid = all.number == 1 ? CallOf(other, "sigmoid") : nullptr;
     const auto alpha = sigmoid != nullptr ? MultipleOf(sigmoid->args()[0]) : std::nullopt;
     if (!alpha) return {};
@@ -194,4 +216,4 @@ std::optional<Pointwise> MatchActivation(const Expr& expr, const Expr& x) {
   return Matcher(x).Match(expr);
 }
 
-}  // namespace collage::cudnn
+}  // namespace collage::matches
