@@ -36,8 +36,7 @@ Shape ShapeOf(const Expr& expr) {
 
 class ProductReader {
  public:
-  ProductReader(const Function& function, const BoundaryLayouts& layouts, const std::string& end)
-      : layouts_(layouts), end_(end), body_(function) {
+  ProductReader(const Function& function, const BoundaryLayouts& layouts) : layouts_(layouts), body_(function) {
     for (size_t i = 0; i < function->params().size(); ++i) {
       parameters_[function->params()[i].get()] = static_cast<int64_t>(i);
     }
@@ -45,10 +44,7 @@ class ProductReader {
 
   ProductDescription Run() {
     if (layouts_.outputs.at(0) != Layout::kPlain) throw Refusal{"multiplies plain matrices only"};
-    Expr last = body_.root();
-    result_.has_end = !end_.empty() && IsCallOf(last, end_);
-    if (result_.has_end) last = CallOf(last)->args()[0];
-    Expr at = PeelScale(PeelBias(last));
+    Expr at = PeelScale(PeelBias(body_.root()));
     if (IsCallOf(at, "reshape")) at = CallOf(at)->args()[0];
     ReadProductCall(at);
     return std::move(result_);
@@ -139,7 +135,6 @@ class ProductReader {
   }
 
   const BoundaryLayouts& layouts_;
-  const std::string& end_;
   std::unordered_map<const ExprNode*, int64_t> parameters_;
   CompositeBody body_;
   ProductDescription result_;
@@ -148,19 +143,18 @@ class ProductReader {
 }  // namespace
 
 Result<ProductDescription> ReadProduct(const Function& function, const BoundaryLayouts& layouts,
-                                       const std::string& toolchain, const std::string& end) {
+                                       const std::string& toolchain) {
   try {
-    return ProductReader(function, layouts, end).Run();
+    return ProductReader(function, layouts).Run();
   } catch (const Refusal& refusal) {
     return Reason{refusal.text, toolchain};
   }
 }
 
 std::vector<PatternTableEntry> ProductPatterns(const std::string& toolchain,
-                                               std::function<Result<void>(const MatrixProduct& product)> check,
-                                               const std::string& end) {
+                                               std::function<Result<void>(const MatrixProduct& product)> check) {
   const auto predicate = [=](const Function& composite) -> Result<void> {
-    const auto read = ReadProduct(composite, PlainLayouts(composite->params().size(), 1), toolchain, end);
+    const auto read = ReadProduct(composite, PlainLayouts(composite->params().size(), 1), toolchain);
     if (!read) return read.reason();
     return check ? check(read->product) : Result<void>();
   };
@@ -168,10 +162,6 @@ std::vector<PatternTableEntry> ProductPatterns(const std::string& toolchain,
   const auto reshaped = [](const char* op) { return fmt::format("({0}(*, *) | reshape({0}(*, *)))", op); };
   std::vector<PatternTableEntry> table;
   const auto add = [&](const char* name, const std::string& text) {
-    if (!end.empty()) {
-      const std::string suffix = end.substr(end.rfind('.') + 1);
-      table.push_back({fmt::format("{}.{}_{}", toolchain, name, suffix), fmt::format("{}({})", end, text), predicate});
-    }
     table.push_back({fmt::format("{}.{}", toolchain, name), text, predicate});
   };
   for (const char* name : {"dense", "matmul"}) {

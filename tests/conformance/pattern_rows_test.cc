@@ -6,6 +6,7 @@
 
 #include "conformance/conformance.h"
 #include "conformance/fused_calls.h"
+#include "conformance/gpu/cublas_calls.h"
 #include "conformance/gpu/cudnn_cases.h"
 #include "conformance/primitive_calls.h"
 #include "conformance/quantised_calls.h"
@@ -192,6 +193,8 @@ Graphs RealCalls() {
   for (const DataType dtype : {kFloat32, kFloat16}) {
     for (const CudnnCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
   }
+  AddRows(graphs, CublasCalls(kFloat32));
+  AddRows(graphs, CublasIntegerCalls());
   return graphs;
 }
 

@@ -12,17 +12,20 @@ from own_folder import setUpModule, tearDownModule  # noqa: F401
 
 class RfcFragment(unittest.TestCase):
     def test_as_printed(self):
-        if not available("cuda") or not available("cublas"):
+        if not all(available(name) for name in ("cuda", "cudnn", "cublas")):
             self.skipTest("there is no GPU, and nothing that stands in for one")
         mod = mnist()
         with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
             host_target = tvm.target.Target("llvm")
             generic_target = tvm.target.Target("cuda", host_target)
+            cudnn_target = tvm.target.Target("cuda -compiler=cudnn", host_target)
             cublas_target = tvm.target.Target("cuda -compiler=cublas", host_target)
-            targets = [generic_target, cublas_target]
+            targets = [generic_target, cudnn_target, cublas_target]
             exe = tvm.relay.vm.compile(mod, target=targets)
-        used = {name for one in exe.plan.report["play_off"] for name in one["partitions"]}
-        self.assertLessEqual(used, {"cuda", "cublas"})
+        on_gpu = {"cuda", "cudnn", "cublas"}
+        report = exe.plan.report
+        self.assertLessEqual(on_gpu, {one["name"] for one in report["toolchains"] if one["takes_part"]})
+        self.assertLessEqual({name for one in report["play_off"] for name in one["partitions"]}, on_gpu)
         x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype("float32")
         reference = tvm.relay.vm.VirtualMachine(tvm.relay.vm.compile(mod)).run(x)
         for _ in range(3):  # the second run records what the GPU does, the third repeats it

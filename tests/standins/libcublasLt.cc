@@ -1,107 +1,130 @@
-// libcublasLt.cc: cuBLASLt for tests on machines without a GPU: products of float32 matrices by three loops, on streams
-// of the stand-in for the driver. It refuses what its documentation forbids: matrices whose sizes do not fit each
-// other, leading dimensions that are too small, memory that is not the device's, calls from threads without a context.
+// libcublasLt.cc: cuBLASLt for tests on machines without a GPU: products by three loops, on streams of the stand-in for
+// the driver. It refuses what the documentation forbids (cublas/rules.cc), attributes of another size, memory that is
+// not the device's, a workspace that is too small or not in units of 256 bytes, addresses that are less aligned than an
+// algorithm wants, algorithms that were chosen for another product, a matrix C that overlaps D, and calls from threads
+// without a context.
 //
 // The list in docs/gpus.md has what it takes for granted.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <numeric>
-#include <vector>
+#include <iterator>
 
+#include "cublas/descriptors.h"
+#include "cublas/evaluation.h"
+#include "cublas/rules.h"
 #include "standin_cuda.h"
 
 namespace {
 
-// cublasStatus_t.
-constexpr int kSuccess = 0;
-constexpr int kNotInitialized = 1;
-constexpr int kInvalidValue = 7;
-constexpr int kNotSupported = 15;
+using namespace standin::cublas;  // NOLINT: all of it is about that
 
-constexpr int kFloat32 = 0;
-constexpr int kComputeFloat32 = 68;
-constexpr int kNumAlgorithms = 3;
-constexpr uint32_t kRelu = 2;
-constexpr uint32_t kBias = 4;
-
-struct Product {
-  int32_t transposes[2] = {0, 0};
-  uint32_t epilogue = 1;
-  const float* bias = nullptr;
-};
-struct Matrix {
-  uint64_t rows = 0, columns = 0;
-  int64_t leading = 0;
-  int32_t batch = 1;
-  int64_t stride = 0;
-
-  size_t LastElement() const {
-    return static_cast<size_t>(stride) * static_cast<size_t>(batch - 1) + static_cast<size_t>(leading) * (columns - 1) +
-           rows;
-  }
-};
-struct Preference {
-  uint64_t workspace = 0;
-};
-struct Choice {
-  uint64_t algorithm[8];
-  size_t workspace_bytes;
-  int status;
-  float waves;
-  int reserved[4];
-};
-
-/// Sizes of one product, as both operands and the result must have them.
-struct Sizes {
-  uint64_t m, n, k;
-};
-
+/// Only a value of its own size fits an attribute.
 template <typename T>
-bool Take(T& field, const void* value, size_t bytes) {
-  if (bytes != sizeof field) return false;
+int Take(T& field, const void* value, size_t bytes) {
+  if (value == nullptr || bytes != sizeof field) return kInvalidValue;
   std::memcpy(&field, value, bytes);
-  return true;
+  return kSuccess;
 }
 
-/// False where the matrices do not fit.
-bool SizesOf(const Product& product, const Matrix& a, const Matrix& b, const Matrix& d, Sizes& sizes) {
-  const bool ta = product.transposes[0] == 1, tb = product.transposes[1] == 1;
-  sizes = {ta ? a.columns : a.rows, tb ? b.rows : b.columns, ta ? a.rows : a.columns};
-  const uint64_t k = tb ? b.columns : b.rows;
-  for (const Matrix* one : {&a, &b, &d}) {
-    if (one->leading < static_cast<int64_t>(one->rows) || one->batch != d.batch || one->rows == 0) return false;
+/// A number that differs between products: FNV-1a of what describes them.
+class Fingerprint {
+ public:
+  template <typename T>
+  Fingerprint& Add(const T& value) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
+    for (size_t i = 0; i < sizeof value; ++i) number_ = (number_ ^ bytes[i]) * 0x100000001b3;
+    return *this;
   }
-  return k == sizes.k && d.rows == sizes.m && d.columns == sizes.n && (d.batch == 1 || d.stride != 0);
+  uint64_t number() const { return number_; }
+
+ private:
+  uint64_t number_ = 0xcbf29ce484222325;
+};
+
+uint64_t FingerprintOf(const Product& product, const Matrix& a, const Matrix& b, const Matrix& c, const Matrix& d) {
+  Fingerprint all;
+  all.Add(product.compute).Add(product.scale).Add(product.transposes).Add(product.epilogue);
+  for (const Matrix* one : {&a, &b, &c, &d}) {
+    all.Add(one->type).Add(one->rows).Add(one->columns).Add(one->leading).Add(one->order).Add(one->batch);
+    all.Add(one->stride);
+  }
+  return all.number();
 }
 
-/// The rows of an operand as the product wants it, one behind the other: `of_row` apart, and `of_step` within a row.
-std::vector<float> RowsOf(const float* matrix, uint64_t rows, uint64_t steps, int64_t of_row, int64_t of_step) {
-  std::vector<float> all;
-  all.reserve(rows * steps);
-  for (uint64_t row = 0; row < rows; ++row) {
-    const float* element = matrix + static_cast<int64_t>(row) * of_row;
-    for (uint64_t step = 0; step < steps; ++step, element += of_step) all.push_back(*element);
-  }
-  return all;
+bool Allows(const Preference& preference, const Algorithm& algorithm) {
+  const bool is_aligned =
+      std::ranges::all_of(preference.alignments, [&](uint32_t bytes) { return bytes >= algorithm.alignment; });
+  const bool may_reduce = algorithm.reduction == 0 || (preference.reductions & algorithm.reduction) != 0;
+  return is_aligned && may_reduce && algorithm.workspace <= preference.workspace;
 }
 
-void Multiply(const Product& product, const Sizes& sizes, float alpha, const float* a, int64_t lda, const float* b,
-              int64_t ldb, float* d, int64_t ldd) {
-  const bool ta = product.transposes[0] == 1, tb = product.transposes[1] == 1;
-  const std::vector<float> left = RowsOf(a, sizes.m, sizes.k, ta ? lda : 1, ta ? 1 : lda);
-  const std::vector<float> right = RowsOf(b, sizes.n, sizes.k, tb ? 1 : ldb, tb ? ldb : 1);
-  for (uint64_t column = 0; column < sizes.n; ++column) {
-    for (uint64_t row = 0; row < sizes.m; ++row) {
-      const float* x = left.data() + row * sizes.k;
-      const float* y = right.data() + column * sizes.k;
-      const float sum = std::inner_product(x, x + sizes.k, y, 0.0F);
-      const float value = alpha * sum + (product.bias != nullptr ? product.bias[row] : 0);
-      d[column * static_cast<uint64_t>(ldd) + row] = (product.epilogue & kRelu) != 0 ? std::max(value, 0.0F) : value;
-    }
+/// Memory of the device at an address, for work on a stream.
+class Places {
+ public:
+  explicit Places(const Algorithm& algorithm) : algorithm_(algorithm) {}
+
+  std::byte* Find(const void* address, size_t bytes) {
+    auto* place = static_cast<std::byte*>(standin_cuda_within(address, bytes));
+    are_found_ = are_found_ && place != nullptr;
+    return place;
   }
+  std::byte* Find(const void* address, const Matrix& matrix) {
+    are_found_ = are_found_ && reinterpret_cast<uintptr_t>(address) % algorithm_.alignment == 0;
+    return Find(address, matrix.bytes());
+  }
+  bool are_found() const { return are_found_; }
+
+ private:
+  const Algorithm& algorithm_;
+  bool are_found_ = true;
+};
+
+bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x < y + b_bytes && y < x + a_bytes;
 }
+
+double NumberAt(const void* address, int type) {
+  if (type == kInt32) return *static_cast<const int32_t*>(address);
+  return *static_cast<const float*>(address);
+}
+
+/// The algorithm that `words` hold, if it was chosen for this product; else null.
+const Algorithm* AlgorithmOf(const uint64_t* words, uint64_t fingerprint) {
+  if (words == nullptr || words[1] != fingerprint) return nullptr;
+  const auto* found = std::ranges::find(kAlgorithms, words[0], &Algorithm::number);
+  return found == std::end(kAlgorithms) ? nullptr : found;
+}
+
+/// Numbers and addresses of one call.
+struct Operands {
+  const void *alpha, *a, *b, *beta, *c;
+  void* d;
+};
+
+/// Finds all places. False where one is not in the device's memory, not aligned, or where C overlaps D.
+bool Place(const Operands& given, Work& work) {
+  Places places(work.algorithm);
+  const Product& product = work.product;
+  const bool has_factors = product.pointer_mode == kFactorsOnDevice;
+  work.alpha = has_factors ? 1 : NumberAt(given.alpha, product.scale);
+  work.beta = NumberAt(given.beta, product.scale);
+  if (has_factors) work.alphas = places.Find(given.alpha, work.sizes.m * sizeof(float));
+  work.at_a = places.Find(given.a, work.a);
+  work.at_b = places.Find(given.b, work.b);
+  work.at_d = places.Find(given.d, work.d);
+  if ((product.epilogue & kBias) != 0) {
+    const auto last = static_cast<size_t>(product.bias_stride * (work.d.batch - 1)) + work.sizes.m;
+    work.at_bias = places.Find(product.bias, last * work.d.element_bytes());
+  }
+  if (work.beta == 0) return places.are_found();
+  work.at_c = places.Find(given.c, work.c);
+  return places.are_found() && !Overlap(given.c, work.c.bytes(), given.d, work.d.bytes());
+}
+
+bool IsZeroOrOne(double value) { return value == 0 || value == 1; }
 
 }  // namespace
 
@@ -126,22 +149,20 @@ int cublasLtCreate(void** handle) {
 }
 
 int cublasLtMatmulDescCreate(Product** product, int compute, int scale) {
-  if (compute != kComputeFloat32 || scale != kFloat32) return kNotSupported;
-  *product = new Product;
+  *product = new Product{compute, scale};
   return kSuccess;
 }
 
 int cublasLtMatmulDescSetAttribute(Product* product, int attribute, const void* value, size_t bytes) {
-  constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8;
-  bool is_taken = false;
   switch (attribute) {
-    case kTransposeA: is_taken = Take(product->transposes[0], value, bytes); break;
-    case kTransposeB: is_taken = Take(product->transposes[1], value, bytes); break;
-    case kEpilogue: is_taken = Take(product->epilogue, value, bytes); break;
-    case kBiasPointer: is_taken = Take(product->bias, value, bytes); break;
-    default: break;
+    case 2: return Take(product->pointer_mode, value, bytes);
+    case 3: return Take(product->transposes[0], value, bytes);
+    case 4: return Take(product->transposes[1], value, bytes);
+    case 7: return Take(product->epilogue, value, bytes);
+    case 8: return Take(product->bias, value, bytes);
+    case 10: return Take(product->bias_stride, value, bytes);
+    default: return kInvalidValue;
   }
-  return is_taken ? kSuccess : kInvalidValue;
 }
 
 int cublasLtMatmulDescDestroy(Product* product) {
@@ -150,16 +171,17 @@ int cublasLtMatmulDescDestroy(Product* product) {
 }
 
 int cublasLtMatrixLayoutCreate(Matrix** matrix, int type, uint64_t rows, uint64_t columns, int64_t leading) {
-  if (type != kFloat32) return kNotSupported;
-  *matrix = new Matrix{rows, columns, leading};
+  *matrix = new Matrix{type, rows, columns, leading};
   return kSuccess;
 }
 
 int cublasLtMatrixLayoutSetAttribute(Matrix* matrix, int attribute, const void* value, size_t bytes) {
-  constexpr int kBatchCount = 5, kBatchStride = 6;
-  if (attribute == kBatchCount) return Take(matrix->batch, value, bytes) ? kSuccess : kInvalidValue;
-  if (attribute == kBatchStride) return Take(matrix->stride, value, bytes) ? kSuccess : kInvalidValue;
-  return kInvalidValue;
+  switch (attribute) {
+    case 1: return Take(matrix->order, value, bytes);
+    case 5: return Take(matrix->batch, value, bytes);
+    case 6: return Take(matrix->stride, value, bytes);
+    default: return kInvalidValue;
+  }
 }
 
 int cublasLtMatrixLayoutDestroy(Matrix* matrix) {
@@ -173,8 +195,12 @@ int cublasLtMatmulPreferenceCreate(Preference** preference) {
 }
 
 int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attribute, const void* value, size_t bytes) {
-  constexpr int kMostWorkspace = 1;
-  return attribute == kMostWorkspace && Take(preference->workspace, value, bytes) ? kSuccess : kInvalidValue;
+  if (attribute >= 5 && attribute <= 8) return Take(preference->alignments[attribute - 5], value, bytes);
+  switch (attribute) {
+    case 1: return Take(preference->workspace, value, bytes);
+    case 3: return Take(preference->reductions, value, bytes);
+    default: return kInvalidValue;
+  }
 }
 
 int cublasLtMatmulPreferenceDestroy(Preference* preference) {
@@ -182,48 +208,43 @@ int cublasLtMatmulPreferenceDestroy(Preference* preference) {
   return kSuccess;
 }
 
-int cublasLtMatmulAlgoGetHeuristic(void*, const Product* product, const Matrix* a, const Matrix* b, const Matrix*,
-                                   const Matrix* d, const Preference* preference, int most, Choice* choices,
-                                   int* count) {
-  Sizes sizes{};
+int cublasLtMatmulAlgoGetHeuristic(void* handle, const Product* product, const Matrix* a, const Matrix* b,
+                                   const Matrix* c, const Matrix* d, const Preference* preference, int most,
+                                   Choice* choices, int* count) {
   *count = 0;
-  if (!SizesOf(*product, *a, *b, *d, sizes)) return kInvalidValue;
-  for (; *count < most && *count < kNumAlgorithms; ++*count) {
-    const size_t workspace = static_cast<size_t>(*count) << 20;
-    if (workspace > preference->workspace) break;
-    choices[*count] = {{static_cast<uint64_t>(*count) + 1}, workspace, kSuccess, 1, {}};
+  if (handle == nullptr) return kNotInitialized;
+  if (most <= 0) return kInvalidValue;
+  Sizes sizes{};
+  if (const int status = Check(*product, *a, *b, *c, *d, sizes); status != kSuccess) return status;
+  const uint64_t fingerprint = FingerprintOf(*product, *a, *b, *c, *d);
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (*count == most || !Allows(*preference, algorithm)) continue;
+    choices[(*count)++] = {{algorithm.number, fingerprint}, algorithm.workspace, kSuccess, 1, {}};
   }
   return *count > 0 ? kSuccess : kNotSupported;
 }
 
-int cublasLtMatmul(void* handle, const Product* product, const float* alpha, const float* a, const Matrix* a_layout,
-                   const float* b, const Matrix* b_layout, const float* beta, const float*, const Matrix*, float* d,
-                   const Matrix* d_layout, const uint64_t* algorithm, void* workspace, size_t workspace_bytes,
+int cublasLtMatmul(void* handle, const Product* product, const void* alpha, const void* a, const Matrix* a_layout,
+                   const void* b, const Matrix* b_layout, const void* beta, const void* c, const Matrix* c_layout,
+                   void* d, const Matrix* d_layout, const uint64_t* algorithm, void* workspace, size_t workspace_bytes,
                    void* stream) {
-  Sizes sizes{};
   if (handle == nullptr) return kNotInitialized;
-  if (!SizesOf(*product, *a_layout, *b_layout, *d_layout, sizes) || *beta != 0) return kInvalidValue;
-  if (algorithm == nullptr || algorithm[0] < 1 || algorithm[0] > kNumAlgorithms) return kInvalidValue;
-  const auto within = [](auto* address, size_t elements) {
-    return static_cast<decltype(address)>(standin_cuda_within(address, elements * sizeof(float)));
+  Sizes sizes{};
+  const int status = Check(*product, *a_layout, *b_layout, *c_layout, *d_layout, sizes);
+  if (status != kSuccess) return status;
+  const Algorithm* chosen = AlgorithmOf(algorithm, FingerprintOf(*product, *a_layout, *b_layout, *c_layout, *d_layout));
+  if (chosen == nullptr || workspace_bytes < chosen->workspace) return kInvalidValue;
+  Work work{*product, *chosen, sizes, *a_layout, *b_layout, *c_layout, *d_layout};
+  if (!Place({alpha, a, b, beta, c, d}, work)) return kInvalidValue;
+  if (product->scale == kInt32 && !(IsZeroOrOne(work.alpha) && IsZeroOrOne(work.beta))) return kNotSupported;
+  void* scratch = chosen->workspace == 0 ? nullptr : standin_cuda_within(workspace, chosen->workspace);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(workspace) % 256 == 0;
+  if (chosen->workspace > 0 && (scratch == nullptr || !is_aligned)) return kInvalidValue;
+  std::function<void()> enqueued = [work, scratch] {
+    if (scratch != nullptr) std::memset(scratch, 0xAB, work.algorithm.workspace);
+    Evaluate(work);
   };
-  Product own = *product;  // what is described may change when this returns
-  own.bias = (product->epilogue & kBias) != 0 ? within(product->bias, sizes.m) : nullptr;
-  const float* left = within(a, a_layout->LastElement());
-  const float* right = within(b, b_layout->LastElement());
-  float* result = within(d, d_layout->LastElement());
-  const bool owns_all = left != nullptr && right != nullptr && result != nullptr &&
-                        ((product->epilogue & kBias) == 0 || own.bias != nullptr) &&
-                        (workspace_bytes == 0 || standin_cuda_within(workspace, workspace_bytes) != nullptr);
-  if (!owns_all) return kInvalidValue;
-  std::function<void()> work = [own, sizes, alpha = *alpha, left, right, result, of_left = *a_layout,
-                                of_right = *b_layout, of_result = *d_layout] {
-    for (int32_t i = 0; i < of_result.batch; ++i) {
-      Multiply(own, sizes, alpha, left + i * of_left.stride, of_left.leading, right + i * of_right.stride,
-               of_right.leading, result + i * of_result.stride, of_result.leading);
-    }
-  };
-  return standin_cuda_enqueue(stream, &work) ? kSuccess : kInvalidValue;
+  return standin_cuda_enqueue(stream, &enqueued) ? kSuccess : kInvalidValue;
 }
 
 }  // extern "C"

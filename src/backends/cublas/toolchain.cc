@@ -3,18 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
-#include "backends/cublas/algorithm.h"
+#include "backends/cublas/describe.h"
+#include "backends/cublas/patterns.h"
+#include "backends/cublas/product.h"
 #include "collage/support/error.h"
 #include "collage/target/child_process.h"
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/toolchain_module.h"
 #include "runtime/known_devices.h"
 #include "support/dynamic_library.h"
-#include "target/read_product.h"
 
 namespace collage::cublas {
 namespace {
@@ -23,8 +29,9 @@ constexpr const char* kName = "cublas";
 constexpr const char* kModule = "libcollage_rt_cublas.so";
 constexpr const char* kHint = "install NVIDIA's driver and cuBLAS of CUDA 12 or 13";
 constexpr int kCudaType = 2;  // DLDeviceType
-/// The function that the library computes behind a product and its bias.
-constexpr const char* kEnd = "nn.relu";
+constexpr const char* kPrecision = "inference_precision";
+/// By number: Precision.
+constexpr std::array kPrecisions{"f32", "tf32", "bf16", "f16"};
 constexpr const char* kRank = "algorithm=";
 /// Algorithms of the heuristic that are tried.
 constexpr int kMostAlgorithms = 8;
@@ -45,18 +52,32 @@ Availability Ask() {
   return {true, *version, "", ""};
 }
 
-Result<void> Check(const MatrixProduct& product) {
-  if (product.element_bytes == sizeof(float)) return {};
-  return Reason{"multiplies float32 only", kName};
+const Availability& ThisMachine() {
+  static const Availability availability = Ask();
+  return availability;
+}
+
+/// The algorithm that a schedule names; the first one without.
+int64_t RankOf(std::string_view schedule) {
+  int64_t rank = 0;
+  if (!schedule.starts_with(kRank)) return rank;
+  schedule.remove_prefix(std::string_view(kRank).size());
+  std::from_chars(schedule.data(), schedule.data() + schedule.size(), rank);
+  return rank;
 }
 
 class CublasToolchain : public Toolchain, public CompilesElsewhere {
  public:
+  explicit CublasToolchain(Precision precision = Precision::kFloat32)
+      : precision_(precision), table_(Patterns(precision)) {}
+
   std::string name() const override { return kName; }
   std::string description() const override { return "products of matrices on NVIDIA GPUs by cuBLASLt"; }
   Availability Probe() const override {
-    static const Availability availability = Ask();
-    return availability;
+    Availability here = ThisMachine();
+    // Options that change the kernels change the times.
+    if (here.available && precision_ != Precision::kFloat32) here.version += std::string(" ") + PrecisionName();
+    return here;
   }
   /// It compiles to a description, by which the library chooses an algorithm when it is loaded.
   Availability ProbeCompiler() const override { return {true, "", "", ""}; }
@@ -68,28 +89,43 @@ class CublasToolchain : public Toolchain, public CompilesElsewhere {
   bool is_default() const override { return false; }
   std::string license() const override { return "cuBLAS: CUDA Toolkit EULA"; }
   int device_type() const override { return kCudaType; }
-  std::vector<PatternTableEntry> PatternTable() const override {
-    static const std::vector<PatternTableEntry> table = ProductPatterns(kName, Check, kEnd);
-    return table;
-  }
+  std::vector<PatternTableEntry> PatternTable() const override { return table_; }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
 
-  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
-    Result<ProductDescription> read = ReadProduct(request.function, In(Memory::kHost, request.layouts), name(), kEnd);
-    if (!read) return read.reason();
-    if (const Result<void> checked = Check(read->product); !checked.ok()) return checked.reason();
-    Algorithm algorithm{.relu = read->has_end ? 1 : 0};
-    if (!request.schedule.empty()) {
-      const std::string_view number = std::string_view(request.schedule).substr(std::string_view(kRank).size());
-      std::from_chars(number.data(), number.data() + number.size(), algorithm.rank);
+  std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
+                                       const std::vector<bool>& eligible_outputs) const override {
+    const BoundaryLayouts plain = PlainLayouts(eligible_inputs.size(), eligible_outputs.size());
+    std::vector<BoundaryLayouts> choices{plain};
+    if (precision_ == Precision::kFloat16 || precision_ == Precision::kBFloat16) {
+      const DataType dtype = precision_ == Precision::kFloat16 ? kFloat16 : kBFloat16;
+      const BoundaryLayouts narrow = Keeping(plain, dtype, function, eligible_inputs, eligible_outputs);
+      for (const BoundaryLayouts& choice : {narrow, BoundaryLayouts{narrow.inputs, plain.outputs}}) {
+        const bool is_new = std::ranges::find(choices, choice) == choices.end();
+        if (is_new && cublas::Describe(function, choice, precision_).ok()) choices.push_back(choice);
+      }
     }
+    for (BoundaryLayouts& choice : choices) choice = In(Memory::kCuda, std::move(choice));
+    return choices;
+  }
+
+  std::vector<Hook> Hooks() const override { return {Hook::kRelayToRuntime, Hook::kUpdateConstants}; }
+  Result<CompiledPartition> RelayToRuntime(const PartitionRequest& request) const override {
+    Result<Description> description = Describe(request);
+    if (!description) return description.reason();
     CompiledPartition partition;
     partition.loader = name();
-    partition.blob = ToBlob(read->product);
-    const auto bytes = std::as_bytes(std::span(&algorithm, 1));
-    partition.blob.insert(partition.blob.end(), bytes.begin(), bytes.end());
-    partition.constants = std::move(read->constants);
+    partition.blob = ToBlob(description->product);
+    partition.constants = std::move(description->constants);
     return partition;
+  }
+  Result<std::vector<Tensor>> UpdateConstants(const PartitionRequest& request,
+                                              const CompiledPartition& compiled) const override {
+    Result<Description> description = Describe(request);
+    if (!description) return description.reason();
+    if (ToBlob(description->product) != compiled.blob) {
+      return Reason{"the product depends on the values of constants", name()};
+    }
+    return std::move(description->constants);
   }
 
   bool has_schedules() const override { return true; }
@@ -99,6 +135,35 @@ class CublasToolchain : public Toolchain, public CompilesElsewhere {
     for (int rank = 1; rank < kMostAlgorithms; ++rank) schedules.push_back(fmt::format("{}{}", kRank, rank));
     return schedules;
   }
+
+  std::vector<AttrField> Options() const override {
+    return {
+        {kPrecision, AttrKind::kString, kPrecisions.front(),
+         "f32; tf32, bf16, f16: what factors of products of float32 values may be rounded to, for tensor cores, sums "
+         "stay float32, and, for the last two, what values between partitions may be kept as"}};
+  }
+  std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
+    const std::string& told = options.String(kPrecision);
+    const auto* found = std::ranges::find(kPrecisions, told);
+    if (found == kPrecisions.end()) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'inference_precision' of 'cublas' is f32, tf32, bf16 or f16, got '" + told + "'");
+    }
+    return std::make_unique<CublasToolchain>(static_cast<Precision>(found - kPrecisions.begin()));
+  }
+
+ private:
+  const char* PrecisionName() const { return kPrecisions.at(static_cast<size_t>(precision_)); }
+
+  Result<Description> Describe(const PartitionRequest& request) const {
+    Result<Description> description =
+        cublas::Describe(request.function, In(Memory::kHost, request.layouts), precision_);
+    if (description) description->product.rank = RankOf(request.schedule);
+    return description;
+  }
+
+  Precision precision_;
+  std::vector<PatternTableEntry> table_;
 };
 
 }  // namespace
