@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LIST = Path(__file__).resolve().parent.parent.parent / "docs/gpus.md"
+ALL_LISTED = ("unit.backends.Driver", "conformance.gpu.CublasLibrary")
+"""Suites that ask the driver or a library, and nothing of ours."""
 ROW = re.compile(r"^\| ([^|`]+) \| ([^|]+) \| `([^`|]+)` \|$", re.MULTILINE)
 
 
@@ -24,12 +26,12 @@ def read(page: Path = LIST) -> list[Assumption]:
 
 
 def problems(known: list[Assumption], tests: set[str]) -> list[str]:
-    """What is wrong with the list, a line each: every row has a test, and every test of a GPU's driver a row."""
+    """What is wrong with the list, a line each: every row has a test, and every test of `ALL_LISTED` a row."""
     found = [f"'{one.text}' is shown by {one.test}, which is no test" for one in known if one.test not in tests]
     listed = {one.test for one in known}
     found += [
         f"{test} is in no row of {LIST.name}"
         for test in sorted(tests)
-        if test.startswith("unit.backends.Driver") and test.endswith(".gpu") and test not in listed
+        if test.startswith(ALL_LISTED) and test.endswith(".gpu") and test not in listed
     ]
     return found if known else ["the list is empty"]
