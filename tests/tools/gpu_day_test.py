@@ -96,6 +96,7 @@ class Day(unittest.TestCase):
             self.tool("run", day, "--minutes", 0.3)
             page = (day / "report.md").read_text()
             self.assertNotIn("Not done", page)
+            self.assertNotIn("It failed", page)
             self.assertIn("cuda", page)
             self.tool("run", day)  # nothing is left to do
 

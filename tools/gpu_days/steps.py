@@ -213,7 +213,7 @@ def compare(day: Day, model: Path, option: str) -> list[str]:
     )
     if not report:
         return ["", "", "", "", "", why]
-    singles = {one["name"]: one["p50_seconds"] for one in report["play_off"] if one["is_single"] and one["p50_seconds"]}
+    singles = {one["name"]: one["p50_seconds"] for one in report["play_off"] if one["single"] and one["p50_seconds"]}
     mix = report["p50_seconds"]
     name = min(singles, key=lambda one: singles[one], default="")
     ratio = f"{mix / singles[name]:.3f}" if name else ""
