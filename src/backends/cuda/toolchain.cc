@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -16,15 +15,12 @@
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
+#include "backends/cuda_driver/this_gpu.h"
 #include "backends/cuda_driver/toolkit.h"
 #include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
-#include "collage/target/child_process.h"
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
-#include "collage/target/toolchain_module.h"
-#include "runtime/known_devices.h"
-#include "support/dynamic_library.h"
 
 namespace collage::cuda {
 namespace {
@@ -32,37 +28,17 @@ namespace {
 constexpr const char* kName = "cuda";
 constexpr const char* kModule = "libcollage_rt_cuda.so";
 constexpr const char* kHint = "install NVIDIA's driver of CUDA 12 or 13";
-constexpr int kCudaType = 2;  // DLDeviceType
 /// Warps that loops are shared out among: several for each of the schedulers of a large GPU.
 constexpr int kWarps = 2048;
 constexpr const char* kPrecision = "inference_precision";
 constexpr const char* kFullPrecision = "f32";
 constexpr std::array kPrecisions{kFullPrecision, "tf32", "bf16", "f16"};
 
-/// A GPU's architecture, and words on it.
-struct Gpu {
-  std::string architecture;
-  std::string description;
-};
-
-/// Asks the driver, which a process that forks workers must not have used, in a process of its own.
-Result<Gpu> Ask() {
-  if (const auto missing = WhyModuleMissing({kModule, DeviceModule(kCudaType)})) return Reason{*missing, kName};
-  const auto answer = [] {
-    std::string architecture, gpu;
-    const std::string module = DeviceModule(kCudaType);
-    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_gpu_architecture"))(architecture);
-    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_describe_device"))(gpu);
-    return architecture + "\n" + gpu;
-  };
-  const Result<std::string> text = AnswerInChild(answer, std::chrono::seconds(60));
-  if (!text.ok()) return text.reason();
-  const size_t end = text->find('\n');
-  return Gpu{text->substr(0, end), text->substr(end + 1)};
-}
+using cuda_driver::kCudaType;
+using Gpu = cuda_driver::ThisGpu;
 
 const Result<Gpu>& ThisGpu() {
-  static const Result<Gpu> gpu = Ask();
+  static const Result<Gpu> gpu = cuda_driver::AskForGpu(kName, kModule);
   return gpu;
 }
 

@@ -1,12 +1,11 @@
 // loader.cc: kernels as launches of an image's functions on the GPU's stream.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "backends/cuda_driver/device.h"
 #include "backends/cuda_driver/gpu_kernel.h"
+#include "backends/cuda_driver/loaded_module.h"
 #include "collage/runtime/kernel.h"
 
 namespace collage::cuda {
@@ -16,48 +15,11 @@ using cuda_driver::Address;
 using cuda_driver::Driver;
 using cuda_driver::GpuKernel;
 using cuda_driver::Launch;
+using cuda_driver::LoadedModule;
 
 constexpr unsigned kBlock = cuda_driver::kWarpsPerBlock * 32;
 /// Blocks of a launch; warps take further units in turn.
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
-
-/// Whether the driver has no use for an image on this GPU, so that another one may do.
-bool IsForOthers(cuda_driver::Status status) {
-  return status == cuda_driver::kNoBinaryForGpu || status == cuda_driver::kInvalidImage ||
-         status == cuda_driver::kInvalidPtx || status == cuda_driver::kPtxOfLaterVersion;
-}
-
-/// An image that is loaded, until this ends.
-class LoadedModule {
- public:
-  /// Loads the first of `kernel`'s images that this GPU can run. Throws kUnavailable where there is none.
-  LoadedModule(const Driver& driver, const GpuKernel& kernel) : driver_(driver) {
-    std::string kinds;
-    for (const cuda_driver::GpuImage& image : kernel.images) {
-      const cuda_driver::Status status = driver.ModuleLoadData(&module_, image.bytes.data());
-      if (status == 0) return;
-      if (!IsForOthers(status)) driver.Check(status, "load code for the GPU");
-      kinds += (kinds.empty() ? "" : ", ") + image.kind;
-    }
-    throw Error(ErrorCategory::kUnavailable,
-                fmt::format("a kernel was made for {} ({}), which the GPU {} cannot run", kernel.architecture, kinds,
-                            cuda_driver::DescribeGpu()),
-                "cuda", "compile on this machine, or with -arch for its GPU");
-  }
-  LoadedModule(const LoadedModule&) = delete;
-  LoadedModule& operator=(const LoadedModule&) = delete;
-  ~LoadedModule() { driver_.ModuleUnload(module_); }
-
-  cuda_driver::Function Find(const std::string& name) const {
-    cuda_driver::Function function = nullptr;
-    driver_.Check(driver_.ModuleGetFunction(&function, module_, name.c_str()), "find '" + name + "' in a GPU's code");
-    return function;
-  }
-
- private:
-  const Driver& driver_;
-  cuda_driver::Module module_ = nullptr;
-};
 
 class GpuLaunches : public Kernel {
  public:
@@ -68,13 +30,9 @@ class GpuLaunches : public Kernel {
       device_.CopyIn(constants_.back().address(), constant.raw(), constant.size_bytes());
     }
     device_.Enter();
-    module_ = std::make_unique<LoadedModule>(driver_, kernel_);
+    module_ = std::make_unique<LoadedModule>(driver_, kernel_.images, kernel_.architecture, "cuda");
     for (const cuda_driver::GpuFunction& function : kernel_.functions) {
-      functions_.push_back(module_->Find(function.name));
-      if (function.shared_bytes <= cuda_driver::kUsualSharedBytes) continue;
-      const auto bytes = static_cast<int>(function.shared_bytes);
-      driver_.Check(driver_.FuncSetAttribute(functions_.back(), cuda_driver::kMostDynamicSharedBytes, bytes),
-                    "reserve memory that threads share");
+      functions_.push_back(module_->Find(function.name, function.shared_bytes));
     }
   }
 
