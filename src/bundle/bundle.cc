@@ -12,7 +12,6 @@
 
 #include "bundle/elf_image.h"
 #include "bundle/licence_texts.h"
-#include "bundle/run_tool.h"
 #include "bundle/shared_libraries.h"
 #include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
@@ -21,6 +20,7 @@
 #include "support/dynamic_library.h"
 #include "support/file.h"
 #include "target/left_out.h"
+#include "target/run_tool.h"
 
 namespace collage {
 namespace {

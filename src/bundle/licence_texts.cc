@@ -4,8 +4,8 @@
 
 #include <sstream>
 
-#include "bundle/run_tool.h"
 #include "collage/support/error.h"
+#include "target/run_tool.h"
 
 namespace collage {
 namespace {

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "bundle/run_tool.h"
 #include "collage/support/error.h"
+#include "target/run_tool.h"
 
 namespace collage {
 namespace {

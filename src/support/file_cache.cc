@@ -97,4 +97,13 @@ void FileCache::MakeRoom() const {
   }
 }
 
+FileCache& KernelCache() {
+  constexpr int64_t kMaxBytes = int64_t{512} << 20;
+  static auto* const cache = [] {
+    const std::optional<std::string> chosen = GetEnvironment("COLLAGE_KERNEL_CACHE");
+    return new FileCache(chosen ? fs::path(*chosen) : UserCacheFolder() / "kernels", kMaxBytes);
+  }();
+  return *cache;
+}
+
 }  // namespace collage

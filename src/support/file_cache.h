@@ -33,4 +33,8 @@ class FileCache {
   int64_t unseen_bytes_;  ///< written since the folder was looked through; guarded by mutex_
 };
 
+/// Machine code that was made before, in the folder that $COLLAGE_KERNEL_CACHE names, else ~/.cache/collage/kernels;
+/// none is kept if that variable is empty. Toolchains share it: names are digests of all that code depends on.
+FileCache& KernelCache();
+
 }  // namespace collage
