@@ -191,7 +191,7 @@ Graphs RealCalls() {
   AddQuantised(graphs);
   // Sums with every function behind, and products of matrices that are not float32.
   for (const DataType dtype : {kFloat32, kFloat16}) {
-    for (const CudnnCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
+    for (const PatternCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
   }
   AddRows(graphs, CublasCalls(kFloat32));
   AddRows(graphs, CublasIntegerCalls());

@@ -2,37 +2,34 @@
 // sizes.
 #include "conformance/gpu/cudnn_cases.h"
 
-#include <cmath>
-#include <functional>
+#include <string>
 #include <utility>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "conformance/conformance.h"
+#include "conformance/fused_calls.h"
 
 namespace collage {
 namespace {
 
 using conformance::Input;
+using conformance::Mul;
+using conformance::Plus;
 using conformance::RandomTensor;
 using Ints = std::vector<int64_t>;
 
-Expr Plus(const Expr& a, const Expr& b) { return MakeCall("add", {a, b}); }
-Expr Mul(const Expr& a, const Expr& b) { return MakeCall("multiply", {a, b}); }
-Shape ShapeOf(const Expr& expr) { return AsTensorType(InferType(expr))->static_shape(); }
-
-struct NamedFunction {
-  const char* suffix;
-  std::function<Expr(const Expr&)> apply;
-  bool is_further = false;
-};
+/// Functions that follow images only where these lie channels-last, and no volumes.
+bool IsFurther(const std::string& suffix) {
+  return suffix == "_leaky_relu" || suffix == "_swish" || suffix.starts_with("_gelu");
+}
 
 /// Cases of one type.
 class Cases {
  public:
   explicit Cases(DataType dtype) : dtype_(dtype) {}
 
-  std::vector<CudnnCase> All() {
+  std::vector<PatternCase> All() {
     AddConvolutions();
     AddTransposedConvolutions();
     AddPools();
@@ -54,34 +51,6 @@ class Cases {
     cases_.push_back({pattern, std::move(params), std::move(body)});
   }
 
-  std::vector<NamedFunction> Functions() const {
-    const auto call = [](const char* op, Attrs attrs = {}) {
-      return [=](const Expr& x) { return MakeCall(op, {x}, attrs); };
-    };
-    const auto erf = [this](const Expr& x) {
-      return Plus(MakeCall("erf", {Mul(x, Number(std::sqrt(0.5)))}), Number(1));
-    };
-    const auto cube = [this](const Expr& x) { return Mul(MakeCall("power", {x, Number(3)}), Number(0.044715)); };
-    const auto tanh = [this, cube](const Expr& x) {
-      return Plus(MakeCall("tanh", {Mul(Plus(x, cube(x)), Number(std::sqrt(2 / M_PI)))}), Number(1));
-    };
-    const auto below = [this](const Expr& x) {
-      return Plus(MakeCall("exp", {MakeCall("minimum", {x, Number(0)})}), Number(-1));
-    };
-    return {{"_relu", call("nn.relu")},
-            {"_clip", call("clip", {{"a_min", 0.0}, {"a_max", 0.5}})},
-            {"_sigmoid", call("sigmoid")},
-            {"_tanh", call("tanh")},
-            {"_leaky_relu", call("nn.leaky_relu", {{"alpha", 0.1}}), true},
-            {"_swish", [](const Expr& x) { return Mul(x, MakeCall("sigmoid", {x})); }, true},
-            {"_gelu", [=, this](const Expr& x) { return Mul(Mul(x, erf(x)), Number(0.5)); }, true},
-            {"_gelu", [=, this](const Expr& x) { return Mul(x, Mul(erf(x), Number(0.5))); }, true},
-            {"_gelu", [=, this](const Expr& x) { return Mul(Mul(x, Number(0.5)), erf(x)); }, true},
-            {"_gelu_tanh", [=, this](const Expr& x) { return Mul(Mul(x, Number(0.5)), tanh(x)); }, true},
-            {"_elu", [=](const Expr& x) { return Plus(MakeCall("nn.relu", {x}), below(x)); }},
-            {"_elu", [=, this](const Expr& x) { return Plus(MakeCall("nn.relu", {x}), Mul(below(x), Number(0.7))); }}};
-  }
-
   /// All that the table has behind an anchor; the bias is of that shape. There is no leaky ReLU and no product behind
   /// volumes.
   void AddAnchor(const std::string& name, const std::vector<Var>& params, const Expr& anchor, const Shape& bias,
@@ -94,8 +63,9 @@ class Cases {
          {std::pair{name, anchor}, std::pair{name + "_bias", Plus(anchor, Constants(bias, 5, 1))}}) {
       Add(prefix, params, inner);
       if (takes_sums) Add(prefix + "_sum", more, Plus(inner, other));
-      for (const NamedFunction& function : Functions()) {
-        if (is_volume && function.is_further) continue;
+      for (const NamedFunction& function : FunctionsBehind(dtype_)) {
+        const std::string suffix = function.suffix;
+        if (suffix == "_hardswish" || (is_volume && IsFurther(suffix))) continue;
         Add(prefix + function.suffix, params, function.apply(inner));
         if (takes_sums) Add(prefix + "_sum" + function.suffix, more, function.apply(Plus(inner, other)));
       }
@@ -214,28 +184,11 @@ class Cases {
   }
 
   DataType dtype_;
-  std::vector<CudnnCase> cases_;
+  std::vector<PatternCase> cases_;
 };
-
-bool IsImage(const Expr& expr) {
-  const size_t rank = ShapeOf(expr).size();
-  return rank >= 3 && rank <= 5;
-}
 
 }  // namespace
 
-Function CudnnCase::function() const {
-  Function function = MakeFunction(params, body);
-  InferType(function);
-  return function;
-}
-
-std::vector<CudnnCase> CudnnCases(DataType dtype) { return Cases(dtype).All(); }
-
-std::vector<BoundaryLayouts> LayoutsOf(const Toolchain& toolchain, const Function& function) {
-  std::vector<bool> inputs;
-  for (const Var& param : function->params()) inputs.push_back(IsImage(param));
-  return toolchain.Layouts(function, inputs, {IsImage(function->body())});
-}
+std::vector<PatternCase> CudnnCases(DataType dtype) { return Cases(dtype).All(); }
 
 }  // namespace collage

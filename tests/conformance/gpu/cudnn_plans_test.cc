@@ -70,7 +70,7 @@ TEST_P(CudnnPlansForTest, RowsHavePlans) {
   const auto& [architecture, dtype] = GetParam();
   const bool is_full = std::getenv("COLLAGE_TEST_PLANS") != nullptr;
   const std::unique_ptr<const Toolchain> toolchain = For(architecture);
-  for (const CudnnCase& one : CudnnCases(dtype)) {
+  for (const PatternCase& one : CudnnCases(dtype)) {
     if (!is_full && !IsQuick(one.pattern)) continue;
     const Function function = one.function();
     for (const BoundaryLayouts& layouts : LayoutsOf(*toolchain, function)) {
@@ -123,8 +123,8 @@ TEST_F(CudnnPlansTest, Float32MatricesOfTwoInputsAreMultipliedAsTf32Only) {
 }
 
 TEST_F(CudnnPlansTest, PlainImagesHaveNoEnginesForGelu) {
-  const std::vector<CudnnCase> all = CudnnCases(kFloat32);
-  const Function function = std::ranges::find(all, "conv2d_bias_gelu", &CudnnCase::pattern)->function();
+  const std::vector<PatternCase> all = CudnnCases(kFloat32);
+  const Function function = std::ranges::find(all, "conv2d_bias_gelu", &PatternCase::pattern)->function();
   const auto described = cudnn::Describe(function, PlainLayouts(1, 1), {});
   ASSERT_TRUE(described.ok()) << described.reason().text;
   const Result<cudnn::Plan> plan = PlanOf(described->graph, "sm_90");
@@ -133,8 +133,8 @@ TEST_F(CudnnPlansTest, PlainImagesHaveNoEnginesForGelu) {
 }
 
 TEST_F(CudnnPlansTest, EnginesAreSchedules) {
-  const std::vector<CudnnCase> all = CudnnCases(kFloat16);
-  const Function function = std::ranges::find(all, "conv2d_bias_relu", &CudnnCase::pattern)->function();
+  const std::vector<PatternCase> all = CudnnCases(kFloat16);
+  const Function function = std::ranges::find(all, "conv2d_bias_relu", &PatternCase::pattern)->function();
   const std::unique_ptr<const Toolchain> toolchain = For("sm_90");
   const BoundaryLayouts layouts = In(Memory::kCuda, PlainLayouts(1, 1));
   const auto schedules = toolchain->Schedules({function, layouts, 1});

@@ -35,32 +35,17 @@ class CudnnTest : public GpuTest {
     for (const auto& [name, value] : told) options.Set(name, value);
     return Cudnn().WithOptions(options);
   }
-
-  /// Checks each case of that type, in each layout that the toolchain offers for it.
-  static void ExpectAllAgree(DataType dtype) {
-    for (const CudnnCase& one : CudnnCases(dtype)) {
-      const Function function = one.function();
-      const std::vector<BoundaryLayouts> all = LayoutsOf(Cudnn(), function);
-      EXPECT_FALSE(all.empty()) << one.pattern;
-      for (const BoundaryLayouts& layouts : all) {
-        SCOPED_TRACE(fmt::format("{} of {}, {}", one.pattern, dtype.ToString(), ToString(layouts.outputs[0])));
-        conformance::Options options;
-        options.layouts = layouts;
-        conformance::ExpectPatternAgrees(Cudnn(), "cudnn." + one.pattern, function, options);
-      }
-    }
-  }
 };
 
-TEST_F(CudnnTest, Float32PatternsAgree) { ExpectAllAgree(kFloat32); }
-TEST_F(CudnnTest, Float16PatternsAgree) { ExpectAllAgree(kFloat16); }
-TEST_F(CudnnTest, BFloat16PatternsAgree) { ExpectAllAgree(kBFloat16); }
+TEST_F(CudnnTest, Float32PatternsAgree) { ExpectCasesAgree(Cudnn(), CudnnCases(kFloat32)); }
+TEST_F(CudnnTest, Float16PatternsAgree) { ExpectCasesAgree(Cudnn(), CudnnCases(kFloat16)); }
+TEST_F(CudnnTest, BFloat16PatternsAgree) { ExpectCasesAgree(Cudnn(), CudnnCases(kBFloat16)); }
 
 TEST_F(CudnnTest, EachRowHasACase) {
   std::set<std::string> rows;
   for (const PatternTableEntry& entry : Cudnn().PatternTable()) rows.insert(entry.name);
   for (const DataType dtype : {kFloat32, kFloat16}) {
-    for (const CudnnCase& one : CudnnCases(dtype)) rows.erase("cudnn." + one.pattern);
+    for (const PatternCase& one : CudnnCases(dtype)) rows.erase("cudnn." + one.pattern);
   }
   EXPECT_THAT(rows, testing::IsEmpty());
 }
@@ -120,8 +105,8 @@ TEST_F(CudnnTest, EnginesAreSchedules) {
 
 /// A case of float32 with several engines.
 Function ConvolutionWithBias() {
-  const std::vector<CudnnCase> all = CudnnCases(kFloat32);
-  return std::ranges::find(all, "conv2d_bias_relu", &CudnnCase::pattern)->function();
+  const std::vector<PatternCase> all = CudnnCases(kFloat32);
+  return std::ranges::find(all, "conv2d_bias_relu", &PatternCase::pattern)->function();
 }
 
 BoundaryLayouts OnGpu() { return In(Memory::kCuda, PlainLayouts(1, 1)); }

@@ -3,11 +3,12 @@
 #include "evaluation.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
+
+#include "../numbers.h"
+#include "support/numbers.h"
 
 namespace standin::cudnn {
 namespace {
@@ -17,25 +18,6 @@ using Floats = std::vector<float>;
 
 constexpr int kHalf = 2, kBFloat16 = 9;
 
-float FromHalf(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
-  if (exponent == 31) return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * INFINITY;
-  const float value = static_cast<float>(exponent == 0 ? mantissa : mantissa + 1024);
-  return sign * std::ldexp(value, std::max(exponent, 1) - 25);
-}
-
-uint16_t ToHalf(float value) {
-  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
-  if (std::isnan(value)) return 0x7E00;
-  const float size = std::abs(value);
-  if (size >= 65520) return sign | 0x7C00;
-  const int exponent = std::max(size == 0 ? -14 : std::ilogb(size), -14);
-  const auto mantissa = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-  // A mantissa without its leading bit stands for a number below the least exponent, and one that grew for the next.
-  return static_cast<uint16_t>(sign | (mantissa + ((exponent + 14) << 10)));
-}
-
 float Load(const std::byte* place, int type) {
   uint16_t half = 0;
   float whole = 0;
@@ -44,7 +26,7 @@ float Load(const std::byte* place, int type) {
     return whole;
   }
   std::memcpy(&half, place, sizeof half);
-  return type == kHalf ? FromHalf(half) : std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+  return type == kHalf ? collage::HalfToFloat(half) : collage::BFloat16ToFloat(half);
 }
 
 void Store(std::byte* place, int type, float value) {
@@ -52,11 +34,7 @@ void Store(std::byte* place, int type, float value) {
     std::memcpy(place, &value, sizeof value);
     return;
   }
-  uint16_t half = ToHalf(value);
-  if (type == kBFloat16) {
-    const auto bits = std::bit_cast<uint32_t>(value);
-    half = static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-  }
+  const uint16_t half = type == kBFloat16 ? collage::FloatToBFloat16(value) : collage::FloatToHalf(value);
   std::memcpy(place, &half, sizeof half);
 }
 
@@ -127,7 +105,7 @@ class Evaluation {
       });
     }
     if (is_factor && program_.rounds_factors) {
-      for (float& value : values) value = std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~0x1FFFU);
+      for (float& value : values) value = RoundToTf32(value);
     }
     return values;
   }
