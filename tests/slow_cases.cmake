@@ -18,7 +18,7 @@ foreach(part native open files search)
   set(slow_property.${part} *)
 endforeach()
 set(slow_conformance *)
-set(slow_conformance.gpu TensorCoresTest.*)
+set(slow_conformance.gpu TensorCoresTest.* CutlassDeviceTest.*)
 set(slow_conformance.native Native*)
 
 # NAME=PATTERN: one entry each. A PostgreSQL server starts in 1 to 2 s.

@@ -8,6 +8,7 @@
 #include "conformance/fused_calls.h"
 #include "conformance/gpu/cublas_calls.h"
 #include "conformance/gpu/cudnn_cases.h"
+#include "conformance/gpu/cutlass_cases.h"
 #include "conformance/primitive_calls.h"
 #include "conformance/quantised_calls.h"
 #include "partition/partition_rule.h"
@@ -192,6 +193,7 @@ Graphs RealCalls() {
   // Sums with every function behind, and products of matrices that are not float32.
   for (const DataType dtype : {kFloat32, kFloat16}) {
     for (const PatternCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
+    for (const PatternCase& one : CutlassCases(dtype)) Add(graphs, one.params, one.body);
   }
   AddRows(graphs, CublasCalls(kFloat32));
   AddRows(graphs, CublasIntegerCalls());

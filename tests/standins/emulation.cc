@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
+#include "cutlass.h"
 #include "tensor_cores.h"
 
 namespace standin {
@@ -41,8 +42,7 @@ struct Mark {
 
 class Engine {
  public:
-  Engine(const EmulatedKernel& kernel, const Grid& grid, const std::vector<std::vector<std::byte>>& parameters,
-         const FindMemory& find)
+  Engine(const EmulatedKernel& kernel, const Grid& grid, const Parameters& parameters, const FindMemory& find)
       : kernel_(kernel), grid_(grid), find_(find), shared_(grid.shared_bytes), sink_(kSinkBytes) {
     for (const std::vector<std::byte>& parameter : parameters) {
       parameters_.push_back(const_cast<std::byte*>(parameter.data()));
@@ -331,6 +331,11 @@ size_t SizeOf(const void* image) {
 }  // namespace
 
 std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
+  if (auto kernels = OpenInstance(image); !kernels.empty()) {
+    std::unique_ptr<EmulatedModule> module(new EmulatedModule(nullptr, -1));
+    module->kernels_ = std::move(kernels);
+    return module;
+  }
   const size_t size = SizeOf(image);
   const int file = size == 0 ? -1 : memfd_create("code of a device", MFD_CLOEXEC);
   if (file < 0) return nullptr;
@@ -364,11 +369,15 @@ std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
 }
 
 EmulatedModule::~EmulatedModule() {
+  if (handle_ == nullptr) return;
   dlclose(handle_);
   close(file_);
 }
 
 const EmulatedKernel* EmulatedModule::Find(const std::string& name) {
+  const auto known = std::ranges::find(kernels_, name, [](const auto& kernel) { return kernel->name; });
+  if (known != kernels_.end()) return known->get();
+  if (handle_ == nullptr) return nullptr;
   void* thread = dlsym(handle_, name.c_str());
   const auto* sizes =
       static_cast<const uint64_t*>(dlsym(handle_, (name + collage::cuda_driver::kEmulationSizes).c_str()));
@@ -380,8 +389,9 @@ const EmulatedKernel* EmulatedModule::Find(const std::string& name) {
   return kernels_.emplace_back(std::move(kernel)).get();
 }
 
-std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid,
-                    const std::vector<std::vector<std::byte>>& parameters, const FindMemory& find) {
+std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid, const Parameters& parameters,
+                    const FindMemory& find) {
+  if (kernel.whole) return kernel.whole(grid, parameters, find);
   return Engine(kernel, grid, parameters, find).Run();
 }
 

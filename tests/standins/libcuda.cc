@@ -472,16 +472,18 @@ int cuLaunchKernel(const void* function, unsigned grid_x, unsigned grid_y, unsig
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void* handle, void** parameters, void**) {
   return OnStream(handle, [&](State& state, Stream& stream) {
     constexpr unsigned kMostThreads = 1024;
-    const bool is_flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
-    if (!is_flat || grid_x == 0 || block_x == 0 || block_x % 32 != 0 || block_x > kMostThreads) return kInvalidValue;
     const auto& kernel = *static_cast<const standin::EmulatedKernel*>(function);
+    const bool is_flat = (grid_y == 1 && grid_z == 1 && block_x % 32 == 0) || kernel.whole;
+    const bool is_empty = grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0;
+    if (!is_flat || is_empty || block_x > kMostThreads || block_y != 1 || block_z != 1) return kInvalidValue;
     if (shared_bytes > kernel.most_shared_bytes) return kInvalidValue;
     std::vector<std::vector<std::byte>> copies;
     for (size_t i = 0; i < kernel.parameter_sizes.size(); ++i) {
       const auto* bytes = static_cast<const std::byte*>(parameters[i]);
       copies.emplace_back(bytes, bytes + kernel.parameter_sizes[i]);
     }
-    stream.Add([&state, &kernel, grid = standin::Grid{grid_x, block_x, shared_bytes}, copies = std::move(copies)] {
+    const standin::Grid grid{grid_x, block_x, shared_bytes, grid_y, grid_z};
+    stream.Add([&state, &kernel, grid, copies = std::move(copies)] {
       if (state.has_failed) return;
       const auto find = [&](Address address, size_t bytes) { return Within(state, address, bytes); };
       const std::string problem = standin::RunGrid(kernel, grid, copies, find);
