@@ -19,8 +19,9 @@
 #include "driver/builtins.h"
 #include "support/dynamic_library.h"
 #include "support/file.h"
+#include "support/programs/run_tool.h"
 #include "target/left_out.h"
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 namespace collage {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "collage/support/error.h"
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 namespace collage {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "collage/support/error.h"
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 namespace collage {
 namespace {

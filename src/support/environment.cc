@@ -33,7 +33,7 @@ constexpr std::array kVariables{
     EnvironmentVariable{"COLLAGE_NO_WORKER", "any value: compile and measure in this process, for a debugger",
                         "in a forked worker"},
     EnvironmentVariable{"COLLAGE_ONNXRUNTIME", "the shared library of ONNX Runtime", "that of the Python wheel"},
-    EnvironmentVariable{"COLLAGE_PYTHON", "the Python that has Ray, for --runner ray",
+    EnvironmentVariable{"COLLAGE_PYTHON", "the Python that has Ray, for --runner ray, and wheels of toolchains",
                         "the Python of the build, else python3"},
     EnvironmentVariable{"COLLAGE_TOOLCHAINS", "Python modules, separated by commas, that register toolchains", "none"},
     EnvironmentVariable{"CUDA_HOME", "the folder of NVIDIA's CUDA toolkit, whose ptxas and nvcc make machine code",

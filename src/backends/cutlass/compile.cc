@@ -19,7 +19,7 @@
 #include "support/file.h"
 #include "support/file_cache.h"
 #include "support/hash.h"
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 namespace collage::cutlass {
 namespace {

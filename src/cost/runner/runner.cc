@@ -10,7 +10,7 @@
 #include "collage/support/error.h"
 #include "cost/runner/external_runner.h"
 #include "cost/runner/measuring_worker.h"
-#include "support/environment.h"
+#include "support/programs/find_python.h"
 
 namespace collage {
 namespace {
@@ -48,14 +48,6 @@ std::filesystem::path FindRayHelper() {
               fmt::format("'{}' is not installed beside the Collage libraries", kRayHelper));
 }
 
-std::string FindPython(const std::string& given) {
-  if (!given.empty()) return given;
-  if (const auto chosen = GetEnvironment("COLLAGE_PYTHON")) return *chosen;
-  const std::string built_with = COLLAGE_PYTHON_ENV "/bin/python";
-  std::error_code ignored;
-  return std::filesystem::exists(built_with, ignored) ? built_with : "python3";
-}
-
 }  // namespace
 
 std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext context) {
@@ -67,7 +59,7 @@ std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext contex
   }
   HelperProgram program;
   program.name = text;
-  program.command = {FindPython(context.python), FindRayHelper().string(), *address};
+  program.command = {context.python.empty() ? FindPython() : context.python, FindRayHelper().string(), *address};
   for (std::string& argument : WorkerArguments(context)) program.command.push_back(std::move(argument));
   program.on_warning = std::move(context.on_warning);
   return MakeExternalRunner(std::move(program));

@@ -19,7 +19,7 @@
 #include "conformance/gpu/cutlass_cases.h"
 #include "driver/builtins.h"
 #include "support/file.h"
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 namespace collage {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bundle/run_tool.h"
 #include "support/file.h"
+#include "support/programs/run_tool.h"
 #include "unit/support/throws.h"
 
 namespace collage {

@@ -1,5 +1,5 @@
 // run_tool.cc: posix_spawn, with both streams in a file of memory, which never fills up as a pipe would.
-#include "target/run_tool.h"
+#include "support/programs/run_tool.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// run_tool.h: programs that compile, or that a bundle is made with.
+// run_tool.h: programs of the system.
 #pragma once
 
 #include <string>
