@@ -20,8 +20,13 @@ namespace collage {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+/// As GPUs allocate memory: their libraries move tensors that begin elsewhere, or read them slowly.
+constexpr int64_t kDeviceAlignment = 256;
 
-int64_t AlignedBytes(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t AlignedBytes(int64_t bytes, Memory memory) {
+  const int64_t alignment = memory == Memory::kHost ? kAlignment : kDeviceAlignment;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 /// Names of the model's nodes inside `function`, in order of computation.
 std::vector<std::string> SourceNodes(const Function& function) {
@@ -326,7 +331,7 @@ class Lowering {
         range = static_cast<int>(ranges.size());
         const DataType stored = StoredType(owner.layout, owner.dtype);
         const auto bytes = NumElements(owner.shape) * static_cast<int64_t>(stored.size_bytes());
-        ranges.push_back({AlignedBytes(bytes), step, step});
+        ranges.push_back({AlignedBytes(bytes, memory), step, step});
       }
       ranges[range].last_use = step;
     };
@@ -338,7 +343,8 @@ class Lowering {
       const size_t workspace = step.kernel < 0 ? 0 : plan_.kernels[step.kernel].workspace_bytes;
       if (workspace == 0 || plan_.kernels[step.kernel].workspace_memory != memory) continue;
       workspace_of[i] = static_cast<int>(ranges.size());
-      ranges.push_back({AlignedBytes(static_cast<int64_t>(workspace)), static_cast<int>(i), static_cast<int>(i)});
+      ranges.push_back(
+          {AlignedBytes(static_cast<int64_t>(workspace), memory), static_cast<int>(i), static_cast<int>(i)});
     }
     const ArenaPlan arena = PlanArena(ranges);
     for (size_t value = 0; value < range_of.size(); ++value) {

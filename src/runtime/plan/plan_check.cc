@@ -16,7 +16,12 @@ using Step = ExecutionPlan::Step;
 constexpr int64_t kMostElements = int64_t{1} << 40;  // no product of such a size and an element's overflows
 constexpr size_t kArenaAlignment = 64;               // what kernels rely on
 
-size_t Aligned(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+constexpr size_t kDeviceArenaAlignment = 256;  // how values on devices are placed
+
+size_t Aligned(size_t bytes, Memory memory) {
+  const size_t alignment = memory == Memory::kHost ? kArenaAlignment : kDeviceArenaAlignment;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 /// The size of its memory.
 int64_t Bytes(const Value& value) {
@@ -47,7 +52,7 @@ class PlanChecker {
     if (IsRight() && std::ranges::find(is_run_, false) != is_run_.end()) Problem("no step runs one of the kernels");
     if (IsRight() && plan_.device_arena_bytes.contains(Memory::kHost)) Problem("the host's memory has two arenas");
     for (const Memory memory : AllMemories()) {
-      if (IsRight() && ArenaBytes(memory) > Aligned(used_bytes_[memory])) {
+      if (IsRight() && ArenaBytes(memory) > Aligned(used_bytes_[memory], memory)) {
         Problem("the arena is larger than what lies in it");
       }
     }
