@@ -34,6 +34,7 @@
 
 #include "emulation.h"
 #include "standin_cuda.h"
+#include "status.h"
 #include "stream.h"
 
 namespace {
@@ -43,22 +44,7 @@ using standin::Drain;
 using standin::Event;
 using standin::Graph;
 using standin::Stream;
-
-// CUresult.
-constexpr int kSuccess = 0;
-constexpr int kInvalidValue = 1;
-constexpr int kOutOfMemory = 2;
-constexpr int kNotInitialized = 3;
-constexpr int kNoDevice = 100;
-constexpr int kInvalidDevice = 101;
-constexpr int kInvalidContext = 201;
-constexpr int kNoBinaryForGpu = 209;
-constexpr int kInvalidHandle = 400;
-constexpr int kNotFound = 500;
-constexpr int kNotReady = 600;
-constexpr int kLaunchFailed = 719;
-constexpr int kCannotBeCaptured = 900;
-constexpr int kCaptureInvalidated = 901;
+using namespace standin::status;
 
 constexpr size_t kDeviceBytes = size_t{1} << 30;
 constexpr int kPoison = 0xFF;
@@ -144,25 +130,6 @@ int OnStream(void* handle, Function function) {
     auto* stream = static_cast<Stream*>(handle);
     return state.streams.contains(stream) ? function(state, *stream) : kInvalidHandle;
   });
-}
-
-const char* NameOf(int status) {
-  switch (status) {
-    case kSuccess: return "CUDA_SUCCESS";
-    case kInvalidValue: return "CUDA_ERROR_INVALID_VALUE";
-    case kOutOfMemory: return "CUDA_ERROR_OUT_OF_MEMORY";
-    case kNotInitialized: return "CUDA_ERROR_NOT_INITIALIZED";
-    case kNoDevice: return "CUDA_ERROR_NO_DEVICE";
-    case kInvalidDevice: return "CUDA_ERROR_INVALID_DEVICE";
-    case kInvalidContext: return "CUDA_ERROR_INVALID_CONTEXT";
-    case kNoBinaryForGpu: return "CUDA_ERROR_NO_BINARY_FOR_GPU";
-    case kInvalidHandle: return "CUDA_ERROR_INVALID_HANDLE";
-    case kNotFound: return "CUDA_ERROR_NOT_FOUND";
-    case kLaunchFailed: return "CUDA_ERROR_LAUNCH_FAILED";
-    case kCannotBeCaptured: return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
-    case kCaptureInvalidated: return "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
-    default: return nullptr;
-  }
 }
 
 }  // namespace
@@ -325,6 +292,20 @@ bool standin_cuda_enqueue(void* handle, std::function<void()>* work) {
            return kSuccess;
          }) == kSuccess;
 }
+
+bool standin_cuda_call(void* handle, void (*work)(void*), void* data) {
+  std::function<void()> one = [=] { work(data); };
+  return standin_cuda_enqueue(handle, &one);
+}
+
+bool standin_cuda_is_captured(void* handle) {
+  const auto answer = [](const State&, const Stream& stream) {
+    return stream.captured == nullptr ? kSuccess : kCannotBeCaptured;
+  };
+  return OnStream(handle, answer) == kCannotBeCaptured;
+}
+
+bool standin_cuda_has_context() { return current_context != nullptr; }
 
 void* standin_cuda_within(const void* address, size_t bytes) {
   State& state = State::Get();
