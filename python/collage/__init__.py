@@ -11,6 +11,12 @@ It measures which sub-graphs run fastest on which toolchain, and covers the mode
 
 from __future__ import annotations
 
+import os
+import sys
+
+if sys.executable:  # programs that Collage starts run in the same Python; before anything asks for it
+    os.environ.setdefault("COLLAGE_PYTHON", sys.executable)
+
 from collage import _core, costs, errors, frontend, relay, reports, target, toolchain, transform
 from collage._compile import Progress, compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask

@@ -1,0 +1,73 @@
+// engine.cc: a blob is a length, that many bytes of JSON, and the library's bytes.
+#include "backends/tensorrt/engine.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "collage/support/error.h"
+#include "support/json_fields.h"
+
+namespace collage::tensorrt {
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, Port>
+void VisitFields(Self& port, Visitor& visit) {
+  visit.Field("name", port.name);
+  visit.Field("dtype", port.dtype);
+  visit.Field("shape", port.shape);
+}
+
+template <typename Self, typename Visitor>
+requires IsMessage<Self, Engine>
+void VisitFields(Self& engine, Visitor& visit) {
+  visit.Field("module", engine.module);
+  visit.Field("version", engine.version);
+  visit.Field("architecture", engine.architecture);
+  visit.Field("inputs", engine.inputs);
+  visit.Field("outputs", engine.outputs);
+}
+
+namespace {
+
+[[noreturn]] void Fail() { throw Error(ErrorCategory::kCorrupt, "a kernel's engine cannot be read", "tensorrt"); }
+
+}  // namespace
+
+std::string Describe(const Engine& engine) { return ToJson(engine).dump(); }
+
+Result<Library> LibraryFrom(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  if (json.contains("reason")) return Reason{json.at("reason").get<std::string>(), "tensorrt"};
+  return Library{json.at("module"), json.at("version"), json.at("architectures")};
+}
+
+std::vector<std::byte> ToBlob(const Engine& engine) {
+  const std::string text = Describe(engine);
+  const uint64_t size = text.size();
+  std::vector<std::byte> blob(sizeof size + text.size() + engine.bytes.size());
+  std::memcpy(blob.data(), &size, sizeof size);
+  std::memcpy(blob.data() + sizeof size, text.data(), text.size());
+  std::memcpy(blob.data() + sizeof size + text.size(), engine.bytes.data(), engine.bytes.size());
+  return blob;
+}
+
+Engine EngineFrom(std::span<const std::byte> blob) {
+  uint64_t size = 0;
+  if (blob.size() < sizeof size) Fail();
+  std::memcpy(&size, blob.data(), sizeof size);
+  blob = blob.subspan(sizeof size);
+  if (size > blob.size()) Fail();
+  const auto* text = reinterpret_cast<const char*>(blob.data());
+  Engine engine;
+  try {
+    FromJson(nlohmann::json::parse(text, text + size), engine);
+  } catch (const nlohmann::json::exception&) {
+    Fail();
+  } catch (const Error&) {
+    Fail();
+  }
+  engine.bytes.assign(text + size, blob.size() - size);
+  return engine;
+}
+
+}  // namespace collage::tensorrt
