@@ -21,7 +21,6 @@
 #include "support/file.h"
 #include "support/programs/run_tool.h"
 #include "target/left_out.h"
-#include "support/programs/run_tool.h"
 
 namespace collage {
 namespace {
