@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "collage/ir/op.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -16,9 +17,12 @@ namespace collage {
 namespace {
 
 /// A digest of a module's partitions and their code, whatever they are called and estimated to take. Constants count by
-/// shape: all contenders are made of one model, whose weights would take longer to read than all else.
+/// shape: all contenders are made of one model, whose weights would take longer to read than all else. Reshapes do not
+/// count: they move nothing, in a partition or beside it.
 std::string KeyOf(const IRModule& partitioned) {
   const Expr nameless = Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
+    const CallNode* call = As<CallNode>(expr);
+    if (call != nullptr && call->op() != nullptr && call->op()->is_reshape) return call->args()[0];
     const auto inner = std::dynamic_pointer_cast<const FunctionNode>(expr);
     if (inner == nullptr || !inner->attrs().Has(kAttrEstimate)) return expr;
     return WithAttr(WithAttr(inner, kAttrEstimate, 0.0), "global_symbol", "");

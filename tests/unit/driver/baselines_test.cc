@@ -79,6 +79,18 @@ class BaselinesTest : public testing::Test {
   const TemporaryFolder folder_;
 };
 
+TEST_F(BaselinesTest, ThePlaceOfAReshapeMakesNoContender) {
+  // The search trims it from the end of a candidate, the passes of partition_for leave it inside.
+  const IRModule module =
+      ParseModule("def @main(%x: Tensor[(4, 8), float32]) { reshape(nn.relu(tanh(%x)), newshape=[2, 16]) }", "m");
+  CompileOptions options = Options();
+  options.toolchains = {"native", "openvino"};
+  options.estimator = R"(mock={"op_cost": {"native": 10, "openvino": 1}})";
+  const CompileReport report = CompileModule(module, "m", options);
+  EXPECT_EQ(Find(report, "partition_for_openvino"), nullptr);
+  EXPECT_EQ(report.apparent_loss_seconds.count("partition_for_openvino"), 1U);
+}
+
 TEST_F(BaselinesTest, FuseOpsIsInThePlayOff) {
   CompileOptions options = Options();
   options.pass_context.SetConfig("relay.FuseOps.max_depth", int64_t{2});
