@@ -16,13 +16,27 @@
 namespace collage {
 namespace {
 
+/// The tuple whose fields, in their order, are those of `expr`; null where it is no such tuple.
+Expr TupleOfAllFields(const Expr& expr) {
+  const TupleNode* tuple = As<TupleNode>(expr);
+  Expr whole;
+  for (size_t i = 0; tuple != nullptr && i < tuple->fields().size(); ++i) {
+    const TupleGetItemNode* field = As<TupleGetItemNode>(tuple->fields()[i]);
+    if (field == nullptr || static_cast<size_t>(field->index()) != i) return nullptr;
+    if (i > 0 && field->tuple() != whole) return nullptr;
+    whole = field->tuple();
+  }
+  return whole;
+}
+
 /// A digest of a module's partitions and their code, whatever they are called and estimated to take. Constants count by
-/// shape: all contenders are made of one model, whose weights would take longer to read than all else. Reshapes do not
-/// count: they move nothing, in a partition or beside it.
+/// shape: all contenders are made of one model, whose weights would take longer to read than all else. Reshapes, and
+/// tuples of all fields of one, do not count: they move nothing, in a partition or beside it.
 std::string KeyOf(const IRModule& partitioned) {
   const Expr nameless = Rewrite(partitioned.main(), [](const Expr& expr) -> Expr {
     const CallNode* call = As<CallNode>(expr);
     if (call != nullptr && call->op() != nullptr && call->op()->is_reshape) return call->args()[0];
+    if (const Expr whole = TupleOfAllFields(expr)) return whole;
     const auto inner = std::dynamic_pointer_cast<const FunctionNode>(expr);
     if (inner == nullptr || !inner->attrs().Has(kAttrEstimate)) return expr;
     return WithAttr(WithAttr(inner, kAttrEstimate, 0.0), "global_symbol", "");

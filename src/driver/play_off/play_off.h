@@ -37,8 +37,8 @@ struct ContenderModule {
 struct PlayOffOptions {
   int num_threads = 1;
   WorkerLimits limits;
-  double first_seconds = 6;  ///< at most spent on timed rounds of all, about
-  double final_seconds = 6;  ///< at most spent on timed rounds of the finalists, about
+  double first_seconds = 5;  ///< at most spent on timed rounds of all, about
+  double final_seconds = 5;  ///< at most spent on timed rounds of the finalists, about
   int min_rounds = 6;        ///< of a stage: as many have an interval of the median
   int max_rounds = 400;
   std::string versions;              ///< versions of the toolchains: timings of other versions do not count
