@@ -100,6 +100,7 @@ class TargetReader {
     for (Skip(); at_ < text_.size(); Skip()) {
       const size_t place = at_;
       written.emplace_back(place, ReadOption());
+      if (IsOneLibrary(kind, written.back().second)) written.back().second.first = "compiler";
     }
     Attrs options;
     const auto compiler = std::find_if(written.begin(), written.end(),
@@ -118,6 +119,13 @@ class TargetReader {
   }
 
  private:
+  /// Whether an option is TVM's spelling of a toolchain, "cuda -libs=cudnn", for a kind whose own has no such option.
+  bool IsOneLibrary(const TargetKind& kind, const std::pair<std::string, std::string>& option) const {
+    const Toolchain* own = OwnToolchainOf(kind, registry_);
+    if (option.first != "libs" || own == nullptr || registry_.Find(option.second) == nullptr) return false;
+    return std::ranges::none_of(own->Options(), [](const AttrField& field) { return field.name == "libs"; });
+  }
+
   [[noreturn]] void FailAt(size_t at, const std::string& message, const std::string& hint = "") const {
     throw Error(ErrorCategory::kInput, fmt::format("{}, at character {} of target '{}'", message, at + 1, text_), "",
                 hint);

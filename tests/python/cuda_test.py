@@ -12,17 +12,19 @@ from own_folder import setUpModule, tearDownModule  # noqa: F401
 
 class RfcFragment(unittest.TestCase):
     def test_as_printed(self):
-        if not all(available(name) for name in ("cuda", "cudnn", "cublas")):
+        on_gpu = {"cuda", "cutlass", "tensorrt", "cudnn", "cublas"}
+        if not all(available(name) for name in on_gpu):
             self.skipTest("there is no GPU, and nothing that stands in for one")
         mod = mnist()
         with tvm.transform.PassContext(config={"relay.fallback_device_type": 2, "relay.collage.enable_collage": True}):
             host_target = tvm.target.Target("llvm")
             generic_target = tvm.target.Target("cuda", host_target)
-            cudnn_target = tvm.target.Target("cuda -compiler=cudnn", host_target)
-            cublas_target = tvm.target.Target("cuda -compiler=cublas", host_target)
-            targets = [generic_target, cudnn_target, cublas_target]
+            cutlass_target = tvm.target.Target("cuda -compiler=cutlass", host_target)
+            tensorrt_target = tvm.target.Target("cuda -compiler=tensorrt", host_target)
+            cudnn_target = tvm.target.Target("cuda -libs=cudnn", host_target)
+            cublas_target = tvm.target.Target("cuda -libs=cublas", host_target)
+            targets = [generic_target, cutlass_target, tensorrt_target, cudnn_target, cublas_target]
             exe = tvm.relay.vm.compile(mod, target=targets)
-        on_gpu = {"cuda", "cudnn", "cublas"}
         report = exe.plan.report
         self.assertLessEqual(on_gpu, {one["name"] for one in report["toolchains"] if one["takes_part"]})
         self.assertLessEqual({name for one in report["play_off"] for name in one["partitions"]}, on_gpu)

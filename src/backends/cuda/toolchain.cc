@@ -10,9 +10,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "backends/cuda_driver/emulation.h"
 #include "backends/cuda_driver/this_gpu.h"
@@ -21,6 +23,7 @@
 #include "collage/target/bundled_files.h"
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
+#include "support/argument_text.h"
 
 namespace collage::cuda {
 namespace {
@@ -129,20 +132,16 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   }
 
   std::vector<AttrField> Options() const override {
-    return {{"arch", AttrKind::kString, "",
-             "the GPUs that machine code is for, sm_80, sm_90 and so on, or emulated, for a driver that stands in for "
-             "a GPU; empty: the one that is here"},
-            {kPrecision, AttrKind::kString, kFullPrecision,
-             "f32; tf32, bf16, f16: what tensor cores multiply products of float32 values in, sums stay float32, and, "
-             "for the last two, what values between partitions may be kept as"}};
+    return {
+        {"arch", AttrKind::kString, "",
+         "the GPUs that machine code is for, such as sm_90 or sm_80,sm_90, or emulated, for a driver that stands in "
+         "for a GPU; empty: the one that is here"},
+        {kPrecision, AttrKind::kString, kFullPrecision,
+         "f32; tf32, bf16, f16: what tensor cores multiply products of float32 values in, sums stay float32, and, "
+         "for the last two, what values between partitions may be kept as"}};
   }
   std::unique_ptr<const Toolchain> WithOptions(const Attrs& options) const override {
-    const std::string& architecture = options.String("arch");
-    if (!architecture.empty() && architecture != cuda_driver::kEmulatedArchitecture &&
-        !architecture.starts_with("sm_")) {
-      throw Error(ErrorCategory::kInput,
-                  "option 'arch' of 'cuda' is like sm_90, or emulated, got '" + architecture + "'");
-    }
+    const std::string architecture = InOrder(options.String("arch"));
     const std::string precision = options.StringOr(kPrecision, kFullPrecision);
     if (std::ranges::find(kPrecisions, precision) == kPrecisions.end()) {
       throw Error(ErrorCategory::kInput,
@@ -166,21 +165,47 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
     return fmt::format("{} {}", compiler, runner);
   }
 
-  /// Whether a GPU of architecture `gpu` runs code for `wanted`. Beside machine code there is PTX, for all later GPUs.
-  static bool Runs(const std::string& gpu, const std::string& wanted) {
-    if (gpu == wanted) return true;
-    const std::optional<int> of_gpu = NumberOf(gpu), of_code = NumberOf(wanted);
-    return of_gpu && of_code && *of_gpu >= *of_code;
+  using Generation = std::pair<int, std::string>;  ///< {90, "a"} of "sm_90a"
+
+  /// Architectures with commas between them, the oldest first: `told` in its own order says the same. Throws kInput.
+  static std::string InOrder(const std::string& told) {
+    if (told.empty() || told == cuda_driver::kEmulatedArchitecture) return told;
+    std::set<Generation> generations;
+    for (const std::string& name : SplitCommas(told)) {
+      const std::optional<Generation> generation = GenerationOf(name);
+      if (!generation) {
+        throw Error(ErrorCategory::kInput,
+                    "option 'arch' of 'cuda' is like sm_90, sm_80,sm_90, or emulated, got '" + told + "'");
+      }
+      generations.insert(*generation);
+    }
+    if (generations.empty()) return "";
+    // Code for several is written for all of them, and so not for "sm_90a", which is for no other GPU.
+    if (generations.size() > 1) generations.insert({generations.begin()->first, ""});
+    std::string text;
+    for (const auto& [number, suffix] : generations) text += fmt::format(",sm_{}{}", number, suffix);
+    return text.substr(1);
   }
-  /// 90 of "sm_90"; nothing for "emulated", and for "sm_90a", which is for no other GPU.
-  static std::optional<int> NumberOf(std::string_view architecture) {
+
+  /// Whether a GPU of architecture `gpu` runs code for `wanted`. Beside machine code there is PTX, for all GPUs that
+  /// are later than the oldest.
+  static bool Runs(const std::string& gpu, const std::string& wanted) {
+    const std::vector<std::string> names = SplitCommas(wanted);
+    if (names.empty()) return false;
+    if (std::ranges::find(names, gpu) != names.end()) return true;
+    const std::optional<Generation> of_gpu = GenerationOf(gpu), of_code = GenerationOf(names.front());
+    return of_gpu && of_code && of_code->second.empty() && of_gpu->first >= of_code->first;
+  }
+  /// Nothing for "emulated".
+  static std::optional<Generation> GenerationOf(std::string_view architecture) {
     constexpr std::string_view kPrefix = "sm_";
     if (!architecture.starts_with(kPrefix)) return std::nullopt;
     architecture.remove_prefix(kPrefix.size());
     int number = 0;
     const char* end = architecture.data() + architecture.size();
     const auto [stopped, code] = std::from_chars(architecture.data(), end, number);
-    return code == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+    if (code != std::errc()) return std::nullopt;
+    return Generation(number, std::string(stopped, end));
   }
 
   Availability CompilerAvailability() const {

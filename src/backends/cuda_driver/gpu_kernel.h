@@ -55,7 +55,7 @@ struct GpuImage {
 /// Functions get an array of addresses by value (inputs, constants, outputs, and, if there is any, workspace and memory
 /// of warps), and then `count` and `grain`, both int64.
 struct GpuKernel {
-  std::string architecture;  ///< "sm_90" or "emulated": it was made for such GPUs
+  std::string architecture;  ///< "sm_80,sm_90" or "emulated": it was made for such GPUs
   std::vector<GpuFunction> functions;
   std::vector<Launch> launches;  ///< in order
   std::vector<GpuImage> images;  ///< the best first

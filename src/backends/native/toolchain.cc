@@ -21,6 +21,7 @@
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/toolchain_module.h"
+#include "support/argument_text.h"
 #include "support/dynamic_library.h"
 
 namespace collage::native {
@@ -205,7 +206,9 @@ class Native : public Toolchain,
         {"inference_precision", AttrKind::kString, "f32",
          "f32; bf16: what products of float32 values are computed in, sums stay float32, and what values between "
          "partitions may be kept as; f16: what these may be kept as, all is computed in float32"},
-        {"mcpu", AttrKind::kString, "", "the processor that code is for, as LLVM calls it; empty: this one"},
+        {"mcpu", AttrKind::kString, "",
+         "the processor that code is for, as LLVM calls it; empty: this one. For nvptx64 several GPUs, NAME,…, the "
+         "oldest first"},
         {"mattr", AttrKind::kString, "", "instruction sets that it has beside (+) or has not (-): +avx512vl,-fma"},
         {"mtriple", AttrKind::kString, "", "LLVM's triple of the machine that code is for; empty: this one's"},
         {"libs", AttrKind::kString, "",
@@ -238,6 +241,8 @@ class Native : public Toolchain,
     if (accuracy == "exact" && precision != "f32" && !is_for_gpu) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
     }
+    const std::string cpu = options.StringOr("mcpu", "");
+    std::vector<std::string> gpus = is_for_gpu ? SplitCommas(cpu) : std::vector<std::string>();
     const std::string attributes = options.StringOr("mattr", "");
     CheckAttributes(attributes);
     return std::make_unique<Native>(NativeOptions{.is_exact = accuracy == "exact",
@@ -246,13 +251,19 @@ class Native : public Toolchain,
                                                   .factors = FactorsOf(precision, is_for_gpu),
                                                   .in_tf32 = precision == "tf32",
                                                   .keeps_float16 = precision == "f16" && !is_for_gpu,
-                                                  .cpu = options.StringOr("mcpu", ""),
+                                                  .cpu = gpus.empty() ? cpu : gpus.front(),
                                                   .attributes = attributes,
                                                   .triple = triple,
+                                                  .further_gpus = AllButTheFirst(std::move(gpus)),
                                                   .libraries = ReadLibraries(options.StringOr("libs", ""))});
   }
 
  private:
+  static std::vector<std::string> AllButTheFirst(std::vector<std::string> names) {
+    if (!names.empty()) names.erase(names.begin());
+    return names;
+  }
+
   /// Whether the pixels of all images that `function` takes have few channels: they lie better in planes.
   static bool HasFewChannels(const FunctionNode& function) {
     constexpr int64_t kFew = 4;

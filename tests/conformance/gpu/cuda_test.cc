@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "backends/cuda_driver/gpu_kernel.h"
 #include "collage/ir/infer_type.h"
 #include "collage/runtime/kernel.h"
 #include "conformance/gpu/gpu_test.h"
@@ -124,6 +126,24 @@ TEST_F(CudaTest, CodeForOtherGpusIsRefusedWhereItCannotRun) {
     EXPECT_EQ(error.category(), ErrorCategory::kUnavailable);
     EXPECT_THAT(error.message(), HasSubstr("made for sm_90"));
   }
+}
+
+TEST_F(CudaTest, CodeForSeveralGpusIsInOneKernel) {
+  const CompiledPartition compiled = Compile(*For("sm_90a,sm_86,sm_90a"), HeavyPartitions().at("product"));
+  const cuda_driver::GpuKernel kernel = cuda_driver::GpuKernelFrom(compiled.blob);
+  std::vector<std::string> kinds;
+  for (const cuda_driver::GpuImage& image : kernel.images) kinds.push_back(image.kind);
+  EXPECT_EQ(kernel.architecture, "sm_86,sm_90a");
+  if (kinds.size() == 1) GTEST_SKIP() << "ptxas is not installed";
+  EXPECT_EQ(kinds, (std::vector<std::string>{"sm_90a", "sm_86", "ptx"})) << "the best first";
+  const auto of_one = [](const std::string& architecture) {
+    return cuda_driver::GpuKernelFrom(Compile(*For(architecture), HeavyPartitions().at("product")).blob).functions;
+  };
+  EXPECT_EQ(kernel.functions, of_one("sm_86")) << "as much shared memory as all of them have";
+  EXPECT_EQ(cuda_driver::GpuKernelFrom(Compile(*For("sm_90a,sm_100"), HeavyPartitions().at("norm")).blob).architecture,
+            "sm_90,sm_90a,sm_100")
+      << "sm_90a alone is for no other GPU";
+  EXPECT_THROW(For("sm_90,emulated"), Error);
 }
 
 TEST_F(CudaTest, ArchitecturesThatLlvmDoesNotKnowAreRefused) {

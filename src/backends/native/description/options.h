@@ -32,6 +32,8 @@ struct NativeOptions {
   /// The target processors, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets to add or to
   /// leave out ("+avx512vl,-fma"), and a triple. All empty: this machine.
   std::string cpu, attributes, triple;
+  /// GPUs that code for `cpu` is assembled for, too.
+  std::vector<std::string> further_gpus;
   /// Libraries whose functions compute tiles of products, or Composites: the first that has them is called.
   std::vector<CalledLibrary> libraries;
 

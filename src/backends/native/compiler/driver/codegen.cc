@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "backends/native/compiler/code/object_cache.h"
@@ -55,6 +57,12 @@ int64_t SharedBytes(const std::string& architecture) {
   return (architecture.starts_with("sm_9") || architecture.starts_with("sm_10") ? 227 : 163) * kKilobyte;
 }
 
+int64_t LeastSharedBytes(const NativeOptions& options) {
+  int64_t least = SharedBytes(options.cpu);
+  for (const std::string& gpu : options.further_gpus) least = std::min(least, SharedBytes(gpu));
+  return least;
+}
+
 }  // namespace
 
 TargetInfo TargetOf(const NativeOptions& options) {
@@ -64,7 +72,7 @@ TargetInfo TargetOf(const NativeOptions& options) {
             .has_bfloat16_products = true,
             .has_byte_products = true,
             .has_tensor_cores = true,
-            .warp_shared_bytes = SharedBytes(options.cpu) / 8,
+            .warp_shared_bytes = LeastSharedBytes(options) / 8,
             .chunk = 8 * kWarpLanes,
             .thread_flops = 0,
             .is_this_kind = false};

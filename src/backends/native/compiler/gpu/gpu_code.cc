@@ -149,6 +149,10 @@ class GpuCompiler {
   GpuCompiler(const LoweredPartition& lowered, const NativeOptions& options)
       : lowered_(lowered), is_emulated_(options.cpu == cuda_driver::kEmulatedArchitecture), cpu_(CpuFor(options)) {
     kernel_.architecture = options.cpu;
+    for (const std::string& gpu : options.further_gpus) kernel_.architecture += "," + gpu;
+    // The newest first: older machine code runs on later GPUs of its generation, too.
+    architectures_.assign(options.further_gpus.rbegin(), options.further_gpus.rend());
+    architectures_.push_back(options.cpu);
   }
 
   CompiledPartition Run() {
@@ -235,8 +239,10 @@ class GpuCompiler {
       return;
     }
     llvm::SmallVector<char> ptx = Emit(module, machine, llvm::CodeGenFileType::AssemblyFile);
-    std::vector<std::byte> code = Assemble(ptx, cpu_.name);
-    if (!code.empty()) kernel_.images.push_back({cpu_.name, std::move(code)});
+    for (const std::string& architecture : architectures_) {
+      std::vector<std::byte> code = Assemble(ptx, architecture);
+      if (!code.empty()) kernel_.images.push_back({architecture, std::move(code)});
+    }
     ptx.push_back('\0');
     kernel_.images.push_back({cuda_driver::kPtx, BytesOf(ptx)});
   }
@@ -244,6 +250,7 @@ class GpuCompiler {
   const LoweredPartition& lowered_;
   bool is_emulated_;
   Cpu cpu_;
+  std::vector<std::string> architectures_;  ///< that machine code is made for
   cuda_driver::GpuKernel kernel_;
 };
 
