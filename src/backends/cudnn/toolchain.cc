@@ -225,7 +225,7 @@ class CudnnToolchain : public Toolchain, public CompilesElsewhere {
     return cudnn::Describe(request.function, In(Memory::kHost, request.layouts), precision_);
   }
 
-  /// What a version says of the options.
+  /// Words on the options, as part of a version.
   std::string OptionsText() const {
     const std::string told = told_architecture_.empty() ? "" : " for " + told_architecture_;
     return told + (precision_.allows_tf32 ? " tf32" : "");
