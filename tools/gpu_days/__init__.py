@@ -1,1 +1,1 @@
-"""What tools/gpu_day is made of. It runs where there is Python and nothing else."""
+"""Parts of tools/gpu_day. It runs where there is Python and nothing else."""

@@ -26,7 +26,7 @@ def read(page: Path = LIST) -> list[Assumption]:
 
 
 def problems(known: list[Assumption], tests: set[str]) -> list[str]:
-    """What is wrong with the list, a line each: every row has a test, and every test of `ALL_LISTED` a row."""
+    """Mistakes in the list, a line each: every row has a test, and every test of `ALL_LISTED` a row."""
     found = [f"'{one.text}' is shown by {one.test}, which is no test" for one in known if one.test not in tests]
     listed = {one.test for one in known}
     found += [

@@ -1,4 +1,4 @@
-"""What the steps found, as a page."""
+"""The findings of the steps, as a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass
 class Findings:
-    """Of one step: a row for each thing that was tried."""
+    """The findings of one step: a row for each thing that was tried."""
 
     title: str
     columns: list[str]

@@ -39,7 +39,7 @@ class Day:
     of_programs: dict[str, str]
     """As `environment`, for tests: they find the bundle's libraries by it."""
     deadline: float = 0
-    """Of the step that is being done, by time.monotonic()."""
+    """When the step that is being done must end, by time.monotonic()."""
 
     def left(self) -> float:
         return self.deadline - time.monotonic()

@@ -38,7 +38,7 @@ Result<void> CheckQuantisation(const CallNode& call) {
 Result<void> CheckPlace(const CallNode& call) {
   const Shape all = AsTensorType(call.args()[0]->checked_type())->static_shape();
   const Shape kept = AsTensorType(call.checked_type())->static_shape();
-  // Whatever is reduced becomes one axis, and TensorRT wants another one beside it.
+  // All that is reduced becomes one axis, and TensorRT wants another one beside it.
   if (all.size() < 2 || NumElements(kept) == 1) return No("finds no place in all of a tensor");
   return {};
 }

@@ -294,7 +294,7 @@ TEST_F(CublasTest, CorruptProductsAreRefused) {
   expect_corrupt(shortened, compiled->constants, "less than a product");
   expect_corrupt({}, compiled->constants, "nothing");
   expect_corrupt(compiled->blob, {compiled->constants[0]}, "a product without its bias");
-  // Whatever number is changed, it is loaded or refused by name, and never read out of bounds.
+  // A number that is changed is loaded or refused by name, and never read out of bounds.
   for (size_t i = 0; i < compiled->blob.size(); i += sizeof(int64_t)) {
     for (const uint8_t flipped : {0x80, 0x01}) {
       std::vector<std::byte> changed = compiled->blob;

@@ -138,7 +138,7 @@ def _architectures(trt: ModuleType) -> list[str]:
 
 
 class _Log:
-    """What the library says of its mistakes, for the reason of a failure."""
+    """The library's words on its mistakes, for the reason of a failure."""
 
     def __init__(self, trt: ModuleType) -> None:
         lines: list[str] = []
@@ -272,7 +272,7 @@ class Kernel:
             raise RuntimeError(log.text("the library cannot prepare a kernel's engine"))
         self._ports = [*wanted["inputs"], *wanted["outputs"]]
         self._taken = _check_ports(trt, read, self._ports)
-        # What was made of others goes before them.
+        # Results of others go before them.
         self._owners = (context, read, runtime, log)
         self._context = context
         self._log = log

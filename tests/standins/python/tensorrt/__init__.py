@@ -5,7 +5,7 @@ An engine is the ONNX model, which ONNX's reference evaluation computes, on stre
 
   - Networks are strongly typed: nothing is computed in other types than the model says.
   - TF32 is allowed unless the flag is cleared. Then float32 factors of products are rounded to 10 bits behind the point.
-  - What fails returns None or False, and tells the logger why.
+  - A call that fails returns None or False, and tells the logger why.
   - An engine is read by the version that built it, on a thread with a context.
   - Tensors begin at multiples of 256 bytes, in memory of the GPU. All of them have addresses before an engine runs.
   - Addresses count when work is put on a stream, which is done later.
