@@ -45,7 +45,7 @@ class Day:
         return self.deadline - time.monotonic()
 
     def call(self, *arguments: object, seconds: float | None = None) -> subprocess.CompletedProcess[str]:
-        """Of the command `collage`. One that is out of time has the exit code 124, as with `timeout`."""
+        """Runs the command `collage`. A call that is out of time has the exit code 124, as with `timeout`."""
         words = [str(self.collage), *map(str, arguments)]
         limit = max(1.0, min(self.left(), seconds or self.left()))
         try:

@@ -171,15 +171,16 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   static std::string InOrder(const std::string& told) {
     if (told.empty() || told == cuda_driver::kEmulatedArchitecture) return told;
     std::set<Generation> generations;
+    bool is_right = true;
     for (const std::string& name : SplitCommas(told)) {
       const std::optional<Generation> generation = GenerationOf(name);
-      if (!generation) {
-        throw Error(ErrorCategory::kInput,
-                    "option 'arch' of 'cuda' is like sm_90, sm_80,sm_90, or emulated, got '" + told + "'");
-      }
-      generations.insert(*generation);
+      is_right = is_right && generation;
+      if (generation) generations.insert(*generation);
     }
-    if (generations.empty()) return "";
+    if (!is_right || generations.empty()) {
+      throw Error(ErrorCategory::kInput,
+                  "option 'arch' of 'cuda' is like sm_90, sm_80,sm_90, or emulated, got '" + told + "'");
+    }
     // Code for several is written for all of them, and so not for "sm_90a", which is for no other GPU.
     if (generations.size() > 1) generations.insert({generations.begin()->first, ""});
     std::string text;

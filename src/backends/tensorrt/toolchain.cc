@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda_driver/this_gpu.h"
 #include "backends/tensorrt/engine.h"
 #include "backends/tensorrt/support.h"
 #include "collage/frontend/onnx_export.h"
@@ -22,7 +23,6 @@
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/toolchain_module.h"
 #include "collage/transform/pass_context.h"
-#include "runtime/known_devices.h"
 #include "support/dynamic_library.h"
 #include "support/file_cache.h"
 #include "support/hash.h"
@@ -38,7 +38,6 @@ constexpr const char* kWheelHint =
     "pip install tensorrt, or tensorrt-rtx-cu13-libs and tensorrt-rtx-cu13-bindings, for the Python that "
     "$COLLAGE_PYTHON names";
 constexpr const char* kDriverHint = "install NVIDIA's driver of CUDA 12 or 13";
-constexpr int kCudaType = 2;  // DLDeviceType
 constexpr const char* kPrecision = "inference_precision";
 constexpr const char* kFullPrecision = "f32";
 constexpr const char* kTf32 = "tf32";
@@ -49,30 +48,11 @@ constexpr const char* kEmulated = "emulated";
 constexpr const char* kLevel = "level=";
 constexpr std::chrono::seconds kPatience{120};
 
-/// A GPU's architecture, and words on it.
-struct Gpu {
-  std::string architecture;
-  std::string description;
-};
-
-/// Asks the driver, which a process that forks workers must not have used, in a process of its own.
-Result<Gpu> AskForGpu() {
-  if (const auto missing = WhyModuleMissing({DeviceModule(kCudaType)})) return Reason{*missing, kName};
-  const auto answer = [] {
-    std::string architecture, gpu;
-    const std::string module = DeviceModule(kCudaType);
-    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_gpu_architecture"))(architecture);
-    reinterpret_cast<DescribeDeviceFn*>(FindModuleSymbol(module, "collage_describe_device"))(gpu);
-    return architecture + "\n" + gpu;
-  };
-  const Result<std::string> text = AnswerInChild(answer, kPatience);
-  if (!text.ok()) return text.reason();
-  const size_t end = text->find('\n');
-  return Gpu{text->substr(0, end), text->substr(end + 1)};
-}
+using cuda_driver::kCudaType;
+using Gpu = cuda_driver::ThisGpu;
 
 const Result<Gpu>& ThisGpu() {
-  static const Result<Gpu> gpu = AskForGpu();
+  static const Result<Gpu> gpu = cuda_driver::AskForGpu(kName, kModule);
   return gpu;
 }
 
