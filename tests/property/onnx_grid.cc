@@ -93,7 +93,7 @@ class Builder {
     model_.add_opset_import()->set_version(opset_);
     graph_ = model_.mutable_graph();
     graph_->set_name("grid");
-    node_.set_op_type(op_);
+    SetOperator();
     node_.set_name("node");
     const OnnxSignature& signature = AllOnnxConverters().Find(op_)->signature;
     const GridOperator* row = nullptr;
@@ -116,12 +116,24 @@ class Builder {
  private:
   bool Changes() { return chance_ > 0 && random_.OneIn(chance_); }
 
+  /// Rows of other domains are called "com.microsoft.NAME".
+  void SetOperator() {
+    const size_t dot = op_.rfind('.');
+    node_.set_op_type(dot == std::string::npos ? op_ : op_.substr(dot + 1));
+    if (dot == std::string::npos) return;
+    node_.set_domain(op_.substr(0, dot));
+    onnx::OperatorSetIdProto& domain = *model_.add_opset_import();
+    domain.set_domain(node_.domain());
+    domain.set_version(1);
+  }
+
   // ---- operands ----
 
   int TypeFor(OnnxElements elements, const std::string& name) {
     if (Changes()) return random_.OneIn(12) ? random_.Pick(kOtherTypes) : random_.Pick(kTypes);
     const bool is_quantised = op_.find("Quantize") != std::string::npos || op_.find("QLinear") != std::string::npos ||
-                              op_.ends_with("Integer");
+                              op_.ends_with("Integer") || op_.ends_with("IntegerToFloat") || op_.ends_with("QGemm") ||
+                              op_.ends_with("QAttention") || op_.ends_with("NBits");
     static const std::vector<int> indices{TensorProto::INT64, TensorProto::INT64, TensorProto::INT32};
     switch (elements) {
       case OnnxElements::kFloat: return float_type_;

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "collage/ir/infer_type.h"
 #include "ir/ops/relations.h"
 
@@ -71,6 +75,11 @@ Expr SliceBetween(NodeContext& node, const Expr& x, int64_t axis, const Symbolic
 
 Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes& after, const Expr& value,
            const std::string& mode) {
+  if (before.is_known() && after.is_known()) {
+    AttrValue::List widths;
+    for (size_t i = 0; i < before.size(); ++i) widths.emplace_back(V{before[i].known(), after[i].known()});
+    return node.Op("nn.pad", {data, value}, {{"pad_width", std::move(widths)}, {"pad_mode", mode}});
+  }
   const Sizes shape = node.SizesOf(data);
   Sizes pairs;
   PartialSizes sizes;
@@ -85,5 +94,26 @@ Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes
 Expr Reversed(NodeContext& node, const Expr& x, int64_t axis) { return node.Op("reverse", {x}, {{"axis", axis}}); }
 
 Expr Transpose(NodeContext& node, const Expr& x, const V& axes) { return node.Op("transpose", {x}, {{"axes", axes}}); }
+
+Expr ChannelsFirst(NodeContext& node, const Expr& x) {
+  V axes(static_cast<size_t>(node.Rank(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
+  return Transpose(node, x, axes);
+}
+
+Expr ChannelsLast(NodeContext& node, const Expr& x) {
+  V axes(static_cast<size_t>(node.Rank(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+  return Transpose(node, x, axes);
+}
+
+Expr GeluByTanh(NodeContext& node, const Expr& x) {
+  const Expr cube = node.Op("multiply", {node.Op("multiply", {x, x}), x});
+  const Expr sum = node.Op("add", {x, Scaled(node, cube, 0.044715)});
+  const Expr inner = node.Op("tanh", {Scaled(node, sum, std::sqrt(2 / M_PI))});
+  return node.Op("multiply", {Scaled(node, x, 0.5), Shifted(node, inner, 1)});
+}
 
 }  // namespace collage

@@ -11,6 +11,13 @@ Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight);
 /// NumPy's matrix product: vectors, matrices and broadcast batches of such, as nn.dense or nn.batch_matmul.
 Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b);
 
+/// `data` less its mean, by its deviation, over the dimensions from `axis` on; `bias` may be null. Also the means and
+/// the inverse deviations where this node has outputs 1 or 2.
+std::vector<Expr> LayerNorm(NodeContext& node, const Expr& data, const Expr& scale, const Expr& bias, int64_t axis,
+                            double epsilon);
+/// `data` by the root of the mean of its squares over the dimensions from `axis` on.
+Expr RmsNorm(NodeContext& node, const Expr& data, const Expr& scale, int64_t axis, double epsilon);
+
 /// `axis` counted from the front; throws kInput when `rank` dimensions do not have it.
 int64_t NormalAxis(NodeContext& node, int64_t axis, int rank);
 
@@ -39,5 +46,10 @@ Expr PadBy(NodeContext& node, const Expr& data, const Sizes& before, const Sizes
 /// The elements of one axis in reverse order.
 Expr Reversed(NodeContext& node, const Expr& x, int64_t axis);
 Expr Transpose(NodeContext& node, const Expr& x, const std::vector<int64_t>& axes);
+/// [N, …, C] → [N, C, …], and back.
+Expr ChannelsFirst(NodeContext& node, const Expr& x);
+Expr ChannelsLast(NodeContext& node, const Expr& x);
+/// GELU with a hyperbolic tangent.
+Expr GeluByTanh(NodeContext& node, const Expr& x);
 
 }  // namespace collage

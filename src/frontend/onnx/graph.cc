@@ -136,6 +136,11 @@ const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node)
   return it == functions_.end() ? nullptr : it->second;
 }
 
+/// The row of an operator that no local function of the model stands for; null when there is none.
+const OnnxRow* OnnxGraph::RowOf(const onnx::NodeProto& node) {
+  return AllOnnxConverters().Find(IsStandard(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type());
+}
+
 /// All operators that cannot be converted, in nested graphs and local functions too, in one error.
 void OnnxGraph::CheckOperators() const {
   struct Uses {
@@ -150,7 +155,7 @@ void OnnxGraph::CheckOperators() const {
         if (attribute.has_g()) check(attribute.g().node());
       }
       if (LocalFunction(node) != nullptr) continue;
-      if (IsStandard(node.domain()) && AllOnnxConverters().Find(node.op_type()) != nullptr) continue;
+      if (RowOf(node) != nullptr) continue;
       Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
       if (uses.count++ == 0) uses.first = NodeName(node);
       const char* reason = IsStandard(node.domain()) ? OnnxRefusal(node.op_type()) : nullptr;
@@ -414,7 +419,7 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
     if (const onnx::FunctionProto* function = LocalFunction(node)) {
       outputs = ConvertCall(*function, node, inputs);
     } else {
-      const OnnxRow& row = *AllOnnxConverters().Find(node.op_type());
+      const OnnxRow& row = *RowOf(node);
       CheckOperands(context, row.signature);
       outputs = row.convert(context);
     }

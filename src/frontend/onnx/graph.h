@@ -66,6 +66,7 @@ class OnnxGraph {
   std::vector<Expr> ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
                                 const std::vector<Expr>& inputs);
   const onnx::FunctionProto* LocalFunction(const onnx::NodeProto& node) const;
+  static const OnnxRow* RowOf(const onnx::NodeProto& node);
 
   std::filesystem::path path_;
   ImportOptions options_;

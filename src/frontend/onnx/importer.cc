@@ -5,6 +5,7 @@
 
 #include "collage/frontend/onnx.h"
 #include "collage/support/error.h"
+#include "frontend/onnx/converters/microsoft/microsoft.h"
 #include "frontend/onnx/graph.h"
 
 namespace collage {
@@ -28,6 +29,11 @@ const OnnxConverters& AllOnnxConverters() {
     AddAttentionConverters(all);
     AddLossConverters(all);
     AddControlConverters(all);
+    AddMicrosoftAttention(all);
+    AddMicrosoftFused(all);
+    AddMicrosoftNormalisation(all);
+    AddMicrosoftQuantised(all);
+    AddMicrosoftBlockQuantised(all);
     return all;
   }();
   return converters;

@@ -37,6 +37,8 @@ class NodeContext {
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   /// Throws kInput when the input is absent.
   const Expr& Input(size_t i) const;
+  /// Null when the input is absent.
+  Expr InputOrNull(size_t i) const { return HasInput(i) ? inputs_[i] : nullptr; }
   const TensorTypeNode& TypeOf(const Expr& expr) const;
   /// Gives the dimensions of what was not made by Op, Field or Tuple symbols.
   void NameSizes(const Expr& expr) const;
@@ -69,6 +71,9 @@ class NodeContext {
   /// there is none or the number of inputs differs.
   std::vector<Expr> ConvertSubgraph(const char* name, const std::vector<Expr>& inputs);
   size_t NumSubgraphNodes(const char* name) const;
+  /// The outputs of operator `op` of ONNX on `inputs`, null where one is absent, under this node's attributes; of opset
+  /// `opset`, or this node's.
+  std::vector<Expr> ConvertAs(const std::string& op, std::vector<Expr> inputs, std::optional<int64_t> opset = {});
 
   // Attributes and constants in the range that they must have; kInput says what was found and what was wanted.
 

@@ -150,6 +150,14 @@ size_t NodeContext::NumSubgraphNodes(const char* name) const {
   return attribute == nullptr ? 0 : static_cast<size_t>(attribute->g().node_size());
 }
 
+std::vector<Expr> NodeContext::ConvertAs(const std::string& op, std::vector<Expr> inputs,
+                                         std::optional<int64_t> opset) {
+  const OnnxRow* row = AllOnnxConverters().Find(op);
+  COLLAGE_CHECK(row != nullptr) << "there is no operator '" << op << "' of ONNX";
+  NodeContext context(graph_, node_, std::move(inputs), opset.value_or(opset_));
+  return row->convert(context);
+}
+
 Tensor NodeContext::Constant(size_t i) const {
   const ConstantNode* constant = As<ConstantNode>(Input(i));
   if (constant == nullptr) Unsupported(fmt::format("input {} ({}) must be constant", i, graph_.Describe(node_, i)));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/onnx/builders.h"
+#include "frontend/onnx/attention_parts.h"
 
 namespace collage {
 namespace {
@@ -14,99 +14,57 @@ using V = std::vector<int64_t>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// [B, S, H * D] → [B, H, S, D].
-Expr SplitHeads(NodeContext& node, const Expr& x, int64_t heads) {
-  const Shape shape = node.ShapeOf(x);
-  if (heads < 1 || shape[2] % heads != 0)
-    node.Invalid(fmt::format("{} heads do not divide {} features", heads, shape[2]));
-  return Transpose(node, node.Reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
-
-/// [B, H, S, D] → [B, S, H * D].
-Expr MergeHeads(NodeContext& node, const Expr& x) {
-  const Shape shape = node.ShapeOf(x);
-  return node.Reshape(Transpose(node, x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
-}
-
-/// 0 where a condition holds, minus infinity elsewhere.
-Expr Bias(NodeContext& node, const Expr& condition, DataType dtype) {
-  return node.Op("where", {condition, MakeScalar(0, dtype), MakeScalar(-kInfinity, dtype)});
-}
-
-Expr Sum(NodeContext& node, const Expr& a, const Expr& b) { return !a ? b : !b ? a : node.Op("add", {a, b}); }
-
 /// Mask that is added to the products of queries and keys [B, H, S, T]; null if nothing is masked.
 class AttentionMask {
  public:
-  AttentionMask(NodeContext& node, DataType dtype, int64_t batch, int64_t queries, int64_t keys)
-      : node_(node), dtype_(dtype), batch_(batch), queries_(queries), keys_(keys) {
+  AttentionMask(NodeContext& node, DataType dtype, const SymbolicSize& queries, SymbolicSize keys)
+      : node_(node), dtype_(dtype), keys_(std::move(keys)) {
     Expr offset;  // a query at position i may see keys up to i + offset
     if (node.HasInput(6)) {
-      offset = Shifted(node, node.Reshape(node.Cast(node.Input(6), kInt64), {batch, 1, 1, 1}),
-                       static_cast<double>(-queries));
+      offset = node.Op("subtract", {PerBatch(node, node.Input(6)), node.ComputeScalar(queries)});
     } else {
-      const double past = node.HasInput(4) ? static_cast<double>(node.ShapeOf(node.Input(4))[2]) : 0;
-      offset = Filled(past, {1, 1, 1, 1}, kInt64);
+      offset = node.ComputeScalar(node.HasInput(4) ? node.SizesOf(node.Input(4))[2] : 0);
     }
     if (node.HasInput(3)) bias_ = Given(node.Input(3));
     // distance: key - (query + offset).
-    const Expr distance = node.Op("subtract", {Positions(keys, 3), node.Op("add", {Positions(queries, 2), offset})});
+    const Expr own = Positions(node, keys_, 3);
+    const Expr distance = node.Op("subtract", {own, node.Op("add", {Positions(node, queries, 2), offset})});
     if (node.Int("is_causal", 0) != 0) Limit(distance, 0, /*above=*/true);
     if (node.Int("right_window_size", -1) >= 0) Limit(distance, node.Int("right_window_size", -1), /*above=*/true);
     if (node.Int("left_window_size", -1) >= 0) Limit(distance, -node.Int("left_window_size", -1), /*above=*/false);
-    if (node.HasInput(6)) {
-      const Expr lengths = node.Reshape(node.Cast(node.Input(6), kInt64), {batch, 1, 1, 1});
-      bias_ = Sum(node, bias_, Bias(node, node.Op("less", {Positions(keys, 3), lengths}), dtype));
-    }
+    if (node.HasInput(6)) Allow(node.Op("less", {own, PerBatch(node, node.Input(6))}));
   }
 
   const Expr& bias() const { return bias_; }
 
  private:
-  /// 0, 1, … along axis `axis` of four.
-  Expr Positions(int64_t count, size_t axis) {
-    Shape shape(4, 1);
-    shape[axis] = count;
-    return node_.Reshape(Int64s(CountedUp(node_, 0, count)), shape);
-  }
+  void Allow(const Expr& condition) { bias_ = SumOf(node_, bias_, MaskBias(node_, condition, dtype_, -kInfinity)); }
 
   void Limit(const Expr& distance, int64_t bound, bool above) {
-    const Expr allowed = node_.Op(above ? "less_equal" : "greater_equal",
-                                  {distance, node_.ScalarLike(static_cast<double>(bound), distance)});
-    bias_ = Sum(node_, bias_, Bias(node_, allowed, dtype_));
+    Allow(node_.Op(above ? "less_equal" : "greater_equal",
+                   {distance, node_.ScalarLike(static_cast<double>(bound), distance)}));
   }
 
   /// The mask of the model: bools or numbers to add, possibly for fewer keys than there are.
   Expr Given(Expr mask) {
     const bool is_bool = node_.TypeOf(mask).dtype().is_bool();
-    mask = is_bool ? Bias(node_, mask, dtype_) : node_.Cast(mask, dtype_);
-    const Shape shape = node_.ShapeOf(mask);
-    const int64_t missing = shape.back() == 1 ? 0 : keys_ - shape.back();
-    if (missing <= 0) return mask;
-    std::vector<V> widths(shape.size(), V{0, 0});
-    widths.back()[1] = missing;
-    return node_.Op("nn.pad", {mask, MakeScalar(-kInfinity, dtype_)},
-                    {{"pad_width", AttrValue::List(widths.begin(), widths.end())}});
+    mask = is_bool ? MaskBias(node_, mask, dtype_, -kInfinity) : node_.Cast(mask, dtype_);
+    const Sizes shape = node_.SizesOf(mask);
+    const SymbolicSize& own = shape.back();
+    if (own == 1 || own == keys_ || IsAtMost(keys_, own)) return mask;
+    if (!IsAtMost(own, keys_)) {
+      node_.NeedsSize(fmt::format("whether a mask for {} keys is one for {}", own.ToString(), keys_.ToString()));
+    }
+    Sizes after(shape.size(), 0);
+    after.back() = keys_ - own;
+    return PadBy(node_, mask, Sizes(shape.size(), 0), after, MakeScalar(-kInfinity, dtype_), "constant");
   }
 
   NodeContext& node_;
   DataType dtype_;
-  int64_t batch_, queries_, keys_;
+  SymbolicSize keys_;
   Expr bias_;
 };
-
-/// softmax over the last axis; rows that are masked everywhere are 0, not undefined.
-Expr MaskedSoftmax(NodeContext& node, const Expr& scores, const Expr& bias) {
-  const Expr weights = node.Op("nn.softmax", {scores}, {{"axis", -1}});
-  if (!bias) return weights;
-  const Expr largest = node.Op("max", {bias}, {{"axis", V{-1}}, {"keepdims", true}});
-  const Expr is_masked = node.Op("equal", {largest, node.ScalarLike(-kInfinity, largest)});
-  const ConstantNode* known = As<ConstantNode>(is_masked);
-  bool any = known == nullptr;
-  for (int64_t i = 0; known != nullptr && i < known->value().num_elements(); ++i)
-    any = any || known->value().At(i) != 0;
-  return any ? node.Op("where", {is_masked, node.ScalarLike(0, weights), weights}) : weights;
-}
 
 Results ConvertAttention(NodeContext& node) {
   Expr q = node.Input(0);
@@ -128,30 +86,23 @@ Results ConvertAttention(NodeContext& node) {
   if (node.HasInput(5)) v = Concatenate(node, {node.Input(5), v}, 2);
   const Expr present_key = k;
   const Expr present_value = v;
-  const Shape q_shape = node.ShapeOf(q);
-  const Shape k_shape = node.ShapeOf(k);
-  const AttentionMask mask(node, dtype, q_shape[0], q_shape[2], k_shape[2]);
-  if (q_shape[1] != k_shape[1]) {
-    if (k_shape[1] < 1 || q_shape[1] % k_shape[1] != 0)
-      node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", k_shape[1], q_shape[1]));
-    const int64_t repeats = q_shape[1] / k_shape[1];
-    k = node.Op("repeat", {k}, {{"repeats", repeats}, {"axis", 1}});
-    v = node.Op("repeat", {v}, {{"repeats", repeats}, {"axis", 1}});
-  }
-  const double scale = node.HasAttr("scale") ? node.Float("scale", 1) : 1 / std::sqrt(static_cast<double>(q_shape[3]));
-  Expr scores = MultiplyMatrices(node, Scaled(node, q, scale), Transpose(node, k, {0, 1, 3, 2}));
+  const Sizes q_shape = node.SizesOf(q);
+  const AttentionMask mask(node, dtype, q_shape[2], node.SizesOf(k)[2]);
+  const auto features = static_cast<double>(node.Known(q_shape[3], "the number of features"));
+  const double scale = node.HasAttr("scale") ? node.Float("scale", 1) : 1 / std::sqrt(features);
+  Expr scores = AttentionScores(node, Scaled(node, q, scale), k);
   const int64_t mode = node.Int("qk_matmul_output_mode", 0);
   Expr exposed = scores;
   const double softcap = node.Float("softcap", 0);
   if (softcap > 0) scores = Scaled(node, node.Op("tanh", {Scaled(node, scores, 1 / softcap)}), softcap);
   if (mode == 1) exposed = scores;
-  const Expr biased = Sum(node, scores, mask.bias());
+  const Expr biased = SumOf(node, scores, mask.bias());
   if (mode == 2) exposed = biased;
   const DataType precision = node.HasAttr("softmax_precision") ? node.DTypeOf(node.Int("softmax_precision", 1)) : dtype;
   if (!precision.is_floating()) node.Invalid("softmax_precision is " + precision.ToString() + ", floats are wanted");
   const Expr weights = node.Cast(MaskedSoftmax(node, node.Cast(biased, precision), mask.bias()), dtype);
   if (mode == 3) exposed = weights;
-  Expr result = MultiplyMatrices(node, weights, v);
+  Expr result = AttentionResult(node, weights, v);
   if (packed) result = MergeHeads(node, result);
   return {result, present_key, present_value, exposed};
 }
@@ -159,13 +110,12 @@ Results ConvertAttention(NodeContext& node) {
 Results ConvertRotaryEmbedding(NodeContext& node) {
   Expr x = node.Input(0);
   const bool packed = node.Rank(x) == 3;
-  const Shape whole = node.ShapeOf(x);
   if (packed) x = SplitHeads(node, x, node.Int("num_heads", 0));
-  const Shape shape = node.ShapeOf(x);  // [B, H, S, D]
-  int64_t rotated = node.IntWithin("rotary_embedding_dim", 0, 0, shape[3]);
-  if (rotated == 0) rotated = shape[3];
-  if (rotated % 2 != 0 || rotated > shape[3])
-    node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, shape[3]));
+  const Sizes shape = node.SizesOf(x);  // [B, H, S, D]
+  const int64_t features = node.Known(shape[3], "the number of features");
+  int64_t rotated = node.IntWithin("rotary_embedding_dim", 0, 0, features);
+  if (rotated == 0) rotated = features;
+  if (rotated % 2 != 0) node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, features));
   const int64_t half = rotated / 2;
   // The caches [positions, half] at the positions, or [B, S, half] as they are; a head axis added.
   const auto angles = [&](size_t input) {
@@ -173,32 +123,7 @@ Results ConvertRotaryEmbedding(NodeContext& node) {
     if (node.HasInput(3)) cache = node.Op("take", {cache, node.Input(3)}, {{"axis", 0}});
     return node.Reshape(cache, {shape[0], 1, shape[2], half});
   };
-  const Expr cosine = angles(1);
-  const Expr sine = angles(2);
-  const Expr turned = rotated == shape[3] ? x : Slice(node, x, 3, 0, rotated);
-  const bool interleaved = node.Int("interleaved", 0) != 0;
-  Expr a;
-  Expr b;
-  if (interleaved) {
-    const Expr pairs = node.Reshape(turned, {shape[0], shape[1], shape[2], half, 2});
-    a = node.Reshape(Slice(node, pairs, 4, 0, 1), {shape[0], shape[1], shape[2], half});
-    b = node.Reshape(Slice(node, pairs, 4, 1, 2), {shape[0], shape[1], shape[2], half});
-  } else {
-    a = Slice(node, turned, 3, 0, half);
-    b = Slice(node, turned, 3, half, rotated);
-  }
-  const auto times = [&](const Expr& left, const Expr& right) { return node.Op("multiply", {left, right}); };
-  const Expr real = node.Op("subtract", {times(a, cosine), times(b, sine)});
-  const Expr imaginary = node.Op("add", {times(a, sine), times(b, cosine)});
-  Expr result;
-  if (interleaved) {
-    const Shape column{shape[0], shape[1], shape[2], half, 1};
-    const Expr pairs = Concatenate(node, {node.Reshape(real, column), node.Reshape(imaginary, column)}, 4);
-    result = node.Reshape(pairs, {shape[0], shape[1], shape[2], rotated});
-  } else {
-    result = Concatenate(node, {real, imaginary}, 3);
-  }
-  if (rotated != shape[3]) result = Concatenate(node, {result, Slice(node, x, 3, rotated, shape[3])}, 3);
+  const Expr result = Rotate(node, x, angles(1), angles(2), half, node.Int("interleaved", 0) != 0);
   return {packed ? MergeHeads(node, result) : result};
 }
 
@@ -214,23 +139,24 @@ Results ConvertSwiGlu(NodeContext& node) {
 Results ConvertCausalConv(NodeContext& node) {
   const Expr x = node.Input(0);
   const Expr weight = node.Input(1);
-  const Shape shape = node.ShapeOf(x);
+  const Sizes shape = node.SizesOf(x);
+  const int64_t channels = node.Known(shape[1], "the number of channels");
   const Shape kernel = node.ShapeOf(weight);
   if (kernel[2] < 1) node.Invalid("a kernel of size 0");
   const int64_t past = kernel[2] - 1;
-  const DataType dtype = node.TypeOf(x).dtype();
-  const Expr before = node.HasInput(3) ? node.Input(3) : Filled(0, {shape[0], shape[1], past}, dtype);
+  const Expr zero = MakeScalar(0, node.TypeOf(x).dtype());
+  const Expr before = node.HasInput(3) ? node.Input(3) : node.Full(zero, {shape[0], channels, past});
   const Expr padded = past == 0 ? x : Concatenate(node, {before, x}, 2);
   Expr y = node.Op("nn.conv1d", {padded, weight},
-                   {{"groups", shape[1]}, {"channels", shape[1]}, {"kernel_size", V{kernel[2]}}});
-  if (node.HasInput(2)) y = node.Op("add", {y, node.Reshape(node.Input(2), {shape[1], 1})});
+                   {{"groups", channels}, {"channels", channels}, {"kernel_size", V{kernel[2]}}});
+  if (node.HasInput(2)) y = node.Op("add", {y, node.Reshape(node.Input(2), {channels, 1})});
   const std::string activation = node.String("activation", "none");
   if (activation == "silu" || activation == "swish") {
     y = Swish(node, y, 1);
   } else if (activation != "none") {
     node.Invalid("there is no activation '" + activation + "'");
   }
-  return {y, Slice(node, padded, 2, shape[2], shape[2] + past)};
+  return {y, SliceBetween(node, padded, 2, shape[2], shape[2] + past)};
 }
 
 // Unrolling stops being a help when the program gets this long.

@@ -83,16 +83,9 @@ Results ConvertHardSwish(NodeContext& node) {
 
 Results ConvertGelu(NodeContext& node) {
   const Expr x = node.Input(0);
-  Expr inner;
-  if (node.OneOf("approximate", "none", {"none", "tanh"}) == "tanh") {
-    const Expr cube = node.Op("multiply", {node.Op("multiply", {x, x}), x});
-    const Expr sum = node.Op("add", {x, node.Op("multiply", {cube, node.ScalarLike(0.044715, x)})});
-    inner = node.Op("tanh", {node.Op("multiply", {sum, node.ScalarLike(std::sqrt(2 / M_PI), x)})});
-  } else {
-    inner = node.Op("erf", {node.Op("multiply", {x, node.ScalarLike(M_SQRT1_2, x)})});
-  }
-  const Expr half = node.Op("multiply", {x, node.ScalarLike(0.5, x)});
-  return {node.Op("multiply", {half, node.Op("add", {inner, node.ScalarLike(1, x)})})};
+  if (node.OneOf("approximate", "none", {"none", "tanh"}) == "tanh") return {GeluByTanh(node, x)};
+  const Expr inner = node.Op("erf", {Scaled(node, x, M_SQRT1_2)});
+  return {node.Op("multiply", {Scaled(node, x, 0.5), Shifted(node, inner, 1)})};
 }
 
 Results ConvertReciprocal(NodeContext& node) {

@@ -78,46 +78,12 @@ Results ConvertGroupNorm(NodeContext& node) {
 }
 
 Results ConvertLayerNorm(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const Sizes shape = node.SizesOf(data);
-  const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(data));
-  const Sizes inner(shape.begin() + axis, shape.end());
-  const int64_t length = node.Known(inner.Product(), "the size that is normalised");
-  const double epsilon = node.Float("epsilon", 1e-5);
-  // Normalising the last dimensions together is normalising one that merges them.
-  const bool merged = axis + 1 < static_cast<int64_t>(shape.size());
-  Sizes flat(shape.begin(), shape.begin() + axis);
-  flat.push_back(length);
-  const DataType dtype = node.TypeOf(data).dtype();
-  const auto vector = [&](const Expr& x) { return node.Reshape(node.BroadcastTo(x, inner), {length}); };
-  const Expr gamma = vector(node.Input(1));
-  const Expr beta = node.HasInput(2) ? vector(node.Input(2)) : Filled(0, {length}, dtype);
-  Expr result = node.Op("nn.layer_norm", {node.Reshape(data, flat), gamma, beta}, {{"epsilon", epsilon}});
-  if (merged) result = node.Reshape(result, shape);
-  Results results{result};
-  if (node.HasOutput(1) || node.HasOutput(2)) {
-    V axes(shape.size() - static_cast<size_t>(axis));
-    std::iota(axes.begin(), axes.end(), axis);
-    const Expr x = node.Cast(data, kFloat32);
-    const Expr mean = Mean(node, x, axes);
-    const Expr centred = node.Op("subtract", {x, mean});
-    results.push_back(mean);
-    results.push_back(InverseRoot(node, Mean(node, node.Op("multiply", {centred, centred}), axes), epsilon));
-  }
-  return results;
+  return LayerNorm(node, node.Input(0), node.Input(1), node.InputOrNull(2), node.Int("axis", -1),
+                   node.Float("epsilon", 1e-5));
 }
 
 Results ConvertRmsNorm(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const DataType dtype = node.TypeOf(data).dtype();
-  const Expr x = dtype == kFloat64 ? data : node.Cast(data, kFloat32);
-  V axes;
-  for (int64_t i = NormalAxis(node, node.Int("axis", -1), node.Rank(data)); i < node.Rank(data); ++i) axes.push_back(i);
-  const Expr mean = Mean(node, node.Op("multiply", {x, x}), axes);
-  const Expr root = node.Op("sqrt", {Shifted(node, mean, node.Float("epsilon", 1e-5))});
-  const Expr scale = node.Input(1);
-  const Expr normal = node.Cast(node.Op("divide", {x, root}), node.TypeOf(scale).dtype());
-  return {node.Op("multiply", {normal, scale})};
+  return {RmsNorm(node, node.Input(0), node.Input(1), node.Int("axis", -1), node.Float("epsilon", 1e-5))};
 }
 
 /// Sum of |x|^p along an axis, to the 1/p.
@@ -164,6 +130,46 @@ OnnxConverter SoftmaxLike(const char* op) {
 }
 
 }  // namespace
+
+std::vector<Expr> LayerNorm(NodeContext& node, const Expr& data, const Expr& scale, const Expr& bias, int64_t axis,
+                            double epsilon) {
+  const Sizes shape = node.SizesOf(data);
+  axis = NormalAxis(node, axis, node.Rank(data));
+  const Sizes inner(shape.begin() + axis, shape.end());
+  const int64_t length = node.Known(inner.Product(), "the size that is normalised");
+  // Normalising the last dimensions together is normalising one that merges them.
+  const bool merged = axis + 1 < static_cast<int64_t>(shape.size());
+  Sizes flat(shape.begin(), shape.begin() + axis);
+  flat.push_back(length);
+  const DataType dtype = node.TypeOf(data).dtype();
+  const auto vector = [&](const Expr& x) { return node.Reshape(node.BroadcastTo(x, inner), {length}); };
+  const Expr gamma = vector(scale);
+  const Expr beta = bias != nullptr ? vector(bias) : Filled(0, {length}, dtype);
+  Expr result = node.Op("nn.layer_norm", {node.Reshape(data, flat), gamma, beta}, {{"epsilon", epsilon}});
+  if (merged) result = node.Reshape(result, shape);
+  Results results{result};
+  if (node.HasOutput(1) || node.HasOutput(2)) {
+    V axes(shape.size() - static_cast<size_t>(axis));
+    std::iota(axes.begin(), axes.end(), axis);
+    const Expr x = node.Cast(data, kFloat32);
+    const Expr mean = Mean(node, x, axes);
+    const Expr centred = node.Op("subtract", {x, mean});
+    results.push_back(mean);
+    results.push_back(InverseRoot(node, Mean(node, node.Op("multiply", {centred, centred}), axes), epsilon));
+  }
+  return results;
+}
+
+Expr RmsNorm(NodeContext& node, const Expr& data, const Expr& scale, int64_t axis, double epsilon) {
+  const DataType dtype = node.TypeOf(data).dtype();
+  const Expr x = dtype == kFloat64 ? data : node.Cast(data, kFloat32);
+  V axes;
+  for (int64_t i = NormalAxis(node, axis, node.Rank(data)); i < node.Rank(data); ++i) axes.push_back(i);
+  const Expr mean = Mean(node, node.Op("multiply", {x, x}), axes);
+  const Expr root = node.Op("sqrt", {Shifted(node, mean, epsilon)});
+  const Expr normal = node.Cast(node.Op("divide", {x, root}), node.TypeOf(scale).dtype());
+  return node.Op("multiply", {normal, scale});
+}
 
 void AddNormalisationConverters(OnnxConverters& converters) {
   converters.Add("BatchNormalization", ConvertBatchNorm,

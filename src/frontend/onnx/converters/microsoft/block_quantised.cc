@@ -1,0 +1,107 @@
+// block_quantised.cc: weights of 2, 4 or 8 bits with a scale for each block of a row, packed into bytes.
+#include <fmt/format.h>
+
+#include "frontend/onnx/builders.h"
+#include "frontend/onnx/converters/microsoft/microsoft.h"
+
+namespace collage {
+namespace {
+
+using Results = std::vector<Expr>;
+using V = std::vector<int64_t>;
+
+/// Numbers of `bits` bits that lie in the bytes of the last axis, those of the lower bits first, as uint8.
+Expr Unpacked(NodeContext& node, const Expr& bytes, int64_t bits) {
+  if (bits == 8) return bytes;
+  Sizes shape = node.SizesOf(bytes);
+  const int64_t per_byte = 8 / bits;
+  Sizes column = shape;
+  column.emplace_back(1);
+  V shifts;
+  for (int64_t i = 0; i < per_byte; ++i) shifts.push_back(i * bits);
+  const Expr shift = node.Cast(Int64s(shifts), kUInt8);
+  const Expr shifted = node.Op("right_shift", {node.Reshape(bytes, column), shift});
+  const Expr numbers = node.Op("bitwise_and", {shifted, MakeScalar(static_cast<double>((1 << bits) - 1), kUInt8)});
+  shape.back() = shape.back() * per_byte;
+  return node.Reshape(numbers, shape);
+}
+
+int64_t Bits(NodeContext& node) {
+  const int64_t bits = node.Int("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8) node.Unsupported(fmt::format("numbers of {} bits", bits));
+  return bits;
+}
+
+/// Zero points [rows, blocks] of input `i`, as `dtype`: packed like the weights, plain, or half of the range.
+Expr ZeroPoints(NodeContext& node, size_t i, int64_t rows, int64_t blocks, int64_t bits, DataType dtype) {
+  if (!node.HasInput(i)) return MakeScalar(static_cast<double>(1 << (bits - 1)), dtype);
+  Expr zeros = node.Input(i);
+  if (node.TypeOf(zeros).dtype().is_floating()) return node.Cast(node.Reshape(zeros, {rows, blocks}), dtype);
+  const int64_t bytes = (blocks * bits + 7) / 8;
+  zeros = Unpacked(node, node.Reshape(zeros, {rows, bytes}), bits);
+  return node.Cast(Slice(node, zeros, 1, 0, blocks), dtype);
+}
+
+/// A [.., K] times weights [N, K] that lie as [N, blocks, bytes].
+Results ConvertMatMulNBits(NodeContext& node) {
+  if (node.Int("weight_prepacked", 0) != 0) node.Unsupported("weights that lie as one GPU wants them");
+  if (node.HasInput(4)) node.Unsupported("rows that are permuted (g_idx)");
+  const int64_t bits = Bits(node), block = node.PositiveInt("block_size", 0);
+  const int64_t columns = node.PositiveInt("N", 0), features = node.PositiveInt("K", 0);
+  const int64_t blocks = (features + block - 1) / block;
+  const Shape packed = node.ShapeOf(node.Input(1));
+  if (NumElements(packed) != columns * blocks * (block * bits / 8)) {
+    node.Invalid(fmt::format("weights of shape {} are not {} x {} numbers of {} bits in blocks of {}", ToString(packed),
+                             columns, features, bits, block));
+  }
+  const DataType dtype = node.TypeOf(node.Input(0)).dtype();
+  const Expr bytes = node.Reshape(node.Input(1), {columns, blocks, block * bits / 8});
+  const Expr numbers = node.Cast(Unpacked(node, bytes, bits), dtype);
+  const auto per_block = [&](const Expr& x) { return node.Rank(x) == 0 ? x : node.Reshape(x, {columns, blocks, 1}); };
+  const Expr zeros = ZeroPoints(node, 3, columns, blocks, bits, dtype);
+  const Expr shifted = node.Op("subtract", {numbers, per_block(zeros)});
+  const Expr weights = node.Op("multiply", {shifted, per_block(node.Cast(node.Input(2), dtype))});
+  const Expr matrix = Slice(node, node.Reshape(weights, {columns, blocks * block}), 1, 0, features);
+  const Expr product = MultiplyMatrices(node, node.Input(0), Transpose(node, matrix, {1, 0}));
+  return {node.HasInput(5) ? node.Op("add", {product, node.Input(5)}) : product};
+}
+
+/// Rows of a table of quantised numbers, dequantised after they were taken.
+Results ConvertGatherBlockQuantized(NodeContext& node) {
+  const Expr data = node.Input(0), indices = node.Input(1), scales = node.Input(2);
+  const int rank = node.Rank(data);
+  const int64_t bits = Bits(node), block = node.PositiveInt("block_size", 128);
+  const int64_t gathered = NormalAxis(node, node.Int("gather_axis", 0), rank);
+  const int64_t axis = NormalAxis(node, node.Int("quantize_axis", 1), rank);
+  if (gathered != 0 || axis != rank - 1 || rank != 2) {
+    node.Unsupported("tables that are not gathered by rows and quantised along them");
+  }
+  const DataType dtype = node.TypeOf(scales).dtype();
+  const Shape table = node.ShapeOf(data);
+  const int64_t features = table[1] * 8 / bits, blocks = (features + block - 1) / block;
+  const auto take = [&](const Expr& from) { return node.Op("take", {from, indices}, {{"axis", 0}}); };
+  const Expr numbers = node.Cast(Unpacked(node, take(data), bits), dtype);
+  Sizes shape = node.SizesOf(numbers);
+  const auto spread = [&](const Expr& x) {
+    const Expr repeated = node.Op("repeat", {x}, {{"repeats", block}, {"axis", -1}});
+    return Slice(node, repeated, node.Rank(repeated) - 1, 0, features);
+  };
+  Expr zeros = MakeScalar(static_cast<double>(1 << (bits - 1)), dtype);
+  if (node.HasInput(3)) {
+    const Expr points = Unpacked(node, take(node.Input(3)), bits);
+    zeros = spread(node.Cast(Slice(node, points, node.Rank(points) - 1, 0, blocks), dtype));
+  }
+  return {node.Op("multiply", {node.Op("subtract", {numbers, zeros}), spread(take(scales))})};
+}
+
+}  // namespace
+
+void AddMicrosoftBlockQuantised(OnnxConverters& converters) {
+  converters.Add("com.microsoft.MatMulNBits", ConvertMatMulNBits,
+                 "A: float[1..], B: int[2..3], scales: float[1..3], zero_points?: number[1..3], g_idx?: int[1], bias?: "
+                 "same[1] -> Y");
+  converters.Add("com.microsoft.GatherBlockQuantized", ConvertGatherBlockQuantized,
+                 "data: int[1..], indices: int, scales: float[1..], zero_points?: int[1..] -> output");
+}
+
+}  // namespace collage

@@ -1,0 +1,1 @@
+"""Random cases of operators of com.microsoft."""
