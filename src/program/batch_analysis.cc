@@ -29,11 +29,11 @@ class RowFinder {
   RowFinder(const DataflowGraph& graph, const std::function<bool(const CallNode&)>& takes)
       : graph_(graph), takes_(takes) {}
 
-  std::vector<bool> Run() {
-    std::vector<bool> answer(graph_.size());
+  std::vector<int> Run() {
+    std::vector<int> answer;
     for (int index = 0; index < static_cast<int>(graph_.size()); ++index) {
       batch_.push_back(index);
-      answer[index] = IsBatchParallel(index);
+      answer.push_back(IsBatchParallel(index) ? batch_.back() : -1);
     }
     return answer;
   }
@@ -61,7 +61,9 @@ class RowFinder {
     }
     if (batch < 0) return false;
     if (!is_call) {
-      return std::ranges::all_of(read, [](const Expr& field) { return IsBatch(field->checked_type()); });
+      if (!std::ranges::all_of(read, [](const Expr& field) { return IsBatch(field->checked_type()); })) return false;
+      batch_[index] = batch;
+      return true;
     }
     const auto& call = static_cast<const CallNode&>(*expr);
     if (node.is_in_primitive || !IsBatch(call.checked_type()) || !KeepsRows(call) || !IsTaken(call)) return false;
@@ -97,7 +99,7 @@ class RowFinder {
 
 }  // namespace
 
-std::vector<bool> FindBatchParallel(const DataflowGraph& graph, const std::function<bool(const CallNode&)>& takes) {
+std::vector<int> FindBatchParallel(const DataflowGraph& graph, const std::function<bool(const CallNode&)>& takes) {
   return RowFinder(graph, takes).Run();
 }
 

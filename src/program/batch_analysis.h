@@ -8,9 +8,10 @@
 
 namespace collage {
 
-/// Returns for each node of `graph` whether it computes row i of a batch from row i of the batches that it reads
-/// (OpDef::keeps_rows) and from tensors of static shapes. `takes` must accept the call with batches of one row. A tuple
-/// of such nodes counts, too. A node does not count if it reads batches that may differ in size.
-std::vector<bool> FindBatchParallel(const DataflowGraph& graph, const std::function<bool(const CallNode& call)>& takes);
+/// Returns for each node of `graph` that computes row i of a batch from row i of the batches that it reads
+/// (OpDef::keeps_rows) and from tensors of static shapes, the node whose rows they are; -1 for others. `takes` must
+/// accept the call with batches of one row. A tuple of such nodes counts, too. A node does not count if it reads
+/// batches that may differ in size.
+std::vector<int> FindBatchParallel(const DataflowGraph& graph, const std::function<bool(const CallNode& call)>& takes);
 
 }  // namespace collage

@@ -43,17 +43,20 @@ class RegionFinder {
   RegionFinder(const DataflowGraph& graph, int64_t few_elements) : graph_(graph), few_elements_(few_elements) {}
 
   std::vector<std::vector<int>> Run() {
-    std::vector<bool> is_inside;
+    std::vector<int> kinds;
     for (int index = 0; index < Size(); ++index) {
-      is_inside.push_back(!graph_.node(index).is_in_primitive && (IsOperator(index) || IsGlue(index)));
+      const bool is_inside = !graph_.node(index).is_in_primitive && (IsOperator(index) || IsGlue(index));
+      kinds.push_back(is_inside ? 0 : -1);
     }
-    return Run(std::move(is_inside), [&](const std::vector<int>& members) { return IsWorthwhile(members); });
+    return Run(std::move(kinds), [&](const std::vector<int>& members) { return IsWorthwhile(members); });
   }
 
-  /// Returns the worthwhile regions of the nodes that are inside.
-  std::vector<std::vector<int>> Run(std::vector<bool> is_inside,
+  /// Returns the worthwhile regions of nodes of one kind each; nodes of a negative kind are in none. No node may read
+  /// one of another kind.
+  std::vector<std::vector<int>> Run(std::vector<int> kinds,
                                     const std::function<bool(const std::vector<int>& members)>& is_worthwhile) {
-    is_inside_ = std::move(is_inside);
+    kinds_ = std::move(kinds);
+    for (const int kind : kinds_) is_inside_.push_back(kind >= 0);
     std::vector<std::vector<int>> regions;
     do {
       FindLevels();
@@ -96,11 +99,11 @@ class RegionFinder {
   }
 
   std::vector<std::vector<int>> Group() const {
-    std::map<std::tuple<int, int, int, int>, std::vector<int>> by_place;
+    std::map<std::tuple<int, int, int, int, int>, std::vector<int>> by_place;
     for (int index = 0; index < Size(); ++index) {
       const DataflowGraph::Node& node = graph_.node(index);
       if (!is_inside_[At(index)]) continue;
-      by_place[{node.basic_block, node.scope, node.bound_in, level_[At(index)]}].push_back(index);
+      by_place[{node.basic_block, node.scope, node.bound_in, level_[At(index)], kinds_[At(index)]}].push_back(index);
     }
     std::vector<std::vector<int>> regions;
     for (auto& [_, members] : by_place) regions.push_back(std::move(members));
@@ -152,6 +155,7 @@ class RegionFinder {
   const DataflowGraph& graph_;
   int64_t few_elements_;
   std::vector<int> level_;
+  std::vector<int> kinds_;
   std::vector<bool> is_inside_;
 };
 

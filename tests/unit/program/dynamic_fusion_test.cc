@@ -404,6 +404,13 @@ TEST_F(DynamicKernelsTest, ANetworkOfImagesOfAnySize) {
         /*kernels=*/7, {"reshape", "nn.dense", "nn.softmax"});
 }
 
+TEST_F(DynamicKernelsTest, ImagesOfTwoBatchesApart) {
+  Check(R"(def @main(%x: Tensor[(?, 3, 9, 9), float32], %y: Tensor[(?, 3, 9, 9), float32],
+                     %w: Tensor[(8, 3, 3, 3), float32]) {
+             (nn.relu(nn.conv2d(%x, %w)), tanh(nn.conv2d(%y, %w))) })",
+        {{{2, 3, 9, 9}, {5, 3, 9, 9}, {8, 3, 3, 3}}, {{9, 3, 9, 9}, {1, 3, 9, 9}, {8, 3, 3, 3}}}, /*kernels=*/2);
+}
+
 TEST_F(DynamicKernelsTest, ImagesOfABatchOneByOne) {
   Check(R"(def @main(%x: Tensor[(?, 3, 9, 9), float32], %w: Tensor[(8, 3, 3, 3), float32],
                      %b: Tensor[(8, 1, 1), float32], %d: Tensor[(5, 128), float32]) {
