@@ -80,14 +80,16 @@ OpDef Dynamic(const DynamicOp& op, const OpDef& static_op) {
     for (const Tensor& input : data) types.push_back(TensorType(input.shape(), input.dtype()));
     const Result<Type> type = static_op.relation({types, all});
     if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
-    if (static_op.is_reshape) {
-      outputs[0] = data[0].Reshaped(AsTensorType(*type)->static_shape());
+    const TensorTypeNode* tensor = AsTensorType(*type);
+    const bool repeats_nothing = static_op.name == "broadcast_to" && tensor->static_shape() == data[0].shape();
+    if (static_op.is_reshape || repeats_nothing) {
+      outputs[0] = data[0].Reshaped(tensor->static_shape());
       return;
     }
     size_t next = 0;
     for (const Type& leaf : FlattenTensorTypes(*type)) {
-      const TensorTypeNode* tensor = AsTensorType(leaf);
-      outputs[next++] = Tensor::Empty(tensor->static_shape(), tensor->dtype());
+      const TensorTypeNode* result = AsTensorType(leaf);
+      outputs[next++] = Tensor::Empty(result->static_shape(), result->dtype());
     }
     static_op.reference(data, all, outputs);
   };

@@ -240,6 +240,18 @@ TEST(OpenImportTest, AReshapeToAComputedBatchAndWidth) {
                 {{"x", {1, 3, 8, 320}}}});
 }
 
+/// Batches of two names, either of which may be the one that is 1.
+TEST(OpenImportTest, ProductsOfTwoBatches) {
+  OpenModel model;
+  model.X({"A", "3", "4"}).SymbolicInput("z", TensorProto::FLOAT, {"B", "4", "5"});
+  model.Node("MatMul", {"x", "z"}, {"y"});
+  std::vector<InputShapes> sizes;
+  for (const auto& [a, b] : {std::pair{2, 2}, std::pair{1, 3}, std::pair{3, 1}, std::pair{1, 1}}) {
+    sizes.push_back({{"x", {a, 3, 4}}, {"z", {b, 4, 5}}});
+  }
+  Check(model, sizes);
+}
+
 /// Keys and values that several heads share: [B, 2, S, 4] repeated to [B, 6, S, 4] by a shape put together from sizes.
 TEST(OpenImportTest, HeadsThatShareKeys) {
   OpenModel model;

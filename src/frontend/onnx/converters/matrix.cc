@@ -55,6 +55,55 @@ Expr BatchOf(NodeContext& node, Expr x, const Sizes& batch) {
   return node.Reshape(x, {count == 1 ? count : all, *(shape.end() - 2), shape.back()});
 }
 
+/// The leading dimensions of a batch of matrices of rank `rank`, with ones in front of those that there are.
+Sizes LeadingOf(const Sizes& shape, size_t rank) {
+  Sizes leading(rank - shape.size(), 1);
+  leading.insert(leading.end(), shape.begin(), shape.end() - 2);
+  return leading;
+}
+
+/// The leading dimensions of a product of batches; nothing where a run decides which of two sizes is the one that is 1.
+std::optional<Sizes> BatchOfProduct(NodeContext& node, const Sizes& a, const Sizes& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  const Sizes left = LeadingOf(a, rank), right = LeadingOf(b, rank);
+  Sizes batch;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const SymbolicSize &x = left[i], &y = right[i];
+    if (x.is_known() && y.is_known()) {
+      if (!(x == y) && x.known() != 1 && y.known() != 1) {
+        node.Invalid(fmt::format("batches of {} and {} do not broadcast", a.ToString(), b.ToString()));
+      }
+      batch.push_back(x.known() == 1 ? y : x);
+    } else if (const std::optional<SymbolicSize> both = NodeContext::Broadcast(x, y)) {
+      batch.push_back(*both);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return batch;
+}
+
+/// Gives both batches of matrices the leading dimensions of their product, which a run computes.
+void StretchBatches(NodeContext& node, Expr& a, Expr& b) {
+  const Sizes a_shape = node.SizesOf(a), b_shape = node.SizesOf(b);
+  const size_t rank = std::max(a_shape.size(), b_shape.size());
+  const Expr left = node.Compute(LeadingOf(a_shape, rank)), right = node.Compute(LeadingOf(b_shape, rank));
+  const Expr both = node.Op("where", {node.Op("equal", {left, MakeScalar(1, kInt64)}), right, left});
+  const auto stretched = [&](const Expr& x, const Sizes& shape) {
+    const Sizes matrix(shape.end() - 2, shape.end());
+    const Expr wanted = Concatenate(node, {both, node.Compute(matrix)}, 0);
+    PartialSizes sizes(rank - 2);
+    sizes.insert(sizes.end(), matrix.begin(), matrix.end());
+    return node.WithSizes(node.Op("dyn.broadcast_to", {x, wanted}), sizes);
+  };
+  a = stretched(a, a_shape);
+  b = stretched(b, b_shape);
+  const Sizes batch = node.SizesOf(a);
+  PartialSizes shared(batch.begin(), batch.end() - 2);
+  shared.insert(shared.end(), b_shape.end() - 2, b_shape.end());
+  b = node.WithSizes(b, shared);
+}
+
 /// The operand of a transpose that exchanges the last two dimensions only; null for anything else.
 Expr UndoneTranspose(const Expr& x) {
   const CallNode* call = As<CallNode>(x);
@@ -171,38 +220,29 @@ Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
   const bool b_is_vector = node.Rank(b) == 1;
   if (a_is_vector) a = node.Reshape(a, {1, node.SizesOf(a)[0]});
   if (b_is_vector) b = node.Reshape(b, {node.SizesOf(b)[0], 1});
-  const Sizes a_shape = node.SizesOf(a);
-  const Sizes b_shape = node.SizesOf(b);
   Sizes result_shape;
   Expr result;
-  if (b_shape.size() == 2) {
+  if (node.Rank(b) == 2) {
     // Rows of all batches times one matrix: a dense layer.
+    const Sizes a_shape = node.SizesOf(a);
     const SymbolicSize rows = Sizes(a_shape.begin(), a_shape.end() - 1).Product();
     const Expr flat = node.Reshape(a, {rows, a_shape.back()});
     const Expr plain = UndoneTranspose(b);
     result = node.Op("nn.dense", {flat, plain ? plain : TransposeMatrix(node, b)});
     result_shape.assign(a_shape.begin(), a_shape.end() - 1);
-    result_shape.push_back(b_shape.back());
+    result_shape.push_back(node.SizesOf(b).back());
   } else {
-    Sizes batch;
-    const size_t rank = std::max(a_shape.size(), b_shape.size());
-    for (size_t i = 0; i + 2 < rank; ++i) {
-      const SymbolicSize x = i + a_shape.size() < rank ? 1 : a_shape[i + a_shape.size() - rank];
-      const SymbolicSize y = i + b_shape.size() < rank ? 1 : b_shape[i + b_shape.size() - rank];
-      if (x.is_known() && y.is_known()) {
-        if (!(x == y) && x.known() != 1 && y.known() != 1)
-          node.Invalid(fmt::format("batches of {} and {} do not broadcast", a_shape.ToString(), b_shape.ToString()));
-        batch.push_back(x.known() == 1 ? y : x);
-        continue;
-      }
-      const std::optional<SymbolicSize> both = NodeContext::Broadcast(x, y);
-      if (!both) node.NeedsSize(fmt::format("which of {} and {} is stretched", x.ToString(), y.ToString()));
-      batch.push_back(*both);
+    std::optional<Sizes> batch = BatchOfProduct(node, node.SizesOf(a), node.SizesOf(b));
+    if (!batch) {
+      StretchBatches(node, a, b);
+      const Sizes shape = node.SizesOf(a);
+      batch = Sizes(shape.begin(), shape.end() - 2);
     }
+    const Sizes a_shape = node.SizesOf(a), b_shape = node.SizesOf(b);
     const Expr plain = UndoneTranspose(b);
-    result = node.Op("nn.batch_matmul", {BatchOf(node, a, batch), BatchOf(node, plain ? plain : b, batch)},
+    result = node.Op("nn.batch_matmul", {BatchOf(node, a, *batch), BatchOf(node, plain ? plain : b, *batch)},
                      {{"transpose_b", plain != nullptr}});
-    result_shape = batch;
+    result_shape = *batch;
     result_shape.push_back(*(a_shape.end() - 2));
     result_shape.push_back(b_shape.back());
   }
